@@ -1,0 +1,151 @@
+//! The seam between the object machine and whoever runs it.
+//!
+//! The machine knows no scheduling. It asks its [`Host`] for what a kernel would know (CPU number,
+//! clock, randomness) and calls [`HostFunction`]s for everything else. A host function may call a
+//! program again: it gets the instance and the host, both mutable, in a [`CallCtx`].
+
+use crate::Instance;
+
+/// What the machine must know of the world around it.
+pub trait Host: Sized {
+    /// The CPU on which the program executes now. Constant within a callback.
+    fn cpu(&self) -> u32;
+
+    /// The monotonic clock, nanoseconds. Constant within a callback.
+    fn now_ns(&self) -> u64;
+
+    /// Random bits, from the run's seed.
+    fn random_u32(&mut self) -> u32;
+
+    /// The address of the current task's kernel object; what `bpf_get_current_task` returns.
+    fn current_task(&self) -> u64;
+
+    /// Thread group id in the high half, thread id in the low half.
+    fn current_pid_tgid(&self) -> u64;
+
+    /// A program stores into the read-only half, where kernel objects live. The host permits what
+    /// the kernel permits, and then writes the object itself through `memory`.
+    ///
+    /// # Errors
+    /// [`Stop::WildStore`] when the kernel's verifier would have refused the store.
+    fn store_protected(
+        &mut self,
+        memory: &mut crate::Memory,
+        address: u64,
+        size: u8,
+        value: u64,
+    ) -> Result<(), Stop>;
+
+    /// Arms the timer at `timer` (the address of a `struct bpf_timer` in a map value) so that
+    /// [`Instance::fire_timer`] is called on the CPU that armed it. `absolute` says that
+    /// `expires_ns` is a point of the clock, else a delay.
+    fn timer_start(&mut self, timer: u64, expires_ns: u64, absolute: bool, pinned: bool);
+
+    /// Disarms the timer. Returns whether it was armed.
+    fn timer_cancel(&mut self, timer: u64) -> bool;
+
+    /// A reference to the kernel object at `address` was dropped by the machine itself: a kptr in
+    /// a map value that is freed.
+    fn release(&mut self, memory: &mut crate::Memory, address: u64);
+
+    /// A program printed `text`.
+    fn print(&mut self, text: &str);
+}
+
+/// Why a program cannot go on. A policy's fault, never the user's or ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stop {
+    /// A store outside the memory that a program may write.
+    #[error("store of {size} bytes outside writable memory, at {address:#x}")]
+    WildStore {
+        /// Where.
+        address: u64,
+        /// Bytes.
+        size: u8,
+    },
+    /// More instructions than a callback may retire.
+    #[error("endless loop: more than {budget} instructions in one callback")]
+    Budget {
+        /// The limit.
+        budget: u64,
+    },
+    /// Calls nested too deeply, BPF-to-BPF or through the host.
+    #[error("calls nested more than {limit} deep")]
+    CallDepth {
+        /// The limit.
+        limit: u32,
+    },
+    /// The stacks of nested calls exceed the stack.
+    #[error("stack overflow: more than {limit} bytes")]
+    StackOverflow {
+        /// Bytes of all frames together.
+        limit: u32,
+    },
+    /// An instruction that the target kernel could not execute was reached.
+    #[error("{0}")]
+    Poison(String),
+    /// A callback address that is no function of the object.
+    #[error("call of {0:#x}, which is no function")]
+    WildCall(u64),
+    /// The object wants more memory than it may have.
+    #[error("out of memory: the object may use {limit} bytes")]
+    OutOfMemory {
+        /// The cap.
+        limit: u64,
+    },
+    /// The host ends the program: misuse that a verifier would have refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A [`Stop`] and where it happened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{program}+{insn}{}: {stop}", place(.file.as_deref(), *.line))]
+pub struct Fault {
+    /// What happened.
+    pub stop: Stop,
+    /// The function's name.
+    pub program: String,
+    /// Instruction within the function.
+    pub insn: u32,
+    /// Source file, if the object has line information.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: u32,
+}
+
+fn place(file: Option<&str>, line: u32) -> String {
+    file.map_or_else(String::new, |file| format!(" ({file}:{line})"))
+}
+
+/// What a host function gets: the machine and the host, to use and to call into again.
+pub struct CallCtx<'a, H: Host> {
+    /// The machine that called.
+    pub vm: &'a mut Instance<H>,
+    /// The host.
+    pub host: &'a mut H,
+}
+
+/// The body of a host function: five argument registers in, `r0` out.
+///
+/// `bool` and 32-bit results are zero-extended, as x86 returns them.
+///
+/// # Errors
+/// A [`Stop`] ends the program at the call.
+pub type Body<H> = fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop>;
+
+/// A function that the host offers to programs, found by name **and** prototype.
+#[derive(Debug)]
+pub struct HostFunction<H: Host> {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// The prototype in the loader's normal form ([`Import::prototype`](crate::Import));
+    /// empty for helpers.
+    pub prototype: &'static str,
+    /// What a call costs beyond its one instruction, picoseconds; added to
+    /// [`Instance::charged`]. 0 under the `ideal` profile.
+    pub cost_ps: u64,
+    /// What it does; `None`: known by name, not modelled.
+    pub body: Option<Body<H>>,
+}

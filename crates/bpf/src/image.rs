@@ -1,0 +1,250 @@
+//! What the loader hands to the machine: relocated code, maps, symbols.
+//!
+//! The encoding is the ISA's (RFC 9669) with these meanings fixed by the loader:
+//!
+//! | instruction | `src` | `imm` |
+//! | --- | --- | --- |
+//! | `LD_IMM64` | 0 | low half of a constant; the next slot's `imm` is the high half |
+//! | `LD_IMM64` | 1 | index into [`Image::maps`]: the address of the map's handle |
+//! | `LD_IMM64` | 2 | index into [`Image::maps`]; next slot's `imm`: offset into its first value |
+//! | `LD_IMM64` | 3 | index into [`Image::variables`]; next slot's `imm`: offset |
+//! | `LD_IMM64` | 4 | index into [`Image::functions`]: a callback's address |
+//! | `CALL` | 0 | index into [`Image::imports`] |
+//! | `CALL` | 1 | index into [`Image::functions`] |
+//! | `CALL` | [`Insn::POISON`] | index into [`Image::poisons`]: traps when reached |
+
+use std::sync::Arc;
+
+/// One instruction slot of 8 bytes. `LD_IMM64` takes two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Insn {
+    /// Operation.
+    pub code: u8,
+    /// Destination register, `0..=10`.
+    pub dst: u8,
+    /// Source register, `0..=10`, or what the module table says.
+    pub src: u8,
+    /// Signed offset.
+    pub off: i16,
+    /// Signed immediate.
+    pub imm: i32,
+}
+
+impl Insn {
+    /// The `src` of a call that no kernel of the target version could execute: a failed CO-RE
+    /// relocation, or a call to an absent weak function. Normal on branches never taken.
+    pub const POISON: u8 = 15;
+}
+
+/// A loaded object: immutable, shared by any number of instances.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// All functions, one after another. Checked by the loader: registers in range, no reserved
+    /// field set, every jump lands on an instruction of its own function, every function ends in
+    /// an exit or a jump.
+    pub code: Vec<Insn>,
+    /// Every function.
+    pub functions: Vec<Function>,
+    /// The functions that a kernel could call: one for each program of the object.
+    pub programs: Vec<Program>,
+    /// Maps, the object's data sections among them.
+    pub maps: Vec<MapDef>,
+    /// Host functions that are called by at least one live instruction.
+    pub imports: Vec<Import>,
+    /// Kernel variables.
+    pub variables: Vec<Variable>,
+    /// Why each poisoned instruction cannot run.
+    pub poisons: Vec<String>,
+    /// `struct_ops` tables.
+    pub struct_ops: Vec<StructOps>,
+    /// Global variables of the object.
+    pub symbols: Vec<Symbol>,
+    /// Tunables.
+    pub knobs: Vec<Knob>,
+    /// Which source line each instruction came from; sorted by instruction.
+    pub lines: Vec<Line>,
+    /// The licence string of the object.
+    pub license: String,
+}
+
+/// A function: `code[start..start + len]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Symbol name.
+    pub name: String,
+    /// Index of the first instruction slot.
+    pub start: u32,
+    /// Slots.
+    pub len: u32,
+}
+
+/// An entry into the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Symbol name.
+    pub name: String,
+    /// ELF section name, for example `struct_ops/fifo_enqueue` or `syscall`.
+    pub section: String,
+    /// Index into [`Image::functions`].
+    pub function: u32,
+    /// False for sections that begin with `?`: a kernel loads those only when asked.
+    pub autoload: bool,
+}
+
+/// A map as the object declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapDef {
+    /// Symbol name; a data section's map is called by its section (`.rodata`, `.data.knobs`).
+    pub name: String,
+    /// What kind of map.
+    pub kind: MapKind,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value, unpadded.
+    pub value_size: u32,
+    /// Capacity.
+    pub max_entries: u32,
+    /// `BPF_F_*` flags.
+    pub flags: u32,
+    /// Initial bytes of a data section's single value.
+    pub initial: Option<Arc<[u8]>>,
+    /// No program may write it: `.rodata`.
+    pub frozen: bool,
+    /// Offset in the value of a `struct bpf_timer`, if there is one.
+    pub timer_at: Option<u32>,
+    /// Offset in the value of a `struct bpf_spin_lock`, if there is one.
+    pub lock_at: Option<u32>,
+    /// Offsets in the value of pointers to kernel objects (`__kptr`).
+    pub kptrs_at: Vec<u32>,
+    /// Map in map: the inner map's definition (index into [`Image::maps`]) and the initial
+    /// entries (key, index into [`Image::maps`]).
+    pub inner: Option<(u32, Vec<(u32, u32)>)>,
+}
+
+/// Kinds of maps (`enum bpf_map_type`, kernel 6.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[expect(missing_docs, reason = "the kernel's names")]
+pub enum MapKind {
+    Hash = 1,
+    Array = 2,
+    PerfEventArray = 4,
+    PercpuHash = 5,
+    PercpuArray = 6,
+    LruHash = 9,
+    ArrayOfMaps = 12,
+    HashOfMaps = 13,
+    Queue = 22,
+    Stack = 23,
+    Ringbuf = 27,
+    TaskStorage = 29,
+    UserRingbuf = 31,
+    CgrpStorage = 32,
+    Arena = 33,
+}
+
+/// A function of the host that the object calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The kernel's name, without the object's `___flavour`: `scx_bpf_dsq_insert`,
+    /// `bpf_map_lookup_elem`.
+    pub name: String,
+    /// What the kernel of the target version declares, in the loader's normal form, for example
+    /// `void(ptr,u64,u64,u64)`; empty for helpers, whose prototypes are fixed by their number.
+    pub prototype: String,
+    /// The helper's number, `None` for a kernel function.
+    pub helper: Option<u32>,
+    /// The functions of the object that call it, for error messages.
+    pub callers: Vec<String>,
+}
+
+/// A kernel variable (`extern ... __ksym`, or a `__kconfig` value).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Bytes; 0 when the target kernel lacks it, which makes its address 0.
+    pub size: u32,
+    /// One instance for each CPU.
+    pub percpu: bool,
+    /// Initial bytes (kconfig values); zero when empty.
+    pub initial: Vec<u8>,
+}
+
+/// A `struct_ops` table: the object's `sched_ext_ops`, for example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StructOps {
+    /// The variable's name.
+    pub name: String,
+    /// The kernel type's name.
+    pub type_name: String,
+    /// Members that are not zero, by name.
+    pub members: Vec<(String, Member)>,
+}
+
+/// A member's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// A callback: index into [`Image::programs`].
+    Program(u32),
+    /// A number.
+    Int(u64),
+    /// Text or another array of bytes, trailing zeros cut.
+    Bytes(Vec<u8>),
+}
+
+/// A global variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// The data section's map: index into [`Image::maps`].
+    pub map: u32,
+    /// Offset in the section.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// The type, as far as a value can be written as text.
+    pub scalar: Option<Scalar>,
+}
+
+/// A type whose values can be written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// Unsigned integer of so many bytes.
+    Unsigned(u8),
+    /// Signed integer of so many bytes.
+    Signed(u8),
+    /// `bool`.
+    Bool,
+}
+
+/// A tunable of a policy: a global in the section `.data.knobs` with declaration tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// Its name; also the symbol's.
+    pub name: String,
+    /// Index into [`Image::symbols`].
+    pub symbol: u32,
+    /// Unit as the tag says: `ns`, `ms`, `levels`, `bool`.
+    pub unit: String,
+    /// What it does, one line.
+    pub doc: String,
+    /// Value in the object.
+    pub default: i64,
+    /// Least value allowed.
+    pub min: i64,
+    /// Greatest value allowed.
+    pub max: i64,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Index of the first instruction slot that it covers.
+    pub insn: u32,
+    /// File, as the compiler saw it.
+    pub file: Arc<str>,
+    /// Line number, from 1.
+    pub line: u32,
+}

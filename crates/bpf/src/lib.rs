@@ -1,0 +1,5 @@
+//! The object machine.
+
+mod image;
+
+pub use image::*;

@@ -1,0 +1,344 @@
+//! What a machine says about a run, one fixed-size record at a time.
+//!
+//! docs/events.md fixes for every kind and every metric the exact start and stop rule, the
+//! simulated source and the live source. The records carry numbers only; names stand once, in the
+//! [`Header`].
+
+use crate::{CpuId, MachineSpec, Nanos, SimTime, TaskId};
+
+/// Version of the event format; a reader refuses any other.
+pub const EVENT_FORMAT_VERSION: u32 = 1;
+
+/// One thing that happened. 32 bytes, `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Event {
+    /// When it happened.
+    pub time: SimTime,
+    /// The task that it happened to, or [`TaskId::NONE`].
+    pub task: TaskId,
+    /// The CPU that it happened on.
+    pub cpu: CpuId,
+    /// What happened; fixes the meaning of the words below.
+    pub kind: EventKind,
+    /// Sub-kind: an [`Op`] for [`EventKind::Callback`], a [`PrevState`] for
+    /// [`EventKind::Switch`], else 0.
+    pub detail: u8,
+    /// First payload word.
+    pub a: u64,
+    /// Second payload word.
+    pub b: u64,
+}
+
+const _: () = assert!(size_of::<Event>() == 32);
+
+/// What happened. The comments give `task`, `cpu`, `detail`, `a` and `b`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum EventKind {
+    /// A task came to be. `cpu`: where its parent ran; `a`: index of its [`TaskGroup`] in the low
+    /// 32 bits, its index within the group above; `b`: pid in the low 32 bits, parent's
+    /// [`TaskId`] above.
+    New,
+    /// A task left its CPU for the last time. `cpu`: that CPU.
+    Exit,
+    /// A task became runnable by a wakeup or as a new task (the tracepoints `sched_wakeup` and
+    /// `sched_wakeup_new`). `cpu`: the CPU whose run queue took it; `a`: the waker's [`TaskId`]
+    /// in the low 32 bits (`NONE`: an interrupt or the start of the run), the waker's CPU in bits
+    /// 32 to 47; `b`: 1 for a new task, else 0.
+    Wakeup,
+    /// A CPU changed its task (tracepoint `sched_switch`). `task`: the next task, `NONE` for
+    /// idle; `detail`: [`PrevState`]; `a`: the previous [`TaskId`] in the low 32 bits; `b`:
+    /// nanoseconds of overhead before the next task's first instruction.
+    Switch,
+    /// A task's CPU changed (tracepoint `sched_migrate_task`). `cpu`: the new CPU; `a`: the old.
+    Migrate,
+    /// A callback of the policy was called. `cpu`: the executing CPU; `detail`: [`Op`]; `a`, `b`:
+    /// see [`Op`].
+    Callback,
+    /// An interrupt or a kernel activity took time from the CPU. `task`: the interrupted task or
+    /// `NONE`; `a`: nanoseconds taken.
+    Steal,
+    /// The policy reported on a task at `running` (report.bpf.h). `a`: priority in the low 32
+    /// bits, level above; `b`: flags (bit 0: labelled interactive).
+    Report,
+    /// A named span of the workload began. `a`: index into [`Header::spans`].
+    SpanBegin,
+    /// A named span ended. `a`: index into [`Header::spans`]; `b`: its length in nanoseconds.
+    SpanEnd,
+    /// Work with a deadline was done. `a`: index into [`Header::deadlines`]; `b`: nanoseconds
+    /// after the deadline, 0 when it was met.
+    Deadline,
+    /// A deadline's period passed without its work being started at all. `a`: index into
+    /// [`Header::deadlines`]; `b`: how many periods were skipped.
+    Skipped,
+    /// A workload counter was raised. `a`: index into [`Header::counters`]; `b`: by how much.
+    Count,
+    /// A task entered a named phase. `a`: index into [`Header::phases`].
+    Phase,
+    /// A CPU was kicked by the policy. `cpu`: the target; `a`: kick flags; `b`: the calling CPU.
+    Kick,
+    /// A task's nice value, affinity or class changed. `a`: 0 nice, 1 affinity, 2 class; `b`: the
+    /// new nice value (as `i64`), the number of allowed CPUs, or the class.
+    Change,
+}
+
+/// A set of [`EventKind`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventMask(u32);
+
+impl EventMask {
+    /// No kind at all.
+    pub const NONE: Self = Self(0);
+    /// Every kind.
+    pub const ALL: Self = Self(u32::MAX);
+    /// Every kind but the policy's callbacks and reports, which are the most numerous.
+    pub const SCHED: Self = Self::ALL.without(EventKind::Callback);
+
+    /// The set with `kind` added.
+    #[must_use]
+    pub const fn with(self, kind: EventKind) -> Self {
+        Self(self.0 | 1 << kind as u32)
+    }
+
+    /// The set with `kind` taken out.
+    #[must_use]
+    pub const fn without(self, kind: EventKind) -> Self {
+        Self(self.0 & !(1 << kind as u32))
+    }
+
+    /// Whether `kind` is in the set.
+    #[must_use]
+    pub const fn has(self, kind: EventKind) -> bool {
+        self.0 & 1 << kind as u32 != 0
+    }
+
+    /// The kinds of either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// In which state a task left its CPU; the `detail` of [`EventKind::Switch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PrevState {
+    /// The CPU was idle before.
+    Idle,
+    /// The task still is runnable: its slice ended, it yielded, or it was preempted.
+    Runnable,
+    /// The task sleeps.
+    Sleeping,
+    /// The task has exited.
+    Dead,
+}
+
+/// A callback of `struct sched_ext_ops` (kernel 6.18). The comments give the words `a` and `b` of
+/// [`EventKind::Callback`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// `a`: wake flags; `b`: previous CPU.
+    SelectCpu,
+    /// `a`: enqueue flags; `b`: the task's CPU.
+    Enqueue,
+    /// `a`: dequeue flags.
+    Dequeue,
+    /// Event's `task`: the previous task or `NONE`; `a`: the CPU; `b`: 1 if the previous task is
+    /// still queued.
+    Dispatch,
+    /// `a`: slice left, nanoseconds.
+    Tick,
+    /// `a`: enqueue flags.
+    Runnable,
+    /// `a`: slice, nanoseconds; `b`: the task's CPU.
+    Running,
+    /// `a`: 1 if the task stays runnable; `b`: slice left, nanoseconds.
+    Stopping,
+    /// `a`: dequeue flags.
+    Quiescent,
+    /// `a`: [`TaskId`] yielded to, or `NONE`.
+    Yield,
+    /// Core scheduling; not modelled.
+    CoreSchedBefore,
+    /// `a`: new weight.
+    SetWeight,
+    /// `a`: number of allowed CPUs; `b`: the lowest 64 bits of the mask.
+    SetCpumask,
+    /// `a`: 1 if the CPU goes idle, 0 if it leaves idle; `b`: the CPU.
+    UpdateIdle,
+    /// `a`: the CPU.
+    CpuAcquire,
+    /// `a`: the CPU; `b`: reason.
+    CpuRelease,
+    /// `a`: 1 at fork.
+    InitTask,
+    /// `a`: 1 if the fork was cancelled.
+    ExitTask,
+    /// `a`: weight.
+    Enable,
+    /// No words.
+    Disable,
+    /// `a`: the CPU.
+    CpuOnline,
+    /// `a`: the CPU.
+    CpuOffline,
+    /// No words.
+    Init,
+    /// `a`: exit kind.
+    ExitPolicy,
+    /// Dump callbacks.
+    Dump,
+    /// `a`: the CPU.
+    DumpCpu,
+    /// No words.
+    DumpTask,
+    /// Cgroup callbacks; `a`: cgroup id.
+    CgroupInit,
+    /// `a`: cgroup id.
+    CgroupExit,
+    /// `a`: id of the new cgroup.
+    CgroupPrepMove,
+    /// `a`: id of the new cgroup.
+    CgroupMove,
+    /// `a`: id of the new cgroup.
+    CgroupCancelMove,
+    /// `a`: cgroup id; `b`: weight.
+    CgroupSetWeight,
+    /// `a`: cgroup id.
+    CgroupSetBandwidth,
+}
+
+impl Op {
+    /// Every callback, in the order of the declaration.
+    pub const ALL: [Self; 34] = [
+        Self::SelectCpu,
+        Self::Enqueue,
+        Self::Dequeue,
+        Self::Dispatch,
+        Self::Tick,
+        Self::Runnable,
+        Self::Running,
+        Self::Stopping,
+        Self::Quiescent,
+        Self::Yield,
+        Self::CoreSchedBefore,
+        Self::SetWeight,
+        Self::SetCpumask,
+        Self::UpdateIdle,
+        Self::CpuAcquire,
+        Self::CpuRelease,
+        Self::InitTask,
+        Self::ExitTask,
+        Self::Enable,
+        Self::Disable,
+        Self::CpuOnline,
+        Self::CpuOffline,
+        Self::Init,
+        Self::ExitPolicy,
+        Self::Dump,
+        Self::DumpCpu,
+        Self::DumpTask,
+        Self::CgroupInit,
+        Self::CgroupExit,
+        Self::CgroupPrepMove,
+        Self::CgroupMove,
+        Self::CgroupCancelMove,
+        Self::CgroupSetWeight,
+        Self::CgroupSetBandwidth,
+    ];
+
+    /// The member's name in `struct sched_ext_ops`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SelectCpu => "select_cpu",
+            Self::Enqueue => "enqueue",
+            Self::Dequeue => "dequeue",
+            Self::Dispatch => "dispatch",
+            Self::Tick => "tick",
+            Self::Runnable => "runnable",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Quiescent => "quiescent",
+            Self::Yield => "yield",
+            Self::CoreSchedBefore => "core_sched_before",
+            Self::SetWeight => "set_weight",
+            Self::SetCpumask => "set_cpumask",
+            Self::UpdateIdle => "update_idle",
+            Self::CpuAcquire => "cpu_acquire",
+            Self::CpuRelease => "cpu_release",
+            Self::InitTask => "init_task",
+            Self::ExitTask => "exit_task",
+            Self::Enable => "enable",
+            Self::Disable => "disable",
+            Self::CpuOnline => "cpu_online",
+            Self::CpuOffline => "cpu_offline",
+            Self::Init => "init",
+            Self::ExitPolicy => "exit",
+            Self::Dump => "dump",
+            Self::DumpCpu => "dump_cpu",
+            Self::DumpTask => "dump_task",
+            Self::CgroupInit => "cgroup_init",
+            Self::CgroupExit => "cgroup_exit",
+            Self::CgroupPrepMove => "cgroup_prep_move",
+            Self::CgroupMove => "cgroup_move",
+            Self::CgroupCancelMove => "cgroup_cancel_move",
+            Self::CgroupSetWeight => "cgroup_set_weight",
+            Self::CgroupSetBandwidth => "cgroup_set_bandwidth",
+        }
+    }
+}
+
+/// Tasks that a workload declares together. Member `i` of group `shell` is called `shell`
+/// when the group has one member, else `shell.i`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskGroup {
+    /// The group's name in the workload file.
+    pub name: String,
+    /// Nice value of its tasks at their start.
+    pub nice: i8,
+    /// How many the file declares; forks may add more.
+    pub count: u32,
+}
+
+/// The names and the machine that a stream of events speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Name of the policy.
+    pub policy: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Seed of the run.
+    pub seed: u64,
+    /// When the run will end at the latest.
+    pub duration: Option<Nanos>,
+    /// Groups, in the order of the file.
+    pub groups: Vec<TaskGroup>,
+    /// Names of spans.
+    pub spans: Vec<String>,
+    /// Names of deadlines, with the word for a miss ("late", "underrun", "missed frame").
+    pub deadlines: Vec<(String, String)>,
+    /// Names of counters.
+    pub counters: Vec<String>,
+    /// Names of phases.
+    pub phases: Vec<String>,
+}
+
+/// Takes the events of a run.
+pub trait Sink {
+    /// Which kinds this sink wants. A kind that no sink wants is never built.
+    fn wants(&self) -> EventMask;
+
+    /// The names that the events speak of. Called once, before any event.
+    fn begin(&mut self, header: &Header);
+
+    /// Takes the next events, in the order of time. May get kinds that it did not want.
+    fn events(&mut self, events: &[Event]);
+
+    /// The run is over. `end` is the time of the last moment simulated.
+    fn finish(&mut self, end: SimTime);
+}

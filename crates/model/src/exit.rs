@@ -1,0 +1,62 @@
+//! How a run ended. A policy that misbehaves is a result, never an `Err`.
+
+use crate::SimTime;
+
+/// The kernel's exit kinds (`enum scx_exit_kind`, kernel 6.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ExitKind {
+    /// Detached from user space: the normal end.
+    Unreg = 64,
+    /// The policy called `scx_bpf_exit()`.
+    UnregBpf = 65,
+    /// The kernel ended it without an error, for example at hotplug.
+    UnregKern = 66,
+    /// SysRq-S.
+    Sysrq = 67,
+    /// The policy misused the kernel's interface.
+    Error = 1024,
+    /// The policy called `scx_bpf_error()`.
+    ErrorBpf = 1025,
+    /// A runnable task waited longer than the watchdog allows.
+    ErrorStall = 1026,
+}
+
+impl ExitKind {
+    /// The kernel's reason string (`scx_exit_reason()`, kernel 6.18).
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Unreg => "unregistered from user space",
+            Self::UnregBpf => "unregistered from BPF",
+            Self::UnregKern => "unregistered from the main kernel",
+            Self::Sysrq => "disabled by sysrq-S",
+            Self::Error => "runtime error",
+            Self::ErrorBpf => "scx_bpf_error",
+            Self::ErrorStall => "runnable task stall",
+        }
+    }
+
+    /// Whether the policy was ejected for an error of its own.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        self as u32 >= 1024
+    }
+}
+
+/// How and when the policy's time ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The kernel's kind.
+    pub kind: ExitKind,
+    /// The code given to `scx_bpf_exit()`, or the kernel's own; else 0.
+    pub code: i64,
+    /// The kernel's message; empty for a normal end.
+    pub message: String,
+    /// When it happened.
+    pub time: SimTime,
+    /// What a kernel does not know: which program and source line was running when the object
+    /// machine stopped it (a wild store, an endless loop). `None` when the kernel's own rules
+    /// ended the policy.
+    pub fault: Option<String>,
+}

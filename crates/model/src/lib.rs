@@ -1,0 +1,23 @@
+//! The words that every part of runslice speaks: units, ids, workloads, machines, events, exits.
+//!
+//! Nothing here runs anything. The simulated machine and the real one both take a [`RunSpec`],
+//! send [`Event`]s to a [`Sink`], and return a [`Summary`].
+
+#![forbid(unsafe_code)]
+
+mod event;
+mod exit;
+mod id;
+mod machine;
+mod rng;
+mod spec;
+mod units;
+pub mod workload;
+
+pub use event::{Event, EventKind, EventMask, Header, Op, PrevState, Sink, TaskGroup};
+pub use exit::{Exit, ExitKind};
+pub use id::{CpuId, PerCpu, TaskId};
+pub use machine::{Kernel, MachineSpec, Profile};
+pub use rng::Rng;
+pub use spec::{CpuTimes, PolicySpec, RunSpec, Summary, TaskTimes};
+pub use units::{Nanos, Picos, SimTime};

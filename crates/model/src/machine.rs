@@ -1,0 +1,88 @@
+//! The machine that a run takes place on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// Which kernel's sched_ext behaviour the machine has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// Linux 6.18 as Debian ships it (6.18.15).
+    #[default]
+    #[serde(rename = "6.18")]
+    V6_18,
+}
+
+impl Kernel {
+    /// The version as the kernel's `LINUX_VERSION_CODE` encodes it.
+    #[must_use]
+    pub const fn version_code(self) -> u32 {
+        match self {
+            Self::V6_18 => 6 << 16 | 18 << 8 | 15,
+        }
+    }
+
+    /// The version as people write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V6_18 => "6.18",
+        }
+    }
+}
+
+/// What actions cost on the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Profile {
+    /// Nothing costs anything: a callback, a switch and an interrupt take no time.
+    #[default]
+    Ideal,
+}
+
+/// A machine: how many CPUs, how fast its tick, which kernel, what things cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineSpec {
+    /// Number of CPUs, `1..=1024`.
+    pub cpus: u16,
+    /// Hardware threads of one core, 1 or 2; CPUs `2n` and `2n + 1` then share a core.
+    pub smt: u16,
+    /// CPUs that share a last-level cache; 0 for all of them.
+    pub llc: u16,
+    /// Ticks a second: 100, 250, 300 or 1000.
+    pub hz: u32,
+    /// The kernel whose behaviour is simulated.
+    pub kernel: Kernel,
+    /// What actions cost.
+    pub profile: Profile,
+    /// How much later than CPU 0 each following CPU ticks; 0 as the kernel boots by default
+    /// (`skew_tick=0`).
+    pub tick_skew_ns: u64,
+}
+
+impl Default for MachineSpec {
+    /// One socket of 4 CPUs, HZ 250 as Debian has it.
+    fn default() -> Self {
+        Self {
+            cpus: 4,
+            smt: 1,
+            llc: 0,
+            hz: 250,
+            kernel: Kernel::default(),
+            profile: Profile::default(),
+            tick_skew_ns: 0,
+        }
+    }
+}
+
+impl MachineSpec {
+    /// Nanoseconds between two ticks of one CPU. At HZ 300 the kernel's `TICK_NSEC` is rounded
+    /// to the nearest nanosecond, 3,333,333.
+    #[must_use]
+    pub const fn tick(&self) -> Nanos {
+        Nanos::new((1_000_000_000 + self.hz as u64 / 2) / self.hz as u64)
+    }
+}

@@ -1,0 +1,89 @@
+//! What a run is made of, and what is left of it besides its events.
+
+use std::sync::Arc;
+
+use crate::workload::Workload;
+use crate::{Exit, MachineSpec, Nanos, SimTime};
+
+/// A policy to run: the bytes of its object, and what to set in it before it is loaded.
+#[derive(Clone, Debug)]
+pub struct PolicySpec {
+    /// How tables call it.
+    pub name: String,
+    /// The object file, byte for byte as a kernel would load it.
+    pub object: Arc<[u8]>,
+    /// Knobs and raw variables to set, as the user wrote them: name and value.
+    pub set: Vec<(String, String)>,
+}
+
+/// Everything that a run is a function of. The same spec gives the same bytes on every machine.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// The load.
+    pub workload: Arc<Workload>,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Seed of every random choice that the workload makes.
+    pub seed: u64,
+    /// Permutes what the kernel leaves open between simultaneous events; `None` keeps the
+    /// canonical order.
+    pub tie_seed: Option<u64>,
+    /// Ends the run at this time at the latest; `None`: when the workload ends.
+    pub duration: Option<Nanos>,
+}
+
+/// How one CPU spent the run. The four spans sum to the run's length, exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Tasks ran.
+    pub run: Nanos,
+    /// Interrupts and work of higher classes that is no task of the workload.
+    pub stolen: Nanos,
+    /// Nothing to do.
+    pub idle: Nanos,
+    /// Switches, callbacks, kernel work charged by the profile.
+    pub overhead: Nanos,
+    /// Context switches, idle included.
+    pub switches: u64,
+}
+
+/// How one task spent its life. The four spans sum to its lifetime, exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// On a CPU, executing its own work.
+    pub run: Nanos,
+    /// On a CPU, but interrupted or waiting for kernel work to finish.
+    pub stolen: Nanos,
+    /// Runnable, not on a CPU.
+    pub wait: Nanos,
+    /// Not runnable.
+    pub sleep: Nanos,
+}
+
+/// What is left of a run besides its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The last moment simulated.
+    pub end: SimTime,
+    /// How the policy's time ended; `Unreg` when the run came to its end under it.
+    pub exit: Exit,
+    /// One entry a CPU.
+    pub cpus: Vec<CpuTimes>,
+    /// One entry a task, in the order of creation.
+    pub tasks: Vec<TaskTimes>,
+    /// The kernel's event counters (`scx_bpf_events`, kernel 6.18), by name.
+    pub counters: Vec<(&'static str, u64)>,
+    /// The policy's own counters (report.bpf.h), by name, summed over CPUs.
+    pub policy_counters: Vec<(String, u64)>,
+    /// What the policy printed with `bpf_printk` and the like; at most 64 KiB.
+    pub printed: String,
+    /// BPF instructions retired.
+    pub instructions: u64,
+    /// Callbacks of the policy called.
+    pub callbacks: u64,
+    /// Warnings that the kernel would have logged and hints that only a simulator can give, such
+    /// as a task that waited while a CPU idled because nobody kicked it.
+    pub notes: Vec<String>,
+}
