@@ -1,0 +1,113 @@
+#!/bin/sh
+# Installs what building runslice needs and is not there yet: a C compiler to link with, git,
+# clang for BPF objects, Rust. Does nothing, quickly, when all is there. Debian and Ubuntu are
+# served through apt-get; elsewhere it prints what to install and exits with status 1.
+set -eu
+cd "$(dirname "$0")/.."
+
+least_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+# The oldest clang whose BPF back end has all that the policies use.
+least_clang=16
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+has_clang() {
+    for version in 19 22 21 20 18 17 16; do
+        has "clang-$version" && return
+    done
+    has clang || return 1
+    version=$(clang --version | sed -n '1s/.*version \([0-9]*\)\..*/\1/p')
+    [ "${version:-0}" -ge $least_clang ]
+}
+
+has_rust() {
+    scripts/cargo --version >/dev/null 2>&1
+}
+
+missing=
+has cc && [ -e /usr/include/stdlib.h ] || missing="$missing gcc libc6-dev"
+has git || missing="$missing git"
+has_clang || missing="$missing clang"
+has_rust || missing="$missing rust"
+[ -n "$missing" ] || exit 0
+
+if ! has apt-get; then
+    echo "setup: missing:$missing" >&2
+    echo "setup: please install a C compiler with its headers, git, clang >= $least_clang" \
+        "(with the BPF target) and Rust >= $least_rust with cargo, clippy and rustfmt" >&2
+    exit 1
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    has sudo || { echo "setup: missing:$missing; run \`make setup\` as root" >&2; exit 1; }
+    as_root=sudo
+fi
+
+apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends "$@" </dev/null
+}
+
+# The version of package $1 that apt would install; empty when it knows none.
+candidate() {
+    apt-cache policy "$1" 2>/dev/null |
+        sed -n 's/^  Candidate: \([0-9].*:\)\{0,1\}\([0-9.]*\).*/\2/p'
+}
+
+# Whether apt offers package $1 in version $2 or newer.
+offers() {
+    offered=$(candidate "$1")
+    [ -n "$offered" ] && dpkg --compare-versions "$offered" ge "$2"
+}
+
+# Packages of a clang that is new enough. 19 is what the project is developed with.
+clang_packages() {
+    for version in 19 22 21 20 18 17 16; do
+        offers "clang-$version" $least_clang && echo "clang-$version" && return
+    done
+    return 1
+}
+
+# Packages of a Rust that is new enough: Debian's for its browsers first, because stable releases
+# keep that one current; then the plain one; then Ubuntu's versioned ones.
+rust_packages() {
+    if offers rustc-web "$least_rust"; then
+        echo rustc-web cargo-web rust-web-clippy rustfmt-web && return
+    fi
+    if offers rustc "$least_rust"; then
+        echo rustc cargo rust-clippy rustfmt && return
+    fi
+    for version in $(apt-cache pkgnames rustc-1. | sed -n 's/^rustc-\(1\.[0-9]*\)$/\1/p' | sort -rV)
+    do
+        offers "rustc-$version" "$least_rust" || continue
+        echo "rustc-$version cargo-$version rust-$version-clippy rustfmt-$version" && return
+    done
+    return 1
+}
+
+# Turns what is missing into packages; fails when apt does not know one of them.
+packages() {
+    for thing in $missing; do
+        case $thing in
+            clang) clang_packages || return 1 ;;
+            rust) rust_packages || return 1 ;;
+            *) [ -n "$(candidate "$thing")" ] && echo "$thing" || return 1 ;;
+        esac
+    done
+}
+
+echo "setup: missing:$missing" >&2
+if ! wanted=$(packages); then
+    apt update
+    if ! wanted=$(packages); then
+        echo "setup: this release packages no clang >= $least_clang or no Rust >= $least_rust;" \
+            "please install them by other means" >&2
+        exit 1
+    fi
+fi
+# Package lists may be older than the archive; one refresh mends that.
+# shellcheck disable=SC2086
+apt install $wanted || { apt update && apt install $wanted; }
+has_clang && has_rust || { echo "setup: installed $wanted, but it does not run" >&2; exit 1; }
