@@ -5,7 +5,7 @@ CARGO ?= scripts/cargo
 .PHONY: help setup demo test test-long test-vm bench lint
 
 help: ## lists the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## installs what is missing (Debian and Ubuntu), says what is missing elsewhere
 	@scripts/setup.sh
