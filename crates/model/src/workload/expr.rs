@@ -1,0 +1,133 @@
+//! Integer expressions: counts, indices and conditions.
+
+/// What a name or a function in an expression stands for while a workload runs.
+pub trait Scope {
+    /// The value of variable `slot`.
+    fn variable(&self, slot: u32) -> i64;
+    /// The acting task's index within its group.
+    fn me(&self) -> i64;
+    /// Number of CPUs of the machine.
+    fn cpus(&self) -> i64;
+    /// Messages that wait in instance `index` of channel declaration `of`; `None` if there is no
+    /// such instance.
+    fn queued(&self, of: u32, index: i64) -> Option<i64>;
+    /// A number in `0..bound`, every one equally likely.
+    fn random(&mut self, bound: u64) -> u64;
+}
+
+/// Operators of two operands, from the weakest binding to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is named for its sign")]
+pub enum Binary {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+}
+
+/// An expression over 64-bit signed integers. A condition holds when it is not zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expr {
+    /// A number.
+    Number(i64),
+    /// A variable.
+    Variable(u32),
+    /// `self`: the task's index within its group.
+    Me,
+    /// `cpus`: CPUs of the machine.
+    Cpus,
+    /// `len(c[i])`: messages that wait in a channel.
+    Queued(u32, Box<Expr>),
+    /// `rand(n)`: a number in `0..n`.
+    Random(Box<Expr>),
+    /// `-x`.
+    Negate(Box<Expr>),
+    /// `not x`.
+    Not(Box<Expr>),
+    /// `x op y`.
+    Binary(Binary, Box<Expr>, Box<Expr>),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// The result does not fit 64 bits.
+    #[error("a number exceeds 64 bits")]
+    Overflow,
+    /// `/` or `%` with zero on the right.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// `len()` of an instance that does not exist.
+    #[error("len() of instance {0}, which does not exist")]
+    NoInstance(i64),
+    /// `rand()` of a number below one.
+    #[error("rand({0}) has nothing to draw from")]
+    EmptyRange(i64),
+}
+
+impl Expr {
+    /// The expression's value.
+    ///
+    /// # Errors
+    /// If it has none: see [`EvalError`].
+    pub fn eval(&self, scope: &mut impl Scope) -> Result<i64, EvalError> {
+        match self {
+            Self::Number(value) => Ok(*value),
+            Self::Variable(slot) => Ok(scope.variable(*slot)),
+            Self::Me => Ok(scope.me()),
+            Self::Cpus => Ok(scope.cpus()),
+            Self::Queued(of, index) => {
+                let index = index.eval(scope)?;
+                scope.queued(*of, index).ok_or(EvalError::NoInstance(index))
+            }
+            Self::Random(bound) => {
+                let bound = bound.eval(scope)?;
+                let range = u64::try_from(bound).ok().filter(|&bound| bound > 0);
+                let draw = scope.random(range.ok_or(EvalError::EmptyRange(bound))?);
+                Ok(i64::try_from(draw).expect("a draw below an i64 fits one"))
+            }
+            Self::Negate(x) => x.eval(scope)?.checked_neg().ok_or(EvalError::Overflow),
+            Self::Not(x) => Ok(i64::from(x.eval(scope)? == 0)),
+            Self::Binary(op, x, y) => op.apply(x, y, scope),
+        }
+    }
+}
+
+impl Binary {
+    fn apply(self, x: &Expr, y: &Expr, scope: &mut impl Scope) -> Result<i64, EvalError> {
+        let x = x.eval(scope)?;
+        match self {
+            // The right side of these two is looked at only when it matters.
+            Self::Or if x != 0 => return Ok(1),
+            Self::And if x == 0 => return Ok(0),
+            _ => {}
+        }
+        let y = y.eval(scope)?;
+        let zero = matches!(self, Self::Div | Self::Rem) && y == 0;
+        let value = match self {
+            _ if zero => return Err(EvalError::DivisionByZero),
+            Self::Or | Self::And => Some(i64::from(y != 0)),
+            Self::Equal => Some(i64::from(x == y)),
+            Self::NotEqual => Some(i64::from(x != y)),
+            Self::Less => Some(i64::from(x < y)),
+            Self::LessEqual => Some(i64::from(x <= y)),
+            Self::Greater => Some(i64::from(x > y)),
+            Self::GreaterEqual => Some(i64::from(x >= y)),
+            Self::Add => x.checked_add(y),
+            Self::Sub => x.checked_sub(y),
+            Self::Mul => x.checked_mul(y),
+            Self::Div => x.checked_div(y),
+            Self::Rem => x.checked_rem(y),
+        };
+        value.ok_or(EvalError::Overflow)
+    }
+}

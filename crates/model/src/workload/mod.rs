@@ -1,0 +1,15 @@
+//! Workloads: what tasks do, as a typed tree, and the TOML front end that reads it.
+//!
+//! docs/workload.md is the reference of the file format.
+
+mod cpuset;
+mod dist;
+mod error;
+mod expr;
+mod tree;
+
+pub use cpuset::{CPUS_MAX, CpuSet};
+pub use dist::{DRAW_MAX, Dist};
+pub use error::WorkloadError;
+pub use expr::{Binary, EvalError, Expr, Scope};
+pub use tree::*;

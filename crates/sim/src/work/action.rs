@@ -1,0 +1,92 @@
+//! What tasks and interrupts ask of the machine.
+
+use model::workload::{CpuSet, SchedPolicy};
+use model::{EventKind, Nanos, SimTime, TaskId};
+
+/// What a task does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Computes for so long, never zero; [`Work::step`](super::Work::step) is called again when
+    /// that is done.
+    Run(Nanos),
+    /// Leaves the CPU until this time, which is later than now.
+    SleepUntil(SimTime),
+    /// Leaves the CPU until some task or interrupt wakes it.
+    Block,
+    /// `sched_yield()`.
+    Yield,
+    /// Leaves for good.
+    Exit,
+    /// Wakes another task, from this task's context.
+    Wake {
+        /// Whom.
+        task: TaskId,
+        /// Whether the waker says that it is about to sleep (`WF_SYNC`).
+        sync: bool,
+    },
+    /// Creates a task. The machine calls [`Work::born`](super::Work::born) if it can, and
+    /// [`Work::forked`](super::Work::forked) in either case.
+    Fork(Birth),
+    /// Changes a nice value.
+    SetNice {
+        /// Whose.
+        task: TaskId,
+        /// The new value, -20 to 19.
+        nice: i8,
+    },
+    /// Changes the CPUs that a task may run on.
+    SetAffinity {
+        /// Whose.
+        task: TaskId,
+        /// The new set; at least one of its CPUs exists.
+        cpus: CpuSet,
+    },
+    /// Changes a scheduling policy.
+    SetPolicy {
+        /// Whose.
+        task: TaskId,
+        /// The new policy.
+        policy: SchedPolicy,
+    },
+}
+
+/// A task to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Birth {
+    /// Index of its group in the workload.
+    pub group: u32,
+    /// Index within its group.
+    pub index: u32,
+    /// Nice value.
+    pub nice: i8,
+    /// Scheduling policy.
+    pub policy: SchedPolicy,
+    /// CPUs that it may run on; `None`: all.
+    pub cpus: Option<CpuSet>,
+    /// When it becomes runnable.
+    pub start: SimTime,
+    /// Whether it is a process of its own rather than a thread of its parent's.
+    pub process: bool,
+}
+
+/// Something that the workload wants recorded. `kind` fixes the words, as in [`model::Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkEvent {
+    /// What happened.
+    pub kind: EventKind,
+    /// First payload word.
+    pub a: u64,
+    /// Second payload word.
+    pub b: u64,
+}
+
+/// What an interrupt does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// CPU time that it takes.
+    pub steal: Nanos,
+    /// Tasks that it wakes, in this order, from interrupt context.
+    pub wakes: Vec<TaskId>,
+    /// When the same source interrupts again.
+    pub next: Option<SimTime>,
+}
