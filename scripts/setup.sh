@@ -14,6 +14,7 @@ has() {
 }
 
 has_clang() {
+    has "${RUNSLICE_CLANG:-}" && return
     for version in 19 22 21 20 18 17 16; do
         has "clang-$version" && return
     done
