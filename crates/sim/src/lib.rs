@@ -1,1 +1,3 @@
 //! See the crate's description.
+
+pub mod kernel_types;
