@@ -62,8 +62,9 @@ impl CpuSet {
 
     /// The CPUs of the set, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        (0..self.0.len() * 64)
-            .map(|cpu| CpuId(u16::try_from(cpu).expect("a set holds at most CPUS_MAX CPUs")))
+        (0..CPUS_MAX)
+            .map(CpuId)
+            .take(self.0.len() * 64)
             .filter(|&cpu| self.contains(cpu))
     }
 

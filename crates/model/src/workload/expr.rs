@@ -93,7 +93,7 @@ impl Expr {
                 let bound = bound.eval(scope)?;
                 let range = u64::try_from(bound).ok().filter(|&bound| bound > 0);
                 let draw = scope.random(range.ok_or(EvalError::EmptyRange(bound))?);
-                Ok(i64::try_from(draw).expect("a draw below an i64 fits one"))
+                i64::try_from(draw).map_err(|_| EvalError::Overflow)
             }
             Self::Negate(x) => x.eval(scope)?.checked_neg().ok_or(EvalError::Overflow),
             Self::Not(x) => Ok(i64::from(x.eval(scope)? == 0)),

@@ -1,15 +1,21 @@
 //! Workloads: what tasks do, as a typed tree, and the TOML front end that reads it.
 //!
-//! docs/workload.md is the reference of the file format.
+//! docs/workload.md is the reference of the file format. Start at [`Workload::parse`].
 
 mod cpuset;
 mod dist;
 mod error;
 mod expr;
+mod file;
+mod names;
+mod operations;
+mod parser;
+mod table;
+mod token;
 mod tree;
 
 pub use cpuset::{CPUS_MAX, CpuSet};
 pub use dist::{DRAW_MAX, Dist};
-pub use error::WorkloadError;
+pub use error::{Problem, WorkloadError};
 pub use expr::{Binary, EvalError, Expr, Scope};
 pub use tree::*;

@@ -358,8 +358,6 @@ pub enum Operation {
         except: Option<Expr>,
         /// Variable that counts through the instances.
         slot: u32,
-        /// Bytes; `None`: the channel's own message size.
-        bytes: Option<Expr>,
     },
     /// Takes a lock.
     Lock(Place),
