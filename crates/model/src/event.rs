@@ -118,6 +118,12 @@ impl EventMask {
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
+
+    /// The kinds of both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
 }
 
 /// In which state a task left its CPU; the `detail` of [`EventKind::Switch`].

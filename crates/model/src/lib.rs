@@ -14,7 +14,9 @@ mod spec;
 mod units;
 pub mod workload;
 
-pub use event::{Event, EventKind, EventMask, Header, Op, PrevState, Sink, TaskGroup};
+pub use event::{
+    EVENT_FORMAT_VERSION, Event, EventKind, EventMask, Header, Op, PrevState, Sink, TaskGroup,
+};
 pub use exit::{Exit, ExitKind};
 pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{Kernel, MachineSpec, Profile};
