@@ -1,1 +1,85 @@
-//! See the crate's description.
+//! The schedulers that runslice ships, as compiled `sched_ext` objects: the very bytes that a
+//! kernel loads. The build compiles them; a finished binary needs no compiler.
+
+#![forbid(unsafe_code)]
+
+/// A shipped policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How the command line and tables call it: the source's name without `.bpf.c`.
+    pub name: &'static str,
+    /// What it is, one line.
+    pub summary: &'static str,
+    /// The publication that it follows.
+    pub source: &'static str,
+    /// Where it does not follow the publication.
+    pub differs: &'static str,
+    /// The object file.
+    pub object: &'static [u8],
+}
+
+/// Every shipped policy, by name.
+pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
+
+/// The shipped policy called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Policy> {
+    ALL.iter().find(|policy| policy.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_found_by_its_name_and_by_no_other() {
+        assert_eq!(find("fifo").map(|policy| policy.name), Some("fifo"));
+        assert_eq!(find("fifo.bpf.c"), None);
+    }
+
+    #[test]
+    fn every_policy_is_a_bpf_object_and_says_where_it_comes_from() {
+        assert!(!ALL.is_empty());
+        for policy in ALL {
+            assert_eq!(&policy.object[..4], b"\x7fELF", "{}", policy.name);
+            // e_machine; EM_BPF is 247 (ELF specification, machine numbers).
+            assert_eq!(policy.object[18..20], [247, 0], "{}", policy.name);
+            assert!(
+                policy.summary.ends_with('.'),
+                "{}: {}",
+                policy.name,
+                policy.summary
+            );
+            assert!(
+                policy.source.ends_with('.'),
+                "{}: {}",
+                policy.name,
+                policy.source
+            );
+            assert!(
+                policy.differs.ends_with('.'),
+                "{}: {}",
+                policy.name,
+                policy.differs
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_sorted_and_differ() {
+        assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    /// The build's folder would make the bytes depend on where somebody checked out.
+    #[test]
+    fn no_object_contains_the_path_of_the_checkout() {
+        let path = env!("CARGO_MANIFEST_DIR").as_bytes();
+        for policy in ALL {
+            assert!(
+                !policy.object.windows(path.len()).any(|w| w == path),
+                "{}",
+                policy.name
+            );
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Compiles every `*.bpf.c` beside this file and writes the table that the library includes.
+//!
+//! What the table says of a policy is taken from the comment at the top of its source, so that
+//! the two cannot disagree; a source whose comment lacks a part does not build.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    // The folder itself: a policy was added or removed.
+    println!("cargo::rerun-if-changed={}", root.display());
+    let mut table = String::from("&[\n");
+    for source in policies(&root) {
+        let name = source
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a UTF-8 name");
+        let name = name.trim_end_matches(".bpf.c");
+        let object = out.join(format!("{name}.bpf.o"));
+        if let Err(error) = bpf_build::compile_into(&source, &[&root.join("include")], &object) {
+            panic!("{error}");
+        }
+        table += &entry(name, &Header::read(&source), &object);
+    }
+    table += "]\n";
+    fs::write(out.join("table.rs"), table).expect("OUT_DIR is writable");
+}
+
+/// The sources, by name.
+fn policies(root: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root).expect("the crate's folder is readable");
+    let mut sources: Vec<_> = entries
+        .map(|entry| entry.expect("the crate's folder is readable").path())
+        .filter(|path| path.to_string_lossy().ends_with(".bpf.c"))
+        .collect();
+    sources.sort();
+    sources
+}
+
+fn entry(name: &str, header: &Header, object: &Path) -> String {
+    format!(
+        "    Policy {{ name: {name:?}, summary: {:?}, source: {:?}, differs: {:?}, \
+         object: include_bytes!({:?}) }},\n",
+        header.summary, header.source, header.differs, object,
+    )
+}
+
+/// What the first comment of a policy says.
+struct Header {
+    summary: String,
+    source: String,
+    differs: String,
+}
+
+impl Header {
+    fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).expect("the compiler read it too");
+        let comment = text
+            .split("/*\n")
+            .nth(1)
+            .and_then(|rest| rest.split("*/").next());
+        let lines: Vec<_> = comment
+            .unwrap_or_default()
+            .lines()
+            .map(|line| line.trim_start().trim_start_matches('*').trim())
+            .collect();
+        let part = |begins: &str| {
+            let found = paragraph(&lines, begins);
+            assert!(
+                !found.is_empty(),
+                "{}: no `{begins}` in the first comment",
+                path.display()
+            );
+            found
+        };
+        Self {
+            summary: lines.first().copied().unwrap_or_default().to_owned(),
+            source: part("Source:"),
+            differs: part("Differs from the source:"),
+        }
+    }
+}
+
+/// The text behind `begins`, up to an empty line or the next part.
+fn paragraph(lines: &[&str], begins: &str) -> String {
+    let mut lines = lines.iter().skip_while(|line| !line.starts_with(begins));
+    let Some(first) = lines.next() else {
+        return String::new();
+    };
+    let first = first[begins.len()..].trim();
+    let rest = lines.take_while(|line| !line.is_empty() && !line.starts_with("Differs from"));
+    let words: Vec<_> = [first].into_iter().chain(rest.copied()).collect();
+    words.join(" ")
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tunables: numbers that the user sets before a policy is loaded or while it
+ * runs. Each one is a variable in the section .data.knobs whose declaration
+ * tags say what it is; simulator and kernel loader read the same tags:
+ *
+ *	unit:<unit>   ns, ms, us, levels, percent, count, or bool
+ *	doc:<text>    what it does, one line
+ *	min:<number>  least value, decimal
+ *	max:<number>  greatest value, decimal
+ *
+ * The default is the variable's value in the object. Volatile, since it
+ * changes behind the compiler's back. Write `least` and `most` as plain
+ * decimal numbers: they become text.
+ */
+#ifndef RUNSLICE_KNOBS_BPF_H
+#define RUNSLICE_KNOBS_BPF_H
+
+#include <bpf.h>
+
+#define KNOB(type, name, value, unit, doc, least, most)		\
+	volatile type name SEC(".data.knobs")			\
+	__decl_tag("unit:" unit) __decl_tag("doc:" doc)		\
+	__decl_tag("min:" #least) __decl_tag("max:" #most) = value
+
+#endif /* RUNSLICE_KNOBS_BPF_H */
