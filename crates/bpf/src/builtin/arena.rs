@@ -1,0 +1,40 @@
+//! Pages of the arena.
+
+use super::Line;
+use crate::host::{CallCtx, Host, Stop};
+use crate::map::Store;
+
+pub(super) fn table<H: Host>() -> [Line<H>; 2] {
+    [
+        ("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)", alloc),
+        ("bpf_arena_free_pages", "void(ptr,ptr,u32)", free),
+    ]
+}
+
+fn is_arena<H: Host>(ctx: &mut CallCtx<'_, H>, handle: u64) -> Result<bool, Stop> {
+    Ok(matches!(
+        ctx.vm.maps.by_handle(handle)?.store,
+        Store::Arena(_)
+    ))
+}
+
+/// Gives the address of zeroed pages, at `address` if that is not null; null when there is no room.
+fn alloc<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [handle, address, count, _, flags] = args;
+    if flags != 0 || !is_arena(ctx, handle)? {
+        return Ok(0);
+    }
+    let wanted = (address != 0).then_some(address);
+    let count = count & u64::from(u32::MAX);
+    Ok(ctx.vm.memory.alloc_arena(wanted, count).unwrap_or(0))
+}
+
+fn free<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [handle, address, count, ..] = args;
+    if is_arena(ctx, handle)? {
+        ctx.vm
+            .memory
+            .free_arena(address, count & u64::from(u32::MAX));
+    }
+    Ok(0)
+}

@@ -1,0 +1,83 @@
+//! Functions of the kernel that know no scheduling, by name and prototype.
+//!
+//! A host may offer its own under the same name; that one is taken.
+
+mod arena;
+mod iterate;
+mod maps;
+mod memory;
+mod print;
+mod queues;
+mod ringbuf;
+mod sections;
+mod storage;
+mod timers;
+mod world;
+
+use crate::host::{Body, Host, HostFunction, Stop};
+use crate::map::hash::InsertError;
+use crate::{Errno, Instance};
+
+/// A line of a table of functions: name, prototype (empty for helpers), body.
+type Line<H> = (&'static str, &'static str, Body<H>);
+
+/// All built-in functions, each with what `cost_ps` says.
+pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFunction<H>> {
+    let lines = [
+        &maps::table::<H>()[..],
+        &queues::table(),
+        &storage::table(),
+        &timers::table(),
+        &world::table(),
+        &memory::table(),
+        &sections::table(),
+        &print::table(),
+        &ringbuf::table(),
+        &iterate::table(),
+        &arena::table(),
+    ]
+    .concat();
+    let function = |(name, prototype, body): Line<H>| HostFunction {
+        name,
+        prototype,
+        cost_ps: cost_ps(name),
+        body: Some(body),
+    };
+    lines.into_iter().map(function).collect()
+}
+
+/// Bytes that a program points to, for reading.
+///
+/// A verifier makes sure that they exist, so a pointer elsewhere is misuse.
+fn argument<'a, H: Host>(
+    vm: &'a Instance<H>,
+    address: u64,
+    len: u64,
+    what: &str,
+) -> Result<&'a [u8], Stop> {
+    let refused = || Stop::Refused(format!("{what} at {address:#x} lies outside memory"));
+    vm.memory.bytes(address, len).ok_or_else(refused)
+}
+
+/// Writes bytes where a program wants them, if it may write there.
+fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<(), Stop> {
+    use crate::memory::Verdict;
+    match vm.memory.verdict(address, bytes.len() as u64) {
+        Verdict::Allowed => vm.memory.write(address, bytes),
+        Verdict::Dropped => {}
+        Verdict::Protected | Verdict::Wild => {
+            let size = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
+            return Err(Stop::WildStore { address, size });
+        }
+    }
+    Ok(())
+}
+
+/// What a program sees of an insertion: the cap on map memory looks like a kernel out of memory.
+const fn inserted(result: Result<(), InsertError>) -> u64 {
+    match result {
+        Ok(()) => 0,
+        Err(InsertError::Errno(errno)) => errno.to_r0(),
+        Err(InsertError::Memory(_)) => Errno::ENOMEM.to_r0(),
+    }
+}

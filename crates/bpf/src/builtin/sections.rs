@@ -1,0 +1,49 @@
+//! Locks and critical sections: they exclude nobody here, but they must be balanced.
+
+use super::Line;
+use crate::host::{CallCtx, Host, Stop};
+use crate::nesting::leave;
+
+pub(super) fn table<H: Host>() -> [Line<H>; 6] {
+    [
+        ("bpf_spin_lock", "", spin_lock),
+        ("bpf_spin_unlock", "", spin_unlock),
+        ("bpf_rcu_read_lock", "void()", rcu_read_lock),
+        ("bpf_rcu_read_unlock", "void()", rcu_read_unlock),
+        ("bpf_preempt_disable", "void()", preempt_disable),
+        ("bpf_preempt_enable", "void()", preempt_enable),
+    ]
+}
+
+/// A program may hold one spin lock at a time: two could deadlock.
+fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    if ctx.vm.nesting.spin_locks > 0 {
+        return Err(Stop::Refused(
+            "a spin lock was taken while one is held".into(),
+        ));
+    }
+    ctx.vm.nesting.spin_locks += 1;
+    Ok(0)
+}
+
+fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    leave(&mut ctx.vm.nesting.spin_locks, "a spin lock").map(|()| 0)
+}
+
+fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    ctx.vm.nesting.rcu += 1;
+    Ok(0)
+}
+
+fn rcu_read_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    leave(&mut ctx.vm.nesting.rcu, "the RCU read lock").map(|()| 0)
+}
+
+fn preempt_disable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    ctx.vm.nesting.preemption += 1;
+    Ok(0)
+}
+
+fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    leave(&mut ctx.vm.nesting.preemption, "disabled preemption").map(|()| 0)
+}

@@ -1,0 +1,58 @@
+//! Storage that belongs to tasks and cgroups.
+
+use super::{Line, argument};
+use crate::errno::status;
+use crate::host::{CallCtx, Host, Stop};
+use crate::map::hash::InsertError;
+
+/// `BPF_LOCAL_STORAGE_GET_F_CREATE` (Linux 6.18, include/uapi/linux/bpf.h).
+const CREATE: u64 = 1;
+
+/// `BPF_NOEXIST`.
+const NEW: u64 = 1;
+
+pub(super) fn table<H: Host>() -> [Line<H>; 4] {
+    [
+        ("bpf_task_storage_get", "", get),
+        ("bpf_task_storage_delete", "", delete),
+        ("bpf_cgrp_storage_get", "", get),
+        ("bpf_cgrp_storage_delete", "", delete),
+    ]
+}
+
+fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [handle, owner, initial, flags, _] = args;
+    let vm = &mut *ctx.vm;
+    let map = vm.maps.by_handle(handle)?;
+    if owner == 0 || flags & !CREATE != 0 || !map.kind.is_storage() {
+        return Ok(0);
+    }
+    let key = owner.to_le_bytes();
+    if let Some(value) = map.lookup(&vm.memory, &key, 0) {
+        return Ok(value);
+    }
+    if flags & CREATE == 0 {
+        return Ok(0);
+    }
+    let size = map.shape.value_size;
+    let value = match initial {
+        0 => vec![0; size as usize],
+        address => argument(vm, address, size, "initial value")?.to_vec(),
+    };
+    let index = vm.map_index(handle)?;
+    match vm.update(index, &key, &value, NEW, 0, ctx.host) {
+        Ok(()) | Err(InsertError::Errno(_)) => {}
+        Err(InsertError::Memory(full)) => return Err(Stop::OutOfMemory { limit: full.limit }),
+    }
+    Ok(vm.map_value_addr(index, &key, 0).unwrap_or(0))
+}
+
+fn delete<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [handle, owner, ..] = args;
+    let index = ctx.vm.map_index(handle)?;
+    Ok(status(ctx.vm.map_delete(
+        index,
+        &owner.to_le_bytes(),
+        ctx.host,
+    )))
+}

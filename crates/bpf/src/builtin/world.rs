@@ -1,0 +1,74 @@
+//! What a program asks about the world around it.
+
+use super::Line;
+use crate::Errno;
+use crate::host::{CallCtx, Host, Stop};
+
+pub(super) fn table<H: Host>() -> [Line<H>; 12] {
+    [
+        ("bpf_ktime_get_ns", "", clock),
+        ("bpf_ktime_get_boot_ns", "", clock),
+        ("bpf_ktime_get_coarse_ns", "", clock),
+        ("bpf_get_smp_processor_id", "", cpu),
+        ("bpf_get_prandom_u32", "", random),
+        ("bpf_get_current_task", "", current_task),
+        ("bpf_get_current_task_btf", "", current_task),
+        ("bpf_get_current_pid_tgid", "", current_pid_tgid),
+        ("bpf_per_cpu_ptr", "", per_cpu_ptr),
+        ("bpf_this_cpu_ptr", "", this_cpu_ptr),
+        ("bpf_perf_event_read_value", "", perf_event_read_value),
+        ("bpf_user_ringbuf_drain", "", user_ringbuf_drain),
+    ]
+}
+
+fn clock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    Ok(ctx.host.now_ns())
+}
+
+fn cpu<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    Ok(u64::from(ctx.host.cpu()))
+}
+
+fn random<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    Ok(u64::from(ctx.host.random_u32()))
+}
+
+fn current_task<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    Ok(ctx.host.current_task())
+}
+
+fn current_pid_tgid<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    Ok(ctx.host.current_pid_tgid())
+}
+
+fn per_cpu_ptr<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [variable, cpu, ..] = args;
+    Ok(ctx
+        .vm
+        .variables
+        .on_cpu(variable, cpu & u64::from(u32::MAX))
+        .unwrap_or(0))
+}
+
+fn this_cpu_ptr<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let cpu = u64::from(ctx.host.cpu());
+    Ok(ctx.vm.variables.on_cpu(args[0], cpu).unwrap_or(0))
+}
+
+/// No counter is ever opened, so the kernel finds none; it zeroes the buffer.
+fn perf_event_read_value<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [map, _, buffer, size, _] = args;
+    ctx.vm.map_index(map)?;
+    // `struct bpf_perf_event_value` has three 64-bit words.
+    if size != 24 {
+        return Ok(Errno::EINVAL.to_r0());
+    }
+    super::deliver(ctx.vm, buffer, &[0; 24])?;
+    Ok(Errno::ENOENT.to_r0())
+}
+
+/// No user space writes into the ring: no samples.
+fn user_ringbuf_drain<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    ctx.vm.map_index(args[0])?;
+    Ok(0)
+}

@@ -1,0 +1,430 @@
+//! From the loader's instruction slots to operations. Encodings: RFC 9669.
+
+use crate::op::{Code, Entry, Kind, Op};
+use crate::{Function, Image, Insn};
+
+/// Guest addresses that a program's constants refer to.
+pub(crate) trait Addresses {
+    /// Of a map's handle.
+    fn map_handle(&self, map: u32) -> Option<u64>;
+    /// Of the first value of a map.
+    fn map_value(&self, map: u32) -> Option<u64>;
+    /// Of a kernel variable.
+    fn variable(&self, variable: u32) -> Option<u64>;
+    /// Of a function, for callbacks.
+    fn function(&self, function: u32) -> Option<u64>;
+}
+
+/// An instruction that is no instruction of this machine. The loader lets none through; an image
+/// that somebody built by hand may have one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{function}+{insn}: {what} (opcode {code:#04x})")]
+pub struct BadInsn {
+    /// The function.
+    pub function: String,
+    /// Slot within the function.
+    pub insn: u32,
+    /// The operation byte.
+    pub code: u8,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+type Decoded<T> = Result<T, &'static str>;
+
+/// Decodes all functions.
+pub(crate) fn decode(image: &Image, addresses: &impl Addresses) -> Result<Code, BadInsn> {
+    let mut code = Code::default();
+    for function in &image.functions {
+        decode_function(image, function, addresses, &mut code).map_err(|(slot, what)| {
+            let insn = image.code.get(function.start as usize + slot);
+            BadInsn {
+                function: function.name.clone(),
+                insn: slot as u32,
+                code: insn.map_or(0, |insn| insn.code),
+                what,
+            }
+        })?;
+    }
+    count_blocks(&mut code);
+    Ok(code)
+}
+
+fn decode_function(
+    image: &Image,
+    function: &Function,
+    addresses: &impl Addresses,
+    code: &mut Code,
+) -> Result<(), (usize, &'static str)> {
+    let start = function.start as usize;
+    let end = start.checked_add(function.len as usize);
+    let slots = end
+        .and_then(|end| image.code.get(start..end))
+        .ok_or((0, "outside the code"))?;
+    let leaders = leaders(slots)?;
+    let first_op = code.ops.len() as u32;
+    let mut op_of_slot = vec![u32::MAX; slots.len()];
+    let mut slot = 0;
+    while slot < slots.len() {
+        let falls_in = leaders[slot] && code.ops.len() as u32 > first_op;
+        if falls_in && !code.ops.last().is_some_and(|op| op.kind.ends_block()) {
+            code.push(
+                Op {
+                    kind: Kind::Fall,
+                    dst: 0,
+                    src: 0,
+                    off: 0,
+                    imm: 0,
+                },
+                start + slot,
+            );
+        }
+        op_of_slot[slot] = code.ops.len() as u32;
+        let next = slots.get(slot + 1);
+        let op = decode_one(image, slots[slot], next, addresses).map_err(|what| (slot, what))?;
+        code.push(op, start + slot);
+        slot += slot_count(slots[slot]);
+    }
+    if !matches!(
+        code.ops.last().map(|op| op.kind),
+        Some(Kind::Exit | Kind::Jump | Kind::Poison)
+    ) {
+        return Err((
+            slots.len().saturating_sub(1),
+            "control flows off the end of the function",
+        ));
+    }
+    resolve_jumps(
+        slots,
+        start,
+        &op_of_slot,
+        &mut code.ops[first_op as usize..],
+        &code.origin,
+    );
+    let uses_stack = slots.iter().any(|insn| insn.dst == 10 || insn.src == 10);
+    code.entries.push(Entry {
+        op: first_op,
+        uses_stack,
+    });
+    Ok(())
+}
+
+impl Code {
+    fn push(&mut self, op: Op, slot: usize) {
+        self.ops.push(op);
+        self.origin.push(slot as u32);
+    }
+}
+
+const LD_IMM64: u8 = 0x18;
+
+const fn slot_count(insn: Insn) -> usize {
+    if insn.code == LD_IMM64 { 2 } else { 1 }
+}
+
+/// The slots that some jump leads to, each checked to be the first slot of an instruction.
+fn leaders(slots: &[Insn]) -> Result<Vec<bool>, (usize, &'static str)> {
+    let mut leaders = vec![false; slots.len()];
+    let mut begins = vec![false; slots.len()];
+    let mut slot = 0;
+    while slot < slots.len() {
+        begins[slot] = true;
+        if let Some(target) = target_of(slots[slot], slot) {
+            let target = usize::try_from(target)
+                .ok()
+                .filter(|target| *target < slots.len());
+            leaders[target.ok_or((slot, "jump out of the function"))?] = true;
+        }
+        slot += slot_count(slots[slot]);
+    }
+    match leaders
+        .iter()
+        .zip(&begins)
+        .position(|(leader, begins)| *leader && !begins)
+    {
+        Some(slot) => Err((slot, "jump into the middle of an instruction")),
+        None => Ok(leaders),
+    }
+}
+
+/// Where a jump at `slot` leads; `None` when the instruction is no jump.
+fn target_of(insn: Insn, slot: usize) -> Option<i64> {
+    let (class, operation) = (insn.code & 0x07, insn.code & 0xf0);
+    let is_jump = (class == 5 || class == 6) && operation != 0x80 && operation != 0x90;
+    let distance = if insn.code == 0x06 {
+        i64::from(insn.imm)
+    } else {
+        i64::from(insn.off)
+    };
+    is_jump.then(|| slot as i64 + 1 + distance)
+}
+
+/// Replaces the slots that jumps lead to by operations.
+fn resolve_jumps(slots: &[Insn], start: usize, ops_of: &[u32], ops: &mut [Op], origin: &[u32]) {
+    let origin = &origin[origin.len() - ops.len()..];
+    for (op, slot) in ops.iter_mut().zip(origin) {
+        let slot = *slot as usize - start;
+        if let Some(target) = target_of(slots[slot], slot).filter(|_| op.kind != Kind::Fall) {
+            op.off = ops_of[target as usize].cast_signed();
+        }
+    }
+}
+
+/// Every operation gets the length of the block that would begin there.
+fn count_blocks(code: &mut Code) {
+    code.block_len = vec![0; code.ops.len()];
+    let mut len = 0;
+    for (at, op) in code.ops.iter().enumerate().rev() {
+        if op.kind.ends_block() {
+            len = 0;
+        }
+        len += u32::from(op.kind != Kind::Fall);
+        code.block_len[at] = len;
+    }
+}
+
+fn decode_one(
+    image: &Image,
+    insn: Insn,
+    next: Option<&Insn>,
+    addresses: &impl Addresses,
+) -> Decoded<Op> {
+    if insn.dst > 10 || (insn.src > 10 && insn.src != Insn::POISON) {
+        return Err("no such register");
+    }
+    let op = Op {
+        kind: Kind::Exit,
+        dst: insn.dst,
+        src: insn.src,
+        off: i32::from(insn.off),
+        imm: i64::from(insn.imm),
+    };
+    match insn.code & 0x07 {
+        0 => load_constant(insn, next, addresses).map(|imm| Op {
+            kind: Kind::Mov64K,
+            imm,
+            ..op
+        }),
+        1..=3 => Ok(Op {
+            kind: memory_kind(insn)?,
+            ..op
+        }),
+        4 | 7 => Ok(Op {
+            kind: arithmetic_kind(insn)?,
+            ..op
+        }),
+        _ if insn.code == 0x85 => call(image, insn).map(|kind| Op { kind, ..op }),
+        _ => Ok(Op {
+            kind: jump_kind(insn)?,
+            ..op
+        }),
+    }
+}
+
+fn load_constant(insn: Insn, next: Option<&Insn>, addresses: &impl Addresses) -> Decoded<i64> {
+    if insn.code != LD_IMM64 {
+        return Err("legacy packet access");
+    }
+    let high = next
+        .ok_or("the second slot is missing")?
+        .imm
+        .cast_unsigned();
+    let low = insn.imm.cast_unsigned();
+    let (base, offset) = match insn.src {
+        0 => (Some(u64::from(high) << 32 | u64::from(low)), 0),
+        1 => (addresses.map_handle(low), 0),
+        2 => (addresses.map_value(low), high),
+        // An absent variable has the address 0, whatever the offset: programs test for it.
+        3 => match addresses.variable(low) {
+            Some(0) => (Some(0), 0),
+            address => (address, high),
+        },
+        4 => (addresses.function(low), 0),
+        _ => (None, 0),
+    };
+    let base = base.ok_or("the constant refers to nothing")?;
+    Ok(base.wrapping_add(u64::from(offset)).cast_signed())
+}
+
+fn call(image: &Image, insn: Insn) -> Decoded<Kind> {
+    let (kind, count) = match insn.src {
+        0 => (Kind::CallHost, image.imports.len()),
+        1 => (Kind::CallLocal, image.functions.len()),
+        Insn::POISON => (Kind::Poison, image.poisons.len()),
+        _ => return Err("no such kind of call"),
+    };
+    let known = usize::try_from(insn.imm).is_ok_and(|index| index < count);
+    known.then_some(kind).ok_or("call of nothing")
+}
+
+fn memory_kind(insn: Insn) -> Decoded<Kind> {
+    Ok(match insn.code {
+        0x71 => Kind::LoadU8,
+        0x69 => Kind::LoadU16,
+        0x61 => Kind::LoadU32,
+        0x79 => Kind::LoadU64,
+        0x91 => Kind::LoadS8,
+        0x89 => Kind::LoadS16,
+        0x81 => Kind::LoadS32,
+        0x72 => Kind::StoreK8,
+        0x6a => Kind::StoreK16,
+        0x62 => Kind::StoreK32,
+        0x7a => Kind::StoreK64,
+        0x73 => Kind::StoreX8,
+        0x6b => Kind::StoreX16,
+        0x63 => Kind::StoreX32,
+        0x7b => Kind::StoreX64,
+        0xc3 | 0xdb | 0xcb | 0xd3 => return atomic_kind(insn),
+        _ => return Err("no such load or store"),
+    })
+}
+
+/// Atomic operations by their immediate.
+pub(crate) mod atomic {
+    pub(crate) const ADD: i32 = 0x00;
+    pub(crate) const OR: i32 = 0x40;
+    pub(crate) const AND: i32 = 0x50;
+    pub(crate) const XOR: i32 = 0xa0;
+    pub(crate) const FETCH: i32 = 0x01;
+    pub(crate) const XCHG: i32 = 0xe1;
+    pub(crate) const CMPXCHG: i32 = 0xf1;
+    /// Linux 6.15 and later (include/uapi/linux/bpf.h); not in RFC 9669.
+    pub(crate) const LOAD_ACQUIRE: i32 = 0x100;
+    /// As [`LOAD_ACQUIRE`].
+    pub(crate) const STORE_RELEASE: i32 = 0x110;
+}
+
+/// With one thread of execution, ordered loads and stores are plain ones.
+fn atomic_kind(insn: Insn) -> Decoded<Kind> {
+    use atomic::{ADD, AND, CMPXCHG, FETCH, LOAD_ACQUIRE, OR, STORE_RELEASE, XCHG, XOR};
+    let by_size = |kinds: [Kind; 4]| match insn.code {
+        0xd3 => kinds[0],
+        0xcb => kinds[1],
+        0xc3 => kinds[2],
+        _ => kinds[3],
+    };
+    match insn.imm {
+        LOAD_ACQUIRE => Ok(by_size([
+            Kind::LoadU8,
+            Kind::LoadU16,
+            Kind::LoadU32,
+            Kind::LoadU64,
+        ])),
+        STORE_RELEASE => Ok(by_size([
+            Kind::StoreX8,
+            Kind::StoreX16,
+            Kind::StoreX32,
+            Kind::StoreX64,
+        ])),
+        XCHG | CMPXCHG => atomic_width(insn.code),
+        imm if matches!(imm & !FETCH, ADD | OR | AND | XOR) => atomic_width(insn.code),
+        _ => Err("no such atomic operation"),
+    }
+}
+
+const fn atomic_width(code: u8) -> Decoded<Kind> {
+    match code {
+        0xc3 => Ok(Kind::Atomic32),
+        0xdb => Ok(Kind::Atomic64),
+        _ => Err("no atomic operation of this size"),
+    }
+}
+
+fn arithmetic_kind(insn: Insn) -> Decoded<Kind> {
+    let wide = insn.code & 0x07 == 7;
+    match (insn.code & 0xf0, wide) {
+        (0xd0, _) => return swap_kind(insn, wide),
+        (0x80, true) if insn.code == 0x87 => return Ok(Kind::Neg64),
+        (0x80, false) if insn.code == 0x84 => return Ok(Kind::Neg32),
+        (0xb0, _) if insn.code & 0x08 != 0 && insn.off != 0 => return move_kind(insn.off, wide),
+        _ => {}
+    }
+    let kinds = arithmetic_kinds(insn.code & 0xf0, insn.off).ok_or("no such arithmetic")?;
+    Ok(select(kinds, insn.code & 0x08 != 0, wide))
+}
+
+/// Picks among the forms of one operation: 64K, 64X, 32K, 32X.
+const fn select(kinds: [Kind; 4], register: bool, wide: bool) -> Kind {
+    kinds[register as usize + if wide { 0 } else { 2 }]
+}
+
+#[rustfmt::skip]
+const fn arithmetic_kinds(operation: u8, off: i16) -> Option<[Kind; 4]> {
+    use Kind::*;
+    Some(match (operation, off) {
+        (0x00, 0) => [Add64K, Add64X, Add32K, Add32X],
+        (0x10, 0) => [Sub64K, Sub64X, Sub32K, Sub32X],
+        (0x20, 0) => [Mul64K, Mul64X, Mul32K, Mul32X],
+        (0x30, 0) => [Div64K, Div64X, Div32K, Div32X],
+        (0x30, 1) => [Sdiv64K, Sdiv64X, Sdiv32K, Sdiv32X],
+        (0x40, 0) => [Or64K, Or64X, Or32K, Or32X],
+        (0x50, 0) => [And64K, And64X, And32K, And32X],
+        (0x60, 0) => [Lsh64K, Lsh64X, Lsh32K, Lsh32X],
+        (0x70, 0) => [Rsh64K, Rsh64X, Rsh32K, Rsh32X],
+        (0x90, 0) => [Mod64K, Mod64X, Mod32K, Mod32X],
+        (0x90, 1) => [Smod64K, Smod64X, Smod32K, Smod32X],
+        (0xa0, 0) => [Xor64K, Xor64X, Xor32K, Xor32X],
+        (0xb0, 0) => [Mov64K, Mov64X, Mov32K, Mov32X],
+        (0xc0, 0) => [Arsh64K, Arsh64X, Arsh32K, Arsh32X],
+        _ => return None,
+    })
+}
+
+const fn move_kind(off: i16, wide: bool) -> Decoded<Kind> {
+    Ok(match (off, wide) {
+        // BPF_ADDR_SPACE_CAST, Linux 6.9 (include/linux/filter.h); both directions alike.
+        (1, true) => Kind::CastArena,
+        (8, true) => Kind::Movs64X8,
+        (16, true) => Kind::Movs64X16,
+        (32, true) => Kind::Movs64X32,
+        (8, false) => Kind::Movs32X8,
+        (16, false) => Kind::Movs32X16,
+        _ => return Err("no such move"),
+    })
+}
+
+const fn swap_kind(insn: Insn, wide: bool) -> Decoded<Kind> {
+    Ok(match (wide, insn.code & 0x08 != 0, insn.imm) {
+        (false, false, 16) => Kind::Le16,
+        (false, false, 32) => Kind::Le32,
+        (false, false, 64) => Kind::Le64,
+        (false, true, 16) => Kind::Be16,
+        (false, true, 32) => Kind::Be32,
+        (false, true, 64) => Kind::Be64,
+        (true, false, 16) => Kind::Swap16,
+        (true, false, 32) => Kind::Swap32,
+        (true, false, 64) => Kind::Swap64,
+        _ => return Err("no such byte swap"),
+    })
+}
+
+fn jump_kind(insn: Insn) -> Decoded<Kind> {
+    match insn.code {
+        0x05 | 0x06 => return Ok(Kind::Jump),
+        0x95 => return Ok(Kind::Exit),
+        // BPF_JCOND with BPF_MAY_GOTO, Linux 6.9 (include/uapi/linux/bpf.h).
+        0xe5 if insn.src == 0 => return Ok(Kind::MayGoto),
+        _ => {}
+    }
+    let kinds = jump_kinds(insn.code & 0xf0).ok_or("no such jump")?;
+    Ok(select(kinds, insn.code & 0x08 != 0, insn.code & 0x07 == 5))
+}
+
+#[rustfmt::skip]
+const fn jump_kinds(operation: u8) -> Option<[Kind; 4]> {
+    use Kind::*;
+    Some(match operation {
+        0x10 => [Jeq64K, Jeq64X, Jeq32K, Jeq32X],
+        0x20 => [Jgt64K, Jgt64X, Jgt32K, Jgt32X],
+        0x30 => [Jge64K, Jge64X, Jge32K, Jge32X],
+        0x40 => [Jset64K, Jset64X, Jset32K, Jset32X],
+        0x50 => [Jne64K, Jne64X, Jne32K, Jne32X],
+        0x60 => [Jsgt64K, Jsgt64X, Jsgt32K, Jsgt32X],
+        0x70 => [Jsge64K, Jsge64X, Jsge32K, Jsge32X],
+        0xa0 => [Jlt64K, Jlt64X, Jlt32K, Jlt32X],
+        0xb0 => [Jle64K, Jle64X, Jle32K, Jle32X],
+        0xc0 => [Jslt64K, Jslt64X, Jslt32K, Jslt32X],
+        0xd0 => [Jsle64K, Jsle64X, Jsle32K, Jsle32X],
+        _ => return None,
+    })
+}

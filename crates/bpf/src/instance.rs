@@ -1,0 +1,425 @@
+//! An image made ready to run, with its memory.
+//!
+//! # Counting
+//!
+//! Every executed instruction counts one, whatever it is; an `LD_IMM64` of two slots counts one.
+//! Instructions are charged by basic block, at its entry: when the count would exceed the budget,
+//! the program stops with [`Stop::Budget`] *at the block's first instruction* and the block counts
+//! nothing. A block ends with a jump (`may_goto` is one), a call or an exit, or before an
+//! instruction that a jump leads to. When an instruction inside a block fails, the count is that of
+//! the instructions executed, the failing one included. So a back end that tests the budget at
+//! block entry stops at the same place with the same count, and a host function, before which a
+//! block always ends, sees an exact count.
+
+use std::sync::Arc;
+
+use crate::bind::{Binding, Config, InstanceError, bind};
+use crate::decode::{self, Addresses};
+use crate::host::{CallCtx, Fault, Host, HostFunction, Stop};
+use crate::interp::{self, Trap};
+use crate::map::Maps;
+use crate::map::hash::Removed;
+use crate::memory::Memory;
+use crate::nesting::Nesting;
+use crate::op::Code;
+use crate::timer::Timers;
+use crate::variables::Variables;
+use crate::{Image, MapKind};
+
+/// Calls of programs through the host on top of each other, beyond the outermost.
+const MAX_NESTED: u32 = 8;
+
+/// Arguments of a `struct_ops` callback; the kernel allows 12 (`MAX_BPF_FUNC_ARGS`, Linux 6.18,
+/// include/linux/bpf.h).
+const MAX_ARGS: usize = 12;
+
+/// Words of a nested call's context: the arguments, and behind them a key for callbacks.
+const CONTEXT_WORDS: u64 = 16;
+
+/// Guest address of the first function, outside the region: the kernel's module area. Only for
+/// callbacks; a load from there gives zero.
+const FUNCTIONS: u64 = 0xffff_ffff_c000_0000;
+
+/// Bytes between the addresses of two functions.
+const FUNCTION_STEP: u64 = 16;
+
+/// An [`Image`] made ready to run. Its addresses, counts and results depend on nothing but the
+/// image, the configuration and what the host does.
+#[derive(Debug)]
+pub struct Instance<H: Host> {
+    pub(crate) memory: Memory,
+    pub(crate) maps: Maps,
+    pub(crate) timers: Timers,
+    pub(crate) nesting: Nesting,
+    pub(crate) variables: Variables,
+    pub(crate) code: Arc<Code>,
+    image: Arc<Image>,
+    bindings: Vec<Binding<H>>,
+    config: Config,
+    /// Context arrays of nested calls, in the read-only half.
+    contexts: u64,
+    /// First free byte of the stack.
+    pub(crate) stack_top: u64,
+    pub(crate) stack_end: u64,
+    pub(crate) retired: u64,
+    pub(crate) budget_end: u64,
+    charged_ps: u64,
+    /// Calls in progress.
+    depth: u32,
+    /// Elements that left their maps and may still be looked at.
+    removed: Vec<Removed>,
+    /// Where the innermost of nested calls failed.
+    innermost: Option<Fault>,
+}
+
+impl<H: Host> Instance<H> {
+    /// Creates the maps and data sections of `image` and binds its imports, by name and prototype:
+    /// first from `table`, then from the machine's own functions.
+    ///
+    /// # Errors
+    /// See [`InstanceError`]. Missing functions are reported all at once.
+    pub fn new(
+        image: Arc<Image>,
+        table: &[HostFunction<H>],
+        config: Config,
+    ) -> Result<Self, InstanceError> {
+        let bindings = bind(&image, table, &config)?;
+        let has_arena = image.maps.iter().any(|map| map.kind == MapKind::Arena);
+        let arena_bytes = has_arena.then_some(config.arena_bytes);
+        let mut memory =
+            Memory::reserve(config.map_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
+        let stack_bytes = u64::from(config.stack_bytes);
+        let stack_top = memory.alloc_map(stack_bytes)?;
+        let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
+        let contexts = memory.alloc_kernel(context_bytes, 64)?;
+        let variables = Variables::new(&mut memory, &image.variables, config.cpus)?;
+        let maps = Maps::new(&mut memory, &image, config.cpus)?;
+        let places = Places {
+            maps: &maps,
+            variables: &variables,
+            image: &image,
+        };
+        let code = Arc::new(decode::decode(&image, &places)?);
+        Ok(Self {
+            memory,
+            maps,
+            timers: Timers::default(),
+            nesting: Nesting::default(),
+            variables,
+            code,
+            image,
+            bindings,
+            config,
+            contexts,
+            stack_top,
+            stack_end: stack_top + stack_bytes,
+            retired: 0,
+            budget_end: 0,
+            charged_ps: 0,
+            depth: 0,
+            removed: Vec::new(),
+            innermost: None,
+        })
+    }
+
+    /// What was loaded.
+    #[must_use]
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The memory, to mirror kernel objects in.
+    #[inline]
+    pub const fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    /// CPUs of the machine.
+    #[must_use]
+    pub const fn cpus(&self) -> u32 {
+        self.config.cpus
+    }
+
+    /// Instructions retired since the instance was created. See the module about counting.
+    #[inline]
+    #[must_use]
+    pub const fn retired(&self) -> u64 {
+        self.retired
+    }
+
+    /// What the calls of host functions have cost beyond their instructions, picoseconds.
+    #[inline]
+    #[must_use]
+    pub const fn charged(&self) -> u64 {
+        self.charged_ps
+    }
+
+    /// A host function costs more than its table says, by `cost_ps` picoseconds.
+    #[inline]
+    pub const fn charge(&mut self, cost_ps: u64) {
+        self.charged_ps += cost_ps;
+    }
+
+    pub(crate) const fn budget(&self) -> u64 {
+        self.config.budget
+    }
+
+    pub(crate) const fn stack_bytes(&self) -> u32 {
+        self.config.stack_bytes
+    }
+
+    /// Calls a function as the kernel calls a `struct_ops` callback: `r1` points to the arguments,
+    /// an array of 64-bit words that the program may only read.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there are more than 12 arguments or no such function.
+    pub fn call_program(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        assert!(
+            args.len() <= MAX_ARGS,
+            "a callback has {} arguments",
+            args.len()
+        );
+        let context = self.context();
+        for (at, arg) in (0_u64..).zip(args) {
+            self.memory.poke_u64(context + 8 * at, *arg);
+        }
+        self.enter(function, [context, 0, 0, 0, 0], host)
+    }
+
+    /// The context array of the next call.
+    fn context(&self) -> u64 {
+        self.contexts + u64::from(self.depth.min(MAX_NESTED)) * 8 * CONTEXT_WORDS
+    }
+
+    /// Writes an array's index where the next callback can read it as a key.
+    pub(crate) fn scratch_index(&mut self, index: u32) -> u64 {
+        let address = self.context() + 8 * MAX_ARGS as u64;
+        self.memory.poke_u32(address, index);
+        address
+    }
+
+    /// Calls the function at a callback's address, with its arguments in registers.
+    ///
+    /// # Errors
+    /// The program's fault; [`Stop::WildCall`] if there is no function at `address`.
+    pub fn call_function(
+        &mut self,
+        address: u64,
+        args: [u64; 5],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        match self.function_at(address) {
+            Some(function) => self.enter(function, args, host),
+            None => Err(Fault {
+                stop: Stop::WildCall(address),
+                program: "callback".into(),
+                insn: 0,
+                file: None,
+                line: 0,
+            }),
+        }
+    }
+
+    /// Runs a `SEC("syscall")` program on a context that it may change.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    pub fn run_syscall(
+        &mut self,
+        function: u32,
+        context: &mut [u8],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        let len = context.len() as u64;
+        let Ok(address) = self.memory.alloc_map(len) else {
+            return Err(self.fault(
+                Stop::OutOfMemory {
+                    limit: self.config.map_bytes,
+                },
+                function,
+            ));
+        };
+        self.memory.write(address, context);
+        let result = self.enter(function, [address, 0, 0, 0, 0], host);
+        self.memory.read(address, context);
+        self.memory.free_map(address, len);
+        result
+    }
+
+    /// The guest address of a function.
+    #[must_use]
+    pub fn function_address(&self, function: u32) -> Option<u64> {
+        Places::of(self).function(function)
+    }
+
+    fn function_at(&self, address: u64) -> Option<u32> {
+        let at = address.wrapping_sub(FUNCTIONS);
+        let function = u32::try_from(at / FUNCTION_STEP).ok()?;
+        let exact = at.is_multiple_of(FUNCTION_STEP);
+        (exact && (function as usize) < self.image.functions.len()).then_some(function)
+    }
+
+    /// Every call of a program comes through here.
+    fn enter(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
+        if self.depth > MAX_NESTED {
+            return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
+        }
+        if self.depth == 0 {
+            self.budget_end = self.retired.saturating_add(self.config.budget);
+            self.innermost = None;
+        }
+        let held = self.nesting;
+        self.depth += 1;
+        let result = interp::run(self, host, function, args);
+        self.depth -= 1;
+        if self.depth == 0 {
+            self.free_removed();
+        }
+        let left = std::mem::replace(&mut self.nesting, held);
+        let result = result.map_err(|trap| self.locate(trap))?;
+        match left.excess_over(held) {
+            None => Ok(result),
+            Some(what) => Err(self.fault(Stop::Refused(what), function)),
+        }
+    }
+
+    /// Calls an import. The caller's block has ended, so counts are exact.
+    pub(crate) fn call_import(
+        &mut self,
+        host: &mut H,
+        import: usize,
+        args: [u64; 5],
+    ) -> Result<u64, Stop> {
+        let Binding { body, cost_ps } = self.bindings[import];
+        self.charged_ps += cost_ps;
+        match body {
+            Some(body) => body(&mut CallCtx { vm: self, host }, args),
+            None => {
+                let name = &self.image.imports[import].name;
+                Err(Stop::Poison(format!("function `{name}` is not simulated")))
+            }
+        }
+    }
+
+    /// `addr_space_cast`, in both directions: the arena has the same addresses for the kernel and
+    /// for user space.
+    #[inline]
+    pub(crate) fn cast_arena(&self, value: u64) -> u64 {
+        let low = value & u64::from(u32::MAX);
+        match self.memory.arena() {
+            Some(pages) if low != 0 => pages.base() | low,
+            _ => low,
+        }
+    }
+
+    /// The memory of an element that left its map is used again when no program runs that could
+    /// have its address, as RCU has it in the kernel.
+    pub(crate) fn bury(&mut self, removed: Removed) {
+        self.removed.push(removed);
+        if self.depth == 0 {
+            self.free_removed();
+        }
+    }
+
+    fn free_removed(&mut self) {
+        for removed in self.removed.drain(..) {
+            self.memory.free_map(removed.element, removed.bytes);
+        }
+    }
+
+    /// The fault of a whole function.
+    fn fault(&mut self, stop: Stop, function: u32) -> Fault {
+        let op = self.code.entries[function as usize].op as usize;
+        self.locate(Trap { stop, op })
+    }
+
+    /// Says where `trap` happened. A nested call's fault passes through the host as a bare
+    /// [`Stop`]; its place is remembered, because it is the one that helps.
+    fn locate(&mut self, trap: Trap) -> Fault {
+        if let Some(inner) = self
+            .innermost
+            .take()
+            .filter(|inner| inner.stop == trap.stop)
+        {
+            self.remember(&inner);
+            return inner;
+        }
+        let slot = self.code.origin[trap.op];
+        let holds = |f: &&crate::Function| f.start <= slot && slot - f.start < f.len;
+        let function = self.image.functions.iter().find(holds);
+        let (program, start) = function.map_or(("?", 0), |f| (f.name.as_str(), f.start));
+        let after = self.image.lines.partition_point(|line| line.insn <= slot);
+        let line = after.checked_sub(1).map(|at| &self.image.lines[at]);
+        let line = line.filter(|line| line.insn >= start);
+        let fault = Fault {
+            stop: trap.stop,
+            program: program.to_owned(),
+            insn: slot - start,
+            file: line.map(|line| line.file.to_string()),
+            line: line.map_or(0, |line| line.line),
+        };
+        self.remember(&fault);
+        fault
+    }
+
+    fn remember(&mut self, fault: &Fault) {
+        if self.depth > 0 {
+            self.innermost = Some(fault.clone());
+        }
+    }
+}
+
+/// A host function hands a nested program's fault on with `?`. The place is not lost: the instance
+/// remembers it for the outermost call.
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        fault.stop
+    }
+}
+
+/// Where the decoder finds the addresses of an instance's parts.
+struct Places<'a> {
+    maps: &'a Maps,
+    variables: &'a Variables,
+    image: &'a Image,
+}
+
+impl<'a> Places<'a> {
+    fn of<H: Host>(instance: &'a Instance<H>) -> Self {
+        Self {
+            maps: &instance.maps,
+            variables: &instance.variables,
+            image: &instance.image,
+        }
+    }
+}
+
+impl Addresses for Places<'_> {
+    fn map_handle(&self, map: u32) -> Option<u64> {
+        self.maps.handle(map)
+    }
+
+    fn map_value(&self, map: u32) -> Option<u64> {
+        self.maps.get(map)?.first_value()
+    }
+
+    fn variable(&self, variable: u32) -> Option<u64> {
+        self.variables.address(variable)
+    }
+
+    fn function(&self, function: u32) -> Option<u64> {
+        let known = (function as usize) < self.image.functions.len();
+        known.then(|| FUNCTIONS + u64::from(function) * FUNCTION_STEP)
+    }
+}

@@ -1,0 +1,565 @@
+//! The interpreter: the oracle for every other back end.
+//!
+//! It knows operations and frames only. What a call of the host means, where memory is and how
+//! faults are reported stand in back-end-neutral modules.
+
+use crate::decode::atomic;
+use crate::memory::Verdict;
+use crate::op::{Code, Kind, Op};
+use crate::{Host, Instance, Stop};
+
+/// Why and at which operation the interpreter stopped.
+#[derive(Debug)]
+pub(crate) struct Trap {
+    pub(crate) stop: Stop,
+    pub(crate) op: usize,
+}
+
+/// Bytes of a function's stack frame (`MAX_BPF_STACK`, Linux 6.18, include/linux/filter.h).
+pub(crate) const FRAME_BYTES: u64 = 512;
+
+/// Functions on top of each other (`MAX_CALL_FRAMES`, Linux 6.18, include/linux/bpf_verifier.h).
+pub(crate) const MAX_FRAMES: usize = 8;
+
+/// What `may_goto` allows a frame (`BPF_MAX_LOOPS`, Linux 6.18, include/linux/bpf.h).
+const MAY_GOTO_TURNS: u32 = 8 << 20;
+
+/// Registers; the ISA has 11, and a power of two needs no bounds check.
+type Registers = [u64; 16];
+
+/// What a call puts aside.
+#[derive(Clone, Copy, Default)]
+struct Frame {
+    kept: [u64; 4],
+    back: usize,
+    may_goto: u32,
+}
+
+/// Runs `function` until it exits. The frame pointer begins one frame above the instance's stack
+/// top, which is restored when this returns.
+pub(crate) fn run<H: Host>(
+    vm: &mut Instance<H>,
+    host: &mut H,
+    function: u32,
+    args: [u64; 5],
+) -> Result<u64, Trap> {
+    let code = vm.code.clone();
+    let stack_top = vm.stack_top;
+    let retired = vm.retired;
+    let mut activation = Activation {
+        code: &code,
+        regs: [0; 16],
+        frames: [Frame::default(); MAX_FRAMES - 1],
+        depth: 0,
+        may_goto: MAY_GOTO_TURNS,
+        retired,
+        limit: vm.budget_end,
+    };
+    activation.regs[1..6].copy_from_slice(&args);
+    activation.regs[10] = stack_top;
+    let result = activation.execute(vm, host, function);
+    vm.retired = activation.retired;
+    vm.stack_top = stack_top;
+    result
+}
+
+struct Activation<'a> {
+    code: &'a Code,
+    regs: Registers,
+    frames: [Frame; MAX_FRAMES - 1],
+    depth: usize,
+    may_goto: u32,
+    /// Charged when a block is entered.
+    retired: u64,
+    limit: u64,
+}
+
+impl Activation<'_> {
+    fn execute<H: Host>(
+        &mut self,
+        vm: &mut Instance<H>,
+        host: &mut H,
+        function: u32,
+    ) -> Result<u64, Trap> {
+        let entry = self.code.entries[function as usize];
+        let mut at = entry.op as usize;
+        self.push_stack(vm, entry.uses_stack)
+            .map_err(|stop| Trap { stop, op: at })?;
+        loop {
+            self.retired += u64::from(self.code.block_len[at]);
+            if self.retired > self.limit {
+                self.retired -= u64::from(self.code.block_len[at]);
+                return Err(Trap {
+                    stop: Stop::Budget {
+                        budget: vm.budget(),
+                    },
+                    op: at,
+                });
+            }
+            at = match self.block(vm, host, at) {
+                Ok(Next::At(next)) => next,
+                Ok(Next::Exit) => return Ok(self.regs[0]),
+                Err(trap) => {
+                    self.retired -= self.code.left_in_block(trap.op);
+                    return Err(trap);
+                }
+            };
+        }
+    }
+
+    #[inline]
+    fn get(&self, register: u8) -> u64 {
+        self.regs[usize::from(register & 15)]
+    }
+
+    #[inline]
+    fn set(&mut self, register: u8, value: u64) {
+        self.regs[usize::from(register & 15)] = value;
+    }
+
+    #[inline]
+    fn set32(&mut self, register: u8, value: u32) {
+        self.set(register, u64::from(value));
+    }
+
+    /// Runs from the operation `at` to the end of its block.
+    #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
+    #[rustfmt::skip]
+    #[inline]
+    fn block<H: Host>(
+        &mut self,
+        vm: &mut Instance<H>,
+        host: &mut H,
+        mut at: usize,
+    ) -> Result<Next, Trap> {
+        // `K` is an operation's immediate, `X` its source register.
+        macro_rules! k { ($op:ident) => { $op.imm.cast_unsigned() }; }
+        macro_rules! x { ($op:ident) => { self.get($op.src) }; }
+        macro_rules! alu64 {
+            ($op:ident, $b:ident, $f:expr) => {{
+                let result = $f(self.get($op.dst), $b!($op));
+                self.set($op.dst, result);
+            }};
+        }
+        macro_rules! alu32 {
+            ($op:ident, $b:ident, $f:expr) => {{
+                let result = $f(self.get($op.dst) as u32, $b!($op) as u32);
+                self.set32($op.dst, result);
+            }};
+        }
+        macro_rules! jump {
+            ($op:ident, $taken:expr) => {
+                return Ok(Next::At(if $taken { $op.off as usize } else { at + 1 }))
+            };
+        }
+        macro_rules! jump64 {
+            ($op:ident, $b:ident, $f:expr) => { jump!($op, $f(&self.get($op.dst), &$b!($op))) };
+        }
+        macro_rules! jump32 {
+            ($op:ident, $b:ident, $f:expr) => {
+                jump!($op, $f(&(self.get($op.dst) as u32), &($b!($op) as u32)))
+            };
+        }
+        macro_rules! load {
+            ($op:ident, $load:ident) => {{
+                let address = self.get($op.src).wrapping_add_signed(i64::from($op.off));
+                self.set($op.dst, vm.memory.$load(address));
+            }};
+        }
+        macro_rules! load_signed {
+            ($op:ident, $load:ident, $narrow:ty) => {{
+                load!($op, $load);
+                self.set($op.dst, i64::from(self.get($op.dst) as $narrow).cast_unsigned());
+            }};
+        }
+        macro_rules! store {
+            ($op:ident, $value:expr, $width:ty) => {{
+                let address = self.get($op.dst).wrapping_add_signed(i64::from($op.off));
+                let bytes = ($value as $width).to_le_bytes();
+                if !vm.memory.store(address, bytes) {
+                    slow_store(vm, host, address, &bytes).map_err(|stop| Trap { stop, op: at })?;
+                }
+            }};
+        }
+        loop {
+            let op = self.code.ops[at];
+            match op.kind {
+                Kind::Add64K => alu64!(op, k, u64::wrapping_add),
+                Kind::Add64X => alu64!(op, x, u64::wrapping_add),
+                Kind::Add32K => alu32!(op, k, u32::wrapping_add),
+                Kind::Add32X => alu32!(op, x, u32::wrapping_add),
+                Kind::Sub64K => alu64!(op, k, u64::wrapping_sub),
+                Kind::Sub64X => alu64!(op, x, u64::wrapping_sub),
+                Kind::Sub32K => alu32!(op, k, u32::wrapping_sub),
+                Kind::Sub32X => alu32!(op, x, u32::wrapping_sub),
+                Kind::Mul64K => alu64!(op, k, u64::wrapping_mul),
+                Kind::Mul64X => alu64!(op, x, u64::wrapping_mul),
+                Kind::Mul32K => alu32!(op, k, u32::wrapping_mul),
+                Kind::Mul32X => alu32!(op, x, u32::wrapping_mul),
+                // RFC 9669, section 4.1: division by zero gives zero, modulo by zero the dividend.
+                Kind::Div64K => alu64!(op, k, |a: u64, b| a.checked_div(b).unwrap_or(0)),
+                Kind::Div64X => alu64!(op, x, |a: u64, b| a.checked_div(b).unwrap_or(0)),
+                Kind::Div32K => alu32!(op, k, |a: u32, b| a.checked_div(b).unwrap_or(0)),
+                Kind::Div32X => alu32!(op, x, |a: u32, b| a.checked_div(b).unwrap_or(0)),
+                Kind::Sdiv64K => alu64!(op, k, sdiv64),
+                Kind::Sdiv64X => alu64!(op, x, sdiv64),
+                Kind::Sdiv32K => alu32!(op, k, sdiv32),
+                Kind::Sdiv32X => alu32!(op, x, sdiv32),
+                Kind::Mod64K => alu64!(op, k, |a: u64, b| a.checked_rem(b).unwrap_or(a)),
+                Kind::Mod64X => alu64!(op, x, |a: u64, b| a.checked_rem(b).unwrap_or(a)),
+                Kind::Mod32K => alu32!(op, k, |a: u32, b| a.checked_rem(b).unwrap_or(a)),
+                Kind::Mod32X => alu32!(op, x, |a: u32, b| a.checked_rem(b).unwrap_or(a)),
+                Kind::Smod64K => alu64!(op, k, smod64),
+                Kind::Smod64X => alu64!(op, x, smod64),
+                Kind::Smod32K => alu32!(op, k, smod32),
+                Kind::Smod32X => alu32!(op, x, smod32),
+                Kind::Or64K => alu64!(op, k, |a, b| a | b),
+                Kind::Or64X => alu64!(op, x, |a, b| a | b),
+                Kind::Or32K => alu32!(op, k, |a, b| a | b),
+                Kind::Or32X => alu32!(op, x, |a, b| a | b),
+                Kind::And64K => alu64!(op, k, |a, b| a & b),
+                Kind::And64X => alu64!(op, x, |a, b| a & b),
+                Kind::And32K => alu32!(op, k, |a, b| a & b),
+                Kind::And32X => alu32!(op, x, |a, b| a & b),
+                Kind::Xor64K => alu64!(op, k, |a, b| a ^ b),
+                Kind::Xor64X => alu64!(op, x, |a, b| a ^ b),
+                Kind::Xor32K => alu32!(op, k, |a, b| a ^ b),
+                Kind::Xor32X => alu32!(op, x, |a, b| a ^ b),
+                // Wrapping shifts mask the count to the width, as the RFC demands.
+                Kind::Lsh64K => alu64!(op, k, |a: u64, b| a.wrapping_shl(b as u32)),
+                Kind::Lsh64X => alu64!(op, x, |a: u64, b| a.wrapping_shl(b as u32)),
+                Kind::Lsh32K => alu32!(op, k, u32::wrapping_shl),
+                Kind::Lsh32X => alu32!(op, x, u32::wrapping_shl),
+                Kind::Rsh64K => alu64!(op, k, |a: u64, b| a.wrapping_shr(b as u32)),
+                Kind::Rsh64X => alu64!(op, x, |a: u64, b| a.wrapping_shr(b as u32)),
+                Kind::Rsh32K => alu32!(op, k, u32::wrapping_shr),
+                Kind::Rsh32X => alu32!(op, x, u32::wrapping_shr),
+                Kind::Arsh64K => alu64!(op, k, arsh64),
+                Kind::Arsh64X => alu64!(op, x, arsh64),
+                Kind::Arsh32K => alu32!(op, k, arsh32),
+                Kind::Arsh32X => alu32!(op, x, arsh32),
+                Kind::Neg64 => self.set(op.dst, self.get(op.dst).wrapping_neg()),
+                Kind::Neg32 => self.set32(op.dst, (self.get(op.dst) as u32).wrapping_neg()),
+                Kind::Mov64K => self.set(op.dst, k!(op)),
+                Kind::Mov64X => self.set(op.dst, x!(op)),
+                Kind::Mov32K => self.set32(op.dst, k!(op) as u32),
+                Kind::Mov32X => self.set32(op.dst, x!(op) as u32),
+                Kind::Movs64X8 => self.set(op.dst, i64::from(x!(op) as i8).cast_unsigned()),
+                Kind::Movs64X16 => self.set(op.dst, i64::from(x!(op) as i16).cast_unsigned()),
+                Kind::Movs64X32 => self.set(op.dst, i64::from(x!(op) as i32).cast_unsigned()),
+                Kind::Movs32X8 => self.set32(op.dst, i32::from(x!(op) as i8).cast_unsigned()),
+                Kind::Movs32X16 => self.set32(op.dst, i32::from(x!(op) as i16).cast_unsigned()),
+                // The simulated machine is little endian whatever the host is.
+                Kind::Le16 => self.set(op.dst, u64::from(self.get(op.dst) as u16)),
+                Kind::Le32 => self.set32(op.dst, self.get(op.dst) as u32),
+                Kind::Le64 => {}
+                Kind::Be16 | Kind::Swap16 => {
+                    self.set(op.dst, u64::from((self.get(op.dst) as u16).swap_bytes()));
+                }
+                Kind::Be32 | Kind::Swap32 => {
+                    self.set32(op.dst, (self.get(op.dst) as u32).swap_bytes());
+                }
+                Kind::Be64 | Kind::Swap64 => self.set(op.dst, self.get(op.dst).swap_bytes()),
+                Kind::CastArena => self.set(op.dst, vm.cast_arena(x!(op))),
+
+                Kind::LoadU8 => load!(op, load_u8),
+                Kind::LoadU16 => load!(op, load_u16),
+                Kind::LoadU32 => load!(op, load_u32),
+                Kind::LoadU64 => load!(op, load_u64),
+                Kind::LoadS8 => load_signed!(op, load_u8, i8),
+                Kind::LoadS16 => load_signed!(op, load_u16, i16),
+                Kind::LoadS32 => load_signed!(op, load_u32, i32),
+                Kind::StoreK8 => store!(op, op.imm, u8),
+                Kind::StoreK16 => store!(op, op.imm, u16),
+                Kind::StoreK32 => store!(op, op.imm, u32),
+                Kind::StoreK64 => store!(op, op.imm, u64),
+                Kind::StoreX8 => store!(op, x!(op), u8),
+                Kind::StoreX16 => store!(op, x!(op), u16),
+                Kind::StoreX32 => store!(op, x!(op), u32),
+                Kind::StoreX64 => store!(op, x!(op), u64),
+                Kind::Atomic32 => {
+                    self.atomic32(vm, host, op).map_err(|stop| Trap { stop, op: at })?;
+                }
+                Kind::Atomic64 => {
+                    self.atomic64(vm, host, op).map_err(|stop| Trap { stop, op: at })?;
+                }
+
+                Kind::Jump => jump!(op, true),
+                Kind::MayGoto => {
+                    let exhausted = self.may_goto == 0;
+                    self.may_goto = self.may_goto.saturating_sub(1);
+                    jump!(op, exhausted);
+                }
+                Kind::Jeq64K => jump64!(op, k, u64::eq),
+                Kind::Jeq64X => jump64!(op, x, u64::eq),
+                Kind::Jeq32K => jump32!(op, k, u32::eq),
+                Kind::Jeq32X => jump32!(op, x, u32::eq),
+                Kind::Jne64K => jump64!(op, k, u64::ne),
+                Kind::Jne64X => jump64!(op, x, u64::ne),
+                Kind::Jne32K => jump32!(op, k, u32::ne),
+                Kind::Jne32X => jump32!(op, x, u32::ne),
+                Kind::Jgt64K => jump64!(op, k, u64::gt),
+                Kind::Jgt64X => jump64!(op, x, u64::gt),
+                Kind::Jgt32K => jump32!(op, k, u32::gt),
+                Kind::Jgt32X => jump32!(op, x, u32::gt),
+                Kind::Jge64K => jump64!(op, k, u64::ge),
+                Kind::Jge64X => jump64!(op, x, u64::ge),
+                Kind::Jge32K => jump32!(op, k, u32::ge),
+                Kind::Jge32X => jump32!(op, x, u32::ge),
+                Kind::Jlt64K => jump64!(op, k, u64::lt),
+                Kind::Jlt64X => jump64!(op, x, u64::lt),
+                Kind::Jlt32K => jump32!(op, k, u32::lt),
+                Kind::Jlt32X => jump32!(op, x, u32::lt),
+                Kind::Jle64K => jump64!(op, k, u64::le),
+                Kind::Jle64X => jump64!(op, x, u64::le),
+                Kind::Jle32K => jump32!(op, k, u32::le),
+                Kind::Jle32X => jump32!(op, x, u32::le),
+                Kind::Jset64K => jump64!(op, k, |a: &u64, b: &u64| a & b != 0),
+                Kind::Jset64X => jump64!(op, x, |a: &u64, b: &u64| a & b != 0),
+                Kind::Jset32K => jump32!(op, k, |a: &u32, b: &u32| a & b != 0),
+                Kind::Jset32X => jump32!(op, x, |a: &u32, b: &u32| a & b != 0),
+                Kind::Jsgt64K => jump64!(op, k, |a: &u64, b: &u64| signed(*a) > signed(*b)),
+                Kind::Jsgt64X => jump64!(op, x, |a: &u64, b: &u64| signed(*a) > signed(*b)),
+                Kind::Jsgt32K => jump32!(op, k, |a: &u32, b: &u32| signed32(*a) > signed32(*b)),
+                Kind::Jsgt32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) > signed32(*b)),
+                Kind::Jsge64K => jump64!(op, k, |a: &u64, b: &u64| signed(*a) >= signed(*b)),
+                Kind::Jsge64X => jump64!(op, x, |a: &u64, b: &u64| signed(*a) >= signed(*b)),
+                Kind::Jsge32K => jump32!(op, k, |a: &u32, b: &u32| signed32(*a) >= signed32(*b)),
+                Kind::Jsge32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) >= signed32(*b)),
+                Kind::Jslt64K => jump64!(op, k, |a: &u64, b: &u64| signed(*a) < signed(*b)),
+                Kind::Jslt64X => jump64!(op, x, |a: &u64, b: &u64| signed(*a) < signed(*b)),
+                Kind::Jslt32K => jump32!(op, k, |a: &u32, b: &u32| signed32(*a) < signed32(*b)),
+                Kind::Jslt32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) < signed32(*b)),
+                Kind::Jsle64K => jump64!(op, k, |a: &u64, b: &u64| signed(*a) <= signed(*b)),
+                Kind::Jsle64X => jump64!(op, x, |a: &u64, b: &u64| signed(*a) <= signed(*b)),
+                Kind::Jsle32K => jump32!(op, k, |a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
+                Kind::Jsle32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
+
+                Kind::CallHost => {
+                    self.call_host(vm, host, op).map_err(|stop| Trap { stop, op: at })?;
+                    return Ok(Next::At(at + 1));
+                }
+                Kind::CallLocal => {
+                    let next = self.call_local(vm, op, at);
+                    return next.map(Next::At).map_err(|stop| Trap { stop, op: at });
+                }
+                Kind::Poison => {
+                    let text = vm.image().poisons[op.imm as usize].clone();
+                    return Err(Trap { stop: Stop::Poison(text), op: at });
+                }
+                Kind::Exit => return Ok(self.leave(vm)),
+                Kind::Fall => return Ok(Next::At(at + 1)),
+            }
+            at += 1;
+        }
+    }
+
+    /// Takes a frame above the current one and points `r10` to its end.
+    fn push_stack<H: Host>(&mut self, vm: &mut Instance<H>, clear: bool) -> Result<(), Stop> {
+        let frame = self.regs[10];
+        if frame + FRAME_BYTES > vm.stack_end {
+            return Err(Stop::StackOverflow {
+                limit: vm.stack_bytes(),
+            });
+        }
+        if clear {
+            vm.memory.clear(frame, FRAME_BYTES);
+        }
+        self.regs[10] = frame + FRAME_BYTES;
+        vm.stack_top = self.regs[10];
+        Ok(())
+    }
+
+    fn call_local<H: Host>(
+        &mut self,
+        vm: &mut Instance<H>,
+        op: Op,
+        at: usize,
+    ) -> Result<usize, Stop> {
+        let Some(frame) = self.frames.get_mut(self.depth) else {
+            return Err(Stop::CallDepth {
+                limit: MAX_FRAMES as u32,
+            });
+        };
+        let [_, _, _, _, _, _, r6, r7, r8, r9, ..] = self.regs;
+        let kept = [r6, r7, r8, r9];
+        *frame = Frame {
+            kept,
+            back: at + 1,
+            may_goto: self.may_goto,
+        };
+        let entry = self.code.entries[op.imm as usize];
+        self.push_stack(vm, entry.uses_stack)?;
+        self.depth += 1;
+        self.may_goto = MAY_GOTO_TURNS;
+        Ok(entry.op as usize)
+    }
+
+    fn leave<H: Host>(&mut self, vm: &mut Instance<H>) -> Next {
+        let Some(depth) = self.depth.checked_sub(1) else {
+            return Next::Exit;
+        };
+        let frame = self.frames[depth];
+        self.depth = depth;
+        self.regs[6..10].copy_from_slice(&frame.kept);
+        self.regs[10] -= FRAME_BYTES;
+        vm.stack_top = self.regs[10];
+        self.may_goto = frame.may_goto;
+        Next::At(frame.back)
+    }
+
+    /// Calls the host. A nested program counts on from here.
+    fn call_host<H: Host>(
+        &mut self,
+        vm: &mut Instance<H>,
+        host: &mut H,
+        op: Op,
+    ) -> Result<(), Stop> {
+        let [_, a, b, c, d, e, ..] = self.regs;
+        vm.retired = self.retired;
+        let result = vm.call_import(host, op.imm as usize, [a, b, c, d, e]);
+        self.retired = vm.retired;
+        self.regs[0] = result?;
+        Ok(())
+    }
+
+    fn atomic64<H: Host>(
+        &mut self,
+        vm: &mut Instance<H>,
+        host: &mut H,
+        op: Op,
+    ) -> Result<(), Stop> {
+        let address = self.get(op.dst).wrapping_add_signed(i64::from(op.off));
+        let old = vm.memory.load_u64(address);
+        let (new, result) = self.atomic(op, old, self.get(op.src), self.regs[0]);
+        if let Some(new) = new {
+            let bytes = new.to_le_bytes();
+            if !vm.memory.store(address, bytes) {
+                slow_store(vm, host, address, &bytes)?;
+            }
+        }
+        if let Some(register) = result {
+            self.set(register, old);
+        }
+        Ok(())
+    }
+
+    fn atomic32<H: Host>(
+        &mut self,
+        vm: &mut Instance<H>,
+        host: &mut H,
+        op: Op,
+    ) -> Result<(), Stop> {
+        let address = self.get(op.dst).wrapping_add_signed(i64::from(op.off));
+        let old = vm.memory.load_u32(address);
+        let low = |value: u64| value & u64::from(u32::MAX);
+        let (new, result) = self.atomic(op, old, low(self.get(op.src)), low(self.regs[0]));
+        if let Some(new) = new {
+            let bytes = (new as u32).to_le_bytes();
+            if !vm.memory.store(address, bytes) {
+                slow_store(vm, host, address, &bytes)?;
+            }
+        }
+        if let Some(register) = result {
+            self.set(register, old);
+        }
+        Ok(())
+    }
+
+    /// The new value to store, if any, and the register that gets the old one, if any.
+    ///
+    /// A failed compare-and-exchange stores nothing, so it may fail on memory that is read-only.
+    fn atomic(&self, op: Op, old: u64, value: u64, expected: u64) -> (Option<u64>, Option<u8>) {
+        let imm = op.imm as i32;
+        match imm {
+            atomic::XCHG => return (Some(value), Some(op.src)),
+            atomic::CMPXCHG => return ((old == expected).then_some(value), Some(0)),
+            _ => {}
+        }
+        let new = match imm & !atomic::FETCH {
+            atomic::ADD => old.wrapping_add(value),
+            atomic::OR => old | value,
+            atomic::AND => old & value,
+            _ => old ^ value,
+        };
+        (Some(new), (imm & atomic::FETCH != 0).then_some(op.src))
+    }
+}
+
+/// Where execution goes after a block.
+enum Next {
+    At(usize),
+    Exit,
+}
+
+/// A store outside the plain writable memory: into the arena, into a kernel object, or nowhere.
+#[cold]
+fn slow_store<H: Host>(
+    vm: &mut Instance<H>,
+    host: &mut H,
+    address: u64,
+    bytes: &[u8],
+) -> Result<(), Stop> {
+    let size = bytes.len() as u8;
+    match vm.memory.verdict(address, u64::from(size)) {
+        Verdict::Allowed => {
+            vm.memory.write(address, bytes);
+            Ok(())
+        }
+        Verdict::Dropped => Ok(()),
+        Verdict::Protected => {
+            let mut value = [0; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            host.store_protected(&mut vm.memory, address, size, u64::from_le_bytes(value))
+        }
+        Verdict::Wild => Err(Stop::WildStore { address, size }),
+    }
+}
+
+const fn signed(value: u64) -> i64 {
+    value.cast_signed()
+}
+
+const fn signed32(value: u32) -> i32 {
+    value.cast_signed()
+}
+
+const fn arsh64(a: u64, b: u64) -> u64 {
+    signed(a).wrapping_shr(b as u32).cast_unsigned()
+}
+
+const fn arsh32(a: u32, b: u32) -> u32 {
+    signed32(a).wrapping_shr(b).cast_unsigned()
+}
+
+const fn sdiv64(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        0
+    } else {
+        signed(a).wrapping_div(signed(b)).cast_unsigned()
+    }
+}
+
+const fn sdiv32(a: u32, b: u32) -> u32 {
+    if b == 0 {
+        0
+    } else {
+        signed32(a).wrapping_div(signed32(b)).cast_unsigned()
+    }
+}
+
+const fn smod64(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        signed(a).wrapping_rem(signed(b)).cast_unsigned()
+    }
+}
+
+const fn smod32(a: u32, b: u32) -> u32 {
+    if b == 0 {
+        a
+    } else {
+        signed32(a).wrapping_rem(signed32(b)).cast_unsigned()
+    }
+}

@@ -1,0 +1,175 @@
+//! The arena's pages: 4 GiB of addresses, of which a program allocates what it uses.
+
+/// Which pages of the arena's window are allocated.
+#[derive(Debug)]
+pub struct Pages {
+    base: u64,
+    cap: u64,
+    used: u64,
+    /// Pages that may be allocated at all: the map's `max_entries`.
+    count: u64,
+    allocated: Vec<bool>,
+}
+
+impl Pages {
+    /// Bytes of a page.
+    pub const SIZE: u64 = 4096;
+
+    pub(crate) const fn new(base: u64, cap: u64) -> Self {
+        Self {
+            base,
+            cap,
+            used: 0,
+            count: 0,
+            allocated: Vec::new(),
+        }
+    }
+
+    /// Guest address of the window; its low 32 bits are zero.
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes that the arena's pages may take together.
+    pub(crate) fn limit(&self) -> u64 {
+        self.cap.min(self.count * Self::SIZE)
+    }
+
+    /// Limits the arena to `count` pages.
+    pub(crate) fn resize(&mut self, count: u32) {
+        self.count = u64::from(count).min((1 << 32) / Self::SIZE);
+    }
+
+    /// The first of `count` free neighbours, or exactly those at `wanted`. `None` when there are
+    /// none, when the cap on arena memory is reached, or when `wanted` lies outside the arena.
+    ///
+    /// Page 0 is given only to who asks for it: a pointer whose low half is zero is null to
+    /// `addr_space_cast`.
+    pub(crate) fn alloc(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
+        if count == 0 || count > self.count || (self.used + count) * Self::SIZE > self.cap {
+            return None;
+        }
+        let first = match wanted {
+            Some(address) => self
+                .page_of(address)
+                .filter(|first| self.free_run(*first, count)),
+            None => self.first_fit(count),
+        }?;
+        let end = (first + count) as usize;
+        if self.allocated.len() < end {
+            self.allocated.resize(end, false);
+        }
+        self.allocated[first as usize..end].fill(true);
+        self.used += count;
+        Some(self.base + first * Self::SIZE)
+    }
+
+    /// The lowest run of `count` free pages; one pass over the pages that were ever allocated.
+    fn first_fit(&self, count: u64) -> Option<u64> {
+        let mut first = 1;
+        for (page, taken) in (0_u64..).zip(&self.allocated).skip(1) {
+            if page - first >= count {
+                break;
+            }
+            if *taken {
+                first = page + 1;
+            }
+        }
+        (first + count <= self.count).then_some(first)
+    }
+
+    fn free_run(&self, first: u64, count: u64) -> bool {
+        let fits = first
+            .checked_add(count)
+            .is_some_and(|end| end <= self.count);
+        fits && (first..first + count).all(|page| !self.is_allocated(page))
+    }
+
+    fn is_allocated(&self, page: u64) -> bool {
+        self.allocated.get(page as usize).copied().unwrap_or(false)
+    }
+
+    fn page_of(&self, address: u64) -> Option<u64> {
+        let at = address.checked_sub(self.base)?;
+        at.is_multiple_of(Self::SIZE).then_some(at / Self::SIZE)
+    }
+
+    /// Marks pages as free and returns those that were allocated.
+    pub(crate) fn free(&mut self, address: u64, count: u64) -> Vec<u64> {
+        let first = (address.wrapping_sub(self.base) & 0xffff_ffff) / Self::SIZE;
+        let mut freed = Vec::new();
+        for page in (first..self.count).take(count as usize) {
+            let Some(taken) = self.allocated.get_mut(page as usize) else {
+                break;
+            };
+            if std::mem::take(taken) {
+                freed.push(self.base + page * Self::SIZE);
+            }
+        }
+        self.used -= freed.len() as u64;
+        freed
+    }
+
+    pub(crate) const fn in_window(&self, address: u64, len: u64) -> bool {
+        let at = address.wrapping_sub(self.base);
+        at < 1 << 32 && len <= (1 << 32) - at
+    }
+
+    /// Whether all bytes lie on allocated pages.
+    pub(crate) fn holds(&self, address: u64, len: u64) -> bool {
+        let at = address.wrapping_sub(self.base);
+        let last = at.saturating_add(len.max(1) - 1) / Self::SIZE;
+        (at / Self::SIZE..=last).all(|page| self.is_allocated(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 1 << 40;
+
+    fn pages(count: u32) -> Pages {
+        let mut pages = Pages::new(BASE, 1 << 20);
+        pages.resize(count);
+        pages
+    }
+
+    #[test]
+    fn the_lowest_fitting_run_is_taken_and_never_page_0() {
+        let mut pages = pages(10);
+        assert_eq!(pages.alloc(None, 2), Some(BASE + 4096));
+        assert_eq!(pages.alloc(None, 1), Some(BASE + 3 * 4096));
+        assert_eq!(pages.free(BASE + 4096, 2).len(), 2);
+        assert_eq!(
+            pages.alloc(None, 3),
+            Some(BASE + 4 * 4096),
+            "the gap is too small"
+        );
+        assert_eq!(pages.alloc(None, 2), Some(BASE + 4096));
+        assert_eq!(pages.alloc(Some(BASE), 1), Some(BASE));
+    }
+
+    #[test]
+    fn the_arena_ends_at_its_size_and_at_the_cap() {
+        let mut small = pages(4);
+        assert_eq!(small.alloc(None, 4), None);
+        assert_eq!(small.alloc(Some(BASE + 2 * 4096), 3), None);
+        assert_eq!(small.alloc(None, 3), Some(BASE + 4096));
+        let mut capped = pages(1000);
+        assert_eq!(capped.alloc(None, 257), None, "the cap is 256 pages");
+        assert!(capped.alloc(None, 256).is_some());
+    }
+
+    #[test]
+    fn a_page_is_held_only_between_alloc_and_free() {
+        let mut pages = pages(10);
+        let first = pages.alloc(None, 1).unwrap();
+        assert!(pages.holds(first + 4088, 8));
+        assert!(!pages.holds(first + 4089, 8));
+        assert_eq!(pages.free(first, 5), [first]);
+        assert_eq!(pages.free(first, 1), [0; 0]);
+        assert!(!pages.holds(first, 1));
+    }
+}

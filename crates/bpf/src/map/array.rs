@@ -1,0 +1,68 @@
+//! Arrays: all values exist from the beginning, in one block.
+
+use super::shape::Shape;
+use crate::{Errno, Memory, OutOfMemory};
+
+/// The values of an array or per-CPU array: the copies of one CPU lie together.
+#[derive(Debug)]
+pub(crate) struct Array {
+    base: u64,
+    count: u32,
+}
+
+impl Array {
+    /// Allocates `count` values for each copy; in the read-only half if `frozen`.
+    pub(crate) fn new(
+        memory: &mut Memory,
+        shape: &Shape,
+        count: u32,
+        frozen: bool,
+    ) -> Result<Self, OutOfMemory> {
+        let values = u64::from(count) * shape.copies;
+        let bytes = values.checked_mul(shape.stride).unwrap_or(u64::MAX);
+        let base = if frozen {
+            memory.alloc_kernel(bytes, 16)
+        } else {
+            memory.alloc_map(bytes)
+        }?;
+        Ok(Self { base, count })
+    }
+
+    pub(crate) const fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// The address of the value `index`, copy `copy`.
+    #[inline]
+    pub(crate) const fn value(&self, shape: &Shape, index: u32, copy: u64) -> Option<u64> {
+        if index >= self.count || copy >= shape.copies {
+            return None;
+        }
+        let slot = copy * self.count as u64 + index as u64;
+        Some(self.base + slot * shape.stride)
+    }
+
+    /// Where the value that contains `address` stands in the array.
+    pub(crate) fn index_of(&self, shape: &Shape, address: u64) -> u32 {
+        let slot = (address - self.base) / shape.stride.max(1);
+        (slot % u64::from(self.count.max(1))) as u32
+    }
+
+    /// Overwrites one copy of a value. An array's elements always exist.
+    pub(crate) fn update(
+        &self,
+        memory: &mut Memory,
+        shape: &Shape,
+        index: u32,
+        copy: u64,
+        value: &[u8],
+        exists: super::Existing,
+    ) -> Result<u64, Errno> {
+        let address = self.value(shape, index, copy).ok_or(Errno::E2BIG)?;
+        if exists == super::Existing::Refused {
+            return Err(Errno::EEXIST);
+        }
+        shape.put(memory, address, value);
+        Ok(address)
+    }
+}

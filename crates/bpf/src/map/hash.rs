@@ -1,0 +1,396 @@
+//! Hash tables: elements in the region, an index beside it.
+//!
+//! Elements are linked in the order of insertion, or for an LRU table of use, so that walking
+//! them never depends on hash values. The LRU order is exact, where the kernel's is approximate:
+//! it keeps per-CPU lists and second-chance bits (Linux 6.18, kernel/bpf/bpf_lru_list.c).
+
+use super::Existing;
+use super::shape::Shape;
+use crate::{Errno, Memory, OutOfMemory};
+
+/// "No element" in the links.
+const NONE: u32 = u32::MAX;
+
+/// One element; in memory its key, padded to 8 bytes, and behind it its values.
+#[derive(Clone, Copy, Debug)]
+struct Element {
+    address: u64,
+    hash: u64,
+    /// The next element of its bucket.
+    chain: u32,
+    older: u32,
+    newer: u32,
+}
+
+/// A hash table, per-CPU hash table, LRU table, or the storage of tasks or cgroups.
+#[derive(Debug)]
+pub(crate) struct Hash {
+    capacity: u32,
+    lru: bool,
+    elements: Vec<Element>,
+    /// Slots of `elements` to use again, the last freed first.
+    vacant: Vec<u32>,
+    /// First element of each bucket. A power of two.
+    buckets: Vec<u32>,
+    count: u32,
+    oldest: u32,
+    newest: u32,
+}
+
+/// An element that left the table. Its memory must be freed when no program can look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removed {
+    pub(crate) element: u64,
+    pub(crate) value: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Hash {
+    pub(crate) fn new(capacity: u32, lru: bool) -> Self {
+        Self {
+            capacity,
+            lru,
+            elements: Vec::new(),
+            vacant: Vec::new(),
+            buckets: vec![NONE; 8],
+            count: 0,
+            oldest: NONE,
+            newest: NONE,
+        }
+    }
+
+    /// The address of the element's first value. Counts as a use.
+    #[inline]
+    pub(crate) fn lookup(&mut self, memory: &Memory, shape: &Shape, key: &[u8]) -> Option<u64> {
+        let slot = self.find(memory, key, hash_of(key))?;
+        if self.lru {
+            self.unlink(slot);
+            self.link_newest(slot);
+        }
+        Some(self.elements[slot as usize].address + shape.key_room())
+    }
+
+    /// As [`Hash::lookup`], but does not count as a use.
+    pub(crate) fn peek(&self, memory: &Memory, shape: &Shape, key: &[u8]) -> Option<u64> {
+        let slot = self.find(memory, key, hash_of(key))?;
+        Some(self.elements[slot as usize].address + shape.key_room())
+    }
+
+    /// Adds an element for `key`, zeroed, in the place of the one that is there. Gives the address
+    /// of its first value and the element that left for it.
+    pub(crate) fn insert(
+        &mut self,
+        memory: &mut Memory,
+        shape: &Shape,
+        key: &[u8],
+        existing: Existing,
+    ) -> Result<(u64, Option<Removed>), InsertError> {
+        let hash = hash_of(key);
+        let old = self.find(memory, key, hash);
+        existing.check(old.is_some())?;
+        if old.is_none() && self.count >= self.capacity && !self.lru {
+            return Err(Errno::E2BIG.into());
+        }
+        let address = memory.alloc_map(element_bytes(shape))?;
+        let full = self.count >= self.capacity && self.oldest != NONE;
+        let leaves = old.or_else(|| full.then_some(self.oldest));
+        let removed = leaves.map(|slot| self.take_out(slot, shape));
+        memory.write(address, key);
+        self.add(address, hash);
+        Ok((address + shape.key_room(), removed))
+    }
+
+    /// Takes the element out.
+    pub(crate) fn remove(
+        &mut self,
+        memory: &Memory,
+        shape: &Shape,
+        key: &[u8],
+    ) -> Result<Removed, Errno> {
+        let slot = self.find(memory, key, hash_of(key)).ok_or(Errno::ENOENT)?;
+        Ok(self.take_out(slot, shape))
+    }
+
+    /// Addresses of all elements, where their keys are: from the oldest to the newest.
+    pub(crate) fn walk(&self) -> Vec<u64> {
+        let mut addresses = Vec::with_capacity(self.count as usize);
+        let mut slot = self.oldest;
+        while let Some(element) = self.elements.get(slot as usize) {
+            addresses.push(element.address);
+            slot = element.newer;
+        }
+        addresses
+    }
+
+    #[inline]
+    fn find(&self, memory: &Memory, key: &[u8], hash: u64) -> Option<u32> {
+        let mut slot = self.buckets[self.bucket_of(hash)];
+        while let Some(element) = self.elements.get(slot as usize) {
+            let same = element.hash == hash
+                && memory.bytes(element.address, key.len() as u64) == Some(key);
+            if same {
+                return Some(slot);
+            }
+            slot = element.chain;
+        }
+        None
+    }
+
+    const fn bucket_of(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    fn add(&mut self, address: u64, hash: u64) {
+        if self.count as usize >= self.buckets.len() {
+            self.grow();
+        }
+        let bucket = self.bucket_of(hash);
+        let chain = self.buckets[bucket];
+        let element = Element {
+            address,
+            hash,
+            chain,
+            older: NONE,
+            newer: NONE,
+        };
+        let slot = if let Some(slot) = self.vacant.pop() {
+            self.elements[slot as usize] = element;
+            slot
+        } else {
+            self.elements.push(element);
+            self.elements.len() as u32 - 1
+        };
+        self.buckets[bucket] = slot;
+        self.link_newest(slot);
+        self.count += 1;
+    }
+
+    fn grow(&mut self) {
+        self.buckets = vec![NONE; self.buckets.len() * 2];
+        let mut slot = self.oldest;
+        while slot != NONE {
+            let Element { hash, newer, .. } = self.elements[slot as usize];
+            let bucket = self.bucket_of(hash);
+            self.elements[slot as usize].chain = self.buckets[bucket];
+            self.buckets[bucket] = slot;
+            slot = newer;
+        }
+    }
+
+    fn take_out(&mut self, slot: u32, shape: &Shape) -> Removed {
+        let Element {
+            address,
+            hash,
+            chain,
+            ..
+        } = self.elements[slot as usize];
+        let bucket = self.bucket_of(hash);
+        if self.buckets[bucket] == slot {
+            self.buckets[bucket] = chain;
+        } else {
+            let mut before = self.buckets[bucket];
+            while self.elements[before as usize].chain != slot {
+                before = self.elements[before as usize].chain;
+            }
+            self.elements[before as usize].chain = chain;
+        }
+        self.unlink(slot);
+        self.vacant.push(slot);
+        self.count -= 1;
+        let value = address + shape.key_room();
+        Removed {
+            element: address,
+            value,
+            bytes: element_bytes(shape),
+        }
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Element { older, newer, .. } = self.elements[slot as usize];
+        match self.elements.get_mut(older as usize) {
+            Some(element) => element.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.elements.get_mut(newer as usize) {
+            Some(element) => element.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn link_newest(&mut self, slot: u32) {
+        let older = std::mem::replace(&mut self.newest, slot);
+        match self.elements.get_mut(older as usize) {
+            Some(element) => element.newer = slot,
+            None => self.oldest = slot,
+        }
+        let element = &mut self.elements[slot as usize];
+        (element.older, element.newer) = (older, NONE);
+    }
+}
+
+/// Why an element could not be added.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InsertError {
+    /// What the kernel says.
+    Errno(Errno),
+    /// The cap on map memory, which is ours.
+    Memory(OutOfMemory),
+}
+
+impl From<Errno> for InsertError {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl From<OutOfMemory> for InsertError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::Memory(error)
+    }
+}
+
+const fn element_bytes(shape: &Shape) -> u64 {
+    shape.key_room() + shape.stride * shape.copies
+}
+
+/// A fixed hash: eight bytes at a time, multiplied by an odd constant near 2^64 / golden ratio.
+fn hash_of(key: &[u8]) -> u64 {
+    let (words, rest) = key.as_chunks::<8>();
+    let mix =
+        |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut hash = words
+        .iter()
+        .fold(0, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    if !rest.is_empty() {
+        let mut word = [0; 8];
+        word[..rest.len()].copy_from_slice(rest);
+        hash = mix(hash, u64::from_le_bytes(word));
+    }
+    // The low bits choose the bucket, and the product's high bits are the mixed ones.
+    hash ^ (hash >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MapDef, MapKind};
+
+    struct Table {
+        hash: Hash,
+        shape: Shape,
+        memory: Memory,
+    }
+
+    impl Table {
+        fn new(capacity: u32, lru: bool) -> Self {
+            let def = MapDef {
+                name: "table".into(),
+                kind: MapKind::Hash,
+                key_size: 5,
+                value_size: 12,
+                max_entries: capacity,
+                flags: 0,
+                initial: None,
+                frozen: false,
+                timer_at: None,
+                lock_at: None,
+                kptrs_at: Vec::new(),
+                inner: None,
+            };
+            let memory = Memory::reserve(1 << 20, None).unwrap();
+            Self {
+                hash: Hash::new(capacity, lru),
+                shape: Shape::new(&def, 1),
+                memory,
+            }
+        }
+
+        fn insert(&mut self, key: u8) -> Result<(u64, Option<Removed>), InsertError> {
+            let key = [key; 5];
+            self.hash
+                .insert(&mut self.memory, &self.shape, &key, Existing::Replaced)
+        }
+
+        fn keys(&self) -> Vec<u8> {
+            let addresses = self.hash.walk();
+            addresses
+                .iter()
+                .map(|at| self.memory.load_u8(*at) as u8)
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_value_is_aligned_and_stays_where_it_is() {
+        let mut table = Table::new(100, false);
+        let (first, _) = table.insert(1).unwrap();
+        assert_eq!(first % 8, 0);
+        for key in 2..=100 {
+            table.insert(key).unwrap();
+        }
+        assert_eq!(
+            table.hash.lookup(&table.memory, &table.shape, &[1; 5]),
+            Some(first)
+        );
+        assert_eq!(
+            table.hash.lookup(&table.memory, &table.shape, &[101; 5]),
+            None
+        );
+        assert_eq!(table.keys(), (1..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_full_table_refuses_new_keys_and_takes_old_ones() {
+        let mut table = Table::new(2, false);
+        let (first, _) = table.insert(1).unwrap();
+        table.insert(2).unwrap();
+        assert_eq!(table.insert(3), Err(Errno::E2BIG.into()));
+        let (again, removed) = table.insert(1).unwrap();
+        assert_ne!(again, first, "who looked it up before keeps the old value");
+        assert_eq!(removed.map(|removed| removed.value), Some(first));
+        assert_eq!(table.keys(), [2, 1]);
+    }
+
+    #[test]
+    fn the_least_recently_used_element_leaves_a_full_lru_table() {
+        let mut table = Table::new(3, true);
+        for key in [1, 2, 3] {
+            table.insert(key).unwrap();
+        }
+        table
+            .hash
+            .lookup(&table.memory, &table.shape, &[1; 5])
+            .unwrap();
+        table
+            .hash
+            .peek(&table.memory, &table.shape, &[2; 5])
+            .unwrap();
+        table.insert(4).unwrap();
+        assert_eq!(table.keys(), [3, 1, 4]);
+    }
+
+    #[test]
+    fn any_sequence_agrees_with_a_plain_list() {
+        let mut table = Table::new(40, false);
+        let mut model: Vec<u8> = Vec::new();
+        let mut state = 1_u32;
+        for _ in 0..5000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let key = (state >> 24) as u8 % 60;
+            if state & 0x800 == 0 {
+                let removed = table.hash.remove(&table.memory, &table.shape, &[key; 5]);
+                assert_eq!(removed.is_ok(), model.contains(&key));
+                if let Ok(removed) = removed {
+                    table.memory.free_map(removed.element, removed.bytes);
+                }
+                model.retain(|other| *other != key);
+            } else if table.insert(key).is_ok() {
+                model.retain(|other| *other != key);
+                model.push(key);
+            } else {
+                assert_eq!(model.len(), 40);
+            }
+        }
+        assert_eq!(table.keys(), model);
+    }
+}

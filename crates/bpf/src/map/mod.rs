@@ -1,0 +1,243 @@
+//! Maps: what they hold lies in the region, so that programs can point to it.
+
+pub(crate) mod arena;
+pub(crate) mod array;
+pub(crate) mod hash;
+pub(crate) mod queue;
+pub(crate) mod ringbuf;
+pub(crate) mod shape;
+mod table;
+
+use std::collections::BTreeMap;
+
+use array::Array;
+use hash::{Hash, InsertError, Removed};
+use queue::Queue;
+use ringbuf::Ringbuf;
+use shape::Shape;
+pub(crate) use table::Maps;
+
+use crate::memory::{Memory, OutOfMemory};
+use crate::{Errno, MapDef, MapKind};
+
+/// What an update does with an element that exists, by the flags `BPF_ANY`, `BPF_NOEXIST` and
+/// `BPF_EXIST` (Linux 6.18, include/uapi/linux/bpf.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replaced,
+    Refused,
+    Required,
+}
+
+/// `BPF_F_LOCK`: update under the value's lock, in place.
+const LOCK: u64 = 4;
+
+impl Existing {
+    pub(crate) const fn from_flags(flags: u64) -> Result<Self, Errno> {
+        match flags & !LOCK {
+            0 => Ok(Self::Replaced),
+            1 => Ok(Self::Refused),
+            2 => Ok(Self::Required),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    const fn check(self, exists: bool) -> Result<(), Errno> {
+        match (self, exists) {
+            (Self::Refused, true) => Err(Errno::EEXIST),
+            (Self::Required, false) => Err(Errno::ENOENT),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What an update or a deletion leaves to be done by the instance, which knows timers and objects.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leftover {
+    /// A value whose timers and kernel pointers must go; it stays in the map.
+    pub(crate) reset: Option<u64>,
+    /// An element that left the map.
+    pub(crate) removed: Option<Removed>,
+}
+
+/// The elements of a map.
+#[derive(Debug)]
+pub(crate) enum Store {
+    Array(Array),
+    Hash(Hash),
+    Queue(Queue),
+    Ringbuf(Ringbuf),
+    /// Map in map: which map stands under a key.
+    Nested(BTreeMap<Vec<u8>, u32>),
+    /// The address of the arena's globals, or of its window.
+    Arena(u64),
+    /// Exists, holds nothing: no counters to read and no user space to talk to.
+    Inert,
+}
+
+/// A map.
+#[derive(Debug)]
+pub(crate) struct Map {
+    pub(crate) kind: MapKind,
+    pub(crate) shape: Shape,
+    pub(crate) store: Store,
+    /// Special fields inside a value.
+    pub(crate) timer_at: Option<u32>,
+    pub(crate) kptrs_at: Vec<u32>,
+}
+
+impl Map {
+    pub(crate) fn new(memory: &mut Memory, def: &MapDef, cpus: u32) -> Result<Self, OutOfMemory> {
+        let shape = Shape::new(def, cpus);
+        let count = def.max_entries;
+        let store = match def.kind {
+            MapKind::Array | MapKind::PercpuArray => {
+                Store::Array(Array::new(memory, &shape, count, def.frozen)?)
+            }
+            MapKind::Hash | MapKind::PercpuHash => Store::Hash(Hash::new(count, false)),
+            MapKind::LruHash => Store::Hash(Hash::new(count, true)),
+            MapKind::TaskStorage | MapKind::CgrpStorage => Store::Hash(Hash::new(u32::MAX, false)),
+            MapKind::Queue => Store::Queue(Queue::new(memory, &shape, count, false)?),
+            MapKind::Stack => Store::Queue(Queue::new(memory, &shape, count, true)?),
+            MapKind::Ringbuf => Store::Ringbuf(Ringbuf::new(count)),
+            MapKind::ArrayOfMaps | MapKind::HashOfMaps => Store::Nested(nested_entries(def)),
+            MapKind::Arena => Store::Arena(memory.open_arena(def)?),
+            MapKind::PerfEventArray | MapKind::UserRingbuf => Store::Inert,
+        };
+        let map = Self {
+            kind: def.kind,
+            shape,
+            store,
+            timer_at: def.timer_at,
+            kptrs_at: def.kptrs_at.clone(),
+        };
+        if let (Some(bytes), Some(first)) = (&def.initial, map.first_value()) {
+            let len = match map.store {
+                Store::Arena(_) => bytes.len(),
+                _ => bytes.len().min(def.value_size as usize),
+            };
+            memory.write(first, &bytes[..len]);
+        }
+        Ok(map)
+    }
+
+    /// The address of a data section's value, or of the arena's globals.
+    pub(crate) fn first_value(&self) -> Option<u64> {
+        match &self.store {
+            Store::Array(array) => array.value(&self.shape, 0, 0),
+            Store::Arena(address) => Some(*address),
+            _ => None,
+        }
+    }
+
+    /// The address of the value under `key`, for a per-CPU map that of `cpu`. A use for the LRU.
+    #[inline]
+    pub(crate) fn lookup(&mut self, memory: &Memory, key: &[u8], cpu: u32) -> Option<u64> {
+        let copy = self.copy_of(cpu)?;
+        match &mut self.store {
+            Store::Array(array) => array.value(&self.shape, index_of(key)?, copy),
+            Store::Hash(hash) => {
+                let value = hash.lookup(memory, &self.shape, key)?;
+                Some(value + copy * self.shape.stride)
+            }
+            _ => None,
+        }
+    }
+
+    /// As [`Map::lookup`], but does not count as a use.
+    pub(crate) fn peek(&self, memory: &Memory, key: &[u8], cpu: u32) -> Option<u64> {
+        let copy = self.copy_of(cpu)?;
+        match &self.store {
+            Store::Array(array) => array.value(&self.shape, index_of(key)?, copy),
+            Store::Hash(hash) => {
+                Some(hash.peek(memory, &self.shape, key)? + copy * self.shape.stride)
+            }
+            _ => None,
+        }
+    }
+
+    const fn copy_of(&self, cpu: u32) -> Option<u64> {
+        match self.shape.copies {
+            1 => Some(0),
+            copies if (cpu as u64) < copies => Some(cpu as u64),
+            _ => None,
+        }
+    }
+
+    /// Sets the value under `key`, for a per-CPU map that of `cpu`.
+    pub(crate) fn update(
+        &mut self,
+        memory: &mut Memory,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        cpu: u32,
+    ) -> Result<Leftover, InsertError> {
+        let existing = Existing::from_flags(flags)?;
+        let copy = self.copy_of(cpu).ok_or(Errno::EINVAL)?;
+        let in_place = self.shape.copies > 1 || flags & LOCK != 0;
+        let Self { shape, store, .. } = self;
+        match store {
+            Store::Array(array) => {
+                let index = index_of(key).ok_or(Errno::EINVAL)?;
+                let reset = array.update(memory, shape, index, copy, value, existing)?;
+                Ok(Leftover {
+                    reset: Some(reset),
+                    removed: None,
+                })
+            }
+            Store::Hash(hash) => {
+                let old = hash.lookup(memory, shape, key).filter(|_| in_place);
+                if let Some(old) = old {
+                    existing.check(true)?;
+                    shape.put(memory, old + copy * shape.stride, value);
+                    return Ok(Leftover::default());
+                }
+                let (first, removed) = hash.insert(memory, shape, key, existing)?;
+                shape.put(memory, first + copy * shape.stride, value);
+                Ok(Leftover {
+                    reset: None,
+                    removed,
+                })
+            }
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    /// Deletes the element under `key`.
+    pub(crate) fn delete(&mut self, memory: &Memory, key: &[u8]) -> Result<Removed, Errno> {
+        match &mut self.store {
+            Store::Hash(hash) => hash.remove(memory, &self.shape, key),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+impl MapKind {
+    /// Whether its values belong to tasks or cgroups.
+    pub(crate) const fn is_storage(self) -> bool {
+        matches!(self, Self::TaskStorage | Self::CgrpStorage)
+    }
+}
+
+/// An array's key.
+pub(crate) fn index_of(key: &[u8]) -> Option<u32> {
+    key.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn nested_entries(def: &MapDef) -> BTreeMap<Vec<u8>, u32> {
+    let entries = def
+        .inner
+        .as_ref()
+        .map(|(_, entries)| entries.as_slice())
+        .unwrap_or_default();
+    let key_bytes = |key: u32| {
+        let mut bytes = key.to_le_bytes().to_vec();
+        bytes.resize(def.key_size as usize, 0);
+        bytes
+    };
+    entries
+        .iter()
+        .map(|(key, map)| (key_bytes(*key), *map))
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! All maps of an instance, found by the handles that programs hold.
+
+use super::{Map, Store};
+use crate::memory::Memory;
+use crate::{Image, InstanceError, Stop};
+
+/// Bytes that a handle takes in the read-only half: addresses are what programs compare, and a
+/// curious load reads zeros.
+const HANDLE_BYTES: u64 = 64;
+
+/// The maps of an instance, in the order of [`Image::maps`].
+#[derive(Debug)]
+pub(crate) struct Maps {
+    list: Vec<Map>,
+    handles: u64,
+}
+
+impl Maps {
+    pub(crate) fn new(
+        memory: &mut Memory,
+        image: &Image,
+        cpus: u32,
+    ) -> Result<Self, InstanceError> {
+        let too_big = |name: &str, source| InstanceError::MapMemory {
+            name: name.into(),
+            source,
+        };
+        let bytes = image.maps.len() as u64 * HANDLE_BYTES;
+        let handles = memory
+            .alloc_kernel(bytes, HANDLE_BYTES)
+            .map_err(|error| too_big("handles", error))?;
+        let create = |def| Map::new(memory, def, cpus).map_err(|error| too_big(&def.name, error));
+        let list = image.maps.iter().map(create).collect::<Result<_, _>>()?;
+        Ok(Self { list, handles })
+    }
+
+    pub(crate) fn handle(&self, map: u32) -> Option<u64> {
+        (map < self.list.len() as u32).then(|| self.handles + u64::from(map) * HANDLE_BYTES)
+    }
+
+    /// The index of the map that `handle` stands for.
+    #[inline]
+    pub(crate) fn index(&self, handle: u64) -> Result<u32, Stop> {
+        let at = handle.wrapping_sub(self.handles);
+        let index = at / HANDLE_BYTES;
+        if at.is_multiple_of(HANDLE_BYTES) && index < self.list.len() as u64 {
+            return Ok(index as u32);
+        }
+        Err(Stop::Refused(format!(
+            "{handle:#x} was passed as a map and is none"
+        )))
+    }
+
+    #[inline]
+    pub(crate) fn by_handle(&mut self, handle: u64) -> Result<&mut Map, Stop> {
+        let index = self.index(handle)?;
+        Ok(&mut self.list[index as usize])
+    }
+
+    pub(crate) fn get(&self, map: u32) -> Option<&Map> {
+        self.list.get(map as usize)
+    }
+
+    pub(crate) fn get_mut(&mut self, map: u32) -> Option<&mut Map> {
+        self.list.get_mut(map as usize)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Map)> {
+        (0..).zip(&mut self.list)
+    }
+
+    /// The handle of the map that stands under `key` in a map of maps.
+    pub(crate) fn inner(&self, map: u32, key: &[u8]) -> Option<u64> {
+        match &self.get(map)?.store {
+            Store::Nested(entries) => self.handle(*entries.get(key)?),
+            _ => None,
+        }
+    }
+}

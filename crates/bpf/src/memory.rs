@@ -1,0 +1,496 @@
+//! The one memory of an instance: everything that a program can see lies in one reserved region.
+//!
+//! The region is a power of two in size and has a fixed *guest* base, [`BASE`], so a pointer has
+//! the same value in every run and on every machine. An access check is a subtraction and a
+//! comparison; a native back end adds the offset to the host pointer.
+//!
+//! ```text
+//! BASE            kernel objects, .rodata, kernel variables      programs read
+//! BASE + half     maps, data sections, stacks                    programs read and write
+//!  ... window     arena, aligned to 4 GiB, only when asked for   programs read and write
+//! ```
+//!
+//! The whole region can be read: what nobody allocated reads as zero, and so does every address
+//! outside it, as the kernel's probing loads do. Memory is committed by explicit allocation only,
+//! up to a cap: a store elsewhere is refused, so a program cannot make the process grow. A fresh
+//! block is zero without being touched, so a large map costs what is used of it.
+
+use std::collections::BTreeMap;
+
+use memmap2::{MmapMut, MmapOptions};
+
+use crate::MapDef;
+use crate::map::arena::Pages;
+
+const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address space");
+
+/// Guest address of the region's first byte. Aligned to 4 GiB, as the arena's window must be.
+pub const BASE: u64 = 0xffff_8880_0000_0000;
+
+/// Size of a region without an arena, and of the arena's window: what 32 bits can address.
+const GIB_4: u64 = 1 << 32;
+
+/// Allocations are aligned to this much at least.
+const GRAIN: u64 = 16;
+
+/// Left free below the arena's window, because a load has a signed 16-bit offset.
+const GUARD: u64 = 1 << 16;
+
+/// The heap that an allocation wanted is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{wanted} bytes more would exceed the limit of {limit} bytes")]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub wanted: u64,
+    /// Bytes that the heap may have in all.
+    pub limit: u64,
+}
+
+/// Bytes handed out in order and reused by size. Offsets, not addresses.
+#[derive(Debug)]
+struct Heap {
+    start: u64,
+    next: u64,
+    limit: u64,
+    /// Freed blocks by rounded size, last freed first: the same sequence of calls always gives
+    /// the same addresses.
+    free: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Heap {
+    const fn new(start: u64, limit: u64) -> Self {
+        Self {
+            start,
+            next: start,
+            limit,
+            free: BTreeMap::new(),
+        }
+    }
+
+    /// The block and whether it was in use before; `None` when the limit is reached.
+    fn alloc(&mut self, size: u64, align: u64) -> Option<(u64, bool)> {
+        assert!(
+            align.is_power_of_two(),
+            "alignment {align} is no power of two"
+        );
+        let class = Self::class(size)?;
+        let freed = self.free.get_mut(&class);
+        if let Some(at) = freed.and_then(|blocks| blocks.pop_if(|at| *at % align == 0)) {
+            return Some((at, true));
+        }
+        let at = self.next.checked_next_multiple_of(align.max(GRAIN))?;
+        let end = at.checked_add(class)?;
+        if end - self.start > self.limit {
+            return None;
+        }
+        self.next = end;
+        Some((at, false))
+    }
+
+    fn release(&mut self, at: u64, size: u64) {
+        let class = Self::class(size).expect("a block that was allocated has a size class");
+        assert!(
+            self.start <= at && at + class <= self.next,
+            "block {at:#x} was never allocated"
+        );
+        self.free.entry(class).or_default().push(at);
+    }
+
+    fn class(size: u64) -> Option<u64> {
+        size.max(1).checked_next_multiple_of(GRAIN)
+    }
+
+    /// Bytes between the start and the highest block ever handed out.
+    const fn used(&self) -> u64 {
+        self.next - self.start
+    }
+
+    const fn holds(&self, at: u64, len: u64) -> bool {
+        at >= self.start && at - self.start <= self.used() && len <= self.next - at
+    }
+}
+
+/// All memory of one instance. See the module.
+#[derive(Debug)]
+pub struct Memory {
+    region: MmapMut,
+    kernel: Heap,
+    maps: Heap,
+    arena: Option<Pages>,
+}
+
+impl Memory {
+    /// Reserves a region whose maps and stacks may take `map_bytes`; with `arena_bytes` also the
+    /// arena's window. Reserving commits nothing.
+    ///
+    /// # Errors
+    /// If the address space is refused, or `map_bytes` does not fit.
+    pub fn reserve(map_bytes: u64, arena_bytes: Option<u64>) -> std::io::Result<Self> {
+        let size = if arena_bytes.is_some() {
+            4 * GIB_4
+        } else {
+            GIB_4
+        };
+        let half = size / 2;
+        let room = if arena_bytes.is_some() {
+            half - GIB_4
+        } else {
+            half
+        };
+        if map_bytes > room - GUARD {
+            let text = format!("maps may take at most {} bytes", room - GUARD);
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
+        }
+        let len = usize::try_from(size).expect("checked above: 64 bits");
+        let region = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+        Ok(Self {
+            region,
+            kernel: Heap::new(0, half),
+            maps: Heap::new(half, map_bytes),
+            arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
+        })
+    }
+
+    /// Allocates zeroed bytes that programs can read and the host can write.
+    ///
+    /// # Errors
+    /// When the lower half is full.
+    ///
+    /// # Panics
+    /// If `align` is no power of two.
+    pub fn alloc_kernel(&mut self, size: u64, align: u64) -> Result<u64, OutOfMemory> {
+        let limit = self.kernel.limit;
+        let block = self.kernel.alloc(size, align);
+        let (at, used) = block.ok_or(OutOfMemory {
+            wanted: size,
+            limit,
+        })?;
+        if used {
+            self.zero(at, size);
+        }
+        Ok(BASE + at)
+    }
+
+    /// Gives back a block of [`Memory::alloc_kernel`]; `size` is what was asked for. The bytes
+    /// stay as they are until they are allocated again.
+    ///
+    /// # Panics
+    /// If the block was never allocated.
+    pub fn free_kernel(&mut self, address: u64, size: u64) {
+        self.kernel.release(address.wrapping_sub(BASE), size);
+    }
+
+    /// Allocates zeroed bytes that programs can read and write, aligned to 16.
+    ///
+    /// # Errors
+    /// When the cap on map memory is reached.
+    pub fn alloc_map(&mut self, size: u64) -> Result<u64, OutOfMemory> {
+        let limit = self.maps.limit;
+        let block = self.maps.alloc(size, GRAIN);
+        let (at, used) = block.ok_or(OutOfMemory {
+            wanted: size,
+            limit,
+        })?;
+        if used {
+            self.zero(at, size);
+        }
+        Ok(BASE + at)
+    }
+
+    /// Gives back a block of [`Memory::alloc_map`]; `size` is what was asked for.
+    ///
+    /// # Panics
+    /// If the block was never allocated.
+    pub fn free_map(&mut self, address: u64, size: u64) {
+        self.maps.release(address.wrapping_sub(BASE), size);
+    }
+
+    /// The arena's pages, if the region has an arena.
+    #[must_use]
+    pub const fn arena(&self) -> Option<&Pages> {
+        self.arena.as_ref()
+    }
+
+    /// Sets the arena's size and makes room for its globals. Gives their address, or without
+    /// globals that of the window.
+    pub(crate) fn open_arena(&mut self, def: &MapDef) -> Result<u64, OutOfMemory> {
+        let pages = self
+            .arena
+            .as_mut()
+            .expect("a region for an object with an arena has a window");
+        pages.resize(def.max_entries);
+        let bytes = def.initial.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        if bytes == 0 {
+            return Ok(pages.base());
+        }
+        let full = OutOfMemory {
+            wanted: bytes,
+            limit: pages.limit(),
+        };
+        pages.alloc(None, bytes.div_ceil(Pages::SIZE)).ok_or(full)
+    }
+
+    /// Allocates pages of the arena; see [`Pages::alloc`]. They are zero.
+    pub(crate) fn alloc_arena(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
+        self.arena.as_mut()?.alloc(wanted, count)
+    }
+
+    /// Frees pages of the arena and zeroes them, so that they read as zero from now on.
+    pub(crate) fn free_arena(&mut self, address: u64, count: u64) {
+        let Some(pages) = self.arena.as_mut() else {
+            return;
+        };
+        for page in pages.free(address, count) {
+            self.zero(page - BASE, Pages::SIZE);
+        }
+    }
+
+    /// `N` bytes at `address`; zeros when any of them lies outside the region.
+    #[inline]
+    #[must_use]
+    pub fn load<const N: usize>(&self, address: u64) -> [u8; N] {
+        let at = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
+        let tail = self.region.get(at..);
+        tail.and_then(|tail| tail.first_chunk())
+            .copied()
+            .unwrap_or([0; N])
+    }
+
+    /// The byte at `address`; 0 outside the region.
+    #[inline]
+    #[must_use]
+    pub fn load_u8(&self, address: u64) -> u64 {
+        u64::from(self.load::<1>(address)[0])
+    }
+
+    /// Two bytes, little endian; 0 outside the region.
+    #[inline]
+    #[must_use]
+    pub fn load_u16(&self, address: u64) -> u64 {
+        u64::from(u16::from_le_bytes(self.load(address)))
+    }
+
+    /// Four bytes, little endian; 0 outside the region.
+    #[inline]
+    #[must_use]
+    pub fn load_u32(&self, address: u64) -> u64 {
+        u64::from(u32::from_le_bytes(self.load(address)))
+    }
+
+    /// Eight bytes, little endian; 0 outside the region.
+    #[inline]
+    #[must_use]
+    pub fn load_u64(&self, address: u64) -> u64 {
+        u64::from_le_bytes(self.load(address))
+    }
+
+    /// A program's store where programs may write. Returns false when it must take
+    /// [`Memory::verdict`]'s slow path instead; then nothing was written.
+    #[inline]
+    pub(crate) fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> bool {
+        let at = address.wrapping_sub(BASE + self.maps.start);
+        if at >= self.maps.used().saturating_sub(N as u64 - 1) {
+            return false;
+        }
+        self.put(self.maps.start + at, &bytes);
+        true
+    }
+
+    /// What a store of `len` bytes that [`Memory::store`] refused means.
+    pub(crate) fn verdict(&self, address: u64, len: u64) -> Verdict {
+        let at = address.wrapping_sub(BASE);
+        if self.kernel.holds(at, len) {
+            return Verdict::Protected;
+        }
+        match &self.arena {
+            Some(pages) if pages.in_window(address, len) => match pages.holds(address, len) {
+                true => Verdict::Allowed,
+                false => Verdict::Dropped,
+            },
+            _ if self.maps.holds(at, len) => Verdict::Allowed,
+            _ => Verdict::Wild,
+        }
+    }
+
+    /// Copies `bytes.len()` bytes out; zeros when any of them lies outside the region.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) {
+        match self.bytes(address, bytes.len() as u64) {
+            Some(source) => bytes.copy_from_slice(source),
+            None => bytes.fill(0),
+        }
+    }
+
+    /// The bytes themselves; `None` when any of them lies outside the region.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
+        let at = usize::try_from(address.wrapping_sub(BASE)).ok()?;
+        self.region.get(at..)?.get(..usize::try_from(len).ok()?)
+    }
+
+    /// Text at `address` up to a zero byte, at most `max` bytes, none of them outside the region.
+    #[must_use]
+    pub fn text(&self, address: u64, max: usize) -> &[u8] {
+        let at = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
+        let tail = self.region.get(at..).unwrap_or_default();
+        let most = &tail[..tail.len().min(max)];
+        most.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
+    /// The host writes `bytes` into memory of either half that somebody allocated.
+    ///
+    /// # Panics
+    /// If any byte lies elsewhere: the host has lost track of its own objects.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) {
+        let len = bytes.len() as u64;
+        let known = matches!(
+            self.verdict(address, len),
+            Verdict::Allowed | Verdict::Protected
+        );
+        assert!(
+            known,
+            "the host wrote {len} bytes at {address:#x}, which nobody allocated"
+        );
+        self.put(address - BASE, bytes);
+    }
+
+    /// The host writes 32 bits; see [`Memory::write`].
+    ///
+    /// # Panics
+    /// As [`Memory::write`].
+    pub fn poke_u32(&mut self, address: u64, value: u32) {
+        self.write(address, &value.to_le_bytes());
+    }
+
+    /// The host writes 64 bits; see [`Memory::write`].
+    ///
+    /// # Panics
+    /// As [`Memory::write`].
+    pub fn poke_u64(&mut self, address: u64, value: u64) {
+        self.write(address, &value.to_le_bytes());
+    }
+
+    /// Zeroes memory of the writable half that the machine itself allocated.
+    #[inline]
+    pub(crate) fn clear(&mut self, address: u64, len: u64) {
+        self.zero(address - BASE, len);
+    }
+
+    #[inline]
+    fn put(&mut self, at: u64, bytes: &[u8]) {
+        let at = at as usize;
+        self.region[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn zero(&mut self, at: u64, len: u64) {
+        let at = at as usize;
+        self.region[at..at + len as usize].fill(0);
+    }
+}
+
+/// Where a store points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Memory that programs may write.
+    Allowed,
+    /// A page of the arena that nobody allocated. The kernel's fault handler skips the store.
+    Dropped,
+    /// The read-only half: the host decides.
+    Protected,
+    /// Nothing.
+    Wild,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        Memory::reserve(1 << 20, None).expect("address space")
+    }
+
+    #[test]
+    fn what_lies_outside_the_region_reads_as_zero() {
+        let memory = memory();
+        for address in [0, 8, BASE - 1, BASE + GIB_4 - 7, BASE + GIB_4, u64::MAX] {
+            assert_eq!(memory.load_u64(address), 0, "{address:#x}");
+        }
+        assert_eq!(memory.bytes(BASE + GIB_4 - 4, 8), None);
+    }
+
+    #[test]
+    fn a_store_is_taken_only_where_something_was_allocated() {
+        let mut memory = memory();
+        let block = memory.alloc_map(16).unwrap();
+        assert!(memory.store(block + 8, [0xff; 8]));
+        assert!(
+            !memory.store(block + 9, [0xff; 8]),
+            "its last byte lies behind the block"
+        );
+        assert!(!memory.store(block - 1, [0xff; 1]));
+        assert_eq!(memory.load_u64(block + 8), u64::MAX);
+        assert_eq!(memory.verdict(block + 16, 1), Verdict::Wild);
+    }
+
+    #[test]
+    fn the_lower_half_is_protected_from_programs_but_not_from_the_host() {
+        let mut memory = memory();
+        let object = memory.alloc_kernel(64, 64).unwrap();
+        assert_eq!(object % 64, 0);
+        assert!(!memory.store(object, [1; 4]));
+        assert_eq!(memory.verdict(object, 4), Verdict::Protected);
+        memory.poke_u32(object, 0x0102_0304);
+        assert_eq!(memory.load_u32(object), 0x0102_0304);
+    }
+
+    #[test]
+    fn a_freed_block_is_reused_zeroed_and_only_for_its_size() {
+        let mut memory = memory();
+        let block = memory.alloc_kernel(40, 8).unwrap();
+        memory.poke_u64(block, 7);
+        memory.free_kernel(block, 40);
+        assert_ne!(memory.alloc_kernel(80, 8).unwrap(), block);
+        assert_eq!(
+            memory.alloc_kernel(41, 8).unwrap(),
+            block,
+            "both round up to 48"
+        );
+        assert_eq!(memory.load_u64(block), 0);
+    }
+
+    #[test]
+    fn the_cap_on_map_memory_holds() {
+        let mut memory = memory();
+        let refused = memory.alloc_map((1 << 20) + 1).unwrap_err();
+        assert_eq!(
+            refused,
+            OutOfMemory {
+                wanted: (1 << 20) + 1,
+                limit: 1 << 20
+            }
+        );
+        assert!(memory.alloc_map(u64::MAX).is_err());
+        assert!(memory.alloc_map(1 << 20).is_ok());
+        assert!(memory.alloc_map(1).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "which nobody allocated")]
+    fn the_host_cannot_write_what_nobody_allocated() {
+        memory().poke_u32(BASE + 4096, 1);
+    }
+
+    #[test]
+    fn addresses_repeat_from_instance_to_instance() {
+        let run = || {
+            let mut memory = memory();
+            let first = memory.alloc_kernel(100, 8).unwrap();
+            memory.free_kernel(first, 100);
+            [
+                memory.alloc_kernel(90, 8).unwrap(),
+                memory.alloc_map(8).unwrap(),
+            ]
+        };
+        assert_eq!(run(), run());
+    }
+}

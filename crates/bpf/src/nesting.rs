@@ -1,0 +1,38 @@
+//! Locks and critical sections that a program holds.
+//!
+//! With one thread of execution they exclude nobody. What is left of them is the rule that a
+//! program releases what it took; a verifier would refuse a program that does not.
+
+/// How deep a program is in each kind of section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Nesting {
+    pub(crate) spin_locks: u32,
+    pub(crate) rcu: u32,
+    pub(crate) preemption: u32,
+}
+
+impl Nesting {
+    /// What a program that began with `before` has not released.
+    pub(crate) fn excess_over(self, before: Self) -> Option<String> {
+        let kinds = [
+            (self.spin_locks, before.spin_locks, "a spin lock"),
+            (self.rcu, before.rcu, "the RCU read lock"),
+            (self.preemption, before.preemption, "disabled preemption"),
+        ];
+        let left = kinds.iter().find(|(now, before, _)| now != before)?;
+        Some(format!("the program ended and left {}", left.2))
+    }
+}
+
+/// Leaves one section; an error when there was none.
+pub(crate) fn leave(depth: &mut u32, what: &str) -> Result<(), crate::Stop> {
+    match depth.checked_sub(1) {
+        Some(less) => {
+            *depth = less;
+            Ok(())
+        }
+        None => Err(crate::Stop::Refused(format!(
+            "{what} was released and is not held"
+        ))),
+    }
+}

@@ -1,0 +1,106 @@
+//! Pre-decoded instructions: one dense operation for each instruction, operands resolved.
+//!
+//! Basic blocks are part of the meaning, because instructions are counted by block (see
+//! [`Instance`](crate::Instance)). A block ends with a jump, a call, an exit, or before an
+//! instruction that some jump leads to.
+
+/// What an [`Op`] does.
+///
+/// `64` and `32`: width of the operation. `K`: the second operand is the immediate; `X`: it is the
+/// source register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[rustfmt::skip]
+pub(crate) enum Kind {
+    Add64K, Add64X, Add32K, Add32X,
+    Sub64K, Sub64X, Sub32K, Sub32X,
+    Mul64K, Mul64X, Mul32K, Mul32X,
+    Div64K, Div64X, Div32K, Div32X,
+    Sdiv64K, Sdiv64X, Sdiv32K, Sdiv32X,
+    Or64K, Or64X, Or32K, Or32X,
+    And64K, And64X, And32K, And32X,
+    Lsh64K, Lsh64X, Lsh32K, Lsh32X,
+    Rsh64K, Rsh64X, Rsh32K, Rsh32X,
+    Neg64, Neg32,
+    Mod64K, Mod64X, Mod32K, Mod32X,
+    Smod64K, Smod64X, Smod32K, Smod32X,
+    Xor64K, Xor64X, Xor32K, Xor32X,
+    Mov64K, Mov64X, Mov32K, Mov32X,
+    Movs64X8, Movs64X16, Movs64X32, Movs32X8, Movs32X16,
+    Arsh64K, Arsh64X, Arsh32K, Arsh32X,
+    Le16, Le32, Le64, Be16, Be32, Be64, Swap16, Swap32, Swap64,
+    CastArena,
+
+    LoadU8, LoadU16, LoadU32, LoadU64, LoadS8, LoadS16, LoadS32,
+    StoreK8, StoreK16, StoreK32, StoreK64,
+    StoreX8, StoreX16, StoreX32, StoreX64,
+    Atomic32, Atomic64,
+
+    Jump, MayGoto,
+    Jeq64K, Jeq64X, Jeq32K, Jeq32X,
+    Jgt64K, Jgt64X, Jgt32K, Jgt32X,
+    Jge64K, Jge64X, Jge32K, Jge32X,
+    Jset64K, Jset64X, Jset32K, Jset32X,
+    Jne64K, Jne64X, Jne32K, Jne32X,
+    Jsgt64K, Jsgt64X, Jsgt32K, Jsgt32X,
+    Jsge64K, Jsge64X, Jsge32K, Jsge32X,
+    Jlt64K, Jlt64X, Jlt32K, Jlt32X,
+    Jle64K, Jle64X, Jle32K, Jle32X,
+    Jslt64K, Jslt64X, Jslt32K, Jslt32X,
+    Jsle64K, Jsle64X, Jsle32K, Jsle32X,
+
+    CallHost, CallLocal, Poison, Exit,
+    /// No instruction: the next operation begins a block that a jump also leads to.
+    Fall,
+}
+
+impl Kind {
+    /// Whether a block ends after this operation.
+    pub(crate) const fn ends_block(self) -> bool {
+        self as u8 >= Self::Jump as u8
+    }
+}
+
+/// A decoded instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub(crate) kind: Kind,
+    pub(crate) dst: u8,
+    pub(crate) src: u8,
+    /// Offset of a load or store; index of a jump's target operation.
+    pub(crate) off: i32,
+    /// The immediate, sign-extended; the index for calls.
+    pub(crate) imm: i64,
+}
+
+/// Where a function begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) op: u32,
+    /// Whether it mentions `r10`. If not, its frame need not be cleared: it cannot look at it.
+    pub(crate) uses_stack: bool,
+}
+
+/// A decoded object.
+#[derive(Debug, Default)]
+pub(crate) struct Code {
+    pub(crate) ops: Vec<Op>,
+    /// For each operation that begins a block: instructions of the block.
+    pub(crate) block_len: Vec<u32>,
+    /// Instruction slot of each operation.
+    pub(crate) origin: Vec<u32>,
+    /// By function.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Code {
+    /// Instructions that follow operation `at` in its block.
+    pub(crate) fn left_in_block(&self, at: usize) -> u64 {
+        let mut left = 0;
+        let mut op = at;
+        while !self.ops[op].kind.ends_block() {
+            op += 1;
+            left += u64::from(self.ops[op].kind != Kind::Fall);
+        }
+        left
+    }
+}
