@@ -429,8 +429,8 @@ impl<'a> Reader<'a> {
         let resume = table.text("resume", "a task")?;
         match (send, resume) {
             (None, None) => Ok(Effect::None),
-            (Some(text), None) => Ok(Effect::Send(self.read(text, Parser::channel)?)),
-            (None, Some(text)) => Ok(Effect::Resume(self.read(text, Parser::target)?)),
+            (Some(text), None) => Ok(Effect::Send(self.read(text, Parser::constant_channel)?)),
+            (None, Some(text)) => Ok(Effect::Resume(self.read(text, Parser::constant_target)?)),
             (Some(_), Some(text)) => {
                 let problem = Problem::unexpected("`send` and `resume`", "one of them");
                 Err(self.source.error(text.place(0), problem))

@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::names::{self, Instances, Names};
 use super::token::{Token, tokens};
-use super::{Amount, Binary, DRAW_MAX, Dist, EvalError, Expr, Place, Scope, Target};
+use super::{Amount, Binary, DRAW_MAX, Dist, Expr, Place, Scope, Target};
 use crate::Nanos;
 
 /// Brackets in brackets, and operators in a row, end here: evaluation recurses so deep.
@@ -425,6 +425,14 @@ pub(super) fn check_weights(mut weights: impl Iterator<Item = u64>) -> Result<()
         "weights whose sum is 0 or exceeds 64 bits",
         "weights to draw by",
     ))
+}
+
+/// The value of an expression that needs no run.
+fn value_before_the_run(expr: &Expr) -> Result<i64, Problem> {
+    match unknown_before_the_run(expr) {
+        Some(name) => Err(Problem::NotConstant(name)),
+        None => Ok(expr.eval(&mut Nowhere)?),
+    }
 }
 
 /// What in `expr` has no value before the workload runs.

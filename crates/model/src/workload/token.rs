@@ -169,7 +169,10 @@ mod tests {
 
     #[test]
     fn an_unknown_unit_is_named_with_its_nearest() {
-        assert_eq!(one("5msec").unwrap_err(), "unknown unit `msec`");
+        assert_eq!(
+            one("5msec").unwrap_err(),
+            "unknown unit `msec`; did you mean `ms`?"
+        );
         assert_eq!(
             one("5KB").unwrap_err(),
             "unknown unit `KB`; did you mean `B`?"

@@ -191,9 +191,9 @@ pub enum Arrival {
 pub enum Effect {
     /// Nothing.
     None,
-    /// Sends one message to a channel; lost when the channel is full.
+    /// Sends one message to a channel; lost when the channel is full. The index is a number.
     Send(Place),
-    /// Resumes a task, as the operation `resume` does.
+    /// Resumes a task, as the operation `resume` does. A member whose index is a number.
     Resume(Target),
 }
 

@@ -48,6 +48,16 @@ pub enum WorkError {
         /// What it did.
         what: &'static str,
     },
+    /// A span or a deadline's work ended that had not begun.
+    #[error("{place}: `{name}` ends without a `{what}({name})` before it")]
+    NotBegun {
+        /// File, line and task.
+        place: String,
+        /// The span or the deadline.
+        name: String,
+        /// The operation that should have come first.
+        what: &'static str,
+    },
     /// An affinity has no CPU of the machine in it.
     #[error("{place}: no CPU of {cpus} exists; the machine has CPUs 0 to {last}")]
     NoCpu {

@@ -1,44 +1,194 @@
 //! What tasks do: executes a [`Workload`] without knowing anything of scheduling.
 //!
 //! Start at [`Work::step`]. The machine says which task runs and what time it is; this module says
-//! what that task does next.
+//! what that task does next. docs/workload.md has the meaning of every operation.
 
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{CpuId, Nanos, SimTime, TaskId};
+use model::workload::{Effect, Expr, Place, TaskKind, Workload};
+use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 
 mod action;
+mod channel;
+mod code;
 mod error;
+mod execute;
+mod irq;
+mod sync;
+mod task;
+#[cfg(test)]
+mod tests;
 
 pub use action::{Action, Birth, Interrupt, WorkEvent};
 pub use error::WorkError;
 
+use channel::Queue;
+use code::{Code, Instr};
+use irq::Source;
+use sync::{Gate, Mutex};
+use task::{Task, Waits};
+
+/// Most tasks that exist at once.
+const TASKS_MAX: u32 = 100_000;
+
+/// Random streams: a task's number is its group in the high half and its index in the low one;
+/// these bits keep the other streams apart from them.
+const STREAM_START: u64 = 1 << 63;
+const STREAM_IRQ: u64 = 1 << 62;
+
 /// A workload in execution.
-pub struct Work;
+pub struct Work {
+    workload: Arc<Workload>,
+    cpus: u16,
+    seed: u64,
+    /// One for each group.
+    codes: Arc<[Code]>,
+    channels: Vec<Vec<Queue>>,
+    locks: Vec<Vec<Mutex>>,
+    barriers: Vec<Vec<Gate>>,
+    sources: Vec<Source>,
+    /// By [`TaskId`].
+    tasks: Vec<Task>,
+    groups: Vec<Members>,
+    /// Tasks that have been born and have not exited.
+    alive: u32,
+}
+
+/// Who belongs to a group.
+#[derive(Debug, Default)]
+struct Members {
+    /// By index; `None` while a birth is under way, and for ever if it failed.
+    tasks: Vec<Option<TaskId>>,
+    born: u32,
+    alive: u32,
+}
 
 impl Work {
     /// A workload at its beginning, on a machine of `cpus` CPUs.
     ///
     /// # Errors
-    /// If an affinity has no CPU of the machine, or an interrupt's CPU does not exist.
-    pub fn new(_workload: Arc<Workload>, _cpus: u16, _seed: u64) -> Result<Self, WorkError> {
-        todo!()
+    /// If an affinity or an interrupt names no CPU of the machine, or there are too many tasks.
+    pub fn new(workload: Arc<Workload>, cpus: u16, seed: u64) -> Result<Self, WorkError> {
+        let codes: Arc<[Code]> =
+            workload.groups.iter().map(|group| Code::new(&group.body, group.variables)).collect();
+        let per_instance = |count: u32| 0..count;
+        let work = Self {
+            channels: (workload.channels.iter())
+                .map(|channel| per_instance(channel.count).map(|_| Queue::new(channel)).collect())
+                .collect(),
+            locks: (workload.locks.iter())
+                .map(|lock| per_instance(lock.count).map(|_| Mutex::new(lock.handoff)).collect())
+                .collect(),
+            barriers: (workload.barriers.iter())
+                .map(|gate| per_instance(gate.count).map(|_| Gate::new(gate.parties)).collect())
+                .collect(),
+            sources: (workload.interrupts.iter().zip(STREAM_IRQ..))
+                .map(|(declared, stream)| Source::new(declared, Rng::new(seed, stream)))
+                .collect(),
+            groups: (workload.groups.iter())
+                .map(|group| Members { tasks: vec![None; group.count as usize], born: 0, alive: 0 })
+                .collect(),
+            codes,
+            workload,
+            cpus,
+            seed,
+            tasks: Vec::new(),
+            alive: 0,
+        };
+        work.check()?;
+        Ok(work)
+    }
+
+    /// What only the machine's size decides.
+    fn check(&self) -> Result<(), WorkError> {
+        let no_cpu = |what: &str, line: u32, cpus: String| {
+            let place = format!("{}:{line}: {what}", self.workload.file);
+            Err(WorkError::NoCpu { place, cpus, last: self.cpus.saturating_sub(1) })
+        };
+        for (group, code) in self.workload.groups.iter().zip(self.codes.iter()) {
+            let first = code.lines.first().copied().unwrap_or(0);
+            if let Some(cpus) = group.cpus.as_ref().filter(|set| set.within(self.cpus).is_empty()) {
+                return no_cpu(&group.name, first, cpus.to_string());
+            }
+            for (instr, line) in code.instrs.iter().zip(&code.lines) {
+                match instr {
+                    Instr::SetAffinity { cpus: Some(cpus), .. }
+                        if cpus.within(self.cpus).is_empty() =>
+                    {
+                        return no_cpu(&group.name, *line, cpus.to_string());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for source in &self.workload.interrupts {
+            if source.cpu.0 >= self.cpus {
+                return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
+            }
+        }
+        let tasks: u64 = self.workload.groups.iter().map(|group| u64::from(group.count)).sum();
+        if tasks > u64::from(TASKS_MAX) {
+            let place = self.workload.file.clone();
+            return Err(WorkError::TooManyTasks { place, limit: TASKS_MAX });
+        }
+        Ok(())
     }
 
     /// The tasks that exist from the start, in the order of the file.
+    #[must_use]
     pub fn initial(&self) -> Vec<Birth> {
-        todo!()
+        let mut births = Vec::new();
+        for (group, declared) in (0..).zip(&self.workload.groups) {
+            for index in 0..declared.count {
+                let mut rng = Rng::new(self.seed, STREAM_START | stream(group, index));
+                let start = SimTime::ZERO + declared.start.sample(&mut rng);
+                births.push(self.birth(group, index, start));
+            }
+        }
+        births
+    }
+
+    fn birth(&self, group: u32, index: u32, start: SimTime) -> Birth {
+        let declared = &self.workload.groups[group as usize];
+        Birth {
+            group,
+            index,
+            nice: declared.nice,
+            policy: declared.policy,
+            cpus: declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
+            start,
+            process: declared.kind == TaskKind::Process,
+        }
     }
 
     /// Binds `task` to `birth`. Task ids are consecutive from zero.
-    pub fn born(&mut self, _task: TaskId, _birth: &Birth, _parent: Option<TaskId>) {
-        todo!()
+    ///
+    /// # Panics
+    /// If `task` is not the next id.
+    pub fn born(&mut self, task: TaskId, birth: &Birth, parent: Option<TaskId>) {
+        assert_eq!(task.index(), self.tasks.len(), "task ids are consecutive");
+        let rng = Rng::new(self.seed, stream(birth.group, birth.index));
+        let variables = self.codes[birth.group as usize].variables;
+        let mut state = Task::new(birth.group, birth.index, variables, rng);
+        state.parent = parent;
+        state.is_process = birth.process;
+        if let Some(parent) = parent.map(|parent| &self.tasks[parent.index()]) {
+            (state.steps, state.steps_since) = (parent.steps, parent.steps_since);
+        }
+        self.tasks.push(state);
+        let members = &mut self.groups[birth.group as usize];
+        members.tasks[birth.index as usize] = Some(task);
+        members.born += 1;
+        members.alive += 1;
+        self.alive += 1;
     }
 
     /// Tells `parent` how its fork ended: with a child that was [`born`](Self::born), or without.
-    pub fn forked(&mut self, _parent: TaskId, _child: Option<TaskId>) {
-        todo!()
+    /// A parent goes on in either case; it never waits for a child that was not born.
+    pub fn forked(&mut self, parent: TaskId, child: Option<TaskId>) {
+        if child.is_some() {
+            self.tasks[parent.index()].children += 1;
+        }
     }
 
     /// What `task`, which is on a CPU and has done all it was asked for, does next. What is to be
@@ -48,49 +198,138 @@ impl Work {
     /// If the workload's own rules are broken; the message says where.
     pub fn step(
         &mut self,
-        _task: TaskId,
-        _now: SimTime,
-        _out: &mut Vec<WorkEvent>,
+        task: TaskId,
+        now: SimTime,
+        out: &mut Vec<WorkEvent>,
     ) -> Result<Action, WorkError> {
-        todo!()
+        execute::step(self, task, now, out)
     }
 
-    /// Every interrupt source's first arrival: index of the source, CPU, time.
+    /// Every interrupt source's first arrival: index of the source, CPU, time. Asked for once.
     pub fn interrupts(&mut self) -> Vec<(usize, CpuId, SimTime)> {
-        todo!()
+        let declared = self.workload.interrupts.iter();
+        let sources = self.sources.iter_mut().zip(declared).enumerate();
+        sources
+            .map(|(index, (source, declared))| (index, declared.cpu, source.first(declared)))
+            .collect()
     }
 
     /// An interrupt of `source` arrives.
     ///
     /// # Errors
-    /// As [`Work::step`].
-    pub fn interrupt(
-        &mut self,
-        _source: usize,
-        _now: SimTime,
-        _out: &mut Vec<WorkEvent>,
-    ) -> Result<Interrupt, WorkError> {
-        todo!()
+    /// If its effect names an instance that does not exist.
+    pub fn interrupt(&mut self, source: usize, now: SimTime) -> Result<Interrupt, WorkError> {
+        let workload = Arc::clone(&self.workload);
+        let declared = &workload.interrupts[source];
+        let steal = self.sources[source].cost(declared);
+        let next = self.sources[source].next(declared, now);
+        let place = || format!("{}:{}: irq {}", workload.file, declared.line, declared.name);
+        let woken = match &declared.effect {
+            Effect::None => Vec::new(),
+            Effect::Send(to) => {
+                let (of, index) = self.constant_place(to, place)?;
+                let bytes = workload.channels[of].msg;
+                // A message that finds the channel full is lost: nobody could wait for room.
+                self.channels[of][index].send(bytes, now, false).unwrap_or_default().tasks
+            }
+            Effect::Resume(target) => {
+                let target = execute::constant_target(self, target, place)?;
+                target.and_then(|task| self.resume(task)).into_iter().collect()
+            }
+        };
+        let wakes = woken.into_iter().filter(|&task| self.rouse(task)).collect();
+        Ok(Interrupt { steal, wakes, next })
+    }
+
+    fn constant_place(
+        &self,
+        Place { of, index }: &Place,
+        place: impl Fn() -> String,
+    ) -> Result<(usize, usize), WorkError> {
+        let Expr::Number(index) = *index else { unreachable!("the front end asks for a constant") };
+        let declared = &self.workload.channels[*of as usize];
+        let fits = usize::try_from(index).ok().filter(|&index| index < declared.count as usize);
+        let index = fits.ok_or_else(|| WorkError::Index {
+            place: place(),
+            name: declared.name.clone(),
+            index,
+            count: u64::from(declared.count),
+        })?;
+        Ok((*of as usize, index))
+    }
+
+    /// Ends `task`'s suspension, or remembers to; whom that wakes.
+    fn resume(&mut self, task: TaskId) -> Option<TaskId> {
+        let state = &mut self.tasks[task.index()];
+        if state.is_asleep && state.waits == Waits::Resume {
+            return Some(task);
+        }
+        state.is_resumed = true;
+        None
+    }
+
+    /// Marks a task as woken; whether it was asleep.
+    fn rouse(&mut self, task: TaskId) -> bool {
+        std::mem::take(&mut self.tasks[task.index()].is_asleep)
     }
 
     /// `task` has left its CPU for the last time.
-    pub fn exited(&mut self, _task: TaskId) {
-        todo!()
+    ///
+    /// # Panics
+    /// If it has not been told to exit.
+    pub fn exited(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.index()];
+        assert!(state.has_exited, "a task exits when it says so");
+        state.shrink();
+        self.groups[state.group as usize].alive -= 1;
+        self.alive -= 1;
     }
 
     /// Whether the workload is over at `now`.
-    pub fn finished(&self, _now: SimTime) -> bool {
-        todo!()
+    #[must_use]
+    pub fn finished(&self, now: SimTime) -> bool {
+        let declared = || self.workload.groups.iter().zip(&self.groups);
+        let all_exited =
+            self.alive == 0 && declared().all(|(group, members)| members.born >= group.count);
+        let group_exited = |&index: &u32| {
+            let (group, members) =
+                (&self.workload.groups[index as usize], &self.groups[index as usize]);
+            members.alive == 0 && members.born >= group.count.max(1)
+        };
+        all_exited
+            || self.duration().is_some_and(|span| now >= SimTime::ZERO + span)
+            || self.workload.stop.groups.iter().any(group_exited)
     }
 
     /// The time after which it is over at the latest, if the file says so.
+    #[must_use]
     pub fn duration(&self) -> Option<Nanos> {
-        todo!()
+        self.workload.stop.after
     }
 
     /// What `task` waits for, in words, if it is blocked: for messages about a run that stands
     /// still.
-    pub fn waits_for(&self, _task: TaskId) -> Option<String> {
-        todo!()
+    #[must_use]
+    pub fn waits_for(&self, task: TaskId) -> Option<String> {
+        let state = self.tasks.get(task.index()).filter(|state| state.is_asleep)?;
+        let channels = &self.workload.channels;
+        Some(match state.waits {
+            Waits::Nothing => return None,
+            Waits::Message { of, index } => format!("a message in {}[{index}]", channels[of].name),
+            Waits::Room { of, index } => format!("room in {}[{index}]", channels[of].name),
+            Waits::Lock { of, index } => {
+                format!("the lock {}[{index}]", self.workload.locks[of].name)
+            }
+            Waits::Barrier { of, index } => {
+                format!("the barrier {}[{index}]", self.workload.barriers[of].name)
+            }
+            Waits::Child => "a child to exit".to_owned(),
+            Waits::Resume => "somebody to resume it".to_owned(),
+        })
     }
+}
+
+/// The number of a task's random stream.
+fn stream(group: u32, index: u32) -> u64 {
+    u64::from(group) << 32 | u64::from(index)
 }
