@@ -232,11 +232,31 @@ impl<'n> Parser<'n> {
     pub fn constant(&mut self) -> Result<i64, Failure> {
         let at = self.offset();
         let expr = self.expr()?;
-        if let Some(name) = unknown_before_the_run(&expr) {
-            return Err((Problem::NotConstant(name), at));
-        }
-        expr.eval(&mut Nowhere)
-            .map_err(|error: EvalError| (error.into(), at))
+        value_before_the_run(&expr).map_err(|problem| (problem, at))
+    }
+
+    /// `c[i]`, a channel, with a constant index.
+    pub fn constant_channel(&mut self) -> Result<Place, Failure> {
+        let at = self.offset();
+        let Place { of, index } = self.channel()?;
+        let index = value_before_the_run(&index).map_err(|problem| (problem, at))?;
+        Ok(Place {
+            of,
+            index: Expr::Number(index),
+        })
+    }
+
+    /// `T` or `T[i]`, a task, with a constant index.
+    pub fn constant_target(&mut self) -> Result<Target, Failure> {
+        let at = self.offset();
+        let Target::Member { group, index } = self.target()? else {
+            return Err((Problem::NotConstant("self"), at));
+        };
+        let index = value_before_the_run(&index).map_err(|problem| (problem, at))?;
+        Ok(Target::Member {
+            group,
+            index: Expr::Number(index),
+        })
     }
 
     /// A span of time.

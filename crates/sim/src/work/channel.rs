@@ -89,11 +89,18 @@ impl Queue {
         self.messages.push_back(Message { sent: now, charge });
         self.used += charge;
         let tells_reader = self.kind != ChannelKind::Pipe || was_empty;
-        let mut wakes = Wakes { tasks: Vec::new(), sync: self.kind != ChannelKind::Queue };
-        wakes.tasks.extend(tells_reader.then(|| self.readers.pop_front()).flatten());
+        let mut wakes = Wakes {
+            tasks: Vec::new(),
+            sync: self.kind != ChannelKind::Queue,
+        };
+        wakes
+            .tasks
+            .extend(tells_reader.then(|| self.readers.pop_front()).flatten());
         // pipe_write() passes the wakeup on when it leaves room (`wake_next_writer`).
         let passes_on = woken && self.kind == ChannelKind::Pipe && self.has_room(1);
-        wakes.tasks.extend(passes_on.then(|| self.writers.pop_front()).flatten());
+        wakes
+            .tasks
+            .extend(passes_on.then(|| self.writers.pop_front()).flatten());
         Some(wakes)
     }
 
@@ -105,16 +112,27 @@ impl Queue {
         self.used -= message.charge;
         let frees_page = self.is_paged() && self.empty_page();
         let sync = matches!(self.kind, ChannelKind::Unix | ChannelKind::Pipe);
-        let mut wakes = Wakes { tasks: Vec::new(), sync };
+        let mut wakes = Wakes {
+            tasks: Vec::new(),
+            sync,
+        };
         match self.kind {
             ChannelKind::Unix if self.at_most(1, 4) => wakes.tasks.extend(self.writers.drain(..)),
             ChannelKind::Tcp if self.at_most(2, 3) => wakes.tasks.extend(self.writers.drain(..)),
             ChannelKind::Pipe => {
-                let tells_writer = if self.is_paged() { was_full && frees_page } else { true };
-                wakes.tasks.extend(tells_writer.then(|| self.writers.pop_front()).flatten());
+                let tells_writer = if self.is_paged() {
+                    was_full && frees_page
+                } else {
+                    true
+                };
+                wakes
+                    .tasks
+                    .extend(tells_writer.then(|| self.writers.pop_front()).flatten());
                 // pipe_read() passes the wakeup on when it leaves data (`wake_next_reader`).
                 let passes_on = woken && !self.messages.is_empty();
-                wakes.tasks.extend(passes_on.then(|| self.readers.pop_front()).flatten());
+                wakes
+                    .tasks
+                    .extend(passes_on.then(|| self.readers.pop_front()).flatten());
             }
             ChannelKind::Queue => wakes.tasks.extend(self.writers.pop_front()),
             ChannelKind::Unix | ChannelKind::Tcp => {}
@@ -151,9 +169,8 @@ impl Queue {
             (Capacity::Messages(limit) | Capacity::Bytes(limit), _) => Some(limit),
             (Capacity::Kernel, ChannelKind::Unix) => Some(UNIX_BYTES),
             (Capacity::Kernel, ChannelKind::Tcp) => Some(TCP_BYTES),
-            (Capacity::Kernel, ChannelKind::Pipe | ChannelKind::Queue) | (Capacity::Unbounded, _) => {
-                None
-            }
+            (Capacity::Kernel, ChannelKind::Pipe | ChannelKind::Queue)
+            | (Capacity::Unbounded, _) => None,
         }
     }
 
@@ -164,7 +181,9 @@ impl Queue {
             return self.pages_for(bytes) + self.pages.len() as u64 <= PIPE_PAGES
                 || self.messages.is_empty();
         }
-        let Some(limit) = self.limit() else { return true };
+        let Some(limit) = self.limit() else {
+            return true;
+        };
         match self.kind {
             ChannelKind::Unix | ChannelKind::Tcp => self.used < limit,
             _ => self.used + self.charge(bytes) <= limit || self.messages.is_empty(),
@@ -173,18 +192,25 @@ impl Queue {
 
     /// Whether at most `part / whole` of the capacity is in use.
     fn at_most(&self, part: u64, whole: u64) -> bool {
-        self.limit().is_none_or(|limit| self.used * whole <= limit * part)
+        self.limit()
+            .is_none_or(|limit| self.used * whole <= limit * part)
     }
 
     /// New pages that a message needs: none if it fits the last page whole.
     fn pages_for(&self, bytes: u64) -> u64 {
-        let fits = self.pages.back().is_some_and(|(written, _)| written + bytes <= PAGE);
+        let fits = self
+            .pages
+            .back()
+            .is_some_and(|(written, _)| written + bytes <= PAGE);
         if fits { 0 } else { bytes.div_ceil(PAGE) }
     }
 
     fn fill_pages(&mut self, bytes: u64) {
         if self.pages_for(bytes) == 0 {
-            let (written, unread) = self.pages.back_mut().expect("the message fits the last page");
+            let (written, unread) = self
+                .pages
+                .back_mut()
+                .expect("the message fits the last page");
             *written += bytes;
             *unread += 1;
             return;
@@ -199,7 +225,11 @@ impl Queue {
 
     /// The oldest message has been read: whether that frees a page.
     fn empty_page(&mut self) -> bool {
-        let whole = self.pages.iter().take_while(|(_, unread)| *unread == 0).count();
+        let whole = self
+            .pages
+            .iter()
+            .take_while(|(_, unread)| *unread == 0)
+            .count();
         self.pages.drain(..whole);
         let (_, unread) = self.pages.front_mut().expect("a message lies in a page");
         *unread -= 1;

@@ -10,8 +10,14 @@ pub(super) enum Instr {
     Run(Amount),
     RunForever,
     Sleep(Amount),
-    Timer { period: Nanos, slot: u32 },
-    Send { to: Place, bytes: Option<Expr> },
+    Timer {
+        period: Nanos,
+        slot: u32,
+    },
+    Send {
+        to: Place,
+        bytes: Option<Expr>,
+    },
     Recv(Place),
     Lock(Place),
     Unlock(Place),
@@ -21,22 +27,47 @@ pub(super) enum Instr {
     Resume(Target),
     Fork(u32),
     Exit,
-    Wait { all: bool },
-    Pool { group: u32, width: Expr, total: Expr, slot: u32 },
-    SetNice { target: Target, nice: Expr },
-    SetAffinity { target: Target, cpus: Option<CpuSet> },
-    SetPolicy { target: Target, policy: SchedPolicy },
+    Wait {
+        all: bool,
+    },
+    Pool {
+        group: u32,
+        width: Expr,
+        total: Expr,
+        slot: u32,
+    },
+    SetNice {
+        target: Target,
+        nice: Expr,
+    },
+    SetAffinity {
+        target: Target,
+        cpus: Option<CpuSet>,
+    },
+    SetPolicy {
+        target: Target,
+        policy: SchedPolicy,
+    },
     Phase(u32),
     SpanBegin(u32),
     SpanEnd(u32),
-    Count { counter: u32, by: Expr },
+    Count {
+        counter: u32,
+        by: Expr,
+    },
     Release(u32),
     Complete(u32),
-    Let { slot: u32, value: Expr },
+    Let {
+        slot: u32,
+        value: Expr,
+    },
     /// Goes on at another instruction.
     Jump(u32),
     /// Goes on at another instruction unless the condition holds.
-    Unless { cond: Expr, to: u32 },
+    Unless {
+        cond: Expr,
+        to: u32,
+    },
     /// Draws one of these by weight and goes on there.
     Choose(Vec<(u64, u32)>),
 }
@@ -55,7 +86,10 @@ pub(super) struct Code {
 impl Code {
     /// Flattens `body`, which has `variables` variables of its own.
     pub fn new(body: &[Step], variables: u32) -> Self {
-        let mut code = Self { variables, ..Self::default() };
+        let mut code = Self {
+            variables,
+            ..Self::default()
+        };
         code.body(body);
         let line = body.last().map_or(0, |step| step.line);
         code.push(Instr::Exit, line);
@@ -83,33 +117,79 @@ impl Code {
         let line = *line;
         match op {
             Operation::Choose(arms) => self.choose(arms, line),
-            Operation::If { cond, then, otherwise } => self.branch(cond, then, otherwise, line),
-            Operation::Loop { count: None, body, .. } => {
+            Operation::If {
+                cond,
+                then,
+                otherwise,
+            } => self.branch(cond, then, otherwise, line),
+            Operation::Loop {
+                count: None, body, ..
+            } => {
                 let top = self.here();
                 self.body(body);
                 self.push(Instr::Jump(top), line);
             }
-            Operation::Loop { count: Some(count), slot, body } => {
-                self.counted(*slot, &Expr::Number(0), count, None, line, |code| code.body(body));
+            Operation::Loop {
+                count: Some(count),
+                slot,
+                body,
+            } => {
+                self.counted(*slot, &Expr::Number(0), count, None, line, |code| {
+                    code.body(body)
+                });
             }
             Operation::While { cond, body } => {
                 let top = self.here();
-                let exit = self.push(Instr::Unless { cond: cond.clone(), to: 0 }, line);
+                let exit = self.push(
+                    Instr::Unless {
+                        cond: cond.clone(),
+                        to: 0,
+                    },
+                    line,
+                );
                 self.body(body);
                 self.push(Instr::Jump(top), line);
                 self.land(exit);
             }
-            Operation::Broadcast { of, first, end, except, slot } => {
+            Operation::Broadcast {
+                of,
+                first,
+                end,
+                except,
+                slot,
+            } => {
                 let index = Expr::Variable(*slot);
-                let send = Instr::Send { to: Place { of: *of, index }, bytes: None };
+                let send = Instr::Send {
+                    to: Place { of: *of, index },
+                    bytes: None,
+                };
                 self.counted(*slot, first, end, except.as_ref(), line, |code| {
                     code.push(send, line);
                 });
             }
-            Operation::Pool { group, width, total, slot } => {
-                self.push(Instr::Let { slot: *slot, value: Expr::Number(0) }, line);
+            Operation::Pool {
+                group,
+                width,
+                total,
+                slot,
+            } => {
+                self.push(
+                    Instr::Let {
+                        slot: *slot,
+                        value: Expr::Number(0),
+                    },
+                    line,
+                );
                 let (width, total) = (width.clone(), total.clone());
-                self.push(Instr::Pool { group: *group, width, total, slot: *slot }, line);
+                self.push(
+                    Instr::Pool {
+                        group: *group,
+                        width,
+                        total,
+                        slot: *slot,
+                    },
+                    line,
+                );
             }
             _ => {
                 self.push(plain(op), line);
@@ -130,17 +210,31 @@ impl Code {
     ) {
         let limit = self.hidden(end, line);
         let except = except.map(|except| self.hidden(except, line));
-        self.push(Instr::Let { slot, value: first.clone() }, line);
+        self.push(
+            Instr::Let {
+                slot,
+                value: first.clone(),
+            },
+            line,
+        );
         let top = self.here();
         let cond = binary(model::workload::Binary::Less, Expr::Variable(slot), limit);
         let exit = self.push(Instr::Unless { cond, to: 0 }, line);
         let skip = except.map(|except| {
-            let other = binary(model::workload::Binary::NotEqual, Expr::Variable(slot), except);
+            let other = binary(
+                model::workload::Binary::NotEqual,
+                Expr::Variable(slot),
+                except,
+            );
             self.push(Instr::Unless { cond: other, to: 0 }, line)
         });
         body(self);
         skip.into_iter().for_each(|skip| self.land(skip));
-        let next = binary(model::workload::Binary::Add, Expr::Variable(slot), Expr::Number(1));
+        let next = binary(
+            model::workload::Binary::Add,
+            Expr::Variable(slot),
+            Expr::Number(1),
+        );
         self.push(Instr::Let { slot, value: next }, line);
         self.push(Instr::Jump(top), line);
         self.land(exit);
@@ -153,12 +247,24 @@ impl Code {
         }
         let slot = self.variables;
         self.variables += 1;
-        self.push(Instr::Let { slot, value: expr.clone() }, line);
+        self.push(
+            Instr::Let {
+                slot,
+                value: expr.clone(),
+            },
+            line,
+        );
         Expr::Variable(slot)
     }
 
     fn branch(&mut self, cond: &Expr, then: &[Step], otherwise: &[Step], line: u32) {
-        let skip = self.push(Instr::Unless { cond: cond.clone(), to: 0 }, line);
+        let skip = self.push(
+            Instr::Unless {
+                cond: cond.clone(),
+                to: 0,
+            },
+            line,
+        );
         self.body(then);
         if otherwise.is_empty() {
             return self.land(skip);

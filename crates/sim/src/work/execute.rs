@@ -38,7 +38,10 @@ pub(super) fn step(
 ) -> Result<Action, WorkError> {
     let codes = Arc::clone(&work.codes);
     let state = &work.tasks[task.index()];
-    assert!(!state.has_exited || !state.pending.is_empty(), "an exited task has no next step");
+    assert!(
+        !state.has_exited || !state.pending.is_empty(),
+        "an exited task has no next step"
+    );
     let code = &codes[state.group as usize];
     loop {
         let state = &mut work.tasks[task.index()];
@@ -50,9 +53,18 @@ pub(super) fn step(
         }
         state.steps += 1;
         let (at, steps) = (state.at, state.steps);
-        let mut step = Executor { work, task, now, out, line: code.lines[at as usize] };
+        let mut step = Executor {
+            work,
+            task,
+            now,
+            out,
+            line: code.lines[at as usize],
+        };
         if steps > STEPS_MAX {
-            return Err(WorkError::NoProgress { place: step.place(), steps: STEPS_MAX });
+            return Err(WorkError::NoProgress {
+                place: step.place(),
+                steps: STEPS_MAX,
+            });
         }
         let (next, action) = match step.execute(&code.instrs[at as usize])? {
             Next::Go => (at + 1, None),
@@ -74,9 +86,10 @@ pub(super) fn constant_target(
     place: impl Fn() -> String,
 ) -> Result<Option<TaskId>, WorkError> {
     match target {
-        Target::Member { group, index: Expr::Number(index) } => {
-            member(work, *group, *index, place)
-        }
+        Target::Member {
+            group,
+            index: Expr::Number(index),
+        } => member(work, *group, *index, place),
         other => unreachable!("the front end asks for a constant, not {other:?}"),
     }
 }
@@ -88,7 +101,9 @@ fn member(
     place: impl Fn() -> String,
 ) -> Result<Option<TaskId>, WorkError> {
     let tasks = &work.groups[group as usize].tasks;
-    let found = usize::try_from(index).ok().and_then(|index| tasks.get(index));
+    let found = usize::try_from(index)
+        .ok()
+        .and_then(|index| tasks.get(index));
     let found = found.ok_or_else(|| WorkError::Index {
         place: place(),
         name: work.workload.groups[group as usize].name.clone(),
@@ -157,16 +172,22 @@ impl Executor<'_> {
             Instr::Fork(group) => self.fork(*group),
             Instr::Exit => Ok(self.exit()),
             Instr::Wait { all } => Ok(self.wait(*all)),
-            Instr::Pool { group, width, total, slot } => self.pool(*group, width, total, *slot),
+            Instr::Pool {
+                group,
+                width,
+                total,
+                slot,
+            } => self.pool(*group, width, total, *slot),
             Instr::SetNice { target, nice } => self.set_nice(target, nice),
             Instr::SetAffinity { target, cpus } => {
                 let cpus = cpus.as_ref().map(|cpus| cpus.within(self.work.cpus));
                 let cpus = cpus.unwrap_or_else(|| CpuSet::all(self.work.cpus));
                 self.change(target, |task| Action::SetAffinity { task, cpus })
             }
-            Instr::SetPolicy { target, policy } => {
-                self.change(target, |task| Action::SetPolicy { task, policy: *policy })
-            }
+            Instr::SetPolicy { target, policy } => self.change(target, |task| Action::SetPolicy {
+                task,
+                policy: *policy,
+            }),
             Instr::Phase(phase) => Ok(self.record(EventKind::Phase, u64::from(*phase), 0)),
             Instr::SpanBegin(span) => Ok(self.span_begin(*span)),
             Instr::SpanEnd(span) => self.span_end(*span),
@@ -179,9 +200,11 @@ impl Executor<'_> {
                 Ok(Next::Go)
             }
             Instr::Jump(to) => Ok(Next::To(*to)),
-            Instr::Unless { cond, to } => {
-                Ok(if self.eval(cond)? == 0 { Next::To(*to) } else { Next::Go })
-            }
+            Instr::Unless { cond, to } => Ok(if self.eval(cond)? == 0 {
+                Next::To(*to)
+            } else {
+                Next::Go
+            }),
             Instr::Choose(arms) => Ok(Next::To(self.choose(arms))),
         }
     }
@@ -214,7 +237,10 @@ impl Executor<'_> {
             channels: &self.work.channels,
             rng: &mut state.rng,
         };
-        expr.eval(&mut sight).map_err(|source| WorkError::Eval { place: self.place(), source })
+        expr.eval(&mut sight).map_err(|source| WorkError::Eval {
+            place: self.place(),
+            source,
+        })
     }
 
     /// An expression's value, which must lie in `low..=high`.
@@ -229,18 +255,30 @@ impl Executor<'_> {
         if (low..=high).contains(&value) {
             return Ok(value);
         }
-        Err(WorkError::Range { place: self.place(), what, value, low, high })
+        Err(WorkError::Range {
+            place: self.place(),
+            what,
+            value,
+            low,
+            high,
+        })
     }
 
     fn span(&mut self, amount: &Amount) -> Result<Nanos, WorkError> {
-        let times = self.within("the factor", &amount.times, 0, i64::MAX)?.unsigned_abs();
+        let times = self
+            .within("the factor", &amount.times, 0, i64::MAX)?
+            .unsigned_abs();
         let draw = amount.dist.sample(&mut self.state().rng);
         Ok(Nanos::new(draw.get().saturating_mul(times)).min(DRAW_MAX))
     }
 
     fn run(&mut self, amount: &Amount) -> Result<Next, WorkError> {
         let span = self.span(amount)?;
-        Ok(if span.is_zero() { Next::Go } else { Next::Act(Action::Run(span)) })
+        Ok(if span.is_zero() {
+            Next::Go
+        } else {
+            Next::Act(Action::Run(span))
+        })
     }
 
     fn sleep(&mut self, amount: &Amount) -> Result<Next, WorkError> {
@@ -249,7 +287,11 @@ impl Executor<'_> {
     }
 
     fn sleep_until(&self, until: SimTime) -> Next {
-        if until > self.now { Next::Act(Action::SleepUntil(until)) } else { Next::Go }
+        if until > self.now {
+            Next::Act(Action::SleepUntil(until))
+        } else {
+            Next::Go
+        }
     }
 
     /// The variable holds the next point of the grid, or 0 before the first turn: no grid has a
@@ -279,14 +321,22 @@ impl Executor<'_> {
             _ => {
                 let (name, count) = declared(self.work, of);
                 let count = count as u64;
-                Err(WorkError::Index { place: self.place(), name, index, count })
+                Err(WorkError::Index {
+                    place: self.place(),
+                    name,
+                    index,
+                    count,
+                })
             }
         }
     }
 
     fn channel(&mut self, place: &Place) -> Result<(usize, usize), WorkError> {
         self.instance(place, |work, of| {
-            (work.workload.channels[of].name.clone(), work.channels[of].len())
+            (
+                work.workload.channels[of].name.clone(),
+                work.channels[of].len(),
+            )
         })
     }
 
@@ -306,7 +356,10 @@ impl Executor<'_> {
     fn wake(&mut self, wakes: Wakes) {
         for task in wakes.tasks {
             if self.work.rouse(task) {
-                let wake = Action::Wake { task, sync: wakes.sync };
+                let wake = Action::Wake {
+                    task,
+                    sync: wakes.sync,
+                };
                 self.state().pending.push_back(wake);
             }
         }
@@ -315,9 +368,9 @@ impl Executor<'_> {
     fn send(&mut self, to: &Place, bytes: Option<&Expr>) -> Result<Next, WorkError> {
         let (of, index) = self.channel(to)?;
         let bytes = match bytes {
-            Some(bytes) => {
-                self.within("the message's size", bytes, 1, i64::from(i32::MAX))?.unsigned_abs()
-            }
+            Some(bytes) => self
+                .within("the message's size", bytes, 1, i64::from(i32::MAX))?
+                .unsigned_abs(),
             None => self.work.workload.channels[of].msg,
         };
         let woken = self.had_waited();
@@ -361,9 +414,10 @@ impl Executor<'_> {
             Taken::Yes => Ok(Next::Go),
             Taken::Later => Ok(Next::Act(self.block(Waits::Lock { of, index }))),
             Taken::Retry => Ok(Next::Again(self.block(Waits::Lock { of, index }))),
-            Taken::Twice => {
-                Err(WorkError::Lock { place: self.place(), what: "takes a lock that it holds" })
-            }
+            Taken::Twice => Err(WorkError::Lock {
+                place: self.place(),
+                what: "takes a lock that it holds",
+            }),
         }
     }
 
@@ -371,15 +425,24 @@ impl Executor<'_> {
         let (of, index) = self.mutex(lock)?;
         let Ok(next) = self.work.locks[of][index].unlock(self.task) else {
             let what = "gives back a lock that it does not hold";
-            return Err(WorkError::Lock { place: self.place(), what });
+            return Err(WorkError::Lock {
+                place: self.place(),
+                what,
+            });
         };
-        self.wake(Wakes { tasks: next.into_iter().collect(), sync: false });
+        self.wake(Wakes {
+            tasks: next.into_iter().collect(),
+            sync: false,
+        });
         Ok(Next::Go)
     }
 
     fn barrier(&mut self, barrier: &Place) -> Result<Next, WorkError> {
         let (of, index) = self.instance(barrier, |work, of| {
-            (work.workload.barriers[of].name.clone(), work.barriers[of].len())
+            (
+                work.workload.barriers[of].name.clone(),
+                work.barriers[of].len(),
+            )
         })?;
         let Some(tasks) = self.work.barriers[of][index].arrive(self.task) else {
             return Ok(Next::Act(self.block(Waits::Barrier { of, index })));
@@ -405,12 +468,17 @@ impl Executor<'_> {
 
     fn fork(&mut self, group: u32) -> Result<Next, WorkError> {
         if self.work.alive >= TASKS_MAX {
-            return Err(WorkError::TooManyTasks { place: self.place(), limit: TASKS_MAX });
+            return Err(WorkError::TooManyTasks {
+                place: self.place(),
+                limit: TASKS_MAX,
+            });
         }
         let members = &mut self.work.groups[group as usize].tasks;
         let index = u32::try_from(members.len()).expect("a run has fewer than 2^32 tasks");
         members.push(None);
-        Ok(Next::Act(Action::Fork(self.work.birth(group, index, self.now))))
+        Ok(Next::Act(Action::Fork(
+            self.work.birth(group, index, self.now),
+        )))
     }
 
     /// The kernel wakes a parent in `exit_notify()`, before the task's last switch (Linux 6.18,
@@ -425,7 +493,10 @@ impl Executor<'_> {
             parent_state.children -= 1;
             parent_state.zombies += 1;
             if parent_state.waits == Waits::Child {
-                self.wake(Wakes { tasks: vec![parent], sync });
+                self.wake(Wakes {
+                    tasks: vec![parent],
+                    sync,
+                });
             }
         }
         Next::Again(Action::Exit)
@@ -462,7 +533,9 @@ impl Executor<'_> {
         let started = state.variables[slot as usize];
         if started < total && i64::from(state.children) < width {
             state.variables[slot as usize] = started + 1;
-            let Next::Act(fork) = self.fork(group)? else { unreachable!("fork is an action") };
+            let Next::Act(fork) = self.fork(group)? else {
+                unreachable!("fork is an action")
+            };
             return Ok(Next::Again(fork));
         }
         if state.children == 0 {
@@ -487,7 +560,9 @@ impl Executor<'_> {
         target: &Target,
         action: impl FnOnce(TaskId) -> Action,
     ) -> Result<Next, WorkError> {
-        Ok(self.target(target)?.map_or(Next::Go, |task| Next::Act(action(task))))
+        Ok(self
+            .target(target)?
+            .map_or(Next::Go, |task| Next::Act(action(task))))
     }
 
     fn set_nice(&mut self, target: &Target, nice: &Expr) -> Result<Next, WorkError> {
@@ -521,7 +596,11 @@ impl Executor<'_> {
         let Some(at) = spans.iter().position(|(open, _)| *open == span) else {
             let name = self.work.workload.spans[span as usize].clone();
             let what = "span_begin";
-            return Err(WorkError::NotBegun { place: self.place(), name, what });
+            return Err(WorkError::NotBegun {
+                place: self.place(),
+                name,
+                what,
+            });
         };
         let (_, begin) = spans.swap_remove(at);
         let length = self.now.since(begin).get();
@@ -551,11 +630,20 @@ impl Executor<'_> {
     }
 
     fn complete(&mut self, deadline: u32) -> Result<Next, WorkError> {
-        let release = self.state().releases.iter().find(|r| r.deadline == deadline).copied();
+        let release = self
+            .state()
+            .releases
+            .iter()
+            .find(|r| r.deadline == deadline)
+            .copied();
         let declared = &self.work.workload.deadlines[deadline as usize];
         let Some(release) = release else {
             let (name, what) = (declared.name.clone(), "release");
-            return Err(WorkError::NotBegun { place: self.place(), name, what });
+            return Err(WorkError::NotBegun {
+                place: self.place(),
+                name,
+                what,
+            });
         };
         let due = release.at + declared.slack;
         let late = self.now.as_nanos().saturating_sub(due.as_nanos());

@@ -13,7 +13,10 @@ pub(super) struct Source {
 
 impl Source {
     pub fn new(declared: &Interrupt, rng: Rng) -> Self {
-        Self { rng, base: SimTime::ZERO + declared.start }
+        Self {
+            rng,
+            base: SimTime::ZERO + declared.start,
+        }
     }
 
     /// The first arrival.
@@ -47,7 +50,11 @@ impl Source {
 
     /// The grid's point and its jitter, which stays below the period so that order is kept.
     fn late(&mut self, declared: &Interrupt) -> SimTime {
-        let Arrival::Periodic { period, jitter: Some(jitter) } = &declared.arrival else {
+        let Arrival::Periodic {
+            period,
+            jitter: Some(jitter),
+        } = &declared.arrival
+        else {
             return self.base;
         };
         self.base + jitter.sample(&mut self.rng).min(*period - Nanos::new(1))

@@ -69,24 +69,43 @@ impl Work {
     /// # Errors
     /// If an affinity or an interrupt names no CPU of the machine, or there are too many tasks.
     pub fn new(workload: Arc<Workload>, cpus: u16, seed: u64) -> Result<Self, WorkError> {
-        let codes: Arc<[Code]> =
-            workload.groups.iter().map(|group| Code::new(&group.body, group.variables)).collect();
+        let codes: Arc<[Code]> = workload
+            .groups
+            .iter()
+            .map(|group| Code::new(&group.body, group.variables))
+            .collect();
         let per_instance = |count: u32| 0..count;
         let work = Self {
             channels: (workload.channels.iter())
-                .map(|channel| per_instance(channel.count).map(|_| Queue::new(channel)).collect())
+                .map(|channel| {
+                    per_instance(channel.count)
+                        .map(|_| Queue::new(channel))
+                        .collect()
+                })
                 .collect(),
             locks: (workload.locks.iter())
-                .map(|lock| per_instance(lock.count).map(|_| Mutex::new(lock.handoff)).collect())
+                .map(|lock| {
+                    per_instance(lock.count)
+                        .map(|_| Mutex::new(lock.handoff))
+                        .collect()
+                })
                 .collect(),
             barriers: (workload.barriers.iter())
-                .map(|gate| per_instance(gate.count).map(|_| Gate::new(gate.parties)).collect())
+                .map(|gate| {
+                    per_instance(gate.count)
+                        .map(|_| Gate::new(gate.parties))
+                        .collect()
+                })
                 .collect(),
             sources: (workload.interrupts.iter().zip(STREAM_IRQ..))
                 .map(|(declared, stream)| Source::new(declared, Rng::new(seed, stream)))
                 .collect(),
             groups: (workload.groups.iter())
-                .map(|group| Members { tasks: vec![None; group.count as usize], born: 0, alive: 0 })
+                .map(|group| Members {
+                    tasks: vec![None; group.count as usize],
+                    born: 0,
+                    alive: 0,
+                })
                 .collect(),
             codes,
             workload,
@@ -103,18 +122,26 @@ impl Work {
     fn check(&self) -> Result<(), WorkError> {
         let no_cpu = |what: &str, line: u32, cpus: String| {
             let place = format!("{}:{line}: {what}", self.workload.file);
-            Err(WorkError::NoCpu { place, cpus, last: self.cpus.saturating_sub(1) })
+            Err(WorkError::NoCpu {
+                place,
+                cpus,
+                last: self.cpus.saturating_sub(1),
+            })
         };
         for (group, code) in self.workload.groups.iter().zip(self.codes.iter()) {
             let first = code.lines.first().copied().unwrap_or(0);
-            if let Some(cpus) = group.cpus.as_ref().filter(|set| set.within(self.cpus).is_empty()) {
+            if let Some(cpus) = group
+                .cpus
+                .as_ref()
+                .filter(|set| set.within(self.cpus).is_empty())
+            {
                 return no_cpu(&group.name, first, cpus.to_string());
             }
             for (instr, line) in code.instrs.iter().zip(&code.lines) {
                 match instr {
-                    Instr::SetAffinity { cpus: Some(cpus), .. }
-                        if cpus.within(self.cpus).is_empty() =>
-                    {
+                    Instr::SetAffinity {
+                        cpus: Some(cpus), ..
+                    } if cpus.within(self.cpus).is_empty() => {
                         return no_cpu(&group.name, *line, cpus.to_string());
                     }
                     _ => {}
@@ -126,10 +153,18 @@ impl Work {
                 return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
             }
         }
-        let tasks: u64 = self.workload.groups.iter().map(|group| u64::from(group.count)).sum();
+        let tasks: u64 = self
+            .workload
+            .groups
+            .iter()
+            .map(|group| u64::from(group.count))
+            .sum();
         if tasks > u64::from(TASKS_MAX) {
             let place = self.workload.file.clone();
-            return Err(WorkError::TooManyTasks { place, limit: TASKS_MAX });
+            return Err(WorkError::TooManyTasks {
+                place,
+                limit: TASKS_MAX,
+            });
         }
         Ok(())
     }
@@ -230,11 +265,17 @@ impl Work {
                 let (of, index) = self.constant_place(to, place)?;
                 let bytes = workload.channels[of].msg;
                 // A message that finds the channel full is lost: nobody could wait for room.
-                self.channels[of][index].send(bytes, now, false).unwrap_or_default().tasks
+                self.channels[of][index]
+                    .send(bytes, now, false)
+                    .unwrap_or_default()
+                    .tasks
             }
             Effect::Resume(target) => {
                 let target = execute::constant_target(self, target, place)?;
-                target.and_then(|task| self.resume(task)).into_iter().collect()
+                target
+                    .and_then(|task| self.resume(task))
+                    .into_iter()
+                    .collect()
             }
         };
         let wakes = woken.into_iter().filter(|&task| self.rouse(task)).collect();
@@ -246,9 +287,13 @@ impl Work {
         Place { of, index }: &Place,
         place: impl Fn() -> String,
     ) -> Result<(usize, usize), WorkError> {
-        let Expr::Number(index) = *index else { unreachable!("the front end asks for a constant") };
+        let Expr::Number(index) = *index else {
+            unreachable!("the front end asks for a constant")
+        };
         let declared = &self.workload.channels[*of as usize];
-        let fits = usize::try_from(index).ok().filter(|&index| index < declared.count as usize);
+        let fits = usize::try_from(index)
+            .ok()
+            .filter(|&index| index < declared.count as usize);
         let index = fits.ok_or_else(|| WorkError::Index {
             place: place(),
             name: declared.name.clone(),
@@ -292,12 +337,16 @@ impl Work {
         let all_exited =
             self.alive == 0 && declared().all(|(group, members)| members.born >= group.count);
         let group_exited = |&index: &u32| {
-            let (group, members) =
-                (&self.workload.groups[index as usize], &self.groups[index as usize]);
+            let (group, members) = (
+                &self.workload.groups[index as usize],
+                &self.groups[index as usize],
+            );
             members.alive == 0 && members.born >= group.count.max(1)
         };
         all_exited
-            || self.duration().is_some_and(|span| now >= SimTime::ZERO + span)
+            || self
+                .duration()
+                .is_some_and(|span| now >= SimTime::ZERO + span)
             || self.workload.stop.groups.iter().any(group_exited)
     }
 
@@ -311,7 +360,10 @@ impl Work {
     /// still.
     #[must_use]
     pub fn waits_for(&self, task: TaskId) -> Option<String> {
-        let state = self.tasks.get(task.index()).filter(|state| state.is_asleep)?;
+        let state = self
+            .tasks
+            .get(task.index())
+            .filter(|state| state.is_asleep)?;
         let channels = &self.workload.channels;
         Some(match state.waits {
             Waits::Nothing => return None,

@@ -28,7 +28,11 @@ pub(super) enum Taken {
 
 impl Mutex {
     pub fn new(handoff: Handoff) -> Self {
-        Self { handoff, owner: None, waiters: VecDeque::new() }
+        Self {
+            handoff,
+            owner: None,
+            waiters: VecDeque::new(),
+        }
     }
 
     pub fn lock(&mut self, task: TaskId) -> Taken {
@@ -71,7 +75,10 @@ pub(super) struct Gate {
 
 impl Gate {
     pub fn new(parties: u32) -> Self {
-        Self { parties, waiters: Vec::new() }
+        Self {
+            parties,
+            waiters: Vec::new(),
+        }
     }
 
     /// Whom the last party wakes; `None` if `task` is not the last and waits.

@@ -114,7 +114,11 @@ impl Task {
         now: SimTime,
     ) -> (SimTime, u64) {
         let Some(release) = self.releases.iter_mut().find(|r| r.deadline == deadline) else {
-            self.releases.push(Release { deadline, at: now, next: now + period });
+            self.releases.push(Release {
+                deadline,
+                at: now,
+                next: now + period,
+            });
             return (now, 0);
         };
         let passed = if skip && release.next < now {
@@ -132,7 +136,11 @@ impl Task {
         let at = self.message_sent;
         match self.releases.iter_mut().find(|r| r.deadline == deadline) {
             Some(release) => release.at = at,
-            None => self.releases.push(Release { deadline, at, next: at }),
+            None => self.releases.push(Release {
+                deadline,
+                at,
+                next: at,
+            }),
         }
     }
 }
