@@ -106,7 +106,7 @@ pub struct MapDef {
     pub max_entries: u32,
     /// `BPF_F_*` flags.
     pub flags: u32,
-    /// Initial bytes of a data section's single value.
+    /// Initial bytes: of a data section's single value, or of an arena from its first byte on.
     pub initial: Option<Arc<[u8]>>,
     /// No program may write it: `.rodata`.
     pub frozen: bool,
@@ -178,6 +178,8 @@ pub struct StructOps {
     pub name: String,
     /// The kernel type's name.
     pub type_name: String,
+    /// False for sections that begin with `?`: a kernel registers those only when asked.
+    pub autoload: bool,
     /// Members that are not zero, by name.
     pub members: Vec<(String, Member)>,
 }
@@ -187,7 +189,7 @@ pub struct StructOps {
 pub enum Member {
     /// A callback: index into [`Image::programs`].
     Program(u32),
-    /// A number.
+    /// A number, zero-extended from its width.
     Int(u64),
     /// Text or another array of bytes, trailing zeros cut.
     Bytes(Vec<u8>),

@@ -1,0 +1,183 @@
+//! Data sections: each becomes a map with one value, and its variables can be found by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::maps::{Declared, problem};
+use crate::btf::{Btf, Kind, TypeId};
+use crate::image::{MapDef, MapKind, Scalar, Symbol};
+use crate::object::{Place, Section, SectionKind, SymbolKind};
+use crate::{LoadError, MapProblem, Object, Target};
+
+/// Source: kernel 6.18, `include/uapi/linux/bpf.h`.
+const BPF_F_RDONLY_PROG: u32 = 1 << 7;
+const BPF_F_MMAPABLE: u32 = 1 << 10;
+
+/// The section of variables in the arena, which is address space 1 to clang.
+const ARENA_SECTION: &str = ".addr_space.1";
+
+/// All maps of the image and what can be found in them.
+pub(super) struct Data {
+    pub(super) maps: Vec<MapDef>,
+    pub(super) symbols: Vec<Symbol>,
+    /// The map of a data section, by the section's index.
+    pub(super) of_section: BTreeMap<usize, u32>,
+    /// See [`Declared::at`].
+    pub(super) declared_at: BTreeMap<u64, u32>,
+    /// See [`Declared::section`].
+    pub(super) declared_section: Option<usize>,
+}
+
+impl Data {
+    pub(super) fn new(
+        object: &Object,
+        target: &Target,
+        declared: Declared,
+    ) -> Result<Self, LoadError> {
+        let mut data = Self {
+            maps: declared.maps,
+            symbols: Vec::new(),
+            of_section: BTreeMap::new(),
+            declared_at: declared.at,
+            declared_section: declared.section,
+        };
+        for (index, section) in object.elf.sections.iter().enumerate() {
+            if section.kind == SectionKind::Data && !section.bytes.is_empty() {
+                data.add_section(index, section)?;
+            }
+        }
+        data.add_symbols(object);
+        data.fill_enumerators(object, target);
+        Ok(data)
+    }
+
+    fn add_section(&mut self, index: usize, section: &Section) -> Result<(), LoadError> {
+        if section.name == ARENA_SECTION {
+            let arena = self.maps.iter().position(|map| map.kind == MapKind::Arena);
+            let arena = arena.ok_or_else(|| problem(&section.name, MapProblem::NoArena))?;
+            self.maps[arena].initial = Some(Arc::from(&*section.bytes));
+            self.of_section.insert(index, arena as u32);
+        } else if is_variables(&section.name) {
+            let too_large = |_| problem(&section.name, MapProblem::TooLarge);
+            let frozen = section.name.starts_with(".rodata");
+            self.of_section.insert(index, self.maps.len() as u32);
+            self.maps.push(MapDef {
+                name: section.name.clone(),
+                kind: MapKind::Array,
+                key_size: 4,
+                value_size: u32::try_from(section.bytes.len()).map_err(too_large)?,
+                max_entries: 1,
+                flags: BPF_F_MMAPABLE | if frozen { BPF_F_RDONLY_PROG } else { 0 },
+                initial: Some(Arc::from(&*section.bytes)),
+                frozen,
+                timer_at: None,
+                lock_at: None,
+                kptrs_at: Vec::new(),
+                inner: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_symbols(&mut self, object: &Object) {
+        let types = variable_types(&object.btf);
+        for symbol in &object.elf.symbols {
+            let Place::Section(section) = symbol.place else {
+                continue;
+            };
+            let Some(&map) = self.of_section.get(&section) else {
+                continue;
+            };
+            let bytes = object.elf.sections[section].bytes.len() as u64;
+            let is_inside = symbol
+                .value
+                .checked_add(symbol.size)
+                .is_some_and(|end| end <= bytes);
+            let (Ok(offset), Ok(size)) = (symbol.value.try_into(), symbol.size.try_into()) else {
+                continue;
+            };
+            if symbol.kind != SymbolKind::Object || !is_inside {
+                continue;
+            }
+            let ty = types.get(&(&*object.elf.sections[section].name, &*symbol.name));
+            let scalar = ty.and_then(|&ty| scalar(&object.btf, ty));
+            let scalar = scalar.filter(|scalar| u32::from(scalar.size()) == size);
+            self.symbols.push(Symbol {
+                name: symbol.name.clone(),
+                map,
+                offset,
+                size,
+                scalar,
+            });
+        }
+    }
+
+    /// Gives the target's values to read-only variables named like an enumerator with two leading
+    /// underscores: `const volatile u64 __SCX_DSQ_LOCAL __weak`.
+    ///
+    /// Schedulers that must run on kernels with other values read these variables, and their
+    /// loaders fill them one by one; here the name alone says what belongs there.
+    fn fill_enumerators(&mut self, object: &Object, target: &Target) {
+        let weak: BTreeMap<_, _> = object
+            .elf
+            .symbols
+            .iter()
+            .filter(|symbol| symbol.is_weak && symbol.size == 8)
+            .filter_map(|symbol| Some((&*symbol.name, symbol.name.strip_prefix("__")?)))
+            .collect();
+        for symbol in &self.symbols {
+            let map = &mut self.maps[symbol.map as usize];
+            let Some(enumerator) = weak.get(&*symbol.name).filter(|_| map.frozen) else {
+                continue;
+            };
+            let (Some(value), Some(bytes)) = (target.enumerator(enumerator), &mut map.initial)
+            else {
+                continue;
+            };
+            let start = symbol.offset as usize;
+            if let Some(place) = Arc::make_mut(bytes).get_mut(start..start + 8) {
+                place.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+}
+
+fn is_variables(section: &str) -> bool {
+    [".data", ".rodata", ".bss"].iter().any(|kind| {
+        let rest = section.strip_prefix(kind);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// Types of variables by section and name.
+pub(super) fn variable_types(btf: &Btf) -> BTreeMap<(&str, &str), TypeId> {
+    let mut types = BTreeMap::new();
+    for (id, section) in btf.iter() {
+        let Kind::Datasec(variables) = &section.kind else {
+            continue;
+        };
+        for &variable in variables {
+            if let Kind::Var { ty, .. } = btf.get(variable).kind {
+                types.insert((btf.name(id), btf.name(variable)), ty);
+            }
+        }
+    }
+    types
+}
+
+fn scalar(btf: &Btf, ty: TypeId) -> Option<Scalar> {
+    let (size, signed) = match btf.stripped(ty) {
+        Kind::Int(int) if int.bool && int.size == 1 => return Some(Scalar::Bool),
+        Kind::Int(int) => (int.size, int.signed),
+        Kind::Enum(list) => (list.size, list.signed),
+        _ => return None,
+    };
+    let size = u8::try_from(size)
+        .ok()
+        .filter(|size| matches!(size, 1 | 2 | 4 | 8))?;
+    Some(if signed {
+        Scalar::Signed(size)
+    } else {
+        Scalar::Unsigned(size)
+    })
+}

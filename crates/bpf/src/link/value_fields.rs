@@ -1,0 +1,97 @@
+//! Fields of a map's value that the kernel itself looks after: timers, locks, kernel pointers.
+
+use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId};
+
+/// Source: kernel 6.18, `include/linux/bpf.h`, `BTF_FIELDS_MAX`.
+const MAX_FIELDS: usize = 11;
+/// Members of a value type that are looked at.
+const MAX_MEMBERS: u32 = 1 << 16;
+
+/// Offsets in bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ValueFields {
+    pub(super) timer_at: Option<u32>,
+    pub(super) lock_at: Option<u32>,
+    pub(super) kptrs_at: Vec<u32>,
+}
+
+impl ValueFields {
+    /// Searches a value type; `None` if it has more such fields than a kernel accepts.
+    pub(super) fn find(btf: &Btf, ty: TypeId) -> Option<Self> {
+        let mut fields = Self::default();
+        fields.visit(btf, ty, 0, MAX_DEPTH, &Steps::new(MAX_MEMBERS))?;
+        Some(fields)
+    }
+
+    fn visit(&mut self, btf: &Btf, ty: TypeId, at: u32, depth: u32, steps: &Steps) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        steps.take()?;
+        let ty = btf.strip(ty);
+        match &btf.get(ty).kind {
+            Kind::Struct(_) if btf.name(ty) == "bpf_timer" => only(&mut self.timer_at, at),
+            Kind::Struct(_) if btf.name(ty) == "bpf_spin_lock" => only(&mut self.lock_at, at),
+            Kind::Struct(composite) => composite.members.iter().try_for_each(|member| {
+                let inside = at.checked_add(member.bit_offset / 8)?;
+                self.visit(btf, member.ty, inside, depth, steps)
+            }),
+            Kind::Ptr(to) if is_kernel_pointer(btf, *to) => {
+                self.kptrs_at.push(at);
+                (self.kptrs_at.len() <= MAX_FIELDS).then_some(())
+            }
+            Kind::Array { element, len } => {
+                self.visit_array(btf, (*element, *len), at, depth, steps)
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn visit_array(
+        &mut self,
+        btf: &Btf,
+        (element, len): (TypeId, u32),
+        at: u32,
+        depth: u32,
+        steps: &Steps,
+    ) -> Option<()> {
+        let Some(size) = btf.size(element).filter(|_| len > 0) else {
+            return Some(());
+        };
+        // Numbers need no search; a large array of them would take all the steps.
+        let first = self.count();
+        self.visit(btf, element, at, depth, steps)?;
+        if self.count() == first {
+            return Some(());
+        }
+        (1..len).try_for_each(|index| {
+            let inside = index
+                .checked_mul(size)
+                .and_then(|distance| at.checked_add(distance))?;
+            self.visit(btf, element, inside, depth, steps)
+        })
+    }
+
+    fn count(&self) -> usize {
+        let single = [self.timer_at, self.lock_at];
+        self.kptrs_at.len() + single.iter().flatten().count()
+    }
+}
+
+/// Sets the place of a field that a value has once at most.
+fn only(field: &mut Option<u32>, at: u32) -> Option<()> {
+    field.replace(at).is_none().then_some(())
+}
+
+/// A type tag stands between a pointer and what it points to, perhaps among modifiers.
+fn is_kernel_pointer(btf: &Btf, mut ty: TypeId) -> bool {
+    loop {
+        let kind = &btf.get(ty).kind;
+        let is_tag = matches!(kind, Kind::TypeTag(_));
+        if is_tag && matches!(btf.name(ty), "kptr" | "kptr_untrusted" | "percpu_kptr") {
+            return true;
+        }
+        match kind.modified() {
+            Some(next) if !matches!(kind, Kind::Typedef(_)) => ty = next,
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The ELF container: sections, symbols, relocations, copied out and checked.
+
+use ::object::elf::{
+    self, FileHeader64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS, SHT_REL, SHT_RELA,
+    SHT_SYMTAB,
+};
+use ::object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
+use ::object::{LittleEndian, SectionIndex};
+
+use crate::LoadError;
+
+/// Largest file, and largest sum of the sections that are kept: the biggest scheduler known (cake)
+/// has 9 MB of zeros in its arena.
+const MAX_BYTES: u64 = 128 << 20;
+const MAX_SECTIONS: usize = 4096;
+const MAX_SYMBOLS: usize = 1 << 18;
+
+type Sections<'a> = SectionTable<'a, FileHeader64<LittleEndian>>;
+type Header = elf::SectionHeader64<LittleEndian>;
+
+const ENDIAN: LittleEndian = LittleEndian;
+
+/// The file's contents. Both lists keep the file's numbering.
+#[derive(Clone, Debug)]
+pub(crate) struct Elf {
+    pub(crate) sections: Vec<Section>,
+    pub(crate) symbols: Vec<Symbol>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) kind: SectionKind,
+    /// Contents; zeros for `.bss`. Empty when the kind is `Ignored`.
+    pub(crate) bytes: Vec<u8>,
+    /// Sorted by offset, one an offset.
+    pub(crate) relocs: Vec<Reloc>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SectionKind {
+    /// Instructions.
+    Code,
+    /// What programs or the loader read.
+    Data,
+    /// Debug information and the like; not kept.
+    Ignored,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reloc {
+    /// Byte within the section.
+    pub(crate) offset: u64,
+    /// Index into [`Elf::symbols`].
+    pub(crate) symbol: usize,
+    /// `R_BPF_*`.
+    pub(crate) kind: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    /// Offset in its section.
+    pub(crate) value: u64,
+    /// Bytes.
+    pub(crate) size: u64,
+    pub(crate) kind: SymbolKind,
+    pub(crate) is_weak: bool,
+    /// Visible in its own file only (`static`).
+    pub(crate) is_local: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Defined elsewhere: in the kernel.
+    Undefined,
+    /// Index into [`Elf::sections`].
+    Section(usize),
+    /// A file name or another symbol that is nowhere.
+    Nowhere,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SymbolKind {
+    Function,
+    Object,
+    Section,
+    Other,
+}
+
+impl Elf {
+    pub(crate) fn parse(file: &[u8]) -> Result<Self, LoadError> {
+        if file.len() as u64 > MAX_BYTES {
+            return Err(LoadError::TooLarge {
+                what: "bytes",
+                limit: MAX_BYTES,
+            });
+        }
+        let header = header(file)?;
+        let table = header
+            .sections(ENDIAN, file)
+            .map_err(|_| malformed("ELF header", "unreadable section table"))?;
+        if table.len() > MAX_SECTIONS {
+            return Err(LoadError::TooLarge {
+                what: "sections",
+                limit: MAX_SECTIONS as u64,
+            });
+        }
+        let mut kept = 0;
+        let mut sections = Vec::with_capacity(table.len());
+        for header in table.iter() {
+            sections.push(section(&table, header, file, &mut kept)?);
+        }
+        let symbols = symbols(&table, file)?;
+        let mut elf = Self { sections, symbols };
+        for header in table.iter() {
+            elf.read_relocs(header, file)?;
+        }
+        Ok(elf)
+    }
+
+    /// The first section of that name.
+    pub(crate) fn section(&self, name: &str) -> Option<(usize, &Section)> {
+        self.sections
+            .iter()
+            .enumerate()
+            .find(|(_, section)| section.name == name)
+    }
+
+    fn read_relocs(&mut self, header: &Header, file: &[u8]) -> Result<(), LoadError> {
+        let target = header.sh_info(ENDIAN) as usize;
+        let is_wanted = |section: &Section| {
+            section.kind != SectionKind::Ignored && !section.name.starts_with(".BTF")
+        };
+        let ty = header.sh_type(ENDIAN);
+        let Some(section) = self
+            .sections
+            .get_mut(target)
+            .filter(|section| is_wanted(section))
+        else {
+            return Ok(());
+        };
+        let fault = |problem| malformed(&section.name, problem);
+        if ty == SHT_RELA {
+            return Err(fault("relocations with addends; the BPF machine has none"));
+        }
+        if ty != SHT_REL {
+            return Ok(());
+        }
+        let list = header
+            .rel(ENDIAN, file)
+            .map_err(|_| fault("unreadable relocations"))?
+            .map_or(&[][..], |(list, _)| list);
+        for rel in list {
+            let symbol = rel.r_sym(ENDIAN) as usize;
+            if symbol >= self.symbols.len() {
+                return Err(fault("a relocation names an absent symbol"));
+            }
+            let offset = rel.r_offset.get(ENDIAN);
+            section.relocs.push(Reloc {
+                offset,
+                symbol,
+                kind: rel.r_type(ENDIAN),
+            });
+        }
+        section.relocs.sort_by_key(|reloc| reloc.offset);
+        section.relocs.dedup_by_key(|reloc| reloc.offset);
+        Ok(())
+    }
+}
+
+impl Section {
+    /// The relocation at a byte offset.
+    pub(crate) fn reloc_at(&self, offset: u64) -> Option<&Reloc> {
+        let at = self
+            .relocs
+            .binary_search_by_key(&offset, |reloc| reloc.offset)
+            .ok()?;
+        self.relocs.get(at)
+    }
+}
+
+fn header(file: &[u8]) -> Result<&FileHeader64<LittleEndian>, LoadError> {
+    let header = FileHeader64::<LittleEndian>::parse(file)
+        .map_err(|_| LoadError::NotBpf("no 64-bit ELF file"))?;
+    if !header.is_little_endian() {
+        return Err(LoadError::NotBpf(
+            "it is big-endian; compile for -target bpfel",
+        ));
+    }
+    if header.e_machine(ENDIAN) != elf::EM_BPF {
+        return Err(LoadError::NotBpf("it was compiled for another machine"));
+    }
+    Ok(header)
+}
+
+fn section(
+    table: &Sections<'_>,
+    header: &Header,
+    file: &[u8],
+    kept: &mut u64,
+) -> Result<Section, LoadError> {
+    let name = table
+        .section_name(ENDIAN, header)
+        .ok()
+        .and_then(|name| std::str::from_utf8(name).ok())
+        .ok_or_else(|| malformed("ELF header", "a section has an unreadable name"))?;
+    let flags = header.sh_flags(ENDIAN) as u32;
+    let ty = header.sh_type(ENDIAN);
+    let has_contents = matches!(ty, SHT_PROGBITS | SHT_NOBITS);
+    let kind = match () {
+        () if has_contents && flags & SHF_EXECINSTR != 0 => SectionKind::Code,
+        () if has_contents && (flags & SHF_ALLOC != 0 || name.starts_with(".BTF")) => {
+            SectionKind::Data
+        }
+        () => SectionKind::Ignored,
+    };
+    let mut bytes = Vec::new();
+    if kind != SectionKind::Ignored {
+        let size = header.sh_size(ENDIAN);
+        *kept = kept.saturating_add(size);
+        if *kept > MAX_BYTES {
+            return Err(LoadError::TooLarge {
+                what: "bytes in its sections",
+                limit: MAX_BYTES,
+            });
+        }
+        bytes = if ty == SHT_NOBITS {
+            vec![0; usize::try_from(size).unwrap_or(0)]
+        } else {
+            let outside = || malformed(name, "its contents lie outside the file");
+            header.data(ENDIAN, file).map_err(|_| outside())?.to_vec()
+        };
+    }
+    Ok(Section {
+        name: name.to_owned(),
+        kind,
+        bytes,
+        relocs: Vec::new(),
+    })
+}
+
+fn symbols(table: &Sections<'_>, file: &[u8]) -> Result<Vec<Symbol>, LoadError> {
+    let fault = |problem| malformed(".symtab", problem);
+    let list = table
+        .symbols(ENDIAN, file, SHT_SYMTAB)
+        .map_err(|_| fault("unreadable symbol table"))?;
+    if list.len() > MAX_SYMBOLS {
+        return Err(LoadError::TooLarge {
+            what: "symbols",
+            limit: MAX_SYMBOLS as u64,
+        });
+    }
+    let mut symbols = Vec::with_capacity(list.len());
+    for (index, symbol) in list.enumerate() {
+        let name = list
+            .symbol_name(ENDIAN, symbol)
+            .ok()
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .ok_or_else(|| fault("a symbol has an unreadable name"))?;
+        let section = list
+            .symbol_section(ENDIAN, symbol, index)
+            .map_err(|_| fault("a symbol lies in an absent section"))?;
+        let place = match section {
+            Some(SectionIndex(section)) if section < table.len() => Place::Section(section),
+            Some(_) => return Err(fault("a symbol lies in an absent section")),
+            None if symbol.is_undefined(ENDIAN) => Place::Undefined,
+            None if symbol.is_common(ENDIAN) => {
+                return Err(fault("a common symbol; compile with -fno-common"));
+            }
+            None => Place::Nowhere,
+        };
+        symbols.push(Symbol {
+            name: name.to_owned(),
+            place,
+            value: symbol.st_value(ENDIAN),
+            size: symbol.st_size(ENDIAN),
+            kind: match symbol.st_type() {
+                elf::STT_FUNC => SymbolKind::Function,
+                elf::STT_OBJECT => SymbolKind::Object,
+                elf::STT_SECTION => SymbolKind::Section,
+                _ => SymbolKind::Other,
+            },
+            is_weak: symbol.st_bind() == elf::STB_WEAK,
+            is_local: symbol.st_bind() == elf::STB_LOCAL,
+        });
+    }
+    Ok(symbols)
+}
+
+fn malformed(section: &str, problem: &'static str) -> LoadError {
+    LoadError::Malformed {
+        section: section.to_owned(),
+        offset: 0,
+        problem,
+    }
+}

@@ -1,0 +1,238 @@
+//! The kernel that an object is linked against.
+
+use std::collections::BTreeMap;
+
+use crate::LoadError;
+use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId, essential};
+use crate::object::Elf;
+
+/// Members that the search for one field looks at; the largest kernel structures have hundreds.
+const MAX_MEMBERS: u32 = 1 << 20;
+
+/// A kernel: its types, functions and variables, its version and configuration.
+///
+/// Everything that an object may ask about comes from here, and nothing from the machine on which
+/// this process runs.
+#[derive(Clone, Debug)]
+pub struct Target {
+    name: String,
+    pub(crate) btf: Btf,
+    /// Types with a name, by essential name, in the order of their ids.
+    by_name: BTreeMap<String, Vec<TypeId>>,
+    kconfig: BTreeMap<String, Kconfig>,
+}
+
+/// A value of the kernel's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kconfig {
+    /// `y` is 1 or true; `n` is 0 or false.
+    Bool(bool),
+    /// Built as a module.
+    Module,
+    /// A number.
+    Int(i64),
+    /// Text, without quotes.
+    Text(String),
+}
+
+/// Where a field lies in a kernel structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Bytes from the start of the structure.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+}
+
+impl Target {
+    /// A kernel called `name` of `version` (major, minor, patch), whose types are in `types`: raw
+    /// BTF such as `/sys/kernel/btf/vmlinux`, or an object that clang compiled with
+    /// `-target bpf -g` from a C header.
+    ///
+    /// `LINUX_KERNEL_VERSION` is set from `version`.
+    ///
+    /// # Errors
+    /// [`LoadError`] if `types` is neither.
+    pub fn new(name: &str, version: (u8, u8, u8), types: &[u8]) -> Result<Self, LoadError> {
+        let btf = if types.starts_with(b"\x7fELF") {
+            let elf = Elf::parse(types)?;
+            let section = elf
+                .section(".BTF")
+                .ok_or(LoadError::NotBpf("it has no types"))?;
+            Btf::parse(&section.1.bytes)?
+        } else {
+            Btf::parse(types)?
+        };
+        let mut by_name = BTreeMap::<String, Vec<TypeId>>::new();
+        for (id, _) in btf.iter().filter(|(id, _)| !btf.name(*id).is_empty()) {
+            by_name
+                .entry(essential(btf.name(id)).to_owned())
+                .or_default()
+                .push(id);
+        }
+        let (major, minor, patch) = version;
+        // Source: kernel 6.18, Makefile, `KERNEL_VERSION(a, b, c)`.
+        let code = i64::from(major) << 16 | i64::from(minor) << 8 | i64::from(patch);
+        let kconfig = BTreeMap::from([("LINUX_KERNEL_VERSION".to_owned(), Kconfig::Int(code))]);
+        Ok(Self {
+            name: name.to_owned(),
+            btf,
+            by_name,
+            kconfig,
+        })
+    }
+
+    /// The same kernel with a configuration value: `CONFIG_HZ`, for example.
+    #[must_use]
+    pub fn with_kconfig(mut self, name: &str, value: Kconfig) -> Self {
+        self.kconfig.insert(name.to_owned(), value);
+        self
+    }
+
+    /// The kernel's name, for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A kernel function's prototype in normal form; `None` if the kernel has no such function.
+    ///
+    /// The form is `result(argument,argument,...)` where each is one of `void`, `bool`, `u8`,
+    /// `u16`, `u32`, `u64`, `s8`, `s16`, `s32`, `s64`, `ptr`, `float` and `struct` (a structure by
+    /// value). Typedefs are resolved, and an enumeration is the integer of its size and sign.
+    #[must_use]
+    pub fn prototype(&self, function: &str) -> Option<String> {
+        let id = self.function(function)?;
+        self.btf.prototype(id)
+    }
+
+    /// All kernel functions with their prototypes in normal form, by name.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, String)> {
+        self.by_name.values().flatten().filter_map(|&id| {
+            let is_function = matches!(self.btf.get(id).kind, Kind::Func { .. });
+            let prototype = self.btf.prototype(id).filter(|_| is_function)?;
+            Some((self.btf.name(id), prototype))
+        })
+    }
+
+    /// The value of an enumerator, in whichever enumeration it is; unsigned 64-bit values keep
+    /// their bits.
+    #[must_use]
+    pub fn enumerator(&self, name: &str) -> Option<i64> {
+        self.btf.iter().find_map(|(_, ty)| match &ty.kind {
+            Kind::Enum(list) => {
+                let found = list
+                    .values
+                    .iter()
+                    .find(|value| self.btf.text(value.0) == name);
+                found.map(|value| value.1)
+            }
+            _ => None,
+        })
+    }
+
+    /// Bytes of a structure, union, enumeration or typedef.
+    ///
+    /// # Errors
+    /// [`LoadError::NoSuchType`].
+    pub fn size_of(&self, name: &str) -> Result<u32, LoadError> {
+        self.value_type(name)
+            .and_then(|id| self.btf.size(id))
+            .ok_or_else(|| self.no_such_type(name.to_owned()))
+    }
+
+    /// Where a field lies: `field("task_struct", "scx.slice")`. Members of anonymous structures
+    /// are found as in C.
+    ///
+    /// # Errors
+    /// [`LoadError::NoSuchType`], also for a bit field, which has no place of whole bytes.
+    pub fn field(&self, structure: &str, path: &str) -> Result<Field, LoadError> {
+        let absent = || self.no_such_type(format!("{structure}.{path}"));
+        let mut id = self.value_type(structure).ok_or_else(absent)?;
+        let mut bits = 0;
+        let steps = Steps::new(MAX_MEMBERS);
+        for name in path.split('.') {
+            let (at, ty) = self
+                .member(id, name, MAX_DEPTH, &steps)
+                .ok_or_else(absent)?;
+            bits += at;
+            id = ty;
+        }
+        let size = self.btf.size(id).ok_or_else(absent)?;
+        let offset = u32::try_from(bits / 8).map_err(|_| absent())?;
+        Ok(Field { offset, size })
+    }
+
+    fn member(&self, id: TypeId, name: &str, depth: u32, steps: &Steps) -> Option<(u64, TypeId)> {
+        let depth = depth.checked_sub(1)?;
+        self.btf.composite(id)?.members.iter().find_map(|member| {
+            steps.take()?;
+            let at = u64::from(member.bit_offset);
+            let own = self.btf.text(member.name);
+            if own.is_empty() {
+                let (inner, ty) = self.member(member.ty, name, depth, steps)?;
+                return Some((at + inner, ty));
+            }
+            (own == name && member.bits == 0 && at.is_multiple_of(8)).then_some((at, member.ty))
+        })
+    }
+
+    fn no_such_type(&self, name: String) -> LoadError {
+        LoadError::NoSuchType {
+            target: self.name.clone(),
+            name,
+        }
+    }
+
+    /// Types whose essential name is `name`.
+    pub(crate) fn named(&self, name: &str) -> &[TypeId] {
+        self.by_name.get(name).map_or(&[], |ids| &ids[..])
+    }
+
+    fn find(&self, name: &str, is_wanted: impl Fn(&Kind) -> bool) -> Option<TypeId> {
+        self.named(essential(name)).iter().copied().find(|&id| {
+            let ty = self.btf.get(id);
+            self.btf.text(ty.name) == name && is_wanted(&ty.kind)
+        })
+    }
+
+    fn value_type(&self, name: &str) -> Option<TypeId> {
+        self.find(name, |kind| {
+            matches!(
+                kind,
+                Kind::Struct(_) | Kind::Union(_) | Kind::Enum(_) | Kind::Typedef(_)
+            )
+        })
+    }
+
+    /// The structure of exactly this name.
+    pub(crate) fn structure(&self, name: &str) -> Option<TypeId> {
+        self.find(name, |kind| matches!(kind, Kind::Struct(_)))
+    }
+
+    /// The function of exactly this name.
+    pub(crate) fn function(&self, name: &str) -> Option<TypeId> {
+        self.find(name, |kind| matches!(kind, Kind::Func { .. }))
+    }
+
+    /// The variable of exactly this name.
+    pub(crate) fn variable(&self, name: &str) -> Option<TypeId> {
+        self.find(name, |kind| matches!(kind, Kind::Var { .. }))
+    }
+
+    /// Whether the kernel keeps one instance of the variable for each CPU.
+    pub(crate) fn is_percpu(&self, variable: TypeId) -> bool {
+        // Source: kernel 6.18, include/asm-generic/percpu.h, the section of per-CPU variables.
+        let sections = [".data..percpu", ".data.percpu"];
+        sections.iter().any(|section| {
+            self.btf
+                .section_variables(section)
+                .iter()
+                .any(|(id, _)| *id == variable)
+        })
+    }
+
+    pub(crate) fn kconfig(&self, name: &str) -> Option<&Kconfig> {
+        self.kconfig.get(name)
+    }
+}
