@@ -1,1 +1,7 @@
-//! See the crate's description.
+//! What the tests of the whole share: reading recordings of real kernels, making them comparable
+//! with simulated runs, scenario files.
+
+pub mod call;
+pub mod comparable;
+pub mod exchange;
+pub mod recording;
