@@ -1,1 +1,47 @@
-//! See the crate's description.
+//! Events and counters in, numbers out.
+//!
+//! A machine sends [`model::Event`]s to a [`model::Sink`]; the sinks of this crate turn them into
+//! numbers ([`Metrics`], whose result is a [`Report`]), check them ([`Conservation`]), take their
+//! fingerprint ([`TraceHash`]) or write them down ([`JsonLines`], [`Perfetto`]). [`EventReader`]
+//! reads what [`JsonLines`] wrote. docs/events.md is the contract: what each event means, and
+//! where each metric starts and stops.
+//!
+//! Nothing here opens a file or reads a clock; writers and readers are given. No result passes
+//! through floating-point arithmetic.
+
+#![forbid(unsafe_code)]
+
+mod columns;
+mod conservation;
+mod hash;
+mod histogram;
+mod json_lines;
+mod ledger;
+mod metrics;
+mod names;
+mod perfetto;
+mod protobuf;
+mod read;
+mod report;
+mod sinks;
+#[cfg(test)]
+mod stream;
+mod words;
+
+pub use columns::{
+    Column, Unit, Value, columns, counter_columns, cpu_columns, deadline_columns, machine_columns,
+    nice_columns, phase_columns, span_columns, task_columns,
+};
+pub use conservation::{Conservation, Violation};
+pub use hash::TraceHash;
+pub use histogram::Histogram;
+pub use json_lines::JsonLines;
+pub use metrics::Metrics;
+pub use names::task_name;
+pub use perfetto::Perfetto;
+pub use read::{EventReader, ReadError, replay};
+pub use report::{
+    CounterReport, CpuReport, DeadlineReport, GroupReport, MachineReport, Millionths, NiceReport,
+    PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
+};
+pub use sinks::{Filter, Tee};

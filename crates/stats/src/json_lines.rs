@@ -1,0 +1,195 @@
+//! Writes events as JSON lines, the format of docs/events.md.
+
+use std::io;
+use std::io::Write;
+
+use model::{EVENT_FORMAT_VERSION, Event, EventMask, Header, MachineSpec, SimTime, Sink};
+use serde::{Deserialize, Serialize};
+
+use crate::sinks::Output;
+use crate::words::{self, Form};
+
+/// Writes a run as JSON lines into a writer, in constant memory.
+///
+/// The writer gets one piece for each batch of events; it need not buffer. The first error of the
+/// writer ends the writing, and [`JsonLines::close`] returns it.
+#[derive(Debug)]
+pub struct JsonLines<W> {
+    output: Output<W>,
+}
+
+/// The first line of a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HeaderLine {
+    pub runslice_events: u32,
+    pub policy: String,
+    pub workload: String,
+    pub machine: MachineSpec,
+    pub seed: u64,
+    pub duration_ns: Option<u64>,
+    pub groups: Vec<GroupEntry>,
+    pub spans: Vec<String>,
+    pub deadlines: Vec<DeadlineEntry>,
+    pub counters: Vec<String>,
+    pub phases: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupEntry {
+    pub name: String,
+    pub nice: i8,
+    pub count: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeadlineEntry {
+    pub name: String,
+    pub missed: String,
+}
+
+impl From<&Header> for HeaderLine {
+    fn from(header: &Header) -> Self {
+        let groups = header.groups.iter().map(|group| GroupEntry {
+            name: group.name.clone(),
+            nice: group.nice,
+            count: group.count,
+        });
+        let deadlines = header.deadlines.iter().map(|(name, missed)| DeadlineEntry {
+            name: name.clone(),
+            missed: missed.clone(),
+        });
+        Self {
+            runslice_events: EVENT_FORMAT_VERSION,
+            policy: header.policy.clone(),
+            workload: header.workload.clone(),
+            machine: header.machine.clone(),
+            seed: header.seed,
+            duration_ns: header.duration.map(model::Nanos::get),
+            groups: groups.collect(),
+            spans: header.spans.clone(),
+            deadlines: deadlines.collect(),
+            counters: header.counters.clone(),
+            phases: header.phases.clone(),
+        }
+    }
+}
+
+impl<W: Write> JsonLines<W> {
+    /// Writes into `writer`.
+    pub const fn new(writer: W) -> Self {
+        Self {
+            output: Output::new(writer),
+        }
+    }
+
+    /// The writer, flushed, after the run.
+    ///
+    /// # Errors
+    /// The first error of the writer.
+    pub fn close(self) -> io::Result<W> {
+        self.output.close()
+    }
+}
+
+impl<W: Write> Sink for JsonLines<W> {
+    fn wants(&self) -> EventMask {
+        self.output.wants(EventMask::ALL)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        let line = serde_json::to_vec(&HeaderLine::from(header));
+        self.output
+            .buffer()
+            .extend(line.expect("a header has only strings and numbers"));
+        self.output.buffer().push(b'\n');
+        self.output.write();
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            line(event, self.output.buffer());
+            self.output.write_when_full();
+        }
+        self.output.write();
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        let line = format!("{{\"time_ns\":{},\"event\":\"end\"}}\n", end.as_nanos());
+        self.output.buffer().extend_from_slice(line.as_bytes());
+        self.output.write();
+    }
+}
+
+/// Appends the line of one event. The names in the tables need no escapes.
+fn line(event: &Event, to: &mut Vec<u8>) {
+    debug_assert!(
+        words::covers(event),
+        "an event has bits that its kind does not have: {event:?}"
+    );
+    let (_, name, words) = words::of(event.kind);
+    to.extend_from_slice(b"{\"time_ns\":");
+    number(event.time.as_nanos(), to);
+    to.extend_from_slice(b",\"event\":\"");
+    to.extend_from_slice(name.as_bytes());
+    to.extend_from_slice(b"\",\"cpu\":");
+    number(event.cpu.0.into(), to);
+    to.extend_from_slice(b",\"task\":");
+    task(event.task.0.into(), to);
+    for word in *words {
+        to.extend_from_slice(b",\"");
+        to.extend_from_slice(word.name.as_bytes());
+        to.extend_from_slice(b"\":");
+        value(word.part.get(event), word.form, to);
+    }
+    to.extend_from_slice(b"}\n");
+}
+
+fn value(value: u64, form: Form, to: &mut Vec<u8>) {
+    match form {
+        Form::Number | Form::Cpu | Form::Index(_) => number(value, to),
+        Form::Signed => {
+            if value.cast_signed() < 0 {
+                to.push(b'-');
+            }
+            number(value.cast_signed().unsigned_abs(), to);
+        }
+        Form::Task => task(value, to),
+        Form::Name(names) => match usize::try_from(value).ok().and_then(|at| names.get(at)) {
+            Some(name) => {
+                to.push(b'"');
+                to.extend_from_slice(name.as_bytes());
+                to.push(b'"');
+            }
+            None => number(value, to),
+        },
+    }
+}
+
+fn task(task: u64, to: &mut Vec<u8>) {
+    if task == u64::from(model::TaskId::NONE.0) {
+        to.extend_from_slice(b"null");
+    } else {
+        number(task, to);
+    }
+}
+
+/// Appends decimal digits. Faster than the formatting machinery, which would dominate.
+fn number(mut value: u64, to: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    to.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests;

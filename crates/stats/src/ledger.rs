@@ -1,0 +1,145 @@
+//! Where the time of one CPU goes, by the rules of docs/events.md.
+
+use model::{CpuTimes, Nanos, SimTime, TaskId};
+
+/// The account of one CPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CpuLedger {
+    /// The task that holds the CPU.
+    task: Option<TaskId>,
+    /// Everything before this time is in `times`.
+    settled: SimTime,
+    /// Announced by a switch, not yet passed.
+    overhead_due: Nanos,
+    /// Announced by interrupts, not yet passed; begins after the overhead.
+    stolen_due: Nanos,
+    times: CpuTimes,
+}
+
+/// What the task on a CPU got of a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Portion {
+    /// It ran.
+    pub run: Nanos,
+    /// It held the CPU, and the kernel used it.
+    pub stolen: Nanos,
+}
+
+impl CpuLedger {
+    /// Which task holds the CPU.
+    pub const fn task(&self) -> Option<TaskId> {
+        self.task
+    }
+
+    /// The account up to the last call of [`Self::settle`].
+    pub const fn times(&self) -> CpuTimes {
+        self.times
+    }
+
+    /// Time of the kernel that was announced and has not passed.
+    pub fn due(&self) -> Nanos {
+        self.overhead_due + self.stolen_due
+    }
+
+    /// Books the time up to `now`, and says what the task on the CPU got of it.
+    ///
+    /// # Panics
+    /// If `now` is before the time of an earlier call.
+    pub fn settle(&mut self, now: SimTime) -> Portion {
+        let mut left = now.since(self.settled);
+        self.settled = now;
+        let overhead = left.min(self.overhead_due);
+        self.overhead_due -= overhead;
+        left -= overhead;
+        let stolen = left.min(self.stolen_due);
+        self.stolen_due -= stolen;
+        left -= stolen;
+        self.times.overhead += overhead;
+        self.times.stolen += stolen;
+        if self.task.is_none() {
+            self.times.idle += left;
+            return Portion::default();
+        }
+        self.times.run += left;
+        Portion {
+            run: left,
+            stolen: overhead + stolen,
+        }
+    }
+
+    /// Gives the settled CPU to `next`, after `overhead`. What was due is dropped: the rules
+    /// forbid it, and `Conservation` reports it.
+    pub fn switch(&mut self, next: Option<TaskId>, overhead: Nanos) {
+        self.task = next;
+        self.overhead_due = overhead;
+        self.stolen_due = Nanos::ZERO;
+        self.times.switches += 1;
+    }
+
+    /// Takes the settled CPU for `span`, from now or from the end of what is due.
+    pub fn steal(&mut self, span: Nanos) {
+        let most = Nanos::MAX
+            .saturating_sub(self.overhead_due)
+            .saturating_sub(self.stolen_due);
+        self.stolen_due += span.min(most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Option<TaskId> = Some(TaskId(0));
+
+    fn at(ns: u64) -> SimTime {
+        SimTime::from_nanos(ns)
+    }
+
+    #[test]
+    fn announced_time_passes_before_the_task_runs() {
+        let mut ledger = CpuLedger::default();
+        ledger.settle(at(10));
+        ledger.switch(A, Nanos::new(5));
+        ledger.steal(Nanos::new(7));
+        assert_eq!(
+            ledger.settle(at(13)),
+            Portion {
+                run: Nanos::ZERO,
+                stolen: Nanos::new(3)
+            }
+        );
+        assert_eq!(ledger.due(), Nanos::new(9));
+        assert_eq!(
+            ledger.settle(at(30)),
+            Portion {
+                run: Nanos::new(8),
+                stolen: Nanos::new(9)
+            }
+        );
+        let times = ledger.times();
+        assert_eq!(
+            [times.idle, times.overhead, times.stolen, times.run].map(Nanos::get),
+            [10, 5, 7, 8]
+        );
+    }
+
+    #[test]
+    fn an_interrupt_of_an_idle_cpu_is_no_idle_time() {
+        let mut ledger = CpuLedger::default();
+        ledger.steal(Nanos::new(4));
+        assert_eq!(ledger.settle(at(10)), Portion::default());
+        assert_eq!(
+            (ledger.times().stolen.get(), ledger.times().idle.get()),
+            (4, 6)
+        );
+    }
+
+    #[test]
+    fn an_absurd_announcement_does_not_overflow() {
+        let mut ledger = CpuLedger::default();
+        ledger.switch(A, Nanos::new(9));
+        ledger.steal(Nanos::MAX);
+        ledger.steal(Nanos::MAX);
+        assert_eq!(ledger.due(), Nanos::MAX);
+    }
+}

@@ -1,0 +1,362 @@
+//! Events in, numbers out: the metrics of docs/events.md.
+
+mod queues;
+mod summing;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+
+use crate::Report;
+use crate::ledger::CpuLedger;
+use queues::Queues;
+use tasks::{Group, InPhase, State, Task, Wait};
+
+/// Nice values, -20 to 19.
+const NICE_LEVELS: usize = 40;
+const NICE_MIN: i64 = -20;
+
+/// Computes the metrics of a run, in memory that grows with the number of tasks and groups but
+/// not with the number of events.
+///
+/// It takes the stream as it comes: where one breaks the rules of docs/events.md, the numbers of
+/// the tasks concerned are wrong, and [`Conservation`](crate::Conservation) says where.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    run: Option<Run>,
+}
+
+/// The state of one run.
+#[derive(Debug)]
+struct Run {
+    header: Header,
+    cpus: Vec<CpuLedger>,
+    tasks: Vec<Task>,
+    groups: Vec<Group>,
+    /// What happened to no task: deadlines and counters of the workload's interrupts.
+    nobody: Group,
+    queues: Queues,
+    nice_run: [Nanos; NICE_LEVELS],
+    kicks: u64,
+    /// Set when the run is over.
+    end: Option<SimTime>,
+}
+
+impl Metrics {
+    /// Metrics of a run that has not begun.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { run: None }
+    }
+
+    /// The numbers of the run.
+    ///
+    /// # Panics
+    /// If the run is not over: [`Sink::finish`] was not called.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let run = self.run.as_ref().filter(|run| run.end.is_some());
+        run.expect("a report needs a run that is over").report()
+    }
+
+    fn run(&mut self) -> &mut Run {
+        self.run.as_mut().expect("a header comes before the events")
+    }
+}
+
+impl Sink for Metrics {
+    fn wants(&self) -> EventMask {
+        EventMask::SCHED.without(EventKind::Report)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.run = Some(Run::new(header));
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        let run = self.run();
+        for event in events {
+            run.take(event);
+        }
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.run().finish(end);
+    }
+}
+
+impl Run {
+    fn new(header: &Header) -> Self {
+        let cpus = header.machine.cpus;
+        Self {
+            header: header.clone(),
+            cpus: vec![CpuLedger::default(); usize::from(cpus)],
+            tasks: Vec::new(),
+            groups: vec![Group::default(); header.groups.len()],
+            nobody: Group::default(),
+            queues: Queues::new(cpus),
+            nice_run: [Nanos::ZERO; NICE_LEVELS],
+            kicks: 0,
+            end: None,
+        }
+    }
+
+    fn take(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::New => self.born(event),
+            EventKind::Exit => self.exited(event),
+            EventKind::Wakeup => self.woken(event),
+            EventKind::Switch => self.switched(event),
+            EventKind::Migrate => self.migrated(event),
+            EventKind::Steal => {
+                self.settle_cpu(event.cpu, event.time);
+                self.cpus[event.cpu.index()].steal(Nanos::new(event.a));
+            }
+            EventKind::SpanEnd => {
+                let index = tasks::low(event.a);
+                let lengths = self.group_of(event).spans.entry(index).or_default();
+                lengths.record(Nanos::new(event.b));
+            }
+            EventKind::Deadline => self.deadline(event),
+            EventKind::Skipped => {
+                let index = tasks::low(event.a);
+                let deadline = self.group_of(event).deadlines.entry(index).or_default();
+                deadline.skipped = deadline.skipped.saturating_add(event.b);
+            }
+            EventKind::Count => {
+                let index = tasks::low(event.a);
+                let total = self.group_of(event).counters.entry(index).or_default();
+                *total = total.saturating_add(event.b);
+            }
+            EventKind::Phase => self.entered_phase(event),
+            EventKind::Kick => self.kicks += 1,
+            EventKind::Change => self.changed(event),
+            EventKind::Callback | EventKind::Report | EventKind::SpanBegin => {}
+        }
+    }
+
+    fn task(&mut self, task: TaskId) -> &mut Task {
+        &mut self.tasks[task.index()]
+    }
+
+    /// The group of the task that `event` happened to.
+    fn group_of(&mut self, event: &Event) -> &mut Group {
+        if event.task == TaskId::NONE {
+            return &mut self.nobody;
+        }
+        let group = self.task(event.task).group;
+        &mut self.groups[group as usize]
+    }
+
+    fn born(&mut self, event: &Event) {
+        assert_eq!(
+            event.task.index(),
+            self.tasks.len(),
+            "tasks are numbered without gaps"
+        );
+        let nice = self.header.groups[tasks::low(event.a) as usize].nice;
+        self.tasks.push(Task::new(event, nice));
+    }
+
+    fn exited(&mut self, event: &Event) {
+        let (id, now) = (event.task, event.time);
+        if let State::Running(cpu) = self.task(id).state {
+            self.settle_cpu(cpu, now);
+        }
+        self.leave_phase(id, now);
+        let task = self.task(id);
+        task.leave_state(now);
+        task.exited = Some(now);
+        let (queued, place) = (task.is_queued(), task.place);
+        if !matches!(task.state, State::Running(_)) {
+            task.state = State::Dead;
+            if queued {
+                self.queues.settle(now);
+                self.queues.remove(place);
+            }
+        }
+    }
+
+    fn woken(&mut self, event: &Event) {
+        let (id, now) = (event.task, event.time);
+        let State::Asleep { since, fell_asleep } = self.task(id).state else {
+            return;
+        };
+        let task = self.task(id);
+        task.leave_state(now);
+        task.wakeups += 1;
+        task.place = event.cpu;
+        let why = if event.b == 1 {
+            Wait::Start
+        } else {
+            Wait::Wakeup
+        };
+        task.state = State::Runnable { since: now, why };
+        if fell_asleep {
+            self.group_of(event).sleep.record(now.since(since));
+        }
+        self.queues.settle(now);
+        self.queues.add(event.cpu);
+    }
+
+    fn switched(&mut self, event: &Event) {
+        let (cpu, now) = (event.cpu, event.time);
+        self.settle_cpu(cpu, now);
+        self.queues.settle(now);
+        if let Some(prev) = self.cpus[cpu.index()].task() {
+            self.switched_out(prev, event);
+        }
+        let next = tasks::task(event.task.0);
+        if let Some(next) = next {
+            self.switched_in(next, cpu, now);
+        }
+        self.cpus[cpu.index()].switch(next, Nanos::new(event.b));
+    }
+
+    fn switched_out(&mut self, prev: TaskId, event: &Event) {
+        let now = event.time;
+        self.queues.release();
+        let task = self.task(prev);
+        let (turn, group, place) = (task.turn, task.group, task.place);
+        let was_queued = task.is_queued();
+        task.turn = Nanos::ZERO;
+        task.state = if event.detail == PrevState::Runnable as u8 {
+            State::Runnable {
+                since: now,
+                why: Wait::Preempted,
+            }
+        } else if event.detail == PrevState::Dead as u8 || task.exited.is_some() {
+            State::Dead
+        } else {
+            State::Asleep {
+                since: now,
+                fell_asleep: true,
+            }
+        };
+        match (was_queued, task.is_queued()) {
+            (true, false) => self.queues.remove(place),
+            (false, true) => self.queues.add(place),
+            _ => {}
+        }
+        self.groups[group as usize].runslice.record(turn);
+    }
+
+    fn switched_in(&mut self, next: TaskId, cpu: CpuId, now: SimTime) {
+        let task = self.task(next);
+        let (was_queued, place, group) = (task.is_queued(), task.place, task.group);
+        let wait = task.leave_state(now);
+        task.state = State::Running(cpu);
+        task.place = cpu;
+        task.runs += 1;
+        if let Some(wait) = wait {
+            self.groups[group as usize].record_wait(wait);
+        }
+        if was_queued {
+            self.queues.remove(place);
+        }
+        self.queues.add(cpu);
+        self.queues.take();
+    }
+
+    fn migrated(&mut self, event: &Event) {
+        let task = self.task(event.task);
+        let (queued, place) = (task.is_queued(), task.place);
+        task.migrations += 1;
+        task.place = event.cpu;
+        if queued {
+            self.queues.settle(event.time);
+            self.queues.remove(place);
+            self.queues.add(event.cpu);
+        }
+    }
+
+    fn deadline(&mut self, event: &Event) {
+        let index = tasks::low(event.a);
+        let deadline = self.group_of(event).deadlines.entry(index).or_default();
+        if event.b == 0 {
+            deadline.met += 1;
+        } else {
+            deadline.lateness.record(Nanos::new(event.b));
+        }
+    }
+
+    fn changed(&mut self, event: &Event) {
+        const NICE: u64 = 0;
+        if event.a != NICE {
+            return;
+        }
+        // What it ran so far it ran with the old value.
+        self.settle_task(event.task, event.time);
+        let nice = event.b.cast_signed().clamp(NICE_MIN, -NICE_MIN - 1);
+        self.task(event.task).nice = i8::try_from(nice).expect("clamped to a nice value");
+    }
+
+    fn entered_phase(&mut self, event: &Event) {
+        self.settle_task(event.task, event.time);
+        self.leave_phase(event.task, event.time);
+        let phase = tasks::low(event.a);
+        self.group_of(event)
+            .phases
+            .entry(phase)
+            .or_default()
+            .entries += 1;
+        let task = self.task(event.task);
+        let run_before = task.times.run;
+        task.phase = Some(InPhase {
+            phase,
+            since: event.time,
+            run_before,
+        });
+    }
+
+    /// Books the phase of a settled task up to `now`.
+    fn leave_phase(&mut self, id: TaskId, now: SimTime) {
+        let task = self.task(id);
+        let Some(left) = task.phase.take() else {
+            return;
+        };
+        let (group, run) = (task.group, task.times.run - left.run_before);
+        let phase = self.groups[group as usize]
+            .phases
+            .entry(left.phase)
+            .or_default();
+        phase.time += now.since(left.since);
+        phase.run += run;
+    }
+
+    fn settle_task(&mut self, id: TaskId, now: SimTime) {
+        if let State::Running(cpu) = self.task(id).state {
+            self.settle_cpu(cpu, now);
+        }
+    }
+
+    /// Books the time of `cpu` up to `now`, for the CPU and for the task that holds it.
+    fn settle_cpu(&mut self, cpu: CpuId, now: SimTime) {
+        let ledger = &mut self.cpus[cpu.index()];
+        let portion = ledger.settle(now);
+        let Some(id) = ledger.task() else { return };
+        let task = self.task(id);
+        task.times.run += portion.run;
+        task.times.stolen += portion.stolen;
+        task.turn += portion.run;
+        let level = usize::try_from(i64::from(task.nice) - NICE_MIN).unwrap_or(0);
+        self.nice_run[level.min(NICE_LEVELS - 1)] += portion.run;
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        for cpu in 0..self.header.machine.cpus {
+            self.settle_cpu(CpuId(cpu), end);
+        }
+        self.queues.settle(end);
+        for index in 0..self.tasks.len() {
+            let id = TaskId(u32::try_from(index).expect("task numbers have 32 bits"));
+            self.leave_phase(id, end);
+            let task = &mut self.tasks[index];
+            if let Some((wait, _)) = task.leave_state(end) {
+                self.groups[task.group as usize].waiting.record(wait);
+            }
+        }
+        self.end = Some(end);
+    }
+}

@@ -1,0 +1,301 @@
+//! The report of a run that is over.
+
+use model::{Nanos, SimTime, TaskTimes};
+
+use super::tasks::{Group, Task};
+use super::{NICE_MIN, Run};
+use crate::names::task_name;
+use crate::report::{
+    CounterReport, CpuReport, DeadlineReport, GroupReport, MachineReport, Millionths, NiceReport,
+    PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
+};
+
+/// Stands for the group where an interrupt did something.
+const NOBODY: &str = "-";
+
+impl Run {
+    pub(super) fn report(&self) -> Report {
+        Report {
+            policy: self.header.policy.clone(),
+            workload: self.header.workload.clone(),
+            seed: self.header.seed,
+            machine: self.machine(),
+            cpus: self.cpu_reports(),
+            all: self.all_report(),
+            groups: self.group_reports(),
+            deadlines: self.deadline_reports(),
+            spans: self.span_reports(),
+            counters: self.counter_reports(),
+            phases: self.phase_reports(),
+            nice: self.nice_reports(),
+            tasks: self.task_reports(),
+        }
+    }
+
+    /// Length of the run in nanoseconds.
+    fn elapsed(&self) -> u128 {
+        u128::from(self.end.unwrap_or(SimTime::ZERO).as_nanos())
+    }
+
+    /// All CPU time of the machine in nanoseconds.
+    fn capacity(&self) -> u128 {
+        self.elapsed() * self.cpus.len() as u128
+    }
+
+    fn share(&self, part: impl Into<u128>) -> Millionths {
+        Millionths::of(part.into(), self.capacity())
+    }
+
+    fn machine(&self) -> MachineReport {
+        let times = |part: fn(&CpuReport) -> Nanos| -> Millionths {
+            let sum: u128 = self
+                .cpu_reports()
+                .iter()
+                .map(|cpu| u128::from(part(cpu).get()))
+                .sum();
+            self.share(sum)
+        };
+        let queues = self.queues.sums();
+        MachineReport {
+            cpus: self.header.machine.cpus,
+            elapsed: span(self.elapsed()),
+            switches: self.cpus.iter().map(|cpu| cpu.times().switches).sum(),
+            wakeups: self.tasks.iter().map(|task| task.wakeups).sum(),
+            migrations: self.tasks.iter().map(|task| task.migrations).sum(),
+            kicks: self.kicks,
+            run: times(|cpu| cpu.run),
+            stolen: times(|cpu| cpu.stolen),
+            idle: times(|cpu| cpu.idle),
+            overhead: times(|cpu| cpu.overhead),
+            queue_mean: Thousandths::of(queues.runnable, self.capacity()),
+            queue_max: queues.longest,
+            waiting_mean: Thousandths::of(queues.waiting, self.elapsed()),
+            imbalance_mean: Thousandths::of(queues.imbalance, self.elapsed()),
+            idle_while_waiting: span(queues.idle_while_waiting),
+        }
+    }
+
+    fn cpu_reports(&self) -> Vec<CpuReport> {
+        let report = |(cpu, times): (u16, model::CpuTimes)| CpuReport {
+            cpu,
+            run: times.run,
+            stolen: times.stolen,
+            idle: times.idle,
+            overhead: times.overhead,
+            switches: times.switches,
+        };
+        (0..)
+            .zip(self.cpus.iter().map(crate::ledger::CpuLedger::times))
+            .map(report)
+            .collect()
+    }
+
+    fn group_reports(&self) -> Vec<GroupReport> {
+        let mut members = vec![Members::default(); self.groups.len()];
+        self.tasks
+            .iter()
+            .for_each(|task| members[task.group as usize].add(task));
+        let rows = self.header.groups.iter().zip(&self.groups).zip(&members);
+        rows.map(|((named, group), members)| {
+            self.group_report(named.name.clone(), named.nice, group, members)
+        })
+        .collect()
+    }
+
+    fn all_report(&self) -> GroupReport {
+        let mut members = Members::default();
+        self.tasks.iter().for_each(|task| members.add(task));
+        let mut whole = Group::default();
+        self.groups
+            .iter()
+            .chain([&self.nobody])
+            .for_each(|group| whole.merge(group));
+        let nice = self.header.groups.first().map_or(0, |group| group.nice);
+        self.group_report("all".to_owned(), nice, &whole, &members)
+    }
+
+    fn group_report(
+        &self,
+        name: String,
+        nice: i8,
+        group: &Group,
+        members: &Members,
+    ) -> GroupReport {
+        let mut delay = group.wakeup.clone();
+        delay.merge(&group.start);
+        delay.merge(&group.preempt);
+        GroupReport {
+            name,
+            nice,
+            tasks: members.tasks,
+            exited: members.exited,
+            runs: members.runs,
+            wakeup: Spread::from(&group.wakeup),
+            start: Spread::from(&group.start),
+            preempt: Spread::from(&group.preempt),
+            delay: Spread::from(&delay),
+            runslice: Spread::from(&group.runslice),
+            sleep: Spread::from(&group.sleep),
+            times: members.times(),
+            share: self.share(members.run),
+            migrations: members.migrations,
+            waiting_at_end: group.waiting.count(),
+            waiting_at_end_max: group.waiting.max(),
+            met: group.deadlines.values().map(|deadline| deadline.met).sum(),
+            missed: group
+                .deadlines
+                .values()
+                .map(super::tasks::Deadline::missed)
+                .sum(),
+        }
+    }
+
+    fn deadline_reports(&self) -> Vec<DeadlineReport> {
+        self.named(
+            |group| &group.deadlines,
+            |group, index, deadline| {
+                let (name, word) = &self.header.deadlines[index];
+                DeadlineReport {
+                    group,
+                    name: name.clone(),
+                    word: word.clone(),
+                    met: deadline.met,
+                    late: deadline.lateness.count(),
+                    skipped: deadline.skipped,
+                    missed: deadline.missed(),
+                    lateness: Spread::from(&deadline.lateness),
+                }
+            },
+        )
+    }
+
+    fn span_reports(&self) -> Vec<SpanReport> {
+        self.named(
+            |group| &group.spans,
+            |group, index, lengths| SpanReport {
+                group,
+                name: self.header.spans[index].clone(),
+                length: Spread::from(lengths),
+            },
+        )
+    }
+
+    fn counter_reports(&self) -> Vec<CounterReport> {
+        self.named(
+            |group| &group.counters,
+            |group, index, &total| CounterReport {
+                group,
+                name: self.header.counters[index].clone(),
+                total,
+            },
+        )
+    }
+
+    fn phase_reports(&self) -> Vec<PhaseReport> {
+        self.named(
+            |group| &group.phases,
+            |group, index, phase| PhaseReport {
+                group,
+                name: self.header.phases[index].clone(),
+                entries: phase.entries,
+                time: phase.time,
+                run: phase.run,
+            },
+        )
+    }
+
+    /// One row for each entry of one map of each group.
+    fn named<T, Row>(
+        &self,
+        map: impl Fn(&Group) -> &std::collections::BTreeMap<u32, T>,
+        row: impl Fn(String, usize, &T) -> Row,
+    ) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let names = self.header.groups.iter().map(|group| group.name.as_str());
+        let groups = self.groups.iter().chain([&self.nobody]);
+        for (name, group) in names.chain([NOBODY]).zip(groups) {
+            let entries = map(group).iter();
+            rows.extend(entries.map(|(&at, value)| row(name.to_owned(), at as usize, value)));
+        }
+        rows
+    }
+
+    fn nice_reports(&self) -> Vec<NiceReport> {
+        let levels = (NICE_MIN as i8..).zip(self.nice_run);
+        levels
+            .filter(|(_, run)| !run.is_zero())
+            .map(|(nice, run)| NiceReport {
+                nice,
+                run,
+                share: self.share(run.get()),
+            })
+            .collect()
+    }
+
+    fn task_reports(&self) -> Vec<TaskReport> {
+        let report = |(number, task): (u32, &Task)| TaskReport {
+            task: number,
+            name: task_name(&self.header, task.group, task.index),
+            pid: task.pid,
+            nice: task.nice,
+            born: task.born.as_nanos(),
+            exited: task.exited.map(SimTime::as_nanos),
+            runs: task.runs,
+            wakeups: task.wakeups,
+            times: times(task.times),
+            wait_max: task.wait_max,
+            share: self.share(task.times.run.get()),
+            migrations: task.migrations,
+        };
+        (0..).zip(&self.tasks).map(report).collect()
+    }
+}
+
+/// Sums over some tasks. In 128 bits, because many tasks sleep at the same time.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    tasks: u64,
+    exited: u64,
+    runs: u64,
+    migrations: u64,
+    run: u128,
+    stolen: u128,
+    wait: u128,
+    sleep: u128,
+}
+
+impl Members {
+    fn add(&mut self, task: &Task) {
+        self.tasks += 1;
+        self.exited += u64::from(task.exited.is_some());
+        self.runs += task.runs;
+        self.migrations += task.migrations;
+        self.run += u128::from(task.times.run.get());
+        self.stolen += u128::from(task.times.stolen.get());
+        self.wait += u128::from(task.times.wait.get());
+        self.sleep += u128::from(task.times.sleep.get());
+    }
+
+    fn times(&self) -> Times {
+        Times {
+            run: span(self.run),
+            stolen: span(self.stolen),
+            wait: span(self.wait),
+            sleep: span(self.sleep),
+        }
+    }
+}
+
+const fn times(times: TaskTimes) -> Times {
+    Times {
+        run: times.run,
+        stolen: times.stolen,
+        wait: times.wait,
+        sleep: times.sleep,
+    }
+}
+
+/// The span of `ns` nanoseconds, or the longest that there is.
+fn span(ns: u128) -> Nanos {
+    Nanos::new(u64::try_from(ns).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,188 @@
+//! What is known of one task, and of a group of tasks.
+
+use std::collections::BTreeMap;
+
+use model::{CpuId, Event, Nanos, SimTime, TaskId, TaskTimes};
+
+use crate::Histogram;
+
+/// Why a task waits for a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It was woken.
+    Wakeup,
+    /// It is new.
+    Start,
+    /// It lost its CPU while it was runnable.
+    Preempted,
+}
+
+/// Where a task is in its life (rule 5 of docs/events.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not runnable. `fell_asleep`: it was on a CPU before.
+    Asleep { since: SimTime, fell_asleep: bool },
+    /// Waits for a CPU.
+    Runnable { since: SimTime, why: Wait },
+    /// Holds a CPU.
+    Running(CpuId),
+    /// Left its CPU for the last time.
+    Dead,
+}
+
+/// The phase that a task is in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InPhase {
+    pub phase: u32,
+    pub since: SimTime,
+    /// What the task had run when it entered.
+    pub run_before: Nanos,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub group: u32,
+    pub index: u32,
+    pub pid: u32,
+    pub nice: i8,
+    pub born: SimTime,
+    pub exited: Option<SimTime>,
+    pub place: CpuId,
+    pub state: State,
+    pub times: TaskTimes,
+    /// What it ran since it got its CPU.
+    pub turn: Nanos,
+    pub runs: u64,
+    pub wakeups: u64,
+    pub migrations: u64,
+    pub wait_max: Nanos,
+    pub phase: Option<InPhase>,
+}
+
+impl Task {
+    /// The task that `event`, a `New`, speaks of; `nice` is its group's.
+    pub fn new(event: &Event, nice: i8) -> Self {
+        Self {
+            group: low(event.a),
+            index: high(event.a),
+            pid: low(event.b),
+            nice,
+            born: event.time,
+            exited: None,
+            place: event.cpu,
+            state: State::Asleep {
+                since: event.time,
+                fell_asleep: false,
+            },
+            times: TaskTimes::default(),
+            turn: Nanos::ZERO,
+            runs: 0,
+            wakeups: 0,
+            migrations: 0,
+            wait_max: Nanos::ZERO,
+            phase: None,
+        }
+    }
+
+    /// Whether it counts in a run queue.
+    pub const fn is_queued(&self) -> bool {
+        matches!(self.state, State::Runnable { .. } | State::Running(_))
+    }
+
+    /// Books the time of a state that ends at `now`, and returns it if it was a wait.
+    pub fn leave_state(&mut self, now: SimTime) -> Option<(Nanos, Wait)> {
+        match self.state {
+            State::Asleep { since, .. } => self.times.sleep += now.since(since),
+            State::Runnable { since, why } => {
+                let wait = now.since(since);
+                self.times.wait += wait;
+                self.wait_max = self.wait_max.max(wait);
+                return Some((wait, why));
+            }
+            State::Running(_) | State::Dead => {}
+        }
+        None
+    }
+}
+
+/// What happened to the tasks of a group.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    pub wakeup: Histogram,
+    pub start: Histogram,
+    pub preempt: Histogram,
+    pub runslice: Histogram,
+    pub sleep: Histogram,
+    /// Lengths of waits that were open at the end.
+    pub waiting: Histogram,
+    pub deadlines: BTreeMap<u32, Deadline>,
+    pub spans: BTreeMap<u32, Histogram>,
+    pub counters: BTreeMap<u32, u64>,
+    pub phases: BTreeMap<u32, Phase>,
+}
+
+impl Group {
+    pub fn record_wait(&mut self, (wait, why): (Nanos, Wait)) {
+        match why {
+            Wait::Wakeup => self.wakeup.record(wait),
+            Wait::Start => self.start.record(wait),
+            Wait::Preempted => self.preempt.record(wait),
+        }
+    }
+
+    /// Adds the distributions of `other`; deadlines too, but nothing else that has a name.
+    pub fn merge(&mut self, other: &Self) {
+        self.wakeup.merge(&other.wakeup);
+        self.start.merge(&other.start);
+        self.preempt.merge(&other.preempt);
+        self.runslice.merge(&other.runslice);
+        self.sleep.merge(&other.sleep);
+        self.waiting.merge(&other.waiting);
+        for (&index, theirs) in &other.deadlines {
+            let ours = self.deadlines.entry(index).or_default();
+            ours.met += theirs.met;
+            ours.skipped = ours.skipped.saturating_add(theirs.skipped);
+            ours.lateness.merge(&theirs.lateness);
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Deadline {
+    pub met: u64,
+    pub skipped: u64,
+    pub lateness: Histogram,
+}
+
+impl Deadline {
+    pub const fn missed(&self) -> u64 {
+        self.lateness.count().saturating_add(self.skipped)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phase {
+    pub entries: u64,
+    pub time: Nanos,
+    pub run: Nanos,
+}
+
+/// The low half of a payload word.
+pub(super) const fn low(word: u64) -> u32 {
+    (word & 0xffff_ffff) as u32
+}
+
+/// The high half of a payload word.
+pub(super) const fn high(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// The task that a half of a payload word names.
+pub(super) const fn task(half: u32) -> Option<TaskId> {
+    let task = TaskId(half);
+    if task.0 == TaskId::NONE.0 {
+        None
+    } else {
+        Some(task)
+    }
+}

@@ -1,0 +1,374 @@
+//! The numbers of one run, ready for tables, JSON and CSV.
+//!
+//! Each has its definition in docs/events.md. Serialised names end in their unit.
+
+use model::Nanos;
+use serde::{Serialize, Serializer};
+
+use crate::Histogram;
+
+/// A share of a whole, in millionths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Millionths(pub u64);
+
+/// An average over time, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Thousandths(pub u64);
+
+impl Millionths {
+    /// `part` of `whole`, rounded to the nearest; 0 of nothing is 0.
+    #[must_use]
+    pub fn of(part: u128, whole: u128) -> Self {
+        Self(scaled(part, whole, 1_000_000))
+    }
+}
+
+impl Thousandths {
+    /// `sum` divided by `length`, rounded to the nearest; 0 over nothing.
+    #[must_use]
+    pub fn of(sum: u128, length: u128) -> Self {
+        Self(scaled(sum, length, 1_000))
+    }
+}
+
+fn scaled(part: u128, whole: u128, scale: u128) -> u64 {
+    let rounded = (part * scale + whole / 2).checked_div(whole).unwrap_or(0);
+    u64::try_from(rounded).unwrap_or(u64::MAX)
+}
+
+/// A distribution in five numbers. Without values all but the count are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    /// How many values.
+    pub count: u64,
+    /// The mean, rounded down.
+    #[serde(rename = "mean_ns", serialize_with = "maybe_ns")]
+    pub mean: Option<Nanos>,
+    /// The median.
+    #[serde(rename = "p50_ns", serialize_with = "maybe_ns")]
+    pub p50: Option<Nanos>,
+    /// The value that 99 of 100 do not exceed.
+    #[serde(rename = "p99_ns", serialize_with = "maybe_ns")]
+    pub p99: Option<Nanos>,
+    /// The largest value.
+    #[serde(rename = "max_ns", serialize_with = "maybe_ns")]
+    pub max: Option<Nanos>,
+}
+
+impl From<&Histogram> for Spread {
+    fn from(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.quantile(500),
+            p99: histogram.quantile(990),
+            max: histogram.max(),
+        }
+    }
+}
+
+/// How time was spent; the four sum to all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Times {
+    /// On a CPU, executing its own work.
+    #[serde(rename = "run_ns", serialize_with = "ns")]
+    pub run: Nanos,
+    /// On a CPU that the kernel used.
+    #[serde(rename = "stolen_ns", serialize_with = "ns")]
+    pub stolen: Nanos,
+    /// Runnable, not on a CPU.
+    #[serde(rename = "wait_ns", serialize_with = "ns")]
+    pub wait: Nanos,
+    /// Not runnable.
+    #[serde(rename = "sleep_ns", serialize_with = "ns")]
+    pub sleep: Nanos,
+}
+
+/// The tasks of one group together; also all tasks of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupReport {
+    /// The group's name in the workload; `all` for the whole run.
+    pub name: String,
+    /// Nice value at the start; for the whole run that of the first group.
+    pub nice: i8,
+    /// Tasks that came to be.
+    pub tasks: u64,
+    /// Tasks that exited.
+    pub exited: u64,
+    /// Turns on a CPU.
+    pub runs: u64,
+    /// From a wakeup until the task got a CPU.
+    pub wakeup: Spread,
+    /// The same for new tasks.
+    pub start: Spread,
+    /// From losing the CPU while runnable until getting one.
+    pub preempt: Spread,
+    /// The three waits above together.
+    pub delay: Spread,
+    /// Time on a CPU from getting to leaving it.
+    pub runslice: Spread,
+    /// From falling asleep until the wakeup.
+    pub sleep: Spread,
+    /// Sums over the tasks.
+    #[serde(flatten)]
+    pub times: Times,
+    /// `run` as a share of all CPU time of the machine.
+    #[serde(rename = "share_ppm")]
+    pub share: Millionths,
+    /// Changes of a task's CPU.
+    pub migrations: u64,
+    /// Tasks that waited for a CPU when the run ended.
+    pub waiting_at_end: u64,
+    /// How long the one of them that waited longest had waited.
+    #[serde(rename = "waiting_at_end_max_ns", serialize_with = "maybe_ns")]
+    pub waiting_at_end_max: Option<Nanos>,
+    /// Deadlines met.
+    pub met: u64,
+    /// Deadlines missed: late or skipped.
+    pub missed: u64,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskReport {
+    /// Its number in the run.
+    pub task: u32,
+    /// Its name: the group's, with its index in the group when there are several.
+    pub name: String,
+    /// The kernel's number.
+    pub pid: u32,
+    /// Its nice value at its end.
+    pub nice: i8,
+    /// When it came to be.
+    #[serde(rename = "born_ns")]
+    pub born: u64,
+    /// When it exited; `None` if it outlived the run.
+    #[serde(rename = "exited_ns")]
+    pub exited: Option<u64>,
+    /// Turns on a CPU.
+    pub runs: u64,
+    /// Wakeups, its start included.
+    pub wakeups: u64,
+    /// How it spent its life.
+    #[serde(flatten)]
+    pub times: Times,
+    /// Its longest run delay, a wait that was open at the end included.
+    #[serde(rename = "wait_max_ns", serialize_with = "ns")]
+    pub wait_max: Nanos,
+    /// `run` as a share of all CPU time of the machine.
+    #[serde(rename = "share_ppm")]
+    pub share: Millionths,
+    /// Changes of its CPU.
+    pub migrations: u64,
+}
+
+/// Tasks of one nice value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NiceReport {
+    /// The nice value, -20 to 19.
+    pub nice: i8,
+    /// What tasks ran while they had it.
+    #[serde(rename = "run_ns", serialize_with = "ns")]
+    pub run: Nanos,
+    /// The same as a share of all CPU time of the machine.
+    #[serde(rename = "share_ppm")]
+    pub share: Millionths,
+}
+
+/// One deadline of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeadlineReport {
+    /// The group whose tasks have it.
+    pub group: String,
+    /// Its name in the workload.
+    pub name: String,
+    /// What a miss is called: "late", "underrun", "missed frame".
+    pub word: String,
+    /// Work done in time.
+    pub met: u64,
+    /// Work done late.
+    pub late: u64,
+    /// Periods whose work was not begun at all.
+    pub skipped: u64,
+    /// `late` and `skipped` together.
+    pub missed: u64,
+    /// How late the late ones were.
+    pub lateness: Spread,
+}
+
+/// One named span of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SpanReport {
+    /// The group whose tasks have it.
+    pub group: String,
+    /// Its name in the workload.
+    pub name: String,
+    /// Lengths of those that ended.
+    pub length: Spread,
+}
+
+/// One counter of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CounterReport {
+    /// The group whose tasks raised it.
+    pub group: String,
+    /// Its name in the workload.
+    pub name: String,
+    /// The sum.
+    pub total: u64,
+}
+
+/// One phase of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PhaseReport {
+    /// The group whose tasks were in it.
+    pub group: String,
+    /// Its name in the workload.
+    pub name: String,
+    /// How often a task entered it.
+    pub entries: u64,
+    /// How long tasks were in it.
+    #[serde(rename = "time_ns", serialize_with = "ns")]
+    pub time: Nanos,
+    /// How long they ran in it.
+    #[serde(rename = "run_ns", serialize_with = "ns")]
+    pub run: Nanos,
+}
+
+/// One CPU. The four spans sum to the length of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CpuReport {
+    /// Its number.
+    pub cpu: u16,
+    /// Tasks ran.
+    #[serde(rename = "run_ns", serialize_with = "ns")]
+    pub run: Nanos,
+    /// Interrupts.
+    #[serde(rename = "stolen_ns", serialize_with = "ns")]
+    pub stolen: Nanos,
+    /// Nothing to do.
+    #[serde(rename = "idle_ns", serialize_with = "ns")]
+    pub idle: Nanos,
+    /// Switches and what the policy cost.
+    #[serde(rename = "overhead_ns", serialize_with = "ns")]
+    pub overhead: Nanos,
+    /// Changes of its task, to and from idle included.
+    pub switches: u64,
+}
+
+/// The machine as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MachineReport {
+    /// Number of CPUs.
+    pub cpus: u16,
+    /// Length of the run.
+    #[serde(rename = "elapsed_ns", serialize_with = "ns")]
+    pub elapsed: Nanos,
+    /// Changes of a CPU's task, to and from idle included.
+    pub switches: u64,
+    /// Wakeups, starts of tasks included.
+    pub wakeups: u64,
+    /// Changes of a task's CPU.
+    pub migrations: u64,
+    /// Kicks by the policy.
+    pub kicks: u64,
+    /// Share of CPU time in which tasks ran.
+    #[serde(rename = "run_ppm")]
+    pub run: Millionths,
+    /// Share of CPU time that interrupts took.
+    #[serde(rename = "stolen_ppm")]
+    pub stolen: Millionths,
+    /// Share of CPU time without anything to do.
+    #[serde(rename = "idle_ppm")]
+    pub idle: Millionths,
+    /// Share of CPU time that switches and the policy took.
+    #[serde(rename = "overhead_ppm")]
+    pub overhead: Millionths,
+    /// Run-queue length of a CPU, running task included, averaged over time and CPUs.
+    #[serde(rename = "queue_mean_milli")]
+    pub queue_mean: Thousandths,
+    /// The longest run queue that a CPU had.
+    pub queue_max: u32,
+    /// Tasks runnable and not on a CPU, averaged over time.
+    #[serde(rename = "waiting_mean_milli")]
+    pub waiting_mean: Thousandths,
+    /// The longest run queue less the shortest, averaged over time.
+    #[serde(rename = "imbalance_mean_milli")]
+    pub imbalance_mean: Thousandths,
+    /// CPU time that idled although a task waited.
+    #[serde(rename = "idle_while_waiting_ns", serialize_with = "ns")]
+    pub idle_while_waiting: Nanos,
+}
+
+/// Everything that `Metrics` knows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Name of the policy.
+    pub policy: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// The machine as a whole.
+    pub machine: MachineReport,
+    /// Its CPUs.
+    pub cpus: Vec<CpuReport>,
+    /// All tasks together.
+    pub all: GroupReport,
+    /// Task groups, in the order of the workload.
+    pub groups: Vec<GroupReport>,
+    /// Deadlines by group.
+    pub deadlines: Vec<DeadlineReport>,
+    /// Spans by group.
+    pub spans: Vec<SpanReport>,
+    /// Counters by group.
+    pub counters: Vec<CounterReport>,
+    /// Phases by group.
+    pub phases: Vec<PhaseReport>,
+    /// Nice values that ran, lowest first.
+    pub nice: Vec<NiceReport>,
+    /// Tasks, in the order of creation.
+    pub tasks: Vec<TaskReport>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde fixes the signature"
+)]
+fn ns<S: Serializer>(span: &Nanos, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(span.get())
+}
+
+#[expect(clippy::ref_option, reason = "serde fixes the signature")]
+fn maybe_ns<S: Serializer>(span: &Option<Nanos>, to: S) -> Result<S::Ok, S::Error> {
+    span.map(Nanos::get).serialize(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_rounded_to_the_nearest_and_nothing_of_nothing_is_none() {
+        assert_eq!(Millionths::of(1, 3), Millionths(333_333));
+        assert_eq!(Millionths::of(2, 3), Millionths(666_667));
+        assert_eq!(Millionths::of(0, 0), Millionths(0));
+        assert_eq!(Thousandths::of(7, 2), Thousandths(3_500));
+    }
+
+    #[test]
+    fn a_spread_names_its_units_and_has_no_numbers_without_values() {
+        let empty = serde_json::to_string(&Spread::default()).unwrap();
+        let want = r#"{"count":0,"mean_ns":null,"p50_ns":null,"p99_ns":null,"max_ns":null}"#;
+        assert_eq!(empty, want);
+        let mut histogram = Histogram::new();
+        histogram.record(Nanos::new(7));
+        let one = serde_json::to_string(&Spread::from(&histogram)).unwrap();
+        assert_eq!(
+            one,
+            r#"{"count":1,"mean_ns":7,"p50_ns":7,"p99_ns":7,"max_ns":7}"#
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Streams of events that tests are made of.
+
+use model::{
+    CpuId, Event, EventKind, Header, MachineSpec, PrevState, SimTime, Sink, TaskGroup, TaskId,
+};
+
+/// A header with two groups (`solo` of one task, `pair` of two with nice 5) and one name of each
+/// sort.
+pub(crate) fn header(cpus: u16) -> Header {
+    let group = |name: &str, nice, count| TaskGroup {
+        name: name.to_owned(),
+        nice,
+        count,
+    };
+    Header {
+        policy: "fifo".to_owned(),
+        workload: "test".to_owned(),
+        machine: MachineSpec {
+            cpus,
+            ..MachineSpec::default()
+        },
+        seed: 7,
+        duration: None,
+        groups: vec![group("solo", 0, 1), group("pair", 5, 2)],
+        spans: vec!["request".to_owned()],
+        deadlines: vec![("frame".to_owned(), "missed frame".to_owned())],
+        counters: vec!["messages".to_owned()],
+        phases: vec!["think".to_owned(), "work".to_owned()],
+    }
+}
+
+/// An event without payload.
+pub(crate) fn event(ns: u64, kind: EventKind, cpu: u16, task: TaskId) -> Event {
+    let time = SimTime::from_nanos(ns);
+    Event {
+        time,
+        task,
+        cpu: CpuId(cpu),
+        kind,
+        detail: 0,
+        a: 0,
+        b: 0,
+    }
+}
+
+/// Writes a stream down in the order of its story. Every method appends one event.
+#[derive(Default)]
+pub(crate) struct Stream {
+    pub events: Vec<Event>,
+}
+
+impl Stream {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn push(mut self, event: Event) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    /// `task` comes to be as member `index` of `group`.
+    pub fn born(self, ns: u64, task: u32, group: u32, index: u32) -> Self {
+        let new = event(ns, EventKind::New, 0, TaskId(task));
+        let pid = 1000 + u64::from(task);
+        let parent = u64::from(TaskId::NONE.0) << 32;
+        self.push(Event {
+            a: u64::from(index) << 32 | u64::from(group),
+            b: pid | parent,
+            ..new
+        })
+    }
+
+    /// The start of a new task, at `cpu`.
+    pub fn start(self, ns: u64, task: u32, cpu: u16) -> Self {
+        self.wake(ns, task, cpu, 1)
+    }
+
+    /// A wakeup by an interrupt on `cpu`, which also takes the task.
+    pub fn wakeup(self, ns: u64, task: u32, cpu: u16) -> Self {
+        self.wake(ns, task, cpu, 0)
+    }
+
+    fn wake(self, ns: u64, task: u32, cpu: u16, new: u64) -> Self {
+        let wakeup = event(ns, EventKind::Wakeup, cpu, TaskId(task));
+        self.push(Event {
+            a: u64::from(cpu) << 32 | u64::from(TaskId::NONE.0),
+            b: new,
+            ..wakeup
+        })
+    }
+
+    /// `cpu` changes from a task in a state, or from idle, to a task, or to idle.
+    pub fn switch(
+        self,
+        ns: u64,
+        cpu: u16,
+        prev: Option<(u32, PrevState)>,
+        next: Option<u32>,
+    ) -> Self {
+        let (prev, state) = prev.unwrap_or((TaskId::NONE.0, PrevState::Idle));
+        let next = next.map_or(TaskId::NONE, TaskId);
+        let switch = event(ns, EventKind::Switch, cpu, next);
+        self.push(Event {
+            detail: state as u8,
+            a: u64::from(prev),
+            ..switch
+        })
+    }
+
+    /// Gives the last event these words.
+    pub fn words(mut self, a: u64, b: u64) -> Self {
+        let last = self
+            .events
+            .last_mut()
+            .expect("a stream has an event to change");
+        (last.a, last.b) = (a, b);
+        self
+    }
+
+    /// The last switch costs `ns`.
+    pub fn overhead(mut self, ns: u64) -> Self {
+        self.events.last_mut().expect("a stream has a switch").b = ns;
+        self
+    }
+
+    pub fn migrate(self, ns: u64, task: u32, from: u16, to: u16) -> Self {
+        let migrate = event(ns, EventKind::Migrate, to, TaskId(task));
+        self.push(Event {
+            a: u64::from(from),
+            ..migrate
+        })
+    }
+
+    pub fn exit(self, ns: u64, task: u32, cpu: u16) -> Self {
+        self.push(event(ns, EventKind::Exit, cpu, TaskId(task)))
+    }
+
+    /// An interrupt takes `span` nanoseconds from `task`, or from an idle CPU.
+    pub fn steal(self, ns: u64, cpu: u16, task: Option<u32>, span: u64) -> Self {
+        let task = task.map_or(TaskId::NONE, TaskId);
+        self.push(Event {
+            a: span,
+            ..event(ns, EventKind::Steal, cpu, task)
+        })
+    }
+
+    /// Any other event of a task on CPU 0.
+    pub fn on(self, ns: u64, kind: EventKind, task: u32, a: u64, b: u64) -> Self {
+        self.push(Event {
+            a,
+            b,
+            ..event(ns, kind, 0, TaskId(task))
+        })
+    }
+
+    /// Sends the stream to `sink`, on a machine of `cpus` CPUs, until `end`.
+    pub fn feed(&self, sink: &mut dyn Sink, cpus: u16, end: u64) {
+        sink.begin(&header(cpus));
+        sink.events(&self.events);
+        sink.finish(SimTime::from_nanos(end));
+    }
+}

@@ -1,0 +1,341 @@
+//! What the words of each kind of event are called in files.
+//!
+//! One table for the writer, the reader and docs/events.md.
+
+use model::{Event, EventKind, Op, PrevState};
+
+/// A word of an event's payload, or a part of one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    /// Its name in a file; a unit comes last.
+    pub name: &'static str,
+    /// Where it stands in the event.
+    pub part: Part,
+    /// What it means.
+    pub form: Form,
+}
+
+/// A place in an event's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// [`Event::detail`].
+    Detail,
+    /// All of [`Event::a`].
+    A,
+    /// Bits 0 to 31 of [`Event::a`].
+    ALow,
+    /// Bits 32 to 63 of [`Event::a`].
+    AHigh,
+    /// Bits 32 to 47 of [`Event::a`].
+    AThird,
+    /// All of [`Event::b`].
+    B,
+    /// Bits 0 to 31 of [`Event::b`].
+    BLow,
+    /// Bits 32 to 63 of [`Event::b`].
+    BHigh,
+}
+
+/// What a word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A number.
+    Number,
+    /// A number in two's complement.
+    Signed,
+    /// A task, `null` for none.
+    Task,
+    /// A CPU of the machine.
+    Cpu,
+    /// One of these names, by its position.
+    Name(&'static [&'static str]),
+    /// An index into the header's names.
+    Index(Names),
+}
+
+/// Lists of the header that words are indexes into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    Groups,
+    Spans,
+    Deadlines,
+    Counters,
+    Phases,
+}
+
+impl Part {
+    /// Shift and width in bits.
+    const fn bits(self) -> (u32, u32) {
+        match self {
+            Self::Detail => (0, 8),
+            Self::A | Self::B => (0, 64),
+            Self::ALow | Self::BLow => (0, 32),
+            Self::AHigh | Self::BHigh => (32, 32),
+            Self::AThird => (32, 16),
+        }
+    }
+
+    /// The largest value that it holds.
+    pub const fn max(self) -> u64 {
+        u64::MAX >> (64 - self.bits().1)
+    }
+
+    /// Reads it.
+    pub const fn get(self, event: &Event) -> u64 {
+        let word = match self {
+            Self::Detail => event.detail as u64,
+            Self::A | Self::ALow | Self::AHigh | Self::AThird => event.a,
+            Self::B | Self::BLow | Self::BHigh => event.b,
+        };
+        word >> self.bits().0 & self.max()
+    }
+
+    /// Sets it in an event in which it is 0; `value` is at most [`Self::max`].
+    pub const fn set(self, event: &mut Event, value: u64) {
+        let word = (value & self.max()) << self.bits().0;
+        match self {
+            Self::Detail => event.detail = word as u8,
+            Self::A | Self::ALow | Self::AHigh | Self::AThird => event.a |= word,
+            Self::B | Self::BLow | Self::BHigh => event.b |= word,
+        }
+    }
+}
+
+const fn word(name: &'static str, part: Part, form: Form) -> Word {
+    Word { name, part, form }
+}
+
+/// Names of [`PrevState`], in the order of its values.
+const PREV_STATES: [&str; 4] = ["idle", "runnable", "sleeping", "dead"];
+const _: () = assert!(PrevState::Dead as usize == PREV_STATES.len() - 1);
+
+const CHANGES: [&str; 3] = ["nice", "affinity", "class"];
+
+const OPS: [&str; Op::ALL.len()] = {
+    let mut names = [""; Op::ALL.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = Op::ALL[at].name();
+        at += 1;
+    }
+    names
+};
+
+/// A kind, its name in files, its words.
+pub(crate) type Kind = (EventKind, &'static str, &'static [Word]);
+
+/// Every kind, in the order of the declaration.
+pub(crate) const KINDS: [Kind; 16] = [
+    (
+        EventKind::New,
+        "new",
+        &[
+            word("group", Part::ALow, Form::Index(Names::Groups)),
+            word("index", Part::AHigh, Form::Number),
+            word("pid", Part::BLow, Form::Number),
+            word("parent", Part::BHigh, Form::Task),
+        ],
+    ),
+    (EventKind::Exit, "exit", &[]),
+    (
+        EventKind::Wakeup,
+        "wakeup",
+        &[
+            word("waker", Part::ALow, Form::Task),
+            word("waker_cpu", Part::AThird, Form::Cpu),
+            word("new", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Switch,
+        "switch",
+        &[
+            word("prev_state", Part::Detail, Form::Name(&PREV_STATES)),
+            word("prev", Part::ALow, Form::Task),
+            word("overhead_ns", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Migrate,
+        "migrate",
+        &[word("from", Part::A, Form::Cpu)],
+    ),
+    (
+        EventKind::Callback,
+        "callback",
+        &[
+            word("op", Part::Detail, Form::Name(&OPS)),
+            word("a", Part::A, Form::Number),
+            word("b", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Steal,
+        "steal",
+        &[word("span_ns", Part::A, Form::Number)],
+    ),
+    (
+        EventKind::Report,
+        "report",
+        &[
+            word("priority", Part::ALow, Form::Number),
+            word("level", Part::AHigh, Form::Number),
+            word("flags", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::SpanBegin,
+        "span_begin",
+        &[word("span", Part::A, Form::Index(Names::Spans))],
+    ),
+    (
+        EventKind::SpanEnd,
+        "span_end",
+        &[
+            word("span", Part::A, Form::Index(Names::Spans)),
+            word("length_ns", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Deadline,
+        "deadline",
+        &[
+            word("deadline", Part::A, Form::Index(Names::Deadlines)),
+            word("late_ns", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Skipped,
+        "skipped",
+        &[
+            word("deadline", Part::A, Form::Index(Names::Deadlines)),
+            word("periods", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Count,
+        "count",
+        &[
+            word("counter", Part::A, Form::Index(Names::Counters)),
+            word("by", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Phase,
+        "phase",
+        &[word("phase", Part::A, Form::Index(Names::Phases))],
+    ),
+    (
+        EventKind::Kick,
+        "kick",
+        &[
+            word("flags", Part::A, Form::Number),
+            word("caller", Part::B, Form::Cpu),
+        ],
+    ),
+    (
+        EventKind::Change,
+        "change",
+        &[
+            word("what", Part::A, Form::Name(&CHANGES)),
+            word("value", Part::B, Form::Signed),
+        ],
+    ),
+];
+
+/// What files say of the kind `kind`.
+pub(crate) const fn of(kind: EventKind) -> &'static Kind {
+    &KINDS[kind as usize]
+}
+
+/// Whether an event of `kind` happens to a task. Others can happen to none: to an idle CPU, or
+/// in the workload's interrupts.
+pub(crate) const fn needs_task(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::New
+            | EventKind::Exit
+            | EventKind::Wakeup
+            | EventKind::Migrate
+            | EventKind::Report
+            | EventKind::Phase
+            | EventKind::Change
+    )
+}
+
+/// Whether the words in files say everything that is in `event`.
+pub(crate) fn covers(event: &Event) -> bool {
+    let mut said = Event {
+        detail: 0,
+        a: 0,
+        b: 0,
+        ..*event
+    };
+    for word in of(event.kind).2 {
+        word.part.set(&mut said, word.part.get(event));
+    }
+    said == *event
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::columns::check_docs;
+
+    #[test]
+    fn every_kind_stands_at_its_own_number() {
+        for (at, (kind, name, _)) in KINDS.iter().enumerate() {
+            assert_eq!(*kind as usize, at, "{name}");
+        }
+        for (at, op) in Op::ALL.iter().enumerate() {
+            assert_eq!(*op as usize, at, "{}", op.name());
+        }
+    }
+
+    #[test]
+    fn parts_of_one_word_do_not_overlap() {
+        for (_, name, words) in KINDS {
+            for (at, word) in words.iter().enumerate() {
+                let mut event = crate::stream::event(0, EventKind::Kick, 0, model::TaskId::NONE);
+                word.part.set(&mut event, word.part.max());
+                assert_eq!(word.part.get(&event), word.part.max());
+                for other in &words[at + 1..] {
+                    assert_eq!(
+                        other.part.get(&event),
+                        0,
+                        "{name}: {} {}",
+                        word.name,
+                        other.name
+                    );
+                }
+            }
+        }
+    }
+
+    fn meaning(form: Form) -> String {
+        match form {
+            Form::Number => "number".to_owned(),
+            Form::Signed => "number, can be negative".to_owned(),
+            Form::Task => "task or `null`".to_owned(),
+            Form::Cpu => "CPU".to_owned(),
+            Form::Name(names) if names.len() > 4 => "name of the callback".to_owned(),
+            Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
+            Form::Index(list) => format!("index into `{list:?}` of the header").to_lowercase(),
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_every_word() {
+        let mut text = String::from("\n| event | words |\n| --- | --- |\n");
+        for (_, name, words) in KINDS {
+            let words = words
+                .iter()
+                .map(|word| format!("`{}`: {}", word.name, meaning(word.form)));
+            let words = words.collect::<Vec<_>>().join("; ");
+            writeln!(text, "| `{name}` | {words} |").unwrap();
+        }
+        check_docs("words", &(text + "\n"));
+    }
+}
