@@ -294,6 +294,17 @@ impl<H: Host> Instance<H> {
         }
     }
 
+    /// The import that is the helper `number`.
+    pub(crate) fn helper(&self, number: u64) -> Result<usize, Stop> {
+        let wanted = u32::try_from(number).ok();
+        let found = self
+            .image
+            .imports
+            .iter()
+            .position(|import| import.helper.is_some() && import.helper == wanted);
+        found.ok_or_else(|| Stop::Poison(format!("the object declares no helper {number}")))
+    }
+
     /// Calls an import. The caller's block has ended, so counts are exact.
     pub(crate) fn call_import(
         &mut self,

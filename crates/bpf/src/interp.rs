@@ -336,8 +336,13 @@ impl Activation<'_> {
                 Kind::Jsle32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
 
                 Kind::CallHost => {
-                    self.call_host(vm, host, op).map_err(|stop| Trap { stop, op: at })?;
-                    return Ok(Next::At(at + 1));
+                    let result = self.call_host(vm, host, op.imm as usize);
+                    return result.map(|()| Next::At(at + 1)).map_err(|stop| Trap { stop, op: at });
+                }
+                Kind::CallHelper => {
+                    let helper = vm.helper(self.get(op.dst));
+                    let result = helper.and_then(|import| self.call_host(vm, host, import));
+                    return result.map(|()| Next::At(at + 1)).map_err(|stop| Trap { stop, op: at });
                 }
                 Kind::CallLocal => {
                     let next = self.call_local(vm, op, at);
@@ -413,11 +418,11 @@ impl Activation<'_> {
         &mut self,
         vm: &mut Instance<H>,
         host: &mut H,
-        op: Op,
+        import: usize,
     ) -> Result<(), Stop> {
         let [_, a, b, c, d, e, ..] = self.regs;
         vm.retired = self.retired;
-        let result = vm.call_import(host, op.imm as usize, [a, b, c, d, e]);
+        let result = vm.call_import(host, import, [a, b, c, d, e]);
         self.retired = vm.retired;
         self.regs[0] = result?;
         Ok(())

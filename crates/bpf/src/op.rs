@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     Jslt64K, Jslt64X, Jslt32K, Jslt32X,
     Jsle64K, Jsle64X, Jsle32K, Jsle32X,
 
-    CallHost, CallLocal, Poison, Exit,
+    CallHost, CallHelper, CallLocal, Poison, Exit,
     /// No instruction: the next operation begins a block that a jump also leads to.
     Fall,
 }
