@@ -12,6 +12,8 @@ pub struct PolicySpec {
     pub name: String,
     /// The object file, byte for byte as a kernel would load it.
     pub object: Arc<[u8]>,
+    /// Which of several tables of callbacks to attach; `None` when there is one.
+    pub table: Option<String>,
     /// Knobs and raw variables to set, as the user wrote them: name and value.
     pub set: Vec<(String, String)>,
 }
@@ -30,6 +32,8 @@ pub struct RunSpec {
     /// Permutes what the kernel leaves open between simultaneous events; `None` keeps the
     /// canonical order.
     pub tie_seed: Option<u64>,
+    /// When the policy is attached; before, tasks run in the kernel's fair class.
+    pub attach_after: Nanos,
     /// Ends the run at this time at the latest; `None`: when the workload ends.
     pub duration: Option<Nanos>,
 }

@@ -46,6 +46,8 @@ pub(super) struct Queue {
     /// Pipes only: for each page, how many of its bytes have been written, and how many of its
     /// messages are still unread.
     pages: VecDeque<(u64, u64)>,
+    /// Pipes only: pages of the longest message that ever found no room.
+    pages_wanted: u64,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
 }
@@ -65,6 +67,7 @@ impl Queue {
             messages: VecDeque::new(),
             used: 0,
             pages: VecDeque::new(),
+            pages_wanted: 1,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
         }
@@ -79,6 +82,7 @@ impl Queue {
     /// waited for this.
     pub fn send(&mut self, bytes: u64, now: SimTime, woken: bool) -> Option<Wakes> {
         if !self.has_room(bytes) {
+            self.pages_wanted = self.pages_wanted.max(bytes.div_ceil(PAGE));
             return None;
         }
         let was_empty = self.messages.is_empty();
@@ -97,7 +101,7 @@ impl Queue {
             .tasks
             .extend(tells_reader.then(|| self.readers.pop_front()).flatten());
         // pipe_write() passes the wakeup on when it leaves room (`wake_next_writer`).
-        let passes_on = woken && self.kind == ChannelKind::Pipe && self.has_room(1);
+        let passes_on = woken && self.kind == ChannelKind::Pipe && !self.is_full();
         wakes
             .tasks
             .extend(passes_on.then(|| self.writers.pop_front()).flatten());
@@ -107,7 +111,7 @@ impl Queue {
     /// Takes a message out and says when it was sent, or `None` when there is none. `woken`: the
     /// reader had waited for this.
     pub fn recv(&mut self, woken: bool) -> Option<(SimTime, Wakes)> {
-        let was_full = !self.has_room(1);
+        let was_full = self.is_full();
         let message = self.messages.pop_front()?;
         self.used -= message.charge;
         let frees_page = self.is_paged() && self.empty_page();
@@ -153,6 +157,12 @@ impl Queue {
     /// A pipe with the kernel's own capacity counts pages, not bytes.
     fn is_paged(&self) -> bool {
         self.kind == ChannelKind::Pipe && matches!(self.capacity, Capacity::Kernel)
+    }
+
+    /// Whether a pipe has no page left, or too few for a message that waits: the kernel would have
+    /// filled them with that message's begin.
+    fn is_full(&self) -> bool {
+        self.is_paged() && self.pages.len() as u64 + self.pages_wanted > PIPE_PAGES
     }
 
     fn charge(&self, bytes: u64) -> u64 {

@@ -135,7 +135,7 @@ impl Code {
                 body,
             } => {
                 self.counted(*slot, &Expr::Number(0), count, None, line, |code| {
-                    code.body(body)
+                    code.body(body);
                 });
             }
             Operation::While { cond, body } => {

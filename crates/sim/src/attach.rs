@@ -1,0 +1,154 @@
+//! The policy comes and goes.
+//!
+//! Source: `scx_enable()` and `scx_disable_workfn()`, kernel 6.18. Both take place in one moment
+//! of simulated time; a kernel needs milliseconds.
+
+use model::{CpuId, Exit, ExitKind, Op, TaskId};
+
+use crate::flags::{deq, enq};
+use crate::machine::{Machine, Vm};
+use crate::ops::Call;
+use crate::task::{Class, OpsState, RunState, class_of};
+
+const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
+
+impl Machine {
+    /// Attaches the policy to the running system.
+    pub(crate) fn attach(&mut self, vm: &mut Vm) {
+        let result = self.call(
+            vm,
+            &Call {
+                op: Op::Init,
+                locked: None,
+                subject: None,
+                args: &[],
+                words: (0, 0),
+            },
+        );
+        let error = self.errno_of(Op::Init, result.unwrap_or(0));
+        if error != 0 {
+            self.error(format!("ops.init() failed ({error})"));
+        }
+        if self.exit.is_some() {
+            return;
+        }
+        self.arm_watchdog();
+        self.bypass = true;
+        self.counters.bypass_activate += 1;
+        for id in self.living() {
+            let error = self.init_task(vm, id, false);
+            if error != 0 {
+                let name = self.name(id);
+                self.error(format!("ops.init_task() failed ({error}) for {name}"));
+            }
+            if self.exit.is_some() {
+                return;
+            }
+        }
+        self.attached = true;
+        self.living()
+            .into_iter()
+            .for_each(|id| self.switch_in(vm, id));
+        self.bypass = false;
+        self.cycle_waiting(vm);
+        (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
+    }
+
+    /// Moves a task from its class into the policy's, if it belongs there.
+    fn switch_in(&mut self, vm: &mut Vm, id: TaskId) {
+        self.set_slice(id, crate::flags::SLICE_DFL);
+        let new = class_of(self.task(id).policy, true, self.is_partial());
+        if new != Class::Ext {
+            return;
+        }
+        let cpu = self.task(id).cpu;
+        let queued = self.task(id).state == RunState::Runnable;
+        let running = self.is_running(id);
+        if queued {
+            self.dequeue_task(vm, id, CYCLE);
+        }
+        if running {
+            self.update_curr(cpu);
+        }
+        self.task_mut(id).class = Class::Ext;
+        self.enable_task(vm, id);
+        self.call_set_cpumask(vm, id);
+        if queued {
+            self.enqueue_task(vm, id, CYCLE);
+        }
+        if running {
+            self.set_next_ext(vm, cpu, id);
+        }
+    }
+
+    /// Takes every waiting task out of its queue and offers it again.
+    fn cycle_waiting(&mut self, vm: &mut Vm) {
+        for id in self.living().into_iter().rev() {
+            let task = self.task(id);
+            let waits = task.state == RunState::Runnable && task.class == Class::Ext;
+            if waits && !self.is_running(id) {
+                self.dequeue_task(vm, id, CYCLE);
+                self.enqueue_task(vm, id, enq::RESTORE | enq::MOVE | enq::NOCLOCK);
+            }
+        }
+    }
+
+    /// Tasks that exist, in the order of their creation.
+    fn living(&self) -> Vec<TaskId> {
+        (0..self.tasks.len() as u32)
+            .map(TaskId)
+            .filter(|&id| self.task(id).state != RunState::Dead)
+            .collect()
+    }
+
+    /// Ends the policy's time: the tasks leave its class, and it is told why. Without a cause the
+    /// policy was detached from user space.
+    pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
+        let was_attached = self.attached;
+        self.eject(ExitKind::Unreg, 0, "");
+        let exit = self.exit.clone().expect("the policy has just been ejected");
+        if exit.fault.is_some() {
+            return exit;
+        }
+        self.bypass = true;
+        if was_attached {
+            self.living()
+                .into_iter()
+                .for_each(|id| self.switch_out(vm, id));
+            let dead = 0..self.tasks.len() as u32;
+            dead.map(TaskId).for_each(|id| self.exit_task(vm, id));
+            self.attached = false;
+        }
+        let info = self.mirror.exit_info(vm, &exit);
+        let kind = exit.kind as u64;
+        self.call(
+            vm,
+            &Call {
+                op: Op::ExitPolicy,
+                locked: None,
+                subject: None,
+                args: &[info],
+                words: (kind, 0),
+            },
+        );
+        exit
+    }
+
+    /// Moves a task out of the policy's class.
+    fn switch_out(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task(id);
+        if task.class == Class::Ext {
+            let cpu = task.cpu;
+            if task.state == RunState::Runnable {
+                self.dequeue_task(vm, id, CYCLE);
+            }
+            if self.is_running(id) {
+                self.update_curr(cpu);
+            }
+            let task = self.task_mut(id);
+            task.class = Class::Fair;
+            task.ops_state = OpsState::None;
+        }
+        self.exit_task(vm, id);
+    }
+}

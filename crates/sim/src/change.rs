@@ -1,0 +1,271 @@
+//! What one task does to another, or to itself: nice value, affinity, policy, yield.
+//!
+//! A change takes the task out of its queues, sets the value, and puts it back; a running task is
+//! stopped and started again on its CPU. All of it runs on the caller's CPU. Source:
+//! `set_user_nice()`, `__set_cpus_allowed_ptr()`, `__sched_setscheduler()` and their callbacks in
+//! the policy's class, kernel 6.18.
+
+use model::workload::{CpuSet, SchedPolicy};
+use model::{CpuId, EventKind, Op, TaskId};
+
+use crate::cpu::Curr;
+use crate::flags::{deq, enq};
+use crate::idle::rotate;
+use crate::machine::{Machine, Vm};
+use crate::mask::{Mask, MaskId};
+use crate::ops::Call;
+use crate::task::{Class, OpsState, RunState, ScxState, class_of, weight_of};
+
+/// What the words of [`EventKind::Change`] begin with.
+#[derive(Clone, Copy)]
+enum Changed {
+    Nice = 0,
+    Affinity = 1,
+    Class = 2,
+}
+
+impl Machine {
+    /// Changes a nice value.
+    pub(crate) fn set_nice(&mut self, vm: &mut Vm, id: TaskId, nice: i8) {
+        if self.task(id).nice == nice || self.task(id).state == RunState::Dead {
+            return;
+        }
+        self.change(vm, id, deq::SAVE | deq::NOCLOCK, |machine, vm| {
+            machine.task_mut(id).nice = nice;
+            machine.set_weight(vm, id);
+        });
+        self.emit_change(id, Changed::Nice, i64::from(nice).cast_unsigned());
+    }
+
+    /// Changes the CPUs that a task may run on.
+    pub(crate) fn set_affinity(&mut self, vm: &mut Vm, id: TaskId, cpus: &CpuSet) {
+        if self.task(id).state == RunState::Dead {
+            return;
+        }
+        let mut mask = Mask::empty(self.spec.cpus);
+        cpus.within(self.spec.cpus)
+            .iter()
+            .for_each(|cpu| mask.insert(cpu));
+        assert!(
+            !mask.is_empty(),
+            "the workload checks that a CPU of an affinity exists"
+        );
+        let mask = self.masks.intern(mask);
+        if self.task(id).cpus == mask {
+            return;
+        }
+        // The kernel chooses the destination before it knows whether it will need one.
+        let rotor = &mut self.cpus[self.exec].rotor;
+        let allowed = self.masks.get(mask);
+        let target = rotate(rotor, allowed, allowed).expect("the mask is not empty");
+        let leaves = !self.masks.has(mask, self.task(id).cpu);
+        self.change(vm, id, deq::SAVE | deq::NOCLOCK, |machine, vm| {
+            machine.task_mut(id).cpus = mask;
+            machine.mirror_cpus(id);
+            if machine.task(id).class == Class::Ext {
+                machine.call_set_cpumask(vm, id);
+            }
+            if leaves && machine.is_running(id) {
+                let cpu = machine.task(id).cpu;
+                machine.cpus[cpu].to_move.push((id, target));
+            }
+        });
+        self.emit_change(id, Changed::Affinity, u64::from(self.masks.count(mask)));
+        let cpu = self.task(id).cpu;
+        if leaves && self.is_running(id) {
+            self.resched(cpu);
+        } else if leaves && self.task(id).state == RunState::Runnable {
+            self.move_queued_task(vm, id, target);
+        }
+    }
+
+    /// Changes a scheduling policy, and with it perhaps the class.
+    pub(crate) fn set_policy(&mut self, vm: &mut Vm, id: TaskId, policy: SchedPolicy) {
+        if self.task(id).policy == policy || self.task(id).state == RunState::Dead {
+            return;
+        }
+        let old = self.task(id).class;
+        let new = class_of(policy, self.attached, self.is_partial());
+        let moves = if old == new && old != Class::Rt {
+            0
+        } else {
+            deq::MOVE
+        };
+        self.change(vm, id, deq::SAVE | deq::NOCLOCK | moves, |machine, vm| {
+            machine.task_mut(id).policy = policy;
+            machine.mirror_policy(id);
+            machine.set_weight(vm, id);
+            machine.task_mut(id).class = new;
+            if new == Class::Ext && old != Class::Ext {
+                machine.enable_task(vm, id);
+                machine.call_set_cpumask(vm, id);
+            }
+        });
+        if old == Class::Ext && new != Class::Ext {
+            self.disable_task(vm, id);
+        }
+        self.emit_change(id, Changed::Class, new as u64);
+        let cpu = self.task(id).cpu;
+        if self.is_running(id) {
+            self.resched(cpu);
+        } else if self.task(id).state == RunState::Runnable {
+            self.wakeup_preempt(cpu, id);
+        }
+    }
+
+    /// `sched_yield()` of the task that runs on `cpu`.
+    pub(crate) fn yield_task(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        match self.task(id).class {
+            Class::Ext => {
+                self.update_curr(cpu);
+                if self.ops.has(Op::Yield) {
+                    let address = self.task(id).address;
+                    let none = u64::from(TaskId::NONE.0);
+                    self.call(
+                        vm,
+                        &Call {
+                            op: Op::Yield,
+                            locked: Some(cpu),
+                            subject: Some(id),
+                            args: &[address, 0],
+                            words: (none, 0),
+                        },
+                    );
+                } else {
+                    self.set_slice(id, 0);
+                }
+            }
+            Class::Rt => self.rotate_rt(cpu, id),
+            Class::Fair => self.rotate_fair(cpu),
+            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+        }
+        self.cpus[cpu].need_resched = true;
+    }
+
+    /// Takes the task out of its queues, applies `apply`, and puts it back.
+    fn change(
+        &mut self,
+        vm: &mut Vm,
+        id: TaskId,
+        flags: u64,
+        apply: impl FnOnce(&mut Self, &mut Vm),
+    ) {
+        let queued = self.task(id).state == RunState::Runnable;
+        let running = self.is_running(id);
+        let cpu = self.task(id).cpu;
+        if queued {
+            self.dequeue_task(vm, id, flags);
+        }
+        if running {
+            self.update_curr(cpu);
+        }
+        apply(self, vm);
+        if queued {
+            // The bits of a save read as those of a restore on the way in.
+            self.enqueue_task(vm, id, flags);
+        }
+        if running {
+            let clock = self.cpus[cpu].task_clock(self.now);
+            self.task_mut(id).exec_start = clock;
+            if self.task(id).class == Class::Ext {
+                self.set_next_ext(vm, cpu, id);
+            }
+        }
+    }
+
+    /// Recomputes the weight from policy and nice value; a policy's task is told.
+    pub(crate) fn set_weight(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task(id);
+        let weight = weight_of(task.policy, task.nice);
+        let told = task.class == Class::Ext && task.scx_state == ScxState::Enabled;
+        self.task_mut(id).weight = weight;
+        self.mirror_policy(id);
+        if told {
+            self.call_set_weight(vm, id);
+        }
+    }
+
+    pub(crate) fn call_set_weight(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task(id);
+        let (cpu, address, weight) = (task.cpu, task.address, u64::from(task.weight));
+        self.call(
+            vm,
+            &Call {
+                op: Op::SetWeight,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address, weight],
+                words: (weight, 0),
+            },
+        );
+    }
+
+    pub(crate) fn call_set_cpumask(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task(id);
+        let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
+        let count = u64::from(self.masks.count(mask));
+        let low = self.masks.get(mask).words()[0];
+        let argument = self.mirror.cpus_address(address);
+        self.call(
+            vm,
+            &Call {
+                op: Op::SetCpumask,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address, argument],
+                words: (count, low),
+            },
+        );
+    }
+
+    /// Moves a runnable task that does not run to another CPU's run queue, as the kernel does
+    /// after an affinity change: the policy sees a new enqueue, but no new wait.
+    ///
+    /// Source: `move_queued_task()`, kernel 6.18.
+    pub(crate) fn move_queued_task(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
+        if self.task(id).class == Class::Ext {
+            self.leave_custody(vm, id, deq::NOCLOCK);
+            self.leave_dsq(id);
+            let task = self.task_mut(id);
+            task.ops_state = OpsState::None;
+            task.direct = None;
+            self.set_task_cpu(id, target);
+            self.do_enqueue(vm, id, enq::MIGRATED, false);
+        } else {
+            self.dequeue_task(vm, id, deq::NOCLOCK);
+            self.set_task_cpu(id, target);
+            self.enqueue_task(vm, id, enq::MIGRATED);
+        }
+        self.wakeup_preempt(target, id);
+        self.run_deferred(target);
+    }
+
+    /// Whether only tasks of class `SCHED_EXT` are the policy's.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.ops.flag(crate::flags::ops::SWITCH_PARTIAL)
+    }
+
+    fn emit_change(&mut self, id: TaskId, changed: Changed, value: u64) {
+        let cpu = self.task(id).cpu;
+        self.emit(EventKind::Change, id, cpu, (changed as u64, value));
+    }
+
+    /// The affinity of a new task.
+    pub(crate) fn mask_of(&mut self, cpus: Option<&CpuSet>) -> MaskId {
+        let Some(cpus) = cpus else { return MaskId::ALL };
+        let mut mask = Mask::empty(self.spec.cpus);
+        cpus.within(self.spec.cpus)
+            .iter()
+            .for_each(|cpu| mask.insert(cpu));
+        assert!(
+            !mask.is_empty(),
+            "the workload checks that a CPU of an affinity exists"
+        );
+        self.masks.intern(mask)
+    }
+
+    /// Whether the current task of `cpu` is the idle task, the stopper, or a task.
+    pub(crate) fn curr(&self, cpu: CpuId) -> Curr {
+        self.cpus[cpu].curr
+    }
+}

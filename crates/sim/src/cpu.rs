@@ -1,0 +1,177 @@
+//! A CPU and its run queue.
+
+use model::{CpuId, CpuTimes, SimTime, TaskId};
+
+use crate::mask::Mask;
+use crate::task::Class;
+
+/// What a CPU runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curr {
+    /// Nothing.
+    Idle,
+    /// A task.
+    Task(TaskId),
+    /// The migration thread, which moves tasks that may not run here any more.
+    Stopper,
+}
+
+impl Curr {
+    /// The task, if it is one.
+    pub fn task(self) -> Option<TaskId> {
+        match self {
+            Self::Task(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// As events write it.
+    pub fn id(self) -> TaskId {
+        self.task().unwrap_or(TaskId::NONE)
+    }
+}
+
+/// What a CPU spends its time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A task's work.
+    Run,
+    /// An interrupt.
+    Stolen,
+    /// Nothing.
+    Idle,
+}
+
+/// Kicks that wait for the CPU's next chance to take an interrupt, by target.
+pub struct Kicks {
+    /// Plain, preempting and waiting kicks.
+    pub kick: Mask,
+    /// Only if idle.
+    pub if_idle: Mask,
+    /// Those of `kick` that end the current slice.
+    pub preempt: Mask,
+    /// Those of `kick` that wait for the target.
+    pub wait: Mask,
+    /// Any of them.
+    pub pending: bool,
+}
+
+/// A CPU.
+pub struct Cpu {
+    /// What it runs.
+    pub curr: Curr,
+    /// It must call the scheduler as soon as it can.
+    pub need_resched: bool,
+    /// An event that makes it look again is in the queue for this very moment.
+    pub resume_pending: bool,
+    /// It is inside the balance step, where the local queue's rules differ.
+    pub in_balance: bool,
+    /// It is inside a wakeup, whose end will carry out deferred inserts.
+    pub in_wakeup: bool,
+    /// Balance decided that the previous task stays (`SCX_RQ_BAL_KEEP`).
+    pub keep: bool,
+    /// The policy has been told that it lost the CPU.
+    pub released: bool,
+    /// Enqueue counter (`ops_qseq`).
+    pub qseq: u64,
+    /// Counts picks, for waiting kicks.
+    pub pick_sequence: u64,
+    /// Inserts into other CPUs' local queues that wait for the lock.
+    pub deferred: Vec<TaskId>,
+    /// Deferred inserts wait for an interrupt on this CPU.
+    pub deferred_irq: bool,
+    /// Runnable real-time tasks, most urgent first; the running one included.
+    pub rt: Vec<TaskId>,
+    /// Runnable fair tasks; the running one included.
+    pub fair: Vec<TaskId>,
+    /// Tasks that the stopper shall move away, and where to.
+    pub to_move: Vec<(TaskId, CpuId)>,
+    /// Kicks made on this CPU.
+    pub kicks: Kicks,
+    /// The rotor of `cpumask_any_and_distribute()`.
+    pub rotor: u32,
+    /// When the tick in the queue comes; `None` when there is none.
+    pub tick_at: Option<SimTime>,
+    /// Counts arm and disarm of the work timer.
+    pub work_generation: u64,
+    /// Since when the current task executes without interruption; `None`: it does not.
+    pub executing_since: Option<SimTime>,
+    /// Until when an interrupt has the CPU.
+    pub busy_until: SimTime,
+    /// Time that interrupts took, nanoseconds.
+    pub stolen_ns: u64,
+    /// How it spent the run.
+    pub times: CpuTimes,
+    /// What it does now.
+    pub mode: Mode,
+    /// Since when.
+    pub mode_since: SimTime,
+}
+
+impl Cpu {
+    /// An idle CPU of a machine of `cpus`.
+    pub fn new(cpus: u16) -> Self {
+        Self {
+            curr: Curr::Idle,
+            need_resched: false,
+            resume_pending: false,
+            in_balance: false,
+            in_wakeup: false,
+            keep: false,
+            released: false,
+            qseq: 0,
+            pick_sequence: 0,
+            deferred: Vec::new(),
+            deferred_irq: false,
+            rt: Vec::new(),
+            fair: Vec::new(),
+            to_move: Vec::new(),
+            kicks: Kicks {
+                kick: Mask::empty(cpus),
+                if_idle: Mask::empty(cpus),
+                preempt: Mask::empty(cpus),
+                wait: Mask::empty(cpus),
+                pending: false,
+            },
+            rotor: 0,
+            tick_at: None,
+            work_generation: 0,
+            executing_since: None,
+            busy_until: SimTime::ZERO,
+            stolen_ns: 0,
+            times: CpuTimes::default(),
+            mode: Mode::Idle,
+            mode_since: SimTime::ZERO,
+        }
+    }
+
+    /// Books the time since the last change and begins `mode`.
+    pub fn enter(&mut self, mode: Mode, now: SimTime) {
+        let spent = now.since(self.mode_since);
+        match self.mode {
+            Mode::Run => self.times.run += spent,
+            Mode::Stolen => self.times.stolen += spent,
+            Mode::Idle => self.times.idle += spent,
+        }
+        self.mode = mode;
+        self.mode_since = now;
+    }
+
+    /// The clock that tasks are charged by: time that interrupts took does not count.
+    ///
+    /// Source: `rq_clock_task()` with `CONFIG_IRQ_TIME_ACCOUNTING`.
+    pub fn task_clock(&self, now: SimTime) -> u64 {
+        let ahead = self.busy_until.as_nanos().saturating_sub(now.as_nanos());
+        // `stolen_ns` holds an interrupt's whole length from its start.
+        (now.as_nanos() + ahead) - self.stolen_ns
+    }
+}
+
+/// The CPU's current class, given the class of each task.
+pub fn class_on(cpu: &Cpu, class: impl FnOnce(TaskId) -> Class) -> Class {
+    match cpu.curr {
+        Curr::Idle => Class::Idle,
+        Curr::Stopper => Class::Stop,
+        Curr::Task(task) => class(task),
+    }
+}

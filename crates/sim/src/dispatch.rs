@@ -1,0 +1,152 @@
+//! What `ops.dispatch` asks for, and how tasks move from queue to queue.
+//!
+//! Source: `finish_dispatch()`, `consume_dispatch_q()`, `dispatch_to_local_dsq()`,
+//! `move_task_between_dsqs()` and `task_can_run_on_remote_rq()`, kernel 6.18.
+
+use model::{CpuId, TaskId};
+
+use crate::dsq::DsqIndex;
+use crate::flags::enq;
+use crate::machine::{Buffered, Machine};
+use crate::task::{Class, OpsState};
+
+impl Machine {
+    /// Carries out the dispatch buffer of `cpu`, in order.
+    pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for entry in buffer.drain(..) {
+            self.moved += 1;
+            self.finish_dispatch(cpu, entry);
+        }
+        self.buffer = buffer;
+    }
+
+    /// Carries out one entry, if the policy still owns the task as it did at the insert.
+    fn finish_dispatch(&mut self, cpu: CpuId, entry: Buffered) {
+        let Buffered {
+            task: id,
+            qseq: Some(qseq),
+            dsq_id,
+            flags,
+        } = entry
+        else {
+            return;
+        };
+        if self.task(id).ops_state != OpsState::Queued(qseq) {
+            return;
+        }
+        let dsq = self.verdict_queue(cpu, dsq_id, id);
+        self.dispatch_to_local(cpu, dsq, id, flags);
+    }
+
+    /// Inserts a task that the policy owned, from the context of `cpu`, into any queue.
+    pub(crate) fn dispatch_to_local(&mut self, cpu: CpuId, dsq: DsqIndex, id: TaskId, flags: u64) {
+        let from = self.task(id).cpu;
+        match self.dsqs.owner(dsq) {
+            None => self.dispatch_enqueue(dsq, id, flags),
+            Some(target) if target == from => {
+                self.dispatch_enqueue(dsq, id, flags);
+                self.wake_if_below(target, cpu);
+            }
+            Some(target) if !self.can_migrate(id, target, true) => {
+                let global = self.dsqs.global();
+                self.dispatch_enqueue(global, id, flags & !enq::DSQ_PRIQ);
+            }
+            Some(target) => {
+                self.migrate_to_local(id, target, flags);
+                self.wake_if_below(target, cpu);
+            }
+        }
+    }
+
+    /// A CPU that runs a class below the policy's looks again after an insert by another one.
+    fn wake_if_below(&mut self, target: CpuId, cpu: CpuId) {
+        if target != cpu && self.class_on(target) > Class::Ext {
+            self.resched(target);
+        }
+    }
+
+    /// Moves a waiting task to `target`'s run queue and its local queue. No callback is called.
+    fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
+        self.leave_dsq(id);
+        self.set_task_cpu(id, target);
+        let local = self.dsqs.local(target);
+        self.dispatch_enqueue(local, id, flags);
+    }
+
+    /// Whether a task that sits on another CPU's run queue may be taken to `cpu`. `enforce`: a
+    /// policy that asks for what may not be is ejected.
+    pub(crate) fn can_migrate(&mut self, id: TaskId, cpu: CpuId, enforce: bool) -> bool {
+        let task = self.task(id);
+        let from = task.cpu;
+        if task.migration_disabled > 0 {
+            if enforce {
+                let name = self.name(id);
+                self.error(format!(
+                    "SCX_DSQ_LOCAL[_ON] cannot move migration disabled {name} from CPU {from} \
+                     to {cpu}"
+                ));
+            }
+            return false;
+        }
+        if !self.masks.has(task.cpus, cpu) {
+            if enforce {
+                let name = self.name(id);
+                self.error(format!(
+                    "SCX_DSQ_LOCAL[_ON] target CPU {cpu} not allowed for {name}"
+                ));
+            }
+            return false;
+        }
+        true
+    }
+
+    /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`.
+    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex) -> bool {
+        let mut next = self.dsqs.first(dsq);
+        while let Some(id) = next {
+            if self.task(id).cpu == cpu {
+                self.leave_dsq(id);
+                let local = self.dsqs.local(cpu);
+                self.dispatch_enqueue(local, id, 0);
+                return true;
+            }
+            if self.can_migrate(id, cpu, false) {
+                self.migrate_to_local(id, cpu, 0);
+                return true;
+            }
+            next = self.dsqs.after(dsq, id);
+        }
+        false
+    }
+
+    /// Takes a task from the global queue to the local queue of `cpu`.
+    pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
+        let global = self.dsqs.global();
+        !self.dsqs.is_empty(global) && self.consume(cpu, global)
+    }
+
+    /// Moves a task from the queue it sits in to another, at once.
+    pub(crate) fn move_between(&mut self, cpu: CpuId, id: TaskId, dsq: DsqIndex, flags: u64) {
+        let from = self.task(id).cpu;
+        let target = match self.dsqs.owner(dsq) {
+            Some(target) if target != from && !self.can_migrate(id, target, true) => None,
+            other => other,
+        };
+        let refused = target.is_none() && self.dsqs.owner(dsq).is_some();
+        match target {
+            Some(target) if target != from => {
+                self.migrate_to_local(id, target, flags);
+                self.wake_if_below(target, cpu);
+            }
+            _ => {
+                let dsq = if refused { self.dsqs.global() } else { dsq };
+                self.leave_dsq(id);
+                self.dispatch_enqueue(dsq, id, flags);
+            }
+        }
+    }
+}

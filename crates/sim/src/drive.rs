@@ -1,0 +1,263 @@
+//! The wheel: takes the next event, lets its CPU do what follows from it, and again.
+
+use model::{CpuId, Nanos, SimTime, Sink, TaskId};
+
+use crate::cpu::{Curr, Mode};
+use crate::flags::deq;
+use crate::machine::{Machine, Vm};
+use crate::queue::{Entry, Pending};
+use crate::task::RunState;
+use crate::work::Action;
+
+/// Events are handed to the sink in portions of this size.
+const PORTION: usize = 4096;
+/// Picks of one CPU in one moment after which no time will ever pass. A real CPU would spend the
+/// rest of its life in the scheduler.
+const MOST_PICKS: u32 = 1_000_000;
+/// The least delay of a BPF timer, so that one that arms itself without delay lets time pass.
+const LEAST_TIMER_DELAY: u64 = 1_000;
+
+impl Machine {
+    /// Runs until the workload, the policy or the time ends.
+    pub(crate) fn run(&mut self, vm: &mut Vm, sink: &mut dyn Sink) -> Result<(), bpf::OutOfMemory> {
+        while let Some(entry) = self.queue.pop() {
+            if entry.time > self.now {
+                self.now = entry.time;
+                self.picks_now = 0;
+            }
+            if entry.what == Pending::End {
+                break;
+            }
+            self.handle(vm, entry)?;
+            if self.recorded().len() >= PORTION {
+                sink.events(self.recorded());
+                self.recorded().clear();
+            }
+            if self.exit.is_some() || self.work_error.is_some() || self.over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, vm: &mut Vm, entry: Entry) -> Result<(), bpf::OutOfMemory> {
+        let Entry { cpu, what, .. } = entry;
+        self.exec = cpu;
+        if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
+            // The CPU is in an interrupt: what comes now waits for its end.
+            let until = self.cpus[cpu].busy_until;
+            self.queue.push(until, cpu, what);
+            return Ok(());
+        }
+        self.end_steal(cpu);
+        match what {
+            Pending::WorkDone { generation } => {
+                if generation != self.cpus[cpu].work_generation {
+                    return Ok(());
+                }
+                self.stop_executing(cpu);
+            }
+            Pending::Resume => self.cpus[cpu].resume_pending = false,
+            Pending::Timer { task, generation } => {
+                if self.task(task).sleep_generation == generation {
+                    self.wake(vm, task, false);
+                }
+            }
+            Pending::Start { task } => self.wake(vm, task, false),
+            Pending::BpfTimer {
+                address,
+                generation,
+            } => self.fire(vm, address, generation),
+            Pending::Interrupt { source } => self.interrupt(vm, cpu, source),
+            Pending::Tick => self.tick(vm, cpu),
+            Pending::Reap { task } => self.reap(vm, task),
+            Pending::Attach => self.attach(vm),
+            Pending::Watchdog => self.watch_over(),
+            Pending::End => unreachable!("handled by the caller"),
+        }
+        self.drive(vm, cpu)
+    }
+
+    /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the
+    /// task's own work.
+    fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
+        while self.exit.is_none() && self.work_error.is_none() && !self.over {
+            if self.now < self.cpus[cpu].busy_until {
+                return Ok(());
+            }
+            if self.cpus[cpu].kicks.pending {
+                self.run_kicks(cpu);
+            } else if self.cpus[cpu].deferred_irq {
+                self.cpus[cpu].deferred_irq = false;
+                self.run_deferred(cpu);
+            } else if self.cpus[cpu].need_resched {
+                self.count_pick(cpu);
+                self.schedule(vm, cpu, None);
+            } else {
+                let Curr::Task(id) = self.cpus[cpu].curr else {
+                    return Ok(());
+                };
+                if self.cpus[cpu].executing_since.is_some() {
+                    return Ok(());
+                }
+                if !self.task(id).work_left.is_zero() {
+                    self.start_executing(cpu);
+                    return Ok(());
+                }
+                self.step(vm, cpu, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the running task take its next step.
+    fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
+        let action = self.work.step(id, self.now, &mut self.work_events);
+        self.record_work(id, cpu);
+        match action {
+            Err(error) => self.work_error = Some(error),
+            Ok(Action::Run(span)) => self.task_mut(id).work_left = span,
+            Ok(Action::SleepUntil(time)) => {
+                // A wakeup before the timer makes the timer stale.
+                let generation = self.task(id).sleep_generation;
+                self.queue.push(
+                    time,
+                    cpu,
+                    Pending::Timer {
+                        task: id,
+                        generation,
+                    },
+                );
+                self.sleep(vm, cpu, id);
+            }
+            Ok(Action::Block) => self.sleep(vm, cpu, id),
+            Ok(Action::Yield) => self.yield_task(vm, cpu, id),
+            Ok(Action::Exit) => {
+                self.count_pick(cpu);
+                self.exit(vm, cpu, id);
+                self.over |= self.work.finished(self.now);
+            }
+            Ok(Action::Wake { task, sync }) => self.wake(vm, task, sync),
+            Ok(Action::Fork(birth)) => {
+                let child = self.fork(vm, id, &birth)?;
+                self.work.forked(id, child);
+            }
+            Ok(Action::SetNice { task, nice }) => self.set_nice(vm, task, nice),
+            Ok(Action::SetAffinity { task, cpus }) => self.set_affinity(vm, task, &cpus),
+            Ok(Action::SetPolicy { task, policy }) => self.set_policy(vm, task, policy),
+        }
+        Ok(())
+    }
+
+    fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        self.count_pick(cpu);
+        self.task_mut(id).state = RunState::Sleeping;
+        self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
+    }
+
+    fn interrupt(&mut self, vm: &mut Vm, cpu: CpuId, source: usize) {
+        match self.work.interrupt(source, self.now) {
+            Err(error) => self.work_error = Some(error),
+            Ok(interrupt) => {
+                interrupt
+                    .wakes
+                    .into_iter()
+                    .for_each(|task| self.wake(vm, task, false));
+                self.steal(cpu, interrupt.steal);
+                if let Some(next) = interrupt.next {
+                    self.queue.push(next, cpu, Pending::Interrupt { source });
+                }
+            }
+        }
+    }
+
+    /// A BPF timer expires.
+    fn fire(&mut self, vm: &mut Vm, address: u64, generation: u64) {
+        if self.timers.get(&address) == Some(&generation) {
+            self.timers.remove(&address);
+            self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
+        }
+    }
+
+    /// Arms a BPF timer on this CPU.
+    pub(crate) fn arm_bpf_timer(&mut self, address: u64, expires_ns: u64, absolute: bool) {
+        let now = self.now.as_nanos();
+        let wanted = if absolute {
+            expires_ns
+        } else {
+            now.saturating_add(expires_ns)
+        };
+        // Times beyond the end of the clock never come.
+        let when = wanted.clamp(now + LEAST_TIMER_DELAY, u64::MAX / 2);
+        self.timer_generation += 1;
+        let generation = self.timer_generation;
+        self.timers.insert(address, generation);
+        let when = SimTime::from_nanos(when);
+        self.queue.push(
+            when,
+            self.exec,
+            Pending::BpfTimer {
+                address,
+                generation,
+            },
+        );
+    }
+
+    /// The watchdog's turn. When nothing else is to come, the run is over.
+    fn watch_over(&mut self) {
+        let idle = self
+            .cpus
+            .iter()
+            .all(|cpu| cpu.mode == Mode::Idle && cpu.curr == Curr::Idle);
+        if self.queue.is_empty() && idle && !self.watchdog.has_waiting() {
+            let asleep = self
+                .tasks
+                .iter()
+                .filter(|task| task.state == RunState::Sleeping)
+                .count();
+            if asleep > 0 {
+                self.note(format!(
+                    "{asleep} tasks sleep and nothing will ever wake them: the run ends early"
+                ));
+            }
+            self.over = true;
+        } else {
+            self.check_stalls();
+        }
+    }
+
+    /// Notices when no time passes any more.
+    fn count_pick(&mut self, cpu: CpuId) {
+        self.picks_now += 1;
+        if self.picks_now > MOST_PICKS {
+            let text = format!(
+                "CPU {cpu} picked a task {MOST_PICKS} times at {} s without any time passing",
+                self.now
+            );
+            self.eject(
+                model::ExitKind::Error,
+                0,
+                "the machine is busy with scheduling alone",
+            );
+            if let Some(exit) = &mut self.exit {
+                exit.fault.get_or_insert(text);
+            }
+        }
+    }
+
+    /// Ends the run at `time` at the latest.
+    pub(crate) fn end_at(&mut self, time: Nanos) {
+        self.queue
+            .push(SimTime::ZERO + time, CpuId(0), Pending::End);
+    }
+}
+
+impl Pending {
+    /// Whether it happens on its CPU and so waits while that CPU is in an interrupt.
+    const fn waits_for_cpu(self) -> bool {
+        !matches!(
+            self,
+            Self::WorkDone { .. } | Self::Resume | Self::Reap { .. } | Self::Watchdog | Self::End
+        )
+    }
+}

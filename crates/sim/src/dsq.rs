@@ -1,0 +1,608 @@
+//! Dispatch queues.
+//!
+//! One local queue a CPU, one global queue, and the policy's own. A queue is first-in-first-out or
+//! ordered by vtime, by its content; an empty one can change. Source: spec of 6.18's
+//! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use model::{CpuId, TaskId};
+
+use crate::flags;
+
+/// A queue's place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DsqIndex(pub u32);
+
+/// Where a vtime-ordered task stands: distance from the queue's base, then order of entry.
+type Key = (i64, u64);
+
+/// Nothing follows.
+const NIL: u32 = u32::MAX;
+/// List nodes from here on are cursors.
+const CURSOR: u32 = 1 << 31;
+
+/// A queue.
+struct Dsq {
+    id: u64,
+    alive: bool,
+    /// First and last node of the list; nodes are tasks and cursors.
+    head: u32,
+    tail: u32,
+    /// Tasks in the list.
+    listed: u32,
+    /// Vtime-ordered tasks.
+    tree: BTreeMap<Key, TaskId>,
+    /// The vtime that keys count from, so that they compare as the kernel compares, by the sign
+    /// of the difference. Set when the first task enters.
+    base: u64,
+    /// Counts inserts.
+    sequence: u32,
+    /// Counts vtime inserts: equal vtimes keep their order of entry.
+    entries: u64,
+}
+
+/// Links of a list node.
+#[derive(Clone, Copy)]
+struct Links {
+    prev: u32,
+    next: u32,
+}
+
+/// Where one task stands in its queue.
+#[derive(Clone, Copy)]
+struct Place {
+    links: Links,
+    key: Option<Key>,
+    /// The queue's insert counter at its insert.
+    sequence: u32,
+}
+
+/// An open iteration over a queue.
+struct Cursor {
+    dsq: DsqIndex,
+    reverse: bool,
+    /// Tasks inserted after this count are not seen.
+    sequence: u32,
+    links: Links,
+    /// Whether its node is in the list.
+    listed: bool,
+    /// Last key returned, when the queue was ordered by vtime.
+    key: Option<Key>,
+    open: bool,
+}
+
+/// Kind of content that an insert found and did not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mixed {
+    /// A vtime insert met a FIFO queue.
+    Fifo,
+    /// A FIFO insert met a vtime queue.
+    Priq,
+}
+
+/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, `cpus` is the global one.
+pub struct Dsqs {
+    queues: Vec<Dsq>,
+    places: Vec<Place>,
+    cursors: Vec<Cursor>,
+    by_id: HashMap<u64, DsqIndex, BuildHasherDefault<IdHasher>>,
+    cpus: u32,
+}
+
+/// Hashes a queue's number; the table is never iterated.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(32);
+    }
+}
+
+impl Dsqs {
+    /// The built-in queues of a machine of `cpus` CPUs.
+    pub fn new(cpus: u16) -> Self {
+        let built_in = |id| Dsq {
+            id,
+            alive: true,
+            head: NIL,
+            tail: NIL,
+            listed: 0,
+            tree: BTreeMap::new(),
+            base: 0,
+            sequence: 0,
+            entries: 0,
+        };
+        let mut queues: Vec<Dsq> = (0..cpus).map(|_| built_in(flags::dsq::LOCAL)).collect();
+        queues.push(built_in(flags::dsq::GLOBAL));
+        Self {
+            queues,
+            places: Vec::new(),
+            cursors: Vec::new(),
+            by_id: HashMap::default(),
+            cpus: u32::from(cpus),
+        }
+    }
+
+    /// The local queue of `cpu`.
+    pub fn local(&self, cpu: CpuId) -> DsqIndex {
+        DsqIndex(u32::from(cpu.0))
+    }
+
+    /// The global queue.
+    pub fn global(&self) -> DsqIndex {
+        DsqIndex(self.cpus)
+    }
+
+    /// The CPU whose local queue this is.
+    pub fn owner(&self, dsq: DsqIndex) -> Option<CpuId> {
+        (dsq.0 < self.cpus).then_some(CpuId(dsq.0 as u16))
+    }
+
+    /// The policy's queue number `id`.
+    pub fn user(&self, id: u64) -> Option<DsqIndex> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// How many queues there are, the destroyed ones included.
+    pub fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// The queue's number.
+    pub fn id(&self, dsq: DsqIndex) -> u64 {
+        self.queue(dsq).id
+    }
+
+    /// Creates the policy's queue `id`; `None` if there is one.
+    pub fn create(&mut self, id: u64) -> Option<DsqIndex> {
+        if self.by_id.contains_key(&id) {
+            return None;
+        }
+        let dsq = DsqIndex(u32::try_from(self.queues.len()).expect("fewer than 2^32 queues"));
+        self.queues.push(Dsq {
+            id,
+            alive: true,
+            head: NIL,
+            tail: NIL,
+            listed: 0,
+            tree: BTreeMap::new(),
+            base: 0,
+            sequence: 0,
+            entries: 0,
+        });
+        self.by_id.insert(id, dsq);
+        Some(dsq)
+    }
+
+    /// Destroys an empty queue of the policy.
+    ///
+    /// # Panics
+    /// If the queue is not empty.
+    pub fn destroy(&mut self, dsq: DsqIndex) {
+        assert_eq!(self.len(dsq), 0, "destroyed queue holds tasks");
+        let id = self.queue(dsq).id;
+        self.queue_mut(dsq).alive = false;
+        self.by_id.remove(&id);
+    }
+
+    /// Makes room for task number `task`.
+    pub fn add_task(&mut self, task: TaskId) {
+        assert_eq!(task.index(), self.places.len(), "tasks are added in order");
+        self.places.push(Place {
+            links: Links {
+                prev: NIL,
+                next: NIL,
+            },
+            key: None,
+            sequence: 0,
+        });
+    }
+
+    /// Takes back the room of the newest task.
+    pub fn remove_newest(&mut self) {
+        self.places.pop();
+    }
+
+    /// How many tasks the queue holds.
+    pub fn len(&self, dsq: DsqIndex) -> u32 {
+        let queue = self.queue(dsq);
+        queue.listed + queue.tree.len() as u32
+    }
+
+    /// Whether the queue holds no task.
+    pub fn is_empty(&self, dsq: DsqIndex) -> bool {
+        self.len(dsq) == 0
+    }
+
+    /// What content an insert would clash with.
+    pub fn clash(&self, dsq: DsqIndex, by_vtime: bool) -> Option<Mixed> {
+        let queue = self.queue(dsq);
+        if by_vtime && queue.listed > 0 {
+            Some(Mixed::Fifo)
+        } else if !by_vtime && !queue.tree.is_empty() {
+            Some(Mixed::Priq)
+        } else {
+            None
+        }
+    }
+
+    /// Inserts at the front or the back.
+    pub fn push(&mut self, dsq: DsqIndex, task: TaskId, front: bool) {
+        self.stamp(dsq, task);
+        let (prev, next) = {
+            let queue = self.queue(dsq);
+            if front {
+                (NIL, queue.head)
+            } else {
+                (queue.tail, NIL)
+            }
+        };
+        self.link(dsq, task.0, prev, next);
+        self.queue_mut(dsq).listed += 1;
+    }
+
+    /// Inserts by vtime; equal ones keep their order of entry.
+    pub fn insert(&mut self, dsq: DsqIndex, task: TaskId, vtime: u64) {
+        self.stamp(dsq, task);
+        let queue = self.queue_mut(dsq);
+        if queue.tree.is_empty() {
+            queue.base = vtime;
+        }
+        queue.entries += 1;
+        let key = (vtime.wrapping_sub(queue.base).cast_signed(), queue.entries);
+        queue.tree.insert(key, task);
+        self.places[task.index()].key = Some(key);
+    }
+
+    /// Takes `task` out of the queue it is in.
+    pub fn remove(&mut self, dsq: DsqIndex, task: TaskId) {
+        if let Some(key) = self.places[task.index()].key.take() {
+            let removed = self.queue_mut(dsq).tree.remove(&key);
+            debug_assert_eq!(removed, Some(task), "queue and task disagree");
+        } else {
+            self.unlink(dsq, task.0);
+            self.queue_mut(dsq).listed -= 1;
+        }
+    }
+
+    /// The first task.
+    pub fn first(&self, dsq: DsqIndex) -> Option<TaskId> {
+        let queue = self.queue(dsq);
+        if let Some((_, &task)) = queue.tree.first_key_value() {
+            return Some(task);
+        }
+        self.skip_cursors(queue.head, false).map(TaskId)
+    }
+
+    /// The task behind `task` in its queue.
+    pub fn after(&self, dsq: DsqIndex, task: TaskId) -> Option<TaskId> {
+        let place = &self.places[task.index()];
+        match place.key {
+            Some(key) => {
+                let behind = (std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded);
+                self.queue(dsq)
+                    .tree
+                    .range(behind)
+                    .next()
+                    .map(|(_, &task)| task)
+            }
+            None => self.skip_cursors(place.links.next, false).map(TaskId),
+        }
+    }
+
+    /// The tasks of the queue, first to last.
+    pub fn tasks(&self, dsq: DsqIndex) -> impl Iterator<Item = TaskId> {
+        let mut next = self.first(dsq);
+        std::iter::from_fn(move || {
+            let task = next?;
+            next = self.after(dsq, task);
+            Some(task)
+        })
+    }
+
+    /// Opens an iteration over the tasks that are in the queue now.
+    pub fn open(&mut self, dsq: DsqIndex, reverse: bool) -> u32 {
+        let cursor = Cursor {
+            dsq,
+            reverse,
+            sequence: self.queue(dsq).sequence,
+            links: Links {
+                prev: NIL,
+                next: NIL,
+            },
+            listed: false,
+            key: None,
+            open: true,
+        };
+        match self.cursors.iter().position(|cursor| !cursor.open) {
+            Some(free) => {
+                self.cursors[free] = cursor;
+                free as u32
+            }
+            None => {
+                self.cursors.push(cursor);
+                self.cursors.len() as u32 - 1
+            }
+        }
+    }
+
+    /// The next task of the iteration that was in the queue when it was opened.
+    pub fn next(&mut self, cursor: u32) -> Option<TaskId> {
+        let state = self
+            .cursors
+            .get(cursor as usize)
+            .filter(|cursor| cursor.open)?;
+        let (dsq, seen) = (state.dsq, state.sequence);
+        let is_new = |place: &Place| place.sequence.wrapping_sub(seen).cast_signed() > 0;
+        let mut next = self.step(cursor);
+        while let Some(task) = next {
+            self.place_cursor(cursor, task);
+            if !is_new(&self.places[task.index()]) {
+                debug_assert!(self.queue(dsq).alive);
+                return Some(task);
+            }
+            next = self.step(cursor);
+        }
+        None
+    }
+
+    /// Whether `task` is in the iteration's queue since before it was opened.
+    pub fn covers(&self, cursor: u32, task: TaskId, dsq: Option<DsqIndex>) -> bool {
+        self.cursors.get(cursor as usize).is_some_and(|cursor| {
+            let age = self.places[task.index()]
+                .sequence
+                .wrapping_sub(cursor.sequence);
+            cursor.open && dsq == Some(cursor.dsq) && age.cast_signed() <= 0
+        })
+    }
+
+    /// Ends the iteration.
+    pub fn close(&mut self, cursor: u32) {
+        let Some(state) = self
+            .cursors
+            .get(cursor as usize)
+            .filter(|cursor| cursor.open)
+        else {
+            return;
+        };
+        if state.listed {
+            self.unlink(state.dsq, CURSOR | cursor);
+        }
+        self.cursors[cursor as usize].open = false;
+    }
+
+    /// The task behind the cursor in the direction of its walk.
+    fn step(&self, cursor: u32) -> Option<TaskId> {
+        let state = &self.cursors[cursor as usize];
+        let queue = self.queue(state.dsq);
+        if queue.tree.is_empty() {
+            let from = match (state.listed, state.reverse) {
+                (true, false) => state.links.next,
+                (true, true) => state.links.prev,
+                (false, false) => queue.head,
+                (false, true) => queue.tail,
+            };
+            // A walk that began in vtime order does not start over in a FIFO queue.
+            return match state.key {
+                Some(_) => None,
+                None => self.skip_cursors(from, state.reverse).map(TaskId),
+            };
+        }
+        if state.listed {
+            return None;
+        }
+        let tree = &queue.tree;
+        let found = match (state.key, state.reverse) {
+            (None, false) => tree.first_key_value(),
+            (None, true) => tree.last_key_value(),
+            (Some(key), false) => tree
+                .range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
+                .next(),
+            (Some(key), true) => tree.range(..key).next_back(),
+        };
+        found.map(|(_, &task)| task)
+    }
+
+    /// Puts the cursor at `task`, so that later removals do not lose its place.
+    fn place_cursor(&mut self, cursor: u32, task: TaskId) {
+        let state = &self.cursors[cursor as usize];
+        let (dsq, listed, reverse) = (state.dsq, state.listed, state.reverse);
+        let place = self.places[task.index()];
+        if place.key.is_some() {
+            self.cursors[cursor as usize].key = place.key;
+            return;
+        }
+        if listed {
+            self.unlink(dsq, CURSOR | cursor);
+        }
+        let links = self.places[task.index()].links;
+        let (prev, next) = if reverse {
+            (links.prev, task.0)
+        } else {
+            (task.0, links.next)
+        };
+        self.link(dsq, CURSOR | cursor, prev, next);
+        self.cursors[cursor as usize].listed = true;
+    }
+
+    fn skip_cursors(&self, mut node: u32, reverse: bool) -> Option<u32> {
+        while node != NIL && node & CURSOR != 0 {
+            let links = self.cursors[(node & !CURSOR) as usize].links;
+            node = if reverse { links.prev } else { links.next };
+        }
+        (node != NIL).then_some(node)
+    }
+
+    fn stamp(&mut self, dsq: DsqIndex, task: TaskId) {
+        let queue = self.queue_mut(dsq);
+        queue.sequence = queue.sequence.wrapping_add(1);
+        let sequence = queue.sequence;
+        self.places[task.index()].sequence = sequence;
+    }
+
+    fn link(&mut self, dsq: DsqIndex, node: u32, prev: u32, next: u32) {
+        *self.links_mut(node) = Links { prev, next };
+        match prev {
+            NIL => self.queue_mut(dsq).head = node,
+            prev => self.links_mut(prev).next = node,
+        }
+        match next {
+            NIL => self.queue_mut(dsq).tail = node,
+            next => self.links_mut(next).prev = node,
+        }
+    }
+
+    fn unlink(&mut self, dsq: DsqIndex, node: u32) {
+        let Links { prev, next } = *self.links_mut(node);
+        match prev {
+            NIL => self.queue_mut(dsq).head = next,
+            prev => self.links_mut(prev).next = next,
+        }
+        match next {
+            NIL => self.queue_mut(dsq).tail = prev,
+            next => self.links_mut(next).prev = prev,
+        }
+    }
+
+    fn links_mut(&mut self, node: u32) -> &mut Links {
+        if node & CURSOR != 0 {
+            &mut self.cursors[(node & !CURSOR) as usize].links
+        } else {
+            &mut self.places[node as usize].links
+        }
+    }
+
+    fn queue(&self, dsq: DsqIndex) -> &Dsq {
+        &self.queues[dsq.0 as usize]
+    }
+
+    fn queue_mut(&mut self, dsq: DsqIndex) -> &mut Dsq {
+        &mut self.queues[dsq.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue_of(tasks: u32) -> (Dsqs, DsqIndex) {
+        let mut dsqs = Dsqs::new(2);
+        (0..tasks).for_each(|task| dsqs.add_task(TaskId(task)));
+        let dsq = dsqs.create(7).unwrap();
+        (dsqs, dsq)
+    }
+
+    fn ids(dsqs: &Dsqs, dsq: DsqIndex) -> Vec<u32> {
+        dsqs.tasks(dsq).map(|task| task.0).collect()
+    }
+
+    #[test]
+    fn vtimes_order_by_the_sign_of_their_difference() {
+        let (mut dsqs, dsq) = queue_of(3);
+        for (task, vtime) in [(0, u64::MAX - 4), (1, 3), (2, u64::MAX)] {
+            dsqs.insert(dsq, TaskId(task), vtime);
+        }
+        assert_eq!(ids(&dsqs, dsq), [0, 2, 1]);
+    }
+
+    #[test]
+    fn equal_vtimes_keep_their_order_of_entry() {
+        let (mut dsqs, dsq) = queue_of(3);
+        (0..3).for_each(|task| dsqs.insert(dsq, TaskId(task), 5));
+        assert_eq!(ids(&dsqs, dsq), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_queue_shows_what_an_insert_would_clash_with() {
+        let (mut dsqs, dsq) = queue_of(1);
+        dsqs.push(dsq, TaskId(0), false);
+        assert_eq!(dsqs.clash(dsq, true), Some(Mixed::Fifo));
+        dsqs.remove(dsq, TaskId(0));
+        dsqs.insert(dsq, TaskId(0), 1);
+        assert_eq!(dsqs.clash(dsq, false), Some(Mixed::Priq));
+        dsqs.remove(dsq, TaskId(0));
+        assert_eq!(dsqs.clash(dsq, false), None);
+    }
+
+    #[test]
+    fn an_iteration_sees_neither_what_comes_nor_what_goes() {
+        for by_vtime in [false, true] {
+            let (mut dsqs, dsq) = queue_of(5);
+            let add = |dsqs: &mut Dsqs, task: u32| match by_vtime {
+                true => dsqs.insert(dsq, TaskId(task), u64::from(task)),
+                false => dsqs.push(dsq, TaskId(task), false),
+            };
+            (0..4).for_each(|task| add(&mut dsqs, task));
+            let cursor = dsqs.open(dsq, false);
+            assert_eq!(dsqs.next(cursor), Some(TaskId(0)));
+            dsqs.remove(dsq, TaskId(0));
+            dsqs.remove(dsq, TaskId(1));
+            add(&mut dsqs, 4);
+            assert_eq!(dsqs.next(cursor), Some(TaskId(2)));
+            assert!(dsqs.covers(cursor, TaskId(3), Some(dsq)));
+            assert!(!dsqs.covers(cursor, TaskId(4), Some(dsq)));
+            assert_eq!(dsqs.next(cursor), Some(TaskId(3)));
+            assert_eq!(dsqs.next(cursor), None);
+            dsqs.close(cursor);
+            assert_eq!(ids(&dsqs, dsq), [2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn a_reverse_iteration_walks_from_the_back() {
+        for by_vtime in [false, true] {
+            let (mut dsqs, dsq) = queue_of(3);
+            for task in 0..3 {
+                match by_vtime {
+                    true => dsqs.insert(dsq, TaskId(task), u64::from(task)),
+                    false => dsqs.push(dsq, TaskId(task), false),
+                }
+            }
+            let cursor = dsqs.open(dsq, true);
+            let walk: Vec<_> = std::iter::from_fn(|| dsqs.next(cursor))
+                .map(|t| t.0)
+                .collect();
+            assert_eq!(walk, [2, 1, 0]);
+            dsqs.close(cursor);
+        }
+    }
+
+    /// Against a vector as the model: random pushes, removals and walks.
+    #[test]
+    fn a_queue_behaves_as_a_list_does() {
+        let mut rng = model::Rng::new(1, 0);
+        let (mut dsqs, dsq) = queue_of(20);
+        let mut model: Vec<u32> = Vec::new();
+        for _ in 0..5_000 {
+            let task = rng.below(20) as u32;
+            match model.iter().position(|&known| known == task) {
+                Some(at) => {
+                    dsqs.remove(dsq, TaskId(task));
+                    model.remove(at);
+                }
+                None => {
+                    let front = rng.below(2) == 0;
+                    dsqs.push(dsq, TaskId(task), front);
+                    model.insert(if front { 0 } else { model.len() }, task);
+                }
+            }
+            assert_eq!(ids(&dsqs, dsq), model);
+            assert_eq!(dsqs.len(dsq) as usize, model.len());
+        }
+    }
+}

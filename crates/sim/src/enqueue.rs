@@ -1,0 +1,321 @@
+//! How a runnable task gets into a queue, and out again.
+//!
+//! Source: `enqueue_task_scx()`, `do_enqueue_task()`, `dequeue_task_scx()`, `dispatch_enqueue()`
+//! and `direct_dispatch()`, kernel 6.18 as Debian patches it (6.18.15).
+
+use model::{CpuId, Op, TaskId};
+
+use crate::cpu::Curr;
+use crate::dsq::{DsqIndex, Mixed};
+use crate::flags::{self, enq};
+use crate::machine::{Machine, Vm};
+use crate::ops::Call;
+use crate::task::{Class, Direct, OpsState};
+
+impl Machine {
+    /// Puts a task on the run queue of its CPU, in its class.
+    pub(crate) fn enqueue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        match self.task(id).class {
+            Class::Ext => self.enqueue_ext(vm, id, flags),
+            Class::Rt => self.enqueue_rt(id, flags),
+            Class::Fair => self.cpus[cpu].fair.push(id),
+            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+        }
+    }
+
+    /// Takes a task off the run queue of its CPU.
+    pub(crate) fn dequeue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        match self.task(id).class {
+            Class::Ext => self.dequeue_ext(vm, id, flags),
+            Class::Rt => self.cpus[cpu].rt.retain(|&other| other != id),
+            Class::Fair => self.cpus[cpu].fair.retain(|&other| other != id),
+            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+        }
+    }
+
+    fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        let restored = flags & enq::RESTORE != 0 && self.cpus[cpu].curr == Curr::Task(id);
+        self.cpus[cpu].in_wakeup = flags & enq::WAKEUP != 0;
+        assert!(!self.task(id).queued, "{} is enqueued twice", self.name(id));
+        self.watch(id);
+        self.set_queued(id, true);
+        self.call(
+            vm,
+            &Call {
+                op: Op::Runnable,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[self.task(id).address, flags],
+                words: (flags, 0),
+            },
+        );
+        self.do_enqueue(vm, id, flags, restored);
+        self.cpus[cpu].in_wakeup = false;
+        if flags & enq::CPU_SELECTED != 0 && self.task(id).selected_cpu != cpu {
+            self.counters.select_cpu_fallback += 1;
+        }
+    }
+
+    fn dequeue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        if !self.task(id).queued {
+            return;
+        }
+        self.leave_custody(vm, id, flags);
+        if self.is_running(id) {
+            self.update_curr(cpu);
+            self.call_stopping(vm, id, false);
+        }
+        self.call(
+            vm,
+            &Call {
+                op: Op::Quiescent,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[self.task(id).address, flags],
+                words: (flags, 0),
+            },
+        );
+        self.unwatch(id, false);
+        self.set_queued(id, false);
+        self.leave_dsq(id);
+        self.task_mut(id).direct = None;
+    }
+
+    pub(crate) fn call_stopping(&mut self, vm: &mut Vm, id: TaskId, runnable: bool) {
+        let task = self.task(id);
+        let (cpu, address, slice) = (task.cpu, task.address, task.slice);
+        self.call(
+            vm,
+            &Call {
+                op: Op::Stopping,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address, u64::from(runnable)],
+                words: (u64::from(runnable), slice),
+            },
+        );
+    }
+
+    /// Decides where a runnable task waits. `sticky`: it goes to the local queue with the slice
+    /// it has, because it only changes queues or is the restored current task.
+    pub(crate) fn do_enqueue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
+        let cpu = self.task(id).cpu;
+        let (local, global) = (self.dsqs.local(cpu), self.dsqs.global());
+        if sticky {
+            return self.dispatch_enqueue(local, id, flags);
+        }
+        if self.bypass {
+            self.counters.bypass_dispatch += 1;
+            return self.enqueue_with_new_slice(global, id, flags);
+        }
+        if self.task(id).direct.is_some() {
+            return self.direct_dispatch(id, flags);
+        }
+        let task = self.task(id);
+        if task.exiting && !self.ops.flag(flags::ops::ENQ_EXITING) {
+            self.counters.enq_skip_exiting += 1;
+            return self.enqueue_with_new_slice(local, id, flags);
+        }
+        let pinned = task.migration_disabled > 0;
+        if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
+            self.counters.enq_skip_migration_disabled += 1;
+            return self.enqueue_with_new_slice(local, id, flags);
+        }
+        if !self.ops.has(Op::Enqueue) {
+            return self.enqueue_with_new_slice(global, id, flags);
+        }
+        let address = task.address;
+        let qseq = self.cpus[cpu].qseq;
+        self.cpus[cpu].qseq += 1;
+        self.task_mut(id).ops_state = OpsState::Queueing(qseq);
+        self.call(
+            vm,
+            &Call {
+                op: Op::Enqueue,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address, flags],
+                words: (flags, u64::from(cpu.0)),
+            },
+        );
+        if self.task(id).direct.is_some() {
+            return self.direct_dispatch(id, flags);
+        }
+        // A nested callback may have taken the task already.
+        if self.task(id).ops_state == OpsState::Queueing(qseq) {
+            self.task_mut(id).ops_state = OpsState::Queued(qseq);
+        }
+    }
+
+    fn enqueue_with_new_slice(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
+        self.refill_slice(id);
+        self.dispatch_enqueue(dsq, id, flags);
+    }
+
+    /// Gives the task the default slice.
+    pub(crate) fn refill_slice(&mut self, id: TaskId) {
+        self.counters.refill_slice_dfl += 1;
+        self.set_slice(id, flags::SLICE_DFL);
+    }
+
+    /// Carries out a verdict that `select_cpu` or `enqueue` gave.
+    fn direct_dispatch(&mut self, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        let direct = self.task(id).direct.expect("the caller has seen a verdict");
+        let flags = flags | direct.flags;
+        let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
+        if self.dsqs.owner(dsq).is_some_and(|owner| owner != cpu) {
+            // Another CPU's lock cannot be taken here; the insert is done a little later.
+            let task = self.task_mut(id);
+            task.ops_state = OpsState::None;
+            task.direct = Some(Direct { flags, ..direct });
+            task.deferred_on = Some(cpu);
+            self.cpus[cpu].deferred.push(id);
+            self.schedule_deferred(cpu);
+            return;
+        }
+        self.task_mut(id).direct = None;
+        self.dispatch_enqueue(dsq, id, flags);
+    }
+
+    fn schedule_deferred(&mut self, cpu: CpuId) {
+        // A wakeup ends by carrying out what was deferred; balance does so at its end.
+        if !self.cpus[cpu].in_wakeup && !self.cpus[cpu].in_balance {
+            self.cpus[cpu].deferred_irq = true;
+            self.poke(cpu);
+        }
+    }
+
+    /// Carries out the inserts deferred on `cpu`.
+    pub(crate) fn run_deferred(&mut self, cpu: CpuId) {
+        while !self.cpus[cpu].deferred.is_empty() {
+            let id = self.cpus[cpu].deferred.remove(0);
+            let task = self.task_mut(id);
+            task.deferred_on = None;
+            let Some(direct) = task.direct.take() else {
+                continue;
+            };
+            let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
+            self.dispatch_to_local(cpu, dsq, id, direct.flags);
+        }
+    }
+
+    /// The queue that a verdict names, seen from `cpu`; the global one after an error.
+    ///
+    /// Source: `find_dsq_for_dispatch()`, kernel 6.18.
+    pub(crate) fn verdict_queue(&mut self, cpu: CpuId, dsq_id: u64, id: TaskId) -> DsqIndex {
+        match dsq_id {
+            flags::dsq::LOCAL => self.dsqs.local(cpu),
+            flags::dsq::GLOBAL => self.dsqs.global(),
+            on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
+                let target = (on & flags::dsq::CPU_MASK) as u32 as i32;
+                if self.has_cpu(i64::from(target)) {
+                    self.dsqs.local(CpuId(target as u16))
+                } else {
+                    let what = "in SCX_DSQ_LOCAL_ON dispatch verdict";
+                    self.error(format!("invalid CPU {target} {what}"));
+                    self.dsqs.global()
+                }
+            }
+            user => self.dsqs.user(user).unwrap_or_else(|| {
+                let name = self.name(id);
+                self.error(format!("non-existent DSQ 0x{user:x} for {name}"));
+                self.dsqs.global()
+            }),
+        }
+    }
+
+    /// Inserts a task into a queue.
+    pub(crate) fn dispatch_enqueue(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
+        assert!(
+            self.task(id).dsq.is_none(),
+            "{} is in two queues",
+            self.name(id)
+        );
+        let built_in = self.dsqs.id(dsq) & flags::dsq::BUILTIN != 0;
+        let mut by_vtime = flags & enq::DSQ_PRIQ != 0;
+        if built_in && by_vtime {
+            self.error("cannot use vtime ordering for built-in DSQs");
+            by_vtime = false;
+        }
+        if let Some(mixed) = self.dsqs.clash(dsq, by_vtime) {
+            let kind = if mixed == Mixed::Fifo { "FIFO" } else { "PRIQ" };
+            let number = self.dsqs.id(dsq);
+            self.error(format!(
+                "DSQ ID 0x{number:016x} already had {kind}-enqueued tasks"
+            ));
+            // The kernel inserts all the same; the run ends before anybody can tell how.
+            by_vtime = mixed == Mixed::Priq;
+        }
+        if by_vtime {
+            self.dsqs.insert(dsq, id, self.task(id).vtime);
+        } else {
+            self.dsqs
+                .push(dsq, id, flags & (enq::HEAD | enq::PREEMPT) != 0);
+        }
+        let task = self.task_mut(id);
+        task.dsq = Some(dsq);
+        task.direct = None;
+        task.ops_state = OpsState::None;
+        if let Some(owner) = self.dsqs.owner(dsq) {
+            self.local_inserted(owner, id, flags);
+        }
+    }
+
+    /// A task has come into the local queue of `cpu`.
+    ///
+    /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
+    pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+        if self.cpus[cpu].in_balance {
+            return;
+        }
+        let mut preempt = false;
+        if let Curr::Task(curr) = self.cpus[cpu].curr
+            && flags & enq::PREEMPT != 0
+            && curr != id
+            && self.task(curr).class == Class::Ext
+        {
+            self.update_curr(cpu);
+            self.set_slice(curr, 0);
+            preempt = true;
+        }
+        if preempt || self.class_on(cpu) > Class::Ext {
+            self.resched(cpu);
+        }
+    }
+
+    /// Takes a task out of whatever queue it is in, or from a list of deferred inserts.
+    pub(crate) fn leave_dsq(&mut self, id: TaskId) {
+        if let Some(dsq) = self.task_mut(id).dsq.take() {
+            self.dsqs.remove(dsq, id);
+        }
+        if let Some(cpu) = self.task_mut(id).deferred_on.take() {
+            self.cpus[cpu].deferred.retain(|&other| other != id);
+        }
+    }
+
+    /// Takes a task back from the policy, if the policy holds it.
+    ///
+    /// Source: `ops_dequeue()`, kernel 6.18.
+    pub(crate) fn leave_custody(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        let OpsState::Queued(_) = self.task(id).ops_state else {
+            return;
+        };
+        let (cpu, address) = (self.task(id).cpu, self.task(id).address);
+        self.call(
+            vm,
+            &Call {
+                op: Op::Dequeue,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address, flags],
+                words: (flags, 0),
+            },
+        );
+        self.task_mut(id).ops_state = OpsState::None;
+    }
+}

@@ -1,0 +1,71 @@
+//! What the object machine asks of the simulated one.
+
+use bpf::{Host, Memory, Stop};
+use model::TaskId;
+
+use crate::machine::Machine;
+
+/// What is kept of the text that programs print.
+const MOST_TEXT: usize = 64 << 10;
+
+impl Host for Machine {
+    fn cpu(&self) -> u32 {
+        u32::from(self.exec.0)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now.as_nanos()
+    }
+
+    fn random_u32(&mut self) -> u32 {
+        (self.rng.next_u64() >> 32) as u32
+    }
+
+    fn current_task(&self) -> u64 {
+        self.current_address()
+    }
+
+    fn current_pid_tgid(&self) -> u64 {
+        let ids = |id: TaskId| (self.task(id).tgid, self.task(id).pid);
+        let (tgid, pid) = self.current().map_or((0, 0), ids);
+        u64::from(tgid) << 32 | u64::from(pid)
+    }
+
+    fn store_protected(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        size: u8,
+        value: u64,
+    ) -> Result<(), Stop> {
+        if self.store_task_field(memory, address, size, value) {
+            return Ok(());
+        }
+        Err(Stop::WildStore { address, size })
+    }
+
+    fn timer_start(&mut self, timer: u64, expires_ns: u64, absolute: bool, _pinned: bool) {
+        self.arm_bpf_timer(timer, expires_ns, absolute);
+    }
+
+    fn timer_cancel(&mut self, timer: u64) -> bool {
+        self.timers.remove(&timer).is_some()
+    }
+
+    fn release(&mut self, memory: &mut Memory, address: u64) {
+        if !self.release_mask(memory, address)
+            && let Some(id) = self.task_at(memory, address)
+        {
+            self.release_task(memory, id);
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        let room = MOST_TEXT.saturating_sub(self.printed.len());
+        let mut end = text.len().min(room);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.printed.push_str(&text[..end]);
+    }
+}

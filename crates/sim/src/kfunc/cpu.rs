@@ -1,0 +1,144 @@
+//! CPUs: kicks, the clock, run queues, performance levels, counters.
+
+use model::CpuId;
+
+use super::{Ctx, Line, Return, cpu_or_error, s32, task};
+
+pub(super) const TABLE: &[Line] = &[
+    ("scx_bpf_kick_cpu", "void(s32,u64)", kick),
+    ("scx_bpf_now", "u64()", now),
+    ("scx_bpf_nr_cpu_ids", "u32()", nr_cpu_ids),
+    ("scx_bpf_nr_node_ids", "u32()", nr_node_ids),
+    ("scx_bpf_cpu_node", "s32(s32)", cpu_node),
+    ("scx_bpf_cpu_rq", "ptr(s32)", cpu_rq),
+    ("scx_bpf_locked_rq", "ptr()", locked_rq),
+    ("scx_bpf_cpu_curr", "ptr(s32)", cpu_curr),
+    ("scx_bpf_task_running", "bool(ptr)", task_running),
+    ("scx_bpf_task_cpu", "s32(ptr)", task_cpu),
+    ("scx_bpf_cpuperf_cap", "u32(s32)", cpuperf),
+    ("scx_bpf_cpuperf_cur", "u32(s32)", cpuperf),
+    ("scx_bpf_cpuperf_set", "void(s32,u32)", cpuperf_set),
+    ("scx_bpf_events", "void(ptr,u64)", events),
+    ("bpf_jiffies64", "", jiffies),
+];
+
+/// `SCX_CPUPERF_ONE`: full speed, which is what every simulated CPU has.
+const CPUPERF_ONE: u64 = 1024;
+
+/// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
+/// kernel 6.18).
+fn initial_jiffies(hz: u32) -> u64 {
+    u64::from(300_u32.wrapping_mul(hz).wrapping_neg())
+}
+
+fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
+    if let Some(cpu) = cpu_or_error(ctx, cpu) {
+        ctx.host.kick(cpu, flags);
+    }
+    Ok(0)
+}
+
+fn now(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    Ok(ctx.host.now.as_nanos())
+}
+
+fn jiffies(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    Ok(ctx.host.jiffies() + initial_jiffies(ctx.host.spec.hz))
+}
+
+fn nr_cpu_ids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    Ok(u64::from(ctx.host.spec.cpus))
+}
+
+fn nr_node_ids(_: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    Ok(1)
+}
+
+fn cpu_node(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
+    Ok(s32(if cpu_or_error(ctx, cpu).is_some() {
+        0
+    } else {
+        -1
+    }))
+}
+
+fn cpu_rq(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
+    Ok(cpu_or_error(ctx, cpu).map_or(0, |cpu| ctx.host.mirror.rqs[cpu]))
+}
+
+fn locked_rq(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    let Some(cpu) = ctx.host.contexts.last().and_then(|context| context.locked) else {
+        ctx.host.error("accessing rq without holding rq lock");
+        return Ok(0);
+    };
+    Ok(ctx.host.mirror.rqs[cpu])
+}
+
+fn cpu_curr(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
+    let Some(cpu) = cpu_or_error(ctx, cpu) else {
+        return Ok(0);
+    };
+    let machine = &*ctx.host;
+    Ok(match machine.curr(cpu).task() {
+        Some(id) => machine.task(id).address,
+        None => machine.mirror.idle_tasks[cpu],
+    })
+}
+
+fn task_running(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
+    match ctx.host.idle_task_at(p) {
+        Some(cpu) => Ok(u64::from(ctx.host.is_idle(cpu))),
+        None => {
+            let id = task(ctx, p)?;
+            Ok(u64::from(ctx.host.is_running(id)))
+        }
+    }
+}
+
+fn task_cpu(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
+    let cpu = match ctx.host.idle_task_at(p) {
+        Some(cpu) => cpu,
+        None => {
+            let id = task(ctx, p)?;
+            ctx.host.task(id).cpu
+        }
+    };
+    Ok(u64::from(cpu.0))
+}
+
+fn cpuperf(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
+    cpu_or_error(ctx, cpu);
+    Ok(CPUPERF_ONE)
+}
+
+/// The target is checked and forgotten: no CPU of this machine changes its speed.
+fn cpuperf_set(ctx: &mut Ctx<'_>, [cpu, target, ..]: [u64; 5]) -> Return {
+    let number = cpu as i32;
+    let target = u64::from(target as u32);
+    if target > CPUPERF_ONE {
+        ctx.host
+            .error(format!("Invalid cpuperf target {target} for CPU {number}"));
+        return Ok(0);
+    }
+    let Some(cpu) = cpu_or_error(ctx, cpu) else {
+        return Ok(0);
+    };
+    let locked = ctx.host.contexts.last().and_then(|context| context.locked);
+    if locked.is_some_and(|locked: CpuId| locked != cpu) {
+        ctx.host.error(format!("Invalid target CPU {number}"));
+    }
+    Ok(0)
+}
+
+fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {
+    let mut bytes: Vec<u8> = ctx
+        .host
+        .counters
+        .named()
+        .iter()
+        .flat_map(|(_, value)| value.to_le_bytes())
+        .collect();
+    bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+    super::store(ctx, at, &bytes)?;
+    Ok(0)
+}

@@ -1,0 +1,124 @@
+//! Walking a queue, and moving tasks out of it on the way.
+//!
+//! The program's `struct bpf_iter_scx_dsq` of 48 bytes holds: a marker that it is open, the
+//! cursor's number, and the slice and vtime for the next move.
+
+use super::{Ctx, Line, Return, changed, s32, task};
+use crate::flags::{dsq, enq, errno, kf};
+
+pub(super) const TABLE: &[Line] = &[
+    ("bpf_iter_scx_dsq_new", "s32(ptr,u64,u64)", new),
+    ("bpf_iter_scx_dsq_next", "ptr(ptr)", next),
+    ("bpf_iter_scx_dsq_destroy", "void(ptr)", destroy),
+    ("scx_bpf_dsq_move", "bool(ptr,ptr,u64,u64)", move_fifo),
+    (
+        "scx_bpf_dsq_move_vtime",
+        "bool(ptr,ptr,u64,u64)",
+        move_vtime,
+    ),
+    ("scx_bpf_dsq_move_set_slice", "void(ptr,u64)", set_slice),
+    ("scx_bpf_dsq_move_set_vtime", "void(ptr,u64)", set_vtime),
+];
+
+/// First word of an open iterator.
+const OPEN: u64 = 0x6473_7169_7465_7221;
+/// Offsets of the words.
+const CURSOR: u64 = 8;
+const OVERRIDES: u64 = 16;
+const SLICE: u64 = 24;
+const VTIME: u64 = 32;
+/// Bits of the word at [`OVERRIDES`].
+const HAS_SLICE: u64 = 1;
+const HAS_VTIME: u64 = 2;
+
+fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
+    ctx.vm.memory().write(it, &[0; 48]);
+    if flags & !dsq::ITER_REV != 0 {
+        return Ok(s32(errno::EINVAL));
+    }
+    let Some(queue) = ctx.host.dsqs.user(dsq_id) else {
+        return Ok(s32(errno::ENOENT));
+    };
+    let cursor = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0);
+    ctx.vm.memory().poke_u64(it, OPEN);
+    ctx.vm.memory().poke_u64(it + CURSOR, u64::from(cursor));
+    Ok(0)
+}
+
+fn cursor(ctx: &mut Ctx<'_>, it: u64) -> Option<u32> {
+    let memory = ctx.vm.memory();
+    (memory.load_u64(it) == OPEN).then(|| memory.load_u64(it + CURSOR) as u32)
+}
+
+fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
+    let found = cursor(ctx, it).and_then(|cursor| ctx.host.dsqs.next(cursor));
+    Ok(found.map_or(0, |id| ctx.host.task(id).address))
+}
+
+fn destroy(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
+    if let Some(cursor) = cursor(ctx, it) {
+        ctx.host.dsqs.close(cursor);
+        ctx.vm.memory().poke_u64(it, 0);
+    }
+    Ok(0)
+}
+
+fn set_slice(ctx: &mut Ctx<'_>, [it, slice, ..]: [u64; 5]) -> Return {
+    set_override(ctx, it, SLICE, HAS_SLICE, slice)
+}
+
+fn set_vtime(ctx: &mut Ctx<'_>, [it, vtime, ..]: [u64; 5]) -> Return {
+    set_override(ctx, it, VTIME, HAS_VTIME, vtime)
+}
+
+fn set_override(ctx: &mut Ctx<'_>, it: u64, at: u64, bit: u64, value: u64) -> Return {
+    let memory = ctx.vm.memory();
+    let bits = memory.load_u64(it + OVERRIDES);
+    memory.poke_u64(it + at, value);
+    memory.poke_u64(it + OVERRIDES, bits | bit);
+    Ok(0)
+}
+
+fn move_fifo(ctx: &mut Ctx<'_>, [it, p, dsq_id, flags, _]: [u64; 5]) -> Return {
+    move_with(ctx, it, p, dsq_id, flags)
+}
+
+fn move_vtime(ctx: &mut Ctx<'_>, [it, p, dsq_id, flags, _]: [u64; 5]) -> Return {
+    move_with(ctx, it, p, dsq_id, flags | enq::DSQ_PRIQ)
+}
+
+/// Source: `scx_dsq_move()`, kernel 6.18. The overrides are used up whether or not it succeeds.
+fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Return {
+    let unlocked = ctx
+        .host
+        .contexts
+        .last()
+        .is_some_and(|context| context.mask == kf::UNLOCKED);
+    if !unlocked && !ctx.host.allowed(kf::DISPATCH) {
+        return Ok(0);
+    }
+    let memory = ctx.vm.memory();
+    let bits = memory.load_u64(it + OVERRIDES);
+    let (slice, vtime) = (memory.load_u64(it + SLICE), memory.load_u64(it + VTIME));
+    memory.poke_u64(it + OVERRIDES, 0);
+    let id = task(ctx, p)?;
+    let Some(cursor) = cursor(ctx, it) else {
+        return Ok(0);
+    };
+    let machine = &mut *ctx.host;
+    if !machine.dsqs.covers(cursor, id, machine.task(id).dsq) {
+        return Ok(0);
+    }
+    if bits & HAS_VTIME != 0 {
+        machine.set_vtime(id, vtime);
+    }
+    if bits & HAS_SLICE != 0 {
+        machine.set_slice(id, slice);
+    }
+    let cpu = machine.exec;
+    let target = machine.verdict_queue(cpu, dsq_id, id);
+    machine.move_between(cpu, id, target, flags);
+    machine.moved += 1;
+    changed(ctx);
+    Ok(1)
+}

@@ -1,0 +1,109 @@
+//! The kernel's functions that policies call, one Rust function each, found by name and prototype.
+//!
+//! Source of names, prototypes and rules: kernel 6.18. What knows no scheduling (maps, timers,
+//! printing) is built into the object machine.
+
+mod cgroup;
+mod cpu;
+mod cpumask;
+mod dispatch;
+mod exit;
+mod idle;
+mod iter;
+mod queue;
+mod task;
+
+use bpf::{Body, CallCtx, HostFunction, Stop};
+use model::{CpuId, TaskId};
+
+use crate::machine::Machine;
+
+/// What a function gets.
+type Ctx<'a> = CallCtx<'a, Machine>;
+
+/// What a function returns.
+type Return = Result<u64, Stop>;
+
+/// A line of a table: name, prototype (empty for helpers), body.
+type Line = (&'static str, &'static str, Body<Machine>);
+
+/// Functions that policies are known to call and that this machine does not model yet. A policy
+/// that needs one is told so by name.
+const UNMODELLED: [(&str, &str); 3] = [
+    ("bpf_iter_css_new", "s32(ptr,ptr,u32)"),
+    ("bpf_iter_css_next", "ptr(ptr)"),
+    ("bpf_iter_css_destroy", "void(ptr)"),
+];
+
+/// Every function that the machine offers, and those that it knows by name only.
+pub(crate) fn table() -> Vec<HostFunction<Machine>> {
+    let modelled = [
+        queue::TABLE,
+        dispatch::TABLE,
+        iter::TABLE,
+        cpu::TABLE,
+        idle::TABLE,
+        cpumask::TABLE,
+        task::TABLE,
+        cgroup::TABLE,
+        exit::TABLE,
+    ];
+    let modelled = modelled
+        .concat()
+        .into_iter()
+        .map(|(name, prototype, body)| HostFunction {
+            name,
+            prototype,
+            cost_ps: 0,
+            body: Some(body),
+        });
+    let unmodelled = UNMODELLED
+        .into_iter()
+        .map(|(name, prototype)| HostFunction {
+            name,
+            prototype,
+            cost_ps: 0,
+            body: None,
+        });
+    modelled.chain(unmodelled).collect()
+}
+
+/// The task whose `task_struct` begins at `address`. A kernel's verifier lets nothing else pass.
+fn task(ctx: &mut Ctx<'_>, address: u64) -> Result<TaskId, Stop> {
+    let found = ctx.host.task_at(ctx.vm.memory(), address);
+    found.ok_or_else(|| Stop::Refused(format!("{address:#x} is no task")))
+}
+
+/// The CPU with this number; one that does not exist ends the policy's time.
+///
+/// Source: `ops_cpu_valid()`, kernel 6.18.
+fn cpu_or_error(ctx: &mut Ctx<'_>, number: u64) -> Option<CpuId> {
+    let number = i64::from(number as i32);
+    if !ctx.host.has_cpu(number) {
+        ctx.host.error(format!("invalid CPU {number}"));
+        return None;
+    }
+    Some(CpuId(number as u16))
+}
+
+/// A kernel's `s32` in a register: zero-extended, as x86 returns it.
+fn s32(value: i64) -> u64 {
+    u64::from(value as u32)
+}
+
+/// Brings mirrors up to date after a change that the program may look at next.
+fn changed(ctx: &mut Ctx<'_>) {
+    ctx.host.flush_mirrors(ctx.vm);
+}
+
+/// Writes a function's result to memory that the program pointed to.
+fn store(ctx: &mut Ctx<'_>, at: u64, bytes: &[u8]) -> Result<(), Stop> {
+    if ctx.vm.memory().bytes(at, bytes.len() as u64).is_none() {
+        return Err(Stop::WildStore {
+            address: at,
+            size: bytes.len() as u8,
+        });
+    }
+    ctx.vm.memory().write(at, bytes);
+    Ok(())
+}

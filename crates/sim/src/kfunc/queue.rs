@@ -1,0 +1,154 @@
+//! Dispatch queues: creating, asking, inserting.
+
+use model::TaskId;
+
+use super::{Ctx, Line, Return, changed, s32, task};
+use crate::flags::{self, enq, errno, kf};
+use crate::machine::{Buffered, Machine};
+use crate::task::{Direct, OpsState};
+
+pub(super) const TABLE: &[Line] = &[
+    ("scx_bpf_create_dsq", "s32(u64,s32)", create),
+    ("scx_bpf_destroy_dsq", "void(u64)", destroy),
+    ("scx_bpf_dsq_nr_queued", "s32(u64)", nr_queued),
+    ("scx_bpf_dsq_insert", "void(ptr,u64,u64,u64)", insert),
+    (
+        "scx_bpf_dsq_insert_vtime",
+        "void(ptr,u64,u64,u64,u64)",
+        insert_vtime,
+    ),
+];
+
+/// Queues that a policy may create; a kernel stops when its memory is used up.
+const MOST_QUEUES: usize = 1 << 20;
+
+fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
+    let node = node as i32;
+    if id & flags::dsq::BUILTIN != 0 || node < -1 {
+        return Ok(s32(errno::EINVAL));
+    }
+    if node > 0 {
+        return Ok(s32(errno::ENODEV));
+    }
+    if ctx.host.dsqs.count() >= MOST_QUEUES {
+        return Ok(s32(errno::ENOMEM));
+    }
+    Ok(s32(ctx.host.dsqs.create(id).map_or(errno::EEXIST, |_| 0)))
+}
+
+fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+    let machine = &mut *ctx.host;
+    if let Some(dsq) = machine.dsqs.user(id) {
+        let len = machine.dsqs.len(dsq);
+        if len == 0 {
+            machine.dsqs.destroy(dsq);
+        } else {
+            machine.error(format!(
+                "attempting to destroy in-use dsq 0x{id:016x} (nr={len})"
+            ));
+        }
+    }
+    Ok(0)
+}
+
+fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+    let machine = &*ctx.host;
+    let dsq = match id {
+        flags::dsq::LOCAL => Some(machine.dsqs.local(machine.exec)),
+        on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
+            let cpu = (on & flags::dsq::CPU_MASK) as u32;
+            machine
+                .has_cpu(i64::from(cpu))
+                .then(|| machine.dsqs.local(model::CpuId(cpu as u16)))
+        }
+        user => machine.dsqs.user(user),
+    };
+    Ok(s32(dsq.map_or(errno::ENOENT, |dsq| {
+        i64::from(machine.dsqs.len(dsq))
+    })))
+}
+
+fn insert(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
+    insert_with(ctx, p, dsq_id, slice, None, flags)
+}
+
+fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
+    insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)
+}
+
+/// Source: `scx_dsq_insert_preamble()` and `scx_dsq_insert_commit()`, kernel 6.18. Slice and vtime
+/// are written at once, even for an entry that is ignored later.
+fn insert_with(
+    ctx: &mut Ctx<'_>,
+    p: u64,
+    dsq_id: u64,
+    slice: u64,
+    vtime: Option<u64>,
+    flags: u64,
+) -> Return {
+    if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
+        return Ok(0);
+    }
+    if p == 0 {
+        ctx.host.error("called with NULL task");
+        return Ok(0);
+    }
+    let id = task(ctx, p)?;
+    let machine = &mut *ctx.host;
+    if flags & enq::INTERNAL != 0 {
+        machine.error(format!("invalid enq_flags 0x{flags:x}"));
+        return Ok(0);
+    }
+    let slice = match slice {
+        0 => machine.task(id).slice.max(1),
+        slice => slice,
+    };
+    machine.set_slice(id, slice);
+    let mut flags = flags;
+    if let Some(vtime) = vtime {
+        machine.set_vtime(id, vtime);
+        flags |= enq::DSQ_PRIQ;
+    }
+    machine.commit_insert(id, dsq_id, flags);
+    changed(ctx);
+    Ok(0)
+}
+
+impl Machine {
+    /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
+    fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64) {
+        match self.contexts.last().and_then(|context| context.direct) {
+            Some(Ok(expected)) if expected == id => {
+                self.task_mut(id).direct = Some(Direct { dsq_id, flags });
+                if let Some(context) = self.contexts.last_mut() {
+                    context.direct = Some(Err(()));
+                }
+            }
+            Some(Ok(expected)) => {
+                let (expected, got) = (self.name(expected), self.name(id));
+                self.error(format!(
+                    "scheduling for {expected} but trying to direct-dispatch {got}"
+                ));
+            }
+            Some(Err(())) => {
+                let name = self.name(id);
+                self.error(format!("{name} already direct-dispatched"));
+            }
+            None if self.buffer.len() >= self.ops.batch as usize => {
+                self.error("dispatch buffer overflow");
+            }
+            None => {
+                let qseq = match self.task(id).ops_state {
+                    OpsState::Queued(qseq) => Some(qseq),
+                    _ => None,
+                };
+                self.buffer.push(Buffered {
+                    task: id,
+                    qseq,
+                    dsq_id,
+                    flags,
+                });
+            }
+        }
+    }
+}

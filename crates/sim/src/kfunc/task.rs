@@ -1,0 +1,86 @@
+//! Tasks: finding one, and holding on to it.
+
+use bpf::Memory;
+use model::{CpuId, TaskId};
+
+use super::{Ctx, Line, Return, task};
+use crate::machine::{Machine, Vm};
+use crate::task::{Phase, RunState};
+
+pub(super) const TABLE: &[Line] = &[
+    ("bpf_task_acquire", "ptr(ptr)", acquire),
+    ("bpf_task_release", "void(ptr)", release),
+    ("bpf_task_from_pid", "ptr(s32)", from_pid),
+    ("bpf_task_from_vpid", "ptr(s32)", from_pid),
+];
+
+fn acquire(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
+    let id = task(ctx, p)?;
+    ctx.host.task_mut(id).references += 1;
+    Ok(p)
+}
+
+fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
+    let id = task(ctx, p)?;
+    ctx.host.release_task(ctx.vm.memory(), id);
+    Ok(0)
+}
+
+/// An exited task is found until it has been reaped.
+fn from_pid(ctx: &mut Ctx<'_>, [pid, ..]: [u64; 5]) -> Return {
+    let Some(id) = ctx.host.task_of_pid(pid as u32) else {
+        return Ok(0);
+    };
+    let task = ctx.host.task_mut(id);
+    task.references += 1;
+    Ok(task.address)
+}
+
+impl Machine {
+    /// The task with this pid, unless it has been reaped. Pids are given out in order.
+    fn task_of_pid(&self, pid: u32) -> Option<TaskId> {
+        let at = self
+            .tasks
+            .binary_search_by_key(&pid, |task| task.pid)
+            .ok()?;
+        let task = &self.tasks[at];
+        (task.address != 0 && task.phase != Phase::Over).then_some(TaskId(at as u32))
+    }
+
+    /// Drops a program's reference to a task; the last one to a dead task frees its mirror.
+    pub(crate) fn release_task(&mut self, memory: &mut Memory, id: TaskId) {
+        let task = self.task_mut(id);
+        task.references = task.references.saturating_sub(1);
+        if task.references == 0 && task.state == RunState::Dead && task.reaped {
+            self.mirror_free_in(memory, id);
+        }
+    }
+
+    /// Drops a program's reference to a mask. False if `address` is none.
+    pub(crate) fn release_mask(&mut self, memory: &mut Memory, address: u64) -> bool {
+        let Some(count) = self.mirror.masks.get_mut(&address) else {
+            return false;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.mirror.masks.remove(&address);
+            memory.free_kernel(address, crate::mirror::MASK_BYTES + 8);
+        }
+        true
+    }
+
+    /// The CPU whose idle task's mirror begins at `address`.
+    pub(crate) fn idle_task_at(&self, address: u64) -> Option<CpuId> {
+        let at = self
+            .mirror
+            .idle_tasks
+            .iter()
+            .position(|&idle| idle == address)?;
+        Some(CpuId(at as u16))
+    }
+
+    /// Gives the mirror's memory back.
+    pub(crate) fn mirror_free(&mut self, vm: &mut Vm, id: TaskId) {
+        self.mirror_free_in(vm.memory(), id);
+    }
+}

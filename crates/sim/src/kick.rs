@@ -1,0 +1,99 @@
+//! `scx_bpf_kick_cpu()`.
+//!
+//! A kick is noted on the calling CPU and carried out by an interrupt that the CPU sends itself:
+//! as soon as it enables interrupts. Source: `scx_kick_cpu()` and `kick_cpus_irq_workfn()`,
+//! kernel 6.18.
+
+use model::{CpuId, EventKind, TaskId};
+
+use crate::cpu::Curr;
+use crate::flags::kick;
+use crate::machine::Machine;
+use crate::task::Class;
+
+impl Machine {
+    /// Notes a kick of `target`.
+    pub(crate) fn kick(&mut self, target: CpuId, flags: u64) {
+        if self.bypass {
+            return;
+        }
+        let caller = self.exec;
+        self.emit(
+            EventKind::Kick,
+            TaskId::NONE,
+            target,
+            (flags, u64::from(caller.0)),
+        );
+        if flags & kick::IDLE != 0 {
+            if flags & (kick::PREEMPT | kick::WAIT) != 0 {
+                self.error("PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
+                return;
+            }
+            // The kernel looks only if it gets the run queue's lock at the first try.
+            let locked = self
+                .contexts
+                .iter()
+                .any(|context| context.locked == Some(target));
+            if !locked && self.skips_idle_kick(target) {
+                return;
+            }
+            self.cpus[caller].kicks.if_idle.insert(target);
+        } else {
+            let kicks = &mut self.cpus[caller].kicks;
+            kicks.kick.insert(target);
+            if flags & kick::PREEMPT != 0 {
+                kicks.preempt.insert(target);
+            }
+            if flags & kick::WAIT != 0 {
+                kicks.wait.insert(target);
+            }
+        }
+        self.cpus[caller].kicks.pending = true;
+    }
+
+    /// A plain kick of the CPU itself, after `ops.dispatch` went round too often.
+    pub(crate) fn kick_self(&mut self, cpu: CpuId) {
+        self.cpus[cpu].kicks.kick.insert(cpu);
+        self.cpus[cpu].kicks.pending = true;
+        self.poke(cpu);
+    }
+
+    fn skips_idle_kick(&self, target: CpuId) -> bool {
+        self.cpus[target].curr != Curr::Idle && !self.cpus[target].in_balance
+    }
+
+    /// Carries out the kicks noted on `cpu`: by CPU number, plain ones first.
+    pub(crate) fn run_kicks(&mut self, cpu: CpuId) {
+        let mut next = self.cpus[cpu].kicks.kick.first();
+        while let Some(target) = next {
+            let kicks = &mut self.cpus[cpu].kicks;
+            kicks.kick.remove(target);
+            kicks.wait.remove(target);
+            let preempt = kicks.preempt.has(target);
+            kicks.preempt.remove(target);
+            if preempt {
+                self.end_slice(target);
+            }
+            self.resched(target);
+            next = self.cpus[cpu].kicks.kick.next_from(target.0 + 1);
+        }
+        let mut next = self.cpus[cpu].kicks.if_idle.first();
+        while let Some(target) = next {
+            self.cpus[cpu].kicks.if_idle.remove(target);
+            if !self.skips_idle_kick(target) {
+                self.resched(target);
+            }
+            next = self.cpus[cpu].kicks.if_idle.next_from(target.0 + 1);
+        }
+        self.cpus[cpu].kicks.pending = false;
+    }
+
+    fn end_slice(&mut self, target: CpuId) {
+        if let Curr::Task(id) = self.cpus[target].curr
+            && self.task(id).class == Class::Ext
+        {
+            self.update_curr(target);
+            self.set_slice(id, 0);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Birth and death of tasks.
+//!
+//! Source: `sched_fork()`, `sched_cgroup_fork()`, `wake_up_new_task()`, `do_exit()` and
+//! `sched_ext_free()`, kernel 6.18 as engine vectors V19 to V21 show it.
+
+use model::{CpuId, EventKind, Nanos, Op, TaskId};
+
+use crate::flags::{deq, enq, wake};
+use crate::machine::{Machine, Vm};
+use crate::ops::Call;
+use crate::queue::Pending;
+use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
+use crate::work::Birth;
+
+/// How long after its last switch an exited task is freed: 4 to 60 ms were seen on 6.18.15; the
+/// grace period is of no consequence to the schedule.
+const GRACE_PERIOD: Nanos = Nanos::from_millis(20);
+/// Bytes of `comm`, its end included (`TASK_COMM_LEN`).
+const COMM_LEN: usize = 16;
+
+impl Machine {
+    /// Creates a task that exists before the policy is attached.
+    pub(crate) fn create(
+        &mut self,
+        vm: &mut Vm,
+        birth: &Birth,
+    ) -> Result<TaskId, bpf::OutOfMemory> {
+        let mask = self.mask_of(birth.cpus.as_ref());
+        // Sleepers of a booted system are spread over the CPUs.
+        let allowed = self.masks.get(mask);
+        let nth = self.tasks.len() % allowed.count() as usize;
+        let cpu = allowed.iter().nth(nth).expect("the mask is not empty");
+        let id = self.add_task(vm, birth, None, cpu)?;
+        self.work.born(id, birth, None);
+        self.task_mut(id).class = class_of(birth.policy, false, false);
+        self.task_mut(id).state = RunState::Sleeping;
+        self.emit_new(id, birth, None);
+        self.rename(id, birth);
+        self.queue
+            .push(birth.start.max(self.now), cpu, Pending::Start { task: id });
+        Ok(id)
+    }
+
+    /// `fork()` by the task that runs on this CPU. `None`: the policy refused the child.
+    pub(crate) fn fork(
+        &mut self,
+        vm: &mut Vm,
+        parent: TaskId,
+        birth: &Birth,
+    ) -> Result<Option<TaskId>, bpf::OutOfMemory> {
+        let cpu = self.task(parent).cpu;
+        let id = self.add_task(vm, birth, Some(parent), cpu)?;
+        if self.attached {
+            let error = self.init_task(vm, id, true);
+            if error != 0 {
+                self.remove_newest(vm, id);
+                return Ok(None);
+            }
+        }
+        let class = class_of(birth.policy, self.attached, self.is_partial());
+        self.task_mut(id).class = class;
+        self.task_mut(id).parent = Some(parent);
+        self.mirror_parent(id);
+        self.work.born(id, birth, Some(parent));
+        self.emit_new(id, birth, Some(parent));
+        if class == Class::Ext {
+            self.enable_task(vm, id);
+        }
+        let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
+        self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK, true);
+        self.rename(id, birth);
+        Ok(Some(id))
+    }
+
+    fn add_task(
+        &mut self,
+        vm: &mut Vm,
+        birth: &Birth,
+        parent: Option<TaskId>,
+        cpu: CpuId,
+    ) -> Result<TaskId, bpf::OutOfMemory> {
+        let id = TaskId(u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks"));
+        let pid = self.next_pid;
+        self.next_pid += 1;
+        // A child is called like its parent until it calls itself something else.
+        let comm = parent.map_or_else(String::new, |parent| self.task(parent).comm.clone());
+        let mut task = Task::new(comm, pid, cpu, self.now);
+        if let (Some(parent), false) = (parent, birth.process) {
+            task.tgid = self.task(parent).tgid;
+        }
+        // While init_task runs, the child still has its parent's parent.
+        task.parent = parent.and_then(|parent| self.task(parent).parent);
+        task.nice = birth.nice;
+        task.policy = birth.policy;
+        task.weight = weight_of(birth.policy, birth.nice);
+        task.cpus = self.mask_of(birth.cpus.as_ref());
+        self.tasks.push(task);
+        self.dsqs.add_task(id);
+        self.mirror_create(vm, id)?;
+        Ok(id)
+    }
+
+    /// Takes back a task whose fork failed.
+    fn remove_newest(&mut self, vm: &mut Vm, id: TaskId) {
+        assert_eq!(
+            id.index() + 1,
+            self.tasks.len(),
+            "only the newest task can be taken back"
+        );
+        let address = self.task(id).address;
+        vm.free_owner(address, self);
+        self.mirror_free(vm, id);
+        self.tasks.pop();
+        self.dsqs.remove_newest();
+    }
+
+    fn rename(&mut self, id: TaskId, birth: &Birth) {
+        let mut comm = self.workload.task_name(birth.group, birth.index);
+        let mut end = comm.len().min(COMM_LEN - 1);
+        while !comm.is_char_boundary(end) {
+            end -= 1;
+        }
+        comm.truncate(end);
+        self.task_mut(id).comm = comm;
+        self.mirror_comm(id);
+    }
+
+    fn emit_new(&mut self, id: TaskId, birth: &Birth, parent: Option<TaskId>) {
+        let (cpu, pid) = (self.task(id).cpu, self.task(id).pid);
+        let parent = parent.unwrap_or(TaskId::NONE);
+        let a = u64::from(birth.index) << 32 | u64::from(birth.group);
+        let b = u64::from(parent.0) << 32 | u64::from(pid);
+        self.emit(EventKind::New, id, cpu, (a, b));
+    }
+
+    /// Tells the policy that a task exists. Returns its verdict: 0, or a negative error number.
+    pub(crate) fn init_task(&mut self, vm: &mut Vm, id: TaskId, fork: bool) -> i32 {
+        self.task_mut(id).scx_state = ScxState::Init;
+        self.mirror_flags(id);
+        let address = self.task(id).address;
+        let args = self.mirror.init_task_args(vm, fork);
+        let result = self.call(
+            vm,
+            &Call {
+                op: Op::InitTask,
+                locked: None,
+                subject: Some(id),
+                args: &[address, args],
+                words: (u64::from(fork), 0),
+            },
+        );
+        let error = self.errno_of(Op::InitTask, result.unwrap_or(0));
+        if error == 0 {
+            self.task_mut(id).scx_state = ScxState::Ready;
+            self.mirror_flags(id);
+            if fork && self.mirror.disallows(vm, address) {
+                let name = self.name(id);
+                self.error(format!(
+                    "ops.init_task() set task->scx.disallow for {name} during fork"
+                ));
+            }
+        }
+        error
+    }
+
+    /// What a callback returned as an error number; one that is none is a misuse.
+    ///
+    /// Source: `ops_sanitize_err()`, kernel 6.18.
+    pub(crate) fn errno_of(&mut self, op: Op, result: u64) -> i32 {
+        const MAX_ERRNO: i32 = 4095;
+        const EPROTO: i32 = -71;
+        let error = result as i32;
+        if (-MAX_ERRNO..=0).contains(&error) {
+            return error;
+        }
+        self.error(format!(
+            "ops.{}() returned an invalid errno {error}",
+            op.name()
+        ));
+        EPROTO
+    }
+
+    /// A task enters the policy's class.
+    pub(crate) fn enable_task(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task_mut(id);
+        task.weight = weight_of(task.policy, task.nice);
+        task.scx_state = ScxState::Enabled;
+        self.mirror_policy(id);
+        self.mirror_flags(id);
+        let (cpu, address, weight) = (
+            self.task(id).cpu,
+            self.task(id).address,
+            self.task(id).weight,
+        );
+        self.call(
+            vm,
+            &Call {
+                op: Op::Enable,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address],
+                words: (u64::from(weight), 0),
+            },
+        );
+        self.call_set_weight(vm, id);
+    }
+
+    /// A task leaves the policy's class.
+    pub(crate) fn disable_task(&mut self, vm: &mut Vm, id: TaskId) {
+        if self.task(id).scx_state != ScxState::Enabled {
+            return;
+        }
+        let (cpu, address) = (self.task(id).cpu, self.task(id).address);
+        self.call(
+            vm,
+            &Call {
+                op: Op::Disable,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address],
+                words: (0, 0),
+            },
+        );
+        self.task_mut(id).scx_state = ScxState::Ready;
+        self.mirror_flags(id);
+    }
+
+    /// Tells the policy that a task is no more.
+    pub(crate) fn exit_task(&mut self, vm: &mut Vm, id: TaskId) {
+        self.disable_task(vm, id);
+        let task = self.task(id);
+        if task.scx_state == ScxState::None {
+            return;
+        }
+        let (cpu, address) = (task.cpu, task.address);
+        let args = self.mirror.exit_task_args(vm, false);
+        self.call(
+            vm,
+            &Call {
+                op: Op::ExitTask,
+                locked: Some(cpu),
+                subject: Some(id),
+                args: &[address, args],
+                words: (0, 0),
+            },
+        );
+        self.task_mut(id).scx_state = ScxState::None;
+        self.mirror_flags(id);
+    }
+
+    /// The task that runs on `cpu` leaves for good.
+    pub(crate) fn exit(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        self.begin_exit(id);
+        self.task_mut(id).state = RunState::Dead;
+        self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK | deq::SPECIAL));
+        self.work.exited(id);
+        self.emit(EventKind::Exit, id, cpu, (0, 0));
+        self.queue
+            .push(self.now + GRACE_PERIOD, cpu, Pending::Reap { task: id });
+    }
+
+    /// The task has begun to exit (`PF_EXITING`), and may still run for a while.
+    pub(crate) fn begin_exit(&mut self, id: TaskId) {
+        self.task_mut(id).exiting = true;
+        self.mirror_policy(id);
+    }
+
+    /// The last reference that the kernel had to an exited task is gone.
+    pub(crate) fn reap(&mut self, vm: &mut Vm, id: TaskId) {
+        if self.attached {
+            self.exit_task(vm, id);
+        }
+        let address = self.task(id).address;
+        vm.free_owner(address, self);
+        self.task_mut(id).reaped = true;
+        if self.task(id).references == 0 {
+            self.mirror_free(vm, id);
+        }
+    }
+}

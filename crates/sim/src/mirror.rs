@@ -1,0 +1,645 @@
+//! Kernel objects as the policy sees them.
+//!
+//! The machine's own structures are the authority. Their mirrors live in the read-only half of BPF
+//! memory, laid out by the types of `kernel/6.18.h`, and are brought up to date before somebody can
+//! look: when a callback begins, and after a kernel function that changes something.
+
+use bpf::{LoadError, Memory, OutOfMemory, Target};
+use model::workload::SchedPolicy;
+use model::{CpuId, Exit, MachineSpec, PerCpu, TaskId};
+
+use crate::flags;
+use crate::machine::{Machine, Vm};
+use crate::mask::Mask;
+use crate::task::{OpsState, RunState, Task};
+
+/// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
+pub(crate) const MASK_BYTES: u64 = 128;
+/// Room for the text of an exit.
+const TEXT_BYTES: u64 = 1024;
+
+/// What of a task's mirror is out of date.
+pub(crate) mod stale {
+    /// Slice, vtime, time charged.
+    pub const SLICE: u8 = 1;
+    /// State of the sched_ext entity.
+    pub const FLAGS: u8 = 2;
+    /// Migration disabled.
+    pub const MIGRATION: u8 = 4;
+    /// Affinity.
+    pub const CPUS: u8 = 8;
+    /// Policy, priorities, weight, `PF_*`.
+    pub const POLICY: u8 = 16;
+    /// Name.
+    pub const COMM: u8 = 32;
+    /// Parent.
+    pub const PARENT: u8 = 64;
+    /// CPU, run state.
+    pub const STATE: u8 = 128;
+}
+
+/// Offsets of the fields that the machine keeps up to date.
+struct Layout {
+    task_size: u64,
+    cpus_ptr: u64,
+    cpus_mask: u64,
+    slice: u64,
+    vtime: u64,
+    disallow: u64,
+    weight: u64,
+    scx_flags: u64,
+    runnable_at: u64,
+    pid: u64,
+    tgid: u64,
+    flags: u64,
+    nr_cpus_allowed: u64,
+    migration_disabled: u64,
+    wake_cpu: u64,
+    state: u64,
+    prio: u64,
+    static_prio: u64,
+    normal_prio: u64,
+    rt_priority: u64,
+    policy: u64,
+    sum_exec: u64,
+    comm: u64,
+    real_parent: u64,
+    parent: u64,
+    group_leader: u64,
+    cgroups: u64,
+    mm: u64,
+    rq_size: u64,
+    rq_cpu: u64,
+    rq_curr: u64,
+    rq_idle: u64,
+}
+
+impl Layout {
+    fn of(target: &Target) -> Result<Self, LoadError> {
+        let at = |structure, path| {
+            target
+                .field(structure, path)
+                .map(|field| u64::from(field.offset))
+        };
+        let task = |path| at("task_struct", path);
+        Ok(Self {
+            task_size: u64::from(target.size_of("task_struct")?).next_multiple_of(8),
+            cpus_ptr: task("cpus_ptr")?,
+            cpus_mask: task("cpus_mask")?,
+            slice: task("scx.slice")?,
+            vtime: task("scx.dsq_vtime")?,
+            disallow: task("scx.disallow")?,
+            weight: task("scx.weight")?,
+            scx_flags: task("scx.flags")?,
+            runnable_at: task("scx.runnable_at")?,
+            pid: task("pid")?,
+            tgid: task("tgid")?,
+            flags: task("flags")?,
+            nr_cpus_allowed: task("nr_cpus_allowed")?,
+            migration_disabled: task("migration_disabled")?,
+            wake_cpu: task("wake_cpu")?,
+            state: task("__state")?,
+            prio: task("prio")?,
+            static_prio: task("static_prio")?,
+            normal_prio: task("normal_prio")?,
+            rt_priority: task("rt_priority")?,
+            policy: task("policy")?,
+            sum_exec: task("se.sum_exec_runtime")?,
+            comm: task("comm")?,
+            real_parent: task("real_parent")?,
+            parent: task("parent")?,
+            group_leader: task("group_leader")?,
+            cgroups: task("cgroups")?,
+            mm: task("mm")?,
+            rq_size: u64::from(target.size_of("rq")?).next_multiple_of(8),
+            rq_cpu: at("rq", "cpu")?,
+            rq_curr: at("rq", "curr")?,
+            rq_idle: at("rq", "idle")?,
+        })
+    }
+}
+
+/// Offsets of the arguments that callbacks get by pointer.
+struct ArgLayout {
+    release_reason: u64,
+    release_task: u64,
+    init_fork: u64,
+    init_cgroup: u64,
+    exit_cancelled: u64,
+    info_kind: u64,
+    info_code: u64,
+    info_reason: u64,
+    info_msg: u64,
+    info_dump: u64,
+}
+
+impl ArgLayout {
+    fn of(target: &Target) -> Result<Self, LoadError> {
+        let at = |structure, path| {
+            target
+                .field(structure, path)
+                .map(|field| u64::from(field.offset))
+        };
+        Ok(Self {
+            release_reason: at("scx_cpu_release_args", "reason")?,
+            release_task: at("scx_cpu_release_args", "task")?,
+            init_fork: at("scx_init_task_args", "fork")?,
+            init_cgroup: at("scx_init_task_args", "cgroup")?,
+            exit_cancelled: at("scx_exit_task_args", "cancelled")?,
+            info_kind: at("scx_exit_info", "kind")?,
+            info_code: at("scx_exit_info", "exit_code")?,
+            info_reason: at("scx_exit_info", "reason")?,
+            info_msg: at("scx_exit_info", "msg")?,
+            info_dump: at("scx_exit_info", "dump")?,
+        })
+    }
+}
+
+/// The mirrors.
+pub(crate) struct Mirror {
+    layout: Layout,
+    args: ArgLayout,
+    /// Arguments by pointer, one area for all: a callback reads them while it runs.
+    args_at: u64,
+    reason_at: u64,
+    message_at: u64,
+    /// `struct rq` of each CPU.
+    pub rqs: PerCpu<u64>,
+    /// The idle task of each CPU.
+    pub idle_tasks: PerCpu<u64>,
+    /// The root cgroup, and the `css_set` of every task.
+    pub root_cgroup: u64,
+    css_set: u64,
+    /// A stand-in for the address space of every task that is no kernel thread.
+    mm: u64,
+    /// Masks that programs read where they lie.
+    pub online: u64,
+    pub idle_cpu: u64,
+    pub idle_smt: u64,
+    /// Somebody holds a pointer to the idle masks.
+    pub idle_shared: bool,
+    /// Reference-counted masks that programs have created, and their counts.
+    pub masks: std::collections::BTreeMap<u64, u32>,
+    /// The policy's report map.
+    report_map: Option<u32>,
+    stale_tasks: Vec<TaskId>,
+    stale_cpus: Vec<CpuId>,
+}
+
+impl Mirror {
+    /// Lays out the objects that exist from the start.
+    pub fn new(target: &Target, spec: &MachineSpec, vm: &mut Vm) -> Result<Self, MirrorError> {
+        let layout = Layout::of(target)?;
+        let args = ArgLayout::of(target)?;
+        let cpus = spec.cpus;
+        let mut failed = None;
+        let memory = vm.memory();
+        let mut alloc = |size: u64| {
+            memory.alloc_kernel(size, 64).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                0
+            })
+        };
+        let mut mirror = Self {
+            args_at: alloc(256),
+            reason_at: alloc(TEXT_BYTES),
+            message_at: alloc(TEXT_BYTES),
+            rqs: PerCpu::new(cpus, |_| alloc(layout.rq_size)),
+            idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size + 8)),
+            root_cgroup: alloc(u64::from(target.size_of("cgroup")?)),
+            css_set: alloc(u64::from(target.size_of("css_set")?)),
+            mm: alloc(u64::from(target.size_of("mm_struct")?)),
+            online: alloc(MASK_BYTES),
+            idle_cpu: alloc(MASK_BYTES),
+            idle_smt: alloc(MASK_BYTES),
+            idle_shared: false,
+            masks: std::collections::BTreeMap::new(),
+            report_map: None,
+            stale_tasks: Vec::new(),
+            stale_cpus: Vec::new(),
+            layout,
+            args,
+        };
+        let kernfs_node = alloc(u64::from(target.size_of("kernfs_node")?));
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        mirror.write_cgroup(target, vm, kernfs_node)?;
+        mirror.write_cpus(vm, cpus);
+        mirror.report_map = vm.map_by_name("runslice_report");
+        Ok(mirror)
+    }
+
+    /// The root cgroup: id 1, level 0, the default of every task.
+    fn write_cgroup(
+        &self,
+        target: &Target,
+        vm: &mut Vm,
+        kernfs_node: u64,
+    ) -> Result<(), MirrorError> {
+        let at = |structure, path| {
+            target
+                .field(structure, path)
+                .map(|field| u64::from(field.offset))
+        };
+        let memory = vm.memory();
+        memory.poke_u64(kernfs_node + at("kernfs_node", "id")?, 1);
+        memory.poke_u64(self.root_cgroup + at("cgroup", "kn")?, kernfs_node);
+        memory.poke_u64(
+            self.root_cgroup + at("cgroup", "dom_cgrp")?,
+            self.root_cgroup,
+        );
+        memory.poke_u64(self.css_set + at("css_set", "dfl_cgrp")?, self.root_cgroup);
+        let css = self.root_cgroup + at("cgroup", "self")?;
+        memory.poke_u64(css + at("cgroup_subsys_state", "cgroup")?, self.root_cgroup);
+        Ok(())
+    }
+
+    fn write_cpus(&self, vm: &mut Vm, cpus: u16) {
+        let memory = vm.memory();
+        write_mask(memory, self.online, &Mask::all(cpus));
+        let at = &self.layout;
+        for cpu in (0..cpus).map(CpuId) {
+            let (rq, idle) = (self.rqs[cpu], self.idle_tasks[cpu]);
+            memory.poke_u32(rq + at.rq_cpu, u32::from(cpu.0));
+            memory.poke_u64(rq + at.rq_curr, idle);
+            memory.poke_u64(rq + at.rq_idle, idle);
+            let comm = format!("swapper/{cpu}\0");
+            memory.write(idle + at.comm, comm.as_bytes());
+            memory.poke_u32(idle + at.flags, flags::PF_KTHREAD);
+            memory.poke_u32(idle + at.nr_cpus_allowed, 1);
+            memory.poke_u64(idle + at.cpus_ptr, idle + at.cpus_mask);
+            let mut mask = Mask::empty(cpus);
+            mask.insert(cpu);
+            write_mask(memory, idle + at.cpus_mask, &mask);
+            memory.poke_u32(idle + at.task_size, u32::MAX);
+        }
+    }
+
+    /// Address of a task's mask, which `ops.set_cpumask` gets.
+    pub fn cpus_address(&self, task: u64) -> u64 {
+        task + self.layout.cpus_mask
+    }
+
+    /// `struct scx_cpu_release_args`.
+    pub fn release_args(&self, vm: &mut Vm, reason: u32, task: u64) -> u64 {
+        let memory = vm.memory();
+        memory.poke_u32(self.args_at + self.args.release_reason, reason);
+        memory.poke_u64(self.args_at + self.args.release_task, task);
+        self.args_at
+    }
+
+    /// `struct scx_init_task_args`.
+    pub fn init_task_args(&self, vm: &mut Vm, fork: bool) -> u64 {
+        let memory = vm.memory();
+        memory.write(self.args_at + self.args.init_fork, &[u8::from(fork)]);
+        memory.poke_u64(self.args_at + self.args.init_cgroup, self.root_cgroup);
+        self.args_at
+    }
+
+    /// `struct scx_exit_task_args`.
+    pub fn exit_task_args(&self, vm: &mut Vm, cancelled: bool) -> u64 {
+        vm.memory().write(
+            self.args_at + self.args.exit_cancelled,
+            &[u8::from(cancelled)],
+        );
+        self.args_at
+    }
+
+    /// `struct scx_exit_info`.
+    pub fn exit_info(&self, vm: &mut Vm, exit: &Exit) -> u64 {
+        let memory = vm.memory();
+        let (at, args) = (self.args_at, &self.args);
+        let text = |memory: &mut Memory, at: u64, text: &str| {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes.truncate(TEXT_BYTES as usize - 1);
+            bytes.push(0);
+            memory.write(at, &bytes);
+        };
+        text(memory, self.reason_at, exit.kind.reason());
+        text(memory, self.message_at, &exit.message);
+        memory.poke_u32(at + args.info_kind, exit.kind as u32);
+        memory.poke_u64(at + args.info_code, exit.code.cast_unsigned());
+        memory.poke_u64(at + args.info_reason, self.reason_at);
+        memory.poke_u64(at + args.info_msg, self.message_at);
+        // The empty text behind the message: this machine writes no dump.
+        memory.poke_u64(
+            at + args.info_dump,
+            self.message_at + exit.message.len() as u64,
+        );
+        at
+    }
+
+    /// Whether the policy has refused the task (`p->scx.disallow`).
+    pub fn disallows(&self, vm: &mut Vm, task: u64) -> bool {
+        vm.memory().load_u8(task + self.layout.disallow) != 0
+    }
+
+    /// What the policy reports about a task: priority, level, flags.
+    pub fn report(&self, vm: &Vm, task: u64) -> Option<(u32, u32, u64)> {
+        let value = vm.map_value(self.report_map?, &task.to_le_bytes(), 0)?;
+        let word = |at: usize| {
+            value
+                .get(at..at + 4)
+                .map(|b| b.try_into().map(u32::from_le_bytes))
+        };
+        let flags = value.get(8..16)?.try_into().ok().map(u64::from_le_bytes)?;
+        Some((word(0)?.ok()?, word(4)?.ok()?, flags))
+    }
+
+    fn write_task(&self, memory: &mut Memory, task: &Task, mask: &Mask, count: u32, what: u8) {
+        let (at, layout) = (task.address, &self.layout);
+        if what & stale::SLICE != 0 {
+            memory.poke_u64(at + layout.slice, task.slice);
+            memory.poke_u64(at + layout.vtime, task.vtime);
+            memory.poke_u64(at + layout.sum_exec, task.sum_exec);
+        }
+        if what & stale::MIGRATION != 0 {
+            memory.write(
+                at + layout.migration_disabled,
+                &task.migration_disabled.to_le_bytes(),
+            );
+        }
+        if what & stale::FLAGS != 0 {
+            let queued = if task.queued { flags::TASK_QUEUED } else { 0 };
+            let state = (task.scx_state as u32) << flags::TASK_STATE_SHIFT;
+            memory.poke_u32(at + layout.scx_flags, queued | state);
+            memory.poke_u64(at + layout.runnable_at, task.runnable_at);
+        }
+        if what & stale::CPUS != 0 {
+            write_mask(memory, at + layout.cpus_mask, mask);
+            memory.poke_u32(at + layout.nr_cpus_allowed, count);
+        }
+        if what & stale::STATE != 0 {
+            memory.poke_u32(at + layout.wake_cpu, u32::from(task.cpu.0));
+            // TASK_RUNNING, TASK_INTERRUPTIBLE, TASK_DEAD (include/linux/sched.h, 6.18).
+            let state = match task.state {
+                RunState::Runnable => 0,
+                RunState::Sleeping | RunState::New => 1,
+                RunState::Dead => 0x80,
+            };
+            memory.poke_u32(at + layout.state, state);
+        }
+        if what & stale::POLICY != 0 {
+            self.write_policy(memory, task);
+        }
+        if what & stale::COMM != 0 {
+            let mut comm = [0; 16];
+            let len = task.comm.len().min(15);
+            comm[..len].copy_from_slice(&task.comm.as_bytes()[..len]);
+            memory.write(at + layout.comm, &comm);
+        }
+    }
+
+    fn write_policy(&self, memory: &mut Memory, task: &Task) {
+        let (at, layout) = (task.address, &self.layout);
+        let nice = i32::from(task.nice);
+        // SCHED_NORMAL 0, FIFO 1, RR 2, BATCH 3, IDLE 5 (include/uapi/linux/sched.h, 6.18).
+        let (policy, rt) = match task.policy {
+            SchedPolicy::Normal => (0, 0),
+            SchedPolicy::Fifo(priority) => (1, u32::from(priority)),
+            SchedPolicy::RoundRobin(priority) => (2, u32::from(priority)),
+            SchedPolicy::Batch => (3, 0),
+            SchedPolicy::Idle => (5, 0),
+        };
+        let fair = (120 + nice).cast_unsigned();
+        let prio = if rt > 0 { 99 - rt } else { fair };
+        memory.poke_u32(at + layout.policy, policy);
+        memory.poke_u32(at + layout.rt_priority, rt);
+        memory.poke_u32(at + layout.prio, prio);
+        memory.poke_u32(at + layout.normal_prio, prio);
+        memory.poke_u32(at + layout.static_prio, fair);
+        memory.poke_u32(at + layout.weight, task.weight);
+        memory.poke_u32(
+            at + layout.flags,
+            if task.exiting { flags::PF_EXITING } else { 0 },
+        );
+    }
+}
+
+/// Why the mirrors cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum MirrorError {
+    /// The kernel's types lack a field: our own header is wrong.
+    #[error("the simulated kernel's types: {0}")]
+    Types(#[from] LoadError),
+    /// No memory.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+/// Writes a mask where programs can read it.
+pub(crate) fn write_mask(memory: &mut Memory, at: u64, mask: &Mask) {
+    for (index, &word) in mask.words().iter().enumerate() {
+        memory.poke_u64(at + 8 * index as u64, word);
+    }
+}
+
+/// Reads a mask of a machine of `cpus` CPUs.
+pub(crate) fn read_mask(memory: &Memory, at: u64, cpus: u16) -> Mask {
+    let mut mask = Mask::empty(cpus);
+    for (index, word) in mask.words_mut().iter_mut().enumerate() {
+        *word = memory.load_u64(at + 8 * index as u64);
+    }
+    let spare = usize::from(cpus) % 64;
+    if spare != 0 {
+        // Bits beyond the last CPU do not count, as in the kernel's functions.
+        let last = mask.words().len() - 1;
+        mask.words_mut()[last] &= (1 << spare) - 1;
+    }
+    mask
+}
+
+impl Machine {
+    /// Notes that parts of a task's mirror are out of date.
+    fn touch(&mut self, id: TaskId, what: u8) {
+        let task = &mut self.tasks[id.index()];
+        if task.stale == 0 {
+            self.mirror.stale_tasks.push(id);
+        }
+        task.stale |= what;
+    }
+
+    /// Brings everything up to date that a program can look at.
+    pub(crate) fn flush_mirrors(&mut self, vm: &mut Vm) {
+        let memory = vm.memory();
+        while let Some(id) = self.mirror.stale_tasks.pop() {
+            let Some(task) = self.tasks.get_mut(id.index()) else {
+                continue;
+            };
+            let what = std::mem::take(&mut task.stale);
+            let task = &self.tasks[id.index()];
+            if task.address != 0 {
+                let mask = self.masks.get(task.cpus);
+                let count = self.masks.count(task.cpus);
+                self.mirror.write_task(memory, task, mask, count, what);
+                if what & stale::PARENT != 0 {
+                    self.write_parent(memory, id);
+                }
+            }
+        }
+        while let Some(cpu) = self.mirror.stale_cpus.pop() {
+            let curr = match self.cpus[cpu].curr.task() {
+                Some(id) => self.task(id).address,
+                None => self.mirror.idle_tasks[cpu],
+            };
+            memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
+        }
+        if self.mirror.idle_shared {
+            write_mask(memory, self.mirror.idle_cpu, &self.idle.cpu);
+            write_mask(memory, self.mirror.idle_smt, &self.idle.smt);
+        }
+    }
+
+    fn write_parent(&self, memory: &mut Memory, id: TaskId) {
+        let task = self.task(id);
+        let (at, layout) = (task.address, &self.mirror.layout);
+        // The first process is the parent of those that nobody forked.
+        let parent = task.parent.map_or(at, |parent| self.task(parent).address);
+        memory.poke_u64(at + layout.real_parent, parent);
+        memory.poke_u64(at + layout.parent, parent);
+        let leader = if task.tgid == task.pid { at } else { parent };
+        memory.poke_u64(at + layout.group_leader, leader);
+    }
+
+    /// Makes the mirror of a new task.
+    pub(crate) fn mirror_create(&mut self, vm: &mut Vm, id: TaskId) -> Result<(), OutOfMemory> {
+        let size = self.mirror.layout.task_size + 8;
+        let memory = vm.memory();
+        let address = memory.alloc_kernel(size, 64)?;
+        let zeros = vec![0; size as usize];
+        memory.write(address, &zeros);
+        let layout = &self.mirror.layout;
+        let task = &mut self.tasks[id.index()];
+        task.address = address;
+        memory.poke_u32(address + layout.pid, task.pid);
+        memory.poke_u32(address + layout.tgid, task.tgid);
+        memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
+        memory.poke_u64(address + layout.cgroups, self.mirror.css_set);
+        memory.poke_u64(address + layout.mm, self.mirror.mm);
+        // The task's number, behind the kernel's structure, leads back from address to task.
+        memory.poke_u32(address + layout.task_size, id.0);
+        self.touch(id, u8::MAX);
+        Ok(())
+    }
+
+    /// Gives the mirror's memory back.
+    pub(crate) fn mirror_free_in(&mut self, memory: &mut Memory, id: TaskId) {
+        let address = std::mem::take(&mut self.task_mut(id).address);
+        memory.free_kernel(address, self.mirror.layout.task_size + 8);
+    }
+
+    /// The task whose mirror begins at `address`.
+    pub(crate) fn task_at(&self, memory: &Memory, address: u64) -> Option<TaskId> {
+        if address == 0 {
+            return None;
+        }
+        let id = TaskId(memory.load_u32(address.wrapping_add(self.mirror.layout.task_size)) as u32);
+        self.tasks
+            .get(id.index())
+            .filter(|task| task.address == address)
+            .map(|_| id)
+    }
+
+    /// A program writes into a kernel object. Allowed are the fields that the kernel's verifier
+    /// allows (`bpf_scx_btf_struct_access()`, kernel 6.18): slice, vtime, disallow.
+    pub(crate) fn store_task_field(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        size: u8,
+        value: u64,
+    ) -> bool {
+        let layout = &self.mirror.layout;
+        let fields = [(layout.slice, 8), (layout.vtime, 8), (layout.disallow, 1)];
+        for (field, width) in fields {
+            for inner in 0..width {
+                let Some(base) = address.checked_sub(field + inner) else {
+                    continue;
+                };
+                let Some(id) = self.task_at(memory, base) else {
+                    continue;
+                };
+                if inner + u64::from(size) > width {
+                    return false;
+                }
+                memory.write(address, &value.to_le_bytes()[..usize::from(size)]);
+                let (slice, vtime) = (self.mirror.layout.slice, self.mirror.layout.vtime);
+                let (slice, vtime) = (memory.load_u64(base + slice), memory.load_u64(base + vtime));
+                let task = self.task_mut(id);
+                task.slice = slice;
+                task.vtime = vtime;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sets what is left of a task's slice.
+    pub(crate) fn set_slice(&mut self, id: TaskId, slice: u64) {
+        self.task_mut(id).slice = slice;
+        self.touch(id, stale::SLICE);
+    }
+
+    /// Sets a task's key in vtime-ordered queues.
+    pub(crate) fn set_vtime(&mut self, id: TaskId, vtime: u64) {
+        self.task_mut(id).vtime = vtime;
+        self.touch(id, stale::SLICE);
+    }
+
+    /// Sets `SCX_TASK_QUEUED`. A task that leaves the queues leaves the policy's custody too.
+    pub(crate) fn set_queued(&mut self, id: TaskId, queued: bool) {
+        let task = self.task_mut(id);
+        task.queued = queued;
+        if !queued {
+            task.ops_state = OpsState::None;
+        }
+        self.touch(id, stale::FLAGS | stale::STATE);
+    }
+
+    pub(crate) fn mirror_slice(&mut self, id: TaskId) {
+        self.touch(id, stale::SLICE);
+    }
+
+    pub(crate) fn mirror_cpu(&mut self, id: TaskId) {
+        self.touch(id, stale::STATE);
+    }
+
+    pub(crate) fn mirror_cpus(&mut self, id: TaskId) {
+        self.touch(id, stale::CPUS);
+    }
+
+    pub(crate) fn mirror_policy(&mut self, id: TaskId) {
+        self.touch(id, stale::POLICY);
+    }
+
+    pub(crate) fn mirror_flags(&mut self, id: TaskId) {
+        self.touch(id, stale::FLAGS);
+    }
+
+    pub(crate) fn mirror_comm(&mut self, id: TaskId) {
+        self.touch(id, stale::COMM);
+    }
+
+    pub(crate) fn mirror_parent(&mut self, id: TaskId) {
+        self.touch(id, stale::PARENT);
+    }
+
+    pub(crate) fn mirror_migration_disabled(&mut self, id: TaskId) {
+        self.touch(id, stale::MIGRATION);
+    }
+
+    pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
+        if self.mirror.stale_cpus.last() != Some(&cpu) {
+            self.mirror.stale_cpus.push(cpu);
+        }
+    }
+
+    /// Address of the task that executes the code of this moment: `current`.
+    pub(crate) fn current_address(&self) -> u64 {
+        match self.current() {
+            Some(id) => self.task(id).address,
+            None => self.mirror.idle_tasks[self.exec],
+        }
+    }
+}

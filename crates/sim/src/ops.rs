@@ -1,0 +1,345 @@
+//! The policy's table of callbacks, and how one is called.
+
+use bpf::{Image, Member};
+use model::{CpuId, EventKind, ExitKind, Op, TaskId};
+
+use crate::flags::{self, kf};
+use crate::machine::{Machine, Vm};
+
+/// The policy's `struct sched_ext_ops`.
+#[derive(Clone, Debug)]
+pub(crate) struct Ops {
+    /// Name of the policy.
+    pub name: String,
+    /// `SCX_OPS_*` flags.
+    pub flags: u64,
+    /// Watchdog timeout, milliseconds.
+    pub timeout_ms: u64,
+    /// Size of the dispatch buffer.
+    pub batch: u32,
+    /// Function of each callback, by [`Op`]; `None`: not defined.
+    callbacks: [Option<u32>; Op::ALL.len()],
+}
+
+/// Why a table cannot be attached; the kernel's own refusals.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpsError {
+    /// No `sched_ext_ops` in the object.
+    #[error(
+        "the object defines no `struct sched_ext_ops` in a section `.struct_ops` or \
+         `.struct_ops.link`: it is no scheduling policy"
+    )]
+    NoTable,
+    /// More than one.
+    #[error("the object defines several `struct sched_ext_ops` ({0}): choose one with `@NAME`")]
+    SeveralTables(String),
+    /// The table's name is empty or its bytes are no name.
+    #[error("`{table}.name` is empty; the kernel refuses to attach it (-EINVAL)")]
+    NoName {
+        /// The variable.
+        table: String,
+    },
+    /// A flag that kernel 6.18 does not know.
+    #[error(
+        "`{table}.flags` has unknown bits {bits:#x}; the kernel refuses to attach it (-EINVAL)"
+    )]
+    UnknownFlags {
+        /// The variable.
+        table: String,
+        /// The bits.
+        bits: u64,
+    },
+    /// The watchdog's timeout is too long.
+    #[error("`{table}.timeout_ms` is {timeout_ms}; the kernel refuses more than 30000 (-E2BIG)")]
+    Timeout {
+        /// The variable.
+        table: String,
+        /// What it says.
+        timeout_ms: u64,
+    },
+    /// A member that must be a function is none.
+    #[error("`{table}.{member}` is set, but is no callback that kernel 6.18 has")]
+    UnknownCallback {
+        /// The variable.
+        table: String,
+        /// The member.
+        member: String,
+    },
+}
+
+impl Ops {
+    /// The table of `image`; `table` chooses between several.
+    pub fn of(image: &Image, table: Option<&str>) -> Result<Self, OpsError> {
+        let tables: Vec<_> = image
+            .struct_ops
+            .iter()
+            .filter(|ops| ops.type_name == "sched_ext_ops")
+            .filter(|ops| table.is_none_or(|name| ops.name == name))
+            .collect();
+        let table = match tables[..] {
+            [] => return Err(OpsError::NoTable),
+            [table] => table,
+            _ => {
+                let names: Vec<_> = tables.iter().map(|table| table.name.as_str()).collect();
+                return Err(OpsError::SeveralTables(names.join(", ")));
+            }
+        };
+        let mut ops = Self {
+            name: String::new(),
+            flags: 0,
+            timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
+            batch: flags::DSP_DFL_MAX_BATCH,
+            callbacks: [None; Op::ALL.len()],
+        };
+        for (member, value) in &table.members {
+            ops.set(image, &table.name, member, value)?;
+        }
+        if ops.name.is_empty() {
+            return Err(OpsError::NoName {
+                table: table.name.clone(),
+            });
+        }
+        Ok(ops)
+    }
+
+    fn set(
+        &mut self,
+        image: &Image,
+        table: &str,
+        member: &str,
+        value: &Member,
+    ) -> Result<(), OpsError> {
+        let number = match value {
+            Member::Int(number) => *number,
+            _ => 0,
+        };
+        match (member, value) {
+            ("name", Member::Bytes(bytes)) => {
+                self.name = String::from_utf8_lossy(bytes).into_owned();
+            }
+            ("flags", _) => {
+                self.flags = number;
+                let bits = number & !flags::ops::ALL;
+                if bits != 0 {
+                    return Err(OpsError::UnknownFlags {
+                        table: table.into(),
+                        bits,
+                    });
+                }
+            }
+            ("timeout_ms", _) if number != 0 => {
+                self.timeout_ms = number;
+                if number > flags::WATCHDOG_MAX_TIMEOUT_MS {
+                    let timeout_ms = number;
+                    return Err(OpsError::Timeout {
+                        table: table.into(),
+                        timeout_ms,
+                    });
+                }
+            }
+            ("dispatch_max_batch", _) if number != 0 => {
+                self.batch = u32::try_from(number).unwrap_or(u32::MAX);
+            }
+            (name, Member::Program(program)) => {
+                let op = Op::ALL
+                    .into_iter()
+                    .find(|op| op.name() == name)
+                    .ok_or_else(|| OpsError::UnknownCallback {
+                        table: table.into(),
+                        member: name.into(),
+                    })?;
+                let function = image.programs[*program as usize].function;
+                self.callbacks[op as usize] = Some(function);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the policy defines `op`.
+    pub fn has(&self, op: Op) -> bool {
+        self.callbacks[op as usize].is_some()
+    }
+
+    /// The function of `op`.
+    pub fn function(&self, op: Op) -> Option<u32> {
+        self.callbacks[op as usize]
+    }
+
+    /// Whether the policy sets `flag`.
+    pub fn flag(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What a callback is being executed, as the checks of the kernel's functions need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context {
+    /// Where its calls are allowed ([`kf`]), the enclosing callbacks' included.
+    pub mask: u32,
+    /// The CPU whose run queue is locked.
+    pub locked: Option<CpuId>,
+    /// The tasks that the callback is about.
+    pub subject: Option<TaskId>,
+    /// A direct dispatch is possible, for this task; `Err` after it was used.
+    pub direct: Option<Result<TaskId, ()>>,
+}
+
+/// A call to make.
+pub(crate) struct Call<'a> {
+    /// Which callback.
+    pub op: Op,
+    /// The CPU whose run queue is locked.
+    pub locked: Option<CpuId>,
+    /// The task that it is about.
+    pub subject: Option<TaskId>,
+    /// Its arguments, as the kernel passes them.
+    pub args: &'a [u64],
+    /// The words of its event.
+    pub words: (u64, u64),
+}
+
+impl Machine {
+    /// Calls a callback, if the policy defines it. Returns its result.
+    ///
+    /// A callback is atomic: the clock stands still in it, and its effects are visible at once.
+    pub(crate) fn call(&mut self, vm: &mut Vm, call: &Call<'_>) -> Option<u64> {
+        let function = self.ops.function(call.op)?;
+        self.callbacks += 1;
+        if self.wants(EventKind::Callback) {
+            let task = call.subject.unwrap_or(TaskId::NONE);
+            self.emit_detailed(
+                EventKind::Callback,
+                task,
+                self.exec,
+                call.op as u8,
+                call.words,
+            );
+        }
+        let outer = self.contexts.last().map_or(0, |context| context.mask);
+        let mask = mask_of(call.op);
+        self.contexts.push(Context {
+            mask: outer | mask,
+            locked: call.locked,
+            subject: call.subject,
+            direct: match call.op {
+                Op::SelectCpu | Op::Enqueue => call.subject.map(Ok),
+                _ => None,
+            },
+        });
+        // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
+        // migration of the task that executes it.
+        let guarded = if mask == kf::UNLOCKED {
+            None
+        } else {
+            self.current()
+        };
+        self.guard(guarded, 1);
+        self.flush_mirrors(vm);
+        let result = vm.call_program(function, call.args, self);
+        self.guard(guarded, -1);
+        self.contexts.pop();
+        self.settle_call(result)
+    }
+
+    /// Calls `function` of the object outside any callback: a timer's.
+    pub(crate) fn call_unlocked<R>(
+        &mut self,
+        vm: &mut Vm,
+        body: impl FnOnce(&mut Vm, &mut Self) -> Result<R, bpf::Fault>,
+    ) -> Option<R> {
+        self.contexts.push(Context {
+            mask: kf::UNLOCKED,
+            locked: None,
+            subject: None,
+            direct: None,
+        });
+        self.flush_mirrors(vm);
+        let result = body(vm, self);
+        self.contexts.pop();
+        self.settle_call(result)
+    }
+
+    fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.eject(ExitKind::Error, 0, fault.stop.to_string());
+                if let Some(exit) = &mut self.exit {
+                    exit.fault.get_or_insert_with(|| fault.to_string());
+                }
+                None
+            }
+        }
+    }
+
+    fn guard(&mut self, task: Option<TaskId>, change: i16) {
+        if let Some(id) = task {
+            let task = self.task_mut(id);
+            task.migration_disabled = task.migration_disabled.wrapping_add_signed(change);
+            self.mirror_migration_disabled(id);
+        }
+    }
+
+    /// Whether a kernel function may be called here; ends the policy's time if not.
+    ///
+    /// Source: `scx_kf_allowed()`, kernel 6.18.
+    pub(crate) fn allowed(&mut self, mask: u32) -> bool {
+        let context = self.contexts.last().map_or(0, |context| context.mask);
+        if context & mask == 0 {
+            self.error(format!(
+                "kfunc with mask 0x{mask:x} called from an operation only allowing 0x{context:x}"
+            ));
+            return false;
+        }
+        // A function of an outer operation may not be used in one nested inside it.
+        let nested = match highest_bit(mask) {
+            kf::CPU_RELEASE => context & !(kf::CPU_RELEASE | (kf::CPU_RELEASE - 1)) != 0,
+            kf::DISPATCH => context & !(kf::DISPATCH | (kf::DISPATCH - 1)) != 0,
+            _ => false,
+        };
+        if nested {
+            let name = if mask & kf::DISPATCH != 0 {
+                "dispatch"
+            } else {
+                "cpu_release"
+            };
+            self.error(format!("{name} kfunc called from a nested operation"));
+        }
+        !nested
+    }
+}
+
+/// The highest bit that is set in `mask`.
+const fn highest_bit(mask: u32) -> u32 {
+    match mask.checked_ilog2() {
+        Some(bit) => 1 << bit,
+        None => 0,
+    }
+}
+
+/// Which functions a callback may call (`SCX_CALL_OP` at each call site, kernel 6.18).
+const fn mask_of(op: Op) -> u32 {
+    match op {
+        Op::SelectCpu => kf::ENQUEUE | kf::SELECT_CPU,
+        Op::Enqueue => kf::ENQUEUE,
+        Op::Dispatch => kf::DISPATCH,
+        Op::CpuRelease => kf::CPU_RELEASE,
+        Op::InitTask
+        | Op::Init
+        | Op::ExitPolicy
+        | Op::CpuOnline
+        | Op::CpuOffline
+        | Op::CgroupInit
+        | Op::CgroupExit
+        | Op::CgroupPrepMove
+        | Op::CgroupCancelMove
+        | Op::CgroupSetWeight
+        | Op::CgroupSetBandwidth
+        | Op::Dump
+        | Op::DumpCpu
+        | Op::DumpTask => kf::UNLOCKED,
+        _ => kf::REST,
+    }
+}

@@ -1,0 +1,379 @@
+//! `schedule()`: who runs next.
+//!
+//! Source: `__schedule()`, `balance_one()`, `pick_task_scx()`, `put_prev_task_scx()` and
+//! `set_next_task_scx()`, kernel 6.18. There, balancing comes before the choice of the class, so
+//! `ops.dispatch` may be called although a real-time task is about to run.
+
+use model::{CpuId, EventKind, Op, TaskId};
+
+use crate::cpu::Curr;
+use crate::flags::{self, enq, preempt};
+use crate::machine::{Machine, Vm};
+use crate::ops::Call;
+use crate::queue::Pending;
+use crate::task::{Class, RunState};
+
+impl Machine {
+    /// Chooses what `cpu` runs. `asleep` gives the dequeue flags if the current task leaves.
+    pub(crate) fn schedule(&mut self, vm: &mut Vm, cpu: CpuId, asleep: Option<u64>) {
+        let before = self.cpus[cpu].curr;
+        self.stop_executing(cpu);
+        if let (Some(flags), Curr::Task(id)) = (asleep, before) {
+            self.dequeue_task(vm, id, flags);
+        }
+        loop {
+            self.cpus[cpu].need_resched = false;
+            let prev = self.cpus[cpu].curr;
+            self.balance(vm, cpu, prev);
+            let next = self.pick(cpu, prev);
+            if next != prev {
+                self.put_prev(vm, cpu, prev, next);
+                self.set_next(vm, cpu, prev, next);
+            } else if next == Curr::Idle {
+                self.idle_again(cpu);
+            }
+            self.cpus[cpu].pick_sequence += 1;
+            if next != Curr::Stopper {
+                break;
+            }
+            self.run_stopper(vm, cpu);
+        }
+        self.run_deferred(cpu);
+        if self.cpus[cpu].curr != before {
+            self.switched(cpu, before);
+            self.arm_tick(cpu);
+        }
+    }
+
+    /// Gives each class from the previous task's downward its chance to fetch work.
+    fn balance(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
+        let start = self.class_on(cpu).min(Class::Ext);
+        let state = &self.cpus[cpu];
+        let has = |class: Class| match class {
+            Class::Stop => !state.to_move.is_empty(),
+            Class::Rt => !state.rt.is_empty(),
+            Class::Fair => !state.fair.is_empty(),
+            Class::Ext | Class::Idle => false,
+        };
+        let above = [Class::Stop, Class::Rt, Class::Fair];
+        if above.into_iter().any(|class| class >= start && has(class)) || !self.attached {
+            return;
+        }
+        self.cpus[cpu].in_balance = true;
+        self.cpus[cpu].keep = false;
+        self.balance_ext(vm, cpu, prev);
+        self.cpus[cpu].in_balance = false;
+    }
+
+    /// Fetches work for the policy's class, or decides that the previous task stays.
+    fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
+        if self.cpus[cpu].released {
+            self.cpus[cpu].released = false;
+            let number = u64::from(cpu.0);
+            self.call(
+                vm,
+                &Call {
+                    op: Op::CpuAcquire,
+                    locked: Some(cpu),
+                    subject: None,
+                    args: &[number, 0],
+                    words: (number, 0),
+                },
+            );
+        }
+        let prev = prev.task().filter(|&id| self.task(id).class == Class::Ext);
+        let queued = prev.is_some_and(|id| self.task(id).queued);
+        if prev.is_some() {
+            self.update_curr(cpu);
+        }
+        let keeps = |machine: &Self| {
+            queued && !machine.bypass && prev.is_some_and(|id| machine.task(id).slice > 0)
+        };
+        if keeps(self) {
+            self.cpus[cpu].keep = true;
+            return;
+        }
+        let local = self.dsqs.local(cpu);
+        if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
+            return;
+        }
+        if self.ops.has(Op::Dispatch) && !self.bypass {
+            for round in 1.. {
+                self.call_dispatch(vm, cpu, prev, queued);
+                if keeps(self) {
+                    self.cpus[cpu].keep = true;
+                    return;
+                }
+                if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
+                    return;
+                }
+                if self.moved == 0 {
+                    break;
+                }
+                if round == flags::DSP_MAX_LOOPS {
+                    self.kick_self(cpu);
+                    break;
+                }
+            }
+        }
+        if queued && (self.bypass || !self.ops.flag(flags::ops::ENQ_LAST)) {
+            self.cpus[cpu].keep = true;
+            self.counters.dispatch_keep_last += 1;
+        }
+    }
+
+    fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Option<TaskId>, queued: bool) {
+        self.moved = 0;
+        let number = u64::from(cpu.0);
+        let address = prev.map_or(0, |id| self.task(id).address);
+        self.call(
+            vm,
+            &Call {
+                op: Op::Dispatch,
+                locked: Some(cpu),
+                subject: prev,
+                args: &[number, address],
+                words: (number, u64::from(queued)),
+            },
+        );
+        self.flush_buffer(cpu);
+    }
+
+    /// The task of the highest class that has one.
+    fn pick(&mut self, cpu: CpuId, prev: Curr) -> Curr {
+        let state = &self.cpus[cpu];
+        if !state.to_move.is_empty() {
+            return Curr::Stopper;
+        }
+        if let Some(&id) = state.rt.first().or(state.fair.first()) {
+            return Curr::Task(id);
+        }
+        let stays = prev
+            .task()
+            .filter(|&id| state.keep && self.task(id).class == Class::Ext);
+        let local = self.dsqs.local(cpu);
+        match stays.or_else(|| self.dsqs.first(local)) {
+            Some(id) => {
+                if self.task(id).slice == 0 {
+                    self.warn_zero_slice(id, stays.is_some());
+                    self.refill_slice(id);
+                }
+                Curr::Task(id)
+            }
+            None => Curr::Idle,
+        }
+    }
+
+    fn warn_zero_slice(&mut self, id: TaskId, kept: bool) {
+        if !kept
+            && !self.bypass
+            && !std::mem::replace(&mut self.task_mut(id).warned_zero_slice, true)
+        {
+            let name = self.name(id);
+            self.note(format!(
+                "{name} has zero slice in the local queue; the kernel warns once"
+            ));
+        }
+    }
+
+    /// The previous task gives the CPU up.
+    fn put_prev(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
+        let next_class = match next {
+            Curr::Idle => Class::Idle,
+            Curr::Stopper => Class::Stop,
+            Curr::Task(id) => self.task(id).class,
+        };
+        match prev {
+            Curr::Idle => self.leave_idle(vm, cpu),
+            Curr::Stopper => {}
+            Curr::Task(id) => {
+                self.update_curr(cpu);
+                if self.task(id).class == Class::Ext {
+                    self.put_prev_ext(vm, cpu, id, next_class);
+                    if next_class != Class::Ext {
+                        self.switch_class(vm, cpu, next, next_class);
+                    }
+                }
+            }
+        }
+    }
+
+    fn put_prev_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, next: Class) {
+        if !self.task(id).queued {
+            return;
+        }
+        self.call_stopping(vm, id, true);
+        self.watch(id);
+        if self.task(id).slice > 0 && !self.bypass {
+            // Only a higher class takes a CPU from a task that has slice left.
+            let local = self.dsqs.local(cpu);
+            self.dispatch_enqueue(local, id, enq::HEAD);
+        } else if next > Class::Ext {
+            self.do_enqueue(vm, id, enq::LAST, false);
+        } else {
+            self.do_enqueue(vm, id, 0, false);
+        }
+    }
+
+    /// Tells the policy that it loses the CPU to a higher class.
+    ///
+    /// Source: `switch_class()`, kernel 6.18.
+    fn switch_class(&mut self, vm: &mut Vm, cpu: CpuId, next: Curr, class: Class) {
+        let listens = self.ops.has(Op::CpuAcquire) || self.ops.has(Op::CpuRelease);
+        if class > Class::Ext || !listens || self.cpus[cpu].released {
+            return;
+        }
+        let reason = match class {
+            Class::Rt => preempt::RT,
+            Class::Stop => preempt::STOP,
+            _ => preempt::UNKNOWN,
+        };
+        let task = next.task().map_or(0, |id| self.task(id).address);
+        let args = self.mirror.release_args(vm, reason, task);
+        let number = u64::from(cpu.0);
+        self.call(
+            vm,
+            &Call {
+                op: Op::CpuRelease,
+                locked: Some(cpu),
+                subject: None,
+                args: &[number, args],
+                words: (number, u64::from(reason)),
+            },
+        );
+        self.cpus[cpu].released = true;
+    }
+
+    /// The next task takes the CPU.
+    fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
+        self.cpus[cpu].curr = next;
+        match next {
+            Curr::Idle if prev != Curr::Idle => self.enter_idle(vm, cpu),
+            Curr::Idle | Curr::Stopper => {}
+            Curr::Task(id) => {
+                let clock = self.cpus[cpu].task_clock(self.now);
+                self.task_mut(id).exec_start = clock;
+                if self.task(id).class == Class::Ext {
+                    self.set_next_ext(vm, cpu, id);
+                }
+            }
+        }
+    }
+
+    /// A task of the policy's class takes the CPU, or goes on after a property change.
+    pub(crate) fn set_next_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        let task = self.task(id);
+        assert!(
+            self.masks.has(task.cpus, cpu)
+                || self.cpus[cpu].to_move.iter().any(|&(other, _)| other == id),
+            "{} runs on CPU {cpu}, where it may not",
+            self.name(id)
+        );
+        self.leave_dsq(id);
+        self.mirror_curr(cpu);
+        if self.task(id).queued {
+            let (address, slice) = (self.task(id).address, self.task(id).slice);
+            self.call(
+                vm,
+                &Call {
+                    op: Op::Running,
+                    locked: Some(cpu),
+                    subject: Some(id),
+                    args: &[address],
+                    words: (slice, u64::from(cpu.0)),
+                },
+            );
+        }
+        self.unwatch(id, true);
+        self.sample_report(vm, id, cpu);
+    }
+
+    /// The migration thread moves away the tasks that may not run here any more.
+    ///
+    /// Source: `migration_cpu_stop()` and `__migrate_task()`, kernel 6.18.
+    fn run_stopper(&mut self, vm: &mut Vm, cpu: CpuId) {
+        for (id, target) in std::mem::take(&mut self.cpus[cpu].to_move) {
+            let task = self.task(id);
+            let stays = task.cpu != cpu || self.masks.has(task.cpus, cpu);
+            if stays || task.state != RunState::Runnable {
+                continue;
+            }
+            self.move_queued_task(vm, id, target);
+        }
+    }
+
+    /// Arms the tick of `cpu`, which stops while the CPU idles.
+    fn arm_tick(&mut self, cpu: CpuId) {
+        if self.cpus[cpu].curr == Curr::Idle || self.cpus[cpu].tick_at.is_some() {
+            return;
+        }
+        let tick = self.spec.tick().get();
+        let skew = u64::from(cpu.0) * self.spec.tick_skew_ns % tick;
+        let now = self.now.as_nanos();
+        // Ticks stand at skew + n * tick, and the next one is later than now.
+        let next = if now < skew {
+            skew
+        } else {
+            skew + ((now - skew) / tick + 1) * tick
+        };
+        let when = model::SimTime::from_nanos(next);
+        self.cpus[cpu].tick_at = Some(when);
+        self.queue.push(when, cpu, Pending::Tick);
+    }
+
+    /// The tick of `cpu`.
+    ///
+    /// Source: `sched_tick()` and `task_tick_scx()`, kernel 6.18.
+    pub(crate) fn tick(&mut self, vm: &mut Vm, cpu: CpuId) {
+        self.cpus[cpu].tick_at = None;
+        let Curr::Task(id) = self.cpus[cpu].curr else {
+            return;
+        };
+        self.arm_tick(cpu);
+        match self.task(id).class {
+            Class::Ext => self.tick_ext(vm, cpu, id),
+            Class::Rt => self.tick_rt(cpu, id),
+            Class::Fair => self.tick_fair(cpu),
+            Class::Stop | Class::Idle => {}
+        }
+    }
+
+    fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        self.update_curr(cpu);
+        if self.bypass {
+            self.set_slice(id, 0);
+        } else {
+            let (address, slice) = (self.task(id).address, self.task(id).slice);
+            self.call(
+                vm,
+                &Call {
+                    op: Op::Tick,
+                    locked: Some(cpu),
+                    subject: Some(id),
+                    args: &[address],
+                    words: (slice, 0),
+                },
+            );
+        }
+        if self.task(id).slice == 0 {
+            self.resched(cpu);
+        }
+    }
+
+    /// Reads what the policy reports about a task that begins to run.
+    fn sample_report(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
+        if !self.wants(EventKind::Report) {
+            return;
+        }
+        let Some(report) = self.mirror.report(vm, self.task(id).address) else {
+            return;
+        };
+        if self.task(id).reported == Some(report) {
+            return;
+        }
+        self.task_mut(id).reported = Some(report);
+        let (prio, level, flags) = report;
+        let words = (u64::from(level) << 32 | u64::from(prio), flags);
+        self.emit(EventKind::Report, id, cpu, words);
+    }
+}

@@ -1,0 +1,37 @@
+//! The simulated kernel, as an object is linked against it.
+
+use bpf::{HostFunction, Kconfig, Target};
+use model::{Kernel, MachineSpec};
+
+use crate::kernel_types::BTF_6_18;
+use crate::machine::Machine;
+
+/// The kernel of `machine`: types, constants, functions, version, configuration.
+///
+/// # Panics
+/// If our own header does not compile to types that can be read; a test sees to that.
+#[must_use]
+pub fn target(machine: &MachineSpec) -> Target {
+    let (types, version) = match machine.kernel {
+        Kernel::V6_18 => (BTF_6_18, (6, 18, 15)),
+        _ => unreachable!("no other kernel can be asked for"),
+    };
+    // Source: configuration of Debian's 6.18.15 for amd64.
+    Target::new(machine.kernel.name(), version, types)
+        .expect("the simulated kernel's types are well formed")
+        .with_kconfig("CONFIG_HZ", Kconfig::Int(i64::from(machine.hz)))
+        .with_kconfig("CONFIG_NR_CPUS", Kconfig::Int(1024))
+        .with_kconfig("CONFIG_PREEMPT_RCU", Kconfig::Bool(true))
+        .with_kconfig("CONFIG_X86_64", Kconfig::Bool(true))
+        .with_kconfig("CONFIG_SMP", Kconfig::Bool(true))
+        .with_kconfig("CONFIG_NUMA", Kconfig::Bool(true))
+        .with_kconfig("CONFIG_CC_VERSION_TEXT", Kconfig::Text("gcc".into()))
+        .with_kconfig("CONFIG_LOCALVERSION", Kconfig::Text(String::new()))
+}
+
+/// The functions that the simulated kernel offers to policies, beside those that the object
+/// machine has built in.
+#[must_use]
+pub fn host_functions() -> Vec<HostFunction<Machine>> {
+    crate::kfunc::table()
+}

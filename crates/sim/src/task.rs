@@ -1,0 +1,279 @@
+//! A task as the simulated kernel sees it. What the policy sees is a mirror in BPF memory.
+
+use model::workload::SchedPolicy;
+use model::{CpuId, Nanos, SimTime, TaskTimes};
+
+use crate::dsq::DsqIndex;
+use crate::flags;
+use crate::mask::MaskId;
+
+/// Scheduling classes, most urgent first (`kernel/sched/sched.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// The migration thread.
+    Stop,
+    /// `SCHED_FIFO` and `SCHED_RR`.
+    Rt,
+    /// The default class; empty while a policy has switched all tasks.
+    Fair,
+    /// The policy's.
+    Ext,
+    /// Nothing to run.
+    Idle,
+}
+
+/// Whether a task wants the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Created, not started.
+    New,
+    /// Waits for an event.
+    Sleeping,
+    /// On a run queue or running.
+    Runnable,
+    /// Has exited.
+    Dead,
+}
+
+/// `enum scx_task_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ScxState {
+    /// Unknown to the policy.
+    None = 0,
+    /// `init_task` succeeded.
+    Init = 1,
+    /// Could be enabled.
+    Ready = 2,
+    /// In the policy's class.
+    Enabled = 3,
+}
+
+/// Who owns the task while it waits (`enum scx_ops_state`, with the sequence number that makes an
+/// old entry of a policy's own queue harmless).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpsState {
+    /// The kernel: the task runs, sleeps, or sits in a dispatch queue.
+    None,
+    /// `ops.enqueue` is being called.
+    Queueing(u64),
+    /// The policy: `ops.enqueue` kept it.
+    Queued(u64),
+}
+
+/// A dispatch verdict of `ops.select_cpu` or `ops.enqueue`, not carried out yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Direct {
+    /// Queue.
+    pub dsq_id: u64,
+    /// Enqueue flags.
+    pub flags: u64,
+}
+
+/// What a task does with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Executes.
+    Run,
+    /// On the CPU, but the CPU does something else.
+    Stolen,
+    /// Runnable, not on a CPU.
+    Wait,
+    /// Not runnable.
+    Sleep,
+    /// Over.
+    Over,
+}
+
+/// A task.
+pub struct Task {
+    /// The kernel's `comm`: at most 15 bytes.
+    pub comm: String,
+    /// The kernel's pid; never reused within a run.
+    pub pid: u32,
+    /// Thread group: the pid of the process.
+    pub tgid: u32,
+    /// Parent, if it was forked.
+    pub parent: Option<model::TaskId>,
+    /// Address of its `task_struct` mirror; 0 when it has been reaped.
+    pub address: u64,
+    /// The kernel has dropped its last reference.
+    pub reaped: bool,
+    /// References that programs hold.
+    pub references: u32,
+    /// `task_cpu()`: where it runs, or ran last.
+    pub cpu: CpuId,
+    /// `cpus_ptr`.
+    pub cpus: MaskId,
+    /// `migration_disabled`, without what callbacks add.
+    pub migration_disabled: u16,
+    /// Its class now.
+    pub class: Class,
+    /// Its policy and real-time priority.
+    pub policy: SchedPolicy,
+    /// Nice value, `-20..=19`.
+    pub nice: i8,
+    /// Weight on the policy's scale, `1..=10_000`.
+    pub weight: u32,
+    /// Whether it wants the CPU.
+    pub state: RunState,
+    /// `PF_EXITING`.
+    pub exiting: bool,
+    /// State of its sched_ext entity.
+    pub scx_state: ScxState,
+    /// `SCX_TASK_QUEUED`: runnable in the policy's class, running included.
+    pub queued: bool,
+    /// Who owns it while it waits.
+    pub ops_state: OpsState,
+    /// Verdict of a direct dispatch.
+    pub direct: Option<Direct>,
+    /// It waits on this CPU's list of deferred local inserts.
+    pub deferred_on: Option<CpuId>,
+    /// What is left of its slice, nanoseconds.
+    pub slice: u64,
+    /// Key in vtime-ordered queues.
+    pub vtime: u64,
+    /// The queue it sits in.
+    pub dsq: Option<DsqIndex>,
+    /// What `ops.select_cpu` chose last.
+    pub selected_cpu: CpuId,
+    /// Jiffy since when it has waited, as the watchdog sees it.
+    pub runnable_at: u64,
+    /// It has run since, so the next wait starts afresh.
+    pub reset_runnable_at: bool,
+    /// Task clock at the last charge, nanoseconds.
+    pub exec_start: u64,
+    /// Total time charged, nanoseconds.
+    pub sum_exec: u64,
+    /// Counts its sleeps, so that a timer of an earlier one is recognised.
+    pub sleep_generation: u64,
+    /// What is left of the work it is doing.
+    pub work_left: Nanos,
+    /// How it spent its life.
+    pub times: TaskTimes,
+    /// What it does now.
+    pub phase: Phase,
+    /// Since when.
+    pub phase_since: SimTime,
+    /// What its report said last: priority, level, flags.
+    pub reported: Option<(u32, u32, u64)>,
+    /// The kernel has warned about its zero slice.
+    pub warned_zero_slice: bool,
+    /// What of its mirror is out of date ([`crate::mirror::stale`]).
+    pub stale: u8,
+}
+
+impl Task {
+    /// A task that has not started.
+    pub fn new(comm: String, pid: u32, cpu: CpuId, now: SimTime) -> Self {
+        Self {
+            comm,
+            pid,
+            tgid: pid,
+            parent: None,
+            address: 0,
+            reaped: false,
+            references: 0,
+            cpu,
+            cpus: MaskId::ALL,
+            migration_disabled: 0,
+            class: Class::Fair,
+            policy: SchedPolicy::Normal,
+            nice: 0,
+            weight: 100,
+            state: RunState::New,
+            exiting: false,
+            scx_state: ScxState::None,
+            queued: false,
+            ops_state: OpsState::None,
+            direct: None,
+            deferred_on: None,
+            slice: flags::SLICE_DFL,
+            vtime: 0,
+            dsq: None,
+            selected_cpu: cpu,
+            runnable_at: 0,
+            reset_runnable_at: true,
+            exec_start: 0,
+            sum_exec: 0,
+            sleep_generation: 0,
+            work_left: Nanos::ZERO,
+            times: TaskTimes::default(),
+            phase: Phase::Sleep,
+            phase_since: now,
+            reported: None,
+            warned_zero_slice: false,
+            stale: 0,
+        }
+    }
+
+    /// Books the time since the last change and begins `phase`.
+    pub fn enter(&mut self, phase: Phase, now: SimTime) {
+        let spent = now.since(self.phase_since);
+        match self.phase {
+            Phase::Run => self.times.run += spent,
+            Phase::Stolen => self.times.stolen += spent,
+            Phase::Wait => self.times.wait += spent,
+            Phase::Sleep => self.times.sleep += spent,
+            Phase::Over => {}
+        }
+        self.phase = phase;
+        self.phase_since = now;
+    }
+}
+
+/// The weight of a nice value on the policy's scale of `1..=10_000`.
+///
+/// Source: `sched_prio_to_weight` times 100 / 1024, rounded (`kernel/sched/core.c`,
+/// `sched_weight_to_cgroup`, kernel 6.18). `SCHED_IDLE` weighs 3 there, which rounds to 0 and is
+/// raised to 1.
+pub fn weight_of(policy: SchedPolicy, nice: i8) -> u32 {
+    const WEIGHTS: [u32; 40] = [
+        8668, 7007, 5516, 4519, 3544, 2847, 2271, 1827, 1460, 1164, // -20
+        932, 744, 596, 479, 381, 305, 244, 194, 155, 125, // -10
+        100, 80, 64, 51, 41, 33, 27, 21, 17, 13, // 0
+        11, 8, 7, 5, 4, 4, 3, 2, 2, 1, // 10
+    ];
+    match policy {
+        SchedPolicy::Idle => 1,
+        // A real-time task keeps its nice value, which sets the weight it would have.
+        _ => WEIGHTS[(nice.clamp(-20, 19) + 20) as usize],
+    }
+}
+
+/// The class that a policy belongs to, with or without a sched_ext policy that takes all tasks.
+pub fn class_of(policy: SchedPolicy, attached: bool, partial: bool) -> Class {
+    match policy {
+        SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_) => Class::Rt,
+        _ if attached && !partial => Class::Ext,
+        _ => Class::Fair,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_those_that_a_kernel_showed() {
+        let weights = [-20, 0, 3, 5, 19].map(|nice| weight_of(SchedPolicy::Normal, nice));
+        assert_eq!(weights, [8668, 100, 51, 33, 1]);
+        assert_eq!(weight_of(SchedPolicy::Idle, 0), 1);
+    }
+
+    #[test]
+    fn a_life_is_the_sum_of_its_phases() {
+        let at = SimTime::from_nanos;
+        let mut task = Task::new("a".into(), 1, CpuId(0), at(10));
+        task.enter(Phase::Wait, at(13));
+        task.enter(Phase::Run, at(20));
+        task.enter(Phase::Stolen, at(50));
+        task.enter(Phase::Over, at(51));
+        let TaskTimes {
+            run,
+            stolen,
+            wait,
+            sleep,
+        } = task.times;
+        assert_eq!([sleep, wait, run, stolen].map(Nanos::get), [3, 7, 30, 1]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Wakeups.
+//!
+//! Source: `try_to_wake_up()`, `select_task_rq()`, `ttwu_do_activate()` and
+//! `select_task_rq_scx()`, as 6.12 and 7.2 have them alike. Everything here runs on the waker's
+//! CPU.
+
+use model::{CpuId, EventKind, Op, TaskId};
+
+use crate::flags::{enq, wake};
+use crate::machine::{Machine, Vm};
+use crate::ops::Call;
+use crate::task::{Class, Direct, Phase, RunState};
+
+impl Machine {
+    /// Wakes a sleeping task; one that is runnable already is left alone.
+    pub(crate) fn wake(&mut self, vm: &mut Vm, id: TaskId, sync: bool) {
+        if self.task(id).state != RunState::Sleeping {
+            return;
+        }
+        let flags = wake::TTWU | if sync { wake::SYNC } else { 0 };
+        let from = self.task(id).cpu;
+        let (cpu, selected) = self.select_task_rq(vm, id, from, flags);
+        let mut enqueue = enq::WAKEUP | enq::NOCLOCK;
+        if selected {
+            enqueue |= enq::CPU_SELECTED;
+        }
+        if cpu != from {
+            enqueue |= enq::MIGRATED;
+        }
+        self.activate(vm, id, cpu, enqueue, false);
+    }
+
+    /// Makes a sleeping or new task runnable on `cpu`.
+    pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64, new: bool) {
+        self.set_task_cpu(id, cpu);
+        let now = self.now;
+        let task = self.task_mut(id);
+        task.state = RunState::Runnable;
+        task.sleep_generation += 1;
+        task.enter(Phase::Wait, now);
+        let waker = self.current().unwrap_or(TaskId::NONE);
+        let words = u64::from(waker.0) | u64::from(self.exec.0) << 32;
+        self.emit(EventKind::Wakeup, id, cpu, (words, u64::from(new)));
+        self.enqueue_task(vm, id, flags);
+        self.wakeup_preempt(cpu, id);
+        self.run_deferred(cpu);
+    }
+
+    /// Whether a task that became runnable on `cpu` takes it from what runs there.
+    ///
+    /// Source: `wakeup_preempt()`, kernel 6.18; no class of the policy's tasks preempts itself.
+    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, id: TaskId) {
+        let (new, curr) = (self.task(id).class, self.class_on(cpu));
+        if new < curr || new == Class::Rt && curr == Class::Rt && self.is_more_urgent(id, cpu) {
+            self.resched(cpu);
+        }
+    }
+
+    /// The CPU for a task that becomes runnable, and whether the class was asked.
+    pub(crate) fn select_task_rq(
+        &mut self,
+        vm: &mut Vm,
+        id: TaskId,
+        prev: CpuId,
+        flags: u64,
+    ) -> (CpuId, bool) {
+        let task = self.task(id);
+        let asked = self.masks.count(task.cpus) > 1 && task.migration_disabled == 0;
+        let cpu = match (asked, task.class) {
+            (false, _) => self.first_allowed(id),
+            (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
+            (true, Class::Rt) => self.select_cpu_rt(id, prev),
+            (true, _) => self.select_cpu_fair(id, prev),
+        };
+        let allowed = self.masks.has(self.task(id).cpus, cpu);
+        (if allowed { cpu } else { self.first_allowed(id) }, asked)
+    }
+
+    fn first_allowed(&self, id: TaskId) -> CpuId {
+        let task = self.task(id);
+        if task.migration_disabled > 0 {
+            return task.cpu;
+        }
+        self.masks
+            .get(task.cpus)
+            .first()
+            .expect("no task has an empty affinity")
+    }
+
+    /// Asks the policy, or the built-in rule when it has none.
+    fn select_cpu_ext(&mut self, vm: &mut Vm, id: TaskId, prev: CpuId, flags: u64) -> CpuId {
+        if !self.ops.has(Op::SelectCpu) || self.bypass {
+            let found = self.select_cpu_default(id, prev, flags, None, 0);
+            if found.is_some() {
+                self.refill_slice(id);
+                let direct = Direct {
+                    dsq_id: crate::flags::dsq::LOCAL,
+                    flags: 0,
+                };
+                self.task_mut(id).direct = Some(direct);
+            }
+            let cpu = found.unwrap_or(prev);
+            self.task_mut(id).selected_cpu = cpu;
+            return cpu;
+        }
+        let address = self.task(id).address;
+        let result = self.call(
+            vm,
+            &Call {
+                op: Op::SelectCpu,
+                locked: None,
+                subject: Some(id),
+                args: &[address, u64::from(prev.0), flags],
+                words: (flags, u64::from(prev.0)),
+            },
+        );
+        let cpu = i64::from(result.unwrap_or(u64::from(prev.0)) as i32);
+        if !self.has_cpu(cpu) {
+            self.error(format!("invalid CPU {cpu} from ops.select_cpu()"));
+            return prev;
+        }
+        let cpu = CpuId(cpu as u16);
+        self.task_mut(id).selected_cpu = cpu;
+        cpu
+    }
+}
