@@ -434,3 +434,6 @@ impl Addresses for Places<'_> {
         known.then(|| FUNCTIONS + u64::from(function) * FUNCTION_STEP)
     }
 }
+
+#[cfg(test)]
+mod tests;

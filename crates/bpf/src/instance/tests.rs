@@ -1,0 +1,724 @@
+//! The instance with a host that records what it is told.
+
+use std::sync::Arc;
+
+use super::Instance;
+use crate::{
+    CallCtx, Config, Errno, Function, Host, HostFunction, Image, Import, Insn, InstanceError,
+    MapDef, MapKind, Memory, Stop,
+};
+
+/// A host whose answers a test sets, and that keeps what it hears.
+#[derive(Debug, Default)]
+struct World {
+    cpu: u32,
+    armed: Vec<(u64, u64, bool, bool)>,
+    released: Vec<u64>,
+    printed: String,
+    protected: Vec<(u64, u8, u64)>,
+}
+
+impl Host for World {
+    fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
+    fn now_ns(&self) -> u64 {
+        1234
+    }
+
+    fn random_u32(&mut self) -> u32 {
+        4
+    }
+
+    fn current_task(&self) -> u64 {
+        0
+    }
+
+    fn current_pid_tgid(&self) -> u64 {
+        0x7_0000_0008
+    }
+
+    fn store_protected(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        size: u8,
+        value: u64,
+    ) -> Result<(), Stop> {
+        self.protected.push((address, size, value));
+        if size == 8 {
+            memory.poke_u64(address, value);
+            return Ok(());
+        }
+        Err(Stop::WildStore { address, size })
+    }
+
+    fn timer_start(&mut self, timer: u64, expires_ns: u64, absolute: bool, pinned: bool) {
+        self.armed.push((timer, expires_ns, absolute, pinned));
+    }
+
+    fn timer_cancel(&mut self, timer: u64) -> bool {
+        let before = self.armed.len();
+        self.armed.retain(|armed| armed.0 != timer);
+        self.armed.len() < before
+    }
+
+    fn release(&mut self, _: &mut Memory, address: u64) {
+        self.released.push(address);
+    }
+
+    fn print(&mut self, text: &str) {
+        self.printed.push_str(text);
+    }
+}
+
+/// Instructions by hand. Registers are numbers; `off` and `imm` as in the ISA.
+mod insn {
+    use crate::Insn;
+
+    const fn new(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
+        Insn {
+            code,
+            dst,
+            src,
+            off,
+            imm,
+        }
+    }
+
+    pub(super) const EXIT: Insn = new(0x95, 0, 0, 0, 0);
+
+    pub(super) const fn mov(dst: u8, imm: i32) -> Insn {
+        new(0xb7, dst, 0, 0, imm)
+    }
+
+    pub(super) const fn copy(dst: u8, src: u8) -> Insn {
+        new(0xbf, dst, src, 0, 0)
+    }
+
+    pub(super) const fn add(dst: u8, imm: i32) -> Insn {
+        new(0x07, dst, 0, 0, imm)
+    }
+
+    pub(super) const fn load(dst: u8, src: u8, off: i16) -> Insn {
+        new(0x79, dst, src, off, 0)
+    }
+
+    pub(super) const fn store(dst: u8, off: i16, src: u8) -> Insn {
+        new(0x7b, dst, src, off, 0)
+    }
+
+    pub(super) const fn store_u32(dst: u8, off: i16, imm: i32) -> Insn {
+        new(0x62, dst, 0, off, imm)
+    }
+
+    pub(super) const fn call(import: i32) -> Insn {
+        new(0x85, 0, 0, 0, import)
+    }
+
+    pub(super) const fn ja(off: i16) -> Insn {
+        new(0x05, 0, 0, off, 0)
+    }
+
+    pub(super) const fn may_goto(off: i16) -> Insn {
+        new(0xe5, 0, 0, off, 0)
+    }
+
+    /// `LD_IMM64` with a meaning: 1 map, 2 map value, 4 function.
+    pub(super) const fn address(dst: u8, meaning: u8, index: i32) -> [Insn; 2] {
+        [new(0x18, dst, meaning, 0, index), new(0, 0, 0, 0, 0)]
+    }
+}
+
+use insn::{EXIT, add, address, call, copy, ja, load, may_goto, mov, store, store_u32};
+
+/// An object under construction.
+#[derive(Default)]
+struct Object {
+    code: Vec<Insn>,
+    functions: Vec<Function>,
+    maps: Vec<MapDef>,
+    imports: Vec<Import>,
+}
+
+impl Object {
+    fn function(mut self, parts: &[&[Insn]]) -> Self {
+        let code = parts.concat();
+        self.functions.push(Function {
+            name: format!("function{}", self.functions.len()),
+            start: self.code.len() as u32,
+            len: code.len() as u32,
+        });
+        self.code.extend(code);
+        self
+    }
+
+    fn map(mut self, kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> Self {
+        self.maps.push(MapDef {
+            name: format!("map{}", self.maps.len()),
+            kind,
+            key_size,
+            value_size,
+            max_entries,
+            flags: 0,
+            initial: None,
+            frozen: false,
+            timer_at: None,
+            lock_at: None,
+            kptrs_at: Vec::new(),
+            inner: None,
+        });
+        self
+    }
+
+    fn last_map(mut self, change: impl FnOnce(&mut MapDef)) -> Self {
+        change(self.maps.last_mut().expect("a map"));
+        self
+    }
+
+    fn import(mut self, name: &str, prototype: &str) -> Self {
+        self.imports.push(Import {
+            name: name.into(),
+            prototype: prototype.into(),
+            helper: prototype.is_empty().then_some(1),
+            callers: vec!["function0".into()],
+        });
+        self
+    }
+
+    fn image(self) -> Arc<Image> {
+        Arc::new(Image {
+            code: self.code,
+            functions: self.functions,
+            programs: Vec::new(),
+            maps: self.maps,
+            imports: self.imports,
+            variables: Vec::new(),
+            poisons: Vec::new(),
+            struct_ops: Vec::new(),
+            symbols: Vec::new(),
+            knobs: Vec::new(),
+            lines: Vec::new(),
+            license: "MIT".into(),
+        })
+    }
+
+    fn instance(self) -> Instance<World> {
+        self.with(
+            &[],
+            Config {
+                cpus: 4,
+                ..Config::default()
+            },
+        )
+    }
+
+    fn with(self, table: &[HostFunction<World>], config: Config) -> Instance<World> {
+        Instance::new(self.image(), table, config).expect("a good object")
+    }
+}
+
+fn host_function(name: &'static str, body: crate::Body<World>) -> HostFunction<World> {
+    HostFunction {
+        name,
+        prototype: "void()",
+        cost_ps: 700,
+        body: Some(body),
+    }
+}
+
+#[test]
+fn a_callback_finds_its_arguments_behind_r1_and_cannot_change_them() {
+    let read = Object::default().function(&[&[load(0, 1, 8), EXIT]]);
+    let mut vm = read.instance();
+    assert_eq!(vm.call_program(0, &[5, 6], &mut World::default()), Ok(6));
+
+    let write = Object::default().function(&[&[store_u32(1, 0, 1), EXIT]]);
+    let mut host = World::default();
+    let fault = write
+        .instance()
+        .call_program(0, &[5], &mut host)
+        .unwrap_err();
+    assert!(matches!(fault.stop, Stop::WildStore { size: 4, .. }));
+    assert_eq!(host.protected.len(), 1, "the host was asked");
+}
+
+#[test]
+fn a_fault_counts_up_to_the_failing_instruction_and_names_its_place() {
+    let code = [mov(2, 1), mov(3, 0), store(3, 0, 2), mov(0, 0), EXIT];
+    let mut vm = Object::default()
+        .function(&[&[EXIT]])
+        .function(&[&code])
+        .instance();
+    let fault = vm.call_program(1, &[], &mut World::default()).unwrap_err();
+    assert_eq!((fault.program.as_str(), fault.insn), ("function1", 2));
+    assert_eq!(vm.retired(), 3);
+}
+
+#[test]
+fn the_budget_ends_a_program_before_the_block_that_would_exceed_it() {
+    // Turns of three instructions behind one: 1 + 3 * 3 = 10, and the next turn would make 13.
+    let code = [mov(0, 0), add(0, 1), add(0, 1), ja(-3)];
+    let config = Config {
+        budget: 12,
+        ..Config::default()
+    };
+    let mut vm = Object::default().function(&[&code]).with(&[], config);
+    for call in 1..=2 {
+        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        assert_eq!(fault.stop, Stop::Budget { budget: 12 });
+        assert_eq!(fault.insn, 1);
+        assert_eq!(
+            vm.retired(),
+            10 * call,
+            "each outermost call has its own budget"
+        );
+    }
+}
+
+#[test]
+fn may_goto_lets_a_loop_turn_eight_mebi_times() {
+    let code = [mov(0, 0), may_goto(2), add(0, 1), ja(-3), EXIT];
+    let mut vm = Object::default().function(&[&code]).instance();
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(8 << 20));
+}
+
+/// Calls function 1 of the object, and hands on what it gives.
+fn nest(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    let before = ctx.vm.retired();
+    let result = ctx.vm.call_program(1, &[before], ctx.host)?;
+    Ok(result)
+}
+
+#[test]
+fn a_host_function_may_call_a_program_and_counts_are_exact_meanwhile() {
+    let object = Object::default()
+        .import("nest", "void()")
+        .function(&[&[mov(6, 1), call(0), add(0, 1000), EXIT]])
+        .function(&[&[load(0, 1, 0), EXIT]]);
+    let mut vm = object.with(&[host_function("nest", nest)], Config::default());
+    assert_eq!(
+        vm.call_program(0, &[], &mut World::default()),
+        Ok(1002),
+        "2 were retired"
+    );
+    assert_eq!(vm.retired(), 6);
+    assert_eq!(vm.charged(), 700);
+}
+
+#[test]
+fn a_nested_fault_is_reported_where_it_happened() {
+    let object = Object::default()
+        .import("nest", "void()")
+        .function(&[&[call(0), EXIT]])
+        .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]]);
+    let mut vm = object.with(&[host_function("nest", nest)], Config::default());
+    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    assert_eq!((fault.program.as_str(), fault.insn), ("function1", 1));
+}
+
+#[test]
+fn nesting_ends_at_its_limit_and_shares_one_budget() {
+    let object = || {
+        Object::default()
+            .import("nest", "void()")
+            .function(&[&[call(0), EXIT]])
+            .function(&[&[call(0), EXIT]])
+    };
+    let table = [host_function("nest", nest)];
+    let mut vm = object().with(&table, Config::default());
+    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    assert_eq!(fault.stop, Stop::CallDepth { limit: 8 });
+    assert_eq!(vm.retired(), 9);
+
+    let mut vm = object().with(
+        &table,
+        Config {
+            budget: 5,
+            ..Config::default()
+        },
+    );
+    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    assert_eq!(fault.stop, Stop::Budget { budget: 5 });
+    assert_eq!(vm.retired(), 5);
+}
+
+#[test]
+fn frames_of_all_nested_calls_share_one_stack() {
+    let call_self = Insn {
+        code: 0x85,
+        src: 1,
+        imm: 0,
+        ..Insn::default()
+    };
+    let config = Config {
+        stack_bytes: 1024,
+        ..Config::default()
+    };
+    let mut vm = Object::default()
+        .function(&[&[call_self, EXIT]])
+        .with(&[], config);
+    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    assert_eq!(fault.stop, Stop::StackOverflow { limit: 1024 });
+}
+
+#[test]
+fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
+    let object = || {
+        Object::default()
+            .import("bpf_rcu_read_lock", "void(u32)")
+            .import("bpf_ktime_get_ns", "")
+            .import("scx_bpf_now", "u64()")
+            .function(&[&[call(2), EXIT]])
+    };
+    let refused = Instance::<World>::new(object().image(), &[], Config::default());
+    let Err(InstanceError::Missing(missing)) = refused else {
+        panic!("nothing is missing")
+    };
+    let names: Vec<&str> = missing
+        .iter()
+        .map(|function| function.name.as_str())
+        .collect();
+    assert_eq!(names, ["bpf_rcu_read_lock", "scx_bpf_now"]);
+    assert_eq!(missing[0].offered, ["void()"]);
+    assert_eq!(missing[1].callers, ["function0"]);
+
+    let mut vm = object().with(
+        &[],
+        Config {
+            lenient: true,
+            ..Config::default()
+        },
+    );
+    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    assert_eq!(
+        fault.stop,
+        Stop::Poison("function `scx_bpf_now` is not simulated".into())
+    );
+}
+
+#[test]
+fn a_callback_address_is_a_function_or_a_fault() {
+    let mut vm = Object::default()
+        .function(&[&[copy(0, 2), EXIT]])
+        .instance();
+    let at = vm.function_address(0).unwrap();
+    assert_eq!(
+        vm.call_function(at, [1, 2, 3, 4, 5], &mut World::default()),
+        Ok(2)
+    );
+    for wild in [0, at + 8, at + 16] {
+        let fault = vm
+            .call_function(wild, [0; 5], &mut World::default())
+            .unwrap_err();
+        assert_eq!(fault.stop, Stop::WildCall(wild));
+    }
+}
+
+#[test]
+fn a_syscall_program_changes_its_context() {
+    let mut vm = Object::default()
+        .function(&[&[store_u32(1, 4, 7), mov(0, 3), EXIT]])
+        .instance();
+    let mut context = [1; 8];
+    assert_eq!(
+        vm.run_syscall(0, &mut context, &mut World::default()),
+        Ok(3)
+    );
+    assert_eq!(context, [1, 1, 1, 1, 7, 0, 0, 0]);
+}
+
+#[test]
+fn data_sections_have_their_initial_bytes_and_frozen_ones_are_protected() {
+    let section = |frozen| {
+        Object::default()
+            .map(MapKind::Array, 4, 8, 1)
+            .last_map(|map| {
+                map.initial = Some(Arc::from(&[9, 0, 0, 0, 0, 0, 0, 0][..]));
+                map.frozen = frozen;
+            })
+            .function(&[
+                &address(1, 2, 0),
+                &[load(0, 1, 0), store_u32(1, 0, 5), EXIT],
+            ])
+    };
+    let mut vm = section(false).instance();
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(9));
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(5));
+    let fault = section(true)
+        .instance()
+        .call_program(0, &[], &mut World::default());
+    assert!(matches!(
+        fault.unwrap_err().stop,
+        Stop::WildStore { size: 4, .. }
+    ));
+}
+
+#[test]
+fn a_program_that_keeps_a_lock_is_refused() {
+    let object = Object::default()
+        .import("bpf_rcu_read_lock", "void()")
+        .import("bpf_rcu_read_unlock", "void()")
+        .function(&[&[call(0), call(1), mov(0, 0), EXIT]])
+        .function(&[&[call(0), EXIT]])
+        .function(&[&[call(1), EXIT]]);
+    let mut vm = object.instance();
+    let host = &mut World::default();
+    assert_eq!(vm.call_program(0, &[], host), Ok(0));
+    let kept = vm.call_program(1, &[], host).unwrap_err().stop;
+    assert_eq!(
+        kept,
+        Stop::Refused("the program ended and left the RCU read lock".into())
+    );
+    let twice = vm.call_program(2, &[], host).unwrap_err().stop;
+    assert_eq!(
+        twice,
+        Stop::Refused("the RCU read lock was released and is not held".into())
+    );
+    assert_eq!(
+        vm.call_program(0, &[], host),
+        Ok(0),
+        "a fault leaves nothing behind"
+    );
+}
+
+/// `update(map0, key 1, value 7, flags of the context)`; then the look-up's value plus `r0`.
+fn update_and_look_up() -> [Insn; 18] {
+    let [map, map_high] = address(1, 1, 0);
+    [
+        load(4, 1, 0),
+        store_u32(10, -4, 1),
+        mov(3, 7),
+        store(10, -16, 3),
+        map,
+        map_high,
+        copy(2, 10),
+        add(2, -4),
+        copy(3, 10),
+        add(3, -16),
+        call(0),
+        copy(6, 0),
+        map,
+        map_high,
+        copy(2, 10),
+        add(2, -4),
+        call(1),
+        EXIT,
+    ]
+}
+
+fn map_object(kind: MapKind, entries: u32) -> Object {
+    Object::default()
+        .map(kind, 4, 8, entries)
+        .import("bpf_map_update_elem", "")
+        .import("bpf_map_lookup_elem", "")
+        .function(&[&update_and_look_up()])
+}
+
+#[test]
+fn a_program_updates_and_finds_a_value_of_its_cpu() {
+    for kind in [
+        MapKind::Array,
+        MapKind::PercpuArray,
+        MapKind::Hash,
+        MapKind::PercpuHash,
+    ] {
+        let mut vm = map_object(kind, 2).instance();
+        let mut host = World {
+            cpu: 2,
+            ..World::default()
+        };
+        let value = vm.call_program(0, &[0], &mut host).unwrap();
+        assert_eq!(vm.memory().load_u64(value), 7, "{kind:?}");
+        let key = 1_u32.to_le_bytes();
+        assert_eq!(vm.map_value_addr(0, &key, 2), Some(value));
+        let percpu = matches!(kind, MapKind::PercpuArray | MapKind::PercpuHash);
+        let other = vm.map_value_addr(0, &key, 3).unwrap();
+        assert_eq!(
+            vm.memory().load_u64(other),
+            if percpu { 0 } else { 7 },
+            "{kind:?}"
+        );
+        assert_eq!(vm.map_sum(0, &key, 0), Some(7));
+    }
+}
+
+#[test]
+fn the_host_sees_the_kernels_errors() {
+    let host = &mut World::default();
+    let mut vm = map_object(MapKind::Hash, 1).instance();
+    let (one, two) = (1_u32.to_le_bytes(), 2_u32.to_le_bytes());
+    assert_eq!(vm.map_update(0, &one, &[1; 8], 0, host), Ok(()));
+    assert_eq!(vm.map_update(0, &two, &[1; 8], 0, host), Err(Errno::E2BIG));
+    assert_eq!(vm.map_update(0, &two, &[1; 7], 0, host), Err(Errno::EINVAL));
+    assert_eq!(vm.map_delete(0, &two, host), Err(Errno::ENOENT));
+    assert_eq!(vm.map_delete(0, &one, host), Ok(()));
+    assert_eq!(vm.map_keys(0), Vec::<Vec<u8>>::new());
+    let mut array = map_object(MapKind::Array, 1).instance();
+    assert_eq!(
+        array.map_update(0, &one, &[1; 8], 0, host),
+        Err(Errno::E2BIG)
+    );
+    assert_eq!(array.map_delete(0, &[0; 4], host), Err(Errno::EINVAL));
+}
+
+#[test]
+fn flags_of_an_update_mean_what_they_mean_in_the_kernel() {
+    let read_status = |insns: &mut [Insn; 18]| insns[16] = copy(0, 6);
+    let status = |kind, flags: [u64; 2]| {
+        let mut code = update_and_look_up();
+        read_status(&mut code);
+        let mut object = map_object(kind, 4);
+        object.code = code.to_vec();
+        let mut vm = object.instance();
+        flags.map(|flags| vm.call_program(0, &[flags], &mut World::default()).unwrap() as i64)
+    };
+    assert_eq!(status(MapKind::Hash, [0, 0]), [0, 0]);
+    assert_eq!(status(MapKind::Hash, [1, 1]), [0, -17]);
+    assert_eq!(status(MapKind::Hash, [2, 3]), [-2, -22]);
+    assert_eq!(status(MapKind::Array, [2, 1]), [0, -17]);
+}
+
+#[test]
+fn a_replaced_value_stays_readable_until_the_outermost_call_returns() {
+    // Look up key 1, update it, and read the old value through the old pointer.
+    let [map, high] = address(1, 1, 0);
+    let code = [
+        store_u32(10, -4, 1),
+        map,
+        high,
+        copy(2, 10),
+        add(2, -4),
+        call(1),
+        copy(7, 0),
+        mov(3, 9),
+        store(10, -16, 3),
+        map,
+        high,
+        copy(2, 10),
+        add(2, -4),
+        copy(3, 10),
+        add(3, -16),
+        mov(4, 0),
+        call(0),
+        load(0, 7, 0),
+        EXIT,
+    ];
+    let mut object = map_object(MapKind::Hash, 4);
+    object = object.function(&[&code]);
+    let mut vm = object.instance();
+    let host = &mut World::default();
+    let first = vm.call_program(0, &[0], host).unwrap();
+    assert_eq!(vm.call_program(1, &[], host), Ok(7), "the old value");
+    assert_eq!(
+        vm.map_value(0, &1_u32.to_le_bytes(), 0),
+        Some(&9_u64.to_le_bytes()[..])
+    );
+    vm.map_update(0, &2_u32.to_le_bytes(), &[0; 8], 0, host)
+        .unwrap();
+    let reused = vm.map_value_addr(0, &2_u32.to_le_bytes(), 0);
+    assert_eq!(reused, Some(first), "its memory is used again afterwards");
+}
+
+#[test]
+fn storage_goes_with_its_owner_and_drops_what_it_holds() {
+    let [map, high] = address(1, 1, 0);
+    let get = [map, high, mov(2, 4096), mov(3, 0), mov(4, 1), call(0), EXIT];
+    let object = Object::default()
+        .map(MapKind::TaskStorage, 4, 16, 0)
+        .last_map(|map| map.kptrs_at = vec![8])
+        .import("bpf_task_storage_get", "")
+        .function(&[&get]);
+    let mut vm = object.instance();
+    let host = &mut World::default();
+    let value = vm.call_program(0, &[], host).unwrap();
+    assert_eq!(vm.call_program(0, &[], host), Ok(value));
+    vm.memory().poke_u64(value + 8, 0xabc);
+    vm.free_owner(4096, host);
+    assert_eq!(host.released, [0xabc]);
+    assert_eq!(vm.map_value_addr(0, &4096_u64.to_le_bytes(), 0), None);
+    vm.free_owner(4096, host);
+    assert_eq!(host.released, [0xabc], "only once");
+}
+
+/// Function 0 arms the timer in map 0; function 1, its callback, gives the key.
+fn timer_object(kind: MapKind) -> Object {
+    let [map, high] = address(2, 1, 0);
+    let [callback, callback_high] = address(2, 4, 1);
+    let arm = [
+        load(6, 1, 0),
+        copy(1, 6),
+        map,
+        high,
+        mov(3, 1),
+        call(0),
+        copy(1, 6),
+        callback,
+        callback_high,
+        call(1),
+        copy(1, 6),
+        mov(2, 500),
+        mov(3, 2),
+        call(2),
+        EXIT,
+    ];
+    let note_key = [
+        Insn {
+            code: 0x61,
+            ..load(4, 2, 0)
+        },
+        store(3, 24, 4),
+        mov(0, 0),
+        EXIT,
+    ];
+    Object::default()
+        .map(kind, 4, 32, 3)
+        .last_map(|map| map.timer_at = Some(8))
+        .import("bpf_timer_init", "")
+        .import("bpf_timer_set_callback", "")
+        .import("bpf_timer_start", "")
+        .function(&[&arm])
+        .function(&[&note_key])
+}
+
+#[test]
+fn a_timers_callback_gets_map_key_and_value() {
+    for kind in [MapKind::Array, MapKind::Hash] {
+        let mut vm = timer_object(kind).instance();
+        let host = &mut World::default();
+        let key = 2_u32.to_le_bytes();
+        vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
+        let value = vm.map_value_addr(0, &key, 0).unwrap();
+        assert_eq!(vm.call_program(0, &[value + 8], host), Ok(0));
+        assert_eq!(host.armed, [(value + 8, 500, false, true)]);
+        vm.fire_timer(value + 8, host).unwrap();
+        assert_eq!(vm.memory().load_u64(value + 24), 2, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_deleted_value_takes_its_timer_along() {
+    let mut vm = timer_object(MapKind::Hash).instance();
+    let host = &mut World::default();
+    let key = 2_u32.to_le_bytes();
+    vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
+    let timer = vm.map_value_addr(0, &key, 0).unwrap() + 8;
+    vm.call_program(0, &[timer], host).unwrap();
+    vm.map_delete(0, &key, host).unwrap();
+    assert_eq!(host.armed, []);
+    let retired = vm.retired();
+    vm.fire_timer(timer, host).unwrap();
+    assert_eq!(vm.retired(), retired, "a late expiry does nothing");
+}
+
+#[test]
+fn an_instance_repeats_itself() {
+    let run = || {
+        let mut vm = map_object(MapKind::Hash, 100).instance();
+        let host = &mut World::default();
+        let values: Vec<_> = (0..5).map(|_| vm.call_program(0, &[0], host)).collect();
+        (values, vm.retired(), vm.map_keys(0))
+    };
+    assert_eq!(run(), run());
+}
