@@ -78,6 +78,10 @@ struct scx_init_task_args {
 	struct cgroup *cgroup;
 } __core;
 
+struct rq {
+	int cpu;
+} __core;
+
 struct scx_exit_task_args {
 	bool cancelled;
 } __core;
@@ -216,8 +220,10 @@ __kfunc s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake
 __kfunc bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);
 __kfunc s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags);
 __kfunc s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);
+__kfunc s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);
 __kfunc u32 scx_bpf_nr_cpu_ids(void);
 __kfunc void scx_bpf_cpuperf_set(s32 cpu, u32 perf);
+__kfunc struct rq *scx_bpf_locked_rq(void);
 __kfunc bool scx_bpf_task_running(const struct task_struct *p);
 __kfunc s32 scx_bpf_task_cpu(const struct task_struct *p);
 __kfunc struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);

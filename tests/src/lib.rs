@@ -4,4 +4,5 @@
 pub mod call;
 pub mod comparable;
 pub mod exchange;
+pub mod policies;
 pub mod recording;
