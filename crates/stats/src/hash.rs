@@ -10,7 +10,7 @@ use model::{Event, EventMask, Header, SimTime, Sink};
 #[derive(Clone, Debug)]
 pub struct TraceHash {
     state: u64,
-    events: u64,
+    count: u64,
 }
 
 impl TraceHash {
@@ -19,7 +19,7 @@ impl TraceHash {
     pub const fn new() -> Self {
         Self {
             state: 0xcbf2_9ce4_8422_2325,
-            events: 0,
+            count: 0,
         }
     }
 
@@ -31,8 +31,8 @@ impl TraceHash {
 
     /// How many events were hashed.
     #[must_use]
-    pub const fn events(&self) -> u64 {
-        self.events
+    pub const fn count(&self) -> u64 {
+        self.count
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -72,7 +72,7 @@ impl Sink for TraceHash {
         for event in events {
             self.bytes(&canonical(event));
         }
-        self.events += events.len() as u64;
+        self.count += events.len() as u64;
     }
 
     fn finish(&mut self, end: SimTime) {
@@ -150,6 +150,6 @@ mod tests {
         assert_ne!(hash(&[EVENT, second]), hash(&[second, EVENT]));
         batches.finish(SimTime::from_nanos(7));
         assert_ne!(batches.value(), hash(&[EVENT, second]));
-        assert_eq!(batches.events(), 2);
+        assert_eq!(batches.count(), 2);
     }
 }

@@ -54,12 +54,14 @@ pub enum ReadError {
         line: u64,
     },
     /// A line is not JSON, or the header has not the fields of a header.
-    #[error("line {line}: {source}")]
+    #[error("line {line}, column {column}: {problem}")]
     Json {
         /// The line.
         line: u64,
+        /// The column, counted in bytes from 1.
+        column: usize,
         /// What the parser said.
-        source: serde_json::Error,
+        problem: String,
     },
     /// An event has a name that this version does not have.
     #[error("line {line}: there is no event `{name}`")]
@@ -165,7 +167,7 @@ impl<R: BufRead> EventReader<R> {
         if self.end.is_some() {
             return Err(ReadError::AfterEnd { line });
         }
-        let object = serde_json::from_str(&text).map_err(|source| ReadError::Json { line, source });
+        let object = serde_json::from_str(text.trim_end()).map_err(|error| json(line, &error));
         let mut fields = Fields {
             line,
             object: object?,
@@ -386,8 +388,20 @@ fn next_line(source: &mut impl BufRead, line: u64) -> Result<Option<String>, Rea
     Ok((read > 0).then_some(text))
 }
 
+/// The parser's error, without its own count of lines: it saw one line only.
+fn json(line: u64, error: &serde_json::Error) -> ReadError {
+    let column = error.column();
+    let text = error.to_string();
+    let place = format!(" at line {} column {column}", error.line());
+    let problem = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+    ReadError::Json {
+        line,
+        column,
+        problem,
+    }
+}
+
 fn header(text: &str) -> Result<Header, ReadError> {
-    let json = |source| ReadError::Json { line: 1, source };
     let value: Value = serde_json::from_str(text).map_err(|_| ReadError::NotEvents)?;
     // The version comes first: another version may have other fields.
     let version = value.get("runslice_events").and_then(Value::as_u64);
@@ -398,7 +412,8 @@ fn header(text: &str) -> Result<Header, ReadError> {
             expected: EVENT_FORMAT_VERSION,
         });
     }
-    let line: HeaderLine = serde_json::from_value(value).map_err(json)?;
+    let line: HeaderLine =
+        serde_json::from_str(text.trim_end()).map_err(|error| json(1, &error))?;
     if !(1..=CPUS_MAX).contains(&line.machine.cpus) {
         let found = line.machine.cpus.to_string();
         let expected = format!("from 1 to {CPUS_MAX}");

@@ -108,16 +108,6 @@ impl Stream {
         })
     }
 
-    /// Gives the last event these words.
-    pub fn words(mut self, a: u64, b: u64) -> Self {
-        let last = self
-            .events
-            .last_mut()
-            .expect("a stream has an event to change");
-        (last.a, last.b) = (a, b);
-        self
-    }
-
     /// The last switch costs `ns`.
     pub fn overhead(mut self, ns: u64) -> Self {
         self.events.last_mut().expect("a stream has a switch").b = ns;

@@ -1,1 +1,309 @@
+use model::{CpuId, Rng, TaskId};
 
+use super::*;
+use crate::read::{EventReader, ReadError, replay};
+use crate::stream::{self, Stream};
+use crate::words::{KINDS, Names};
+
+const CPUS: u16 = 4;
+
+fn written(stream: &Stream, end: u64) -> String {
+    let mut lines = JsonLines::new(Vec::new());
+    stream.feed(&mut lines, CPUS, end);
+    String::from_utf8(lines.close().unwrap()).unwrap()
+}
+
+fn read(text: &str) -> Result<(Vec<Event>, Option<SimTime>), ReadError> {
+    let mut reader = EventReader::new(text.as_bytes())?;
+    let events = reader.by_ref().collect::<Result<_, _>>()?;
+    Ok((events, reader.end()))
+}
+
+/// A random event of each kind, with every word that the kind has, after three births.
+fn every_kind(rng: &mut Rng) -> Stream {
+    let mut stream = Stream::new()
+        .born(0, 0, 0, 0)
+        .born(0, 1, 1, 0)
+        .born(0, 2, 1, 1);
+    let mut time = 0;
+    for (kind, _, words) in KINDS {
+        time += rng.below(1_000_000);
+        let fixed = kind == model::EventKind::New;
+        let task = if fixed { 3 } else { rng.below(3) as u32 };
+        let mut event = stream::event(time, kind, rng.below(CPUS.into()) as u16, TaskId(task));
+        for word in words {
+            let value = match word.form {
+                Form::Number | Form::Signed => rng.next_u64() & word.part.max(),
+                Form::Cpu => rng.below(CPUS.into()),
+                Form::Task if rng.below(4) == 0 => TaskId::NONE.0.into(),
+                Form::Task => rng.below(3),
+                Form::Name(names) => rng.below(names.len() as u64),
+                Form::Index(Names::Groups | Names::Phases) => rng.below(2),
+                Form::Index(_) => 0,
+            };
+            word.part.set(&mut event, value);
+        }
+        stream = stream.push(event);
+    }
+    stream
+}
+
+#[test]
+fn every_kind_survives_the_way_through_a_file_bit_for_bit() {
+    for seed in 0..200 {
+        let stream = every_kind(&mut Rng::new(seed, 0));
+        let text = written(&stream, 1 << 40);
+        let (events, end) = read(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(events, stream.events, "seed {seed}");
+        assert_eq!(end, Some(SimTime::from_nanos(1 << 40)));
+    }
+}
+
+#[test]
+fn the_header_survives_with_any_text_in_its_names() {
+    let mut header = stream::header(CPUS);
+    header.workload = "quote \" backslash \\ newline \n ü".to_owned();
+    header.duration = Some(model::Nanos::from_secs(3));
+    header.seed = u64::MAX;
+    let mut lines = JsonLines::new(Vec::new());
+    lines.begin(&header);
+    let bytes = lines.close().unwrap();
+    assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
+    assert_eq!(EventReader::new(&bytes[..]).unwrap().header(), &header);
+}
+
+#[test]
+fn lines_are_as_documented() {
+    let stream = Stream::new()
+        .born(0, 0, 0, 0)
+        .start(5, 0, 1)
+        .switch(7, 1, None, Some(0))
+        .on(8, model::EventKind::Change, 0, 0, (-5_i64).cast_unsigned());
+    let text = written(&stream, 9);
+    let want = r#"{"time_ns":0,"event":"new","cpu":0,"task":0,"group":0,"index":0,"pid":1000,"parent":null}
+{"time_ns":5,"event":"wakeup","cpu":1,"task":0,"waker":null,"waker_cpu":1,"new":1}
+{"time_ns":7,"event":"switch","cpu":1,"task":0,"prev_state":"idle","prev":null,"overhead_ns":0}
+{"time_ns":8,"event":"change","cpu":0,"task":0,"what":"nice","value":-5}
+{"time_ns":9,"event":"end"}
+"#;
+    let (header, events) = text.split_once('\n').unwrap();
+    assert_eq!(events, want);
+    assert!(header.starts_with(r#"{"runslice_events":1,"policy":"fifo","workload":"test","#));
+}
+
+#[test]
+fn the_example_of_the_documentation_can_be_read() {
+    let docs = include_str!("../../../../docs/events.md");
+    let example = docs
+        .split("```json\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let (events, end) = read(example).unwrap();
+    assert_eq!(
+        (events.len(), end),
+        (3, Some(SimTime::from_nanos(9_000_000)))
+    );
+}
+
+#[test]
+fn replaying_a_file_gives_the_numbers_of_the_run() {
+    let stream = Stream::new()
+        .born(0, 0, 0, 0)
+        .start(5, 0, 1)
+        .switch(7, 1, None, Some(0))
+        .switch(50, 1, Some((0, model::PrevState::Sleeping)), None);
+    let (mut direct, mut again) = (crate::Metrics::new(), crate::Metrics::new());
+    stream.feed(&mut direct, CPUS, 90);
+    replay(written(&stream, 90).as_bytes(), &mut again).unwrap();
+    assert_eq!(again.report(), direct.report());
+    assert_eq!(again.report().groups[0].times.run.get(), 43);
+}
+
+/// The message for a file whose line after the header and a birth is `line`.
+fn message(line: &str) -> String {
+    let text = written(&Stream::new().born(10, 0, 0, 0), 20);
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.insert(2, line);
+    read(&lines.join("\n")).unwrap_err().to_string()
+}
+
+#[test]
+fn a_wrong_line_is_named_with_its_number_and_what_was_expected() {
+    let cases = [
+        (
+            r#"{"time_ns":10"#,
+            "line 3, column 13: EOF while parsing an object",
+        ),
+        (
+            r#"{"time_ns":10,"event":"nap","cpu":0}"#,
+            "line 3: there is no event `nap`",
+        ),
+        (
+            r#"{"time_ns":9,"event":"exit","cpu":0,"task":0}"#,
+            "line 3: `time_ns` is 9, and must be at least 10, the time of the line before",
+        ),
+        (
+            r#"{"time_ns":11,"event":"exit","cpu":4,"task":0}"#,
+            "line 3: `cpu` is 4, and must be a whole number up to 3",
+        ),
+        (
+            r#"{"time_ns":11,"event":"exit","cpu":0,"task":1}"#,
+            "line 3: `task` is 1, and must be null or under 1",
+        ),
+        (
+            r#"{"time_ns":11,"event":"exit","cpu":0,"task":null}"#,
+            "line 3: `task` is null, and must be a task",
+        ),
+        (
+            r#"{"time_ns":11,"event":"exit","cpu":0,"task":0,"why":1}"#,
+            "line 3: `exit` has no field `why`",
+        ),
+        (
+            r#"{"time_ns":11,"event":"migrate","cpu":0,"task":0}"#,
+            "line 3: `from` is missing, and must be a whole number up to 3",
+        ),
+        (
+            r#"{"time_ns":11,"event":"count","cpu":0,"task":0,"counter":1,"by":1}"#,
+            "line 3: `counter` is 1, and must be under 1",
+        ),
+        (
+            r#"{"time_ns":11,"event":"change","cpu":0,"task":0,"what":"mood","value":1}"#,
+            "line 3: `what` is \"mood\", and must be one of nice, affinity, class",
+        ),
+        (
+            r#"{"time_ns":11,"event":"steal","cpu":0,"task":0,"span_ns":-1}"#,
+            "line 3: `span_ns` is -1, and must be a whole number up to 18446744073709551615",
+        ),
+        (
+            r#"{"time_ns":9007199254740993,"event":"end"}"#,
+            "line 3: `time_ns` is 9007199254740993, and must be a whole number up to \
+             9007199254740992",
+        ),
+    ];
+    for (line, want) in cases {
+        assert_eq!(message(line), want, "{line}");
+    }
+    let twin = r#"{"time_ns":11,"event":"new","cpu":0,"task":3,"group":0,"index":0,"pid":1,"parent":null}"#;
+    assert_eq!(message(twin), "line 3: `task` is 3, and must be 1");
+    let after = message(r#"{"time_ns":11,"event":"end"}"#);
+    assert_eq!(
+        after,
+        "line 4: the run is over, and nothing may follow `end`"
+    );
+}
+
+#[test]
+fn a_file_that_was_cut_off_says_so() {
+    let text = written(&Stream::new().born(10, 0, 0, 0), 20);
+    let cut: String = text
+        .lines()
+        .take(2)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let error = read(&cut).unwrap_err().to_string();
+    assert_eq!(error, "the file was cut off after line 2: it has no `end`");
+    let mut metrics = crate::Metrics::new();
+    assert!(matches!(
+        replay(cut.as_bytes(), &mut metrics),
+        Err(ReadError::CutOff { line: 2 })
+    ));
+}
+
+#[test]
+fn only_a_header_of_this_version_is_accepted() {
+    let text = written(&Stream::new(), 20);
+    let future = text.replace("\"runslice_events\":1", "\"runslice_events\":2,\"new\":0");
+    let error = EventReader::new(future.as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the events have format version 2, and this runslice reads version 1")
+    );
+    for other in ["", "{}\n", "time,event\n", "[1]\n", "\"x\"\n"] {
+        let error = EventReader::new(other.as_bytes()).unwrap_err();
+        assert!(matches!(error, ReadError::NotEvents), "{other:?}: {error}");
+    }
+    let many = text.replace("\"cpus\":4", "\"cpus\":2000");
+    let error = EventReader::new(many.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "line 1: `cpus` is 2000, and must be from 1 to 1024");
+    let lacking = text.replace("\"seed\":7,", "");
+    let error = EventReader::new(lacking.as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert!(error.ends_with(": missing field `seed`"), "{error}");
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let text = written(&every_kind(&mut Rng::new(1, 0)), 1 << 40);
+    for seed in 0..2000 {
+        let mut rng = Rng::new(seed, 1);
+        let mut bytes = text.clone().into_bytes();
+        for _ in 0..=rng.below(4) {
+            let at = rng.below(bytes.len() as u64) as usize;
+            match rng.below(3) {
+                0 => bytes[at] = rng.below(256) as u8,
+                1 => drop(bytes.remove(at)),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let mut metrics = crate::Metrics::new();
+        if replay(&bytes[..], &mut metrics).is_ok() {
+            let _ = metrics.report();
+        }
+    }
+}
+
+/// Fails after some bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self
+            .0
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_first_error_of_the_writer_ends_the_writing() {
+    let mut lines = JsonLines::new(Full(500));
+    assert!(lines.wants().has(model::EventKind::Kick));
+    lines.begin(&stream::header(CPUS));
+    let birth = Stream::new().born(0, 0, 0, 0);
+    while lines.wants() != EventMask::NONE {
+        lines.events(&birth.events);
+    }
+    lines.events(&birth.events);
+    lines.finish(SimTime::from_nanos(1));
+    let error = lines.close().err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn a_large_batch_reaches_the_writer_in_pieces() {
+    let event = stream::event(1, model::EventKind::Kick, 0, TaskId::NONE);
+    let mut lines = JsonLines::new(Vec::new());
+    lines.begin(&stream::header(CPUS));
+    let batch = vec![
+        Event {
+            cpu: CpuId(3),
+            ..event
+        };
+        50_000
+    ];
+    lines.events(&batch);
+    assert!(
+        lines.output.buffer().capacity() < 1 << 20,
+        "memory grows with a batch"
+    );
+    let bytes = lines.close().unwrap();
+    assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 50_001);
+}

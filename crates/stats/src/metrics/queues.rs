@@ -133,7 +133,7 @@ mod tests {
                 assert_eq!(found, (longest, shortest), "seed {seed}: {queues:?}");
                 assert_eq!(
                     queues.runnable,
-                    queues.lengths.iter().map(|&n| u64::from(n)).sum()
+                    queues.lengths.iter().map(|&n| u64::from(n)).sum::<u64>()
                 );
             }
         }
