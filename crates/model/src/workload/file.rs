@@ -90,7 +90,11 @@ impl<'a> Reader<'a> {
             deadlines: declared(source, &mut root, "deadline")?,
             groups: declared(source, &mut root, "task")?,
         };
+        let no_task = root.missing("task", "at least one table [task.NAME]");
         root.finish()?;
+        if reader.groups.is_empty() {
+            return Err(no_task);
+        }
         reader.with_scale(scale)
     }
 
@@ -268,12 +272,7 @@ impl<'a> Reader<'a> {
             let mut table = Table::new(self.source, format!("[deadline.{name}]"), value)?;
             let period = self.span(&mut table, "period", false)?;
             let slack = self.span(&mut table, "slack", true)?.or(period);
-            let missing = Problem::Missing {
-                table: table.name.clone(),
-                key: "slack",
-                expected: "a span",
-            };
-            let slack = slack.ok_or_else(|| self.source.error(at, missing))?;
+            let slack = slack.ok_or_else(|| table.missing("slack", "a span of time"))?;
             let kinds = [("skip", true), ("queue", false)];
             let passed = table.get("passed");
             let skip = passed.map_or(Ok(true), |value| self.choice(value, &kinds))?;
@@ -379,7 +378,7 @@ impl<'a> Reader<'a> {
             let cpu = table.get("cpu");
             let cpu = cpu.map_or(Ok(0), |cpu| self.integer(cpu, 0..=1023, "cpu"))?;
             let start = self.span(&mut table, "start", true)?.unwrap_or(Nanos::ZERO);
-            let arrival = self.arrival(&mut table, at)?;
+            let arrival = self.arrival(&mut table)?;
             let cost = table.text("cost", "a span of time, as \"5us\"")?;
             let cost = cost.map(|text| self.read(text, Parser::dist)).transpose()?;
             let effect = self.effect(&mut table)?;
@@ -397,7 +396,7 @@ impl<'a> Reader<'a> {
         Ok(interrupts)
     }
 
-    fn arrival(&mut self, table: &mut Table<'a>, at: usize) -> Result<Arrival, WorkloadError> {
+    fn arrival(&mut self, table: &mut Table<'a>) -> Result<Arrival, WorkloadError> {
         let period = self.span(table, "every", false)?;
         let mean = self.span(table, "poisson", false)?;
         let is_once = table.flag("once")?;
@@ -413,14 +412,7 @@ impl<'a> Reader<'a> {
             (None, Some(_), false, Some(at)) | (None, None, true, Some(at)) => Err(self
                 .source
                 .error(at, Problem::unexpected("`jitter`", "it only with `every`"))),
-            _ => {
-                let problem = Problem::Missing {
-                    table: table.name.clone(),
-                    key: "every",
-                    expected: "one of `every`, `poisson` and `once`",
-                };
-                Err(self.source.error(at, problem))
-            }
+            _ => Err(table.missing("every", "one of `every`, `poisson` and `once`")),
         }
     }
 

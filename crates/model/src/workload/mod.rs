@@ -11,6 +11,8 @@ mod names;
 mod operations;
 mod parser;
 mod table;
+#[cfg(test)]
+mod tests;
 mod token;
 mod tree;
 

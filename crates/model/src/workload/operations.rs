@@ -7,7 +7,7 @@ use super::token::Token;
 use super::{Operation, SchedPolicy, Step, Target};
 
 /// Every operation that is executed.
-const OPERATIONS: [&str; 32] = [
+pub(super) const OPERATIONS: [&str; 32] = [
     "run",
     "exec",
     "sleep",

@@ -137,19 +137,23 @@ impl<'a> Table<'a> {
             .map(|(_, value)| value)
     }
 
+    /// `key` should be there and is not.
+    pub fn missing(&self, key: &'static str, expected: &'static str) -> WorkloadError {
+        let problem = Problem::Missing {
+            table: self.name.clone(),
+            key,
+            expected,
+        };
+        self.source.error(self.at, problem)
+    }
+
     /// The value of `key`, which must be there.
     pub fn require(
         &mut self,
         key: &'static str,
         expected: &'static str,
     ) -> Result<Value<'a>, WorkloadError> {
-        let missing = Problem::Missing {
-            table: self.name.clone(),
-            key,
-            expected,
-        };
-        self.get(key)
-            .ok_or_else(|| self.source.error(self.at, missing))
+        self.get(key).ok_or_else(|| self.missing(key, expected))
     }
 
     /// The string at `key`.
