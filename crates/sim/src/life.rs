@@ -50,6 +50,8 @@ impl Machine {
     ) -> Result<Option<TaskId>, bpf::OutOfMemory> {
         let cpu = self.task(parent).cpu;
         let id = self.add_task(vm, birth, Some(parent), cpu)?;
+        // Nobody hears of a task before it is announced, and a refused one never is.
+        let before = self.recorded().len();
         if self.attached {
             let error = self.init_task(vm, id, true);
             if error != 0 {
@@ -63,6 +65,8 @@ impl Machine {
         self.mirror_parent(id);
         self.work.born(id, birth, Some(parent));
         self.emit_new(id, birth, Some(parent));
+        let announced = usize::from(self.wants(EventKind::New));
+        self.recorded()[before..].rotate_right(announced);
         if class == Class::Ext {
             self.enable_task(vm, id);
         }
