@@ -137,7 +137,7 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
             "1 or 2",
         );
     }
-    if machine.cpus % machine.smt != 0 {
+    if !machine.cpus.is_multiple_of(machine.smt) {
         return wrong(
             "the number of CPUs",
             machine.cpus.into(),
