@@ -1,3 +1,55 @@
-//! The command line.
+//! The command line: arguments, files, printing, exit status. One file a verb, under `verb/`.
+//!
+//! No statistic is computed and no scheduling decision is made here.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod cli;
+mod kernel;
+mod output;
+mod policy;
+mod progress;
+mod report;
+mod span;
+mod suggest;
+mod table;
+mod verb;
+mod workload;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Status, UsageError};
+
+fn main() -> ExitCode {
+    let status = match verb::run(Cli::parse().verb) {
+        Ok(status) => status,
+        Err(error) => explain(&error),
+    };
+    ExitCode::from(status as u8)
+}
+
+/// Prints an error and says which status it ends in.
+fn explain(error: &anyhow::Error) -> Status {
+    if is_broken_pipe(error) {
+        // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
+        return Status::Done;
+    }
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "runslice: {error:#}");
+    match error.is::<UsageError>() {
+        true => Status::Usage,
+        false => Status::Failure,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_errors = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io_errors
+        .map(io::Error::kind)
+        .any(|kind| kind == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,38 @@
+//! The kernels that can be simulated, as an object meets them.
+
+use std::sync::Arc;
+
+use bpf::{Config, Image, Instance, InstanceError, LoadError, Missing, Object};
+use model::{Kernel, MachineSpec};
+
+/// Every kernel that can be simulated, oldest first.
+pub const ALL: [Kernel; 1] = [Kernel::V6_18];
+
+/// Binds an object to `kernel`.
+///
+/// # Errors
+/// When it is no object, or the kernel lacks what it needs.
+pub fn link(object: &Object, kernel: Kernel) -> Result<Image, LoadError> {
+    let machine = MachineSpec {
+        kernel,
+        ..MachineSpec::default()
+    };
+    object.link(&sim::target(&machine))
+}
+
+/// The functions that the object calls and the simulated kernel does not offer.
+///
+/// # Errors
+/// When the object cannot be made ready to run for another reason.
+pub fn missing(image: &Image) -> Result<Vec<Missing>, InstanceError> {
+    let instance = Instance::new(
+        Arc::new(image.clone()),
+        &sim::host_functions(),
+        Config::default(),
+    );
+    match instance {
+        Ok(_) => Ok(Vec::new()),
+        Err(InstanceError::Missing(missing)) => Ok(missing),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,111 @@
+//! What `sim` found, and the forms in which it is written.
+
+mod csv;
+mod human;
+mod json;
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use model::{MachineSpec, Summary};
+use stats::Report;
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables for people.
+    Human,
+    /// One JSON document with everything.
+    Json,
+    /// One table, its columns named as in docs/events.md.
+    Csv,
+}
+
+/// The tables that CSV can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableName {
+    /// Task groups, and all tasks together.
+    Groups,
+    /// Single tasks.
+    Tasks,
+    /// Deadlines by group.
+    Deadlines,
+    /// Named spans by group.
+    Spans,
+    /// Counters by group.
+    Counters,
+    /// Phases by group.
+    Phases,
+    /// Nice values.
+    Nice,
+    /// The machine as a whole.
+    Machine,
+    /// Single CPUs.
+    Cpus,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How tables call the policy.
+    pub policy: String,
+    /// What was set in it, as the user wrote it.
+    pub set: Vec<(String, String)>,
+    /// What the events say.
+    pub report: Report,
+    /// What is left besides the events.
+    pub summary: Summary,
+}
+
+/// Runs of several policies under one load on one machine.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The load.
+    pub workload: String,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Seed of every run.
+    pub seed: u64,
+    /// One a policy, in the order of the command line.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Results {
+    /// Writes the results in the form that the user asked for.
+    ///
+    /// # Errors
+    /// When `to` does not take them.
+    pub fn write(&self, format: Format, table: TableName, to: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Human => human::write(self, to),
+            Format::Json => json::write(self, to),
+            Format::Csv => csv::write(self, table, to),
+        }
+    }
+
+    /// One line for each policy that was ejected.
+    pub fn ejections(&self) -> impl Iterator<Item = String> {
+        self.outcomes.iter().filter_map(Outcome::ejection)
+    }
+}
+
+impl Outcome {
+    /// Kind, message and time in the kernel's words, when the policy was ejected.
+    fn ejection(&self) -> Option<String> {
+        let exit = &self.summary.exit;
+        if !exit.kind.is_error() {
+            return None;
+        }
+        let (reason, time) = (exit.kind.reason(), exit.time);
+        let mut line = format!("{} was ejected at {time} s: {reason}", self.policy);
+        let details = [Some(&exit.message), exit.fault.as_ref()];
+        for detail in details
+            .into_iter()
+            .flatten()
+            .filter(|detail| !detail.is_empty())
+        {
+            line += &format!(": {detail}");
+        }
+        Some(line)
+    }
+}

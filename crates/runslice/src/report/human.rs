@@ -1,0 +1,301 @@
+//! Tables for people: every task group, deadline and figure once under each policy, so that the
+//! eye compares neighbours.
+
+use std::io::{self, Write};
+
+use model::{MachineSpec, Nanos};
+use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
+
+use crate::report::{Outcome, Results};
+use crate::table::Table;
+
+/// Writes the tables that have something to say.
+///
+/// # Errors
+/// When `to` does not take them.
+pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to, "{}", heading(results))?;
+    let tables = [
+        groups(results),
+        deadlines(results),
+        spans(results),
+        counters(results),
+        machine(results),
+    ];
+    for table in tables.iter().filter(|table| !table.is_empty()) {
+        write!(to, "\n{table}")?;
+    }
+    remarks(results, to)
+}
+
+/// What ran where, in one line.
+fn heading(results: &Results) -> String {
+    let MachineSpec {
+        cpus, hz, kernel, ..
+    } = &results.machine;
+    let elapsed = results
+        .outcomes
+        .iter()
+        .map(|outcome| outcome.report.machine.elapsed)
+        .max();
+    format!(
+        "{}: {}, HZ {hz}, kernel {}, seed {}, {} simulated",
+        results.workload,
+        counted((*cpus).into(), "CPU"),
+        kernel.name(),
+        results.seed,
+        elapsed.unwrap_or(Nanos::ZERO),
+    )
+}
+
+/// A number of things: `1 CPU`, `4 CPUs`.
+fn counted(count: u64, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}
+
+/// Adds to `table` everything that `of` finds in the reports: what has the same name stands
+/// together, a row for each policy, with the name in front of the first only.
+fn compare<T>(
+    results: &Results,
+    mut table: Table,
+    of: impl Fn(&Report) -> &[T],
+    name: impl Fn(&T) -> String,
+    cells: impl Fn(&T) -> Vec<String>,
+) -> Table {
+    let mut names: Vec<String> = Vec::new();
+    for found in results
+        .outcomes
+        .iter()
+        .flat_map(|outcome| of(&outcome.report))
+    {
+        // A policy that was ejected early may lack what another one has.
+        if !names.contains(&name(found)) {
+            names.push(name(found));
+        }
+    }
+    for wanted in names {
+        let mut shown = wanted.clone();
+        for outcome in &results.outcomes {
+            let Some(found) = of(&outcome.report).iter().find(|it| name(it) == wanted) else {
+                continue;
+            };
+            let front = [std::mem::take(&mut shown), outcome.policy.clone()];
+            table.row(front.into_iter().chain(cells(found)));
+        }
+    }
+    table
+}
+
+fn span(value: Option<Nanos>) -> String {
+    Value::Nanos(value).to_string()
+}
+
+fn share(value: Millionths) -> String {
+    Value::Share(value).to_string()
+}
+
+/// What a group's deadline, span or counter is called.
+fn owned(group: &str, name: &str) -> String {
+    if group == name {
+        name.to_owned()
+    } else {
+        format!("{group}: {name}")
+    }
+}
+
+fn groups(results: &Results) -> Table {
+    let table = Table::default()
+        .names("task")
+        .names("policy")
+        .numbers("tasks")
+        .numbers("runs")
+        .numbers_of("wakeup latency", "p50")
+        .numbers_of("wakeup latency", "p99")
+        .numbers_of("wakeup latency", "max")
+        .numbers_of("preempt", "p99")
+        .numbers_of("delay", "p99")
+        .numbers_of("runslice", "p50")
+        .numbers_of("CPU", "share")
+        .numbers("migr");
+    let name = |group: &GroupReport| group.name.clone();
+    compare(
+        results,
+        table,
+        |report| &report.groups,
+        name,
+        |group| {
+            vec![
+                group.tasks.to_string(),
+                group.runs.to_string(),
+                span(group.wakeup.p50),
+                span(group.wakeup.p99),
+                span(group.wakeup.max),
+                span(group.preempt.p99),
+                span(group.delay.p99),
+                span(group.runslice.p50),
+                share(group.share),
+                group.migrations.to_string(),
+            ]
+        },
+    )
+}
+
+fn deadlines(results: &Results) -> Table {
+    let table = Table::default()
+        .names("deadline")
+        .names("policy")
+        .numbers("met")
+        .numbers("missed")
+        .numbers("share")
+        .names("a miss is")
+        .numbers("skipped")
+        .numbers_of("lateness of the late", "p50")
+        .numbers_of("lateness of the late", "p99")
+        .numbers_of("lateness of the late", "max");
+    let name = |deadline: &DeadlineReport| owned(&deadline.group, &deadline.name);
+    compare(
+        results,
+        table,
+        |report| &report.deadlines,
+        name,
+        |deadline| {
+            let all = deadline.met + deadline.missed;
+            vec![
+                deadline.met.to_string(),
+                deadline.missed.to_string(),
+                share(Millionths::of(deadline.missed.into(), all.into())),
+                deadline.word.clone(),
+                deadline.skipped.to_string(),
+                span(deadline.lateness.p50),
+                span(deadline.lateness.p99),
+                span(deadline.lateness.max),
+            ]
+        },
+    )
+}
+
+fn spans(results: &Results) -> Table {
+    let table = Table::default()
+        .names("span")
+        .names("policy")
+        .numbers("count")
+        .numbers_of("length", "mean")
+        .numbers_of("length", "p50")
+        .numbers_of("length", "p99")
+        .numbers_of("length", "max");
+    let name = |span: &SpanReport| owned(&span.group, &span.name);
+    compare(
+        results,
+        table,
+        |report| &report.spans,
+        name,
+        |found| {
+            let length = &found.length;
+            let figures = [length.mean, length.p50, length.p99, length.max].map(span);
+            [length.count.to_string()]
+                .into_iter()
+                .chain(figures)
+                .collect()
+        },
+    )
+}
+
+fn counters(results: &Results) -> Table {
+    let table = Table::default()
+        .names("counter")
+        .names("policy")
+        .numbers("total");
+    let name = |counter: &CounterReport| owned(&counter.group, &counter.name);
+    compare(
+        results,
+        table,
+        |report| &report.counters,
+        name,
+        |counter| vec![counter.total.to_string()],
+    )
+}
+
+fn machine(results: &Results) -> Table {
+    let mut table = Table::default()
+        .names("machine")
+        .names("policy")
+        .numbers("switches")
+        .numbers_of("share of CPU time", "run")
+        .numbers_of("share of CPU time", "idle")
+        .numbers_of("share of CPU time", "stolen")
+        .numbers_of("share of CPU time", "overhead")
+        .numbers_of("idle while", "waiting")
+        .numbers("callbacks");
+    for (
+        at,
+        Outcome {
+            policy,
+            report,
+            summary,
+            ..
+        },
+    ) in results.outcomes.iter().enumerate()
+    {
+        let machine = &report.machine;
+        table.row([
+            if at == 0 {
+                counted(machine.cpus.into(), "CPU")
+            } else {
+                String::new()
+            },
+            policy.clone(),
+            machine.switches.to_string(),
+            share(machine.run),
+            share(machine.idle),
+            share(machine.stolen),
+            share(machine.overhead),
+            span(Some(machine.idle_while_waiting)),
+            summary.callbacks.to_string(),
+        ]);
+    }
+    table
+}
+
+/// What is to be said besides the figures: tasks that still waited at the end, the policy's own
+/// counters and words, hints of the machine, ejections.
+fn remarks(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let mut lines: Vec<String> = Vec::new();
+    for Outcome {
+        policy,
+        report,
+        summary,
+        ..
+    } in &results.outcomes
+    {
+        if let Some(longest) = report.all.waiting_at_end_max {
+            let tasks = report.all.waiting_at_end;
+            lines.push(format!(
+                "{policy}: {} waited for a CPU at the end, the longest for {longest}",
+                counted(tasks, "task"),
+            ));
+        }
+        let counters = summary
+            .policy_counters
+            .iter()
+            .filter(|(_, count)| *count > 0);
+        let counters: Vec<String> = counters.map(|(name, n)| format!("{name} {n}")).collect();
+        if !counters.is_empty() {
+            lines.push(format!("{policy} counted: {}", counters.join(", ")));
+        }
+        lines.extend(summary.notes.iter().map(|note| format!("{policy}: {note}")));
+        lines.extend(
+            summary
+                .printed
+                .lines()
+                .map(|line| format!("{policy} printed: {line}")),
+        );
+    }
+    lines.extend(results.ejections());
+    if !lines.is_empty() {
+        writeln!(to)?;
+    }
+    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+}

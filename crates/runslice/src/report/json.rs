@@ -1,0 +1,108 @@
+//! Everything about the runs as one JSON document.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use model::{Exit, MachineSpec, Summary};
+use serde::Serialize;
+use stats::Report;
+
+use crate::report::Results;
+
+/// Version of the document; it grows when a field is removed or changes its meaning.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    runslice_results: u32,
+    workload: &'a str,
+    machine: &'a MachineSpec,
+    seed: u64,
+    runs: Vec<Run<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    policy: &'a str,
+    set: BTreeMap<&'a str, &'a str>,
+    exit: End<'a>,
+    report: &'a Report,
+    #[serde(flatten)]
+    rest: Rest<'a>,
+}
+
+#[derive(Serialize)]
+struct End<'a> {
+    kind: u32,
+    reason: &'static str,
+    code: i64,
+    message: &'a str,
+    time_ns: u64,
+    fault: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Rest<'a> {
+    callbacks: u64,
+    instructions: u64,
+    kernel_counters: BTreeMap<&'a str, u64>,
+    policy_counters: BTreeMap<&'a str, u64>,
+    printed: &'a str,
+    notes: &'a [String],
+}
+
+impl<'a> From<&'a Exit> for End<'a> {
+    fn from(exit: &'a Exit) -> Self {
+        Self {
+            kind: exit.kind as u32,
+            reason: exit.kind.reason(),
+            code: exit.code,
+            message: &exit.message,
+            time_ns: exit.time.as_nanos(),
+            fault: exit.fault.as_deref(),
+        }
+    }
+}
+
+impl<'a> From<&'a Summary> for Rest<'a> {
+    fn from(summary: &'a Summary) -> Self {
+        let policy_counters = summary.policy_counters.iter();
+        Self {
+            callbacks: summary.callbacks,
+            instructions: summary.instructions,
+            kernel_counters: summary.counters.iter().copied().collect(),
+            policy_counters: policy_counters
+                .map(|(name, n)| (name.as_str(), *n))
+                .collect(),
+            printed: &summary.printed,
+            notes: &summary.notes,
+        }
+    }
+}
+
+/// Writes the document.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let runs = results.outcomes.iter().map(|outcome| Run {
+        policy: &outcome.policy,
+        set: outcome
+            .set
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect(),
+        exit: End::from(&outcome.summary.exit),
+        report: &outcome.report,
+        rest: Rest::from(&outcome.summary),
+    });
+    let document = Document {
+        runslice_results: VERSION,
+        workload: &results.workload,
+        machine: &results.machine,
+        seed: results.seed,
+        runs: runs.collect(),
+    };
+    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
+    writeln!(to)
+}

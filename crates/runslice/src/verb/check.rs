@@ -1,0 +1,157 @@
+//! `runslice check OBJECT`.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bpf::{Image, LoadError, Member, Object};
+use clap::Args;
+use model::Kernel;
+
+use crate::cli::Status;
+use crate::table::Table;
+use crate::{kernel, output, policy};
+
+/// What `runslice check` is asked.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Object to look at: a built-in policy's name or a file.
+    object: String,
+}
+
+/// Prints what the object has and needs.
+///
+/// # Errors
+/// When the file cannot be read or is no object.
+pub fn run(request: &Check) -> anyhow::Result<Status> {
+    let file = match policies::find(&request.object) {
+        Some(policy) => Arc::from(policy.object),
+        None => policy::read(Path::new(&request.object))?,
+    };
+    let object = Object::parse(&file).with_context(|| request.object.clone())?;
+    let mut to = output::open(None)?;
+    write!(to, "{}", programs(&object))?;
+    let mut status = Status::Done;
+    for kernel in kernel::ALL {
+        match kernel::link(&object, kernel) {
+            Ok(image) => {
+                describe(&image, &mut to)?;
+                if !write_verdict(&image, kernel, &mut to)? {
+                    status = Status::Failure;
+                }
+            }
+            Err(error @ LoadError::Missing { .. }) => {
+                writeln!(to, "\n{error}")?;
+                status = Status::Failure;
+            }
+            Err(error) => return Err(error).with_context(|| request.object.clone()),
+        }
+    }
+    to.flush()?;
+    Ok(status)
+}
+
+fn programs(object: &Object) -> Table {
+    let mut table = Table::default()
+        .names("program")
+        .names("section")
+        .names("loaded");
+    for (name, section, autoload) in object.programs() {
+        let loaded = if autoload { "yes" } else { "on request" };
+        table.row([name, section, loaded].map(str::to_owned));
+    }
+    table
+}
+
+fn describe(image: &Image, to: &mut dyn Write) -> anyhow::Result<()> {
+    let tables = [maps(image), callbacks(image), knobs(image)];
+    for table in tables.iter().filter(|table| !table.is_empty()) {
+        write!(to, "\n{table}")?;
+    }
+    Ok(())
+}
+
+fn maps(image: &Image) -> Table {
+    let mut table = Table::default()
+        .names("map")
+        .names("kind")
+        .numbers("key bytes")
+        .numbers("value bytes")
+        .numbers("entries");
+    for map in &image.maps {
+        table.row([
+            map.name.clone(),
+            format!("{:?}", map.kind),
+            map.key_size.to_string(),
+            map.value_size.to_string(),
+            map.max_entries.to_string(),
+        ]);
+    }
+    table
+}
+
+/// The members of the `struct_ops` tables that are set.
+fn callbacks(image: &Image) -> Table {
+    let mut table = Table::default().names("table").names("member").names("is");
+    for ops in &image.struct_ops {
+        let mut name = format!("{} ({})", ops.name, ops.type_name);
+        for (member, value) in &ops.members {
+            let value = match value {
+                Member::Program(at) => image.programs[*at as usize].name.clone(),
+                Member::Int(number) => number.to_string(),
+                Member::Bytes(bytes) => format!("\"{}\"", String::from_utf8_lossy(bytes)),
+            };
+            table.row([std::mem::take(&mut name), member.clone(), value]);
+        }
+    }
+    table
+}
+
+fn knobs(image: &Image) -> Table {
+    let mut table = Table::default()
+        .names("knob")
+        .numbers("default")
+        .numbers("from")
+        .numbers("to")
+        .names("unit")
+        .prose("what it does");
+    for knob in &image.knobs {
+        let numbers = [knob.default, knob.min, knob.max].map(|value| value.to_string());
+        let words = [knob.unit.clone(), knob.doc.clone()];
+        table.row([knob.name.clone()].into_iter().chain(numbers).chain(words));
+    }
+    table
+}
+
+/// Lists the host functions that the object calls. Returns whether all of them are there.
+fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::Result<bool> {
+    let missing = kernel::missing(image)?;
+    let mut table = Table::default()
+        .names("host function")
+        .names("simulated")
+        .prose("called by");
+    for import in &image.imports {
+        let lacks = missing.iter().any(|lack| lack.name == import.name);
+        let answer = if lacks { "no" } else { "yes" };
+        table.row([
+            import.name.clone(),
+            answer.to_owned(),
+            import.callers.join(", "),
+        ]);
+    }
+    write!(to, "\n{table}")?;
+    let kernel = kernel.name();
+    if missing.is_empty() {
+        writeln!(
+            to,
+            "\nkernel {kernel}: nothing missing; the verifier was not asked"
+        )?;
+    } else {
+        writeln!(to, "\nkernel {kernel}: {} missing", missing.len())?;
+        missing
+            .iter()
+            .try_for_each(|lack| writeln!(to, "  {lack}"))?;
+    }
+    Ok(missing.is_empty())
+}

@@ -1,0 +1,268 @@
+//! `runslice sim POLICY... --workload WORKLOAD`.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use model::workload::Workload;
+use model::{MachineSpec, Nanos, RunSpec, Sink};
+use stats::{JsonLines, Metrics, Perfetto, Tee};
+
+use crate::cli::{Status, UsageError};
+use crate::progress::Progress;
+use crate::report::{Format, Outcome, Results, TableName};
+use crate::{output, policy, span, workload};
+
+/// What `runslice sim` is asked.
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// Policy to run: a built-in name or a BPF object, the file that a kernel would load. Knobs
+    /// stand behind a colon: mlfq:cumulative=1,nq=10. Several policies are compared.
+    #[arg(required = true)]
+    policy: Vec<String>,
+
+    /// Load to put on the machine: a built-in name or a TOML file.
+    #[arg(short, long)]
+    workload: String,
+
+    /// CPUs of the machine, 1 to 1024. Default: what the workload asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+
+    /// Timer ticks a second, the kernel's HZ. Default: what the workload asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
+    hz: Option<u32>,
+
+    /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
+    /// the workload's.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Ends the run after so much simulated time at the latest: 10s, 1.5ms. Default: when the
+    /// workload ends.
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    duration: Option<Nanos>,
+
+    /// Sets a knob or a global variable of every policy before it is loaded. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
+    set: Vec<(String, String)>,
+
+    /// Table of callbacks to attach. Needed only for an object that has several.
+    #[arg(long, value_name = "NAME")]
+    ops: Option<String>,
+
+    /// Sets a parameter of the workload ([scale] in its file). May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scale)]
+    scale: Vec<(String, i64)>,
+
+    /// How results are written.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    /// Which table CSV holds; it can hold one.
+    #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
+    table: TableName,
+
+    /// Writes every event to this file as JSON lines. With several policies, the policy's name is
+    /// put before the file's ending.
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+
+    /// Writes a trace for Perfetto (ui.perfetto.dev) to this file. With several policies, the
+    /// policy's name is put before the file's ending.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Writes the results to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// The tick rates that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
+fn parse_hz(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
+        _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
+    }
+}
+
+fn parse_scale(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = policy::setting(text)?;
+    match value.parse() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(format!("`{value}` is no whole number")),
+    }
+}
+
+impl Sim {
+    fn machine(&self, workload: &Workload) -> MachineSpec {
+        let asked = &workload.machine;
+        MachineSpec {
+            cpus: self.cpus.unwrap_or(asked.cpus),
+            hz: self.hz.unwrap_or(asked.hz),
+            ..asked.clone()
+        }
+    }
+
+    /// One run for each policy.
+    fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
+        let workload = Arc::new(workload::find(&self.workload, &self.scale)?);
+        let spec = |argument: &String| {
+            let mut policy = policy::find(argument)?;
+            policy.set.extend(self.set.iter().cloned());
+            policy.table.clone_from(&self.ops);
+            Ok(RunSpec {
+                policy,
+                workload: Arc::clone(&workload),
+                machine: self.machine(&workload),
+                seed: self.seed.unwrap_or(workload.seed),
+                tie_seed: None,
+                attach_after: Nanos::ZERO,
+                duration: self.duration,
+            })
+        };
+        self.policy.iter().map(spec).collect()
+    }
+}
+
+/// Runs every policy and writes what they gave.
+///
+/// # Errors
+/// When a policy, the workload or a file is bad.
+pub fn run(request: &Sim) -> anyhow::Result<Status> {
+    if request.table != TableName::Groups && request.format != Format::Csv {
+        let message = "--table chooses the table of --format csv; the other formats have them all";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let specs = request.specs()?;
+    let results = Results {
+        workload: specs[0].workload.name.clone(),
+        machine: specs[0].machine.clone(),
+        seed: specs[0].seed,
+        outcomes: specs
+            .iter()
+            .map(|spec| simulate(request, spec))
+            .collect::<Result<_, _>>()?,
+    };
+    let mut to = output::open(request.output.as_deref())?;
+    results.write(request.format, request.table, &mut to)?;
+    to.flush()?;
+    report_ejections(request, &results)
+}
+
+/// Says on standard error what the results on standard output do not say, and gives the status.
+fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> {
+    let seen = request.output.is_none() && request.format == Format::Human;
+    let mut status = Status::Done;
+    for ejection in results.ejections() {
+        status = Status::Ejected;
+        if !seen {
+            writeln!(io::stderr(), "runslice: {ejection}")?;
+        }
+    }
+    Ok(status)
+}
+
+/// One run, with everything that listens to it.
+fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
+    let name = &spec.policy.name;
+    let several = request.policy.len() > 1;
+    let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
+        let Some(path) = path else { return Ok(None) };
+        let path = file_for(path, name, several);
+        Ok(Some((output::create(&path)?, path)))
+    };
+    let mut metrics = Metrics::new();
+    let mut events = create(&request.events)?.map(|(to, path)| (JsonLines::new(to), path));
+    let mut trace = create(&request.trace)?.map(|(to, path)| (Perfetto::new(to), path));
+    let mut progress = Progress::on_terminal(name, end_of(spec));
+    let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
+    sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
+    sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
+    sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
+    let summary = sim::run(spec, &mut Tee::new(sinks)).map_err(explain)?;
+    for (result, path) in [
+        events.map(|(sink, path)| (sink.close().map(drop), path)),
+        trace.map(|(sink, path)| (sink.close().map(drop), path)),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        result.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(Outcome {
+        policy: name.clone(),
+        set: spec.policy.set.clone(),
+        report: metrics.report(),
+        summary,
+    })
+}
+
+/// A knob that does not exist is a mistake on the command line, not in a file.
+fn explain(error: sim::Error) -> anyhow::Error {
+    match error {
+        sim::Error::Set { .. } => UsageError(error.to_string()).into(),
+        other => other.into(),
+    }
+}
+
+/// When the run ends at the latest.
+fn end_of(spec: &RunSpec) -> Option<Nanos> {
+    [spec.duration, spec.workload.stop.after]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+/// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.
+fn file_for(path: &Path, policy: &str, several: bool) -> PathBuf {
+    if !several {
+        return path.to_owned();
+    }
+    let plain = |c: char| {
+        if c.is_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let policy: String = policy.chars().map(plain).collect();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(ending) => format!("{stem}.{policy}.{}", ending.to_string_lossy()),
+        None => format!("{stem}.{policy}"),
+    };
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_policies_get_a_file_each() {
+        let file = |path: &str, policy| file_for(Path::new(path), policy, true);
+        assert_eq!(file("out/e.jsonl", "mlfq"), Path::new("out/e.mlfq.jsonl"));
+        assert_eq!(file("e", "mlfq:nq=3"), Path::new("e.mlfq-nq-3"));
+        let alone = file_for(Path::new("e.jsonl"), "mlfq", false);
+        assert_eq!(alone, Path::new("e.jsonl"));
+    }
+
+    #[test]
+    fn a_kernel_ticks_at_four_rates() {
+        assert_eq!(
+            [100, 250, 300, 1000].map(|hz| parse_hz(&hz.to_string()).unwrap()),
+            [100, 250, 300, 1000]
+        );
+        assert!(parse_hz("123").is_err() && parse_hz("").is_err());
+    }
+
+    #[test]
+    fn a_parameter_is_a_whole_number() {
+        assert_eq!(parse_scale("hogs=8"), Ok(("hogs".to_owned(), 8)));
+        assert!(parse_scale("hogs=1.5").unwrap_err().contains("1.5"));
+        assert!(parse_scale("hogs").is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! What the command line prints and how it ends. Each file of `golden/` has the arguments and the
+//! expected output together; `UPDATE_GOLDEN=1` writes the expected part anew.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn golden_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The program, in the folder of the golden files, so that messages name files as the user did.
+fn runslice() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runslice"));
+    command.current_dir(golden_folder()).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &str) -> Output {
+    runslice()
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("runslice starts")
+}
+
+/// The part of a golden file that the user writes: comment and arguments.
+fn arguments(golden: &str) -> &str {
+    let (_, rest) = golden
+        .split_once("-- args\n")
+        .expect("a golden file has `-- args`");
+    rest.split("\n-- ").next().unwrap_or(rest)
+}
+
+/// The whole file as it should be after a run that gave `output`.
+fn expected_file(golden: &str, output: &Output) -> String {
+    let (comment, _) = golden
+        .split_once("-- args\n")
+        .expect("a golden file has `-- args`");
+    let mut file = format!("{comment}-- args\n{}\n", arguments(golden).trim_end());
+    let status = output.status.code().expect("no signal ended it");
+    let (stdout, stderr) = [&output.stdout, &output.stderr]
+        .map(|b| String::from_utf8_lossy(b))
+        .into();
+    write!(
+        file,
+        "-- status\n{status}\n-- stdout\n{stdout}-- stderr\n{stderr}"
+    )
+    .expect("to memory");
+    file
+}
+
+#[test]
+fn the_output_is_as_the_golden_files_say() {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let entries = std::fs::read_dir(golden_folder()).expect("the folder exists");
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    paths.sort();
+    assert!(paths.len() >= 5, "golden files are missing");
+    let mut wrong = String::new();
+    for path in paths {
+        let have = std::fs::read_to_string(&path).expect("readable");
+        let want = expected_file(&have, &run(arguments(&have)));
+        if have == want {
+            continue;
+        }
+        if update {
+            std::fs::write(&path, want).expect("writable");
+        } else {
+            let _ = writeln!(
+                wrong,
+                "{}\nnow:\n{want}\nexpected:\n{have}\n",
+                path.display()
+            );
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{wrong}UPDATE_GOLDEN=1 writes what it is now"
+    );
+}
+
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(&path).expect("readable");
+    let command = "$ runslice sim fifo mlfq -w desk | head -";
+    let begin = readme.find(command).expect("the README begins with a run") + command.len();
+    let (lines, rest) = readme[begin..].split_once('\n').expect("a number of lines");
+    let shown = &rest[..rest.find("```").expect("the block ends")];
+    let output = run("sim fifo mlfq -w desk");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    let lines: usize = lines.parse().expect("a number of lines");
+    let head: String = printed.split_inclusive('\n').take(lines).collect();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let at = readme.len() - rest.len();
+        let text = format!("{}{head}{}", &readme[..at], &readme[at + shown.len()..]);
+        std::fs::write(&path, text).expect("writable");
+        return;
+    }
+    assert_eq!(shown, head, "UPDATE_GOLDEN=1 writes what it is now");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut command = runslice();
+    command
+        .arg("completions")
+        .arg("bash")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("runslice starts");
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    let mut stderr = child.stderr.take().expect("piped");
+    stderr.read_to_string(&mut errors).expect("UTF-8");
+    assert_eq!(errors, "");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn two_processes_print_the_same_bytes() {
+    let outputs = [(); 2].map(|()| run("sim fifo mlfq -w desk --duration 1s --format json"));
+    assert_eq!(
+        outputs[0].status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&outputs[0].stderr)
+    );
+    assert!(!outputs[0].stdout.is_empty());
+    assert_eq!(outputs[0].stdout, outputs[1].stdout);
+}
+
+#[test]
+fn every_policy_gets_an_event_file_and_a_trace_of_its_own() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("files");
+    std::fs::create_dir_all(&folder).expect("writable");
+    let at = |name: &str| folder.join(name);
+    let output = runslice()
+        .args([
+            "sim",
+            "fifo",
+            "mlfq",
+            "--workload",
+            "desk",
+            "--duration",
+            "100ms",
+        ])
+        .arg("--events")
+        .arg(at("e.jsonl"))
+        .arg("--trace")
+        .arg(at("t.pftrace"))
+        .arg("--output")
+        .arg(at("table.txt"))
+        .output()
+        .expect("runslice starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.stdout.is_empty(), "the table went to a file");
+    for name in [
+        "e.fifo.jsonl",
+        "e.mlfq.jsonl",
+        "t.fifo.pftrace",
+        "t.mlfq.pftrace",
+        "table.txt",
+    ] {
+        let bytes = std::fs::read(at(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!bytes.is_empty(), "{name} is empty");
+    }
+    let events = std::fs::read_to_string(at("e.mlfq.jsonl")).expect("UTF-8");
+    assert!(
+        events
+            .lines()
+            .next()
+            .is_some_and(|header| header.contains("\"mlfq\""))
+    );
+    assert!(events.lines().count() > 100, "too few events");
+}
+
+#[test]
+fn a_manual_page_is_written_for_every_verb() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("man");
+    std::fs::create_dir_all(&folder).expect("writable");
+    let output = runslice()
+        .arg("man")
+        .arg(&folder)
+        .output()
+        .expect("runslice starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for verb in ["", "-sim", "-list", "-check", "-completions", "-man"] {
+        let page = folder.join(format!("runslice{verb}.1"));
+        let text =
+            std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{page:?}: {error}"));
+        assert!(text.contains(".TH"), "{page:?} is no manual page");
+    }
+}
