@@ -233,7 +233,9 @@ impl<H: Host> Instance<H> {
             .expect("a timer belongs to a map of this instance");
         let value = timer - u64::from(entry.timer_at.unwrap_or(0));
         let key = match &entry.store {
-            Store::Array(array) => self.scratch_index(array.index_of(&entry.shape, value)),
+            Store::Array(array) => {
+                self.scratch_index(array.index_of(&entry.shape, value).unwrap_or(0))
+            }
             _ => value - entry.shape.key_room(),
         };
         [handle, key, value, 0, 0]

@@ -82,6 +82,14 @@ pub enum InstanceError {
         /// How much was wanted.
         source: OutOfMemory,
     },
+    /// A map that no kernel would create.
+    #[error("map `{name}`: {what}")]
+    Map {
+        /// The map.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// Kernel variables or stacks do not fit.
     #[error("memory of the object: {0}")]
     Memory(#[from] OutOfMemory),

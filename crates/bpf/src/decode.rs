@@ -61,6 +61,9 @@ fn decode_function(
     let slots = end
         .and_then(|end| image.code.get(start..end))
         .ok_or((0, "outside the code"))?;
+    if slots.is_empty() {
+        return Err((0, "the function is empty"));
+    }
     let leaders = leaders(slots)?;
     let first_op = code.ops.len() as u32;
     let mut op_of_slot = vec![u32::MAX; slots.len()];

@@ -9,7 +9,8 @@
 //! instruction that a jump leads to. When an instruction inside a block fails, the count is that of
 //! the instructions executed, the failing one included. So a back end that tests the budget at
 //! block entry stops at the same place with the same count, and a host function, before which a
-//! block always ends, sees an exact count.
+//! block always ends, sees an exact count. The budget also shrinks by one for every 8 bytes that a
+//! built-in function copies, compares or clears; these are not counted as retired.
 
 use std::sync::Arc;
 
@@ -162,6 +163,13 @@ impl<H: Host> Instance<H> {
 
     pub(crate) const fn budget(&self) -> u64 {
         self.config.budget
+    }
+
+    /// A built-in function handled `bytes` bytes. What it does counts as one instruction, but the
+    /// budget shrinks with the work, so that no program runs for ever inside built-in functions.
+    #[inline]
+    pub(crate) const fn spend(&mut self, bytes: u64) {
+        self.budget_end = self.budget_end.saturating_sub(bytes / 8);
     }
 
     pub(crate) const fn stack_bytes(&self) -> u32 {

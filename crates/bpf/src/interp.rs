@@ -424,6 +424,7 @@ impl Activation<'_> {
         vm.retired = self.retired;
         let result = vm.call_import(host, import, [a, b, c, d, e]);
         self.retired = vm.retired;
+        self.limit = vm.budget_end;
         self.regs[0] = result?;
         Ok(())
     }

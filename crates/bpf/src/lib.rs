@@ -23,6 +23,8 @@ mod memory;
 mod nesting;
 mod object;
 mod op;
+#[cfg(test)]
+mod scene;
 mod target;
 mod timer;
 mod variables;

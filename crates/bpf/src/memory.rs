@@ -235,14 +235,18 @@ impl Memory {
         self.arena.as_mut()?.alloc(wanted, count)
     }
 
-    /// Frees pages of the arena and zeroes them, so that they read as zero from now on.
-    pub(crate) fn free_arena(&mut self, address: u64, count: u64) {
-        let Some(pages) = self.arena.as_mut() else {
-            return;
-        };
-        for page in pages.free(address, count) {
+    /// Frees pages of the arena and zeroes them, so that they read as zero from now on. Returns
+    /// how many were allocated.
+    pub(crate) fn free_arena(&mut self, address: u64, count: u64) -> u64 {
+        let freed = self
+            .arena
+            .as_mut()
+            .map(|pages| pages.free(address, count))
+            .unwrap_or_default();
+        for page in &freed {
             self.zero(page - BASE, Pages::SIZE);
         }
+        freed.len() as u64
     }
 
     /// `N` bytes at `address`; zeros when any of them lies outside the region.

@@ -3,6 +3,7 @@
 use super::Line;
 use crate::host::{CallCtx, Host, Stop};
 use crate::map::Store;
+use crate::map::arena::Pages;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 2] {
     [
@@ -26,15 +27,20 @@ fn alloc<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop>
     }
     let wanted = (address != 0).then_some(address);
     let count = count & u64::from(u32::MAX);
+    // The search looks at every page that was ever allocated.
+    let pages = ctx.vm.memory.arena().map_or(0, Pages::touched);
+    ctx.vm.spend(pages);
     Ok(ctx.vm.memory.alloc_arena(wanted, count).unwrap_or(0))
 }
 
 fn free<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [handle, address, count, ..] = args;
     if is_arena(ctx, handle)? {
-        ctx.vm
+        let freed = ctx
+            .vm
             .memory
             .free_arena(address, count & u64::from(u32::MAX));
+        ctx.vm.spend(freed * Pages::SIZE);
     }
     Ok(0)
 }

@@ -43,12 +43,29 @@ fn repeat<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
 fn for_each<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [handle, callback, context, flags, _] = args;
     let map = ctx.vm.maps.by_handle(handle)?;
-    let elements: Vec<u64> = match &map.store {
-        _ if flags != 0 => return Ok(Errno::EINVAL.to_r0()),
-        Store::Array(array) => (0..u64::from(array.len())).collect(),
-        Store::Hash(hash) if !map.kind.is_storage() => hash.walk(),
-        _ => return Ok(Errno::EINVAL.to_r0()),
-    };
+    match &map.store {
+        _ if flags != 0 => Ok(Errno::EINVAL.to_r0()),
+        Store::Array(array) => {
+            let indices = 0..u64::from(array.len());
+            visit(ctx, handle, indices, callback, context)
+        }
+        Store::Hash(hash) if !map.kind.is_storage() => {
+            let addresses = hash.walk();
+            ctx.vm.spend(8 * addresses.len() as u64);
+            visit(ctx, handle, addresses.into_iter(), callback, context)
+        }
+        _ => Ok(Errno::EINVAL.to_r0()),
+    }
+}
+
+/// Calls `callback` with elements: indices of an array, addresses of a hash map's elements.
+fn visit<H: Host>(
+    ctx: &mut CallCtx<'_, H>,
+    handle: u64,
+    elements: impl Iterator<Item = u64>,
+    callback: u64,
+    context: u64,
+) -> Result<u64, Stop> {
     let mut calls = 0;
     for element in elements {
         let Some((key, value)) = element_of(ctx, handle, element)? else {

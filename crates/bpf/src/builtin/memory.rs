@@ -54,6 +54,7 @@ fn probe_read_str<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u
 fn strncmp<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [left, size, right, ..] = args;
     let size = buffer(size & u64::from(u32::MAX))? as u64;
+    ctx.vm.spend(size);
     for at in 0..size {
         let a = ctx.vm.memory.load_u8(left.wrapping_add(at));
         let b = ctx.vm.memory.load_u8(right.wrapping_add(at));

@@ -11,6 +11,8 @@ mod queues;
 mod ringbuf;
 mod sections;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod world;
 
@@ -50,11 +52,12 @@ pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFuncti
 ///
 /// A verifier makes sure that they exist, so a pointer elsewhere is misuse.
 fn argument<'a, H: Host>(
-    vm: &'a Instance<H>,
+    vm: &'a mut Instance<H>,
     address: u64,
     len: u64,
     what: &str,
 ) -> Result<&'a [u8], Stop> {
+    vm.spend(len);
     let refused = || Stop::Refused(format!("{what} at {address:#x} lies outside memory"));
     vm.memory.bytes(address, len).ok_or_else(refused)
 }
@@ -62,6 +65,7 @@ fn argument<'a, H: Host>(
 /// Writes bytes where a program wants them, if it may write there.
 fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<(), Stop> {
     use crate::memory::Verdict;
+    vm.spend(bytes.len() as u64);
     match vm.memory.verdict(address, bytes.len() as u64) {
         Verdict::Allowed => vm.memory.write(address, bytes),
         Verdict::Dropped => {}

@@ -35,6 +35,7 @@ fn values<H: Host>(vm: &Instance<H>, array: u64, bytes: u64) -> Result<Vec<u64>,
 fn print<H: Host>(ctx: &mut CallCtx<'_, H>, text: Result<String, Errno>) -> u64 {
     match text {
         Ok(text) => {
+            ctx.vm.spend(text.len() as u64);
             ctx.host.print(&text);
             text.len() as u64
         }

@@ -16,8 +16,12 @@ pub(super) fn table<H: Host>() -> [Line<H>; 4] {
 
 fn init<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [timer, map, clock, ..] = args;
-    let map = ctx.vm.map_index(map)?;
-    Ok(status(ctx.vm.timers.init(timer, map, clock)))
+    let index = ctx.vm.map_index(map)?;
+    let vm = &mut *ctx.vm;
+    if !vm.maps.by_handle(map)?.holds_timer(&vm.memory, timer) {
+        return Err(Stop::Refused(format!("{timer:#x} is no timer of the map")));
+    }
+    Ok(status(ctx.vm.timers.init(timer, index, clock)))
 }
 
 fn set_callback<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

@@ -31,6 +31,11 @@ impl Pages {
         self.base
     }
 
+    /// Pages below the highest one that was ever allocated.
+    pub(crate) const fn touched(&self) -> u64 {
+        self.allocated.len() as u64
+    }
+
     /// Bytes that the arena's pages may take together.
     pub(crate) fn limit(&self) -> u64 {
         self.cap.min(self.count * Self::SIZE)

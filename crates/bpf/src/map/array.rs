@@ -42,10 +42,12 @@ impl Array {
         Some(self.base + slot * shape.stride)
     }
 
-    /// Where the value that contains `address` stands in the array.
-    pub(crate) fn index_of(&self, shape: &Shape, address: u64) -> u32 {
-        let slot = (address - self.base) / shape.stride.max(1);
-        (slot % u64::from(self.count.max(1))) as u32
+    /// The index of the value at `address`; `None` when no value begins there.
+    pub(crate) fn index_of(&self, shape: &Shape, address: u64) -> Option<u32> {
+        let at = address.checked_sub(self.base)?;
+        let slot = at / shape.stride;
+        let known = at.is_multiple_of(shape.stride) && slot < u64::from(self.count) * shape.copies;
+        known.then(|| (slot % u64::from(self.count)) as u32)
     }
 
     /// Overwrites one copy of a value. An array's elements always exist.

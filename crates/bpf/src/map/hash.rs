@@ -76,6 +76,12 @@ impl Hash {
         Some(self.elements[slot as usize].address + shape.key_room())
     }
 
+    /// Whether `address` is that of an element's first value.
+    pub(crate) fn is_value(&self, memory: &Memory, shape: &Shape, address: u64) -> bool {
+        let key = memory.bytes(address.wrapping_sub(shape.key_room()), shape.key_size);
+        key.is_some_and(|key| self.peek(memory, shape, key) == Some(address))
+    }
+
     /// Adds an element for `key`, zeroed, in the place of the one that is there. Gives the address
     /// of its first value and the element that left for it.
     pub(crate) fn insert(

@@ -156,6 +156,19 @@ impl Map {
         }
     }
 
+    /// Whether the value that would have its timer at `timer` is one of this map's.
+    pub(crate) fn holds_timer(&self, memory: &Memory, timer: u64) -> bool {
+        let value = self
+            .timer_at
+            .and_then(|at| timer.checked_sub(u64::from(at)));
+        let Some(value) = value else { return false };
+        match &self.store {
+            Store::Array(array) => array.index_of(&self.shape, value).is_some(),
+            Store::Hash(hash) => hash.is_value(memory, &self.shape, value),
+            _ => false,
+        }
+    }
+
     const fn copy_of(&self, cpu: u32) -> Option<u64> {
         match self.shape.copies {
             1 => Some(0),

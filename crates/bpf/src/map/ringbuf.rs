@@ -4,7 +4,7 @@
 //! as the kernel counts it (Linux 6.18, kernel/bpf/ringbuf.c): 8 bytes of header, rounded up to 8,
 //! and nothing is free before the reader has read it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::Memory;
 
@@ -36,6 +36,10 @@ pub(crate) struct Ringbuf {
     produced: u64,
     consumed: u64,
     records: VecDeque<Record>,
+    /// Records that were read so far: the number of the first one in `records`.
+    first: usize,
+    /// Numbers of the reserved records, by address.
+    busy: BTreeMap<u64, usize>,
 }
 
 impl Ringbuf {
@@ -46,6 +50,8 @@ impl Ringbuf {
             produced: 0,
             consumed: 0,
             records: VecDeque::new(),
+            first: 0,
+            busy: BTreeMap::new(),
         }
     }
 
@@ -63,6 +69,7 @@ impl Ringbuf {
             return None;
         };
         self.produced += Self::room(len);
+        self.busy.insert(address, self.first + self.records.len());
         self.records.push_back(Record {
             address,
             len,
@@ -73,23 +80,23 @@ impl Ringbuf {
 
     /// Ends a reservation. Returns false when `address` is no reserved record.
     pub(crate) fn finish(&mut self, address: u64, discard: bool) -> bool {
-        let mut reserved = self.records.iter_mut().rev();
-        let record = reserved.find(|r| r.address == address && r.state == State::Busy);
-        if let Some(record) = record {
-            record.state = if discard {
-                State::Discarded
-            } else {
-                State::Submitted
-            };
-            return true;
-        }
-        false
+        let Some(number) = self.busy.remove(&address) else {
+            return false;
+        };
+        let state = if discard {
+            State::Discarded
+        } else {
+            State::Submitted
+        };
+        self.records[number - self.first].state = state;
+        true
     }
 
     /// Takes out all records up to the first that is still reserved.
     pub(crate) fn drain(&mut self, memory: &mut Memory) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         while let Some(record) = self.records.pop_front_if(|r| r.state != State::Busy) {
+            self.first += 1;
             self.consumed += Self::room(record.len);
             if record.state == State::Submitted {
                 let bytes = memory.bytes(record.address, record.len);

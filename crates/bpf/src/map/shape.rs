@@ -23,6 +23,7 @@ const LOCK_BYTES: u32 = 4;
 const KPTR_BYTES: u32 = 8;
 
 impl Shape {
+    /// The sizes of a map that [`check`] accepts.
     pub(crate) fn new(def: &MapDef, cpus: u32) -> Self {
         let percpu = matches!(def.kind, MapKind::PercpuArray | MapKind::PercpuHash);
         let value_size = u64::from(def.value_size);
@@ -46,6 +47,45 @@ impl Shape {
             memory.write(address + part.start as u64, &value[part.clone()]);
         }
     }
+}
+
+/// Greatest size of an element that the kernel allocates by itself (`KMALLOC_MAX_SIZE` with 4 KiB
+/// pages, Linux 6.18, include/linux/slab.h).
+const MAX_ELEMENT: u64 = 4 << 20;
+
+/// What is wrong with a map's sizes, if something is. The kernel would not create it.
+pub(crate) fn check(def: &MapDef) -> Option<&'static str> {
+    use MapKind::{
+        Array, CgrpStorage, Hash, LruHash, PercpuArray, PercpuHash, Queue, Stack, TaskStorage,
+    };
+    let holds_values = matches!(
+        def.kind,
+        Array
+            | PercpuArray
+            | Hash
+            | PercpuHash
+            | LruHash
+            | Queue
+            | Stack
+            | TaskStorage
+            | CgrpStorage
+    );
+    if !holds_values {
+        return None;
+    }
+    let is_array = matches!(def.kind, Array | PercpuArray);
+    if is_array && def.key_size != 4 {
+        return Some("an array's key has 4 bytes");
+    }
+    let element = u64::from(def.key_size) + u64::from(def.value_size);
+    if def.value_size == 0 || !is_array && element > MAX_ELEMENT {
+        return Some("a value has 1 byte to 4 MiB");
+    }
+    let inside = |at: u32, len: u32| at.checked_add(len).is_some_and(|end| end <= def.value_size);
+    let fields_inside = def.timer_at.is_none_or(|at| inside(at, TIMER_BYTES))
+        && def.lock_at.is_none_or(|at| inside(at, LOCK_BYTES))
+        && def.kptrs_at.iter().all(|at| inside(*at, KPTR_BYTES));
+    (!fields_inside).then_some("a timer, lock or pointer lies outside the value")
 }
 
 /// Storage of tasks and cgroups is found by its owner's address.

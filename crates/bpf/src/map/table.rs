@@ -1,6 +1,6 @@
 //! All maps of an instance, found by the handles that programs hold.
 
-use super::{Map, Store};
+use super::{Map, Store, shape};
 use crate::memory::Memory;
 use crate::{Image, InstanceError, Stop};
 
@@ -29,6 +29,14 @@ impl Maps {
         let handles = memory
             .alloc_kernel(bytes, HANDLE_BYTES)
             .map_err(|error| too_big("handles", error))?;
+        for def in &image.maps {
+            if let Some(what) = shape::check(def) {
+                return Err(InstanceError::Map {
+                    name: def.name.clone(),
+                    what,
+                });
+            }
+        }
         let create = |def| Map::new(memory, def, cpus).map_err(|error| too_big(&def.name, error));
         let list = image.maps.iter().map(create).collect::<Result<_, _>>()?;
         Ok(Self { list, handles })
