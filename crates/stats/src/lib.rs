@@ -21,6 +21,8 @@ mod metrics;
 mod names;
 mod perfetto;
 mod protobuf;
+#[cfg(test)]
+mod random_runs;
 mod read;
 mod report;
 mod sinks;

@@ -262,7 +262,8 @@ impl Run {
     fn migrated(&mut self, event: &Event) {
         let task = self.task(event.task);
         let (queued, place) = (task.is_queued(), task.place);
-        task.migrations += 1;
+        // A new task's first placement is no migration.
+        task.migrations += u64::from(task.wakeups > 0);
         task.place = event.cpu;
         if queued {
             self.queues.settle(event.time);

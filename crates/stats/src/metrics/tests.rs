@@ -174,6 +174,7 @@ fn a_migration_moves_the_load_and_a_first_placement_is_none() {
     let stream = Stream::new()
         .born(0, 0, 1, 0)
         .born(0, 1, 1, 1)
+        .migrate(0, 0, 0, 1)
         .start(0, 0, 1)
         .start(0, 1, 1)
         .switch(0, 1, None, Some(0))
