@@ -223,6 +223,3 @@ fn edits(one: &str, other: &str) -> usize {
     }
     row[other.len()]
 }
-
-#[cfg(test)]
-mod tests;

@@ -19,6 +19,8 @@ pub struct Target {
     pub(crate) btf: Btf,
     /// Types with a name, by essential name, in the order of their ids.
     by_name: BTreeMap<String, Vec<TypeId>>,
+    /// The first of each name.
+    enumerators: BTreeMap<String, i64>,
     kconfig: BTreeMap<String, Kconfig>,
 }
 
@@ -70,6 +72,7 @@ impl Target {
                 .or_default()
                 .push(id);
         }
+        let enumerators = enumerators(&btf);
         let (major, minor, patch) = version;
         // Source: kernel 6.18, Makefile, `KERNEL_VERSION(a, b, c)`.
         let code = i64::from(major) << 16 | i64::from(minor) << 8 | i64::from(patch);
@@ -78,6 +81,7 @@ impl Target {
             name: name.to_owned(),
             btf,
             by_name,
+            enumerators,
             kconfig,
         })
     }
@@ -119,16 +123,7 @@ impl Target {
     /// their bits.
     #[must_use]
     pub fn enumerator(&self, name: &str) -> Option<i64> {
-        self.btf.iter().find_map(|(_, ty)| match &ty.kind {
-            Kind::Enum(list) => {
-                let found = list
-                    .values
-                    .iter()
-                    .find(|value| self.btf.text(value.0) == name);
-                found.map(|value| value.1)
-            }
-            _ => None,
-        })
+        self.enumerators.get(name).copied()
     }
 
     /// Bytes of a structure, union, enumeration or typedef.
@@ -235,4 +230,17 @@ impl Target {
     pub(crate) fn kconfig(&self, name: &str) -> Option<&Kconfig> {
         self.kconfig.get(name)
     }
+}
+
+fn enumerators(btf: &Btf) -> BTreeMap<String, i64> {
+    let mut enumerators = BTreeMap::new();
+    for (_, ty) in btf.iter() {
+        let Kind::Enum(list) = &ty.kind else { continue };
+        for (name, value) in &list.values {
+            enumerators
+                .entry(btf.text(*name).to_owned())
+                .or_insert(*value);
+        }
+    }
+    enumerators
 }

@@ -41,6 +41,8 @@ pub(crate) struct CoreReloc {
 }
 
 const SECTION: &str = ".BTF.ext";
+/// Records of one kind: as many as there may be instructions.
+const MAX_RECORDS: usize = 1 << 20;
 
 impl Ext {
     pub(crate) fn parse(bytes: &[u8], btf: &Btf) -> Result<Self, LoadError> {
@@ -104,6 +106,9 @@ fn records<T>(
     while !reader.is_empty() {
         let (section, count) = (reader.u32()?, reader.u32()?);
         for _ in 0..count {
+            if list.len() >= MAX_RECORDS {
+                return None;
+            }
             list.push(one(section, &mut Reader::new(reader.take(size)?))?);
         }
     }

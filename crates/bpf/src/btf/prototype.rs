@@ -2,6 +2,9 @@
 
 use super::{Btf, Kind, TypeId};
 
+/// Kernel functions that programs may call have 12 at most (kernel 6.18, `MAX_BPF_FUNC_ARGS`).
+const MAX_PARAMS: usize = 64;
+
 impl Btf {
     /// The normal form of a function's or prototype's type, see
     /// [`Target::prototype`](crate::Target::prototype); `None` for any other type.
@@ -16,6 +19,9 @@ impl Btf {
         let Kind::FuncProto { result, params } = &self.get(id).kind else {
             return None;
         };
+        if params.len() > MAX_PARAMS {
+            return None;
+        }
         let last = params.len().saturating_sub(1);
         let word = |(at, &param): (usize, &TypeId)| match self.stripped(param) {
             // A last parameter of no type is how BTF spells `...`.

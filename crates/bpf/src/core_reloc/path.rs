@@ -7,6 +7,9 @@ use crate::btf::{Btf, Kind, MAX_DEPTH, Member, Name, Steps, TypeId, essential};
 /// Steps of a path; clang writes at most a dozen.
 const MAX_STEPS: usize = 64;
 
+/// Bytes after which a description ends, whatever is left of the path.
+const MAX_TEXT: usize = 256;
+
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) root: TypeId,
@@ -180,6 +183,10 @@ impl Path {
     pub(super) fn describe(&self, btf: &Btf) -> String {
         let mut text = btf.name(self.root).to_owned();
         for (at, step) in self.steps.iter().enumerate() {
+            if text.len() > MAX_TEXT {
+                text.push_str("...");
+                return text;
+            }
             match *step {
                 Step::Member { of, index } => {
                     let members = btf.composite(of).map_or(&[][..], |list| &list.members);

@@ -38,6 +38,7 @@ pub(super) fn link(
         data,
         externs,
         import_indices: BTreeMap::new(),
+        poison_indices: BTreeMap::new(),
         code: Code {
             insns: Vec::new(),
             imports: Vec::new(),
@@ -66,6 +67,7 @@ struct Linker<'a> {
     externs: &'a Externs,
     /// Imports by name; kernel functions and helpers never share one.
     import_indices: BTreeMap<String, usize>,
+    poison_indices: BTreeMap<String, i32>,
     code: Code,
 }
 
@@ -297,8 +299,14 @@ impl<'a> Linker<'a> {
 
     /// Makes an instruction one that ends the run when it is reached.
     fn poison(&mut self, insns: &mut [Insn], at: usize, reason: String) {
-        let index = (self.code.poisons.len() as u32).cast_signed();
-        self.code.poisons.push(reason);
+        let poisons = &mut self.code.poisons;
+        let index = *self
+            .poison_indices
+            .entry(reason)
+            .or_insert_with_key(|reason| {
+                poisons.push(reason.clone());
+                (poisons.len() - 1) as i32
+            });
         let trap = Insn {
             code: CALL,
             src: Insn::POISON,

@@ -1,5 +1,7 @@
 //! What the loaded programs reach; only their calls need a host.
 
+use std::collections::BTreeSet;
+
 use crate::image::{Image, Insn, Member};
 use crate::isa::{CALL, CALL_LOCAL, LD_IMM64, ld_imm64};
 
@@ -40,18 +42,13 @@ pub(super) fn prune(image: &mut Image) {
     }
     let mut is_called = is_called.into_iter();
     image.imports.retain(|_| is_called.next().unwrap_or(false));
-    let names: Vec<_> = image
-        .functions
-        .iter()
-        .map(|function| &function.name)
+    let functions = image.functions.iter().zip(&live);
+    let live_names: BTreeSet<_> = functions
+        .filter(|(_, is_live)| **is_live)
+        .map(|(function, _)| &function.name)
         .collect();
     for import in &mut image.imports {
-        import.callers.retain(|caller| {
-            names
-                .iter()
-                .zip(&live)
-                .any(|(name, is_live)| *is_live && *name == caller)
-        });
+        import.callers.retain(|caller| live_names.contains(caller));
     }
 }
 

@@ -133,6 +133,3 @@ fn lines(object: &Object) -> Vec<Line> {
     lines.sort_by_key(|line| line.insn);
     lines
 }
-
-#[cfg(test)]
-mod tests;

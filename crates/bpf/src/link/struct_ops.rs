@@ -9,6 +9,8 @@ use crate::image::{Member, StructOps};
 use crate::object::{Place, Section, Symbol, SymbolKind};
 use crate::{LoadError, Object, StructOpsProblem, Target};
 
+/// Members of one table; `sched_ext_ops` has about 40.
+const MAX_MEMBERS: usize = 1024;
 /// Tables in one object; schedulers have one, tests a handful.
 const MAX_TABLES: usize = 256;
 
@@ -41,7 +43,7 @@ pub(super) fn tables(object: &Object, target: &Target) -> Result<Vec<StructOps>,
         if tables.len() >= MAX_TABLES {
             return Err(LoadError::TooLarge {
                 what: "struct_ops tables",
-                limit: 256,
+                limit: MAX_TABLES as u64,
             });
         }
         let ty = types.get(&(&*section.name, &*symbol.name)).copied();
@@ -84,6 +86,12 @@ impl Table<'_> {
         let Kind::Struct(composite) = &btf.get(ty).kind else {
             return Err(no_type());
         };
+        if composite.members.len() > MAX_MEMBERS {
+            return Err(LoadError::TooLarge {
+                what: "callbacks",
+                limit: MAX_MEMBERS as u64,
+            });
+        }
         let type_name = essential(btf.name(ty));
         let unknown = || whole(StructOpsProblem::UnknownType(type_name.to_owned()));
         let kernel_type = self.target.structure(type_name).ok_or_else(unknown)?;

@@ -8,12 +8,15 @@ use ::object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use ::object::{LittleEndian, SectionIndex};
 
 use crate::LoadError;
+use crate::bytes;
 
 /// Largest file, and largest sum of the sections that are kept: the biggest scheduler known (cake)
 /// has 9 MB of zeros in its arena.
 const MAX_BYTES: u64 = 128 << 20;
 const MAX_SECTIONS: usize = 4096;
 const MAX_SYMBOLS: usize = 1 << 18;
+/// Bytes of a name; one limit keeps the time to read many overlapping names small.
+const MAX_NAME: usize = 1024;
 
 type Sections<'a> = SectionTable<'a, FileHeader64<LittleEndian>>;
 type Header = elf::SectionHeader64<LittleEndian>;
@@ -107,10 +110,14 @@ impl Elf {
                 limit: MAX_SECTIONS as u64,
             });
         }
+        let names = header.shstrndx(ENDIAN, file).ok();
+        let names = names.map_or(&[][..], |index| contents(&table, index as usize, file));
         let mut kept = 0;
         let mut sections = Vec::with_capacity(table.len());
         for header in table.iter() {
-            sections.push(section(&table, header, file, &mut kept)?);
+            let name = text(names, header.sh_name(ENDIAN))
+                .ok_or_else(|| malformed("ELF header", "a section has an unreadable name"))?;
+            sections.push(section(name, header, file, &mut kept)?);
         }
         let symbols = symbols(&table, file)?;
         let mut elf = Self { sections, symbols };
@@ -195,17 +202,24 @@ fn header(file: &[u8]) -> Result<&FileHeader64<LittleEndian>, LoadError> {
     Ok(header)
 }
 
-fn section(
-    table: &Sections<'_>,
-    header: &Header,
-    file: &[u8],
-    kept: &mut u64,
-) -> Result<Section, LoadError> {
-    let name = table
-        .section_name(ENDIAN, header)
-        .ok()
-        .and_then(|name| std::str::from_utf8(name).ok())
-        .ok_or_else(|| malformed("ELF header", "a section has an unreadable name"))?;
+/// The bytes of a section, none if there is no such section or it lies outside the file.
+fn contents<'a>(table: &Sections<'a>, index: usize, file: &'a [u8]) -> &'a [u8] {
+    let header = table.section(SectionIndex(index)).ok();
+    header
+        .and_then(|header| header.data(ENDIAN, file).ok())
+        .unwrap_or_default()
+}
+
+/// A name in a section of strings. The section's first and empty name need not be there.
+fn text(strings: &[u8], offset: u32) -> Option<&str> {
+    if offset == 0 {
+        Some("")
+    } else {
+        bytes::text(strings, offset, MAX_NAME)
+    }
+}
+
+fn section(name: &str, header: &Header, file: &[u8], kept: &mut u64) -> Result<Section, LoadError> {
     let flags = header.sh_flags(ENDIAN) as u32;
     let ty = header.sh_type(ENDIAN);
     let has_contents = matches!(ty, SHT_PROGBITS | SHT_NOBITS);
@@ -252,12 +266,10 @@ fn symbols(table: &Sections<'_>, file: &[u8]) -> Result<Vec<Symbol>, LoadError> 
             limit: MAX_SYMBOLS as u64,
         });
     }
+    let names = contents(table, list.string_section().0, file);
     let mut symbols = Vec::with_capacity(list.len());
     for (index, symbol) in list.enumerate() {
-        let name = list
-            .symbol_name(ENDIAN, symbol)
-            .ok()
-            .and_then(|name| std::str::from_utf8(name).ok())
+        let name = text(names, symbol.st_name(ENDIAN))
             .ok_or_else(|| fault("a symbol has an unreadable name"))?;
         let section = list
             .symbol_section(ENDIAN, symbol, index)
