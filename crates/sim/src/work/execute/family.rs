@@ -1,0 +1,88 @@
+//! Children: fork, exit and waiting.
+
+use model::workload::Expr;
+
+use super::{Executor, Next};
+use crate::work::channel::Wakes;
+use crate::work::task::Waits;
+use crate::work::{Action, TASKS_MAX, WorkError};
+
+impl Executor<'_> {
+    pub(super) fn fork(&mut self, group: u32) -> Result<Next, WorkError> {
+        if self.work.alive >= TASKS_MAX {
+            return Err(WorkError::TooManyTasks {
+                place: self.place(),
+                limit: TASKS_MAX,
+            });
+        }
+        let members = &mut self.work.groups[group as usize].tasks;
+        let index = u32::try_from(members.len()).expect("a run has fewer than 2^32 tasks");
+        members.push(None);
+        Ok(Next::Act(Action::Fork(
+            self.work.birth(group, index, self.now),
+        )))
+    }
+
+    /// The kernel wakes a parent in `exit_notify()`, before the task's last switch (Linux 6.18,
+    /// `kernel/exit.c`). `do_notify_parent()` does so synchronously; a thread's joiner is woken
+    /// through its futex, plainly.
+    pub(super) fn exit(&mut self) -> Next {
+        let state = self.state();
+        state.has_exited = true;
+        let (parent, sync) = (state.parent, state.is_process);
+        if let Some(parent) = parent {
+            let parent_state = &mut self.work.tasks[parent.index()];
+            parent_state.children -= 1;
+            parent_state.zombies += 1;
+            if parent_state.waits == Waits::Child {
+                self.wake(Wakes {
+                    tasks: vec![parent],
+                    sync,
+                });
+            }
+        }
+        Next::Again(Action::Exit)
+    }
+
+    pub(super) fn wait(&mut self, all: bool) -> Next {
+        self.had_waited();
+        let state = self.state();
+        if all {
+            state.zombies = 0;
+        } else if state.zombies > 0 {
+            state.zombies -= 1;
+            return Next::Go;
+        }
+        if state.children == 0 {
+            return Next::Go;
+        }
+        Next::Again(self.block(Waits::Child))
+    }
+
+    /// Children that the task forked outside the pool count too, as they do for `make`.
+    pub(super) fn pool(
+        &mut self,
+        group: u32,
+        width: &Expr,
+        total: &Expr,
+        slot: u32,
+    ) -> Result<Next, WorkError> {
+        self.had_waited();
+        let width = self.within("the pool's width", width, 1, i64::MAX)?;
+        let total = self.within("the pool's total", total, 0, i64::MAX)?;
+        let state = self.state();
+        state.zombies = 0;
+        let started = state.variables[slot as usize];
+        if started < total && i64::from(state.children) < width {
+            state.variables[slot as usize] = started + 1;
+            let Next::Act(fork) = self.fork(group)? else {
+                unreachable!("fork is an action")
+            };
+            return Ok(Next::Again(fork));
+        }
+        if state.children == 0 {
+            return Ok(Next::Go);
+        }
+        Ok(Next::Again(self.block(Waits::Child)))
+    }
+}

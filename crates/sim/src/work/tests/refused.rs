@@ -1,0 +1,113 @@
+//! Rules that a workload breaks while it runs.
+
+use super::toy::Toy;
+use crate::work::*;
+
+/// The error that `tables` end in.
+fn error(tables: &str) -> String {
+    let mut toy = Toy::new(&format!("[workload]\nname = \"test\"\n{tables}"), 1);
+    toy.run()
+        .expect_err("the workload breaks a rule")
+        .to_string()
+}
+
+#[test]
+fn a_task_that_goes_round_without_time_passing_is_stopped() {
+    for body in [
+        "loop(inf)[ yield ]",
+        "loop(inf)[ ]",
+        "while(1)[ count(n) ]",
+        "loop(inf)[ fork(c) ]",
+    ] {
+        let text = format!("[task.t]\ndo = \"{body}\"\n[task.c]\ncount = 0\ndo = \"exit\"\n");
+        let message = error(&text);
+        let expected = ["without any time passing", "more than 100000 tasks"];
+        assert!(
+            expected.iter().any(|part| message.contains(part)),
+            "{body}: {message}"
+        );
+        assert!(message.starts_with("test.toml:4: t: "), "{message}");
+    }
+}
+
+#[test]
+fn a_chain_of_forks_that_takes_no_time_is_stopped() {
+    let message = error("[task.t]\ncount = 1\ndo = \"fork(t), exit\"\n");
+    assert!(message.contains("without any time passing"), "{message}");
+}
+
+#[test]
+fn broken_rules_are_named_with_their_place() {
+    let cases = [
+        (
+            "recv(c[2])",
+            "test.toml:8: t: index 2 of `c` is outside 0..2",
+        ),
+        (
+            "recv(c[0 - 1])",
+            "test.toml:8: t: index -1 of `c` is outside 0..2",
+        ),
+        ("count(n, 1 / self)", "test.toml:8: t: division by zero"),
+        (
+            "unlock(l)",
+            "test.toml:8: t: gives back a lock that it does not hold",
+        ),
+        (
+            "lock(l), lock(l)",
+            "test.toml:8: t: takes a lock that it holds",
+        ),
+        (
+            "setnice(self, 20)",
+            "test.toml:8: t: the nice value is 20; expected -20 to 19",
+        ),
+        (
+            "setnice(t[1], 2)",
+            "test.toml:8: t: index 1 of `t` is outside 0..1",
+        ),
+        (
+            "span_end(s)",
+            "test.toml:8: t: `s` ends without a `span_begin(s)` before it",
+        ),
+        (
+            "pool(t, 0, 1)",
+            "test.toml:8: t: the pool's width is 0; expected 1 to 9223372036854775807",
+        ),
+        (
+            "send(c[0], 0)",
+            "test.toml:8: t: the message's size is 0; expected 1 to 2147483647",
+        ),
+    ];
+    for (body, want) in cases {
+        let channel = "[chan.c]\nkind = \"queue\"\ncount = 2\n";
+        let message = error(&format!(
+            "[lock.l]\n{channel}[task.t]\ndo = \"{body}\"\ncount = 1\n"
+        ));
+        assert_eq!(message, want, "{body}");
+    }
+}
+
+#[test]
+fn what_the_machine_lacks_is_refused_before_the_run() {
+    let refusal = |tables: &str| {
+        let text = format!("[workload]\nname = \"t\"\n{tables}");
+        let workload = Workload::parse(&text, "test.toml").unwrap();
+        Work::new(Arc::new(workload), 4, 1)
+            .err()
+            .expect("the machine lacks it")
+            .to_string()
+    };
+    let set = refusal("[task.t]\ndo = [\n\"run(1ms)\",\n\"setaffinity(self, {4-7})\"]\n");
+    assert_eq!(
+        set,
+        "test.toml:6: t: no CPU of 4-7 exists; the machine has CPUs 0 to 3"
+    );
+    let born = refusal("[task.t]\ncpus = \"9\"\ndo = \"run(1ms)\"\n");
+    assert_eq!(
+        born,
+        "test.toml:5: t: no CPU of 9 exists; the machine has CPUs 0 to 3"
+    );
+    let irq = refusal("[irq.i]\ncpu = 4\nonce = true\n[task.t]\ndo = \"run(1ms)\"\n");
+    assert!(irq.starts_with("test.toml:3: i: no CPU"), "{irq}");
+    let many = refusal("[task.t]\ncount = 100001\ndo = \"run(1ms)\"\n");
+    assert_eq!(many, "test.toml: more than 100000 tasks exist at once");
+}
