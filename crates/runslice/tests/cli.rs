@@ -104,6 +104,88 @@ fn the_readme_shows_what_the_program_prints() {
     assert_eq!(shown, head, "UPDATE_GOLDEN=1 writes what it is now");
 }
 
+/// Compiles an object of `objects/` and returns its path.
+fn object(name: &str) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = package.join(format!("tests/objects/{name}.bpf.c"));
+    let include = package.join("../../policies/include");
+    let bytes = bpf_build::compile(&source, &[&include]).expect("it compiles");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.bpf.o"));
+    std::fs::write(&path, bytes).expect("writable");
+    path
+}
+
+#[test]
+fn an_ejected_policy_ends_in_status_3_with_kind_message_time_and_its_table() {
+    let mut command = runslice();
+    command
+        .arg("sim")
+        .arg(object("loser"))
+        .args(["--workload", "desk"]);
+    let output = command
+        .args(["--duration", "5s"])
+        .output()
+        .expect("runslice starts");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{stdout}");
+    assert!(stdout.contains("\nhog "), "the table is there: {stdout}");
+    let last = stdout.lines().last().unwrap_or_default();
+    assert!(last.starts_with("loser was ejected at 1."), "{last}");
+    assert!(
+        last.contains("runnable task stall") && last.contains("failed to run"),
+        "{last}"
+    );
+
+    let output = command
+        .args(["--format", "csv"])
+        .output()
+        .expect("runslice starts");
+    assert_eq!(output.status.code(), Some(3));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("loser was ejected at 1."),
+        "files do not say it: {stderr}"
+    );
+}
+
+#[test]
+fn check_names_everything_that_is_missing_at_once() {
+    let output = runslice()
+        .arg("check")
+        .arg(object("needy"))
+        .output()
+        .expect("runslice starts");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    for name in ["scx_bpf_read_minds", "scx_bpf_tell_future"] {
+        assert!(stdout.contains(name), "{name}: {stdout}");
+    }
+    assert!(!stdout.contains("nothing missing"), "{stdout}");
+}
+
+#[test]
+fn check_says_what_an_object_has_and_that_the_verifier_was_not_asked() {
+    for policy in ["fifo", "mlfq"] {
+        let output = run(&format!("check {policy}"));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{stdout}");
+        let last = stdout.lines().last();
+        assert_eq!(
+            last,
+            Some("kernel 6.18: nothing missing; the verifier was not asked")
+        );
+        for part in [
+            "runslice_counters",
+            "scx_bpf_dsq_insert",
+            "sched_ext_ops",
+            "slice_ns",
+        ] {
+            let expected = part != "slice_ns" || policy == "fifo";
+            assert_eq!(stdout.contains(part), expected, "{part}: {stdout}");
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let mut command = runslice();

@@ -142,6 +142,13 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     }
     write!(to, "\n{table}")?;
     let kernel = kernel.name();
+    if !image.poisons.is_empty() {
+        writeln!(to, "\nkernel {kernel}: ends the policy if it is reached")?;
+        image
+            .poisons
+            .iter()
+            .try_for_each(|poison| writeln!(to, "  {poison}"))?;
+    }
     if missing.is_empty() {
         writeln!(
             to,
