@@ -1,5 +1,6 @@
 //! From the loader's instruction slots to operations. Encodings: RFC 9669.
 
+use crate::isa::LD_IMM64;
 use crate::op::{Code, Entry, Kind, Op};
 use crate::{Function, Image, Insn};
 
@@ -118,8 +119,6 @@ impl Code {
         self.origin.push(slot as u32);
     }
 }
-
-const LD_IMM64: u8 = 0x18;
 
 const fn slot_count(insn: Insn) -> usize {
     if insn.code == LD_IMM64 { 2 } else { 1 }

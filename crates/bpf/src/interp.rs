@@ -18,7 +18,7 @@ pub(crate) struct Trap {
 /// Bytes of a function's stack frame (`MAX_BPF_STACK`, Linux 6.18, include/linux/filter.h).
 pub(crate) const FRAME_BYTES: u64 = 512;
 
-/// Functions on top of each other (`MAX_CALL_FRAMES`, Linux 6.18, include/linux/bpf_verifier.h).
+/// Functions on top of each other (`MAX_CALL_FRAMES`, Linux 6.18, `include/linux/bpf_verifier.h`).
 pub(crate) const MAX_FRAMES: usize = 8;
 
 /// What `may_goto` allows a frame (`BPF_MAX_LOOPS`, Linux 6.18, include/linux/bpf.h).

@@ -141,8 +141,10 @@ impl Memory {
             let text = format!("maps may take at most {} bytes", room - GUARD);
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
         }
-        let len = usize::try_from(size).expect("checked above: 64 bits");
-        let region = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+        let region = MmapOptions::new()
+            .len(size as usize)
+            .no_reserve_swap()
+            .map_anon()?;
         Ok(Self {
             region,
             kernel: Heap::new(0, half),

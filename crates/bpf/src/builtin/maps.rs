@@ -55,9 +55,8 @@ fn update<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
     let key = argument(ctx.vm, key, key_size, "map key")?.to_vec();
     let value = argument(ctx.vm, value, value_size, "map value")?.to_vec();
     let cpu = ctx.host.cpu();
-    Ok(inserted(
-        ctx.vm.update(index, &key, &value, flags, cpu, ctx.host),
-    ))
+    let result = ctx.vm.update(index, &key, &value, flags, cpu, ctx.host);
+    Ok(inserted(&result))
 }
 
 fn delete<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

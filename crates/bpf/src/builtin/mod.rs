@@ -78,7 +78,7 @@ fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<
 }
 
 /// What a program sees of an insertion: the cap on map memory looks like a kernel out of memory.
-const fn inserted(result: Result<(), InsertError>) -> u64 {
+const fn inserted(result: &Result<(), InsertError>) -> u64 {
     match result {
         Ok(()) => 0,
         Err(InsertError::Errno(errno)) => errno.to_r0(),

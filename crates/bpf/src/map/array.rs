@@ -19,7 +19,7 @@ impl Array {
         frozen: bool,
     ) -> Result<Self, OutOfMemory> {
         let values = u64::from(count) * shape.copies;
-        let bytes = values.checked_mul(shape.stride).unwrap_or(u64::MAX);
+        let bytes = values.saturating_mul(shape.stride);
         let base = if frozen {
             memory.alloc_kernel(bytes, 16)
         } else {

@@ -2,7 +2,7 @@
 //!
 //! Elements are linked in the order of insertion, or for an LRU table of use, so that walking
 //! them never depends on hash values. The LRU order is exact, where the kernel's is approximate:
-//! it keeps per-CPU lists and second-chance bits (Linux 6.18, kernel/bpf/bpf_lru_list.c).
+//! it keeps per-CPU lists and second-chance bits (Linux 6.18, `kernel/bpf/bpf_lru_list.c`).
 
 use super::Existing;
 use super::shape::Shape;
