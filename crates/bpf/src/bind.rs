@@ -59,7 +59,7 @@ impl std::fmt::Display for Missing {
         if !self.prototype.is_empty() {
             write!(f, ": {}", self.prototype)?;
         }
-        write!(f, "` (called by {})", self.callers.join(", "))?;
+        write!(f, " (called by {})", self.callers.join(", "))?;
         if !self.offered.is_empty() {
             write!(f, "; simulated only as {}", self.offered.join(", "))?;
         }
