@@ -2,7 +2,9 @@
 //! with simulated runs, scenario files.
 
 pub mod call;
+pub mod collect;
 pub mod comparable;
 pub mod exchange;
-pub mod policies;
+pub mod policy;
 pub mod recording;
+pub mod scenario;
