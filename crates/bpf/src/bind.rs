@@ -55,7 +55,7 @@ pub struct Missing {
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}", self.name)?;
+        write!(f, "`{}`", self.name)?;
         if !self.prototype.is_empty() {
             write!(f, ": {}", self.prototype)?;
         }
