@@ -53,7 +53,7 @@ pub struct Sim {
     #[arg(long, value_name = "NAME")]
     ops: Option<String>,
 
-    /// Sets a parameter of the workload ([scale] in its file). May be repeated.
+    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scale)]
     scale: Vec<(String, i64)>,
 
