@@ -410,10 +410,10 @@ impl Machine {
 
     /// Books the end of stolen time on `cpu`.
     pub(crate) fn end_steal(&mut self, cpu: CpuId) {
-        if self.cpus[cpu].mode != Mode::Stolen {
+        let now = self.now;
+        if self.cpus[cpu].mode != Mode::Stolen || now < self.cpus[cpu].busy_until {
             return;
         }
-        let now = self.now;
         match self.cpus[cpu].curr {
             Curr::Task(id) => {
                 self.cpus[cpu].enter(Mode::Run, now);
