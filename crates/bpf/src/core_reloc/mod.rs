@@ -127,10 +127,11 @@ impl<'a> Relocator<'a> {
             .and_then(|text| Path::parse(self.local, reloc.ty, text, question))
             .ok_or("a CO-RE relocation has an unreadable path")?;
         if question == Question::LocalTypeId {
-            let id = u64::from(reloc.ty.0);
+            // A static linker renumbers types and leaves the instruction as it was.
+            let new = reloc.ty.0.into();
             return Ok(Answer {
-                old: Some(id),
-                new: id,
+                old: None,
+                new,
                 access: Access::Same,
             });
         }
