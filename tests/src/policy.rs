@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// Test policies with their objects; `build.rs` writes the table.
-const TESTED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/policies.rs"));
+pub const TESTED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 
 /// The object of the policy `name`.
 ///
