@@ -5,7 +5,7 @@
 
 use model::{CpuId, Exit, ExitKind, Op, TaskId};
 
-use crate::flags::{deq, enq};
+use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::task::{Class, OpsState, RunState, class_of};
@@ -28,6 +28,10 @@ impl Machine {
         let error = self.errno_of(Op::Init, result.unwrap_or(0));
         if error != 0 {
             self.error(format!("ops.init() failed ({error})"));
+        }
+        // Source: validate_ops(), kernel 6.18.
+        if self.ops.flag(flags::ops::ENQ_LAST) && !self.ops.has(Op::Enqueue) {
+            self.error("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
         }
         if self.exit.is_some() {
             return;
