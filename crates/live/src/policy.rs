@@ -1,0 +1,271 @@
+//! From an object's bytes to the machine's scheduler and back: one type a phase.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, OpenObject};
+
+use crate::variables::{self, Variable};
+use crate::{Error, SchedExt, State, libbpf_log};
+
+/// Detaching waits for tasks to leave the policy, which a loaded machine does slowly.
+const DETACH_PATIENCE: Duration = Duration::from_secs(30);
+/// Policies that report by report.bpf.h leave how they ended here.
+const EXIT_VARIABLE: &str = "runslice_exit";
+
+/// An object that libbpf has read and no kernel has seen.
+#[derive(Debug)]
+pub struct Policy {
+    name: String,
+    bytes: Vec<u8>,
+    table: String,
+    object: OpenObject,
+}
+
+/// An object whose programs the verifier has accepted and that schedules nothing yet.
+#[derive(Debug)]
+pub struct Loaded {
+    name: String,
+    table: String,
+    exit: Option<Variable>,
+    object: Object,
+}
+
+/// A policy that is the machine's scheduler until this value is dropped or the kernel ejects it.
+#[derive(Debug)]
+pub struct Attached {
+    /// Dropped first: it detaches.
+    link: Option<Link>,
+    loaded: Loaded,
+    kernel: SchedExt,
+    /// The kernel's number of this attachment.
+    sequence: Option<u64>,
+}
+
+/// How the kernel says that a policy ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// `enum scx_exit_kind`; 0 when the policy does not report it.
+    pub kind: i64,
+    /// Of `scx_bpf_exit()`, or the kernel's own.
+    pub code: i64,
+    /// The kind in the kernel's words.
+    pub reason: String,
+    /// The kernel's message, or the policy's.
+    pub message: String,
+}
+
+impl Policy {
+    /// Reads an object. `name` is what messages call it; `table` chooses one of several tables of
+    /// callbacks.
+    ///
+    /// # Errors
+    /// When libbpf does not understand the object, or the table is not there or not the only one.
+    pub fn open(name: &str, bytes: &[u8], table: Option<&str>) -> Result<Self, Error> {
+        let read = || {
+            ObjectBuilder::default()
+                .name("runslice")?
+                .open_memory(bytes)
+        };
+        let (object, log) = libbpf_log::listen(read);
+        let object = object.map_err(|source| Error::Open {
+            policy: name.to_owned(),
+            source,
+            log,
+        })?;
+        let mut tables: Vec<String> = object
+            .maps()
+            .filter(|map| map.map_type() == MapType::StructOps)
+            .map(|map| map.name().to_string_lossy().into_owned())
+            .collect();
+        tables.retain(|found| table.is_none_or(|wanted| wanted == found));
+        let [only] = tables.as_slice() else {
+            return Err(Error::Table {
+                policy: name.to_owned(),
+                tables,
+            });
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            bytes: bytes.to_vec(),
+            table: only.clone(),
+            object,
+        })
+    }
+
+    /// Sets the initial value of a global variable, given as it lies in memory.
+    ///
+    /// # Errors
+    /// When there is no such variable of `value`'s size.
+    pub fn set_global(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+        let error = || Error::Variable {
+            policy: self.name.clone(),
+            name: name.to_owned(),
+            size: value.len(),
+        };
+        let variable = self
+            .variable(name)
+            .filter(|found| found.size == value.len());
+        let Variable {
+            section,
+            offset,
+            size,
+        } = variable.ok_or_else(error)?;
+        let mut maps = self.object.maps_mut();
+        let mut map = maps
+            .find(|map| variables::is_section_map(&map.name().to_string_lossy(), &section))
+            .ok_or_else(error)?;
+        let place = map
+            .initial_value_mut()
+            .and_then(|bytes| bytes.get_mut(offset..offset + size));
+        place.ok_or_else(error)?.copy_from_slice(value);
+        Ok(())
+    }
+
+    /// Gives the object to the kernel, whose verifier looks at every program.
+    ///
+    /// # Errors
+    /// When the kernel refuses it; the message has the verifier's log.
+    pub fn load(self) -> Result<Loaded, Error> {
+        let exit = self.variable(EXIT_VARIABLE);
+        let Self {
+            name,
+            table,
+            object,
+            ..
+        } = self;
+        let (object, log) = libbpf_log::listen(|| object.load());
+        match object {
+            Ok(object) => Ok(Loaded {
+                name,
+                table,
+                exit,
+                object,
+            }),
+            Err(source) => Err(Error::Refused {
+                policy: name,
+                source,
+                log,
+            }),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<Variable> {
+        let btf = Btf::from_raw("runslice", &self.bytes).ok()??;
+        variables::find(&btf, name)
+    }
+}
+
+impl Loaded {
+    /// Makes the policy the machine's scheduler.
+    ///
+    /// # Errors
+    /// When the kernel refuses, for example because another policy is attached.
+    pub fn attach(mut self) -> Result<Attached, Error> {
+        let table = self.table.clone();
+        let mut maps = self.object.maps_mut();
+        let mut map = maps
+            .find(|map| *map.name() == *table)
+            .expect("a table that was found when the object was opened");
+        let (link, log) = libbpf_log::listen(|| map.attach_struct_ops());
+        drop(maps);
+        let link = link.map_err(|source| Error::Attach {
+            policy: self.name.clone(),
+            source,
+            log,
+        })?;
+        let kernel = SchedExt::of_this_kernel();
+        let sequence = kernel.enable_seq();
+        Ok(Attached {
+            link: Some(link),
+            loaded: self,
+            kernel,
+            sequence,
+        })
+    }
+
+    /// How the policy ended, as its exit callback has noted; `None` if it has not ended, or does
+    /// not report.
+    fn ending(&self) -> Result<Option<Ending>, Error> {
+        let Some(variable) = &self.exit else {
+            return Ok(None);
+        };
+        let mut maps = self.object.maps();
+        let Some(map) = maps.find(|map| {
+            variables::is_section_map(&map.name().to_string_lossy(), &variable.section)
+        }) else {
+            return Ok(None);
+        };
+        let value = map
+            .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| Error::Map {
+                policy: self.name.clone(),
+                map: variable.section.clone(),
+                source,
+            })?;
+        let value = value.unwrap_or_default();
+        let bytes = value.get(variable.offset..variable.offset + variable.size);
+        Ok(bytes
+            .and_then(Ending::parse)
+            .filter(|ending| ending.kind != 0))
+    }
+}
+
+impl Attached {
+    /// Whether the policy still schedules: the kernel has neither ejected nor replaced it.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.kernel.state() == Some(State::Enabled) && self.kernel.enable_seq() == self.sequence
+    }
+
+    /// The kernel's event counters for the policy.
+    #[must_use]
+    pub fn events(&self) -> Vec<(String, u64)> {
+        self.kernel.events()
+    }
+
+    /// Detaches and waits until the kernel's own scheduler has all tasks. Returns how the policy
+    /// ended: 64 is a normal end (`SCX_EXIT_UNREG`, kernel 6.18), 1024 and above an ejection.
+    ///
+    /// # Errors
+    /// When the kernel does not come to rest, or the policy's own note cannot be read.
+    pub fn detach(mut self) -> Result<Option<Ending>, Error> {
+        drop(self.link.take());
+        let end = Instant::now() + DETACH_PATIENCE;
+        while self.kernel.state() != Some(State::Disabled) {
+            if Instant::now() > end {
+                return Err(Error::StillThere {
+                    state: format!("{:?}", self.kernel.state()),
+                    seconds: DETACH_PATIENCE.as_secs(),
+                });
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.loaded.ending()
+    }
+}
+
+impl Ending {
+    /// Reads `struct runslice_exit` of report.bpf.h: two numbers of 8 bytes, texts of 128 and 1024.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| {
+            let bytes = bytes.get(at..at + 8)?;
+            Some(i64::from_ne_bytes(bytes.try_into().ok()?))
+        };
+        let text = |from: usize, to: usize| {
+            let bytes = bytes.get(from..to)?;
+            let end = bytes
+                .iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(bytes.len());
+            Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        };
+        Some(Self {
+            kind: number(0)?,
+            code: number(8)?,
+            reason: text(16, 144)?,
+            message: text(144, 1168)?,
+        })
+    }
+}
