@@ -53,10 +53,13 @@ const RECORDED: [Recorded; 4] = [
     },
 ];
 
+/// What is replaced by what in a workload.
+type Edit = (&'static str, &'static str);
+
 /// Where emulation stretched a recording so far that other tasks ran when the driver acted, the
-/// scenario is simulated with the times of that recording: recording, scenario, and what is
-/// replaced by what in the workload.
-const STRETCHED: &[(&str, &str, &[(&str, &str)])] = &[
+/// scenario is simulated with the times of that recording: recording, scenario, changes of the
+/// workload.
+const STRETCHED: &[(&str, &str, &[Edit])] = &[
     // A kernel thread ran on CPU 1 when the reader was forked, so the reader began on CPU 0.
     (
         "b618",
