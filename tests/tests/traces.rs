@@ -186,29 +186,31 @@ fn every_task_of_every_recorded_scenario_has_the_same_story() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
+/// Exchanges that the kernel showed and the simulated scenarios do not, and why.
+const NOT_SIMULATED: &[(&str, &str)] = &[(
+    "p: stopping 0, p: quiescent 0x19, q: running cpu1",
+    "k618 T3: a kernel thread's wakeup preempted the hog q while it was exiting, so that q waited \
+     in the local queue when p came to its end. Vector 21 has the same without kernel threads.",
+)];
+
+/// Noise leaves some exchanges clean under one policy only, so the policies are taken together.
 #[test]
-fn the_order_of_a_cpu_s_callbacks_is_one_that_the_kernel_showed() {
-    let mut failures = String::new();
-    let mut shown: BTreeSet<String> = BTreeSet::new();
-    let mut machines = Vec::new();
+fn the_orders_of_a_cpu_s_callbacks_are_those_that_the_kernel_showed() {
+    let mut kernel: BTreeSet<String> = BTreeSet::new();
+    let mut machine: BTreeSet<String> = BTreeSet::new();
     for recorded in &RECORDED {
-        let mut kernel: BTreeSet<String> = BTreeSet::new();
-        let mut machine: BTreeSet<String> = BTreeSet::new();
         for section in &recording::parse(recorded.text).expect(recorded.name) {
             kernel.extend(comparable(&section.calls, WHOLE_CPU).exchanges);
             machine.extend(simulated(recorded, section).exchanges);
         }
-        for exchange in kernel.difference(&machine) {
-            failures += &format!("{}: only on the kernel: {exchange}\n", recorded.name);
-        }
-        shown.extend(kernel);
-        machines.push((recorded.name, machine));
     }
-    // Noise leaves some exchanges clean under one policy only.
-    for (name, machine) in machines {
-        for exchange in machine.difference(&shown) {
-            failures += &format!("{name}: only simulated: {exchange}\n");
-        }
-    }
-    assert!(failures.is_empty(), "\n{failures}");
+    assert!(kernel.len() > 20, "{kernel:#?}");
+    let expected: BTreeSet<String> = NOT_SIMULATED
+        .iter()
+        .map(|(one, _)| (*one).to_owned())
+        .collect();
+    let lacking: BTreeSet<String> = kernel.difference(&machine).cloned().collect();
+    let invented: BTreeSet<String> = machine.difference(&kernel).cloned().collect();
+    assert_eq!(lacking, expected, "only on the kernel");
+    assert!(invented.is_empty(), "only simulated: {invented:#?}");
 }
