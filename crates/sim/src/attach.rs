@@ -60,7 +60,7 @@ impl Machine {
 
     /// Moves a task from its class into the policy's, if it belongs there.
     fn switch_in(&mut self, vm: &mut Vm, id: TaskId) {
-        self.set_slice(id, crate::flags::SLICE_DFL);
+        self.set_slice(id, flags::SLICE_DFL);
         let new = class_of(self.task(id).policy, true, self.is_partial());
         if new != Class::Ext {
             return;

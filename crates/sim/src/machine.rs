@@ -440,6 +440,10 @@ impl Machine {
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
         let curr = self.cpus[cpu].curr;
+        if prev.id() == curr.id() {
+            // Between the idle task and the stopper, which events do not tell apart.
+            return;
+        }
         let state = match prev {
             Curr::Task(id) => match self.task(id).state {
                 crate::task::RunState::Runnable => PrevState::Runnable,
