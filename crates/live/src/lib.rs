@@ -1,6 +1,7 @@
 //! The real machine: policies on the running kernel, and a virtual machine to try them in.
 //!
-//! [`Policy`] takes an object through libbpf to an attached scheduler and back. [`vm`] boots another kernel and runs a command in it.
+//! [`Policy`] takes an object through libbpf to an attached scheduler and back. [`preflight`]
+//! says beforehand what the kernel lacks. [`vm`] boots another kernel and runs a command in it.
 //!
 //! **Invariant:** an attached policy lives as long as the [`Attached`] that holds its link, which
 //! is never pinned. The kernel drops the link with the last process that has it open, so the
@@ -9,6 +10,8 @@
 mod error;
 mod libbpf_log;
 mod policy;
+pub mod preflight;
+pub mod process;
 mod scx;
 mod variables;
 pub mod vm;

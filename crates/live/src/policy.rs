@@ -13,6 +13,11 @@ use crate::{Error, SchedExt, State, libbpf_log};
 const DETACH_PATIENCE: Duration = Duration::from_secs(30);
 /// Policies that report by report.bpf.h leave how they ended here.
 const EXIT_VARIABLE: &str = "runslice_exit";
+/// And their counters, with the names beside them.
+const COUNTERS: &str = "runslice_counters";
+const COUNTER_NAMES: &str = "runslice_counter_names";
+/// Bytes of a counter's name in the object (`RUNSLICE_NAME_LEN`).
+const NAME_SIZE: usize = 32;
 
 /// An object that libbpf has read and no kernel has seen.
 #[derive(Debug)]
@@ -29,6 +34,7 @@ pub struct Loaded {
     name: String,
     table: String,
     exit: Option<Variable>,
+    counter_names: Option<Variable>,
     object: Object,
 }
 
@@ -129,6 +135,7 @@ impl Policy {
     /// When the kernel refuses it; the message has the verifier's log.
     pub fn load(self) -> Result<Loaded, Error> {
         let exit = self.variable(EXIT_VARIABLE);
+        let counter_names = self.variable(COUNTER_NAMES);
         let Self {
             name,
             table,
@@ -141,6 +148,7 @@ impl Policy {
                 name,
                 table,
                 exit,
+                counter_names,
                 object,
             }),
             Err(source) => Err(Error::Refused {
@@ -188,27 +196,63 @@ impl Loaded {
     /// How the policy ended, as its exit callback has noted; `None` if it has not ended, or does
     /// not report.
     fn ending(&self) -> Result<Option<Ending>, Error> {
-        let Some(variable) = &self.exit else {
+        let bytes = self.global(self.exit.as_ref())?;
+        let ending = bytes.as_deref().and_then(Ending::parse);
+        Ok(ending.filter(|ending| ending.kind != 0))
+    }
+
+    /// A global variable's present bytes; `None` when the object has none.
+    fn global(&self, variable: Option<&Variable>) -> Result<Option<Vec<u8>>, Error> {
+        let Some(Variable {
+            section,
+            offset,
+            size,
+        }) = variable
+        else {
             return Ok(None);
         };
-        let mut maps = self.object.maps();
-        let Some(map) = maps.find(|map| {
-            variables::is_section_map(&map.name().to_string_lossy(), &variable.section)
-        }) else {
+        let is_its = |name: &str| variables::is_section_map(name, section);
+        let Some(map) = self
+            .object
+            .maps()
+            .find(|map| is_its(&map.name().to_string_lossy()))
+        else {
             return Ok(None);
         };
-        let value = map
-            .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| Error::Map {
-                policy: self.name.clone(),
-                map: variable.section.clone(),
-                source,
-            })?;
-        let value = value.unwrap_or_default();
-        let bytes = value.get(variable.offset..variable.offset + variable.size);
-        Ok(bytes
-            .and_then(Ending::parse)
-            .filter(|ending| ending.kind != 0))
+        let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let value = value
+            .map_err(|source| self.map_error(section, source))?
+            .unwrap_or_default();
+        Ok(value.get(*offset..offset + size).map(<[u8]>::to_vec))
+    }
+
+    /// The policy's own counters, summed over the CPUs, in its order.
+    fn counters(&self) -> Result<Vec<(String, u64)>, Error> {
+        let names = self
+            .global(self.counter_names.as_ref())?
+            .unwrap_or_default();
+        let Some(map) = self.object.maps().find(|map| *map.name() == *COUNTERS) else {
+            return Ok(Vec::new());
+        };
+        let mut counters = Vec::new();
+        for (index, name) in (0_u32..).zip(names.chunks(NAME_SIZE)) {
+            let values = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
+            let values = values.map_err(|source| self.map_error(COUNTERS, source))?;
+            let numbers = values.into_iter().flatten().map(|bytes| {
+                let bytes = bytes.first_chunk::<8>().copied().unwrap_or_default();
+                u64::from_ne_bytes(bytes)
+            });
+            counters.push((text_of(name), numbers.sum()));
+        }
+        Ok(counters)
+    }
+
+    fn map_error(&self, map: &str, source: libbpf_rs::Error) -> Error {
+        Error::Map {
+            policy: self.name.clone(),
+            map: map.to_owned(),
+            source,
+        }
     }
 }
 
@@ -225,6 +269,14 @@ impl Attached {
         self.kernel.events()
     }
 
+    /// The policy's own counters; empty when it has none.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn counters(&self) -> Result<Vec<(String, u64)>, Error> {
+        self.loaded.counters()
+    }
+
     /// Detaches and waits until the kernel's own scheduler has all tasks. Returns how the policy
     /// ended: 64 is a normal end (`SCX_EXIT_UNREG`, kernel 6.18), 1024 and above an ejection.
     ///
@@ -233,7 +285,10 @@ impl Attached {
     pub fn detach(mut self) -> Result<Option<Ending>, Error> {
         drop(self.link.take());
         let end = Instant::now() + DETACH_PATIENCE;
-        while self.kernel.state() != Some(State::Disabled) {
+        // Somebody else's policy may be there at once; ours is gone then, too.
+        while self.kernel.state() != Some(State::Disabled)
+            && self.kernel.enable_seq() == self.sequence
+        {
             if Instant::now() > end {
                 return Err(Error::StillThere {
                     state: format!("{:?}", self.kernel.state()),
@@ -253,19 +308,82 @@ impl Ending {
             let bytes = bytes.get(at..at + 8)?;
             Some(i64::from_ne_bytes(bytes.try_into().ok()?))
         };
-        let text = |from: usize, to: usize| {
-            let bytes = bytes.get(from..to)?;
-            let end = bytes
-                .iter()
-                .position(|byte| *byte == 0)
-                .unwrap_or(bytes.len());
-            Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
-        };
+        let text = |from: usize, to: usize| bytes.get(from..to).map(text_of);
         Some(Self {
             kind: number(0)?,
             code: number(8)?,
             reason: text(16, 144)?,
             message: text(144, 1168)?,
         })
+    }
+}
+
+/// A C string in a field of fixed size.
+fn text_of(bytes: &[u8]) -> String {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_exit_callback_noted_is_read() {
+        let mut bytes = vec![0; 1168];
+        bytes[..8].copy_from_slice(&1026_i64.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&(-5_i64).to_ne_bytes());
+        bytes[16..21].copy_from_slice(b"stall");
+        bytes[144..150].copy_from_slice(b"no run");
+        let ending = Ending::parse(&bytes).unwrap();
+        let want = Ending {
+            kind: 1026,
+            code: -5,
+            reason: "stall".to_owned(),
+            message: "no run".to_owned(),
+        };
+        assert_eq!(ending, want);
+        assert_eq!(Ending::parse(&bytes[..1167]), None);
+    }
+
+    #[test]
+    fn an_object_that_libbpf_does_not_understand_is_refused_with_its_words() {
+        let error = Policy::open("broken", b"\x7fELF no", None)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("broken: libbpf cannot read the object"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn shipped_policies_are_opened_and_their_knobs_set_before_any_kernel_sees_them() {
+        for shipped in policies::ALL {
+            Policy::open(shipped.name, shipped.object, None).unwrap();
+        }
+        let fifo = policies::find("fifo").unwrap();
+        let mut policy = Policy::open("fifo", fifo.object, Some("fifo_ops")).unwrap();
+        policy
+            .set_global("slice_ns", &5_000_000_u64.to_ne_bytes())
+            .unwrap();
+        let size = policy
+            .set_global("slice_ns", &[0; 4])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(size, "fifo: no global variable `slice_ns` of 4 bytes");
+        policy.set_global("no_such", &[0; 8]).unwrap_err();
+    }
+
+    #[test]
+    fn a_table_that_is_not_there_is_an_error() {
+        let fifo = policies::find("fifo").unwrap();
+        let error = Policy::open("fifo", fifo.object, Some("other"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("no table of callbacks"), "{error}");
     }
 }

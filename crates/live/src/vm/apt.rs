@@ -34,13 +34,11 @@ pub struct Release {
     folder: PathBuf,
 }
 
-/// Where the system gets its packages.
-#[derive(Debug, PartialEq, Eq)]
-struct Mirror {
-    address: String,
-    /// A file of keys, or nothing for the system's default.
-    keys: String,
-}
+/// Where Debian's package debian-archive-keyring puts its keys, by its age.
+const KEYS: [&str; 2] = [
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+    "/usr/share/keyrings/debian-archive-keyring.pgp",
+];
 
 impl Release {
     /// The release `name`; its lists are fetched by [`Release::update`].
@@ -48,20 +46,19 @@ impl Release {
     /// # Errors
     /// When the system has no Debian mirror, no apt, or the cache cannot be written.
     pub fn open(name: &'static str) -> Result<Self, VmError> {
-        let mirror = Mirror::of_the_system()?;
+        let mirror = mirror()?;
         let folder = cache::folder("apt")?.join(name);
         for part in ["etc", "state/lists/partial", "cache/archives/partial"] {
             let part = folder.join(part);
             fs::create_dir_all(&part).map_err(VmError::file(&part))?;
         }
-        let keys = match mirror.keys.as_str() {
-            "" => String::new(),
-            keys => format!("[signed-by={keys}] "),
-        };
+        let keys = KEYS.iter().find(|path| Path::new(path).is_file());
+        // Without them apt refuses what it cannot verify, and says so.
+        let keys = keys.map_or_else(String::new, |keys| format!("[signed-by={keys}] "));
         let release = Self { name, folder };
         release.write(
             "etc/sources.list",
-            &format!("deb {keys}{} {name} main\n", mirror.address),
+            &format!("deb {keys}{mirror} {name} main\n"),
         )?;
         release.write("state/status", "")?;
         release.write("etc/settings", &release.settings())?;
@@ -143,39 +140,35 @@ impl Release {
     }
 }
 
-impl Mirror {
-    fn of_the_system() -> Result<Self, VmError> {
-        let mut command = Command::new("apt-get");
-        command.args([
-            "indextargets",
-            "--no-release-info",
-            "--format",
-            "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SIGNED_BY)",
-            "Created-By: Packages",
-        ]);
-        let listed = output("apt-get", &mut command)?;
-        Self::parse(&listed).ok_or_else(|| VmError::KernelMissing {
+/// The address of the system's Debian mirror.
+fn mirror() -> Result<String, VmError> {
+    let mut command = Command::new("apt-get");
+    command.args([
+        "indextargets",
+        "--no-release-info",
+        "--format",
+        "$(REPO_URI) $(RELEASE) $(COMPONENT)",
+        "Created-By: Packages",
+    ]);
+    let listed = output("apt-get", &mut command)?;
+    choose_mirror(&listed)
+        .map(str::to_owned)
+        .ok_or_else(|| VmError::KernelMissing {
             wanted: "package".to_owned(),
             reason: "apt's sources have no Debian mirror".to_owned(),
         })
-    }
+}
 
-    /// The first mirror of a whole Debian release. Those of updates and of security fixes have
-    /// no other releases beside them.
-    fn parse(listed: &str) -> Option<Self> {
-        listed.lines().find_map(|line| {
-            let mut words = line.split(' ');
-            let address = words.next()?;
-            let release = words.next()?;
-            let component = words.next()?;
-            let is_whole = component == "main" && !release.contains(['-', '/']);
-            let is_debian = address.trim_end_matches('/').ends_with("/debian");
-            (is_whole && is_debian).then(|| Self {
-                address: address.to_owned(),
-                keys: words.next().unwrap_or_default().to_owned(),
-            })
-        })
-    }
+/// The first mirror of a whole Debian release. Those of updates and of security fixes have no
+/// other releases beside them.
+fn choose_mirror(listed: &str) -> Option<&str> {
+    listed.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let [address, release, component] = [words.next()?, words.next()?, words.next()?];
+        let is_whole = component == "main" && !release.contains(['-', '/']);
+        let is_debian = address.trim_end_matches('/').ends_with("/debian");
+        (is_whole && is_debian).then_some(address)
+    })
 }
 
 fn first_archive(folder: &Path) -> Result<PathBuf, VmError> {
@@ -213,18 +206,14 @@ mod tests {
 
     #[test]
     fn the_mirror_is_that_of_a_whole_debian_release() {
-        let listed = "https://other.example/apt stable main \n\
-             http://mirror.example/debian-security/ bookworm-security main /k.gpg\n\
-             http://mirror.example/debian/ bookworm-updates main /k.gpg\n\
-             http://mirror.example/debian/ bookworm contrib /k.gpg\n\
-             http://mirror.example/debian/ bookworm main /k.gpg\n";
-        let want = Mirror {
-            address: "http://mirror.example/debian/".to_owned(),
-            keys: "/k.gpg".to_owned(),
-        };
-        assert_eq!(Mirror::parse(listed), Some(want));
+        let listed = "https://other.example/apt stable main\n\
+             http://mirror.example/debian-security/ bookworm-security main\n\
+             http://mirror.example/debian/ bookworm-updates main\n\
+             http://second.example/debian/ bookworm contrib\n\
+             http://third.example/debian/ bookworm main\n";
+        assert_eq!(choose_mirror(listed), Some("http://third.example/debian/"));
         assert_eq!(
-            Mirror::parse("http://mirror.example/ubuntu/ noble main /k.gpg\n"),
+            choose_mirror("http://mirror.example/ubuntu/ noble main\n"),
             None
         );
     }
