@@ -160,8 +160,18 @@ static u64 quantum_ns(u32 level)
 
 	if (!factor_percent)
 		return quantum + level * step_ns;
-	for (i = 0; i < NR_QUEUES_MAX && i < level && quantum < QUANTUM_NS_MAX; i++)
+	/*
+	 * The level counts down beside `i`, and the compiler must not join the
+	 * two: when a counter that the verifier knows is compared with one that
+	 * it does not, 6.18 warns of a bug of the verifier's own.
+	 */
+	for (i = 0; i < NR_QUEUES_MAX; i++) {
+		opaque(level);
+		if (!level || quantum >= QUANTUM_NS_MAX)
+			break;
+		level--;
 		quantum = quantum * factor_percent / 100;
+	}
 	return min(max(quantum, 1ULL), QUANTUM_NS_MAX);
 }
 
@@ -380,7 +390,7 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 	tctx->runs_next = from->level > 0 || share == left;
 	from->left_ns -= share;
 	/* The kernel's own count runs on, so it loses the same. */
-	parent->scx.slice -= min(parent->scx.slice, share);
+	set_slice(parent, parent->scx.slice - min(parent->scx.slice, share));
 }
 
 s32 OP_SLEEPABLE(mlfq_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -500,7 +510,7 @@ static void show(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 /* Lets the running task go on for what it has left: a slice that dispatch sets means so. */
 static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
 {
-	prev->scx.slice = tctx->left_ns;
+	set_slice(prev, tctx->left_ns);
 	tctx->yielded = false;
 	tctx->place = PLACE_HEAD;
 	/* No other callback tells that it sank: the kernel calls none for a task that stays. */
@@ -557,7 +567,7 @@ bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	tctx->yielded = true;
 	tctx->place = PLACE_TAIL;
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
