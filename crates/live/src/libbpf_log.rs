@@ -19,6 +19,10 @@ pub fn listen<T>(work: impl FnOnce() -> T) -> (T, String) {
     (result, std::mem::take(&mut *lock(&TEXT)))
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "libbpf-rs fixes the signature"
+)]
 fn keep(_: PrintLevel, line: String) {
     lock(&TEXT).push_str(&line);
 }

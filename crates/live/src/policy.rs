@@ -129,6 +129,38 @@ impl Policy {
         Ok(())
     }
 
+    /// Lets the kernel's watchdog wait at most `limit` for a runnable task to run. A shorter time
+    /// that the object asks for itself stays.
+    ///
+    /// # Errors
+    /// When the table of callbacks has no field for it, so that the kernel would wait 30 s.
+    pub fn limit_watchdog(&mut self, limit: Duration) -> Result<(), Error> {
+        let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        let missing = || Error::Variable {
+            policy: self.name.clone(),
+            name: "sched_ext_ops.timeout_ms".to_owned(),
+            size: size_of::<u32>(),
+        };
+        let btf = Btf::from_raw("runslice", &self.bytes).ok().flatten();
+        let offset = btf.and_then(|btf| variables::member(&btf, "sched_ext_ops", "timeout_ms"));
+        let offset = offset.ok_or_else(missing)?;
+        let mut maps = self.object.maps_mut();
+        let mut map = maps
+            .find(|map| *map.name() == *self.table)
+            .ok_or_else(missing)?;
+        let bytes = map
+            .initial_value_mut()
+            .and_then(|bytes| bytes.get_mut(offset..));
+        let field: &mut [u8; 4] = bytes
+            .and_then(|bytes| bytes.first_chunk_mut())
+            .ok_or_else(missing)?;
+        let own_ms = u32::from_ne_bytes(*field);
+        if own_ms == 0 || own_ms > limit_ms {
+            *field = limit_ms.to_ne_bytes();
+        }
+        Ok(())
+    }
+
     /// Gives the object to the kernel, whose verifier looks at every program.
     ///
     /// # Errors
@@ -170,6 +202,9 @@ impl Loaded {
     ///
     /// # Errors
     /// When the kernel refuses, for example because another policy is attached.
+    ///
+    /// # Panics
+    /// Never: the table was found when the object was opened.
     pub fn attach(mut self) -> Result<Attached, Error> {
         let table = self.table.clone();
         let mut maps = self.object.maps_mut();
@@ -376,6 +411,26 @@ mod tests {
             .to_string();
         assert_eq!(size, "fifo: no global variable `slice_ns` of 4 bytes");
         policy.set_global("no_such", &[0; 8]).unwrap_err();
+    }
+
+    #[test]
+    fn the_watchdog_is_shortened_and_never_lengthened() {
+        let fifo = policies::find("fifo").unwrap();
+        let mut policy = Policy::open("fifo", fifo.object, None).unwrap();
+        let timeout = |policy: &Policy| {
+            let map = policy
+                .object
+                .maps()
+                .find(|map| *map.name() == *"fifo_ops")
+                .unwrap();
+            let btf = Btf::from_raw("fifo", fifo.object).unwrap().unwrap();
+            let at = variables::member(&btf, "sched_ext_ops", "timeout_ms").unwrap();
+            u32::from_ne_bytes(map.initial_value().unwrap()[at..at + 4].try_into().unwrap())
+        };
+        for (limit_s, want_ms) in [(5, 5_000), (7, 5_000), (2, 2_000)] {
+            policy.limit_watchdog(Duration::from_secs(limit_s)).unwrap();
+            assert_eq!(timeout(&policy), want_ms);
+        }
     }
 
     #[test]

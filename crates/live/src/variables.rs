@@ -1,6 +1,6 @@
 //! Where an object's global variables lie, from its type information as libbpf reads it.
 
-use libbpf_rs::btf::types::{DataSec, Var};
+use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfType};
 
 /// A global variable of an object.
@@ -27,6 +27,18 @@ pub fn find(btf: &Btf<'_>, name: &str) -> Option<Variable> {
             size: named.size,
         })
     })
+}
+
+/// Where the field `field` of the structure `structure` lies: bytes from its start.
+pub fn member(btf: &Btf<'_>, structure: &str, field: &str) -> Option<usize> {
+    let structure: Struct<'_> = btf.type_by_name(structure)?;
+    let member = structure
+        .iter()
+        .find(|member| member.name.is_some_and(|it| it == field))?;
+    match member.attr {
+        MemberAttr::Normal { offset } => Some(offset as usize / 8),
+        MemberAttr::BitField { .. } => None,
+    }
 }
 
 fn name_of(ty: &BtfType<'_>) -> String {
