@@ -9,4 +9,5 @@ pub mod exchange;
 pub mod policy;
 pub mod random;
 pub mod recording;
+pub mod run;
 pub mod scenario;
