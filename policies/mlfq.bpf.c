@@ -23,6 +23,7 @@
  * source; on a kernel set it to a third of the watchdog's timeout. The same
  * holds for kthreads_fast: per-CPU kernel threads behind hogs stall a kernel.
  */
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -479,6 +480,10 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
+	if (is_leaving(cpu)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
@@ -627,10 +632,13 @@ void OP_SLEEPABLE(mlfq_cpu_online, s32 cpu)
 
 	if (cctx)
 		cctx->level = NO_LEVEL;
+	set_leaving(cpu, false);
 }
 
-void OP_SLEEPABLE(mlfq_cpu_offline, s32 cpu)
+void OP(mlfq_cpu_offline, s32 cpu)
 {
+	set_leaving(cpu, true);
+	hand_over(cpu, cpu);
 }
 
 s32 OP_SLEEPABLE(mlfq_init)

@@ -39,7 +39,7 @@ const LOAD: &str = "\
     hog & hog &
     while :; do (true); done &
     mover=$!
-    while :; do taskset -p 1 $mover; taskset -p 2 $mover; done >/dev/null &
+    while :; do taskset -p 1 $mover; taskset -p 2 $mover; done >/dev/null 2>&1 &
     ";
 
 /// Whether guests are to be run; says why not.
