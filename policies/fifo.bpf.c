@@ -13,6 +13,7 @@
  * and gets a new one when it wakes; a woken task may pass the queue by taking
  * an idle CPU; nice levels are ignored.
  */
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -59,6 +60,10 @@ void OP(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu;
 
+	if (is_leaving(scx_bpf_task_cpu(p))) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);
+		return;
+	}
 	count(COUNT_QUEUED);
 	scx_bpf_dsq_insert(p, QUEUE, slice_ns, enq_flags);
 
@@ -85,17 +90,16 @@ void OP(fifo_running, struct task_struct *p)
 
 /* ---- Machine, load and unload ---- */
 
-/*
- * A policy without these two is ejected whenever a CPU comes or goes. There is
- * nothing to do: the queue belongs to no CPU, and the kernel moves tasks away
- * from a CPU that leaves.
- */
+/* A policy without these two is ejected whenever a CPU comes or goes. */
 void OP_SLEEPABLE(fifo_cpu_online, s32 cpu)
 {
+	set_leaving(cpu, false);
 }
 
-void OP_SLEEPABLE(fifo_cpu_offline, s32 cpu)
+void OP(fifo_cpu_offline, s32 cpu)
 {
+	set_leaving(cpu, true);
+	hand_over(QUEUE, cpu);
 }
 
 s32 OP_SLEEPABLE(fifo_init)

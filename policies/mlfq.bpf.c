@@ -23,6 +23,7 @@
  * source; on a kernel set it to a third of the watchdog's timeout. The same
  * holds for kthreads_fast: per-CPU kernel threads behind hogs stall a kernel.
  */
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -160,8 +161,18 @@ static u64 quantum_ns(u32 level)
 
 	if (!factor_percent)
 		return quantum + level * step_ns;
-	for (i = 0; i < NR_QUEUES_MAX && i < level && quantum < QUANTUM_NS_MAX; i++)
+	/*
+	 * The level counts down beside `i`, and the compiler must not join the
+	 * two: when a counter that the verifier knows is compared with one that
+	 * it does not, 6.18 warns of a bug of the verifier's own.
+	 */
+	for (i = 0; i < NR_QUEUES_MAX; i++) {
+		opaque(level);
+		if (!level || quantum >= QUANTUM_NS_MAX)
+			break;
+		level--;
 		quantum = quantum * factor_percent / 100;
+	}
 	return min(max(quantum, 1ULL), QUANTUM_NS_MAX);
 }
 
@@ -380,7 +391,7 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 	tctx->runs_next = from->level > 0 || share == left;
 	from->left_ns -= share;
 	/* The kernel's own count runs on, so it loses the same. */
-	parent->scx.slice -= min(parent->scx.slice, share);
+	set_slice(parent, parent->scx.slice - min(parent->scx.slice, share));
 }
 
 s32 OP_SLEEPABLE(mlfq_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -469,6 +480,10 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
+	if (is_leaving(cpu)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
@@ -500,7 +515,7 @@ static void show(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 /* Lets the running task go on for what it has left: a slice that dispatch sets means so. */
 static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
 {
-	prev->scx.slice = tctx->left_ns;
+	set_slice(prev, tctx->left_ns);
 	tctx->yielded = false;
 	tctx->place = PLACE_HEAD;
 	/* No other callback tells that it sank: the kernel calls none for a task that stays. */
@@ -558,7 +573,7 @@ bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	tctx->yielded = true;
 	tctx->place = PLACE_TAIL;
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
@@ -617,10 +632,13 @@ void OP_SLEEPABLE(mlfq_cpu_online, s32 cpu)
 
 	if (cctx)
 		cctx->level = NO_LEVEL;
+	set_leaving(cpu, false);
 }
 
-void OP_SLEEPABLE(mlfq_cpu_offline, s32 cpu)
+void OP(mlfq_cpu_offline, s32 cpu)
 {
+	set_leaving(cpu, true);
+	hand_over(cpu, cpu);
 }
 
 s32 OP_SLEEPABLE(mlfq_init)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
-# clang for BPF objects, Rust. Does nothing, quickly, when all is there. Debian and Ubuntu are
-# served through apt-get; elsewhere it prints what to install and exits with status 1.
+# clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
+# virtual machines need. Does nothing, quickly, when all is there. Debian and Ubuntu are served
+# through apt-get; elsewhere it prints what to install and exits with status 1.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -30,8 +31,18 @@ has_rust() {
 missing=
 has cc && [ -e /usr/include/stdlib.h ] || missing="$missing gcc libc6-dev"
 has git || missing="$missing git"
+has pkg-config || missing="$missing pkg-config"
+[ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+[ -e /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
 has_clang || missing="$missing clang"
 has_rust || missing="$missing rust"
+if [ "${1:-}" = vm ]; then
+    has qemu-system-x86_64 || missing="$missing qemu-system-x86"
+    # The guest starts before it has shared libraries, so the other busybox does not do.
+    busybox=$(command -v busybox || true)
+    [ -n "$busybox" ] && ! ldd "$busybox" >/dev/null 2>&1 || missing="$missing busybox-static"
+    has stress-ng || missing="$missing stress-ng"
+fi
 [ -n "$missing" ] || exit 0
 
 if ! has apt-get; then

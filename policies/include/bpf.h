@@ -38,6 +38,9 @@ typedef _Bool bool;
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* Keeps the compiler from using what it knows of a variable's value. */
+#define opaque(variable) asm volatile("" : "+r"(variable))
+
 /* ---- Sections and attributes ---- */
 
 #define SEC(name) __attribute__((section(name), used))
@@ -62,6 +65,9 @@ typedef _Bool bool;
  */
 #define core_enum(type, value) \
 	((u64)__builtin_preserve_enum_value(*(enum type *)value, 1))
+
+/* Whether the running kernel has a function that was declared weak. */
+#define exists(function) (!!(void *)&(function))
 
 /* ---- Maps ---- */
 

@@ -227,6 +227,7 @@ __kfunc struct rq *scx_bpf_locked_rq(void);
 __kfunc bool scx_bpf_task_running(const struct task_struct *p);
 __kfunc s32 scx_bpf_task_cpu(const struct task_struct *p);
 __kfunc struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);
+__kfunc bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);
 __kfunc u64 scx_bpf_now(void);
 __kfunc void scx_bpf_exit_bstr(s64 exit_code, char *fmt, u64 *data, u32 data__sz);
 __kfunc void scx_bpf_error_bstr(char *fmt, u64 *data, u32 data__sz);
@@ -244,6 +245,18 @@ __kfunc void bpf_cgroup_release(struct cgroup *cgrp);
  * empty.
  */
 #define WORDS_OF(...) { __VA_OPT__(__VA_ARGS__,) 0 }
+
+/*
+ * Sets what is left of a task's slice. Kernels after 6.18 have a function for
+ * it and warn of a policy that writes the field.
+ */
+static __always_inline void set_slice(struct task_struct *p, u64 slice)
+{
+	if (exists(scx_bpf_task_set_slice))
+		scx_bpf_task_set_slice(p, slice);
+	else
+		p->scx.slice = slice;
+}
 
 /* Ends the policy with an error. */
 #define scx_bpf_error(fmt, ...) ({					\

@@ -24,11 +24,16 @@ fn link(name: &str, object: &[u8]) -> Image {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// What policies use where it exists and do without on 6.18: `exists()` stands before each call.
+const NEWER: [&str; 1] = ["scx_bpf_task_set_slice"];
+
 #[test]
 fn every_policy_links_and_nothing_in_it_is_poisoned() {
     for (name, object) in objects() {
         let image = link(name, object);
-        assert_eq!(image.poisons, [""; 0], "{name}");
+        let is_newer = |poison: &str| NEWER.iter().any(|it| poison.contains(&format!("`{it}`")));
+        let unexpected = image.poisons.iter().filter(|poison| !is_newer(poison));
+        assert_eq!(unexpected.collect::<Vec<_>>(), [""; 0], "{name}");
         assert_eq!(image.struct_ops.len(), 1, "{name}");
         assert_eq!(image.struct_ops[0].type_name, "sched_ext_ops", "{name}");
         assert_eq!(image.license, "GPL", "{name}");

@@ -1,13 +1,20 @@
 //! What the command line accepts, and the statuses that it ends with.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::verb::check::Check;
+#[cfg(feature = "live")]
+use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
+#[cfg(feature = "live")]
+use crate::verb::run::Run;
 use crate::verb::sim::Sim;
+#[cfg(feature = "live")]
+use crate::verb::vm::Vm;
 
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +28,18 @@ pub enum Status {
     Usage = 2,
     /// A policy misbehaved and was ejected. Its table is printed up to then.
     Ejected = 3,
+    /// This computer lacks what the verb needs.
+    Unsupported = 4,
+    /// Nothing can be said: a virtual machine gave no result.
+    Inconclusive = 6,
+    /// A signal ended it, after everything was put back.
+    Interrupted = 130,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status as u8)
+    }
 }
 
 /// The command line asks for something that does not exist.
@@ -28,13 +47,28 @@ pub enum Status {
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// This computer lacks what the verb needs; the text says what, and the way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnsupportedError(pub String);
+
 const EXIT_STATUSES: &str = "\
 Exit status:
   0    success
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option, policy, knob or workload
   3    a policy misbehaved and was ejected; the results up to then are printed
-  130  interrupted";
+  4    this computer lacks what the verb needs; the message names the way out
+  6    inconclusive: a virtual machine gave no result
+  130  interrupted, after everything was put back";
+
+#[cfg(feature = "live")]
+const VM_EXIT_STATUSES: &str = "\
+Exit status: that of the command, and without one
+  1    failure: a bad file, or the computer refused something
+  2    usage: an unknown option or program
+  4    this computer lacks what a virtual machine needs; the message names the way out
+  6    inconclusive: the command ran out of time, or the guest gave no result";
 
 /// Runs, simulates and measures Linux CPU schedulers.
 #[derive(Debug, Parser)]
@@ -51,6 +85,20 @@ pub enum Verb {
     /// Run policies on a simulated machine and print what tasks experienced.
     #[command(after_help = EXIT_STATUSES)]
     Sim(Box<Sim>),
+
+    /// Make a policy this machine's scheduler, for a time or for a command.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Run(Run),
+
+    /// Run a command on another kernel, in a virtual machine.
+    #[cfg(feature = "live")]
+    #[command(after_help = VM_EXIT_STATUSES)]
+    Vm(Vm),
+
+    /// Say whether this machine can run policies, and what to do if not.
+    #[cfg(feature = "live")]
+    Doctor(Doctor),
 
     /// List the policies and workloads that are built in.
     List(List),
@@ -90,8 +138,11 @@ mod tests {
             Status::Failure,
             Status::Usage,
             Status::Ejected,
+            Status::Unsupported,
+            Status::Inconclusive,
+            Status::Interrupted,
         ] {
-            let line = format!("\n  {}  ", status as u8);
+            let line = format!("\n  {:<5}", status as u8);
             assert!(help.contains(&line), "{status:?}");
         }
     }

@@ -21,14 +21,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Status, UsageError};
+use crate::cli::{Cli, Status, UnsupportedError, UsageError};
 
 fn main() -> ExitCode {
-    let status = match verb::run(Cli::parse().verb) {
-        Ok(status) => status,
-        Err(error) => explain(&error),
-    };
-    ExitCode::from(status as u8)
+    match verb::run(Cli::parse().verb) {
+        Ok(code) => code,
+        Err(error) => explain(&error).into(),
+    }
 }
 
 /// Prints an error and says which status it ends in.
@@ -39,9 +38,12 @@ fn explain(error: &anyhow::Error) -> Status {
     }
     // Nobody can be told when standard error is closed too.
     let _ = writeln!(io::stderr(), "runslice: {error:#}");
-    match error.is::<UsageError>() {
-        true => Status::Usage,
-        false => Status::Failure,
+    if error.is::<UsageError>() {
+        Status::Usage
+    } else if error.is::<UnsupportedError>() {
+        Status::Unsupported
+    } else {
+        Status::Failure
     }
 }
 

@@ -1,11 +1,19 @@
 //! The verbs of the command line.
 
 pub mod check;
+#[cfg(feature = "live")]
+pub mod doctor;
 pub mod list;
+#[cfg(feature = "live")]
+pub mod run;
 pub mod sim;
+#[cfg(feature = "live")]
+pub mod vm;
 
 mod completions;
 mod man;
+
+use std::process::ExitCode;
 
 use crate::cli::{Status, Verb};
 
@@ -13,12 +21,20 @@ use crate::cli::{Status, Verb};
 ///
 /// # Errors
 /// When a file is bad or the command line names something that does not exist.
-pub fn run(verb: Verb) -> anyhow::Result<Status> {
-    match verb {
+pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    let status: Status = match verb {
+        // A command's own status, whatever it is.
+        #[cfg(feature = "live")]
+        Verb::Vm(request) => return vm::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Run(request) => run::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Doctor(request) => doctor::run(&request),
         Verb::Sim(request) => sim::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { folder } => man::run(&folder),
-    }
+    }?;
+    Ok(status.into())
 }

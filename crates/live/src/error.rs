@@ -1,0 +1,105 @@
+//! Why something could not be done on the real machine.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why something could not be done on the real machine. A policy that the kernel ejects is no
+/// error: it is an [`Exit`](model::Exit).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// libbpf does not understand the object.
+    #[error("{policy}: libbpf cannot read the object: {source}{}", quoted(.log))]
+    Open {
+        /// How the user calls the policy.
+        policy: String,
+        /// What libbpf returned.
+        source: libbpf_rs::Error,
+        /// What libbpf printed.
+        log: String,
+    },
+    /// The object has no table of callbacks, or several.
+    #[error("{policy}: {}", tables_said(.tables))]
+    Table {
+        /// How the user calls the policy.
+        policy: String,
+        /// The tables that there are.
+        tables: Vec<String>,
+    },
+    /// No global variable of that name and size.
+    #[error("{policy}: no global variable `{name}` of {size} bytes")]
+    Variable {
+        /// How the user calls the policy.
+        policy: String,
+        /// The variable.
+        name: String,
+        /// How many bytes were to be written.
+        size: usize,
+    },
+    /// The kernel refused a program or a map. The log has the verifier's words.
+    #[error("{policy}: the kernel refused the object: {source}{}", quoted(.log))]
+    Refused {
+        /// How the user calls the policy.
+        policy: String,
+        /// What libbpf returned.
+        source: libbpf_rs::Error,
+        /// What libbpf printed, with the verifier's log.
+        log: String,
+    },
+    /// The kernel refused to make it the scheduler.
+    #[error("{policy}: cannot attach: {source}{}", quoted(.log))]
+    Attach {
+        /// How the user calls the policy.
+        policy: String,
+        /// What libbpf returned.
+        source: libbpf_rs::Error,
+        /// What libbpf printed.
+        log: String,
+    },
+    /// The default scheduler was not back in time.
+    #[error(
+        "the kernel still says `{state}` {seconds} s after the policy was detached; SysRq-S ends it"
+    )]
+    StillThere {
+        /// What `/sys/kernel/sched_ext/state` says.
+        state: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// A map of the loaded object cannot be read.
+    #[error("{policy}: cannot read the map `{map}`: {source}")]
+    Map {
+        /// How the user calls the policy.
+        policy: String,
+        /// The map.
+        map: String,
+        /// What libbpf returned.
+        source: libbpf_rs::Error,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn quoted(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", text.trim_end())
+}
+
+fn tables_said(tables: &[String]) -> String {
+    if tables.is_empty() {
+        return "no table of callbacks (SEC(\".struct_ops.link\")): not a sched_ext policy"
+            .to_owned();
+    }
+    format!(
+        "several tables of callbacks, and none was chosen: {}",
+        tables.join(", ")
+    )
+}

@@ -1,0 +1,55 @@
+//! Where an object's global variables lie, from its type information as libbpf reads it.
+
+use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Var};
+use libbpf_rs::btf::{Btf, BtfType};
+
+/// A global variable of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// The section that holds it, such as `.data` or `.data.knobs`.
+    pub section: String,
+    /// Bytes from the section's start.
+    pub offset: usize,
+    /// Bytes.
+    pub size: usize,
+}
+
+/// Finds the variable `name`.
+pub fn find(btf: &Btf<'_>, name: &str) -> Option<Variable> {
+    btf.type_by_kind::<DataSec<'_>>().find_map(|section| {
+        let named = section.iter().find(|place| {
+            let variable = btf.type_by_id::<Var<'_>>(place.ty);
+            variable.is_some_and(|variable| name_of(&variable) == name)
+        })?;
+        Some(Variable {
+            section: name_of(&section),
+            offset: named.offset as usize,
+            size: named.size,
+        })
+    })
+}
+
+/// Where the field `field` of the structure `structure` lies: bytes from its start.
+pub fn member(btf: &Btf<'_>, structure: &str, field: &str) -> Option<usize> {
+    let structure: Struct<'_> = btf.type_by_name(structure)?;
+    let member = structure
+        .iter()
+        .find(|member| member.name.is_some_and(|it| it == field))?;
+    match member.attr {
+        MemberAttr::Normal { offset } => Some(offset as usize / 8),
+        MemberAttr::BitField { .. } => None,
+    }
+}
+
+fn name_of(ty: &BtfType<'_>) -> String {
+    ty.name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether libbpf's map `map` holds `section`. The map of a section that C compilers know has the
+/// object's name, cut to fit, in front of it (libbpf 1.7, `internal_map_name()`).
+pub fn is_section_map(map: &str, section: &str) -> bool {
+    match section {
+        ".data" | ".bss" | ".rodata" => map.ends_with(section),
+        _ => map == section,
+    }
+}

@@ -1,0 +1,77 @@
+//! Another kernel in a virtual machine: boots it with the files that a command needs, runs the
+//! command, and brings back what it printed and changed.
+//!
+//! The guest has no disk and no network: an archive in memory holds busybox, the command, the
+//! shared libraries that the loader names for it, and a copy of one folder. Results leave through
+//! a character device as the same kind of archive.
+//!
+//! **Invariant:** nothing waits for ever. The command has a time limit inside the guest, the guest
+//! one outside; a guest that ends without results is [`End::NoResult`], never a failed command.
+
+mod apt;
+mod cache;
+mod cpio;
+mod error;
+mod guest;
+mod kernels;
+mod outcome;
+mod programs;
+mod qemu;
+mod scratch;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use cpio::{Archive, CpioError, Entry};
+pub use error::VmError;
+pub use kernels::{Kernel, find as find_kernel};
+pub use outcome::{ChangedFile, End, Outcome};
+
+/// How the guest's time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as the computer can, with KVM where that works. No two runs are alike.
+    Fast,
+    /// One nanosecond for each instruction, all CPUs in turn: the same guest and command give the
+    /// same bytes again. `sample` draws another of the many possible runs.
+    Counted {
+        /// Seed of the guest's random numbers; `None` leaves them out.
+        sample: Option<u64>,
+    },
+}
+
+/// What to boot and what to run in it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The kernel, from [`find_kernel`].
+    pub kernel: Kernel,
+    /// CPUs of the guest, at least 1.
+    pub cpus: u16,
+    /// Memory of the guest in MiB.
+    pub memory_mib: u32,
+    /// How its time passes.
+    pub pace: Pace,
+    /// How long the command may take, in the guest's seconds.
+    pub timeout: Duration,
+    /// The command and its arguments. Programs and files among them are brought along.
+    pub command: Vec<String>,
+    /// Programs that the command starts by itself: names on the PATH, or paths.
+    pub programs: Vec<String>,
+    /// A folder whose copy is the guest's `/share`; files that the command changes there are
+    /// returned.
+    pub share: Option<PathBuf>,
+    /// Where the command begins.
+    pub folder: PathBuf,
+}
+
+/// Boots the kernel, runs the command, waits for both.
+///
+/// # Errors
+/// When QEMU, busybox, a program or a library is missing, or a file cannot be read or written.
+pub fn run(request: &Request) -> Result<Outcome, VmError> {
+    let scratch = scratch::Folder::create()?;
+    let archive = guest::archive(request)?;
+    let mut machine = qemu::Machine::new(request, &scratch, &archive)?;
+    let waited = machine.run(qemu::patience(request))?;
+    outcome::read(&waited, &scratch, machine.accelerator())
+}

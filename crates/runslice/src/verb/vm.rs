@@ -1,0 +1,180 @@
+//! `runslice vm -- COMMAND`.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, VmError};
+use model::Nanos;
+
+use crate::cli::{Status, UnsupportedError, UsageError};
+use crate::span;
+
+/// How a command calls this program.
+const OWN_NAME: &str = "runslice";
+
+/// What `runslice vm` is asked.
+#[derive(Debug, Args)]
+pub struct Vm {
+    /// Kernel to boot: 6.18 or 7.2, which are downloaded once, or the path of a vmlinuz.
+    #[arg(long, value_name = "KERNEL", default_value = "6.18")]
+    kernel: String,
+
+    /// CPUs of the guest.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=255))]
+    cpus: u16,
+
+    /// Memory of the guest in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(256..))]
+    memory: u32,
+
+    /// Counts instructions instead of time: the same command gives the same bytes again.
+    #[arg(long)]
+    det: bool,
+
+    /// Draws another sample of the runs that --det repeats.
+    #[arg(long, value_name = "N", requires = "det")]
+    seed: Option<u64>,
+
+    /// A folder whose copy is the guest's /share, where the command then begins. Files that the
+    /// command writes there are copied back.
+    #[arg(long, value_name = "DIR")]
+    share: Option<PathBuf>,
+
+    /// Brings along a program that the command starts by itself. May be repeated.
+    #[arg(long, value_name = "PROGRAM")]
+    with: Vec<String>,
+
+    /// How long the command may take, in the guest's time.
+    #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = span::parse)]
+    timeout: Nanos,
+
+    /// Prints the guest kernel's messages on standard error, too.
+    #[arg(long)]
+    kernel_log: bool,
+
+    /// The command. Programs and files in it are brought along; `runslice` means this program.
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Boots the kernel, runs the command, and prints what it printed.
+///
+/// # Errors
+/// When the virtual machine cannot be run, or a result cannot be written.
+pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
+    let kernel = vm::find_kernel(&request.kernel, &mut |step| say(step)).map_err(explain)?;
+    if let Some(instead) = &kernel.instead {
+        say(instead);
+    }
+    let outcome = vm::run(&Request {
+        kernel,
+        cpus: request.cpus,
+        memory_mib: request.memory,
+        pace: match request.det {
+            true => Pace::Counted {
+                sample: request.seed,
+            },
+            false => Pace::Fast,
+        },
+        timeout: Duration::from_nanos(request.timeout.get()),
+        command: with_own_name(&request.command)?,
+        programs: programs(&request.with)?,
+        share: request.share.clone(),
+        folder: env::current_dir().context("the working folder is gone")?,
+    })
+    .map_err(explain)?;
+    print(request, &outcome)?;
+    if let Some(share) = &request.share {
+        outcome
+            .changed
+            .iter()
+            .try_for_each(|file| write_back(share, file))?;
+    }
+    Ok(match outcome.end {
+        End::Exited(status) => ExitCode::from(status),
+        End::TimedOut => {
+            say(&format!(
+                "no result: the command was still running after {}",
+                request.timeout
+            ));
+            Status::Inconclusive.into()
+        }
+        End::NoResult { reason } => {
+            say(&format!("no result: {reason}"));
+            Status::Inconclusive.into()
+        }
+    })
+}
+
+/// The command with this program's path where `runslice` stands for a program.
+fn with_own_name(words: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut named = words.to_vec();
+    for index in 0..words.len() {
+        let starts = index == 0 || words[index - 1] == "--";
+        if starts && words[index] == OWN_NAME {
+            named[index] = own_path()?;
+        }
+    }
+    Ok(named)
+}
+
+fn own_path() -> anyhow::Result<String> {
+    let me = env::current_exe().context("cannot find this program's own file")?;
+    Ok(me.to_string_lossy().into_owned())
+}
+
+/// Programs to bring along; `runslice` is this one.
+fn programs(names: &[String]) -> anyhow::Result<Vec<String>> {
+    let named = names.iter().map(|name| match name.as_str() {
+        OWN_NAME => own_path(),
+        _ => Ok(name.clone()),
+    });
+    named.collect()
+}
+
+fn print(request: &Vm, outcome: &Outcome) -> anyhow::Result<()> {
+    io::stdout().write_all(&outcome.stdout)?;
+    io::stdout().flush()?;
+    io::stderr().write_all(&outcome.stderr)?;
+    if request.kernel_log {
+        io::stderr().write_all(outcome.kernel_log.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let path = share.join(&file.path);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let permissions = fs::Permissions::from_mode(file.mode);
+    fs::write(&path, &file.contents)
+        .and_then(|()| fs::set_permissions(&path, permissions))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What the user can mend by installing something is told from what failed.
+fn explain(error: VmError) -> anyhow::Error {
+    match error {
+        VmError::ProgramMissing { .. } => UsageError(error.to_string()).into(),
+        VmError::ToolMissing { .. }
+        | VmError::BusyboxDynamic { .. }
+        | VmError::KernelMissing { .. } => UnsupportedError(error.to_string()).into(),
+        _ => error.into(),
+    }
+}
+
+fn say(text: &str) {
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "vm: {text}");
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a policy with queues of its own owes to a CPU that leaves. The kernel
+ * waits until no runnable task belongs to that CPU. Tasks that may run
+ * elsewhere are taken by others; one that is bound to the CPU is taken by
+ * nobody, because the kernel no longer asks the policy what to run there, and
+ * the wait ends with the watchdog. From the kernel's own global queue the
+ * leaving CPU still takes tasks, and then forces them elsewhere.
+ *
+ * Source: balance_one() in kernel/sched/ext.c and balance_push() in
+ * kernel/sched/core.c, 6.18; seen on 6.18, where a bound task waited 39 s.
+ */
+#ifndef RUNSLICE_HOTPLUG_BPF_H
+#define RUNSLICE_HOTPLUG_BPF_H
+
+#include <scx.h>
+
+#define HOTPLUG_CPUS_MAX 1024
+
+static volatile bool leaving_cpus[HOTPLUG_CPUS_MAX];
+
+static __always_inline void set_leaving(s32 cpu, bool leaving)
+{
+	if ((u32)cpu < HOTPLUG_CPUS_MAX)
+		leaving_cpus[cpu] = leaving;
+}
+
+/* Whether tasks of `cpu` have to go to SCX_DSQ_GLOBAL; ask in `enqueue`. */
+static __always_inline bool is_leaving(s32 cpu)
+{
+	return (u32)cpu < HOTPLUG_CPUS_MAX && leaving_cpus[cpu];
+}
+
+/* Hands the tasks of `cpu` in the queue `dsq_id` over to the kernel; in `cpu_offline`. */
+static __always_inline void hand_over(u64 dsq_id, s32 cpu)
+{
+	struct task_struct *p;
+
+	for_each_queued(it, p, dsq_id, 0) {
+		if (scx_bpf_task_cpu(p) == cpu)
+			scx_bpf_dsq_move(&it, p, SCX_DSQ_GLOBAL, 0);
+	}
+}
+
+#endif /* RUNSLICE_HOTPLUG_BPF_H */
