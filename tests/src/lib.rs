@@ -10,5 +10,6 @@ pub mod models;
 pub mod policy;
 pub mod random;
 pub mod recording;
+pub mod run;
 pub mod scenario;
 pub mod timeline;
