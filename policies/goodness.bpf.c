@@ -17,8 +17,8 @@
  * ticks left; a CPU that is told of a task is not told of the next one until
  * it has looked; wakeups flagged synchronous disturb others like any, since
  * today's kernel flags those of sockets, which the source did not
- * (sync_quiet=1: none, as the source's pipes); a child's ticks return to its
- * parent when it ends, not when it is waited for; after a real-time task the
+ * (sync_quiet=1: none, as the source's pipes); the ticks of a child that has
+ * ended return to its parent when that runs next, not when it waits; after a real-time task the
  * interrupted task counts as running; recalculations reach a task when it is
  * looked at next, with the same result; an expired counter is noticed at the
  * first tick of the machine after that of the source's clock; SCHED_IDLE is
@@ -66,6 +66,12 @@ BPF_LICENSE();
 #define FIRST_KEY (1ULL << 62)
 
 static u64 keys_used;
+
+/* Reports show a task's ticks. */
+static __always_inline u32 level_of(struct task_ctx *tctx)
+{
+	return counter_of(&tctx->credit);
+}
 
 static __always_inline u64 front(void)
 {
@@ -266,7 +272,7 @@ void OP(goodness_dispatch, s32 cpu, struct task_struct *prev)
 
 void OP(goodness_running, struct task_struct *p)
 {
-	arrive(p, scx_bpf_dsq_nr_queued(QUEUE));
+	arrive(p);
 }
 
 void OP(goodness_tick, struct task_struct *p)

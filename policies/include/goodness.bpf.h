@@ -13,6 +13,8 @@
  *	variant_24	true for 2.4.0, false for 2.3.99
  *	source_hz	ticks a second of the emulated clock
  *
+ * and level_of(), what reports show of a task, after it.
+ *
  * Source of numbers marked 2.3.99 and 2.4.0: those kernels' kernel/sched.c,
  * timer.c, fork.c and exit.c.
  */
@@ -79,7 +81,8 @@ struct task_ctx {
 	u64 turn_ns;		/* running average of its turns (2.3.99) */
 	s32 processor;		/* runs or ran there, as the policy saw it */
 	u32 list;		/* the queue that it is or was in */
-	bool queued;		/* has a place, which it keeps until it sleeps */
+	u32 refunds;		/* ticks that ended children have left it */
+	bool queued;		/* list and key are its place, to which it returns */
 	bool off_cpu;		/* lost the CPU, and has not come to enqueue since */
 	bool yielding;		/* between its yield and the next choice */
 	bool quiet;		/* woken synchronously */
@@ -121,6 +124,8 @@ enum {
 
 COUNTERS("schedules", "examined", "recalculations", "new_cpu", "preempted", "yields",
 	 "yields_ignored", "yields_in_vain", "guarded");
+
+static __always_inline u32 level_of(struct task_ctx *tctx);
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -532,7 +537,7 @@ static __always_inline void keep(struct cpu_ctx *cctx, struct task_struct *prev,
 {
 	prev->scx.slice = SLICE_NS;
 	publish(cctx, prev, tctx);
-	report_task(prev, prev->static_prio, counter_of(&tctx->credit), 0);
+	report_task(prev, prev->static_prio, level_of(tctx), 0);
 }
 
 /* `next` gets the CPU. */
@@ -592,10 +597,34 @@ static __always_inline bool guard_is_due(struct cpu_ctx *cctx)
 }
 
 /*
- * `p` is on the CPU. `waiting` says how many wait: if the kernel brought it
- * back after a higher class without asking, the source would have chosen anew.
+ * The end of a child gives its parent the ticks that it has not used. The
+ * parent gets them when it waits for the child, so not before it runs.
  */
-static __always_inline void arrive(struct task_struct *p, s32 waiting)
+static __always_inline void refund(struct task_struct *p, struct task_ctx *tctx)
+{
+	struct task_struct *parent = p->real_parent;
+	struct task_ctx *to = parent ? task_ctx(parent) : NULL;
+
+	if (!to || to == tctx)
+		return;
+	catch_up(&tctx->credit);
+	__sync_fetch_and_add(&to->refunds, counter_of(&tctx->credit));
+}
+
+static __always_inline void receive(struct task_ctx *tctx)
+{
+	u32 more = __sync_lock_test_and_set(&tctx->refunds, 0);
+	u32 most = variant_24 ? 20 * source_hz / 100 : 2 * tctx->credit.quantum;
+
+	if (more)
+		set_counter(&tctx->credit, min(counter_of(&tctx->credit) + more, most));
+}
+
+/*
+ * `p` is on the CPU. If the kernel brought it back after a higher class
+ * without asking, the CPU is made to ask: the source would choose anew.
+ */
+static __always_inline void arrive(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -604,11 +633,12 @@ static __always_inline void arrive(struct task_struct *p, s32 waiting)
 	if (!tctx || !cctx)
 		return;
 	catch_up(&tctx->credit);
+	receive(tctx);
 	tctx->credit.tick = scx_bpf_now() / tick_ns;
 	tctx->processor = cpu;
 	publish(cctx, p, tctx);
-	report_task(p, p->static_prio, counter_of(&tctx->credit), 0);
-	if (tctx->off_cpu && waiting > 0)
+	report_task(p, p->static_prio, level_of(tctx), 0);
+	if (tctx->off_cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	tctx->off_cpu = false;
 }
@@ -641,21 +671,6 @@ static __always_inline void leave(struct task_struct *p, bool runnable)
 		tctx->ready_ns = scx_bpf_now();
 		tctx->off_cpu = true;
 	}
-}
-
-/* The end of a child gives its parent the ticks that it has not used. */
-static __always_inline void refund(struct task_struct *p, struct task_ctx *tctx)
-{
-	struct task_struct *parent = p->real_parent;
-	struct task_ctx *to = parent ? task_ctx(parent) : NULL;
-	u32 most;
-
-	if (!to || to == tctx)
-		return;
-	catch_up(&tctx->credit);
-	catch_up(&to->credit);
-	most = variant_24 ? 20 * source_hz / 100 : 2 * to->credit.quantum;
-	set_counter(&to->credit, min(counter_of(&to->credit) + counter_of(&tctx->credit), most));
 }
 
 static __always_inline void go_to_sleep(struct task_struct *p, u64 deq_flags)

@@ -1,6 +1,6 @@
 //! Runs told as one line: who had a CPU from when on.
 
-use model::{MachineSpec, SimTime, Summary};
+use model::{Event, EventKind, EventMask, Header, MachineSpec, SimTime, Sink, Summary, TaskId};
 
 use crate::collect::Collector;
 use crate::models::random::{run, spec};
@@ -49,6 +49,40 @@ impl Told {
             .unwrap_or_else(|| panic!("no counter is called {name}"))
             .1
     }
+}
+
+/// The levels that a policy reports for one task. Equal reports in a row are one.
+#[derive(Debug)]
+pub struct Levels {
+    task: TaskId,
+    /// The levels, in order.
+    pub levels: Vec<u64>,
+}
+
+impl Levels {
+    /// Of this task.
+    #[must_use]
+    pub const fn of(task: TaskId) -> Self {
+        let levels = Vec::new();
+        Self { task, levels }
+    }
+}
+
+impl Sink for Levels {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(EventKind::Report)
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, events: &[Event]) {
+        let own = events
+            .iter()
+            .filter(|event| event.kind == EventKind::Report && event.task == self.task);
+        self.levels.extend(own.map(|event| event.a >> 32));
+    }
+
+    fn finish(&mut self, _: SimTime) {}
 }
 
 /// A machine of one socket.

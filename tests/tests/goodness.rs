@@ -3,12 +3,12 @@
 //! The expected values of vectors were computed by hand from the rules. Times are in ticks of
 //! 10 ms from the moment at which a driver wakes the tasks.
 
-use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId};
+use model::{SimTime, TaskId};
 use runslice_tests::models::counters::{Kernel, Tasks, Variant, quantum, recalculated};
 use runslice_tests::models::goodness::Goodness;
 use runslice_tests::models::random::{run, spec, tasks};
 use runslice_tests::models::replay::Replay;
-use runslice_tests::timeline::{Told, driven, machine};
+use runslice_tests::timeline::{Levels, Told, driven, machine};
 
 const UP_99: Kernel = Kernel {
     variant: Variant::V99,
@@ -80,29 +80,6 @@ fn v2_a_task_with_the_same_address_space_wins_a_tie() {
     assert_eq!(told.counted("recalculations"), 2);
 }
 
-/// Levels that a policy reports for one task.
-struct Levels {
-    task: TaskId,
-    levels: Vec<u64>,
-}
-
-impl Sink for Levels {
-    fn wants(&self) -> EventMask {
-        EventMask::NONE.with(EventKind::Report)
-    }
-
-    fn begin(&mut self, _: &Header) {}
-
-    fn events(&mut self, events: &[Event]) {
-        let own = events
-            .iter()
-            .filter(|event| event.kind == EventKind::Report && event.task == self.task);
-        self.levels.extend(own.map(|event| event.a >> 32));
-    }
-
-    fn finish(&mut self, _: SimTime) {}
-}
-
 #[test]
 fn v3_a_sleeper_gathers_up_to_twice_its_quantum() {
     let after = |quantum: i32, times: usize| {
@@ -130,10 +107,7 @@ fn v3_a_sleeper_gathers_up_to_twice_its_quantum() {
             machine(1, 100),
             &workload,
         );
-        let mut sink = Levels {
-            task: TaskId(0),
-            levels: Vec::new(),
-        };
+        let mut sink = Levels::of(TaskId(0));
         run(&spec, &mut sink);
         // Equal reports in a row are one event.
         sink.levels.dedup();

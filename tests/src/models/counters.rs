@@ -36,6 +36,8 @@ pub struct Task {
     pub parent: Option<TaskId>,
     /// It has yielded, and nobody has been chosen since.
     pub yielding: bool,
+    /// Ticks that ended children have left it, which it gets when it runs.
+    pub refunds: i32,
 }
 
 /// Ticks that a recalculation adds.
@@ -102,31 +104,39 @@ impl Tasks {
             parent.counter /= 2;
             spent = parent.counter == 0;
         }
-        let yielding = false;
         let task = Task {
             counter,
             nice,
             mm,
             parent,
-            yielding,
+            yielding: false,
+            refunds: 0,
         };
         self.tasks.insert(id, task);
         spent
     }
 
-    /// A task ends: its parent gets what it has left.
+    /// A task ends: its parent shall get what it has left.
     pub fn exited(&mut self, id: TaskId) {
         let Task {
             counter, parent, ..
         } = *self.get(id);
-        let variant = self.kernel.variant;
         if let Some(parent) = parent {
-            let parent = self.get_mut(parent);
-            let most = match variant {
-                Variant::V99 => 2 * quantum(variant, parent.nice),
-                Variant::V24 => 20,
-            };
-            parent.counter = (parent.counter + counter).min(most);
+            self.get_mut(parent).refunds += counter;
+        }
+    }
+
+    /// A task begins to run, and gets what its ended children had left.
+    pub fn began(&mut self, id: TaskId) {
+        let variant = self.kernel.variant;
+        let task = self.get_mut(id);
+        let refunds = std::mem::take(&mut task.refunds);
+        let most = match variant {
+            Variant::V99 => 2 * quantum(variant, task.nice),
+            Variant::V24 => 20,
+        };
+        if refunds > 0 {
+            task.counter = (task.counter + refunds).min(most);
         }
     }
 

@@ -136,8 +136,11 @@ impl Model for Goodness {
                 self.resched = self.tasks.preempts(prev, next);
             }
         }
-        self.current = next;
+        let before = std::mem::replace(&mut self.current, next);
         if let Some(next) = next {
+            if before != Some(next) {
+                self.tasks.began(next);
+            }
             self.mm = Some(self.tasks.get(next).mm);
         }
         next

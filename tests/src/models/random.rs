@@ -110,6 +110,9 @@ fn body(rng: &mut Rng) -> String {
         2 => format!("loop(inf)[ run({short}), sleep({pause}) ]"),
         3 => format!("loop(inf)[ run({work}), yield ]"),
         4 => format!("loop(inf)[ run({short}), yield, choose(3: yield, 1: sleep({pause})) ]"),
-        _ => format!("loop(inf)[ run({work}), setnice(self, rand(40) - 20), sleep({short}) ]"),
+        _ => format!(
+            "loop(inf)[ run({work}), choose(1: setnice(self, rand(40) - 20), \
+             1: setnice(parent, rand(40) - 20)), sleep({short}) ]"
+        ),
     }
 }
