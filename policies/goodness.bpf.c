@@ -99,7 +99,7 @@ struct search {
 	struct task_ctx *prev_ctx;
 	u64 mm;
 	s32 cpu;
-	bool yielding;			/* prev gives way to anybody with ticks left (2.3.99) */
+	bool yielding;			/* prev is worth 0 at first (2.3.99) */
 };
 
 /*

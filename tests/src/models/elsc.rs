@@ -9,11 +9,14 @@ use super::replay::Model;
 
 /// Lists for normal tasks.
 const LISTS: usize = 20;
-/// Tasks looked at: half the number of CPUs and five.
-const LIMIT: u32 = 1 / 2 + 5;
+/// Tasks looked at: half the number of CPUs, which is one here, and five.
+const LIMIT: u32 = 5;
 
 /// The list of a task with `counter` ticks and `priority`. One without ticks is where the next
 /// recalculation will find it.
+///
+/// # Panics
+/// If counter or priority is negative.
 #[must_use]
 pub fn list_of(counter: i32, priority: i32) -> usize {
     let counter = if counter == 0 { priority } else { counter };
