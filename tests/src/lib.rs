@@ -6,6 +6,7 @@ pub mod call;
 pub mod collect;
 pub mod comparable;
 pub mod exchange;
+pub mod models;
 pub mod policy;
 pub mod random;
 pub mod recording;
