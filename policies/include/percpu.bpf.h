@@ -44,7 +44,7 @@ static __always_inline u64 list_of(u64 key)
 }
 
 /* Gives the task the last place of `list` on `cpu`. */
-static void to_tail(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
+static __always_inline void to_tail(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
 {
 	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
 
@@ -53,7 +53,7 @@ static void to_tail(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 c
 }
 
 /* Gives the task the first place of `list` on `cpu`, before the running task too. */
-static void to_head(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
+static __always_inline void to_head(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
 {
 	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
 

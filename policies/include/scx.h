@@ -228,6 +228,8 @@ __kfunc s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags)
 __kfunc s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);
 __kfunc s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);
 __kfunc u32 scx_bpf_nr_cpu_ids(void);
+__kfunc const struct cpumask *scx_bpf_get_online_cpumask(void);
+__kfunc void scx_bpf_put_cpumask(const struct cpumask *cpumask);
 __kfunc void scx_bpf_cpuperf_set(s32 cpu, u32 perf);
 __kfunc struct rq *scx_bpf_locked_rq(void);
 __kfunc bool scx_bpf_task_running(const struct task_struct *p);

@@ -8,8 +8,12 @@
 pub mod observe;
 pub mod runs;
 pub mod staircase;
+pub mod staircase5;
 
 use model::{Event, EventKind, EventMask, Header, Op, SimTime, Sink, TaskId};
+
+/// `DEQUEUE_SPECIAL`, which 6.18 sets when a task leaves its CPU for the last time.
+const EXITS: u64 = 0x10;
 
 /// A scheduler of one CPU, as its document describes it.
 pub trait Scheduler {
@@ -100,7 +104,7 @@ impl<M: Scheduler> Replay<M> {
             Op::Yield => self.model.yields(self.now),
             // SCX_DEQ_SLEEP: it blocks or exits; without it something about it changes.
             Op::Quiescent if event.a & 1 == 1 => {
-                self.model.leave(event.task, false, self.now);
+                self.model.leave(event.task, event.a & EXITS != 0, self.now);
             }
             Op::Dispatch => {
                 self.expected = self.model.schedule(self.now);
