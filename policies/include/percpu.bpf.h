@@ -6,7 +6,8 @@
  * A queue with priorities, with the CPU's number as its id, holds all lists of
  * a CPU: a key has the list in its high bits and the place within the list
  * below. Places at the tail grow and places at the head shrink, both with one
- * counter, so that no two tasks of a CPU ever have the same. In 2.6 the
+ * counter, so that no two tasks of a CPU ever have the same; they are two
+ * apart, so that a child fits in before its parent. In 2.6 the
  * running task stays in its list; here it is in no queue, but keeps its key,
  * so that it can be compared with those that wait and goes back to its place
  * when it is preempted.
@@ -48,7 +49,7 @@ static __always_inline void to_tail(struct task_ctx *tctx, u64 list, struct cpu_
 {
 	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
 
-	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE + place;
+	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE + 2 * place;
 	tctx->home = cpu;
 }
 
@@ -57,7 +58,7 @@ static __always_inline void to_head(struct task_ctx *tctx, u64 list, struct cpu_
 {
 	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
 
-	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE - place;
+	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE - 2 * place;
 	tctx->home = cpu;
 }
 
@@ -66,19 +67,28 @@ static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
 	return !p->migration_disabled && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* Whether a task that may run on `cpu` waits in its queue with a key before `key`. */
-static bool waits_before(s32 cpu, u64 key)
+/* The first key in the queue of `cpu` of a task that may run there; none if there is none. */
+static bool first_key(s32 cpu, u64 *key)
 {
 	struct task_struct *p;
 	bool found = false;
 
 	for_each_queued(it, p, cpu, 0) {
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
-			found = is_before(p->scx.dsq_vtime, key);
+			*key = p->scx.dsq_vtime;
+			found = true;
 			break;
 		}
 	}
 	return found;
+}
+
+/* Whether a task that may run on `cpu` waits in its queue with a key before `key`. */
+static __always_inline bool waits_before(s32 cpu, u64 key)
+{
+	u64 first = 0;
+
+	return first_key(cpu, &first) && is_before(first, key);
 }
 
 /* Per-CPU kernel threads behind hogs stall a kernel. */

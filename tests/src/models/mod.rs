@@ -5,6 +5,7 @@
 //! running task in its list, and hears what happens on one CPU. At every decision of the policy it
 //! must pick the same task, and the policy must decide whenever the model would.
 
+pub mod o1;
 pub mod observe;
 pub mod runs;
 pub mod staircase;
