@@ -119,6 +119,7 @@ enum {
 	COUNT_YIELDS_EXPIRED_EMPTY,
 	COUNT_LB_IDLE,
 	COUNT_LB_BUSY,
+	COUNT_LB_RESCHED,
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
@@ -127,8 +128,8 @@ enum {
 
 COUNTERS("schedule", "array_switches", "expired", "stayed_active", "pieces", "preempted",
 	 "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
-	 "yields_expired_empty", "lb_idle", "lb_busy", "lb_imbalance", "lb_not_found", "pulled",
-	 "guarded");
+	 "yields_expired_empty", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
+	 "lb_not_found", "pulled", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -492,7 +493,7 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 }
 
 /* schedule() for a CPU whose task has gone. */
-static void decide_anew(struct cpu_ctx *cctx, s32 cpu)
+static void decide_anew(struct cpu_ctx *cctx, s32 cpu, bool was_idle)
 {
 	u64 key = 0;
 
@@ -500,7 +501,8 @@ static void decide_anew(struct cpu_ctx *cctx, s32 cpu)
 		exchange_before(cctx, key);
 	if (scx_bpf_dsq_move_to_local(cpu))
 		return;
-	if (load_balance(cpu, true) && scx_bpf_dsq_move_to_local(cpu))
+	if (load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED) &&
+	    scx_bpf_dsq_move_to_local(cpu))
 		return;
 	cctx->expired_ns = 0;
 }
@@ -523,7 +525,7 @@ void OP(o1_dispatch, s32 cpu, struct task_struct *prev)
 	if (tctx)
 		decide(prev, tctx, cctx, cpu);
 	else
-		decide_anew(cctx, cpu);
+		decide_anew(cctx, cpu, !prev);
 }
 
 /* A woken task gets the CPU: its wait was sleep too, in part, and it takes a new place. */

@@ -118,6 +118,7 @@ enum {
 	COUNT_YIELDS_ALONE,
 	COUNT_LB_IDLE,
 	COUNT_LB_BUSY,
+	COUNT_LB_RESCHED,
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
@@ -125,7 +126,7 @@ enum {
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_imbalance", "lb_not_found", "pulled", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -578,7 +579,9 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 			keep(prev, tctx, cpu);
 		return;
 	}
-	if (!scx_bpf_dsq_move_to_local(cpu) && load_balance(cpu, true))
+	if (scx_bpf_dsq_move_to_local(cpu))
+		return;
+	if (load_balance(cpu, prev ? COUNT_LB_RESCHED : COUNT_LB_IDLE))
 		scx_bpf_dsq_move_to_local(cpu);
 }
 

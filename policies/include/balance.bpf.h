@@ -23,7 +23,8 @@
  *	pull_order(key, from)	rank of a key in the queue of CPU `from`: least first
  *	place_pulled(tctx, cctx, cpu)	gives a pulled task its key on `cpu`
  *
- * and the counters COUNT_LB_IDLE, COUNT_LB_BUSY, COUNT_LB_IMBALANCE,
+ * and the counters COUNT_LB_IDLE (an idle CPU looks again), COUNT_LB_BUSY,
+ * COUNT_LB_RESCHED (a CPU is about to go idle), COUNT_LB_IMBALANCE,
  * COUNT_LB_NOT_FOUND and COUNT_PULLED.
  */
 #ifndef RUNSLICE_BALANCE_BPF_H
@@ -137,13 +138,14 @@ static bool pull_one(s32 from, s32 to, bool idle)
 	return pulled;
 }
 
-/* load_balance(): whether something was pulled to `cpu`. In `dispatch` only. */
-static bool load_balance(s32 cpu, bool idle)
+/* load_balance(): whether something was pulled to `cpu`. In `dispatch` only; `why` counts it. */
+static bool load_balance(s32 cpu, u32 why)
 {
+	bool idle = why != COUNT_LB_BUSY;
 	struct found found = find_busiest(cpu, idle);
 	u32 i, pulls = 1;
 
-	count(idle ? COUNT_LB_IDLE : COUNT_LB_BUSY);
+	count(why);
 	if (found.cpu < 0) {
 		count(COUNT_LB_NOT_FOUND);
 		return false;
@@ -173,7 +175,7 @@ static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
 	if (!balance_is_due(cctx))
 		return;
 	cctx->busy_at_ns = (scx_bpf_now() / period + 1) * period;
-	load_balance(cpu, false);
+	load_balance(cpu, COUNT_LB_BUSY);
 }
 
 #endif /* RUNSLICE_BALANCE_BPF_H */

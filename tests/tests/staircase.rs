@@ -3,7 +3,7 @@
 
 use model::Nanos;
 use runslice_tests::models::Replay;
-use runslice_tests::models::observe::{Report, SAMPLER, Turn, hogs, observe};
+use runslice_tests::models::observe::{Report, SAMPLER, Turn, hogs, observe, observe_at};
 use runslice_tests::models::runs;
 use runslice_tests::models::staircase::{Settings, Staircase};
 
@@ -276,5 +276,21 @@ fn idle_cpus_pull_until_every_cpu_has_its_share() {
         (6..=9).contains(&seen.counter("pulled")),
         "{}",
         seen.counter("pulled")
+    );
+}
+
+/// 10 ms are no multiple of a tick of 4 ms: what an interval overruns is missing from the next.
+#[test]
+fn intervals_average_10_ms_on_a_tick_of_4_ms() {
+    let seen = observe_at(250, "staircase", 1, 4000, &hogs(&[("A", 19), ("B", 19)]));
+    let own = seen.turns.iter().filter(|turn| turn.task == "A").take(100);
+    let lengths: Vec<_> = own.map(|turn| turn.end.since(turn.start).get()).collect();
+    assert_eq!(lengths.len(), 100);
+    let mean = lengths.iter().sum::<u64>() / 100;
+    assert!(mean.abs_diff(10_000_000) <= 100_000, "{mean} ns");
+    assert!(
+        lengths
+            .iter()
+            .all(|length| [8_000_000, 12_000_000].contains(length))
     );
 }

@@ -132,6 +132,15 @@ impl Watch {
 /// If anything of it is wrong, or the policy is ejected.
 #[must_use]
 pub fn observe(policy: &str, cpus: u16, millis: u64, tables: &str) -> Observed {
+    observe_at(1000, policy, cpus, millis, tables)
+}
+
+/// As [`observe`], with `hz` ticks a second.
+///
+/// # Panics
+/// If anything of it is wrong, or the policy is ejected.
+#[must_use]
+pub fn observe_at(hz: u32, policy: &str, cpus: u16, millis: u64, tables: &str) -> Observed {
     let mut words = policy.split(':');
     let name = words.next().unwrap_or_default();
     let set = words
@@ -141,7 +150,7 @@ pub fn observe(policy: &str, cpus: u16, millis: u64, tables: &str) -> Observed {
     let workload = Workload::parse(&text, "observed").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut machine = workload.machine.clone();
     machine.cpus = cpus;
-    machine.hz = 1000;
+    machine.hz = hz;
     let spec = RunSpec {
         policy: PolicySpec {
             name: name.to_owned(),
