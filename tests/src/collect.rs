@@ -11,6 +11,10 @@ pub struct Collector {
     pub calls: Vec<Call>,
     /// The switches, in order.
     pub switches: Vec<Event>,
+    /// What the policy reported on tasks that began to run, in order.
+    pub reports: Vec<Event>,
+    /// When each task left its CPU for the last time, in that order.
+    pub exits: Vec<(TaskId, SimTime)>,
     /// Name of each task, in the order of creation.
     pub names: Vec<String>,
     groups: Vec<TaskGroup>,
@@ -66,6 +70,17 @@ impl Collector {
         turns
     }
 
+    /// When the task called `name` exited.
+    ///
+    /// # Panics
+    /// If there is no such task, or it did not exit.
+    #[must_use]
+    pub fn exit_of(&self, name: &str) -> SimTime {
+        let task = self.task(name);
+        let exit = self.exits.iter().find(|(own, _)| *own == task);
+        exit.unwrap_or_else(|| panic!("{name} did not exit")).1
+    }
+
     fn who(&self, task: TaskId) -> Who {
         self.names
             .get(task.index())
@@ -116,6 +131,8 @@ impl Sink for Collector {
             .with(EventKind::New)
             .with(EventKind::Switch)
             .with(EventKind::Callback)
+            .with(EventKind::Report)
+            .with(EventKind::Exit)
     }
 
     fn begin(&mut self, header: &Header) {
@@ -130,6 +147,8 @@ impl Sink for Collector {
                 EventKind::New => self.born(event),
                 EventKind::Switch => self.switched(event),
                 EventKind::Callback => self.called(event),
+                EventKind::Report => self.reports.push(*event),
+                EventKind::Exit => self.exits.push((event.task, event.time)),
                 _ => {}
             }
         }

@@ -48,12 +48,12 @@ pub struct Comparable {
 ///    `runnable 0xe`, `running`) right before its end;
 /// 6. *turns*: `stopping 1`, `enqueue 0`, `running`, one after the other in the task's story
 ///    and all at one CPU; the middle is missing when a task exits. If a task of the scenario ran
-///    there in between, the turn is written as `turn`, and repetitions count once: how
-///    many there are depends on how fast the task computed. If none did, or if the task of the
-///    scenario had neither used up its slice nor yielded nor seen another one enqueued, then an
-///    unknown task had a hand in it, and the turn is dropped. `stopping 1`, `enqueue LAST`, `running` is likewise
-///    written as `last turn`; the CPU must have gone idle between, and must not have gone idle in
-///    a turn without the flag;
+///    there in between, the turn is written as `turn`, and repetitions count once: how many there
+///    are depends on how fast the task computed. If none did, or if the task had neither used up
+///    its slice nor yielded nor seen another task of the scenario enqueued, then an unknown task
+///    had a hand in it, and the turn is dropped. `stopping 1`, `enqueue LAST`, `running` is
+///    likewise written as `last turn`; the CPU must have gone idle in between, and must not have
+///    gone idle in a turn without the flag;
 /// 7. the turn right behind a `yield`: whether anybody waited at that moment depends on times;
 /// 8. `stopping 1`, `running` around a `cpu_release` to anything but a real-time task of the
 ///    scenario, such as the migration stopper serving others.

@@ -11,11 +11,11 @@ use crate::comparable::{kept_of, unseen_steps};
 /// idle) to the next. Tasks are called `p`, `q`, ... in the order of their appearance, so that a
 /// wakeup reads the same whoever wakes.
 ///
-/// Only an exchange with a task of the scenario is taken in which no unknown task had a part: none ran on the CPU, was the
-/// previous task of a dispatch or the stopper. Left out are ticks, dispatches that keep
-/// the previous task, autogroup's restart of an exiting task, and whatever lies before the moment
-/// from which a recording knows a task. A wakeup or fork while another task of the
-/// scenario runs is an exchange of its own: it may come at any time.
+/// Only an exchange with a task of the scenario is taken in which no unknown task had a part:
+/// none ran on the CPU, was the previous task of a dispatch, or was the stopper. Left out are
+/// ticks, dispatches that keep the previous task, autogroup's restart of an exiting task, and
+/// whatever lies before the moment from which a recording knows a task. A wakeup or fork while
+/// another task of the scenario runs is an exchange of its own: it may come at any time.
 ///
 /// A set, not a sequence: how often each occurs depends on the speed of the machine.
 #[must_use]

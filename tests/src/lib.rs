@@ -10,4 +10,5 @@ pub mod models;
 pub mod policy;
 pub mod random;
 pub mod recording;
+pub mod run;
 pub mod scenario;

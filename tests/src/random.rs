@@ -28,8 +28,11 @@ pub struct Known {
     pub work: Nanos,
 }
 
-/// Test policies and their knobs; every knob has its alternatives.
-const POLICIES: &[(&str, &[(&str, &[&str])])] = &[
+/// A knob and the values that it may have.
+type Choice = (&'static str, &'static [&'static str]);
+
+/// Policies and their knobs.
+const POLICIES: &[(&str, &[Choice])] = &[
     ("fifo", &[]),
     ("mlfq", &[]),
     (
@@ -125,7 +128,7 @@ impl RandomRun {
             workload: Arc::new(workload),
             machine,
             seed,
-            tie_seed: (seed % 3 == 0).then_some(seed),
+            tie_seed: seed.is_multiple_of(3).then_some(seed),
             attach_after,
             duration: Some(Nanos::from_millis(50 + maker.rng.below(200))),
         };
@@ -212,7 +215,8 @@ impl Maker {
         let micros = self.below(9_000);
         let _ = write!(
             self.text,
-            "[task.child]\nkind = \"process\"\ncount = 1\ndo = \"run({micros}us), yield, run(1us)\"\n"
+            "[task.child]\nkind = \"process\"\ncount = 1\n\
+             do = \"run({micros}us), yield, run(1us)\"\n"
         );
         let work = Nanos::new((micros + 1) * 1_000);
         debug_assert_eq!(self.groups.len() as u64, group);
@@ -240,7 +244,7 @@ impl Maker {
                 "send({})",
                 if self.below(2) == 0 { "pipe" } else { "queue" }
             ),
-            12 => format!("if(len(queue))[ recv(queue) ], if(len(pipe))[ recv(pipe) ]"),
+            12 => "if(len(queue))[ recv(queue) ], if(len(pipe))[ recv(pipe) ]".to_owned(),
             13 if self.affinities && !real_time => {
                 format!("setaffinity(self, {{{}}})", self.cpu_set().0)
             }

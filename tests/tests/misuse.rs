@@ -1,11 +1,8 @@
 //! A policy that misuses the kernel's interface ends with the kernel's kind and message.
 
-use std::sync::Arc;
-
-use model::workload::Workload;
-use model::{Nanos, PolicySpec, RunSpec, Summary};
+use model::{Nanos, RunSpec, Summary};
 use runslice_tests::collect::Collector;
-use runslice_tests::policy;
+use runslice_tests::run::Run;
 
 /// One pinned task that wakes at 180 ms.
 const ONE: &str = r#"
@@ -266,29 +263,18 @@ const MISUSES: &[Misuse] = &[
 
 fn spec(policy: &str, set: &str, workload: &str) -> RunSpec {
     // The sleeper keeps the run going when all work is done.
-    let text = format!(
-        "[workload]\nname = \"misuse\"\n{workload}\n[task.Z]\ncpus = \"0\"\nstart = \"1s\"\n\
-         do = \"sleep(10s)\"\n"
-    );
-    let workload = Workload::parse(&text, "misuse").expect("a workload");
-    let (knob, value) = set.split_once('=').expect("knob=value");
-    RunSpec {
-        policy: PolicySpec {
-            name: policy.to_owned(),
-            object: policy::object(policy).expect("a test policy"),
-            table: None,
-            set: vec![(knob.to_owned(), value.to_owned())],
-        },
-        machine: model::MachineSpec {
-            cpus: 2,
-            ..workload.machine.clone()
-        },
-        workload: Arc::new(workload),
-        seed: 1,
-        tie_seed: None,
-        attach_after: Nanos::ZERO,
-        duration: Some(Nanos::from_secs(2)),
+    let tables =
+        format!("{workload}\n[task.Z]\ncpus = \"0\"\nstart = \"1s\"\ndo = \"sleep(10s)\"\n");
+    let knob = [set.split_once('=').expect("knob=value")];
+    let until = Nanos::from_secs(2);
+    Run {
+        set: &knob,
+        cpus: 2,
+        hz: 250,
+        until,
+        ..Run::new(policy, &tables)
     }
+    .spec()
 }
 
 /// Kind, code, milliseconds and message of the exit, with `#` for every pid.
@@ -349,6 +335,15 @@ fn what_a_verifier_would_refuse_ends_with_program_and_instruction() {
     }
 }
 
+/// The error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
 #[test]
 fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
     let refusals = [
@@ -365,7 +360,7 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
         spec.policy.set.clear();
         let told = match sim::run(&spec, &mut Collector::default()) {
             Ok(summary) => summary.exit.message,
-            Err(error) => error.to_string(),
+            Err(error) => chain(&error),
         };
         assert!(told.contains(why), "{policy}: {told:?}");
     }

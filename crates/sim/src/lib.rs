@@ -60,7 +60,7 @@ pub const MAX_CPUS: u16 = 1024;
 #[non_exhaustive]
 pub enum Error {
     /// The object cannot be loaded.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Load {
         /// The policy.
         policy: String,
@@ -68,7 +68,7 @@ pub enum Error {
         source: Box<LoadError>,
     },
     /// A knob or variable cannot be set.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Set {
         /// The policy.
         policy: String,
@@ -76,7 +76,7 @@ pub enum Error {
         source: Box<SetError>,
     },
     /// The object cannot be made ready to run.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Instance {
         /// The policy.
         policy: String,
@@ -84,7 +84,7 @@ pub enum Error {
         source: Box<InstanceError>,
     },
     /// A kernel would refuse to attach the table of callbacks.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Ops {
         /// The policy.
         policy: String,
@@ -98,7 +98,7 @@ pub enum Error {
     #[error(transparent)]
     Mirror(#[from] MirrorError),
     /// The tasks need more memory than the region of kernel objects has.
-    #[error("too many tasks: {0}")]
+    #[error("too many tasks")]
     Memory(#[from] bpf::OutOfMemory),
     /// A machine that cannot be.
     #[error("{what} is {value}; expected {expected}")]

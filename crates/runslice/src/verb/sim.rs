@@ -223,7 +223,9 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
 /// A knob that does not exist is a mistake on the command line, not in a file.
 fn explain(error: sim::Error) -> anyhow::Error {
     match error {
-        sim::Error::Set { .. } => UsageError(error.to_string()).into(),
+        sim::Error::Set { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
         other => other.into(),
     }
 }
