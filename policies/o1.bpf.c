@@ -746,4 +746,6 @@ POLICY(o1_ops,
        .cpu_offline	= (void *)o1_cpu_offline,
        .init		= (void *)o1_init,
        .exit		= (void *)o1_exit,
+       /* An exiting task is one like any other, and waits in its list. */
+       .flags		= SCX_OPS_ENQ_EXITING,
        .name		= "o1");

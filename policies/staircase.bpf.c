@@ -738,4 +738,6 @@ POLICY(staircase_ops,
        .cpu_offline	= (void *)staircase_cpu_offline,
        .init		= (void *)staircase_init,
        .exit		= (void *)staircase_exit,
+       /* An exiting task is one like any other, and waits in its list. */
+       .flags		= SCX_OPS_ENQ_EXITING,
        .name		= "staircase");

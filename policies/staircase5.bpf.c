@@ -593,4 +593,6 @@ POLICY(staircase5_ops,
        .cpu_offline	= (void *)staircase5_cpu_offline,
        .init		= (void *)staircase5_init,
        .exit		= (void *)staircase5_exit,
+       /* An exiting task is one like any other, and waits in its list. */
+       .flags		= SCX_OPS_ENQ_EXITING,
        .name		= "staircase5");
