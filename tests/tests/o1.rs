@@ -13,8 +13,8 @@ const J: u64 = 1_000_000;
 #[test]
 fn every_decision_of_300_random_runs_is_the_models() {
     let mut decisions = 0;
-    for seed in 0..300 {
-        let version = if seed % 2 == 0 { 3 } else { 10 };
+    for seed in 0..300u64 {
+        let version = if seed.is_multiple_of(2) { 3 } else { 10 };
         let set = vec![("version".to_owned(), version.to_string())];
         let spec = runs::one_cpu("o1", set, seed);
         let mut replay = Replay::new(O1::new(version == 10));

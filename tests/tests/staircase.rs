@@ -11,8 +11,8 @@ fn settings(seed: u64) -> Settings {
     Settings {
         interactive: seed % 4 != 1,
         compute: seed % 4 == 2,
-        resume_7g: seed % 3 == 0,
-        preempt_equal: seed % 5 != 0,
+        resume_7g: seed.is_multiple_of(3),
+        preempt_equal: !seed.is_multiple_of(5),
     }
 }
 
