@@ -14,10 +14,12 @@
 
 use std::sync::Arc;
 
+use crate::backend::{Backend, Execution, Refusal, WARM};
 use crate::bind::{Binding, Config, InstanceError, bind};
 use crate::decode::{self, Addresses};
 use crate::host::{CallCtx, Fault, Host, HostFunction, Stop};
 use crate::interp::{self, Trap};
+use crate::jit;
 use crate::map::Maps;
 use crate::map::hash::Removed;
 use crate::memory::Memory;
@@ -37,6 +39,9 @@ const MAX_ARGS: usize = 12;
 /// Words of a nested call's context: the arguments, and behind them a key for callbacks.
 const CONTEXT_WORDS: u64 = 16;
 
+/// The greatest budget that is told from none: differences of counts fit into a signed word.
+const MOST_BUDGET: u64 = 1 << 62;
+
 /// Guest address of the first function, outside the region: the kernel's module area. Only for
 /// callbacks; a load from there gives zero.
 const FUNCTIONS: u64 = 0xffff_ffff_c000_0000;
@@ -54,9 +59,9 @@ pub struct Instance<H: Host> {
     pub(crate) nesting: Nesting,
     pub(crate) variables: Variables,
     pub(crate) code: Arc<Code>,
-    image: Arc<Image>,
-    bindings: Vec<Binding<H>>,
-    config: Config,
+    pub(crate) image: Arc<Image>,
+    pub(crate) bindings: Vec<Binding<H>>,
+    pub(crate) config: Config,
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
     /// First free byte of the stack.
@@ -64,13 +69,21 @@ pub struct Instance<H: Host> {
     pub(crate) stack_end: u64,
     pub(crate) retired: u64,
     pub(crate) budget_end: u64,
-    charged_ps: u64,
+    pub(crate) charged_ps: u64,
     /// Calls in progress.
     depth: u32,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
     /// Where the innermost of nested calls failed.
     innermost: Option<Fault>,
+    /// Native code, if it was made.
+    native: Option<jit::Program>,
+    /// Why there is none, if it was tried.
+    refusal: Option<Refusal>,
+    /// Native code is made at the first outermost call after so many retired instructions.
+    translate_at: u64,
+    /// Whether the outermost call runs on a native stack with room enough for native code.
+    roomy: bool,
 }
 
 impl<H: Host> Instance<H> {
@@ -101,7 +114,11 @@ impl<H: Host> Instance<H> {
             image: &image,
         };
         let code = Arc::new(decode::decode(&image, &places)?);
-        Ok(Self {
+        let translate_at = match config.backend {
+            Backend::Auto => WARM,
+            Backend::Interpreter | Backend::Jit => u64::MAX,
+        };
+        let mut instance = Self {
             memory,
             maps,
             timers: Timers::default(),
@@ -120,7 +137,38 @@ impl<H: Host> Instance<H> {
             depth: 0,
             removed: Vec::new(),
             innermost: None,
-        })
+            native: None,
+            refusal: None,
+            translate_at,
+            roomy: false,
+        };
+        if instance.config.backend == Backend::Jit {
+            instance.translate();
+        }
+        match instance.refusal {
+            Some(refusal) => Err(InstanceError::Native(refusal)),
+            None => Ok(instance),
+        }
+    }
+
+    /// Makes native code, or notes why it cannot.
+    #[cold]
+    fn translate(&mut self) {
+        self.translate_at = u64::MAX;
+        match jit::translate(self) {
+            Ok(program) => self.native = Some(program),
+            Err(refusal) => self.refusal = Some(refusal),
+        }
+    }
+
+    /// What executes the programs at this time.
+    #[must_use]
+    pub fn execution(&self) -> Execution {
+        match (&self.native, &self.refusal) {
+            (Some(program), _) => program.size(),
+            (None, Some(refusal)) => Execution::Refused(refusal.clone()),
+            (None, None) => Execution::Interpreted,
+        }
     }
 
     /// What was loaded.
@@ -284,12 +332,20 @@ impl<H: Host> Instance<H> {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
         if self.depth == 0 {
-            self.budget_end = self.retired.saturating_add(self.config.budget);
+            self.budget_end = self.retired + self.config.budget.min(MOST_BUDGET);
             self.innermost = None;
+            if self.retired >= self.translate_at {
+                self.translate();
+            }
+            self.roomy = self.native.as_ref().is_some_and(jit::Program::has_room);
         }
         let held = self.nesting;
         self.depth += 1;
-        let result = interp::run(self, host, function, args);
+        let native = self.native.as_ref().filter(|_| self.roomy);
+        let result = match native.and_then(|program| program.entry(function)) {
+            Some(entry) => jit::run(self, host, entry, function, args),
+            None => interp::run(self, host, function, args),
+        };
         self.depth -= 1;
         if self.depth == 0 {
             self.free_removed();
@@ -320,7 +376,7 @@ impl<H: Host> Instance<H> {
         import: usize,
         args: [u64; 5],
     ) -> Result<u64, Stop> {
-        let Binding { body, cost_ps } = self.bindings[import];
+        let Binding { body, cost_ps, .. } = self.bindings[import];
         self.charged_ps += cost_ps;
         match body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),

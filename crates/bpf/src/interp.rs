@@ -22,7 +22,7 @@ pub(crate) const FRAME_BYTES: u64 = 512;
 pub(crate) const MAX_FRAMES: usize = 8;
 
 /// What `may_goto` allows a frame (`BPF_MAX_LOOPS`, Linux 6.18, include/linux/bpf.h).
-const MAY_GOTO_TURNS: u32 = 8 << 20;
+pub(crate) const MAY_GOTO_TURNS: u32 = 8 << 20;
 
 /// Registers; the ISA has 11, and a power of two needs no bounds check.
 type Registers = [u64; 16];
@@ -83,7 +83,7 @@ impl Activation<'_> {
     ) -> Result<u64, Trap> {
         let entry = self.code.entries[function as usize];
         let mut at = entry.op as usize;
-        self.push_stack(vm, entry.uses_stack)
+        self.push_stack(vm, entry.clear)
             .map_err(|stop| Trap { stop, op: at })?;
         loop {
             self.retired += u64::from(self.code.block_len[at]);
@@ -359,18 +359,18 @@ impl Activation<'_> {
         }
     }
 
-    /// Takes a frame above the current one and points `r10` to its end.
-    fn push_stack<H: Host>(&mut self, vm: &mut Instance<H>, clear: bool) -> Result<(), Stop> {
+    /// Takes a frame above the current one, clears its upper `clear` bytes and points `r10` to
+    /// its end.
+    fn push_stack<H: Host>(&mut self, vm: &mut Instance<H>, clear: u32) -> Result<(), Stop> {
         let frame = self.regs[10];
         if frame + FRAME_BYTES > vm.stack_end {
             return Err(Stop::StackOverflow {
                 limit: vm.stack_bytes(),
             });
         }
-        if clear {
-            vm.memory.clear(frame, FRAME_BYTES);
-        }
         self.regs[10] = frame + FRAME_BYTES;
+        let clear = u64::from(clear);
+        vm.memory.clear(self.regs[10] - clear, clear);
         vm.stack_top = self.regs[10];
         Ok(())
     }
@@ -394,7 +394,9 @@ impl Activation<'_> {
             may_goto: self.may_goto,
         };
         let entry = self.code.entries[op.imm as usize];
-        self.push_stack(vm, entry.uses_stack)?;
+        self.push_stack(vm, entry.clear)?;
+        self.regs[0] = 0;
+        self.regs[6..10].fill(0);
         self.depth += 1;
         self.may_goto = MAY_GOTO_TURNS;
         Ok(entry.op as usize)
@@ -406,6 +408,7 @@ impl Activation<'_> {
         };
         let frame = self.frames[depth];
         self.depth = depth;
+        self.regs[1..6].fill(0);
         self.regs[6..10].copy_from_slice(&frame.kept);
         self.regs[10] -= FRAME_BYTES;
         vm.stack_top = self.regs[10];
@@ -426,6 +429,7 @@ impl Activation<'_> {
         self.retired = vm.retired;
         self.limit = vm.budget_end;
         self.regs[0] = result?;
+        self.regs[1..6].fill(0);
         Ok(())
     }
 
@@ -500,7 +504,7 @@ enum Next {
 
 /// A store outside the plain writable memory: into the arena, into a kernel object, or nowhere.
 #[cold]
-fn slow_store<H: Host>(
+pub(crate) fn slow_store<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
     address: u64,

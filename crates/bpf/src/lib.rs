@@ -1,6 +1,7 @@
 //! The object machine.
 
 mod access;
+mod backend;
 mod bind;
 mod btf;
 mod builtin;
@@ -17,6 +18,12 @@ mod image;
 mod instance;
 mod interp;
 mod isa;
+#[cfg(feature = "jit")]
+#[expect(unsafe_code, reason = "machine code, and what it shares with Rust")]
+mod jit;
+#[cfg(not(feature = "jit"))]
+#[path = "no_jit.rs"]
+mod jit;
 mod link;
 mod map;
 mod memory;
@@ -31,6 +38,7 @@ mod variables;
 mod verify;
 
 pub use self::object::Object;
+pub use backend::{Backend, Execution, Refusal, WARM};
 pub use bind::{Config, InstanceError, Missing};
 pub use decode::BadInsn;
 pub use errno::Errno;

@@ -18,7 +18,10 @@ mod world;
 
 use crate::host::{Body, Host, HostFunction, Stop};
 use crate::map::hash::InsertError;
+
 use crate::{Errno, Instance};
+#[cfg(feature = "jit")]
+pub(crate) use iterate::MAX_TURNS;
 
 /// A line of a table of functions: name, prototype (empty for helpers), body.
 type Line<H> = (&'static str, &'static str, Body<H>);
