@@ -499,5 +499,22 @@ impl Addresses for Places<'_> {
     }
 }
 
+/// Every test runs on both back ends.
 #[cfg(test)]
-mod tests;
+#[path = "instance"]
+mod interpreted {
+    const BACKEND: crate::Backend = crate::Backend::Interpreter;
+
+    #[path = "tests.rs"]
+    mod tests;
+}
+
+#[cfg(all(test, feature = "jit"))]
+#[path = "instance"]
+mod native {
+    const BACKEND: crate::Backend = crate::Backend::Jit;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "tests.rs"]
+    mod tests;
+}

@@ -11,8 +11,6 @@ mod queues;
 mod ringbuf;
 mod sections;
 mod storage;
-#[cfg(test)]
-mod tests;
 mod timers;
 mod world;
 
@@ -87,4 +85,24 @@ const fn inserted(result: &Result<(), InsertError>) -> u64 {
         Err(InsertError::Errno(errno)) => errno.to_r0(),
         Err(InsertError::Memory(_)) => Errno::ENOMEM.to_r0(),
     }
+}
+
+/// Every test runs on both back ends.
+#[cfg(test)]
+#[path = "."]
+mod interpreted {
+    const BACKEND: crate::Backend = crate::Backend::Interpreter;
+
+    #[path = "tests.rs"]
+    mod tests;
+}
+
+#[cfg(all(test, feature = "jit"))]
+#[path = "."]
+mod native {
+    const BACKEND: crate::Backend = crate::Backend::Jit;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "tests.rs"]
+    mod tests;
 }
