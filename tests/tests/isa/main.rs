@@ -72,15 +72,21 @@ fn a_set_field_that_must_be_zero_does_not_load_and_the_same_program_without_it_d
     let Some(suite) = public_suite() else { return };
     let failure = |(name, text): (String, String)| {
         let vector = Vector::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let Some(place) = vector.reserved_field() else {
+        let Some((insn, refused)) = vector.reserved_field() else {
             return Some(format!("{name}: no reserved field is refused"));
         };
         // The name ends with the field: `unused-call-offset.data`.
-        let field = name.trim_end_matches(".data").rsplit('-').next();
-        if field.is_none_or(|field| !field.starts_with(place.1)) {
-            return Some(format!("{name}: the field `{}` is refused", place.1));
+        let fields = ["dst", "src", "off", "imm"];
+        let stated = name.trim_end_matches(".data").rsplit('-').next();
+        let stated = stated.and_then(|field| fields.into_iter().find(|f| field.starts_with(f)));
+        let stated = stated.unwrap_or_else(|| panic!("{name} names no field"));
+        // In a 64-bit move, offset 1 is the kernel's cast between address spaces, which are in
+        // the immediate; so that is what is wrong there.
+        let is_cast = name.ends_with("unused-mov64_reg-offset.data");
+        if refused != if is_cast { "imm" } else { stated } {
+            return Some(format!("{name}: the field `{refused}` is refused"));
         }
-        let mended = vector.without(place).load();
+        let mended = vector.without((insn, stated)).load();
         mended.err().map(|error| format!("{name}: mended: {error}"))
     };
     let failures: Vec<String> = malformed(&suite)
