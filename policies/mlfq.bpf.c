@@ -187,7 +187,8 @@ static void wake_up(struct task_ctx *tctx)
 		level -= min(level, up);
 		break;
 	case VERDICT_DOWN:
-		count(COUNT_SANK);
+		if (level < bottom())
+			count(COUNT_SANK);
 		level = min(level + down, bottom());
 		break;
 	}
@@ -204,7 +205,8 @@ static void sink(struct task_ctx *tctx)
 	u32 level = min(tctx->level + down, bottom());
 	u64 quantum = quantum_ns(level);
 
-	count(COUNT_SANK);
+	if (level != tctx->level)
+		count(COUNT_SANK);
 	if (cumulative && quantum > tctx->burst_ns) {
 		tctx->left_ns = quantum - tctx->burst_ns;
 	} else {

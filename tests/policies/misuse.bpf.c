@@ -5,9 +5,10 @@
  * machine's business; the last group is quietly tolerated.
  *
  * Some cases need a workload to match: LOCAL_ON_FORBIDDEN a task that may not
- * run on CPU 0, MIXED_* and DESTROY_IN_USE two runnable tasks on one CPU,
- * CPUPERF_OTHER two CPUs, INIT_TASK_* a fork or a task at load, NULL and the
- * cases from WILD_STORE on a machine that has no verifier.
+ * run on CPU 0; MIXED_* and DESTROY_IN_USE two runnable tasks on one CPU;
+ * CPUPERF_OTHER two CPUs; OTHER_DIRECT and FOREIGN_CGROUP a task that wakes
+ * another; INIT_TASK_* a fork, or a task at load. NULL_TASK and the cases from
+ * WILD_STORE on need a machine that has no verifier.
  */
 #include <scx.h>
 
@@ -86,7 +87,8 @@ enum {
 /* The task that enqueue kept for dispatch, 0 if none. */
 static s32 kept;
 
-static u32 inserts;
+/* Whether there was a run queue where there should be none. */
+static bool locked;
 
 /* ---- Callbacks, in the order of a task's life ---- */
 
@@ -99,6 +101,14 @@ s32 OP_SLEEPABLE(misuse_init_task, struct task_struct *p, struct scx_init_task_a
 	if (misuse_case == INIT_TASK_DISALLOW && args->fork)
 		p->scx.disallow = true;
 	return 0;
+}
+
+/* The task that runs on this CPU, if it is another one than `p` and not the idle task. */
+static struct task_struct *waker(struct task_struct *p)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	return current->pid && current->pid != p->pid ? current : NULL;
 }
 
 /* A CPU below 64 that the task may not use, or prev_cpu. */
@@ -115,6 +125,8 @@ static s32 forbidden_cpu(struct task_struct *p, s32 prev_cpu)
 
 s32 OP(misuse_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
+	struct task_struct *other;
+
 	switch (misuse_case) {
 	case SELECT_BAD_CPU:
 		return 9999;
@@ -123,7 +135,9 @@ s32 OP(misuse_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, 0);
 		break;
 	case OTHER_DIRECT:
-		scx_bpf_dsq_insert(bpf_get_current_task_btf(), SCX_DSQ_LOCAL, SLICE_NS, 0);
+		other = waker(p);
+		if (other)
+			scx_bpf_dsq_insert(other, SCX_DSQ_LOCAL, SLICE_NS, 0);
 		break;
 	case SELECT_FORBIDDEN_CPU:
 		return forbidden_cpu(p, prev_cpu);
@@ -134,8 +148,8 @@ s32 OP(misuse_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 /* A wrong insert of `p` in the place of the right one; false if the case is none. */
 static bool insert_wrongly(struct task_struct *p, u64 enq_flags)
 {
-	bool vtime = inserts++ % 2 ? misuse_case == MIXED_FIFO_FIRST
-				   : misuse_case == MIXED_VTIME_FIRST;
+	/* The kind that comes first into an empty queue, and the other into one that is not. */
+	bool vtime = (misuse_case == MIXED_VTIME_FIRST) != (scx_bpf_dsq_nr_queued(QUEUE) > 0);
 
 	switch (misuse_case) {
 	case UNKNOWN_DSQ:
@@ -173,6 +187,8 @@ static bool insert_wrongly(struct task_struct *p, u64 enq_flags)
 /* A wrong call from enqueue, besides the right insert. */
 static void call_wrongly(struct task_struct *p)
 {
+	struct task_struct *other;
+
 	switch (misuse_case) {
 	case KICK_BAD_CPU:
 		scx_bpf_kick_cpu(777, 0);
@@ -187,7 +203,9 @@ static void call_wrongly(struct task_struct *p)
 		scx_bpf_reenqueue_local();
 		break;
 	case FOREIGN_CGROUP:
-		bpf_cgroup_release(scx_bpf_task_cgroup(bpf_get_current_task_btf()));
+		other = waker(p);
+		if (other)
+			bpf_cgroup_release(scx_bpf_task_cgroup(other));
 		break;
 	case CPUPERF_TOO_HIGH:
 		scx_bpf_cpuperf_set(0, 2000);
@@ -316,8 +334,7 @@ s32 OP_SLEEPABLE(misuse_init)
 	case INIT_DSQ_BUILTIN:
 		return scx_bpf_create_dsq(SCX_DSQ_GLOBAL, -1);
 	case LOCKED_RQ_UNLOCKED:
-		/* Read, so that the call is not dropped. */
-		inserts = scx_bpf_locked_rq() != NULL;
+		locked = scx_bpf_locked_rq() != NULL;
 		break;
 	}
 	return 0;

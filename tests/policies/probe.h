@@ -57,7 +57,9 @@ const volatile u64 keep_ns = 0;
 /*
  * dispatch, before it takes the head of the queue:
  * 1 moves the first queued task to this CPU without looking at its affinity;
- * 2 inserts the first queued task again, with a slice of 7 ms;
+ * 2 inserts the first queued task again, with a slice of 7 ms, if it may run
+ *   here: else no dispatch would ever be without result, and the CPU would
+ *   not get to rest;
  * 3 walks the queue and changes it meanwhile: after the first task it takes A
  *   out and puts every task of letter D, which enqueue kept, in.
  */
@@ -244,14 +246,14 @@ static void walk_and_change(void)
 	}
 }
 
-static void walk_first(void)
+static void walk_first(s32 cpu)
 {
 	struct task_struct *p;
 
 	for_each_queued(it, p, QUEUE, 0) {
 		if (walk == 1)
 			scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
-		else
+		else if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, 7 * NSEC_PER_MSEC, 0);
 		break;
 	}
@@ -270,7 +272,7 @@ void OP(probe_dispatch, s32 cpu, struct task_struct *prev)
 	if (walk == 3)
 		walk_and_change();
 	else if (walk)
-		walk_first();
+		walk_first(cpu);
 	if (!scx_bpf_dsq_move_to_local(QUEUE) && walk == 3)
 		scx_bpf_dsq_move_to_local(ASIDE);
 }

@@ -48,11 +48,12 @@ pub struct Comparable {
 ///    `runnable 0xe`, `running`) right before its end;
 /// 6. *turns*: `stopping 1`, `enqueue 0`, `running`, one after the other in the task's story
 ///    and all at one CPU; the middle is missing when a task exits. If a task of the scenario ran
-///    there in between, the turn is written as `turn`, and repetitions count once: how
-///    many there are depends on how fast the task computed. If none did, an unknown task took the
-///    CPU and the turn is dropped. `stopping 1`, `enqueue LAST`, `running` is likewise
-///    written as `last turn`; the CPU must have gone idle between, and must not have gone idle in
-///    a turn without the flag;
+///    there in between, the turn is written as `turn`, and repetitions count once: how many there
+///    are depends on how fast the task computed. If none did, or if the task had neither used up
+///    its slice nor yielded nor seen another task of the scenario enqueued, then an unknown task
+///    had a hand in it, and the turn is dropped. `stopping 1`, `enqueue LAST`, `running` is
+///    likewise written as `last turn`; the CPU must have gone idle in between, and must not have
+///    gone idle in a turn without the flag;
 /// 7. the turn right behind a `yield`: whether anybody waited at that moment depends on times;
 /// 8. `stopping 1`, `running` around a `cpu_release` to anything but a real-time task of the
 ///    scenario, such as the migration stopper serving others.
@@ -167,7 +168,7 @@ fn fold_turns(calls: &[Call], own: &[usize]) -> Vec<Step> {
             .into_iter()
             .find(|op| matches!(op, Op::Running | Op::Stopping));
         let runs = last_change != Some(Op::Stopping);
-        let turn = turn(calls, &own[at..]).filter(|_| runs);
+        let turn = turn(calls, &own[at..], is_caused(calls, own, at)).filter(|_| runs);
         let (step, length) = turn.unwrap_or_else(|| (Step::plain(&calls[own[at]]), 1));
         steps.push(step);
         at += length;
@@ -176,7 +177,7 @@ fn fold_turns(calls: &[Call], own: &[usize]) -> Vec<Step> {
 }
 
 /// The turn that `own` begins with, if it does, and how many callbacks of the task make it.
-fn turn(calls: &[Call], own: &[usize]) -> Option<(Step, usize)> {
+fn turn(calls: &[Call], own: &[usize], caused: bool) -> Option<(Step, usize)> {
     let stopping = *own.first()?;
     let (stop, second) = (&calls[stopping], *own.get(1)?);
     let enqueued = calls[second].op == Op::Enqueue;
@@ -199,7 +200,7 @@ fn turn(calls: &[Call], own: &[usize]) -> Option<(Step, usize)> {
         let step = if last {
             Step::LastTurn
         } else {
-            taken_by(&between, stop)
+            taken(&between, stop, caused)
         };
         return Some((step, 3));
     }
@@ -207,7 +208,7 @@ fn turn(calls: &[Call], own: &[usize]) -> Option<(Step, usize)> {
     match release {
         Some(call) if call.b == PREEMPT_RT && call.task.name().is_some() => None,
         Some(_) => Some((Step::Noise, 2)),
-        None => Some((taken_by(&between, stop), 2)),
+        None => Some((taken(&between, stop, caused), 2)),
     }
 }
 
@@ -226,10 +227,28 @@ fn ends_idle(calls: &[Call], between: &[&Call], enqueue: &Call, back: &Call) -> 
     (enqueue.a == flags).then_some(idled)
 }
 
-/// A turn if another task of the scenario ran in between.
-fn taken_by(between: &[&Call], stop: &Call) -> Step {
+/// Whether the scenario itself explains why the task stops at `own[at]`: its slice is used up, it
+/// yielded, or another task of the scenario was just enqueued and may have preempted it.
+fn is_caused(calls: &[Call], own: &[usize], at: usize) -> bool {
+    let stopping = own[at];
+    let stop = &calls[stopping];
+    let before = own[..at].last().map(|&at| calls[at].op);
+    let started = own[..at]
+        .iter()
+        .rev()
+        .map(|&at| &calls[at])
+        .find(|call| call.op == Op::Running);
+    let used_up = started.is_none_or(|run| stop.time.since(run.time).get() >= run.a);
+    let mut earlier = calls[..stopping].iter().rev();
+    let last = earlier.find(|call| call.cpu == stop.cpu && is_kept(call));
+    let woke = last.is_some_and(|call| matches!(call.op, Op::Enqueue | Op::Runnable));
+    used_up || before == Some(Op::Yield) || woke
+}
+
+/// A turn if the scenario caused it and another task of it ran in between.
+fn taken(between: &[&Call], stop: &Call, caused: bool) -> Step {
     let ran = |call: &&Call| call.current.name().is_some() && call.current != stop.task;
-    if between.iter().any(ran) {
+    if caused && between.iter().any(ran) {
         Step::Turn
     } else {
         Step::Noise

@@ -11,11 +11,11 @@ use crate::comparable::{kept_of, unseen_steps};
 /// idle) to the next. Tasks are called `p`, `q`, ... in the order of their appearance, so that a
 /// wakeup reads the same whoever wakes.
 ///
-/// Only an exchange is taken in which no unknown task had a part: none ran on the CPU, was the
-/// previous task of a dispatch or the stopper. Left out are ticks, dispatches that keep
-/// the previous task, autogroup's restart of an exiting task, and whatever lies before the moment
-/// from which a recording knows a task. A wakeup or fork while another task of the
-/// scenario runs is an exchange of its own: it may come at any time.
+/// Only an exchange with a task of the scenario is taken in which no unknown task had a part:
+/// none ran on the CPU, was the previous task of a dispatch, or was the stopper. Left out are
+/// ticks, dispatches that keep the previous task, autogroup's restart of an exiting task, and
+/// whatever lies before the moment from which a recording knows a task. A wakeup or fork while
+/// another task of the scenario runs is an exchange of its own: it may come at any time.
 ///
 /// A set, not a sequence: how often each occurs depends on the speed of the machine.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn exchanges(calls: &[Call], cpu: u16) -> BTreeSet<String> {
     let own: Vec<(usize, &Call)> = calls
         .iter()
         .enumerate()
-        .filter(|(_, call)| call.cpu == cpu && !is_unplaced(call.op))
+        .filter(|(_, call)| call.cpu == cpu && !is_unplaced(call))
         .collect();
     let mut exchange = Exchange::default();
     let mut found = BTreeSet::new();
@@ -50,9 +50,11 @@ pub fn exchanges(calls: &[Call], cpu: u16) -> BTreeSet<String> {
     found
 }
 
-/// Callbacks that come at no fixed place among a CPU's others.
-fn is_unplaced(op: Op) -> bool {
-    matches!(op, Op::Tick | Op::Disable | Op::ExitTask | Op::Init)
+/// Callbacks that come at no fixed place among a CPU's others, or that a recording does not have.
+fn is_unplaced(call: &Call) -> bool {
+    let anywhere = matches!(call.op, Op::Tick | Op::Disable | Op::ExitTask | Op::Init);
+    let told = matches!(call.op, Op::Dispatch | Op::CpuRelease);
+    anywhere || (call.task == Who::Other && !told)
 }
 
 /// For each task, the index of the first callback from which a recording would know it.
@@ -127,23 +129,23 @@ impl<'a> Exchange<'a> {
             return None;
         }
         let mut roles: Vec<&Who> = Vec::new();
-        let words = self.calls.into_iter().map(|call| {
+        let mut words = Vec::new();
+        for call in self.calls {
             if call.task.name().is_none() || call.op == Op::CpuRelease {
-                return call.words();
+                words.push(call.words());
+                continue;
             }
             let role = roles
                 .iter()
                 .position(|task| **task == call.task)
-                .unwrap_or_else(|| {
-                    roles.push(&call.task);
-                    roles.len() - 1
-                });
-            format!(
-                "{}: {}",
-                char::from(b'p' + u8::try_from(role).unwrap_or(9)),
-                call.words()
-            )
-        });
-        Some(words.collect::<Vec<_>>().join(", "))
+                .unwrap_or(roles.len());
+            if role == roles.len() {
+                roles.push(&call.task);
+            }
+            let letter = char::from(b'p' + u8::try_from(role).unwrap_or(9));
+            words.push(format!("{letter}: {}", call.words()));
+        }
+        // Without a task of the scenario it was about one that is not named yet.
+        (!roles.is_empty()).then(|| words.join(", "))
     }
 }

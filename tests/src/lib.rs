@@ -1,10 +1,15 @@
 //! What the tests of the whole share: reading recordings of real kernels, making them comparable
 //! with simulated runs, scenario files.
 
+pub mod affinity;
 pub mod both;
 pub mod call;
+pub mod collect;
 pub mod comparable;
 pub mod exchange;
-pub mod policies;
+pub mod policy;
 pub mod program;
+pub mod random;
 pub mod recording;
+pub mod run;
+pub mod scenario;

@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::{Nanos, RunSpec, Summary};
+use runslice_tests::random::RandomRun;
+use runslice_tests::run::Run;
 use runslice_tests::{both, program};
+use sim::{Backend, Options};
+use stats::TraceHash;
 
 /// Compares the programs of some seeds; gives how often each kind of result was seen.
 fn compare_seeds(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
@@ -69,4 +74,48 @@ fn both_back_ends_stop_at_the_same_place_with_every_budget() {
         }
     }
     assert!(stops > 1000, "{stops} stops");
+}
+
+/// The hash of a run's events and what else is left of it.
+fn simulate(spec: &RunSpec, backend: Backend) -> (u64, u64, Summary) {
+    let mut hash = TraceHash::new();
+    let summary = sim::run_with(spec, &mut hash, Options { backend });
+    let summary = summary.unwrap_or_else(|error| panic!("{error}"));
+    (hash.value(), hash.count(), summary)
+}
+
+#[test]
+fn simulated_runs_are_the_same_on_both_back_ends() {
+    let mut events = 0;
+    for seed in 0..150 {
+        let RandomRun { spec, text, .. } = RandomRun::new(seed);
+        let interpreted = simulate(&spec, Backend::Interpreter);
+        let native = simulate(&spec, Backend::Jit);
+        assert_eq!(
+            interpreted, native,
+            "seed {seed}, {:?}\n{text}",
+            spec.policy.name
+        );
+        events += native.1;
+    }
+    assert!(events > 100_000, "{events} events");
+}
+
+#[test]
+fn a_run_that_warms_up_is_the_same_as_one_on_either_back_end() {
+    let workload = "[task.pair]\ncount = 40\n\
+                    do = \"loop(30000)[ run(10us), sleep(50us) ]\"\n";
+    let spec = Run {
+        until: Nanos::from_secs(3),
+        ..Run::new("mlfq", workload)
+    }
+    .spec();
+    let auto = simulate(&spec, Backend::Auto);
+    assert!(
+        auto.2.instructions > 2 * bpf::WARM,
+        "{}",
+        auto.2.instructions
+    );
+    assert_eq!(auto, simulate(&spec, Backend::Interpreter));
+    assert_eq!(auto, simulate(&spec, Backend::Jit));
 }

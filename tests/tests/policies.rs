@@ -14,7 +14,7 @@ fn objects() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     let shipped = policies::ALL
         .iter()
         .map(|policy| (policy.name, policy.object));
-    shipped.chain(runslice_tests::policies::ALL.iter().copied())
+    shipped.chain(runslice_tests::policy::TESTED.iter().copied())
 }
 
 fn link(name: &str, object: &[u8]) -> Image {
@@ -95,16 +95,20 @@ fn every_shipped_policy_reports_through_the_maps_that_hosts_read() {
 #[test]
 fn constants_of_the_linked_kernel_replace_those_of_the_header() {
     let changed = "SCX_KICK_IDLE = 1LLU << 0";
-    let header = include_str!("../../crates/sim/kernel/6.18.h");
+    let parts = [
+        include_str!("../../crates/sim/kernel/6.18/types.h"),
+        include_str!("../../crates/sim/kernel/6.18/constants.h"),
+        include_str!("../../crates/sim/kernel/6.18/functions.h"),
+    ];
+    let all = include_str!("../../crates/sim/kernel/6.18.h");
+    let emitted = all.split_once("functions.h\"").unwrap().1;
+    let header = parts.concat() + emitted;
     assert!(header.contains(changed));
     let folder = std::env::temp_dir().join(format!("runslice-policies-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let source = folder.join("other.h");
-    std::fs::write(
-        &source,
-        header.replace(changed, "SCX_KICK_IDLE = 1LLU << 41"),
-    )
-    .unwrap();
+    let other = header.replace(changed, "SCX_KICK_IDLE = 1LLU << 41");
+    std::fs::write(&source, other).unwrap();
     let types = bpf_build::compile(&source, &[]).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let other = Target::new("other", (6, 18, 15), &types).unwrap();

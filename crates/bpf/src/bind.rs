@@ -63,11 +63,11 @@ pub struct Missing {
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}", self.name)?;
+        write!(f, "`{}`", self.name)?;
         if !self.prototype.is_empty() {
             write!(f, ": {}", self.prototype)?;
         }
-        write!(f, "` (called by {})", self.callers.join(", "))?;
+        write!(f, " (called by {})", self.callers.join(", "))?;
         if !self.offered.is_empty() {
             write!(f, "; simulated only as {}", self.offered.join(", "))?;
         }

@@ -10,7 +10,11 @@ use crate::image::{Image, Knob, Scalar, Symbol};
 #[non_exhaustive]
 pub enum SetError {
     /// No variable of that name.
-    #[error("no global variable `{name}`{}; {}", did_you_mean(.nearest.as_deref()), tunables(.knobs))]
+    #[error(
+        "no global variable `{name}`{}; {}",
+        did_you_mean(.nearest.as_deref()),
+        tunables(.knobs)
+    )]
     Unknown {
         /// What was asked for.
         name: String,

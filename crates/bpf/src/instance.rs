@@ -67,6 +67,8 @@ pub struct Instance<H: Host> {
     /// First free byte of the stack.
     pub(crate) stack_top: u64,
     pub(crate) stack_end: u64,
+    /// Callers of the functions that run now, of all nested calls.
+    pub(crate) frames: Vec<interp::Frame>,
     pub(crate) retired: u64,
     pub(crate) budget_end: u64,
     pub(crate) charged_ps: u64,
@@ -131,6 +133,7 @@ impl<H: Host> Instance<H> {
             contexts,
             stack_top,
             stack_end: stack_top + stack_bytes,
+            frames: Vec::new(),
             retired: 0,
             budget_end: 0,
             charged_ps: 0,

@@ -5,7 +5,7 @@
 
 use crate::decode::atomic;
 use crate::memory::Verdict;
-use crate::op::{Code, Kind, Op};
+use crate::op::{Code, Entry, Kind, Op};
 use crate::{Host, Instance, Stop};
 
 /// Why and at which operation the interpreter stopped.
@@ -28,8 +28,8 @@ pub(crate) const MAY_GOTO_TURNS: u32 = 8 << 20;
 type Registers = [u64; 16];
 
 /// What a call puts aside.
-#[derive(Clone, Copy, Default)]
-struct Frame {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
     kept: [u64; 4],
     back: usize,
     may_goto: u32,
@@ -47,66 +47,32 @@ pub(crate) fn run<H: Host>(
     let stack_top = vm.stack_top;
     let retired = vm.retired;
     let mut activation = Activation {
-        code: &code,
         regs: [0; 16],
-        frames: [Frame::default(); MAX_FRAMES - 1],
-        depth: 0,
+        frames: vm.frames.len(),
         may_goto: MAY_GOTO_TURNS,
         retired,
         limit: vm.budget_end,
     };
     activation.regs[1..6].copy_from_slice(&args);
     activation.regs[10] = stack_top;
-    let result = activation.execute(vm, host, function);
+    let result = activation.execute(&code, vm, host, function);
+    vm.frames.truncate(activation.frames);
     vm.retired = activation.retired;
     vm.stack_top = stack_top;
     result
 }
 
-struct Activation<'a> {
-    code: &'a Code,
+struct Activation {
     regs: Registers,
-    frames: [Frame; MAX_FRAMES - 1],
-    depth: usize,
+    /// Frames of the instance that belong to earlier activations.
+    frames: usize,
     may_goto: u32,
     /// Charged when a block is entered.
     retired: u64,
     limit: u64,
 }
 
-impl Activation<'_> {
-    fn execute<H: Host>(
-        &mut self,
-        vm: &mut Instance<H>,
-        host: &mut H,
-        function: u32,
-    ) -> Result<u64, Trap> {
-        let entry = self.code.entries[function as usize];
-        let mut at = entry.op as usize;
-        self.push_stack(vm, entry.clear)
-            .map_err(|stop| Trap { stop, op: at })?;
-        loop {
-            self.retired += u64::from(self.code.block_len[at]);
-            if self.retired > self.limit {
-                self.retired -= u64::from(self.code.block_len[at]);
-                return Err(Trap {
-                    stop: Stop::Budget {
-                        budget: vm.budget(),
-                    },
-                    op: at,
-                });
-            }
-            at = match self.block(vm, host, at) {
-                Ok(Next::At(next)) => next,
-                Ok(Next::Exit) => return Ok(self.regs[0]),
-                Err(trap) => {
-                    self.retired -= self.code.left_in_block(trap.op);
-                    return Err(trap);
-                }
-            };
-        }
-    }
-
+impl Activation {
     #[inline]
     fn get(&self, register: u8) -> u64 {
         self.regs[usize::from(register & 15)]
@@ -122,16 +88,40 @@ impl Activation<'_> {
         self.set(register, u64::from(value));
     }
 
-    /// Runs from the operation `at` to the end of its block.
+    /// Runs from the beginning of `function` until it exits.
     #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
     #[rustfmt::skip]
-    #[inline]
-    fn block<H: Host>(
+    fn execute<H: Host>(
         &mut self,
+        code: &Code,
         vm: &mut Instance<H>,
         host: &mut H,
-        mut at: usize,
-    ) -> Result<Next, Trap> {
+        function: u32,
+    ) -> Result<u64, Trap> {
+        let Code { ops, block_len, entries, .. } = code;
+        let entry = entries[function as usize];
+        let mut at = entry.op as usize;
+        self.push_stack(vm, entry.clear).map_err(|stop| Trap { stop, op: at })?;
+        // Begins the block at an operation, which is charged as a whole.
+        macro_rules! enter {
+            ($next:expr) => {{
+                at = $next;
+                let len = u64::from(block_len[at]);
+                if self.retired + len > self.limit {
+                    return Err(Trap { stop: Stop::Budget { budget: vm.budget() }, op: at });
+                }
+                self.retired += len;
+            }};
+        }
+        // Takes a result, or ends the program at this operation.
+        macro_rules! attempt {
+            ($result:expr) => {
+                match $result {
+                    Ok(value) => value,
+                    Err(stop) => return Err(self.fail(code, at, stop)),
+                }
+            };
+        }
         // `K` is an operation's immediate, `X` its source register.
         macro_rules! k { ($op:ident) => { $op.imm.cast_unsigned() }; }
         macro_rules! x { ($op:ident) => { self.get($op.src) }; }
@@ -149,7 +139,7 @@ impl Activation<'_> {
         }
         macro_rules! jump {
             ($op:ident, $taken:expr) => {
-                return Ok(Next::At(if $taken { $op.off as usize } else { at + 1 }))
+                { enter!(if $taken { $op.off as usize } else { at + 1 }); continue; }
             };
         }
         macro_rules! jump64 {
@@ -177,12 +167,13 @@ impl Activation<'_> {
                 let address = self.get($op.dst).wrapping_add_signed(i64::from($op.off));
                 let bytes = ($value as $width).to_le_bytes();
                 if !vm.memory.store(address, bytes) {
-                    slow_store(vm, host, address, &bytes).map_err(|stop| Trap { stop, op: at })?;
+                    attempt!(slow_store(vm, host, address, &bytes));
                 }
             }};
         }
+        enter!(at);
         loop {
-            let op = self.code.ops[at];
+            let op = ops[at];
             match op.kind {
                 Kind::Add64K => alu64!(op, k, u64::wrapping_add),
                 Kind::Add64X => alu64!(op, x, u64::wrapping_add),
@@ -277,12 +268,8 @@ impl Activation<'_> {
                 Kind::StoreX16 => store!(op, x!(op), u16),
                 Kind::StoreX32 => store!(op, x!(op), u32),
                 Kind::StoreX64 => store!(op, x!(op), u64),
-                Kind::Atomic32 => {
-                    self.atomic32(vm, host, op).map_err(|stop| Trap { stop, op: at })?;
-                }
-                Kind::Atomic64 => {
-                    self.atomic64(vm, host, op).map_err(|stop| Trap { stop, op: at })?;
-                }
+                Kind::Atomic32 => attempt!(self.atomic32(vm, host, op)),
+                Kind::Atomic64 => attempt!(self.atomic64(vm, host, op)),
 
                 Kind::Jump => jump!(op, true),
                 Kind::MayGoto => {
@@ -336,24 +323,37 @@ impl Activation<'_> {
                 Kind::Jsle32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
 
                 Kind::CallHost => {
-                    let result = self.call_host(vm, host, op.imm as usize);
-                    return result.map(|()| Next::At(at + 1)).map_err(|stop| Trap { stop, op: at });
+                    attempt!(self.call_host(vm, host, op.imm as usize));
+                    enter!(at + 1);
+                    continue;
                 }
                 Kind::CallHelper => {
-                    let helper = vm.helper(self.get(op.dst));
-                    let result = helper.and_then(|import| self.call_host(vm, host, import));
-                    return result.map(|()| Next::At(at + 1)).map_err(|stop| Trap { stop, op: at });
+                    let import = attempt!(vm.helper(self.get(op.dst)));
+                    attempt!(self.call_host(vm, host, import));
+                    enter!(at + 1);
+                    continue;
                 }
                 Kind::CallLocal => {
-                    let next = self.call_local(vm, op, at);
-                    return next.map(Next::At).map_err(|stop| Trap { stop, op: at });
+                    let entry = entries[op.imm as usize];
+                    attempt!(self.call_local(vm, entry, at));
+                    enter!(entry.op as usize);
+                    continue;
                 }
                 Kind::Poison => {
                     let text = vm.image().poisons[op.imm as usize].clone();
-                    return Err(Trap { stop: Stop::Poison(text), op: at });
+                    return Err(self.fail(code, at, Stop::Poison(text)));
                 }
-                Kind::Exit => return Ok(self.leave(vm)),
-                Kind::Fall => return Ok(Next::At(at + 1)),
+                Kind::Exit => match self.leave(vm) {
+                    Some(back) => {
+                        enter!(back);
+                        continue;
+                    }
+                    None => return Ok(self.regs[0]),
+                },
+                Kind::Fall => {
+                    enter!(at + 1);
+                    continue;
+                }
             }
             at += 1;
         }
@@ -375,45 +375,50 @@ impl Activation<'_> {
         Ok(())
     }
 
+    /// The program ends inside a block: what it did not execute is not counted.
+    #[cold]
+    fn fail(&mut self, code: &Code, op: usize, stop: Stop) -> Trap {
+        self.retired -= code.left_in_block(op);
+        Trap { stop, op }
+    }
+
     fn call_local<H: Host>(
         &mut self,
         vm: &mut Instance<H>,
-        op: Op,
+        entry: Entry,
         at: usize,
-    ) -> Result<usize, Stop> {
-        let Some(frame) = self.frames.get_mut(self.depth) else {
+    ) -> Result<(), Stop> {
+        if vm.frames.len() - self.frames >= MAX_FRAMES - 1 {
             return Err(Stop::CallDepth {
                 limit: MAX_FRAMES as u32,
             });
-        };
+        }
         let [_, _, _, _, _, _, r6, r7, r8, r9, ..] = self.regs;
-        let kept = [r6, r7, r8, r9];
-        *frame = Frame {
-            kept,
-            back: at + 1,
-            may_goto: self.may_goto,
-        };
-        let entry = self.code.entries[op.imm as usize];
         self.push_stack(vm, entry.clear)?;
         self.regs[0] = 0;
         self.regs[6..10].fill(0);
-        self.depth += 1;
+        let kept = [r6, r7, r8, r9];
+        vm.frames.push(Frame {
+            kept,
+            back: at + 1,
+            may_goto: self.may_goto,
+        });
         self.may_goto = MAY_GOTO_TURNS;
-        Ok(entry.op as usize)
+        Ok(())
     }
 
-    fn leave<H: Host>(&mut self, vm: &mut Instance<H>) -> Next {
-        let Some(depth) = self.depth.checked_sub(1) else {
-            return Next::Exit;
-        };
-        let frame = self.frames[depth];
-        self.depth = depth;
+    /// Returns to the caller; `None` when there is none in this activation.
+    fn leave<H: Host>(&mut self, vm: &mut Instance<H>) -> Option<usize> {
+        if vm.frames.len() == self.frames {
+            return None;
+        }
+        let frame = vm.frames.pop()?;
         self.regs[1..6].fill(0);
         self.regs[6..10].copy_from_slice(&frame.kept);
         self.regs[10] -= FRAME_BYTES;
         vm.stack_top = self.regs[10];
         self.may_goto = frame.may_goto;
-        Next::At(frame.back)
+        Some(frame.back)
     }
 
     /// Calls the host. A nested program counts on from here.
@@ -494,12 +499,6 @@ impl Activation<'_> {
         };
         (Some(new), (imm & atomic::FETCH != 0).then_some(op.src))
     }
-}
-
-/// Where execution goes after a block.
-enum Next {
-    At(usize),
-    Exit,
 }
 
 /// A store outside the plain writable memory: into the arena, into a kernel object, or nowhere.

@@ -437,16 +437,29 @@ impl Memory {
     ///
     /// # Panics
     /// As [`Memory::write`].
+    #[inline]
     pub fn poke_u32(&mut self, address: u64, value: u32) {
-        self.write(address, &value.to_le_bytes());
+        self.poke(address, value.to_le_bytes());
     }
 
     /// The host writes 64 bits; see [`Memory::write`].
     ///
     /// # Panics
     /// As [`Memory::write`].
+    #[inline]
     pub fn poke_u64(&mut self, address: u64, value: u64) {
-        self.write(address, &value.to_le_bytes());
+        self.poke(address, value.to_le_bytes());
+    }
+
+    /// Mirrors of kernel objects change all the time, so they come first.
+    #[inline]
+    fn poke<const N: usize>(&mut self, address: u64, bytes: [u8; N]) {
+        let at = address.wrapping_sub(BASE);
+        if at < self.kernel.used().saturating_sub(N as u64 - 1) {
+            self.put(at, &bytes);
+        } else if !self.store(address, bytes) {
+            self.write(address, &bytes);
+        }
     }
 
     /// Zeroes memory of the writable half that the machine itself allocated.

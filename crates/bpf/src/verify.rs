@@ -382,7 +382,7 @@ fn written(number: u8) -> Verdict {
     }
 }
 
-fn unused<T: Default + PartialEq>(insn: Insn, field: &'static str, value: T) -> Verdict {
+fn unused<T: Copy + Default + PartialEq>(insn: Insn, field: &'static str, value: T) -> Verdict {
     let is_zero = value == T::default();
     if is_zero {
         Ok(())

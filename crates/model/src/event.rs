@@ -92,7 +92,7 @@ impl EventMask {
     pub const NONE: Self = Self(0);
     /// Every kind.
     pub const ALL: Self = Self(u32::MAX);
-    /// Every kind but the policy's callbacks and reports, which are the most numerous.
+    /// Every kind but the policy's callbacks, which are the most numerous.
     pub const SCHED: Self = Self::ALL.without(EventKind::Callback);
 
     /// The set with `kind` added.

@@ -106,7 +106,10 @@ impl Nanos {
 
     /// The span in seconds, for printing only.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a printed figure, never fed back into a run")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a printed figure, never fed back into a run"
+    )]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -201,7 +204,12 @@ impl fmt::Display for Nanos {
 impl fmt::Display for SimTime {
     /// Prints seconds with nanosecond digits: `0.024000000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+        write!(
+            f,
+            "{}.{:09}",
+            self.0 / 1_000_000_000,
+            self.0 % 1_000_000_000
+        )
     }
 }
 
@@ -211,10 +219,20 @@ mod tests {
 
     #[test]
     fn a_span_prints_three_digits_with_the_unit_that_fits() {
-        let shown = [0, 999, 1_000, 3_416, 20_000_000, 999_999, 1_500_000_000, 12_345_000_000]
-            .map(|ns| Nanos(ns).to_string());
-        let want =
-            ["0 ns", "999 ns", "1.00 us", "3.42 us", "20.0 ms", "1000 us", "1.50 s", "12.3 s"];
+        let shown = [
+            0,
+            999,
+            1_000,
+            3_416,
+            20_000_000,
+            999_999,
+            1_500_000_000,
+            12_345_000_000,
+        ]
+        .map(|ns| Nanos(ns).to_string());
+        let want = [
+            "0 ns", "999 ns", "1.00 us", "3.42 us", "20.0 ms", "1000 us", "1.50 s", "12.3 s",
+        ];
         assert_eq!(shown, want);
     }
 

@@ -242,8 +242,21 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every file of the project that is text: tracked, or new and not ignored.
+/// Every file of the project that is text.
 fn project() -> Vec<File> {
+    let read = |path: String| {
+        // A file may be binary, or deleted and not yet committed.
+        let text = std::fs::read_to_string(root().join(&path)).ok()?;
+        Some(File { path, text })
+    };
+    let paths = tracked().unwrap_or_else(|| lying_below(Path::new("")));
+    let files: Vec<File> = paths.into_iter().filter_map(read).collect();
+    assert!(files.len() > 50, "most files were not found");
+    files
+}
+
+/// What git tracks, and what is new and not ignored; `None` in an archive without git.
+fn tracked() -> Option<Vec<String>> {
     let listed = Command::new("git")
         .args([
             "ls-files",
@@ -254,19 +267,26 @@ fn project() -> Vec<File> {
         ])
         .current_dir(root())
         .output()
-        .expect("git runs");
-    assert!(
-        listed.status.success(),
-        "git ls-files: {}",
-        String::from_utf8_lossy(&listed.stderr)
-    );
+        .ok()?;
     let paths = String::from_utf8(listed.stdout).expect("paths are UTF-8");
-    let read = |path: &str| {
-        // A file may be binary, or deleted and not yet committed.
-        let text = std::fs::read_to_string(root().join(path)).ok()?;
-        Some(File::new(path, &text))
-    };
-    paths.split_terminator('\0').filter_map(read).collect()
+    let paths = paths.split_terminator('\0').map(str::to_owned);
+    listed.status.success().then(|| paths.collect())
+}
+
+/// Every file below `folder`, a path from the root, but what builds leave behind.
+fn lying_below(folder: &Path) -> Vec<String> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(root().join(folder)).expect("a readable folder") {
+        let entry = entry.expect("a readable folder");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = folder.join(&name);
+        if !entry.file_type().expect("a readable entry").is_dir() {
+            paths.push(path.to_string_lossy().into_owned());
+        } else if name != ".git" && !name.starts_with("target") {
+            paths.extend(lying_below(&path));
+        }
+    }
+    paths
 }
 
 #[test]

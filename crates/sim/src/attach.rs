@@ -5,7 +5,7 @@
 
 use model::{CpuId, Exit, ExitKind, Op, TaskId};
 
-use crate::flags::{deq, enq};
+use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::task::{Class, OpsState, RunState, class_of};
@@ -28,6 +28,10 @@ impl Machine {
         let error = self.errno_of(Op::Init, result.unwrap_or(0));
         if error != 0 {
             self.error(format!("ops.init() failed ({error})"));
+        }
+        // Source: validate_ops(), kernel 6.18.
+        if self.ops.flag(flags::ops::ENQ_LAST) && !self.ops.has(Op::Enqueue) {
+            self.error("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
         }
         if self.exit.is_some() {
             return;
@@ -56,7 +60,7 @@ impl Machine {
 
     /// Moves a task from its class into the policy's, if it belongs there.
     fn switch_in(&mut self, vm: &mut Vm, id: TaskId) {
-        self.set_slice(id, crate::flags::SLICE_DFL);
+        self.set_slice(id, flags::SLICE_DFL);
         let new = class_of(self.task(id).policy, true, self.is_partial());
         if new != Class::Ext {
             return;

@@ -210,20 +210,38 @@ impl Machine {
             .iter()
             .all(|cpu| cpu.mode == Mode::Idle && cpu.curr == Curr::Idle);
         if self.queue.is_empty() && idle && !self.watchdog.has_waiting() {
-            let asleep = self
-                .tasks
-                .iter()
-                .filter(|task| task.state == RunState::Sleeping)
-                .count();
-            if asleep > 0 {
-                self.note(format!(
-                    "{asleep} tasks sleep and nothing will ever wake them: the run ends early"
-                ));
-            }
+            self.note_deadlock();
             self.over = true;
         } else {
             self.check_stalls();
         }
+    }
+
+    /// Says who sleeps and why, when nobody is left who could wake them.
+    fn note_deadlock(&mut self) {
+        const NAMED: usize = 5;
+        let asleep: Vec<_> = (0..self.tasks.len() as u32)
+            .map(TaskId)
+            .filter(|&id| self.task(id).state == RunState::Sleeping)
+            .collect();
+        if asleep.is_empty() {
+            return;
+        }
+        let reasons: Vec<_> = asleep
+            .iter()
+            .take(NAMED)
+            .map(|&id| {
+                let reason = self.work.waits_for(id);
+                let reason = reason.unwrap_or_else(|| "nothing".into());
+                format!("{} for {reason}", self.name(id))
+            })
+            .collect();
+        let more = if asleep.len() > NAMED { ", ..." } else { "" };
+        self.note(format!(
+            "the run ends early: {} tasks wait for what nobody will bring: {}{more}",
+            asleep.len(),
+            reasons.join(", ")
+        ));
     }
 
     /// Notices when no time passes any more.

@@ -39,6 +39,7 @@ pub mod work;
 
 use std::sync::Arc;
 
+pub use bpf::Backend;
 use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError};
 use model::{CpuId, EventMask, MachineSpec, RunSpec, SimTime, Sink, Summary};
 
@@ -60,7 +61,7 @@ pub const MAX_CPUS: u16 = 1024;
 #[non_exhaustive]
 pub enum Error {
     /// The object cannot be loaded.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Load {
         /// The policy.
         policy: String,
@@ -68,7 +69,7 @@ pub enum Error {
         source: Box<LoadError>,
     },
     /// A knob or variable cannot be set.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Set {
         /// The policy.
         policy: String,
@@ -76,7 +77,7 @@ pub enum Error {
         source: Box<SetError>,
     },
     /// The object cannot be made ready to run.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Instance {
         /// The policy.
         policy: String,
@@ -84,7 +85,7 @@ pub enum Error {
         source: Box<InstanceError>,
     },
     /// A kernel would refuse to attach the table of callbacks.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{policy}`")]
     Ops {
         /// The policy.
         policy: String,
@@ -98,7 +99,7 @@ pub enum Error {
     #[error(transparent)]
     Mirror(#[from] MirrorError),
     /// The tasks need more memory than the region of kernel objects has.
-    #[error("too many tasks: {0}")]
+    #[error("too many tasks")]
     Memory(#[from] bpf::OutOfMemory),
     /// A machine that cannot be.
     #[error("{what} is {value}; expected {expected}")]
@@ -155,8 +156,23 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
 /// If the object, the workload or the machine is no good. A policy that misbehaves ends with an
 /// [`model::Exit`] in the summary.
 pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    run_with(spec, sink, Options::default())
+}
+
+/// How a run is computed. Nothing of it changes the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What executes the policy's programs.
+    pub backend: Backend,
+}
+
+/// As [`run`], computed as `options` say.
+///
+/// # Errors
+/// As [`run`]; also if a back end is demanded that cannot execute the policy.
+pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
     check_machine(&spec.machine)?;
-    let (mut machine, mut vm) = assemble(spec, sink.wants())?;
+    let (mut machine, mut vm) = assemble(spec, sink.wants(), options)?;
     let duration = match (spec.duration, machine.work.duration()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -185,7 +201,7 @@ pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
 }
 
 /// Loads the object and builds the machine around it.
-fn assemble(spec: &RunSpec, wants: EventMask) -> Result<(Machine, Vm), Error> {
+fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machine, Vm), Error> {
     let policy = || spec.policy.name.clone();
     let target = target(&spec.machine);
     let image = load(spec, &target)?;
@@ -195,6 +211,7 @@ fn assemble(spec: &RunSpec, wants: EventMask) -> Result<(Machine, Vm), Error> {
     })?;
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
+        backend: options.backend,
         ..Config::default()
     };
     let mut vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {

@@ -410,10 +410,10 @@ impl Machine {
 
     /// Books the end of stolen time on `cpu`.
     pub(crate) fn end_steal(&mut self, cpu: CpuId) {
-        if self.cpus[cpu].mode != Mode::Stolen {
+        let now = self.now;
+        if self.cpus[cpu].mode != Mode::Stolen || now < self.cpus[cpu].busy_until {
             return;
         }
-        let now = self.now;
         match self.cpus[cpu].curr {
             Curr::Task(id) => {
                 self.cpus[cpu].enter(Mode::Run, now);
@@ -440,6 +440,10 @@ impl Machine {
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
         let curr = self.cpus[cpu].curr;
+        if prev.id() == curr.id() {
+            // Between the idle task and the stopper, which events do not tell apart.
+            return;
+        }
         let state = match prev {
             Curr::Task(id) => match self.task(id).state {
                 crate::task::RunState::Runnable => PrevState::Runnable,

@@ -421,7 +421,7 @@ impl Mirror {
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
     /// The kernel's types lack a field: our own header is wrong.
-    #[error("the simulated kernel's types: {0}")]
+    #[error("the simulated kernel's types")]
     Types(#[from] LoadError),
     /// No memory.
     #[error(transparent)]

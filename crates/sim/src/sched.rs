@@ -29,6 +29,7 @@ impl Machine {
             if next != prev {
                 self.put_prev(vm, cpu, prev, next);
                 self.set_next(vm, cpu, prev, next);
+                self.switched(cpu, prev);
             } else if next == Curr::Idle {
                 self.idle_again(cpu);
             }
@@ -39,10 +40,7 @@ impl Machine {
             self.run_stopper(vm, cpu);
         }
         self.run_deferred(cpu);
-        if self.cpus[cpu].curr != before {
-            self.switched(cpu, before);
-            self.arm_tick(cpu);
-        }
+        self.arm_tick(cpu);
     }
 
     /// Gives each class from the previous task's downward its chance to fetch work.

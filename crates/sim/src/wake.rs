@@ -32,7 +32,13 @@ impl Machine {
 
     /// Makes a sleeping or new task runnable on `cpu`.
     pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64, new: bool) {
-        self.set_task_cpu(id, cpu);
+        if new {
+            // The first placement is no migration.
+            self.task_mut(id).cpu = cpu;
+            self.mirror_cpu(id);
+        } else {
+            self.set_task_cpu(id, cpu);
+        }
         let now = self.now;
         let task = self.task_mut(id);
         task.state = RunState::Runnable;

@@ -16,14 +16,14 @@ pub enum Violation {
     #[error("at {time}: comes after {after}")]
     Order { time: SimTime, after: SimTime },
     /// Rule 3: a task has a wrong number, or an event names one that is not born.
-    #[error("at {time}: task {task} is not born, and the next number is {next}", task = .task.0)]
+    #[error("at {time}: task {task} is not born, and the next number is {next}", task = task.0)]
     Unborn {
         time: SimTime,
         task: TaskId,
         next: usize,
     },
     /// Rule 3: a task was born twice or left out.
-    #[error("at {time}: task {task} is born, and the next number is {next}", task = .task.0)]
+    #[error("at {time}: task {task} is born, and the next number is {next}", task = task.0)]
     Birth {
         time: SimTime,
         task: TaskId,
@@ -33,27 +33,27 @@ pub enum Violation {
     #[error("at {time}: there is no CPU {cpu}")]
     NoCpu { time: SimTime, cpu: CpuId },
     /// Rule 5: something happens to a task that has exited.
-    #[error("at {time}: task {task} has exited, and there is a {kind:?}", task = .task.0)]
+    #[error("at {time}: task {task} has exited, and there is a {kind:?}", task = task.0)]
     Exited {
         time: SimTime,
         task: TaskId,
         kind: EventKind,
     },
     /// Rule 5: a task is woken that does not sleep.
-    #[error("at {time}: task {task} is woken and does not sleep", task = .task.0)]
+    #[error("at {time}: task {task} is woken and does not sleep", task = task.0)]
     WokenAwake { time: SimTime, task: TaskId },
-    /// Rule 5: the first wakeup must be a start, and no other may be one.
-    #[error("at {time}: the wakeup of task {task} has the wrong `new`", task = .task.0)]
+    /// Rule 5: the first wakeup of a forked task must be a start, and no later one may be.
+    #[error("at {time}: the wakeup of task {task} has the wrong `new`", task = task.0)]
     WrongNew { time: SimTime, task: TaskId },
     /// Rule 5: a CPU takes a task that is asleep.
-    #[error("at {time}: CPU {cpu} takes task {task}, which is asleep", task = .task.0)]
+    #[error("at {time}: CPU {cpu} takes task {task}, which is asleep", task = task.0)]
     RunAsleep {
         time: SimTime,
         task: TaskId,
         cpu: CpuId,
     },
     /// A CPU takes a task that is on a CPU.
-    #[error("at {time}: CPU {cpu} takes task {task}, which is on CPU {on}", task = .task.0)]
+    #[error("at {time}: CPU {cpu} takes task {task}, which is on CPU {on}", task = task.0)]
     TwoCpus {
         time: SimTime,
         task: TaskId,
@@ -84,13 +84,13 @@ pub enum Violation {
         state: u8,
     },
     /// Rule 5: an exit without the switch that it follows.
-    #[error("at {time}: task {task} exits without leaving its CPU as dead", task = .task.0)]
+    #[error("at {time}: task {task} exits without leaving its CPU as dead", task = task.0)]
     ExitAlive { time: SimTime, task: TaskId },
     /// Rule 5: a task left its CPU as dead, and its exit did not follow at that time.
-    #[error("task {task} was dead at {since}, and did not exit then", task = .task.0)]
+    #[error("task {task} was dead at {since}, and did not exit then", task = task.0)]
     NoExit { task: TaskId, since: SimTime },
     /// Rule 6: a task is taken or woken at another CPU than the one at which it is.
-    #[error("at {time}: {kind:?} of task {task} at CPU {cpu}, and it is at {place}", task = .task.0)]
+    #[error("at {time}: {kind:?} of task {} at CPU {cpu}, and it is at {place}", task.0)]
     WrongPlace {
         time: SimTime,
         task: TaskId,
@@ -99,7 +99,7 @@ pub enum Violation {
         place: CpuId,
     },
     /// Rule 6: a migration of a running task, or to where it is.
-    #[error("at {time}: task {task} migrates to CPU {cpu} while it is there", task = .task.0)]
+    #[error("at {time}: task {task} migrates to CPU {cpu} while it is there", task = task.0)]
     NoMigration {
         time: SimTime,
         task: TaskId,
@@ -164,6 +164,7 @@ struct TaskAccount {
     born: SimTime,
     exited: Option<SimTime>,
     place: CpuId,
+    forked: bool,
     times: TaskTimes,
 }
 
@@ -325,6 +326,7 @@ impl Conservation {
             born: time,
             exited: None,
             place: cpu,
+            forked: named((event.b >> 32) as u32).is_some(),
             times: TaskTimes::default(),
         });
         Ok(())
@@ -344,7 +346,9 @@ impl Conservation {
         if !matches!(state, State::Asleep | State::Unstarted) {
             return Err(Violation::WokenAwake { time, task });
         }
-        if new != u64::from(state == State::Unstarted) {
+        let may_start = state == State::Unstarted;
+        let must_start = may_start && account.forked;
+        if new == 0 && must_start || new != 0 && !may_start {
             return Err(Violation::WrongNew { time, task });
         }
         if state == State::Asleep && cpu != place {

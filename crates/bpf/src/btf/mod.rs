@@ -125,3 +125,6 @@ pub(crate) enum Linkage {
     Global,
     Extern,
 }
+
+#[cfg(test)]
+mod tests;

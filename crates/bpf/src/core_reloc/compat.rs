@@ -96,13 +96,17 @@ impl Pair<'_> {
                 (Kind::Int(one), Kind::Int(other)) => {
                     return Some(one.offset == 0 && other.offset == 0);
                 }
-                (one @ (Kind::Void | Kind::Struct(_) | Kind::Union(_)), other)
-                | (one @ (Kind::Enum(_) | Kind::Fwd { .. }), other) => {
-                    return Some(same_kind(one, other));
-                }
-                _ => return Some(false),
+                (one, other) => return Some(is_leaf(one) && same_kind(one, other)),
             }
         }
         None
     }
+}
+
+/// Types that agree when their kind does.
+fn is_leaf(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Void | Kind::Struct(_) | Kind::Union(_) | Kind::Enum(_) | Kind::Fwd { .. }
+    )
 }

@@ -21,7 +21,7 @@ pub(crate) use patch::apply;
 use std::collections::BTreeMap;
 
 use crate::Target;
-use crate::btf::{Btf, CoreReloc, Kind, Steps, TypeId, essential};
+use crate::btf::{Btf, CoreReloc, Steps, TypeId, essential};
 use field::Measure;
 use path::Path;
 
@@ -63,15 +63,14 @@ impl Question {
         })
     }
 
-    /// A question of existence has the answer 0 where others have none.
-    fn asks_existence(self) -> bool {
-        matches!(
-            self,
-            Self::Field(Measure::Exists)
-                | Self::TypeExists
-                | Self::EnumeratorExists
-                | Self::TypeMatches
-        )
+    /// Whether the answer for an absent type is 0, and none only for a member's place or an
+    /// enumerator's value.
+    fn is_zero_if_absent(self) -> bool {
+        match self {
+            Self::Field(measure) => measure == Measure::Exists,
+            Self::EnumeratorValue => false,
+            _ => true,
+        }
     }
 }
 
@@ -128,10 +127,11 @@ impl<'a> Relocator<'a> {
             .and_then(|text| Path::parse(self.local, reloc.ty, text, question))
             .ok_or("a CO-RE relocation has an unreadable path")?;
         if question == Question::LocalTypeId {
-            let id = u64::from(reloc.ty.0);
+            // A static linker renumbers types and leaves the instruction as it was.
+            let new = reloc.ty.0.into();
             return Ok(Answer {
-                old: Some(id),
-                new: id,
+                old: None,
+                new,
                 access: Access::Same,
             });
         }
@@ -210,7 +210,7 @@ impl<'a> Relocator<'a> {
         }
         let value = |btf: &Btf, path: Option<&Path>| match path {
             Some(path) => type_value(btf, path, question),
-            None => question.asks_existence().then_some(0),
+            None => question.is_zero_if_absent().then_some(0),
         };
         // The object's own value may be unknown, as the size of a forward declaration is.
         let old = value(self.local, Some(here));
@@ -237,10 +237,7 @@ fn type_value(btf: &Btf, path: &Path, question: Question) -> Option<u64> {
     match question {
         Question::TypeExists | Question::TypeMatches | Question::EnumeratorExists => Some(1),
         Question::TypeSize => btf.size(path.root).map(u64::from),
-        Question::TargetTypeId => {
-            let is_whole = !matches!(btf.stripped(path.root), Kind::Fwd { .. });
-            is_whole.then_some(path.root.0.into())
-        }
+        Question::TargetTypeId => Some(path.root.0.into()),
         Question::EnumeratorValue => path.enumerator(btf).map(|(_, value)| value.cast_unsigned()),
         Question::LocalTypeId | Question::Field(_) => None,
     }

@@ -175,6 +175,8 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
         .collect();
     assert_eq!(names, ["bpf_rcu_read_lock", "scx_bpf_now"]);
     assert_eq!(missing[0].offered, ["void()"]);
+    let message = "`bpf_rcu_read_lock`: void(u32) (called by function0); simulated only as void()";
+    assert_eq!(missing[0].to_string(), message);
     assert_eq!(missing[1].callers, ["function0"]);
 
     let mut vm = object().with(

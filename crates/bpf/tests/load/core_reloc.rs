@@ -105,6 +105,8 @@ fn values_of_enumerators_are_the_kernels_up_to_64_bits() {
 fn a_type_has_the_kernels_size_and_both_numbers() {
     let image = linked("core.bpf.c");
     assert_eq!(answer(&image, "type_size"), 16);
+    assert_eq!(answer(&image, "type_size_absent"), 0);
+    assert_eq!(answer(&image, "type_id_absent"), 0);
     assert_ne!(answer(&image, "type_id_local"), 0);
     assert_ne!(answer(&image, "type_id_target"), 0);
 }
@@ -114,7 +116,6 @@ fn what_the_kernel_lacks_is_poisoned_with_its_name() {
     let image = linked("core.bpf.c");
     let cases = [
         ("offset_absent", "`task.absent`"),
-        ("type_size_absent", "`only_in_object`"),
         ("enum_value_absent", "`colour::BLUE`"),
     ];
     for (program, name) in cases {

@@ -197,3 +197,22 @@ fn what_is_no_bpf_object_is_refused_with_advice() {
     let error = Object::parse(&other_machine).unwrap_err();
     assert!(error.to_string().contains("another machine"), "{error}");
 }
+
+#[test]
+fn declarations_that_cannot_be_honoured_are_refused_by_name() {
+    let cases = [
+        ("badmap.bpf.c", "map `painted`: unknown attribute `colour`"),
+        (
+            "sockmap.bpf.c",
+            "map `sockets`: map type 15 is not supported",
+        ),
+        (
+            "badknob.bpf.c",
+            "knob `levels`: its value 9 lies outside 2..=8",
+        ),
+    ];
+    for (name, message) in cases {
+        let error = object(name).link(&target()).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}

@@ -53,7 +53,7 @@ pub struct Sim {
     #[arg(long, value_name = "NAME")]
     ops: Option<String>,
 
-    /// Sets a parameter of the workload ([scale] in its file). May be repeated.
+    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scale)]
     scale: Vec<(String, i64)>,
 
@@ -109,7 +109,7 @@ impl Sim {
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let workload = Arc::new(workload::find(&self.workload, &self.scale)?);
-        let spec = |argument: &String| {
+        let spec = |argument: &String| -> anyhow::Result<RunSpec> {
             let mut policy = policy::find(argument)?;
             policy.set.extend(self.set.iter().cloned());
             policy.table.clone_from(&self.ops);
@@ -123,7 +123,27 @@ impl Sim {
                 duration: self.duration,
             })
         };
-        self.policy.iter().map(spec).collect()
+        let mut specs: Vec<RunSpec> = self
+            .policy
+            .iter()
+            .map(spec)
+            .collect::<anyhow::Result<_>>()?;
+        number_namesakes(&mut specs);
+        Ok(specs)
+    }
+}
+
+/// Policies of one name are told apart: a second `fifo` becomes `fifo#2`. Their tables and files
+/// would be mixed up otherwise.
+fn number_namesakes(specs: &mut [RunSpec]) {
+    for at in (0..specs.len()).rev() {
+        let (before, rest) = specs.split_at_mut(at);
+        let name = &mut rest[0].policy.name;
+        let namesakes = before.iter().filter(|spec| spec.policy.name == *name);
+        match namesakes.count() {
+            0 => {}
+            others => *name += &format!("#{}", others + 1),
+        }
     }
 }
 
@@ -203,7 +223,9 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
 /// A knob that does not exist is a mistake on the command line, not in a file.
 fn explain(error: sim::Error) -> anyhow::Error {
     match error {
-        sim::Error::Set { .. } => UsageError(error.to_string()).into(),
+        sim::Error::Set { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
         other => other.into(),
     }
 }

@@ -93,6 +93,10 @@ fn insert_with(
         ctx.host.error("called with NULL task");
         return Ok(0);
     }
+    if let Some(cpu) = ctx.host.idle_task_at(p) {
+        ctx.host.insert_idle_task(cpu);
+        return Ok(0);
+    }
     let id = task(ctx, p)?;
     let machine = &mut *ctx.host;
     if flags & enq::INTERNAL != 0 {
@@ -115,6 +119,16 @@ fn insert_with(
 }
 
 impl Machine {
+    /// The idle task is a task too, but never one that waits for a dispatch.
+    fn insert_idle_task(&mut self, cpu: model::CpuId) {
+        if let Some(Ok(expected)) = self.contexts.last().and_then(|context| context.direct) {
+            let expected = self.name(expected);
+            self.error(format!(
+                "scheduling for {expected} but trying to direct-dispatch swapper/{cpu}[0]"
+            ));
+        }
+    }
+
     /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
     fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64) {
         match self.contexts.last().and_then(|context| context.direct) {

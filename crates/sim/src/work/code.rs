@@ -2,7 +2,7 @@
 //! is one number.
 
 use model::Nanos;
-use model::workload::{Amount, CpuSet, Expr, Operation, Place, SchedPolicy, Step, Target};
+use model::workload::{Amount, Binary, CpuSet, Expr, Operation, Place, SchedPolicy, Step, Target};
 
 /// One instruction. Those that are also operations are documented there.
 #[derive(Clone, Debug)]
@@ -138,19 +138,7 @@ impl Code {
                     code.body(body);
                 });
             }
-            Operation::While { cond, body } => {
-                let top = self.here();
-                let exit = self.push(
-                    Instr::Unless {
-                        cond: cond.clone(),
-                        to: 0,
-                    },
-                    line,
-                );
-                self.body(body);
-                self.push(Instr::Jump(top), line);
-                self.land(exit);
-            }
+            Operation::While { cond, body } => self.repeat_while(cond, body, line),
             Operation::Broadcast {
                 of,
                 first,
@@ -197,6 +185,19 @@ impl Code {
         }
     }
 
+    fn repeat_while(&mut self, cond: &Expr, body: &[Step], line: u32) {
+        let top = self.here();
+        let exit = self.unless(cond.clone(), line);
+        self.body(body);
+        self.push(Instr::Jump(top), line);
+        self.land(exit);
+    }
+
+    /// A conditional jump, which has yet to [`land`](Self::land).
+    fn unless(&mut self, cond: Expr, line: u32) -> usize {
+        self.push(Instr::Unless { cond, to: 0 }, line)
+    }
+
     /// Repeats `body` with `slot` from `first` to the value that `end` has before the first turn,
     /// but not for `except`.
     fn counted(
@@ -218,23 +219,15 @@ impl Code {
             line,
         );
         let top = self.here();
-        let cond = binary(model::workload::Binary::Less, Expr::Variable(slot), limit);
-        let exit = self.push(Instr::Unless { cond, to: 0 }, line);
+        let cond = binary(Binary::Less, Expr::Variable(slot), limit);
+        let exit = self.unless(cond, line);
         let skip = except.map(|except| {
-            let other = binary(
-                model::workload::Binary::NotEqual,
-                Expr::Variable(slot),
-                except,
-            );
-            self.push(Instr::Unless { cond: other, to: 0 }, line)
+            let other = binary(Binary::NotEqual, Expr::Variable(slot), except);
+            self.unless(other, line)
         });
         body(self);
         skip.into_iter().for_each(|skip| self.land(skip));
-        let next = binary(
-            model::workload::Binary::Add,
-            Expr::Variable(slot),
-            Expr::Number(1),
-        );
+        let next = binary(Binary::Add, Expr::Variable(slot), Expr::Number(1));
         self.push(Instr::Let { slot, value: next }, line);
         self.push(Instr::Jump(top), line);
         self.land(exit);
@@ -258,13 +251,7 @@ impl Code {
     }
 
     fn branch(&mut self, cond: &Expr, then: &[Step], otherwise: &[Step], line: u32) {
-        let skip = self.push(
-            Instr::Unless {
-                cond: cond.clone(),
-                to: 0,
-            },
-            line,
-        );
+        let skip = self.unless(cond.clone(), line);
         self.body(then);
         if otherwise.is_empty() {
             return self.land(skip);
@@ -298,7 +285,7 @@ impl Code {
     }
 }
 
-fn binary(op: model::workload::Binary, x: Expr, y: Expr) -> Expr {
+fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
     Expr::Binary(op, Box::new(x), Box::new(y))
 }
 

@@ -203,15 +203,24 @@ fn wakeups_alternate_with_sleep() {
 }
 
 #[test]
-fn the_first_wakeup_and_no_other_is_a_start() {
-    let first = Stream::new().born(0, 0, 0, 0).wakeup(5, 0, 0);
+fn only_the_first_wakeup_is_a_start_and_that_of_a_fork_must_be() {
+    let child = |stream: Stream| {
+        let mut stream = stream.born(20, 1, 1, 0);
+        stream.events.last_mut().unwrap().b = 1001; // Its parent is task 0.
+        stream
+    };
+    let first = child(running()).wakeup(25, 1, 0);
     assert_eq!(
         violation(&first),
         Violation::WrongNew {
-            time: at(5),
-            task: TaskId(0)
+            time: at(25),
+            task: TaskId(1)
         }
     );
+    assert_eq!(checked(&child(running()).start(25, 1, 0)).violation(), None);
+    // A task without a parent was there before the run, and may simply be woken.
+    let there = Stream::new().born(0, 0, 0, 0).wakeup(5, 0, 0);
+    assert_eq!(checked(&there).violation(), None);
     let second = asleep().start(40, 0, 0);
     assert_eq!(
         violation(&second),

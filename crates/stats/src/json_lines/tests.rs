@@ -80,14 +80,17 @@ fn lines_are_as_documented() {
         .switch(7, 1, None, Some(0))
         .on(8, model::EventKind::Change, 0, 0, (-5_i64).cast_unsigned());
     let text = written(&stream, 9);
-    let want = r#"{"time_ns":0,"event":"new","cpu":0,"task":0,"group":0,"index":0,"pid":1000,"parent":null}
-{"time_ns":5,"event":"wakeup","cpu":1,"task":0,"waker":null,"waker_cpu":1,"new":1}
+    let birth = concat!(
+        r#"{"time_ns":0,"event":"new","cpu":0,"task":0,"group":0,"index":0,"pid":1000,"#,
+        "\"parent\":null}\n"
+    );
+    let want = r#"{"time_ns":5,"event":"wakeup","cpu":1,"task":0,"waker":null,"waker_cpu":1,"new":1}
 {"time_ns":7,"event":"switch","cpu":1,"task":0,"prev_state":"idle","prev":null,"overhead_ns":0}
 {"time_ns":8,"event":"change","cpu":0,"task":0,"what":"nice","value":-5}
 {"time_ns":9,"event":"end"}
 "#;
     let (header, events) = text.split_once('\n').unwrap();
-    assert_eq!(events, want);
+    assert_eq!(events, format!("{birth}{want}"));
     assert!(header.starts_with(r#"{"runslice_events":1,"policy":"fifo","workload":"test","#));
 }
 
@@ -186,7 +189,10 @@ fn a_wrong_line_is_named_with_its_number_and_what_was_expected() {
     for (line, want) in cases {
         assert_eq!(message(line), want, "{line}");
     }
-    let twin = r#"{"time_ns":11,"event":"new","cpu":0,"task":3,"group":0,"index":0,"pid":1,"parent":null}"#;
+    let twin = concat!(
+        r#"{"time_ns":11,"event":"new","cpu":0,"task":3,"group":0,"index":0,"pid":1,"#,
+        r#""parent":null}"#
+    );
     assert_eq!(message(twin), "line 3: `task` is 3, and must be 1");
     let after = message(r#"{"time_ns":11,"event":"end"}"#);
     assert_eq!(

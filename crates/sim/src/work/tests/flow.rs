@@ -28,7 +28,8 @@ fn a_process_wakes_its_waiting_parent_before_it_is_gone() {
 #[test]
 fn waiting_for_any_takes_one_child_and_waiting_without_children_takes_none() {
     let toy = run("[task.p]\n\
-        do = \"waitpid(any), fork(c), fork(c), waitpid(any), count(one), waitpid(all), count(two)\"\n\
+        do = \"waitpid(any), fork(c), fork(c), waitpid(any), count(one), \
+        waitpid(all), count(two)\"\n\
         [task.c]\ndo = \"sleep(1ms * self)\"\n");
     let times: Vec<_> = toy
         .events

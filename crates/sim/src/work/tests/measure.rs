@@ -103,3 +103,32 @@ fn interrupts_keep_their_grid_whatever_their_jitter() {
     assert!((1_800_000..2_200_000).contains(&mean), "{mean}");
     assert_eq!(work.interrupt(2, first[2].2).unwrap().next, None);
 }
+
+#[test]
+fn an_interrupt_sends_what_fits_and_resumes_whom_it_names() {
+    let toy = run("[chan.c]\nkind = \"queue\"\ncount = 2\ncap = \"3msg\"\n\
+                   [irq.i]\nevery = \"1ms\"\nsend = \"c[1]\"\n\
+                   [irq.j]\nonce = true\nstart = \"7ms\"\nresume = \"t\"\n\
+                   [task.t]\ndo = \"suspend, count(none, len(c[0])), count(some, len(c[1]))\"\n");
+    assert_eq!((toy.counted("none"), toy.counted("some")), (0, 3));
+    let at: Vec<_> = (toy.events.iter())
+        .map(|(time, _, _)| time.as_nanos())
+        .collect();
+    assert_eq!(at, [7_000_000; 2]);
+}
+
+#[test]
+fn a_late_timer_of_the_fifth_scenario_is_that_late() {
+    let text = include_str!("../../../../../workloads/traces/t5.toml");
+    let late = ("late".to_owned(), 2_700);
+    let workload = Workload::parse_with(text, "t5.toml", &[late]).unwrap();
+    let mut toy = super::toy::Toy::with(workload, 1);
+    toy.run().unwrap();
+    let sleeps: Vec<_> = (toy.actions.iter())
+        .filter_map(|(_, _, action)| match action {
+            Action::SleepUntil(time) => Some(time.as_nanos() / 1_000),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sleeps, [5_000, 7_700]);
+}

@@ -1,0 +1,266 @@
+//! Random runs for property tests: a policy, a machine and a workload from one seed.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use model::workload::Workload;
+use model::{MachineSpec, Nanos, PolicySpec, Rng, RunSpec};
+
+use crate::policy;
+
+/// A random run, and what is known of it beforehand.
+#[derive(Clone, Debug)]
+pub struct RandomRun {
+    /// The run.
+    pub spec: RunSpec,
+    /// The workload as text, for the message of a failure.
+    pub text: String,
+    /// What each group of tasks may do, in the order of the file.
+    pub groups: Vec<Known>,
+}
+
+/// What is known of the tasks of one group.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// CPUs allowed at birth, one bit each; `None`: all.
+    pub cpus: Option<u64>,
+    /// CPU time that a task computes in its life, exactly.
+    pub work: Nanos,
+}
+
+/// A knob and the values that it may have.
+type Choice = (&'static str, &'static [&'static str]);
+
+/// Policies and their knobs.
+const POLICIES: &[(&str, &[Choice])] = &[
+    ("fifo", &[]),
+    ("mlfq", &[]),
+    (
+        "probe",
+        &[
+            ("select", &["0", "1"]),
+            ("kick", &["0", "1", "2"]),
+            ("slice_ns", SLICES),
+        ],
+    ),
+    (
+        "probe",
+        &[
+            ("select", &["1"]),
+            ("yield_does", &["0", "1", "4"]),
+            ("keep_ns", &["0", "3000000"]),
+        ],
+    ),
+    (
+        "probe",
+        &[
+            ("vtime", &["1"]),
+            ("head_letter", &["0", "49"]),
+            ("kick", &["1", "2"]),
+        ],
+    ),
+    ("probe", &[("walk", &["2"]), ("kick", &["1"])]),
+    (
+        "probe",
+        &[
+            ("batch", &["1", "3", "17"]),
+            ("kick", &["1", "2"]),
+            ("reenqueue", &["0", "1"]),
+        ],
+    ),
+    ("probe-last", &[("kick", &["1", "2"]), ("slice_ns", SLICES)]),
+    ("probe-exiting", &[("kick", &["1", "2"])]),
+    ("probe-pinned", &[("kick", &["1"]), ("reenqueue", &["1"])]),
+    ("probe-plain", &[("select", &["0", "1"])]),
+    ("probe-partial", &[("kick", &["1"])]),
+];
+
+const SLICES: &[&str] = &["1000000", "4000000", "20000000", "18446744073709551615"];
+
+struct Maker {
+    rng: Rng,
+    cpus: u16,
+    /// The policy hears of affinities, so that a check can follow them.
+    affinities: bool,
+    /// Tasks may be pinned; a batch of dispatches cannot respect that.
+    pins: bool,
+    groups: Vec<Known>,
+    text: String,
+}
+
+impl RandomRun {
+    /// The run number `seed`.
+    ///
+    /// # Panics
+    /// If the generator makes a workload that is none.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed, 0xc0de);
+        let (name, knobs) = POLICIES[rng.below(POLICIES.len() as u64) as usize];
+        let set = knobs.iter().map(|(knob, values)| {
+            let value = values[rng.below(values.len() as u64) as usize];
+            ((*knob).to_owned(), value.to_owned())
+        });
+        let set: Vec<(String, String)> = set.collect();
+        let machine = machine(&mut rng);
+        let batch = set.iter().any(|(knob, _)| knob == "batch");
+        // Who is not in the policy's class, or not yet, changes its affinity unheard.
+        let attach_after = Nanos::new(rng.below(3) * 7_000_000);
+        let heard = name.starts_with("probe") && name != "probe-partial" && attach_after.is_zero();
+        let mut maker = Maker {
+            cpus: machine.cpus,
+            affinities: heard && !batch && machine.cpus <= 64,
+            pins: !batch,
+            groups: Vec::new(),
+            text: format!("[workload]\nname = \"random\"\nseed = {seed}\n"),
+            rng,
+        };
+        maker.make();
+        let workload = Workload::parse(&maker.text, "random");
+        let workload = workload.unwrap_or_else(|error| panic!("{error}\n{}", maker.text));
+        let spec = RunSpec {
+            policy: PolicySpec {
+                name: name.to_owned(),
+                object: policy::object(name).expect("a test policy"),
+                table: None,
+                set,
+            },
+            workload: Arc::new(workload),
+            machine,
+            seed,
+            tie_seed: seed.is_multiple_of(3).then_some(seed),
+            attach_after,
+            duration: Some(Nanos::from_millis(50 + maker.rng.below(200))),
+        };
+        Self {
+            spec,
+            text: maker.text,
+            groups: maker.groups,
+        }
+    }
+}
+
+fn machine(rng: &mut Rng) -> MachineSpec {
+    let cpus = match rng.below(20) {
+        0 => 130 + rng.below(70) as u16 * 2,
+        1..4 => 1,
+        _ => 2 * (1 + rng.below(6) as u16),
+    };
+    MachineSpec {
+        cpus,
+        smt: if cpus > 1 { 1 + rng.below(2) as u16 } else { 1 },
+        hz: [100, 250, 300, 1000][rng.below(4) as usize],
+        tick_skew_ns: rng.below(2) * 1_234,
+        ..MachineSpec::default()
+    }
+}
+
+impl Maker {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.rng.below(bound)
+    }
+
+    fn make(&mut self) {
+        self.text += "[chan.pipe]\nkind = \"pipe\"\n[chan.queue]\nkind = \"queue\"\n[lock.lock]\n";
+        for source in 0..self.below(3) {
+            let (cpu, every) = (self.below(self.cpus.into()), 100 + self.below(5_000));
+            let cost = self.below(90);
+            let _ = write!(
+                self.text,
+                "[irq.i{source}]\ncpu = {cpu}\nevery = \"{every}us\"\ncost = \"{cost}us\"\n"
+            );
+        }
+        let groups = 1 + self.below(8);
+        for group in 0..groups {
+            self.group(group);
+        }
+        self.child(groups);
+    }
+
+    fn group(&mut self, group: u64) {
+        let real_time = self.below(6) == 0;
+        let count = 1 + self.below(4);
+        let mut work = 0;
+        let mut ops = String::new();
+        for _ in 0..1 + self.below(7) {
+            let op = self.op(real_time, &mut work);
+            ops += &op;
+            ops += ", ";
+        }
+        let turns = 1 + self.below(6);
+        let start = self.below(20_000);
+        let policy = match (real_time, self.below(8)) {
+            (true, 0..4) => format!("fifo:{}", 1 + self.below(99)),
+            (true, _) => format!("rr:{}", 1 + self.below(99)),
+            (false, 0) => "batch".to_owned(),
+            (false, 1) => "idle".to_owned(),
+            _ => "normal".to_owned(),
+        };
+        let nice = self.below(40) as i64 - 20;
+        let cpus = (self.pins && self.below(3) == 0).then(|| self.cpu_set());
+        let _ = write!(
+            self.text,
+            "[task.g{group}]\ncount = {count}\nstart = \"{start}us\"\npolicy = \"{policy}\"\n\
+             nice = {nice}\ncpus = \"{}\"\ndo = \"loop({turns})[ {ops}sleep(1us) ]\"\n",
+            cpus.as_ref().map_or("all", |(text, _)| text.as_str()),
+        );
+        let work = Nanos::new(work * 1_000 * turns);
+        self.groups.push(Known {
+            cpus: cpus.map(|(_, mask)| mask),
+            work,
+        });
+    }
+
+    fn child(&mut self, group: u64) {
+        let micros = self.below(9_000);
+        let _ = write!(
+            self.text,
+            "[task.child]\nkind = \"process\"\ncount = 1\n\
+             do = \"run({micros}us), yield, run(1us)\"\n"
+        );
+        let work = Nanos::new((micros + 1) * 1_000);
+        debug_assert_eq!(self.groups.len() as u64, group);
+        self.groups.push(Known { cpus: None, work });
+    }
+
+    /// One operation; adds to `work` the microseconds that it computes.
+    fn op(&mut self, real_time: bool, work: &mut u64) -> String {
+        let most = if real_time { 900 } else { 12_000 };
+        let micros = 1 + self.below(most);
+        match self.below(15) {
+            0..5 => {
+                *work += micros;
+                format!("run({micros}us)")
+            }
+            5..7 => format!("sleep({}us)", self.below(9_000)),
+            7 => "yield".to_owned(),
+            8 => format!("setnice(self, {})", self.below(40) as i64 - 20),
+            9 => "fork(child)".to_owned(),
+            10 => {
+                *work += micros;
+                format!("lock(lock), run({micros}us), unlock(lock)")
+            }
+            11 => format!(
+                "send({})",
+                if self.below(2) == 0 { "pipe" } else { "queue" }
+            ),
+            12 => "if(len(queue))[ recv(queue) ], if(len(pipe))[ recv(pipe) ]".to_owned(),
+            13 if self.affinities && !real_time => {
+                format!("setaffinity(self, {{{}}})", self.cpu_set().0)
+            }
+            _ => {
+                *work += 10;
+                "run(10us)".to_owned()
+            }
+        }
+    }
+
+    /// A set of CPUs as the workload writes it, and as bits.
+    fn cpu_set(&mut self) -> (String, u64) {
+        let cpus = u64::from(self.cpus.min(64));
+        let first = self.below(cpus);
+        let last = first + self.below(cpus - first);
+        let mask = (first..=last).fold(0, |mask, cpu| mask | 1 << cpu);
+        (format!("{first}-{last}"), mask)
+    }
+}

@@ -1,0 +1,128 @@
+//! What takes the CPU from a policy's tasks: interrupts and the classes above.
+
+use std::sync::Arc;
+
+use model::workload::Workload;
+use model::{Nanos, PolicySpec, RunSpec, SimTime};
+use runslice_tests::collect::Collector;
+use runslice_tests::policy;
+
+/// Who runs on CPU 0 when, in milliseconds, under the policy `fifo` with slices of 20 ms.
+fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f64)>> {
+    let text = format!(
+        "[workload]\nname = \"classes\"\nstop = \"duration:500ms\"\n[machine]\ncpus = {cpus}\n\
+         hz = 1000\n{tasks}"
+    );
+    let workload = Workload::parse(&text, "classes.toml").unwrap();
+    let spec = RunSpec {
+        policy: PolicySpec {
+            name: "fifo".into(),
+            object: policy::object("fifo").unwrap(),
+            table: None,
+            set: Vec::new(),
+        },
+        machine: workload.machine.clone(),
+        seed: 1,
+        workload: Arc::new(workload),
+        tie_seed: None,
+        attach_after,
+        duration: None,
+    };
+    let mut collect = Collector::default();
+    let end = sim::run(&spec, &mut collect).unwrap().end;
+    let ms = |time: SimTime| time.as_nanos() as f64 / 1e6;
+    (0..cpus)
+        .map(|cpu| collect.turns(cpu, end))
+        .map(|turns| {
+            turns
+                .into_iter()
+                .map(|(name, a, b)| (name, ms(a), ms(b)))
+                .collect()
+        })
+        .collect()
+}
+
+fn turn(name: &str, from: f64, to: f64) -> (String, f64, f64) {
+    (name.to_owned(), from, to)
+}
+
+#[test]
+fn interrupt_time_is_not_charged_to_slices_and_delays_the_work() {
+    let tasks = "[irq.I]\nonce = true\nstart = \"5ms\"\ncost = \"2ms\"\n\
+                 [task.A]\ndo = \"run(30ms)\"\n[task.B]\ndo = \"run(1ms)\"\n";
+    // A's 20 ms of slice last until 22 ms, and its 30 ms of work end at 33 ms, not before.
+    let want = [
+        turn("A", 0.0, 22.0),
+        turn("B", 22.0, 23.0),
+        turn("A", 23.0, 33.0),
+    ];
+    assert_eq!(turns(1, Nanos::ZERO, tasks)[0], want);
+}
+
+#[test]
+fn an_interrupt_on_an_idle_cpu_delays_the_task_that_it_wakes() {
+    let tasks = "[chan.c]\nkind = \"pipe\"\n[irq.I]\nonce = true\nstart = \"5ms\"\n\
+                 cost = \"2ms\"\nsend = \"c\"\n[task.A]\ndo = [\"recv(c)\", \"run(1ms)\"]\n";
+    assert_eq!(
+        turns(1, Nanos::ZERO, tasks)[0].last(),
+        Some(&turn("A", 7.0, 8.0))
+    );
+}
+
+#[test]
+fn fifo_tasks_of_one_priority_do_not_share_and_round_robin_tasks_do() {
+    let tasks = |policy: &str| {
+        format!(
+            "[task.A]\npolicy = \"{policy}\"\ndo = \"run(150ms)\"\n\
+                 [task.B]\npolicy = \"{policy}\"\ndo = \"run(150ms)\"\n"
+        )
+    };
+    let fifo = [turn("A", 0.0, 150.0), turn("B", 150.0, 300.0)];
+    assert_eq!(turns(1, Nanos::ZERO, &tasks("fifo:10"))[0], fifo);
+    let shared = [
+        turn("A", 0.0, 100.0),
+        turn("B", 100.0, 200.0),
+        turn("A", 200.0, 250.0),
+        turn("B", 250.0, 300.0),
+    ];
+    assert_eq!(turns(1, Nanos::ZERO, &tasks("rr:10"))[0], shared);
+}
+
+#[test]
+fn the_more_urgent_real_time_task_takes_the_cpu_and_gives_it_back() {
+    let tasks = "[task.low]\npolicy = \"fifo:10\"\ndo = \"run(10ms)\"\n\
+                 [task.high]\npolicy = \"fifo:20\"\nstart = \"3ms\"\ndo = \"run(2ms)\"\n";
+    let want = [
+        turn("low", 0.0, 3.0),
+        turn("high", 3.0, 5.0),
+        turn("low", 5.0, 12.0),
+    ];
+    assert_eq!(turns(1, Nanos::ZERO, tasks)[0], want);
+}
+
+#[test]
+fn a_real_time_task_goes_where_the_least_urgent_work_is() {
+    let tasks = "[task.busy]\ncpus = \"0\"\npolicy = \"fifo:50\"\ndo = \"run(20ms)\"\n\
+                 [task.other]\ncpus = \"1\"\npolicy = \"fifo:20\"\ndo = \"run(20ms)\"\n\
+                 [task.third]\npolicy = \"fifo:30\"\nstart = \"5ms\"\ndo = \"run(1ms)\"\n";
+    let cpus = turns(2, Nanos::ZERO, tasks);
+    assert_eq!(cpus[0], [turn("busy", 0.0, 20.0)]);
+    let want = [
+        turn("other", 0.0, 5.0),
+        turn("third", 5.0, 6.0),
+        turn("other", 6.0, 21.0),
+    ];
+    assert_eq!(cpus[1], want);
+}
+
+#[test]
+fn fair_tasks_take_turns_until_the_policy_is_attached() {
+    let tasks = "[task.A]\ndo = \"run(30ms)\"\n[task.B]\ndo = \"run(30ms)\"\n";
+    let turns = &turns(1, Nanos::from_millis(20), tasks)[0];
+    let longest = |from: f64, to: f64| {
+        let inside = turns.iter().filter(|turn| turn.1 >= from && turn.1 < to);
+        inside.map(|turn| turn.2 - turn.1).fold(0.0, f64::max)
+    };
+    assert!(longest(0.0, 15.0) <= 3.0, "{turns:?}");
+    assert!(longest(20.0, 60.0) >= 19.0, "{turns:?}");
+}
