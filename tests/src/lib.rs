@@ -7,6 +7,7 @@ pub mod call;
 pub mod collect;
 pub mod comparable;
 pub mod exchange;
+pub mod hostile;
 pub mod policy;
 pub mod program;
 pub mod random;

@@ -79,7 +79,11 @@ fn both_back_ends_stop_at_the_same_place_with_every_budget() {
 /// The hash of a run's events and what else is left of it.
 fn simulate(spec: &RunSpec, backend: Backend) -> (u64, u64, Summary) {
     let mut hash = TraceHash::new();
-    let summary = sim::run_with(spec, &mut hash, Options { backend });
+    let options = Options {
+        backend,
+        budget: None,
+    };
+    let summary = sim::run_with(spec, &mut hash, options);
     let summary = summary.unwrap_or_else(|error| panic!("{error}"));
     (hash.value(), hash.count(), summary)
 }

@@ -159,11 +159,14 @@ pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
     run_with(spec, sink, Options::default())
 }
 
-/// How a run is computed. Nothing of it changes the result.
+/// How a run is computed. Nothing of it changes the result of a policy whose callbacks end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// What executes the policy's programs.
     pub backend: Backend,
+    /// Instructions after which a callback is taken for an endless loop; `None`: as many as no
+    /// sane policy needs.
+    pub budget: Option<u64>,
 }
 
 /// As [`run`], computed as `options` say.
@@ -209,10 +212,12 @@ fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machi
         policy: policy(),
         source,
     })?;
+    let usual = Config::default();
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
         backend: options.backend,
-        ..Config::default()
+        budget: options.budget.unwrap_or(usual.budget),
+        ..usual
     };
     let mut vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
         Error::Instance {
