@@ -23,8 +23,8 @@ use crate::jit;
 use crate::map::Maps;
 use crate::map::hash::Removed;
 use crate::memory::Memory;
-use crate::nesting::Nesting;
 use crate::op::Code;
+use crate::progress::Progress;
 use crate::timer::Timers;
 use crate::variables::Variables;
 use crate::{Image, MapKind};
@@ -56,7 +56,6 @@ pub struct Instance<H: Host> {
     pub(crate) memory: Memory,
     pub(crate) maps: Maps,
     pub(crate) timers: Timers,
-    pub(crate) nesting: Nesting,
     pub(crate) variables: Variables,
     pub(crate) code: Arc<Code>,
     pub(crate) image: Arc<Image>,
@@ -64,20 +63,18 @@ pub struct Instance<H: Host> {
     pub(crate) config: Config,
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
-    /// First free byte of the stack.
-    pub(crate) stack_top: u64,
+    pub(crate) progress: Progress,
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
     pub(crate) frames: Vec<interp::Frame>,
-    pub(crate) retired: u64,
-    pub(crate) budget_end: u64,
-    pub(crate) charged_ps: u64,
     /// Calls in progress.
     depth: u32,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
     /// Where the innermost of nested calls failed.
     innermost: Option<Fault>,
+    /// What native code needs while it runs.
+    pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
     native: Option<jit::Program>,
     /// Why there is none, if it was tried.
@@ -124,22 +121,22 @@ impl<H: Host> Instance<H> {
             memory,
             maps,
             timers: Timers::default(),
-            nesting: Nesting::default(),
             variables,
             code,
             image,
             bindings,
             config,
             contexts,
-            stack_top,
+            progress: Progress {
+                stack_top,
+                ..Progress::default()
+            },
             stack_end: stack_top + stack_bytes,
             frames: Vec::new(),
-            retired: 0,
-            budget_end: 0,
-            charged_ps: 0,
             depth: 0,
             removed: Vec::new(),
             innermost: None,
+            scratch: jit::Scratch::default(),
             native: None,
             refusal: None,
             translate_at,
@@ -196,20 +193,20 @@ impl<H: Host> Instance<H> {
     #[inline]
     #[must_use]
     pub const fn retired(&self) -> u64 {
-        self.retired
+        self.progress.retired()
     }
 
     /// What the calls of host functions have cost beyond their instructions, picoseconds.
     #[inline]
     #[must_use]
     pub const fn charged(&self) -> u64 {
-        self.charged_ps
+        self.progress.charged_ps
     }
 
     /// A host function costs more than its table says, by `cost_ps` picoseconds.
     #[inline]
     pub const fn charge(&mut self, cost_ps: u64) {
-        self.charged_ps += cost_ps;
+        self.progress.charged_ps += cost_ps;
     }
 
     pub(crate) const fn budget(&self) -> u64 {
@@ -220,7 +217,7 @@ impl<H: Host> Instance<H> {
     /// budget shrinks with the work, so that no program runs for ever inside built-in functions.
     #[inline]
     pub(crate) const fn spend(&mut self, bytes: u64) {
-        self.budget_end = self.budget_end.saturating_sub(bytes / 8);
+        self.progress.spend(bytes / 8);
     }
 
     pub(crate) const fn stack_bytes(&self) -> u32 {
@@ -247,9 +244,7 @@ impl<H: Host> Instance<H> {
             args.len()
         );
         let context = self.context();
-        for (at, arg) in (0_u64..).zip(args) {
-            self.memory.poke_u64(context + 8 * at, *arg);
-        }
+        self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
     }
 
@@ -335,14 +330,14 @@ impl<H: Host> Instance<H> {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
         if self.depth == 0 {
-            self.budget_end = self.retired + self.config.budget.min(MOST_BUDGET);
+            self.progress.refuel(self.config.budget.min(MOST_BUDGET));
             self.innermost = None;
-            if self.retired >= self.translate_at {
+            if self.retired() >= self.translate_at {
                 self.translate();
             }
-            self.roomy = self.native.as_ref().is_some_and(jit::Program::has_room);
+            self.roomy = self.native.is_some() && self.scratch.has_room();
         }
-        let held = self.nesting;
+        let held = self.progress.nesting;
         self.depth += 1;
         let native = self.native.as_ref().filter(|_| self.roomy);
         let result = match native.and_then(|program| program.entry(function)) {
@@ -350,15 +345,16 @@ impl<H: Host> Instance<H> {
             None => interp::run(self, host, function, args),
         };
         self.depth -= 1;
-        if self.depth == 0 {
+        if self.depth == 0 && !self.removed.is_empty() {
             self.free_removed();
         }
-        let left = std::mem::replace(&mut self.nesting, held);
+        let left = std::mem::replace(&mut self.progress.nesting, held);
         let result = result.map_err(|trap| self.locate(trap))?;
-        match left.excess_over(held) {
-            None => Ok(result),
-            Some(what) => Err(self.fault(Stop::Refused(what), function)),
+        if left == held {
+            return Ok(result);
         }
+        let what = left.excess_over(held).unwrap_or_default();
+        Err(self.fault(Stop::Refused(what), function))
     }
 
     /// The import that is the helper `number`.
@@ -380,7 +376,7 @@ impl<H: Host> Instance<H> {
         args: [u64; 5],
     ) -> Result<u64, Stop> {
         let Binding { body, cost_ps, .. } = self.bindings[import];
-        self.charged_ps += cost_ps;
+        self.progress.charged_ps += cost_ps;
         match body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),
             None => {
@@ -410,6 +406,7 @@ impl<H: Host> Instance<H> {
         }
     }
 
+    #[cold]
     fn free_removed(&mut self) {
         for removed in self.removed.drain(..) {
             self.memory.free_map(removed.element, removed.bytes);

@@ -30,6 +30,7 @@ mod memory;
 mod nesting;
 mod object;
 mod op;
+mod progress;
 #[cfg(test)]
 mod scene;
 mod target;

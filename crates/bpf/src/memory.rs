@@ -58,6 +58,9 @@ struct Heap {
     start: u64,
     next: u64,
     limit: u64,
+    /// A native store of up to 8 bytes that begins at most so many bytes behind the start ends
+    /// before `next`. Never shrinks.
+    open: u64,
     /// Freed blocks by rounded size, last freed first: the same sequence of calls always gives
     /// the same addresses.
     free: BTreeMap<u64, Vec<u64>>,
@@ -69,6 +72,7 @@ impl Heap {
             start,
             next: start,
             limit,
+            open: 0,
             free: BTreeMap::new(),
         }
     }
@@ -90,6 +94,7 @@ impl Heap {
             return None;
         }
         self.next = end;
+        self.open = self.used().saturating_sub(8);
         Some((at, false))
     }
 
@@ -316,12 +321,13 @@ impl Memory {
 
     /// What a store of `len` bytes that [`Memory::store`] refused means.
     pub(crate) fn verdict(&self, address: u64, len: u64) -> Verdict {
-        if self.is_frozen(address, len) {
-            return Verdict::Wild;
+        match self.allocated(address, len) {
+            Verdict::Protected if self.is_frozen(address, len) => Verdict::Wild,
+            verdict => verdict,
         }
-        self.allocated(address, len)
     }
 
+    #[inline]
     fn allocated(&self, address: u64, len: u64) -> Verdict {
         let at = address.wrapping_sub(BASE);
         if self.kernel.holds(at, len) {
@@ -365,10 +371,14 @@ impl Memory {
     /// A store of up to 8 bytes that begins at most so many bytes behind the start of the writable
     /// half is one that [`Memory::store`] takes. Never shrinks.
     #[cfg(feature = "jit")]
-    #[inline]
     pub(crate) const fn writable(&self) -> u64 {
-        self.maps.used().saturating_sub(8)
+        self.maps.open
     }
+
+    /// Where native code finds [`Memory::writable`].
+    #[cfg(feature = "jit")]
+    pub(crate) const WRITABLE: usize =
+        std::mem::offset_of!(Self, maps) + std::mem::offset_of!(Heap, open);
 
     /// Whether no byte of these can ever change.
     #[cfg(feature = "jit")]
@@ -449,6 +459,16 @@ impl Memory {
     #[inline]
     pub fn poke_u64(&mut self, address: u64, value: u64) {
         self.poke(address, value.to_le_bytes());
+    }
+
+    /// Writes words into a kernel object of the machine's own.
+    #[inline]
+    pub(crate) fn put_words(&mut self, address: u64, words: &[u64]) {
+        let at = (address - BASE) as usize;
+        let (places, _) = self.region[at..at + 8 * words.len()].as_chunks_mut();
+        for (place, word) in places.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
     }
 
     /// Mirrors of kernel objects change all the time, so they come first.

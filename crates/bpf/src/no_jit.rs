@@ -17,12 +17,18 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) const fn has_room(&self) -> bool {
-        match *self {}
-    }
-
     pub(crate) const fn entry(&self, _: u32) -> Option<Entry> {
         match *self {}
+    }
+}
+
+/// What native code needs while it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch;
+
+impl Scratch {
+    pub(crate) const fn has_room(&self) -> bool {
+        false
     }
 }
 

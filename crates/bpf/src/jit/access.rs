@@ -12,7 +12,6 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 
 use super::function::{Translator, guest_flags};
 use super::known::Known;
-use super::native::at;
 use crate::decode::atomic;
 use crate::interp::FRAME_BYTES;
 use crate::op::{Kind, Op};
@@ -178,7 +177,7 @@ impl Translator<'_, '_> {
         };
         let start = self.number(start);
         let distance = self.b.ins().isub(address, start);
-        let writable = self.shared(I64, at::WRITABLE);
+        let writable = self.shared(I64, self.plan.at.writable);
         let beyond = self
             .b
             .ins()
@@ -202,7 +201,7 @@ impl Translator<'_, '_> {
         self.b
             .ins()
             .call_indirect(self.signatures.store, callee, &args);
-        let stop = self.shared(I32, at::STOP);
+        let stop = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stop);
         let fuel = self.b.use_var(self.fuel);
         let unused = self.plan.code.left_in_block(at).cast_signed();

@@ -8,9 +8,9 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::access::Place;
-use super::function::{TRUSTED, Translator, guest_flags};
+use super::function::{Translator, guest_flags};
 use super::known::Known;
-use super::native::{at, stop};
+use super::native::stop;
 use super::plan::ArrayPlan;
 use crate::bind::Intrinsic;
 use crate::builtin::MAX_TURNS;
@@ -23,12 +23,14 @@ impl Translator<'_, '_> {
     pub(super) fn call_host(&mut self, import: usize, at: usize) {
         match self.plan.imports[import].intrinsic {
             Some(Intrinsic::Lookup) => self.lookup(import, at),
-            Some(Intrinsic::Clock) => self.built_in(import, |t| t.shared(I64, at::NOW_NS)),
-            Some(Intrinsic::Cpu) => self.built_in(import, |t| t.shared(I64, at::CPU)),
-            Some(Intrinsic::RcuLock) => self.enter_section(import, at::RCU),
-            Some(Intrinsic::PreemptDisable) => self.enter_section(import, at::PREEMPTION),
-            Some(Intrinsic::RcuUnlock) => self.leave_section(import, at::RCU, at),
-            Some(Intrinsic::PreemptEnable) => self.leave_section(import, at::PREEMPTION, at),
+            Some(Intrinsic::Clock) => self.built_in(import, |t| t.shared(I64, t.plan.at.now_ns)),
+            Some(Intrinsic::Cpu) => self.built_in(import, |t| t.shared(I64, t.plan.at.cpu)),
+            Some(Intrinsic::RcuLock) => self.enter_section(import, self.plan.at.rcu),
+            Some(Intrinsic::PreemptDisable) => self.enter_section(import, self.plan.at.preemption),
+            Some(Intrinsic::RcuUnlock) => self.leave_section(import, self.plan.at.rcu, at),
+            Some(Intrinsic::PreemptEnable) => {
+                self.leave_section(import, self.plan.at.preemption, at)
+            }
             Some(Intrinsic::IterNew | Intrinsic::IterNext | Intrinsic::IterDestroy) => {
                 self.iterate(import, at);
             }
@@ -59,7 +61,7 @@ impl Translator<'_, '_> {
     /// Calls `callee`, one of `native.rs`, with `r1` to `r5`; the result is in `r0`.
     fn call_rust(&mut self, callee: usize, number: Value, at: usize) {
         self.save_fuel();
-        self.set_shared(at::CALLEE, number);
+        self.set_shared(self.plan.at.callee, number);
         let callee = self.number(callee as u64);
         let args = self.arguments();
         let call = self
@@ -67,9 +69,9 @@ impl Translator<'_, '_> {
             .ins()
             .call_indirect(self.signatures.function, callee, &args);
         let result = self.b.inst_results(call)[0];
-        let stop = self.shared(I32, at::STOP);
+        let stop = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stop);
-        let fuel = self.shared(I64, at::FUEL);
+        let fuel = self.shared(I64, self.plan.at.fuel);
         self.leave(at, fuel);
         self.b.switch_to_block(on);
         self.reload_fuel();
@@ -85,7 +87,7 @@ impl Translator<'_, '_> {
 
     /// A call of another function of the object, which gets the next frame.
     pub(super) fn call_local(&mut self, op: Op, at: usize) {
-        let limit = self.shared(I64, at::FRAME_LIMIT);
+        let limit = self.shared(I64, self.plan.at.frame_limit);
         let beyond = self
             .b
             .ins()
@@ -93,17 +95,17 @@ impl Translator<'_, '_> {
         self.stop_if(beyond, stop::FRAMES, at);
         self.save_fuel();
         let top = self.b.ins().iadd_imm_s(self.top, FRAME_BYTES as i64);
-        self.set_shared(at::STACK_TOP, top);
+        self.set_shared(self.plan.at.stack_top, top);
         let callee = self.callees[&(op.imm as u32)];
         let args = self.arguments();
         let call = self.b.ins().call(callee, &args);
         let result = self.b.inst_results(call)[0];
-        let stop = self.shared(I32, at::STOP);
+        let stop = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stop);
         // The callee has noted where and why.
         self.b.ins().return_(&[result]);
         self.b.switch_to_block(on);
-        self.set_shared(at::STACK_TOP, self.top);
+        self.set_shared(self.plan.at.stack_top, self.top);
         self.reload_fuel();
         self.set(0, result);
         self.clobber();
@@ -115,19 +117,17 @@ impl Translator<'_, '_> {
         if cost == 0 {
             return;
         }
-        let pointer = self.shared(I64, at::CHARGED_PS);
-        let charged = self.b.ins().load(I64, TRUSTED, pointer, 0);
+        let charged = self.shared(I64, self.plan.at.charged_ps);
         let charged = self.b.ins().iadd_imm_s(charged, cost.cast_signed());
-        self.b.ins().store(TRUSTED, charged, pointer, 0);
+        self.set_shared(self.plan.at.charged_ps, charged);
     }
 
     /// What [`crate::Instance::spend`] does for 8 bytes. There is something left to spend, because
     /// the block's budget test has just passed.
     fn spend_one(&mut self) {
-        let pointer = self.shared(I64, at::BUDGET_END);
-        let end = self.b.ins().load(I64, TRUSTED, pointer, 0);
+        let end = self.shared(I64, self.plan.at.budget_end);
         let end = self.b.ins().iadd_imm_s(end, -1);
-        self.b.ins().store(TRUSTED, end, pointer, 0);
+        self.set_shared(self.plan.at.budget_end, end);
         let fuel = self.b.use_var(self.fuel);
         let fuel = self.b.ins().iadd_imm_s(fuel, -1);
         self.b.def_var(self.fuel, fuel);
@@ -141,21 +141,19 @@ impl Translator<'_, '_> {
 
     fn enter_section(&mut self, import: usize, offset: i32) {
         self.charge_cost(import);
-        let nesting = self.shared(I64, at::NESTING);
-        let depth = self.b.ins().load(I32, TRUSTED, nesting, offset);
+        let depth = self.shared(I32, offset);
         let deeper = self.b.ins().iadd_imm_s(depth, 1);
-        self.b.ins().store(TRUSTED, deeper, nesting, offset);
+        self.set_shared(offset, deeper);
         self.set_number(0, 0);
     }
 
     /// Leaves a section; one that was not entered is Rust's to complain about.
     fn leave_section(&mut self, import: usize, offset: i32, at: usize) {
-        let nesting = self.shared(I64, at::NESTING);
-        let depth = self.b.ins().load(I32, TRUSTED, nesting, offset);
+        let depth = self.shared(I32, offset);
         let outside = self.b.ins().icmp_imm_u(IntCC::Equal, depth, 0);
         self.unless(outside, import, at, |t| {
             let less = t.b.ins().iadd_imm_s(depth, -1);
-            t.b.ins().store(TRUSTED, less, nesting, offset);
+            t.set_shared(offset, less);
             t.number(0)
         });
     }
@@ -219,7 +217,7 @@ impl Translator<'_, '_> {
         let base = self.number(array.base);
         let mut value = self.b.ins().iadd(offset, base);
         if array.copies > 1 {
-            let cpu = self.shared(I64, at::CPU);
+            let cpu = self.shared(I64, self.plan.at.cpu);
             let copy_bytes = self.number(array.stride * u64::from(array.count));
             let offset = self.b.ins().imul(cpu, copy_bytes);
             value = self.b.ins().iadd(value, offset);

@@ -2,7 +2,7 @@
 //!
 //! A register of the program is a variable of the generator, and so is the *fuel*: the
 //! instructions until the budget is spent. Each basic block of the bytecode begins with a test and
-//! a subtraction; the fuel is written to the shared record before a call and read back after it.
+//! a subtraction; the fuel is written to the instance before a call and read back after it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 
 use super::known::Known;
-use super::native::{at, stop};
+use super::native::stop;
 use super::plan::Plan;
 use crate::interp::MAY_GOTO_TURNS;
 use crate::op::{Kind, Op};
@@ -33,7 +33,7 @@ pub(super) struct Start<'a> {
 pub(super) struct Translator<'a, 'b> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) b: FunctionBuilder<'b>,
-    /// The shared record.
+    /// The address of the instance.
     pub(super) context: Value,
     /// `r10`, and the host's address of the same byte.
     pub(super) top: Value,
@@ -58,7 +58,7 @@ pub(super) struct Signatures {
     pub(super) store: SigRef,
 }
 
-/// An access to the shared record.
+/// An access to a field of the instance.
 pub(super) const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
 impl Start<'_> {
@@ -111,7 +111,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         b.append_block_params_for_function_params(block);
         b.switch_to_block(block);
         let context = b.block_params(block)[0];
-        let top = b.ins().load(I64, TRUSTED, context, at::STACK_TOP);
+        let top = b.ins().load(I64, TRUSTED, context, plan.at.stack_top);
         let frame = b.ins().iadd_imm_s(top, plan.delta.cast_signed());
         let registers = std::array::from_fn(|_| b.declare_var(I64));
         let (fuel, turns) = (b.declare_var(I64), b.declare_var(I32));
@@ -276,8 +276,12 @@ impl<'a, 'b> Translator<'a, 'b> {
         let &[op, fuel] = self.b.block_params(self.leave) else {
             unreachable!("the block has two parameters")
         };
-        self.b.ins().store(TRUSTED, op, self.context, at::OP);
-        self.b.ins().store(TRUSTED, fuel, self.context, at::FUEL);
+        self.b
+            .ins()
+            .store(TRUSTED, op, self.context, self.plan.at.op);
+        self.b
+            .ins()
+            .store(TRUSTED, fuel, self.context, self.plan.at.fuel);
         let nothing = self.b.ins().iconst(I64, 0);
         self.b.ins().return_(&[nothing]);
     }
@@ -309,7 +313,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         self.known[usize::from(register)]
     }
 
-    /// A word of the shared record.
+    /// A field of the instance.
     pub(super) fn shared(&mut self, ty: Type, offset: i32) -> Value {
         self.b.ins().load(ty, TRUSTED, self.context, offset)
     }
@@ -320,11 +324,11 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     pub(super) fn save_fuel(&mut self) {
         let fuel = self.b.use_var(self.fuel);
-        self.set_shared(at::FUEL, fuel);
+        self.set_shared(self.plan.at.fuel, fuel);
     }
 
     pub(super) fn reload_fuel(&mut self) {
-        let fuel = self.shared(I64, at::FUEL);
+        let fuel = self.shared(I64, self.plan.at.fuel);
         self.b.def_var(self.fuel, fuel);
     }
 
@@ -347,7 +351,7 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     fn stop(&mut self, reason: u32, at: usize) {
         let reason = self.b.ins().iconst(I32, i64::from(reason));
-        self.set_shared(at::STOP, reason);
+        self.set_shared(self.plan.at.stop, reason);
         let fuel = self.b.use_var(self.fuel);
         self.leave(at, fuel);
     }

@@ -30,18 +30,21 @@ use cranelift_codegen::ir::{AbiParam, Signature, types::I64};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilderContext;
-use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::backend::{Execution, Refusal};
 use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
 use crate::{Host, Image, Insn, Instance, Member};
-pub(crate) use native::{Entry, run};
+pub(crate) use native::{Entry, Scratch, run};
 use plan::Plan;
 
 /// Bytes of native stack that a frame may take.
 const MAX_FRAME: u32 = 2048;
+
+/// Address space for the machine code of a program, bytes: what a branch can span on aarch64.
+const CODE_ROOM: usize = 128 << 20;
 
 /// Frames that native code may have on the stack at a time: eight functions deep in each of the
 /// outermost call and the eight that can nest in it.
@@ -80,11 +83,6 @@ impl Drop for Program {
 impl Program {
     pub(crate) fn size(&self) -> Execution {
         self.size.clone()
-    }
-
-    /// Whether this thread's stack has room for all frames, and for host functions between them.
-    pub(crate) fn has_room(&self) -> bool {
-        stack::has_room(FRAMES * MAX_FRAME as usize + stack::FOR_HOST_FUNCTIONS)
     }
 
     #[inline]
@@ -167,7 +165,10 @@ type Built = (JITModule, Vec<Option<Entry>>, u32);
 
 /// Generates all code, and makes it executable.
 fn build(plan: &Plan<'_>, functions: &BTreeSet<u32>) -> Result<Built, Refusal> {
-    let builder = JITBuilder::with_isa(isa()?, default_libcall_names());
+    let mut builder = JITBuilder::with_isa(isa()?, default_libcall_names());
+    // One piece of address space, so that every function can reach every other.
+    let room = ArenaMemoryProvider::new_with_size(CODE_ROOM).map_err(generator)?;
+    builder.memory_provider(Box::new(room));
     let mut module = JITModule::new(builder);
     match define_all(&mut module, plan, functions) {
         Ok(bytes) => {
@@ -246,7 +247,7 @@ fn code_size(context: &Context, function: &str) -> Result<u32, Refusal> {
     Ok(code.code_info().total_size)
 }
 
-/// The signature of every translated function: the shared record and `r1` to `r5` in, `r0` out.
+/// The signature of every translated function: the instance and `r1` to `r5` in, `r0` out.
 fn signature(module: &JITModule) -> Signature {
     let mut signature = module.make_signature();
     signature.params = vec![AbiParam::new(I64); 6];

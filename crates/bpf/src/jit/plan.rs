@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::op::Code;
 use crate::{Host, Image, Instance};
 
-use super::native::Callees;
+use super::native::{Callees, Offsets};
 
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.
 pub(super) struct Plan<'a> {
@@ -19,6 +19,7 @@ pub(super) struct Plan<'a> {
     pub(super) delta: u64,
     /// Addresses of the functions that native code calls.
     pub(super) callees: Callees,
+    pub(super) at: Offsets,
 }
 
 /// An import as the translator sees it.
@@ -53,6 +54,7 @@ impl<'a> Plan<'a> {
             imports: imports.collect(),
             delta,
             callees: Callees::of::<H>(),
+            at: Offsets::of::<H>(),
         }
     }
 
