@@ -26,6 +26,7 @@ test-vm: ## tests on a real kernel in a virtual machine
 
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate
+	$(CARGO) bench --package runslice-tests --bench callbacks
 
 lint: setup ## formatting, clippy, documentation, tidy
 	$(CARGO) fmt --all --check

@@ -125,6 +125,7 @@ pub(crate) struct Binding<H: Host> {
     pub(crate) body: Option<Body<H>>,
     pub(crate) cost_ps: u64,
     /// What the body does, if native code can do it as well.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) intrinsic: Option<Intrinsic>,
 }
 

@@ -1,5 +1,12 @@
 //! An image made ready to run, with its memory.
 //!
+//! # What programs may rely on
+//!
+//! The same on every back end: a function begins with its arguments in `r1` to `r5` and zeros in
+//! the other registers; a call leaves zeros in `r1` to `r5` and keeps `r6` to `r9`. A frame is zero
+//! on entry, as far down as the function's constant offsets from `r10` reach, or wholly if `r10` is
+//! used in another way; what lies deeper is left from earlier calls.
+//!
 //! # Counting
 //!
 //! Every executed instruction counts one, whatever it is; an `LD_IMM64` of two slots counts one.
@@ -68,7 +75,7 @@ pub struct Instance<H: Host> {
     /// Callers of the functions that run now, of all nested calls.
     pub(crate) frames: Vec<interp::Frame>,
     /// Calls in progress.
-    depth: u32,
+    pub(crate) depth: u32,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
     /// Where the innermost of nested calls failed.
@@ -82,7 +89,7 @@ pub struct Instance<H: Host> {
     /// Native code is made at the first outermost call after so many retired instructions.
     translate_at: u64,
     /// Whether the outermost call runs on a native stack with room enough for native code.
-    roomy: bool,
+    pub(crate) roomy: bool,
 }
 
 impl<H: Host> Instance<H> {
@@ -331,7 +338,9 @@ impl<H: Host> Instance<H> {
         }
         if self.depth == 0 {
             self.progress.refuel(self.config.budget.min(MOST_BUDGET));
-            self.innermost = None;
+            if self.innermost.is_some() {
+                self.innermost = None;
+            }
             if self.retired() >= self.translate_at {
                 self.translate();
             }

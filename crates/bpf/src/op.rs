@@ -60,6 +60,7 @@ impl Kind {
     }
 
     /// Whether it is a jump, conditional or not.
+    #[cfg(feature = "jit")]
     pub(crate) const fn is_jump(self) -> bool {
         self as u8 >= Self::Jump as u8 && self as u8 <= Self::Jsle32X as u8
     }
@@ -97,6 +98,7 @@ pub(crate) struct Op {
 pub(crate) struct Entry {
     pub(crate) op: u32,
     /// Operations.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) len: u32,
     /// Bytes below the frame pointer that are cleared on entry: as far down as the function's
     /// offsets from `r10` reach, or the whole frame when it uses `r10` in another way.

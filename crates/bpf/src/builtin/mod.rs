@@ -78,6 +78,16 @@ fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<
     Ok(())
 }
 
+impl<H: Host> Instance<H> {
+    /// Writes what a program asked for to where it pointed, if it may write there.
+    ///
+    /// # Errors
+    /// [`Stop::WildStore`] if it may not.
+    pub fn deliver(&mut self, address: u64, bytes: &[u8]) -> Result<(), Stop> {
+        deliver(self, address, bytes)
+    }
+}
+
 /// What a program sees of an insertion: the cap on map memory looks like a kernel out of memory.
 const fn inserted(result: &Result<(), InsertError>) -> u64 {
     match result {

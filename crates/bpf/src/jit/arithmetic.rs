@@ -14,7 +14,6 @@ type Emit = fn(&mut FunctionBuilder<'_>, Value, Value) -> Value;
 
 impl Translator<'_, '_> {
     /// Translates `op` if it is arithmetic.
-    #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
     #[rustfmt::skip]
     pub(super) fn arithmetic(&mut self, op: Op) -> bool {
         use Kind::*;

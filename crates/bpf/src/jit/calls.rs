@@ -29,7 +29,7 @@ impl Translator<'_, '_> {
             Some(Intrinsic::PreemptDisable) => self.enter_section(import, self.plan.at.preemption),
             Some(Intrinsic::RcuUnlock) => self.leave_section(import, self.plan.at.rcu, at),
             Some(Intrinsic::PreemptEnable) => {
-                self.leave_section(import, self.plan.at.preemption, at)
+                self.leave_section(import, self.plan.at.preemption, at);
             }
             Some(Intrinsic::IterNew | Intrinsic::IterNext | Intrinsic::IterDestroy) => {
                 self.iterate(import, at);

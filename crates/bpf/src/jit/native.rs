@@ -193,7 +193,9 @@ pub(crate) fn run<H: Host>(
     let result = unsafe { (entry.0)(pointer.cast(), a, b, c, d, e) };
     // SAFETY: Native code has returned; the pointer is `vm`.
     let vm = unsafe { &mut *pointer };
-    vm.scratch.activation = outer;
+    if vm.depth > 1 {
+        vm.scratch.activation = outer;
+    }
     let reached = std::mem::replace(&mut vm.progress.stack_top, stack_top);
     if vm.scratch.stop == 0 {
         return Ok(result);
