@@ -527,9 +527,10 @@ void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 }
 
 /* Rule 1 again: a task that returns to the CPU without our say may have been overtaken. */
-static void yield_to_better(struct task_ctx *tctx, s32 cpu)
+static void yield_to_better(struct task_ctx *tctx, s32 cpu, bool exiting)
 {
-	if (tctx->in_local && best_waiting(cpu) < tctx->level)
+	/* An exiting task would not come to enqueue, but straight back. */
+	if (tctx->in_local && !exiting && best_waiting(cpu) < tctx->level)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }
@@ -545,7 +546,7 @@ void OP(mlfq_running, struct task_struct *p)
 	tctx->forked = false;
 	tctx->place = PLACE_HEAD;
 	show(p, tctx, cpu);
-	yield_to_better(tctx, cpu);
+	yield_to_better(tctx, cpu, p->flags & PF_EXITING);
 }
 
 /* Rule 9. Decision: silent in the source; the task goes behind its equals, and keeps the rest. */

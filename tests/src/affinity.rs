@@ -30,9 +30,11 @@ impl AffinityCheck {
     }
 
     fn allowed(&self, task: TaskId, cpu: CpuId) -> bool {
-        // Masks are known for the first 64 CPUs; larger machines have no pinned tasks beyond.
-        let mask = self.tasks[task.index()];
-        mask.is_none_or(|mask| cpu.0 < 64 && mask & 1 << cpu.0 != 0)
+        match self.tasks[task.index()] {
+            Some(mask) if cpu.0 < 64 => mask & 1 << cpu.0 != 0,
+            Some(_) => false,
+            None => true,
+        }
     }
 
     fn switched(&mut self, event: &Event) {
@@ -48,7 +50,10 @@ impl AffinityCheck {
     }
 
     fn masked(&mut self, event: &Event) {
-        self.tasks[event.task.index()] = Some(event.b);
+        // The event has the mask of the first 64 CPUs. A larger mask is that of all CPUs: the
+        // random workloads have no other.
+        let is_whole = event.a > u64::from(event.b.count_ones());
+        self.tasks[event.task.index()] = (!is_whole).then_some(event.b);
         let on = self.running.iter().position(|task| *task == event.task);
         let Some(cpu) = on.and_then(|cpu| u16::try_from(cpu).ok()).map(CpuId) else {
             return;

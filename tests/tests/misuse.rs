@@ -335,6 +335,15 @@ fn what_a_verifier_would_refuse_ends_with_program_and_instruction() {
     }
 }
 
+/// The error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
 #[test]
 fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
     let refusals = [
@@ -351,7 +360,7 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
         spec.policy.set.clear();
         let told = match sim::run(&spec, &mut Collector::default()) {
             Ok(summary) => summary.exit.message,
-            Err(error) => error.to_string(),
+            Err(error) => chain(&error),
         };
         assert!(told.contains(why), "{policy}: {told:?}");
     }

@@ -87,7 +87,7 @@ pub struct Summary {
     pub instructions: u64,
     /// Callbacks of the policy called.
     pub callbacks: u64,
-    /// Warnings that the kernel would have logged and hints that only a simulator can give, such
-    /// as a task that waited while a CPU idled because nobody kicked it.
+    /// Warnings that the kernel would have logged, and what only a simulator can tell: that a
+    /// run ended early because nobody was left to wake anybody.
     pub notes: Vec<String>,
 }

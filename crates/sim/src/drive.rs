@@ -75,6 +75,9 @@ impl Machine {
             Pending::Watchdog => self.watch_over(),
             Pending::End => unreachable!("handled by the caller"),
         }
+        if what.is_timer() && self.queue.timer_follows(cpu) {
+            return Ok(());
+        }
         self.drive(vm, cpu)
     }
 
@@ -114,6 +117,9 @@ impl Machine {
     fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
         let action = self.work.step(id, self.now, &mut self.work_events);
         self.record_work(id, cpu);
+        if self.work.is_exiting(id) && !self.task(id).exiting {
+            self.begin_exit(id);
+        }
         match action {
             Err(error) => self.work_error = Some(error),
             Ok(Action::Run(span)) => self.task_mut(id).work_left = span,

@@ -64,12 +64,17 @@ impl Host for Machine {
         }
     }
 
+    /// Each call is a line, as in the kernel's trace.
     fn print(&mut self, text: &str) {
-        let room = MOST_TEXT.saturating_sub(self.printed.len());
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let room = MOST_TEXT.saturating_sub(self.printed.len() + 1);
         let mut end = text.len().min(room);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        self.printed.push_str(&text[..end]);
+        if end > 0 {
+            self.printed.push_str(&text[..end]);
+            self.printed.push('\n');
+        }
     }
 }

@@ -254,7 +254,6 @@ impl Machine {
 
     /// The task that runs on `cpu` leaves for good.
     pub(crate) fn exit(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        self.begin_exit(id);
         self.task_mut(id).state = RunState::Dead;
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK | deq::SPECIAL));
         self.work.exited(id);

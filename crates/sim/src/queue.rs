@@ -52,6 +52,14 @@ impl Pending {
         }
     }
 
+    /// Whether this is the expiry of a high-resolution timer.
+    pub const fn is_timer(self) -> bool {
+        matches!(
+            self,
+            Self::Timer { .. } | Self::Start { .. } | Self::BpfTimer { .. }
+        )
+    }
+
     /// Whether the kernel leaves the order between two such events on different CPUs open.
     const fn is_free(self) -> bool {
         matches!(
@@ -160,6 +168,14 @@ impl EventQueue {
     /// Whether nothing is to come.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
+    }
+
+    /// Whether the next event is another timer of `cpu` at this very moment: one interrupt
+    /// handles all that have expired, and only its end looks at the scheduler.
+    pub fn timer_follows(&self, cpu: CpuId) -> bool {
+        self.heap
+            .peek()
+            .is_some_and(|next| next.time == self.now && next.cpu == cpu && next.what.is_timer())
     }
 
     /// Takes the next event out.

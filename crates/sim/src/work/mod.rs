@@ -330,6 +330,12 @@ impl Work {
         self.alive -= 1;
     }
 
+    /// Whether `task` has begun to exit: what it still does, it does on its way out.
+    #[must_use]
+    pub fn is_exiting(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].has_exited
+    }
+
     /// Whether the workload is over at `now`.
     #[must_use]
     pub fn finished(&self, now: SimTime) -> bool {
