@@ -24,10 +24,13 @@ pub enum Fate {
     Ran,
 }
 
+/// A real object, and where its code lies.
+type Original = (Arc<[u8]>, Vec<Range<usize>>);
+
 /// Loads and runs damaged objects.
 #[derive(Debug)]
 pub struct Breaker {
-    originals: Vec<(Arc<[u8]>, Vec<Range<usize>>)>,
+    originals: Vec<Original>,
     workload: Arc<Workload>,
 }
 

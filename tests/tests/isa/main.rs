@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 
 use vector::{BACK_ENDS, Vector};
 
+/// Names and texts.
+type Files = Vec<(String, String)>;
+
 /// All `.data` files of a folder with their text, by name.
-fn files(folder: &Path) -> Vec<(String, String)> {
+fn files(folder: &Path) -> Files {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let paths = entries.map(|entry| entry.expect("a folder can be listed").path());
     let mut paths: Vec<PathBuf> = paths
@@ -62,7 +65,7 @@ fn the_public_suite_is_complete() {
 }
 
 /// The malformed vectors that set a field which must be zero, and those that test the runner.
-fn malformed(suite: &Path) -> (Vec<(String, String)>, Vec<(String, String)>) {
+fn malformed(suite: &Path) -> (Files, Files) {
     let is_raw = |(_, text): &(String, String)| text.contains("-- raw");
     files(&suite.join("negative")).into_iter().partition(is_raw)
 }
