@@ -21,13 +21,12 @@ mod isa;
 #[cfg(feature = "jit")]
 #[expect(unsafe_code, reason = "machine code, and what it shares with Rust")]
 mod jit;
-#[cfg(not(feature = "jit"))]
-#[path = "no_jit.rs"]
-mod jit;
 mod link;
 mod map;
 mod memory;
 mod nesting;
+#[cfg(not(feature = "jit"))]
+mod no_jit;
 mod object;
 mod op;
 mod progress;
@@ -37,6 +36,9 @@ mod target;
 mod timer;
 mod variables;
 mod verify;
+
+#[cfg(not(feature = "jit"))]
+use no_jit as jit;
 
 pub use self::object::Object;
 pub use backend::{Backend, Execution, Refusal, WARM};

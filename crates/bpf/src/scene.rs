@@ -223,9 +223,9 @@ impl Object {
         self,
         backend: Backend,
         table: &[HostFunction<World>],
-        config: Config,
+        mut config: Config,
     ) -> Instance<World> {
-        let config = Config { backend, ..config };
+        config.backend = backend;
         Instance::new(self.image(), table, config).expect("a good object")
     }
 }

@@ -119,11 +119,11 @@ impl Vector {
     /// The first instruction with a field that must be zero and is not, and that field. The offset
     /// of a move is zero or one of a few widths.
     pub fn reserved_field(&self) -> Option<(usize, &'static str)> {
+        use Violation::{ReservedField, UndefinedField};
         match self.image().check() {
             Err(LoadError::Structure {
                 insn,
-                violation:
-                    Violation::ReservedField { field, .. } | Violation::UndefinedField { field, .. },
+                violation: ReservedField { field, .. } | UndefinedField { field, .. },
                 ..
             }) => Some((insn as usize, field)),
             _ => None,
