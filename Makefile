@@ -31,6 +31,7 @@ test-vm: ## every shipped policy on real kernels 6.18 and 7.2, in virtual machin
 
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate
+	$(CARGO) bench --package runslice-tests --bench callbacks
 
 lint: setup ## formatting, clippy, documentation, tidy
 	$(CARGO) fmt --all --check

@@ -1,12 +1,13 @@
 //! Compiles the header of each simulated kernel to an object whose BTF describes that kernel.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn main() -> Result<(), bpf_build::Error> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     // An absolute path: the compiler runs in the header's folder, and so does the list that it
     // writes of what it read.
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let kernels = root.join("kernel");
     bpf_build::compile_into(&kernels.join("6.18.h"), &[], &out.join("kernel-6.18.o"))
 }

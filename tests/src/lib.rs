@@ -2,12 +2,15 @@
 //! with simulated runs, scenario files.
 
 pub mod affinity;
+pub mod both;
 pub mod call;
 pub mod collect;
 pub mod comparable;
 pub mod exchange;
+pub mod hostile;
 pub mod models;
 pub mod policy;
+pub mod program;
 pub mod random;
 pub mod recording;
 pub mod run;

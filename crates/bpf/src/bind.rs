@@ -1,5 +1,6 @@
 //! Which function stands behind each function that an object calls.
 
+use crate::backend::{Backend, Refusal};
 use crate::decode::BadInsn;
 use crate::host::{Body, Host, HostFunction};
 use crate::memory::OutOfMemory;
@@ -22,6 +23,11 @@ pub struct Config {
     pub builtin_cost_ps: fn(&'static str) -> u64,
     /// Accept an object that calls functions which nobody offers; a call ends the program.
     pub lenient: bool,
+    /// What executes the programs. Results and counts do not depend on it.
+    pub backend: Backend,
+    /// Instructions of all functions that native code is made for; an object with more is
+    /// interpreted.
+    pub native_limit: u32,
 }
 
 impl Default for Config {
@@ -36,6 +42,8 @@ impl Default for Config {
             stack_bytes: 16 << 10,
             builtin_cost_ps: |_| 0,
             lenient: false,
+            backend: Backend::Auto,
+            native_limit: 200_000,
         }
     }
 }
@@ -99,6 +107,9 @@ pub enum InstanceError {
     /// An instruction that this machine does not know.
     #[error(transparent)]
     Code(#[from] BadInsn),
+    /// Native code was demanded, and there is none.
+    #[error("no native code: {0}")]
+    Native(Refusal),
 }
 
 fn lines(missing: &[Missing]) -> String {
@@ -113,6 +124,48 @@ fn lines(missing: &[Missing]) -> String {
 pub(crate) struct Binding<H: Host> {
     pub(crate) body: Option<Body<H>>,
     pub(crate) cost_ps: u64,
+    /// What the body does, if native code can do it as well.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    pub(crate) intrinsic: Option<Intrinsic>,
+}
+
+/// A function that native code has built in. It does and counts what the body does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intrinsic {
+    Lookup,
+    Clock,
+    Cpu,
+    IterNew,
+    IterNext,
+    IterDestroy,
+    RcuLock,
+    RcuUnlock,
+    PreemptDisable,
+    PreemptEnable,
+}
+
+impl Intrinsic {
+    /// By the name of a function of this machine's own.
+    fn of_builtin(name: &str) -> Option<Self> {
+        Some(match name {
+            "bpf_map_lookup_elem" => Self::Lookup,
+            "bpf_ktime_get_ns" | "bpf_ktime_get_boot_ns" | "bpf_ktime_get_coarse_ns" => Self::Clock,
+            "bpf_get_smp_processor_id" => Self::Cpu,
+            "bpf_iter_num_new" => Self::IterNew,
+            "bpf_iter_num_next" => Self::IterNext,
+            "bpf_iter_num_destroy" => Self::IterDestroy,
+            "bpf_rcu_read_lock" => Self::RcuLock,
+            "bpf_rcu_read_unlock" => Self::RcuUnlock,
+            "bpf_preempt_disable" => Self::PreemptDisable,
+            "bpf_preempt_enable" => Self::PreemptEnable,
+            _ => return None,
+        })
+    }
+
+    /// By the name of a function of the host.
+    fn of_host<H: Host>(name: &str) -> Option<Self> {
+        H::clock_functions().contains(&name).then_some(Self::Clock)
+    }
 }
 
 /// Finds every import in `table`, then among the built-in functions.
@@ -125,18 +178,13 @@ pub(crate) fn bind<H: Host>(
     let mut bindings = Vec::with_capacity(image.imports.len());
     let mut missing = Vec::new();
     for import in &image.imports {
-        let mut all = table.iter().chain(&builtins);
-        match all.find(|function| function.body.is_some() && matches(function, import)) {
-            Some(function) => {
-                bindings.push(Binding {
-                    body: function.body,
-                    cost_ps: function.cost_ps,
-                });
-            }
+        match find(import, table, &builtins) {
+            Some(binding) => bindings.push(binding),
             None => {
                 bindings.push(Binding {
                     body: None,
                     cost_ps: 0,
+                    intrinsic: None,
                 });
                 missing.push(describe(import, table.iter().chain(&builtins)));
             }
@@ -146,6 +194,24 @@ pub(crate) fn bind<H: Host>(
         return Ok(bindings);
     }
     Err(InstanceError::Missing(missing))
+}
+
+fn find<H: Host>(
+    import: &Import,
+    table: &[HostFunction<H>],
+    builtins: &[HostFunction<H>],
+) -> Option<Binding<H>> {
+    let wanted = |function: &&HostFunction<H>| function.body.is_some() && matches(function, import);
+    let binding = |function: &HostFunction<H>, intrinsic| Binding {
+        body: function.body,
+        cost_ps: function.cost_ps,
+        intrinsic,
+    };
+    if let Some(function) = table.iter().find(wanted) {
+        return Some(binding(function, Intrinsic::of_host::<H>(function.name)));
+    }
+    let function = builtins.iter().find(wanted)?;
+    Some(binding(function, Intrinsic::of_builtin(function.name)))
 }
 
 fn matches<H: Host>(function: &HostFunction<H>, import: &Import) -> bool {

@@ -1,5 +1,6 @@
 //! From the loader's instruction slots to operations. Encodings: RFC 9669.
 
+use crate::interp::FRAME_BYTES;
 use crate::isa::LD_IMM64;
 use crate::op::{Code, Entry, Kind, Op};
 use crate::{Function, Image, Insn};
@@ -105,12 +106,39 @@ fn decode_function(
         &mut code.ops[first_op as usize..],
         &code.origin,
     );
-    let uses_stack = slots.iter().any(|insn| insn.dst == 10 || insn.src == 10);
+    let ops = &code.ops[first_op as usize..];
     code.entries.push(Entry {
         op: first_op,
-        uses_stack,
+        len: ops.len() as u32,
+        clear: stack_reach(ops),
     });
     Ok(())
+}
+
+/// How far below `r10` the operations of a function reach, bytes, a multiple of 8.
+fn stack_reach(ops: &[Op]) -> u32 {
+    let mut reach = 0;
+    for (at, op) in ops.iter().enumerate() {
+        let offset = match op.kind {
+            _ if op.src != 10 && op.dst != 10 => continue,
+            kind if kind.is_load() && op.src == 10 => i64::from(op.off),
+            kind if kind.is_store()
+                && op.dst == 10
+                && (kind.stores_immediate() || op.src != 10) =>
+            {
+                i64::from(op.off)
+            }
+            Kind::Mov64X => match ops.get(at + 1) {
+                Some(next) if next.kind == Kind::Add64K && next.dst == op.dst => next.imm,
+                _ => return FRAME_BYTES as u32,
+            },
+            // `call` and the like say something else with these fields.
+            Kind::Jump | Kind::MayGoto | Kind::CallHost | Kind::CallLocal | Kind::Fall => continue,
+            _ => return FRAME_BYTES as u32,
+        };
+        reach = reach.max(offset.saturating_neg());
+    }
+    (reach.clamp(0, FRAME_BYTES as i64) as u32).next_multiple_of(8)
 }
 
 impl Code {

@@ -6,6 +6,8 @@
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// Not permitted: the map is frozen.
+    pub const EPERM: Self = Self(1);
     /// No such entry.
     pub const ENOENT: Self = Self(2);
     /// Argument too large; also: the map is full.

@@ -14,6 +14,13 @@ pub trait Host: Sized {
     /// The monotonic clock, nanoseconds. Constant within a callback.
     fn now_ns(&self) -> u64;
 
+    /// Functions in the host's table, without arguments, that return [`Host::now_ns`] and do
+    /// nothing else. A native back end reads the clock itself instead of calling them.
+    #[must_use]
+    fn clock_functions() -> &'static [&'static str] {
+        &[]
+    }
+
     /// Random bits, from the run's seed.
     fn random_u32(&mut self) -> u32;
 

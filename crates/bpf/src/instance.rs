@@ -1,5 +1,12 @@
 //! An image made ready to run, with its memory.
 //!
+//! # What programs may rely on
+//!
+//! The same on every back end: a function begins with its arguments in `r1` to `r5` and zeros in
+//! the other registers; a call leaves zeros in `r1` to `r5` and keeps `r6` to `r9`. A frame is zero
+//! on entry, as far down as the function's constant offsets from `r10` reach, or wholly if `r10` is
+//! used in another way; what lies deeper is left from earlier calls.
+//!
 //! # Counting
 //!
 //! Every executed instruction counts one, whatever it is; an `LD_IMM64` of two slots counts one.
@@ -14,15 +21,17 @@
 
 use std::sync::Arc;
 
+use crate::backend::{Backend, Execution, Refusal, WARM};
 use crate::bind::{Binding, Config, InstanceError, bind};
 use crate::decode::{self, Addresses};
 use crate::host::{CallCtx, Fault, Host, HostFunction, Stop};
 use crate::interp::{self, Trap};
+use crate::jit;
 use crate::map::Maps;
 use crate::map::hash::Removed;
 use crate::memory::Memory;
-use crate::nesting::Nesting;
 use crate::op::Code;
+use crate::progress::Progress;
 use crate::timer::Timers;
 use crate::variables::Variables;
 use crate::{Image, MapKind};
@@ -36,6 +45,9 @@ const MAX_ARGS: usize = 12;
 
 /// Words of a nested call's context: the arguments, and behind them a key for callbacks.
 const CONTEXT_WORDS: u64 = 16;
+
+/// The greatest budget that is told from none: differences of counts fit into a signed word.
+const MOST_BUDGET: u64 = 1 << 62;
 
 /// Guest address of the first function, outside the region: the kernel's module area. Only for
 /// callbacks; a load from there gives zero.
@@ -51,28 +63,33 @@ pub struct Instance<H: Host> {
     pub(crate) memory: Memory,
     pub(crate) maps: Maps,
     pub(crate) timers: Timers,
-    pub(crate) nesting: Nesting,
     pub(crate) variables: Variables,
     pub(crate) code: Arc<Code>,
-    image: Arc<Image>,
-    bindings: Vec<Binding<H>>,
-    config: Config,
+    pub(crate) image: Arc<Image>,
+    pub(crate) bindings: Vec<Binding<H>>,
+    pub(crate) config: Config,
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
-    /// First free byte of the stack.
-    pub(crate) stack_top: u64,
+    pub(crate) progress: Progress,
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
     pub(crate) frames: Vec<interp::Frame>,
-    pub(crate) retired: u64,
-    pub(crate) budget_end: u64,
-    charged_ps: u64,
     /// Calls in progress.
-    depth: u32,
+    pub(crate) depth: u32,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
     /// Where the innermost of nested calls failed.
     innermost: Option<Fault>,
+    /// What native code needs while it runs.
+    pub(crate) scratch: jit::Scratch,
+    /// Native code, if it was made.
+    native: Option<jit::Program>,
+    /// Why there is none, if it was tried.
+    refusal: Option<Refusal>,
+    /// Native code is made at the first outermost call after so many retired instructions.
+    translate_at: u64,
+    /// Whether the outermost call runs on a native stack with room enough for native code.
+    pub(crate) roomy: bool,
 }
 
 impl<H: Host> Instance<H> {
@@ -103,27 +120,62 @@ impl<H: Host> Instance<H> {
             image: &image,
         };
         let code = Arc::new(decode::decode(&image, &places)?);
-        Ok(Self {
+        let translate_at = match config.backend {
+            Backend::Auto => WARM,
+            Backend::Interpreter | Backend::Jit => u64::MAX,
+        };
+        let mut instance = Self {
             memory,
             maps,
             timers: Timers::default(),
-            nesting: Nesting::default(),
             variables,
             code,
             image,
             bindings,
             config,
             contexts,
-            stack_top,
+            progress: Progress {
+                stack_top,
+                ..Progress::default()
+            },
             stack_end: stack_top + stack_bytes,
             frames: Vec::new(),
-            retired: 0,
-            budget_end: 0,
-            charged_ps: 0,
             depth: 0,
             removed: Vec::new(),
             innermost: None,
-        })
+            scratch: jit::Scratch::default(),
+            native: None,
+            refusal: None,
+            translate_at,
+            roomy: false,
+        };
+        if instance.config.backend == Backend::Jit {
+            instance.translate();
+        }
+        match instance.refusal {
+            Some(refusal) => Err(InstanceError::Native(refusal)),
+            None => Ok(instance),
+        }
+    }
+
+    /// Makes native code, or notes why it cannot.
+    #[cold]
+    fn translate(&mut self) {
+        self.translate_at = u64::MAX;
+        match jit::translate(self) {
+            Ok(program) => self.native = Some(program),
+            Err(refusal) => self.refusal = Some(refusal),
+        }
+    }
+
+    /// What executes the programs at this time.
+    #[must_use]
+    pub fn execution(&self) -> Execution {
+        match (&self.native, &self.refusal) {
+            (Some(program), _) => program.size(),
+            (None, Some(refusal)) => Execution::Refused(refusal.clone()),
+            (None, None) => Execution::Interpreted,
+        }
     }
 
     /// What was loaded.
@@ -148,20 +200,20 @@ impl<H: Host> Instance<H> {
     #[inline]
     #[must_use]
     pub const fn retired(&self) -> u64 {
-        self.retired
+        self.progress.retired()
     }
 
     /// What the calls of host functions have cost beyond their instructions, picoseconds.
     #[inline]
     #[must_use]
     pub const fn charged(&self) -> u64 {
-        self.charged_ps
+        self.progress.charged_ps
     }
 
     /// A host function costs more than its table says, by `cost_ps` picoseconds.
     #[inline]
     pub const fn charge(&mut self, cost_ps: u64) {
-        self.charged_ps += cost_ps;
+        self.progress.charged_ps += cost_ps;
     }
 
     pub(crate) const fn budget(&self) -> u64 {
@@ -172,7 +224,7 @@ impl<H: Host> Instance<H> {
     /// budget shrinks with the work, so that no program runs for ever inside built-in functions.
     #[inline]
     pub(crate) const fn spend(&mut self, bytes: u64) {
-        self.budget_end = self.budget_end.saturating_sub(bytes / 8);
+        self.progress.spend(bytes / 8);
     }
 
     pub(crate) const fn stack_bytes(&self) -> u32 {
@@ -199,9 +251,7 @@ impl<H: Host> Instance<H> {
             args.len()
         );
         let context = self.context();
-        for (at, arg) in (0_u64..).zip(args) {
-            self.memory.poke_u64(context + 8 * at, *arg);
-        }
+        self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
     }
 
@@ -287,22 +337,33 @@ impl<H: Host> Instance<H> {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
         if self.depth == 0 {
-            self.budget_end = self.retired.saturating_add(self.config.budget);
-            self.innermost = None;
+            self.progress.refuel(self.config.budget.min(MOST_BUDGET));
+            if self.innermost.is_some() {
+                self.innermost = None;
+            }
+            if self.retired() >= self.translate_at {
+                self.translate();
+            }
+            self.roomy = self.native.is_some() && self.scratch.has_room();
         }
-        let held = self.nesting;
+        let held = self.progress.nesting;
         self.depth += 1;
-        let result = interp::run(self, host, function, args);
+        let native = self.native.as_ref().filter(|_| self.roomy);
+        let result = match native.and_then(|program| program.entry(function)) {
+            Some(entry) => jit::run(self, host, entry, function, args),
+            None => interp::run(self, host, function, args),
+        };
         self.depth -= 1;
-        if self.depth == 0 {
+        if self.depth == 0 && !self.removed.is_empty() {
             self.free_removed();
         }
-        let left = std::mem::replace(&mut self.nesting, held);
+        let left = std::mem::replace(&mut self.progress.nesting, held);
         let result = result.map_err(|trap| self.locate(trap))?;
-        match left.excess_over(held) {
-            None => Ok(result),
-            Some(what) => Err(self.fault(Stop::Refused(what), function)),
+        if left == held {
+            return Ok(result);
         }
+        let what = left.excess_over(held).unwrap_or_default();
+        Err(self.fault(Stop::Refused(what), function))
     }
 
     /// The import that is the helper `number`.
@@ -323,8 +384,8 @@ impl<H: Host> Instance<H> {
         import: usize,
         args: [u64; 5],
     ) -> Result<u64, Stop> {
-        let Binding { body, cost_ps } = self.bindings[import];
-        self.charged_ps += cost_ps;
+        let Binding { body, cost_ps, .. } = self.bindings[import];
+        self.progress.charged_ps += cost_ps;
         match body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),
             None => {
@@ -354,6 +415,7 @@ impl<H: Host> Instance<H> {
         }
     }
 
+    #[cold]
     fn free_removed(&mut self) {
         for removed in self.removed.drain(..) {
             self.memory.free_map(removed.element, removed.bytes);
@@ -446,5 +508,22 @@ impl Addresses for Places<'_> {
     }
 }
 
+/// Every test runs on both back ends.
 #[cfg(test)]
-mod tests;
+#[path = "instance"]
+mod interpreted {
+    const BACKEND: crate::Backend = crate::Backend::Interpreter;
+
+    #[path = "tests.rs"]
+    mod tests;
+}
+
+#[cfg(all(test, feature = "jit"))]
+#[path = "instance"]
+mod native {
+    const BACKEND: crate::Backend = crate::Backend::Jit;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "tests.rs"]
+    mod tests;
+}

@@ -22,7 +22,7 @@ pub(crate) const FRAME_BYTES: u64 = 512;
 pub(crate) const MAX_FRAMES: usize = 8;
 
 /// What `may_goto` allows a frame (`BPF_MAX_LOOPS`, Linux 6.18, include/linux/bpf.h).
-const MAY_GOTO_TURNS: u32 = 8 << 20;
+pub(crate) const MAY_GOTO_TURNS: u32 = 8 << 20;
 
 /// Registers; the ISA has 11, and a power of two needs no bounds check.
 type Registers = [u64; 16];
@@ -44,21 +44,21 @@ pub(crate) fn run<H: Host>(
     args: [u64; 5],
 ) -> Result<u64, Trap> {
     let code = vm.code.clone();
-    let stack_top = vm.stack_top;
-    let retired = vm.retired;
+    let stack_top = vm.progress.stack_top;
+    let retired = vm.retired();
     let mut activation = Activation {
         regs: [0; 16],
         frames: vm.frames.len(),
         may_goto: MAY_GOTO_TURNS,
         retired,
-        limit: vm.budget_end,
+        limit: vm.progress.budget_end,
     };
     activation.regs[1..6].copy_from_slice(&args);
     activation.regs[10] = stack_top;
     let result = activation.execute(&code, vm, host, function);
     vm.frames.truncate(activation.frames);
-    vm.retired = activation.retired;
-    vm.stack_top = stack_top;
+    vm.progress.set_retired(activation.retired);
+    vm.progress.stack_top = stack_top;
     result
 }
 
@@ -101,7 +101,7 @@ impl Activation {
         let Code { ops, block_len, entries, .. } = code;
         let entry = entries[function as usize];
         let mut at = entry.op as usize;
-        self.push_stack(vm, entry.uses_stack).map_err(|stop| Trap { stop, op: at })?;
+        self.push_stack(vm, entry.clear).map_err(|stop| Trap { stop, op: at })?;
         // Begins the block at an operation, which is charged as a whole.
         macro_rules! enter {
             ($next:expr) => {{
@@ -167,7 +167,7 @@ impl Activation {
                 let address = self.get($op.dst).wrapping_add_signed(i64::from($op.off));
                 let bytes = ($value as $width).to_le_bytes();
                 if !vm.memory.store(address, bytes) {
-                    attempt!(slow_store(vm, host, address, &bytes));
+                    attempt!(slow_store(vm, host, address, bytes));
                 }
             }};
         }
@@ -359,19 +359,19 @@ impl Activation {
         }
     }
 
-    /// Takes a frame above the current one and points `r10` to its end.
-    fn push_stack<H: Host>(&mut self, vm: &mut Instance<H>, clear: bool) -> Result<(), Stop> {
+    /// Takes a frame above the current one, clears its upper `clear` bytes and points `r10` to
+    /// its end.
+    fn push_stack<H: Host>(&mut self, vm: &mut Instance<H>, clear: u32) -> Result<(), Stop> {
         let frame = self.regs[10];
         if frame + FRAME_BYTES > vm.stack_end {
             return Err(Stop::StackOverflow {
                 limit: vm.stack_bytes(),
             });
         }
-        if clear {
-            vm.memory.clear(frame, FRAME_BYTES);
-        }
         self.regs[10] = frame + FRAME_BYTES;
-        vm.stack_top = self.regs[10];
+        let clear = u64::from(clear);
+        vm.memory.clear(self.regs[10] - clear, clear);
+        vm.progress.stack_top = self.regs[10];
         Ok(())
     }
 
@@ -394,7 +394,9 @@ impl Activation {
             });
         }
         let [_, _, _, _, _, _, r6, r7, r8, r9, ..] = self.regs;
-        self.push_stack(vm, entry.uses_stack)?;
+        self.push_stack(vm, entry.clear)?;
+        self.regs[0] = 0;
+        self.regs[6..10].fill(0);
         let kept = [r6, r7, r8, r9];
         vm.frames.push(Frame {
             kept,
@@ -411,9 +413,10 @@ impl Activation {
             return None;
         }
         let frame = vm.frames.pop()?;
+        self.regs[1..6].fill(0);
         self.regs[6..10].copy_from_slice(&frame.kept);
         self.regs[10] -= FRAME_BYTES;
-        vm.stack_top = self.regs[10];
+        vm.progress.stack_top = self.regs[10];
         self.may_goto = frame.may_goto;
         Some(frame.back)
     }
@@ -426,11 +429,12 @@ impl Activation {
         import: usize,
     ) -> Result<(), Stop> {
         let [_, a, b, c, d, e, ..] = self.regs;
-        vm.retired = self.retired;
+        vm.progress.set_retired(self.retired);
         let result = vm.call_import(host, import, [a, b, c, d, e]);
-        self.retired = vm.retired;
-        self.limit = vm.budget_end;
+        self.retired = vm.retired();
+        self.limit = vm.progress.budget_end;
         self.regs[0] = result?;
+        self.regs[1..6].fill(0);
         Ok(())
     }
 
@@ -446,7 +450,7 @@ impl Activation {
         if let Some(new) = new {
             let bytes = new.to_le_bytes();
             if !vm.memory.store(address, bytes) {
-                slow_store(vm, host, address, &bytes)?;
+                slow_store(vm, host, address, bytes)?;
             }
         }
         if let Some(register) = result {
@@ -468,7 +472,7 @@ impl Activation {
         if let Some(new) = new {
             let bytes = (new as u32).to_le_bytes();
             if !vm.memory.store(address, bytes) {
-                slow_store(vm, host, address, &bytes)?;
+                slow_store(vm, host, address, bytes)?;
             }
         }
         if let Some(register) = result {
@@ -498,23 +502,22 @@ impl Activation {
 }
 
 /// A store outside the plain writable memory: into the arena, into a kernel object, or nowhere.
-#[cold]
-fn slow_store<H: Host>(
+pub(crate) fn slow_store<H: Host, const N: usize>(
     vm: &mut Instance<H>,
     host: &mut H,
     address: u64,
-    bytes: &[u8],
+    bytes: [u8; N],
 ) -> Result<(), Stop> {
-    let size = bytes.len() as u8;
-    match vm.memory.verdict(address, u64::from(size)) {
+    let size = N as u8;
+    match vm.memory.verdict(address, N as u64) {
         Verdict::Allowed => {
-            vm.memory.write(address, bytes);
+            vm.memory.write(address, &bytes);
             Ok(())
         }
         Verdict::Dropped => Ok(()),
         Verdict::Protected => {
             let mut value = [0; 8];
-            value[..bytes.len()].copy_from_slice(bytes);
+            value[..N].copy_from_slice(&bytes);
             host.store_protected(&mut vm.memory, address, size, u64::from_le_bytes(value))
         }
         Verdict::Wild => Err(Stop::WildStore { address, size }),

@@ -1,6 +1,7 @@
 //! The object machine.
 
 mod access;
+mod backend;
 mod bind;
 mod btf;
 mod builtin;
@@ -17,12 +18,18 @@ mod image;
 mod instance;
 mod interp;
 mod isa;
+#[cfg(feature = "jit")]
+#[expect(unsafe_code, reason = "machine code, and what it shares with Rust")]
+mod jit;
 mod link;
 mod map;
 mod memory;
 mod nesting;
+#[cfg(not(feature = "jit"))]
+mod no_jit;
 mod object;
 mod op;
+mod progress;
 #[cfg(test)]
 mod scene;
 mod target;
@@ -30,7 +37,11 @@ mod timer;
 mod variables;
 mod verify;
 
+#[cfg(not(feature = "jit"))]
+use no_jit as jit;
+
 pub use self::object::Object;
+pub use backend::{Backend, Execution, Refusal, WARM};
 pub use bind::{Config, InstanceError, Missing};
 pub use decode::BadInsn;
 pub use errno::Errno;

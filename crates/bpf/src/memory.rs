@@ -16,6 +16,7 @@
 //! block is zero without being touched, so a large map costs what is used of it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use memmap2::{MmapMut, MmapOptions};
 
@@ -32,6 +33,11 @@ const GIB_4: u64 = 1 << 32;
 
 /// Allocations are aligned to this much at least.
 const GRAIN: u64 = 16;
+
+/// Mapped behind the region and never written, so that a native load of up to 8 bytes that begins
+/// in the region needs no other check. Nothing is ever allocated in the region's last bytes, so
+/// such a load gives zero, as it must.
+const TAIL: u64 = 4096;
 
 /// Left free below the arena's window, because a load has a signed 16-bit offset.
 const GUARD: u64 = 1 << 16;
@@ -52,6 +58,9 @@ struct Heap {
     start: u64,
     next: u64,
     limit: u64,
+    /// A native store of up to 8 bytes that begins at most so many bytes behind the start ends
+    /// before `next`. Never shrinks.
+    open: u64,
     /// Freed blocks by rounded size, last freed first: the same sequence of calls always gives
     /// the same addresses.
     free: BTreeMap<u64, Vec<u64>>,
@@ -63,6 +72,7 @@ impl Heap {
             start,
             next: start,
             limit,
+            open: 0,
             free: BTreeMap::new(),
         }
     }
@@ -84,6 +94,7 @@ impl Heap {
             return None;
         }
         self.next = end;
+        self.open = self.used().saturating_sub(8);
         Some((at, false))
     }
 
@@ -114,6 +125,10 @@ impl Heap {
 #[derive(Debug)]
 pub struct Memory {
     region: MmapMut,
+    /// Bytes of the region; the mapping is longer, see [`TAIL`].
+    size: u64,
+    /// Frozen data sections, as ranges of addresses. Native code has their contents built in.
+    frozen: Vec<Range<u64>>,
     kernel: Heap,
     maps: Heap,
     arena: Option<Pages>,
@@ -142,11 +157,13 @@ impl Memory {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
         }
         let region = MmapOptions::new()
-            .len(size as usize)
+            .len((size + TAIL) as usize)
             .no_reserve_swap()
             .map_anon()?;
         Ok(Self {
             region,
+            size,
+            frozen: Vec::new(),
             kernel: Heap::new(0, half),
             maps: Heap::new(half, map_bytes),
             arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
@@ -304,6 +321,14 @@ impl Memory {
 
     /// What a store of `len` bytes that [`Memory::store`] refused means.
     pub(crate) fn verdict(&self, address: u64, len: u64) -> Verdict {
+        match self.allocated(address, len) {
+            Verdict::Protected if self.is_frozen(address, len) => Verdict::Wild,
+            verdict => verdict,
+        }
+    }
+
+    #[inline]
+    fn allocated(&self, address: u64, len: u64) -> Verdict {
         let at = address.wrapping_sub(BASE);
         if self.kernel.holds(at, len) {
             return Verdict::Protected;
@@ -318,6 +343,62 @@ impl Memory {
         }
     }
 
+    /// Where the region lies in this process. It never moves.
+    #[cfg(feature = "jit")]
+    pub(crate) fn host_address(&mut self) -> u64 {
+        self.region.as_mut_ptr().expose_provenance() as u64
+    }
+
+    /// Bits of an address below those that the whole region shares, and the shared part.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn shared_bits(&self) -> (u32, u64) {
+        let bits = self.size.ilog2();
+        (bits, BASE >> bits)
+    }
+
+    /// Bytes of the region.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Guest address of the writable half.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn writable_start(&self) -> u64 {
+        BASE + self.maps.start
+    }
+
+    /// A store of up to 8 bytes that begins at most so many bytes behind the start of the writable
+    /// half is one that [`Memory::store`] takes. Never shrinks.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn writable(&self) -> u64 {
+        self.maps.open
+    }
+
+    /// Where native code finds [`Memory::writable`].
+    #[cfg(feature = "jit")]
+    pub(crate) const WRITABLE: usize =
+        std::mem::offset_of!(Self, maps) + std::mem::offset_of!(Heap, open);
+
+    /// Whether no byte of these can ever change.
+    #[cfg(feature = "jit")]
+    pub(crate) fn is_constant(&self, address: u64, len: u64) -> bool {
+        let holds = |range: &Range<u64>| range.start <= address && address + len <= range.end;
+        self.frozen.iter().any(holds)
+    }
+
+    /// No program and no host function changes these bytes any more.
+    pub(crate) fn freeze(&mut self, address: u64, len: u64) {
+        self.frozen.push(address..address + len);
+    }
+
+    /// Whether any of the bytes lies in a frozen data section.
+    fn is_frozen(&self, address: u64, len: u64) -> bool {
+        let end = address.saturating_add(len);
+        let meets = |range: &Range<u64>| address < range.end && range.start < end;
+        self.frozen.iter().any(meets)
+    }
+
     /// Copies `bytes.len()` bytes out; zeros when any of them lies outside the region.
     pub fn read(&self, address: u64, bytes: &mut [u8]) {
         match self.bytes(address, bytes.len() as u64) {
@@ -330,15 +411,17 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
-        let at = usize::try_from(address.wrapping_sub(BASE)).ok()?;
-        self.region.get(at..)?.get(..usize::try_from(len).ok()?)
+        let at = address.wrapping_sub(BASE);
+        let end = at.checked_add(len).filter(|end| *end <= self.size)?;
+        self.region.get(at as usize..end as usize)
     }
 
     /// Text at `address` up to a zero byte, at most `max` bytes, none of them outside the region.
     #[must_use]
     pub fn text(&self, address: u64, max: usize) -> &[u8] {
         let at = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
-        let tail = self.region.get(at..).unwrap_or_default();
+        let tail = self.region[..self.size as usize].get(at..);
+        let tail = tail.unwrap_or_default();
         let most = &tail[..tail.len().min(max)];
         most.split(|byte| *byte == 0).next().unwrap_or_default()
     }
@@ -350,7 +433,7 @@ impl Memory {
     pub fn write(&mut self, address: u64, bytes: &[u8]) {
         let len = bytes.len() as u64;
         let known = matches!(
-            self.verdict(address, len),
+            self.allocated(address, len),
             Verdict::Allowed | Verdict::Protected
         );
         assert!(
@@ -376,6 +459,16 @@ impl Memory {
     #[inline]
     pub fn poke_u64(&mut self, address: u64, value: u64) {
         self.poke(address, value.to_le_bytes());
+    }
+
+    /// Writes words into a kernel object of the machine's own.
+    #[inline]
+    pub(crate) fn put_words(&mut self, address: u64, words: &[u64]) {
+        let at = (address - BASE) as usize;
+        let (places, _) = self.region[at..at + 8 * words.len()].as_chunks_mut();
+        for (place, word) in places.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
     }
 
     /// Mirrors of kernel objects change all the time, so they come first.

@@ -58,6 +58,27 @@ impl Kind {
     pub(crate) const fn ends_block(self) -> bool {
         self as u8 >= Self::Jump as u8
     }
+
+    /// Whether it is a jump, conditional or not.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn is_jump(self) -> bool {
+        self as u8 >= Self::Jump as u8 && self as u8 <= Self::Jsle32X as u8
+    }
+
+    /// Whether it loads from memory and does nothing else.
+    pub(crate) const fn is_load(self) -> bool {
+        self as u8 >= Self::LoadU8 as u8 && self as u8 <= Self::LoadS32 as u8
+    }
+
+    /// Whether it stores to memory, atomic operations included.
+    pub(crate) const fn is_store(self) -> bool {
+        self as u8 >= Self::StoreK8 as u8 && self as u8 <= Self::Atomic64 as u8
+    }
+
+    /// Whether it stores its immediate.
+    pub(crate) const fn stores_immediate(self) -> bool {
+        self as u8 >= Self::StoreK8 as u8 && self as u8 <= Self::StoreK64 as u8
+    }
 }
 
 /// A decoded instruction.
@@ -76,8 +97,12 @@ pub(crate) struct Op {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) op: u32,
-    /// Whether it mentions `r10`. If not, its frame need not be cleared: it cannot look at it.
-    pub(crate) uses_stack: bool,
+    /// Operations.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    pub(crate) len: u32,
+    /// Bytes below the frame pointer that are cleared on entry: as far down as the function's
+    /// offsets from `r10` reach, or the whole frame when it uses `r10` in another way.
+    pub(crate) clear: u32,
 }
 
 /// A decoded object.
@@ -93,6 +118,13 @@ pub(crate) struct Code {
 }
 
 impl Code {
+    /// The operations of a function.
+    #[cfg(feature = "jit")]
+    pub(crate) fn ops_of(&self, function: u32) -> &[Op] {
+        let Entry { op, len, .. } = self.entries[function as usize];
+        &self.ops[op as usize..][..len as usize]
+    }
+
     /// Instructions that follow operation `at` in its block.
     pub(crate) fn left_in_block(&self, at: usize) -> u64 {
         let mut left = 0;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Config, Function, Host, HostFunction, Image, Import, Insn, Instance, MapDef, MapKind, Memory,
-    Stop,
+    Backend, Config, Function, Host, HostFunction, Image, Import, Insn, Instance, MapDef, MapKind,
+    Memory, Stop,
 };
 
 /// A host whose answers a test sets, and that keeps what it hears.
@@ -207,8 +207,10 @@ impl Object {
         })
     }
 
-    pub(crate) fn instance(self) -> Instance<World> {
+    /// Makes it ready to run on 4 CPUs.
+    pub(crate) fn instance(self, backend: Backend) -> Instance<World> {
         self.with(
+            backend,
             &[],
             Config {
                 cpus: 4,
@@ -217,7 +219,13 @@ impl Object {
         )
     }
 
-    pub(crate) fn with(self, table: &[HostFunction<World>], config: Config) -> Instance<World> {
+    pub(crate) fn with(
+        self,
+        backend: Backend,
+        table: &[HostFunction<World>],
+        mut config: Config,
+    ) -> Instance<World> {
+        config.backend = backend;
         Instance::new(self.image(), table, config).expect("a good object")
     }
 }

@@ -17,6 +17,10 @@ impl Host for Machine {
         self.now.as_nanos()
     }
 
+    fn clock_functions() -> &'static [&'static str] {
+        &["scx_bpf_now"]
+    }
+
     fn random_u32(&mut self) -> u32 {
         (self.rng.next_u64() >> 32) as u32
     }

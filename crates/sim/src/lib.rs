@@ -39,6 +39,7 @@ pub mod work;
 
 use std::sync::Arc;
 
+pub use bpf::Backend;
 use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError};
 use model::{CpuId, EventMask, MachineSpec, RunSpec, SimTime, Sink, Summary};
 
@@ -155,8 +156,26 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
 /// If the object, the workload or the machine is no good. A policy that misbehaves ends with an
 /// [`model::Exit`] in the summary.
 pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    run_with(spec, sink, Options::default())
+}
+
+/// How a run is computed. Nothing of it changes the result of a policy whose callbacks end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What executes the policy's programs.
+    pub backend: Backend,
+    /// Instructions after which a callback is taken for an endless loop; `None`: as many as no
+    /// sane policy needs.
+    pub budget: Option<u64>,
+}
+
+/// As [`run`], computed as `options` say.
+///
+/// # Errors
+/// As [`run`]; also if a back end is demanded that cannot execute the policy.
+pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
     check_machine(&spec.machine)?;
-    let (mut machine, mut vm) = assemble(spec, sink.wants())?;
+    let (mut machine, mut vm) = assemble(spec, sink.wants(), options)?;
     let duration = match (spec.duration, machine.work.duration()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -185,7 +204,7 @@ pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
 }
 
 /// Loads the object and builds the machine around it.
-fn assemble(spec: &RunSpec, wants: EventMask) -> Result<(Machine, Vm), Error> {
+fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machine, Vm), Error> {
     let policy = || spec.policy.name.clone();
     let target = target(&spec.machine);
     let image = load(spec, &target)?;
@@ -193,9 +212,12 @@ fn assemble(spec: &RunSpec, wants: EventMask) -> Result<(Machine, Vm), Error> {
         policy: policy(),
         source,
     })?;
+    let usual = Config::default();
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
-        ..Config::default()
+        backend: options.backend,
+        budget: options.budget.unwrap_or(usual.budget),
+        ..usual
     };
     let mut vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
         Error::Instance {

@@ -17,10 +17,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bpf::{
-    CallCtx, Config, Function, Host, HostFunction, Image, Import, Insn, Instance, Memory, Stop,
+    Backend, CallCtx, Config, Function, Host, HostFunction, Image, Import, Insn, Instance,
+    LoadError, Memory, Stop, Violation,
 };
 
 use crate::assembler::{self, Program};
+
+/// Every vector runs on each.
+pub const BACK_ENDS: [Backend; 2] = [Backend::Interpreter, Backend::Jit];
 
 /// A parsed vector.
 #[derive(Debug)]
@@ -83,9 +87,17 @@ impl Vector {
         })
     }
 
-    /// Runs the program and compares with what the vector states.
+    /// Runs the program on both back ends and compares with what the vector states.
     pub fn check(&self) -> Result<(), String> {
-        let run = match (self.run(), &self.error) {
+        for backend in BACK_ENDS {
+            self.check_on(backend)
+                .map_err(|error| format!("{backend:?}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn check_on(&self, backend: Backend) -> Result<(), String> {
+        let run = match (self.run(backend), &self.error) {
             (Err(error), Some(stated)) if error.contains(stated.as_str()) => return Ok(()),
             (Err(error), _) => return Err(error),
             (Ok(_), Some(_)) => return Err("it runs, and should not".into()),
@@ -104,12 +116,53 @@ impl Vector {
         }
     }
 
+    /// The first instruction with a field that must be zero and is not, and that field. The offset
+    /// of a move is zero or one of a few widths.
+    pub fn reserved_field(&self) -> Option<(usize, &'static str)> {
+        use Violation::{ReservedField, UndefinedField};
+        match self.image().check() {
+            Err(LoadError::Structure {
+                insn,
+                violation: ReservedField { field, .. } | UndefinedField { field, .. },
+                ..
+            }) => Some((insn as usize, field)),
+            _ => None,
+        }
+    }
+
+    /// The same program with `field` of an instruction zeroed.
+    pub fn without(mut self, (insn, field): (usize, &str)) -> Self {
+        let insn = &mut self.program.code[insn];
+        match field {
+            "dst" => insn.dst = 0,
+            "src" => insn.src = 0,
+            "off" => insn.off = 0,
+            _ => insn.imm = 0,
+        }
+        self
+    }
+
+    /// Makes the program ready to run, on both back ends.
+    pub fn load(&self) -> Result<(), String> {
+        let image = Arc::new(self.image());
+        image.check().map_err(|error| error.to_string())?;
+        for backend in BACK_ENDS {
+            let config = Config {
+                backend,
+                ..Config::default()
+            };
+            Instance::new(Arc::clone(&image), &TABLE, config).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
     /// Loads and runs the program.
-    pub fn run(&self) -> Result<Run, String> {
+    pub fn run(&self, backend: Backend) -> Result<Run, String> {
         let image = Arc::new(self.image());
         image.check_unless_call_by_register()?;
         let config = Config {
             budget: 1_000_000,
+            backend,
             ..Config::default()
         };
         let mut instance =

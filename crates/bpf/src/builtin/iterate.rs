@@ -16,7 +16,7 @@ pub(super) fn table<H: Host>() -> [Line<H>; 5] {
 }
 
 /// Greatest number of turns (`BPF_MAX_LOOPS`, Linux 6.18, include/linux/bpf.h).
-const MAX_TURNS: u32 = 8 << 20;
+pub(crate) const MAX_TURNS: u32 = 8 << 20;
 
 /// Calls a function until it returns something else than 0. Gives the number of calls.
 fn repeat<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

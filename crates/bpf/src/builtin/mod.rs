@@ -11,14 +11,15 @@ mod queues;
 mod ringbuf;
 mod sections;
 mod storage;
-#[cfg(test)]
-mod tests;
 mod timers;
 mod world;
 
 use crate::host::{Body, Host, HostFunction, Stop};
 use crate::map::hash::InsertError;
+
 use crate::{Errno, Instance};
+#[cfg(feature = "jit")]
+pub(crate) use iterate::MAX_TURNS;
 
 /// A line of a table of functions: name, prototype (empty for helpers), body.
 type Line<H> = (&'static str, &'static str, Body<H>);
@@ -77,6 +78,16 @@ fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<
     Ok(())
 }
 
+impl<H: Host> Instance<H> {
+    /// Writes what a program asked for to where it pointed, if it may write there.
+    ///
+    /// # Errors
+    /// [`Stop::WildStore`] if it may not.
+    pub fn deliver(&mut self, address: u64, bytes: &[u8]) -> Result<(), Stop> {
+        deliver(self, address, bytes)
+    }
+}
+
 /// What a program sees of an insertion: the cap on map memory looks like a kernel out of memory.
 const fn inserted(result: &Result<(), InsertError>) -> u64 {
     match result {
@@ -84,4 +95,24 @@ const fn inserted(result: &Result<(), InsertError>) -> u64 {
         Err(InsertError::Errno(errno)) => errno.to_r0(),
         Err(InsertError::Memory(_)) => Errno::ENOMEM.to_r0(),
     }
+}
+
+/// Every test runs on both back ends.
+#[cfg(test)]
+#[path = "."]
+mod interpreted {
+    const BACKEND: crate::Backend = crate::Backend::Interpreter;
+
+    #[path = "tests.rs"]
+    mod tests;
+}
+
+#[cfg(all(test, feature = "jit"))]
+#[path = "."]
+mod native {
+    const BACKEND: crate::Backend = crate::Backend::Jit;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "tests.rs"]
+    mod tests;
 }

@@ -17,33 +17,37 @@ pub(super) fn table<H: Host>() -> [Line<H>; 6] {
 
 /// A program may hold one spin lock at a time: two could deadlock.
 fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    if ctx.vm.nesting.spin_locks > 0 {
+    if ctx.vm.progress.nesting.spin_locks > 0 {
         return Err(Stop::Refused(
             "a spin lock was taken while one is held".into(),
         ));
     }
-    ctx.vm.nesting.spin_locks += 1;
+    ctx.vm.progress.nesting.spin_locks += 1;
     Ok(0)
 }
 
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(&mut ctx.vm.nesting.spin_locks, "a spin lock").map(|()| 0)
+    leave(&mut ctx.vm.progress.nesting.spin_locks, "a spin lock").map(|()| 0)
 }
 
 fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    ctx.vm.nesting.rcu += 1;
+    ctx.vm.progress.nesting.rcu += 1;
     Ok(0)
 }
 
 fn rcu_read_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(&mut ctx.vm.nesting.rcu, "the RCU read lock").map(|()| 0)
+    leave(&mut ctx.vm.progress.nesting.rcu, "the RCU read lock").map(|()| 0)
 }
 
 fn preempt_disable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    ctx.vm.nesting.preemption += 1;
+    ctx.vm.progress.nesting.preemption += 1;
     Ok(0)
 }
 
 fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(&mut ctx.vm.nesting.preemption, "disabled preemption").map(|()| 0)
+    leave(
+        &mut ctx.vm.progress.nesting.preemption,
+        "disabled preemption",
+    )
+    .map(|()| 0)
 }

@@ -1,5 +1,6 @@
 //! The built-in functions, called by programs of one call.
 
+use super::BACKEND;
 use crate::map::Store;
 use crate::scene::insn::{EXIT, address, call, load, mov, store_u32};
 use crate::scene::{Object, World};
@@ -28,7 +29,7 @@ impl Calls {
             object = object.function(&[&words, &[load(1, 1, 0), call(import as i32), EXIT]]);
         }
         Self {
-            vm: object.instance(),
+            vm: object.instance(BACKEND),
             host: World::default(),
             names: names.to_vec(),
         }
@@ -531,7 +532,7 @@ fn work_inside_built_in_functions_uses_up_the_budget() {
     let mut vm = Object::default()
         .import("bpf_strncmp", "")
         .function(&[&turn])
-        .instance();
+        .instance(BACKEND);
     let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
     assert_eq!(
         fault.stop,
@@ -544,7 +545,7 @@ fn work_inside_built_in_functions_uses_up_the_budget() {
 
 #[test]
 fn every_function_stands_in_the_table_once() {
-    let table = super::table::<World>(|name| name.len() as u64);
+    let table = crate::builtin::table::<World>(|name| name.len() as u64);
     let mut names: Vec<_> = table.iter().map(|function| function.name).collect();
     names.sort_unstable();
     let count = names.len();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Instance;
+use super::BACKEND;
 use crate::scene::insn::{
     EXIT, add, address, call, copy, ja, load, may_goto, mov, store, store_u32,
 };
 use crate::scene::{Object, World};
-use crate::{CallCtx, Config, Errno, HostFunction, Insn, InstanceError, MapKind, Stop};
+use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, InstanceError, MapKind, Stop};
 
 fn host_function(name: &'static str, body: crate::Body<World>) -> HostFunction<World> {
     HostFunction {
@@ -21,13 +21,13 @@ fn host_function(name: &'static str, body: crate::Body<World>) -> HostFunction<W
 #[test]
 fn a_callback_finds_its_arguments_behind_r1_and_cannot_change_them() {
     let read = Object::default().function(&[&[load(0, 1, 8), EXIT]]);
-    let mut vm = read.instance();
+    let mut vm = read.instance(BACKEND);
     assert_eq!(vm.call_program(0, &[5, 6], &mut World::default()), Ok(6));
 
     let write = Object::default().function(&[&[store_u32(1, 0, 1), EXIT]]);
     let mut host = World::default();
     let fault = write
-        .instance()
+        .instance(BACKEND)
         .call_program(0, &[5], &mut host)
         .unwrap_err();
     assert!(matches!(fault.stop, Stop::WildStore { size: 4, .. }));
@@ -40,7 +40,7 @@ fn a_fault_counts_up_to_the_failing_instruction_and_names_its_place() {
     let mut vm = Object::default()
         .function(&[&[EXIT]])
         .function(&[&code])
-        .instance();
+        .instance(BACKEND);
     let fault = vm.call_program(1, &[], &mut World::default()).unwrap_err();
     assert_eq!((fault.program.as_str(), fault.insn), ("function1", 2));
     assert_eq!(vm.retired(), 3);
@@ -54,7 +54,9 @@ fn the_budget_ends_a_program_before_the_block_that_would_exceed_it() {
         budget: 12,
         ..Config::default()
     };
-    let mut vm = Object::default().function(&[&code]).with(&[], config);
+    let mut vm = Object::default()
+        .function(&[&code])
+        .with(BACKEND, &[], config);
     for call in 1..=2 {
         let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
         assert_eq!(fault.stop, Stop::Budget { budget: 12 });
@@ -70,7 +72,7 @@ fn the_budget_ends_a_program_before_the_block_that_would_exceed_it() {
 #[test]
 fn may_goto_lets_a_loop_turn_eight_mebi_times() {
     let code = [mov(0, 0), may_goto(2), add(0, 1), ja(-3), EXIT];
-    let mut vm = Object::default().function(&[&code]).instance();
+    let mut vm = Object::default().function(&[&code]).instance(BACKEND);
     assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(8 << 20));
 }
 
@@ -87,7 +89,7 @@ fn a_host_function_may_call_a_program_and_counts_are_exact_meanwhile() {
         .import("nest", "void()")
         .function(&[&[mov(6, 1), call(0), add(0, 1000), EXIT]])
         .function(&[&[load(0, 1, 0), EXIT]]);
-    let mut vm = object.with(&[host_function("nest", nest)], Config::default());
+    let mut vm = object.with(BACKEND, &[host_function("nest", nest)], Config::default());
     assert_eq!(
         vm.call_program(0, &[], &mut World::default()),
         Ok(1002),
@@ -103,7 +105,7 @@ fn a_nested_fault_is_reported_where_it_happened() {
         .import("nest", "void()")
         .function(&[&[call(0), EXIT]])
         .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]]);
-    let mut vm = object.with(&[host_function("nest", nest)], Config::default());
+    let mut vm = object.with(BACKEND, &[host_function("nest", nest)], Config::default());
     let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
     assert_eq!((fault.program.as_str(), fault.insn), ("function1", 1));
 }
@@ -117,12 +119,13 @@ fn nesting_ends_at_its_limit_and_shares_one_budget() {
             .function(&[&[call(0), EXIT]])
     };
     let table = [host_function("nest", nest)];
-    let mut vm = object().with(&table, Config::default());
+    let mut vm = object().with(BACKEND, &table, Config::default());
     let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
     assert_eq!(fault.stop, Stop::CallDepth { limit: 8 });
     assert_eq!(vm.retired(), 9);
 
     let mut vm = object().with(
+        BACKEND,
         &table,
         Config {
             budget: 5,
@@ -148,7 +151,7 @@ fn frames_of_all_nested_calls_share_one_stack() {
     };
     let mut vm = Object::default()
         .function(&[&[call_self, EXIT]])
-        .with(&[], config);
+        .with(BACKEND, &[], config);
     let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
     assert_eq!(fault.stop, Stop::StackOverflow { limit: 1024 });
 }
@@ -177,6 +180,7 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
     assert_eq!(missing[1].callers, ["function0"]);
 
     let mut vm = object().with(
+        BACKEND,
         &[],
         Config {
             lenient: true,
@@ -194,7 +198,7 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
 fn a_callback_address_is_a_function_or_a_fault() {
     let mut vm = Object::default()
         .function(&[&[copy(0, 2), EXIT]])
-        .instance();
+        .instance(BACKEND);
     let at = vm.function_address(0).unwrap();
     assert_eq!(
         vm.call_function(at, [1, 2, 3, 4, 5], &mut World::default()),
@@ -212,7 +216,7 @@ fn a_callback_address_is_a_function_or_a_fault() {
 fn a_syscall_program_changes_its_context() {
     let mut vm = Object::default()
         .function(&[&[store_u32(1, 4, 7), mov(0, 3), EXIT]])
-        .instance();
+        .instance(BACKEND);
     let mut context = [1; 8];
     assert_eq!(
         vm.run_syscall(0, &mut context, &mut World::default()),
@@ -235,11 +239,11 @@ fn data_sections_have_their_initial_bytes_and_frozen_ones_are_protected() {
                 &[load(0, 1, 0), store_u32(1, 0, 5), EXIT],
             ])
     };
-    let mut vm = section(false).instance();
+    let mut vm = section(false).instance(BACKEND);
     assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(9));
     assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(5));
     let fault = section(true)
-        .instance()
+        .instance(BACKEND)
         .call_program(0, &[], &mut World::default());
     assert!(matches!(
         fault.unwrap_err().stop,
@@ -255,7 +259,7 @@ fn a_program_that_keeps_a_lock_is_refused() {
         .function(&[&[call(0), call(1), mov(0, 0), EXIT]])
         .function(&[&[call(0), EXIT]])
         .function(&[&[call(1), EXIT]]);
-    let mut vm = object.instance();
+    let mut vm = object.instance(BACKEND);
     let host = &mut World::default();
     assert_eq!(vm.call_program(0, &[], host), Ok(0));
     let kept = vm.call_program(1, &[], host).unwrap_err().stop;
@@ -316,7 +320,7 @@ fn a_program_updates_and_finds_a_value_of_its_cpu() {
         MapKind::Hash,
         MapKind::PercpuHash,
     ] {
-        let mut vm = map_object(kind, 2).instance();
+        let mut vm = map_object(kind, 2).instance(BACKEND);
         let mut host = World {
             cpu: 2,
             ..World::default()
@@ -339,7 +343,7 @@ fn a_program_updates_and_finds_a_value_of_its_cpu() {
 #[test]
 fn the_host_sees_the_kernels_errors() {
     let host = &mut World::default();
-    let mut vm = map_object(MapKind::Hash, 1).instance();
+    let mut vm = map_object(MapKind::Hash, 1).instance(BACKEND);
     let (one, two) = (1_u32.to_le_bytes(), 2_u32.to_le_bytes());
     assert_eq!(vm.map_update(0, &one, &[1; 8], 0, host), Ok(()));
     assert_eq!(vm.map_update(0, &two, &[1; 8], 0, host), Err(Errno::E2BIG));
@@ -347,7 +351,7 @@ fn the_host_sees_the_kernels_errors() {
     assert_eq!(vm.map_delete(0, &two, host), Err(Errno::ENOENT));
     assert_eq!(vm.map_delete(0, &one, host), Ok(()));
     assert_eq!(vm.map_keys(0), Vec::<Vec<u8>>::new());
-    let mut array = map_object(MapKind::Array, 1).instance();
+    let mut array = map_object(MapKind::Array, 1).instance(BACKEND);
     assert_eq!(
         array.map_update(0, &one, &[1; 8], 0, host),
         Err(Errno::E2BIG)
@@ -363,7 +367,7 @@ fn flags_of_an_update_mean_what_they_mean_in_the_kernel() {
         read_status(&mut code);
         let mut object = map_object(kind, 4);
         object.code = code.to_vec();
-        let mut vm = object.instance();
+        let mut vm = object.instance(BACKEND);
         flags.map(|flags| vm.call_program(0, &[flags], &mut World::default()).unwrap() as i64)
     };
     assert_eq!(status(MapKind::Hash, [0, 0]), [0, 0]);
@@ -399,7 +403,7 @@ fn a_replaced_value_stays_readable_until_the_outermost_call_returns() {
     ];
     let mut object = map_object(MapKind::Hash, 4);
     object = object.function(&[&code]);
-    let mut vm = object.instance();
+    let mut vm = object.instance(BACKEND);
     let host = &mut World::default();
     let first = vm.call_program(0, &[0], host).unwrap();
     assert_eq!(vm.call_program(1, &[], host), Ok(7), "the old value");
@@ -422,7 +426,7 @@ fn storage_goes_with_its_owner_and_drops_what_it_holds() {
         .last_map(|map| map.kptrs_at = vec![8])
         .import("bpf_task_storage_get", "")
         .function(&[&get]);
-    let mut vm = object.instance();
+    let mut vm = object.instance(BACKEND);
     let host = &mut World::default();
     let value = vm.call_program(0, &[], host).unwrap();
     assert_eq!(vm.call_program(0, &[], host), Ok(value));
@@ -477,7 +481,7 @@ fn timer_object(kind: MapKind) -> Object {
 #[test]
 fn a_timers_callback_gets_map_key_and_value() {
     for kind in [MapKind::Array, MapKind::Hash] {
-        let mut vm = timer_object(kind).instance();
+        let mut vm = timer_object(kind).instance(BACKEND);
         let host = &mut World::default();
         let key = 2_u32.to_le_bytes();
         vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
@@ -491,7 +495,7 @@ fn a_timers_callback_gets_map_key_and_value() {
 
 #[test]
 fn a_deleted_value_takes_its_timer_along() {
-    let mut vm = timer_object(MapKind::Hash).instance();
+    let mut vm = timer_object(MapKind::Hash).instance(BACKEND);
     let host = &mut World::default();
     let key = 2_u32.to_le_bytes();
     vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
@@ -507,7 +511,7 @@ fn a_deleted_value_takes_its_timer_along() {
 #[test]
 fn an_instance_repeats_itself() {
     let run = || {
-        let mut vm = map_object(MapKind::Hash, 100).instance();
+        let mut vm = map_object(MapKind::Hash, 100).instance(BACKEND);
         let host = &mut World::default();
         let values: Vec<_> = (0..5).map(|_| vm.call_program(0, &[0], host)).collect();
         (values, vm.retired(), vm.map_keys(0))

@@ -51,8 +51,9 @@ impl Object {
         };
         image.struct_ops = struct_ops::tables(self, target)?;
         image.knobs = knobs::knobs(self, &image)?;
-        live::prune(&mut image);
+        // First, because what follows relies on indices.
         image.check()?;
+        live::prune(&mut image);
         Ok(image)
     }
 

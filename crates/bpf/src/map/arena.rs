@@ -41,9 +41,10 @@ impl Pages {
         self.cap.min(self.count * Self::SIZE)
     }
 
-    /// Limits the arena to `count` pages.
+    /// Limits the arena to `count` pages. The window's last page is never given: nothing may lie
+    /// at the end of the region (see `memory.rs`).
     pub(crate) fn resize(&mut self, count: u32) {
-        self.count = u64::from(count).min((1 << 32) / Self::SIZE);
+        self.count = u64::from(count).min((1 << 32) / Self::SIZE - 1);
     }
 
     /// The first of `count` free neighbours, or exactly those at `wanted`. `None` when there are

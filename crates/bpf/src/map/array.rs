@@ -8,6 +8,7 @@ use crate::{Errno, Memory, OutOfMemory};
 pub(crate) struct Array {
     base: u64,
     count: u32,
+    frozen: bool,
 }
 
 impl Array {
@@ -25,11 +26,20 @@ impl Array {
         } else {
             memory.alloc_map(bytes)
         }?;
-        Ok(Self { base, count })
+        Ok(Self {
+            base,
+            count,
+            frozen,
+        })
     }
 
     pub(crate) const fn len(&self) -> u32 {
         self.count
+    }
+
+    /// The address of the first value of the first copy.
+    pub(crate) const fn base(&self) -> u64 {
+        self.base
     }
 
     /// The address of the value `index`, copy `copy`.
@@ -60,6 +70,9 @@ impl Array {
         value: &[u8],
         exists: super::Existing,
     ) -> Result<u64, Errno> {
+        if self.frozen {
+            return Err(Errno::EPERM);
+        }
         let address = self.value(shape, index, copy).ok_or(Errno::E2BIG)?;
         if exists == super::Existing::Refused {
             return Err(Errno::EEXIST);

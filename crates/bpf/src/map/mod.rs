@@ -118,6 +118,10 @@ impl Map {
             };
             memory.write(first, &bytes[..len]);
         }
+        if let (true, Store::Array(array)) = (def.frozen, &map.store) {
+            let bytes = u64::from(def.max_entries) * map.shape.copies * map.shape.stride;
+            memory.freeze(array.base(), bytes);
+        }
         Ok(map)
     }
 

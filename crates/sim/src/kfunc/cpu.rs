@@ -139,6 +139,6 @@ fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {
         .flat_map(|(_, value)| value.to_le_bytes())
         .collect();
     bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
-    super::store(ctx, at, &bytes)?;
+    ctx.vm.deliver(at, &bytes)?;
     Ok(0)
 }

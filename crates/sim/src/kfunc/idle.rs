@@ -120,7 +120,7 @@ fn select_cpu_dfl(ctx: &mut Ctx<'_>, [p, prev, wake, is_idle, _]: [u64; 5]) -> R
         _ => None,
     };
     refresh(ctx);
-    super::store(ctx, is_idle, &[u8::from(found.is_some())])?;
+    ctx.vm.deliver(is_idle, &[u8::from(found.is_some())])?;
     Ok(found.map_or(prev, |cpu| u64::from(cpu.0)))
 }
 

@@ -3,6 +3,8 @@
 //! The program's `struct bpf_iter_scx_dsq` of 48 bytes holds: a marker that it is open, the
 //! cursor's number, and the slice and vtime for the next move.
 
+use bpf::Stop;
+
 use super::{Ctx, Line, Return, changed, s32, task};
 use crate::flags::{dsq, enq, errno, kf};
 
@@ -32,7 +34,7 @@ const HAS_SLICE: u64 = 1;
 const HAS_VTIME: u64 = 2;
 
 fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
-    ctx.vm.memory().write(it, &[0; 48]);
+    ctx.vm.deliver(it, &[0; 48])?;
     if flags & !dsq::ITER_REV != 0 {
         return Ok(s32(errno::EINVAL));
     }
@@ -40,14 +42,22 @@ fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
         return Ok(s32(errno::ENOENT));
     };
     let cursor = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0);
-    ctx.vm.memory().poke_u64(it, OPEN);
-    ctx.vm.memory().poke_u64(it + CURSOR, u64::from(cursor));
+    put(ctx, it, 0, OPEN)?;
+    put(ctx, it, CURSOR, u64::from(cursor))?;
     Ok(0)
 }
 
+/// A word of the iterator, which lies where the program says.
+fn get(ctx: &mut Ctx<'_>, it: u64, at: u64) -> u64 {
+    ctx.vm.memory().load_u64(it.wrapping_add(at))
+}
+
+fn put(ctx: &mut Ctx<'_>, it: u64, at: u64, value: u64) -> Result<(), Stop> {
+    ctx.vm.deliver(it.wrapping_add(at), &value.to_le_bytes())
+}
+
 fn cursor(ctx: &mut Ctx<'_>, it: u64) -> Option<u32> {
-    let memory = ctx.vm.memory();
-    (memory.load_u64(it) == OPEN).then(|| memory.load_u64(it + CURSOR) as u32)
+    (get(ctx, it, 0) == OPEN).then(|| get(ctx, it, CURSOR) as u32)
 }
 
 fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
@@ -58,7 +68,7 @@ fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
 fn destroy(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
     if let Some(cursor) = cursor(ctx, it) {
         ctx.host.dsqs.close(cursor);
-        ctx.vm.memory().poke_u64(it, 0);
+        put(ctx, it, 0, 0)?;
     }
     Ok(0)
 }
@@ -72,10 +82,9 @@ fn set_vtime(ctx: &mut Ctx<'_>, [it, vtime, ..]: [u64; 5]) -> Return {
 }
 
 fn set_override(ctx: &mut Ctx<'_>, it: u64, at: u64, bit: u64, value: u64) -> Return {
-    let memory = ctx.vm.memory();
-    let bits = memory.load_u64(it + OVERRIDES);
-    memory.poke_u64(it + at, value);
-    memory.poke_u64(it + OVERRIDES, bits | bit);
+    let bits = get(ctx, it, OVERRIDES);
+    put(ctx, it, at, value)?;
+    put(ctx, it, OVERRIDES, bits | bit)?;
     Ok(0)
 }
 
@@ -97,10 +106,9 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
     if !unlocked && !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
-    let memory = ctx.vm.memory();
-    let bits = memory.load_u64(it + OVERRIDES);
-    let (slice, vtime) = (memory.load_u64(it + SLICE), memory.load_u64(it + VTIME));
-    memory.poke_u64(it + OVERRIDES, 0);
+    let bits = get(ctx, it, OVERRIDES);
+    let (slice, vtime) = (get(ctx, it, SLICE), get(ctx, it, VTIME));
+    put(ctx, it, OVERRIDES, 0)?;
     let id = task(ctx, p)?;
     let Some(cursor) = cursor(ctx, it) else {
         return Ok(0);

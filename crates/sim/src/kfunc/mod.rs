@@ -95,15 +95,3 @@ fn s32(value: i64) -> u64 {
 fn changed(ctx: &mut Ctx<'_>) {
     ctx.host.flush_mirrors(ctx.vm);
 }
-
-/// Writes a function's result to memory that the program pointed to.
-fn store(ctx: &mut Ctx<'_>, at: u64, bytes: &[u8]) -> Result<(), Stop> {
-    if ctx.vm.memory().bytes(at, bytes.len() as u64).is_none() {
-        return Err(Stop::WildStore {
-            address: at,
-            size: bytes.len() as u8,
-        });
-    }
-    ctx.vm.memory().write(at, bytes);
-    Ok(())
-}

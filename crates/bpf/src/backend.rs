@@ -1,0 +1,72 @@
+//! What executes programs: the interpreter or native code.
+//!
+//! Both give the same results, counts, faults and memory, so the choice is a matter of speed only
+//! and may change between two calls. A translation takes about as long as interpreting a million
+//! instructions; hence [`Backend::Auto`] interprets until an instance has proved to be busy.
+
+/// Which back end an instance is asked to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// The interpreter at first; native code once [`WARM`] instructions were retired, if it can be
+    /// had.
+    #[default]
+    Auto,
+    /// The interpreter.
+    Interpreter,
+    /// Native code from the beginning. An error if there can be none.
+    Jit,
+}
+
+/// Retired instructions after which [`Backend::Auto`] translates.
+pub const WARM: u64 = 250_000;
+
+/// What an instance executes its programs with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// The interpreter, because nothing else was asked for or it is not worth it yet.
+    Interpreted,
+    /// The interpreter, because there can be no native code.
+    Refused(Refusal),
+    /// Native code.
+    Native {
+        /// Functions that were translated; others are interpreted.
+        functions: u32,
+        /// Their instructions.
+        instructions: u32,
+        /// Bytes of machine code.
+        bytes: u32,
+    },
+}
+
+/// Why there is no native code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// This runslice was built without it.
+    #[error("this program was built without the feature `jit`")]
+    NotBuilt,
+    /// The translator knows x86-64 and aarch64 only.
+    #[error("no translator for this processor: {0}")]
+    Processor(String),
+    /// The object is too large.
+    #[error("the object has {instructions} instructions, the limit is {limit}")]
+    TooLarge {
+        /// Instructions of all functions that can be reached.
+        instructions: u64,
+        /// The limit: `native_limit` of the configuration.
+        limit: u32,
+    },
+    /// A function needs more native stack than is provided for.
+    #[error("function `{function}` needs {bytes} bytes of native stack, the limit is {limit}")]
+    Frame {
+        /// The function.
+        function: String,
+        /// What it needs.
+        bytes: u32,
+        /// What it may have.
+        limit: u32,
+    },
+    /// The code generator failed.
+    #[error("code generator: {0}")]
+    Generator(String),
+}

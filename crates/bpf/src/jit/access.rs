@@ -1,0 +1,259 @@
+//! Loads, stores and atomic operations.
+//!
+//! An address in the region is told from others by its upper bits, which the whole region shares.
+//! A load that begins in the region is done as it is (what lies behind the region's end reads as
+//! zero, see `memory.rs`); any other gives zero. A store into the writable half is done if it ends
+//! before the last allocation does; any other is decided in Rust. An access at a fixed distance
+//! from `r10` inside the frame, or at a constant address, needs no check.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
+
+use super::function::{Translator, guest_flags};
+use super::known::Known;
+use crate::decode::atomic;
+use crate::interp::FRAME_BYTES;
+use crate::op::{Kind, Op};
+
+/// Where an access goes.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// A host address that needs no check, and an offset.
+    Direct(Value, i32),
+    /// A guest address that needs none either, and the host address.
+    Fixed(u64, Value),
+    /// A guest address, not looked at yet.
+    Somewhere(Value),
+}
+
+impl Translator<'_, '_> {
+    /// Translates `op`, the operation `at`, if it accesses memory.
+    pub(super) fn memory(&mut self, op: Op, at: usize) -> bool {
+        match op.kind {
+            Kind::LoadU8 => self.load(op, I8, false),
+            Kind::LoadU16 => self.load(op, I16, false),
+            Kind::LoadU32 => self.load(op, I32, false),
+            Kind::LoadU64 => self.load(op, I64, false),
+            Kind::LoadS8 => self.load(op, I8, true),
+            Kind::LoadS16 => self.load(op, I16, true),
+            Kind::LoadS32 => self.load(op, I32, true),
+            Kind::StoreK8 => self.store_immediate(op, I8, at),
+            Kind::StoreK16 => self.store_immediate(op, I16, at),
+            Kind::StoreK32 => self.store_immediate(op, I32, at),
+            Kind::StoreK64 => self.store_immediate(op, I64, at),
+            Kind::StoreX8 => self.store_register(op, I8, at),
+            Kind::StoreX16 => self.store_register(op, I16, at),
+            Kind::StoreX32 => self.store_register(op, I32, at),
+            Kind::StoreX64 => self.store_register(op, I64, at),
+            Kind::Atomic32 => self.atomic(op, I32, at),
+            Kind::Atomic64 => self.atomic(op, I64, at),
+            _ => return false,
+        }
+        true
+    }
+
+    fn load(&mut self, op: Op, ty: Type, signed: bool) {
+        if let Some(number) = self.constant(op, ty, signed) {
+            return self.set_number(op.dst, number);
+        }
+        let place = self.place(op.src, op.off, ty);
+        let value = self.load_from(place, ty);
+        let value = match (ty, signed) {
+            (I64, _) => value,
+            (_, false) => self.b.ins().uextend(I64, value),
+            (_, true) => self.b.ins().sextend(I64, value),
+        };
+        self.set(op.dst, value);
+    }
+
+    /// The value of a load from a frozen section, or from no memory at all.
+    fn constant(&self, op: Op, ty: Type, signed: bool) -> Option<u64> {
+        let Known::Number(address) = self.known(op.src).plus(op.off.into()) else {
+            return None;
+        };
+        let memory = self.plan.memory;
+        let size = u64::from(ty.bytes());
+        let mut bytes = [0; 8];
+        match memory.bytes(address, size) {
+            None => return Some(0),
+            Some(_) if !memory.is_constant(address, size) => return None,
+            Some(found) => bytes[..found.len()].copy_from_slice(found),
+        }
+        let value = u64::from_le_bytes(bytes);
+        let above = 64 - 8 * ty.bytes();
+        let extended = value.cast_signed() << above >> above;
+        Some(if signed {
+            extended.cast_unsigned()
+        } else {
+            value
+        })
+    }
+
+    /// Where an access of type `ty` at `offset` from `register` goes.
+    pub(super) fn place(&mut self, register: u8, offset: i32, ty: Type) -> Place {
+        let size = i64::from(ty.bytes());
+        match self.known(register).plus(offset.into()) {
+            Known::Frame(at) if (-(FRAME_BYTES as i64)..=-size).contains(&at) => {
+                Place::Direct(self.frame, at as i32)
+            }
+            Known::Number(address) if self.plan.memory.bytes(address, size as u64).is_some() => {
+                let host = self.number(address.wrapping_add(self.plan.delta));
+                Place::Fixed(address, host)
+            }
+            _ => {
+                let base = self.get(register);
+                Place::Somewhere(self.b.ins().iadd_imm_s(base, i64::from(offset)))
+            }
+        }
+    }
+
+    /// Loads a value of type `ty`; 0 outside the region.
+    pub(super) fn load_from(&mut self, place: Place, ty: Type) -> Value {
+        let address = match place {
+            Place::Direct(host, offset) => {
+                return self.b.ins().load(ty, guest_flags(), host, offset);
+            }
+            Place::Fixed(_, host) => return self.b.ins().load(ty, guest_flags(), host, 0),
+            Place::Somewhere(address) => address,
+        };
+        let (bits, shared) = self.plan.memory.shared_bits();
+        let upper = self.b.ins().ushr_imm_u(address, i64::from(bits));
+        let upper = self.b.ins().ireduce(I32, upper);
+        let wild = self
+            .b
+            .ins()
+            .icmp_imm_u(IntCC::NotEqual, upper, shared.cast_signed());
+        let done = self.b.create_block();
+        self.b.append_block_param(done, ty);
+        let inside = self.branch_cold(wild);
+        let zero = self.b.ins().iconst(ty, 0);
+        self.b.ins().jump(done, &[BlockArg::from(zero)]);
+        self.b.switch_to_block(inside);
+        let host = self.host_address(address);
+        let value = self.b.ins().load(ty, guest_flags(), host, 0);
+        self.b.ins().jump(done, &[BlockArg::from(value)]);
+        self.b.switch_to_block(done);
+        self.b.block_params(done)[0]
+    }
+
+    pub(super) fn host_address(&mut self, address: Value) -> Value {
+        let delta = self.number(self.plan.delta);
+        self.b.ins().iadd(address, delta)
+    }
+
+    fn store_immediate(&mut self, op: Op, ty: Type, at: usize) {
+        let value = self.number(op.imm.cast_unsigned());
+        let place = self.place(op.dst, op.off, ty);
+        self.store_to(place, value, ty, at);
+    }
+
+    fn store_register(&mut self, op: Op, ty: Type, at: usize) {
+        let value = self.get(op.src);
+        let place = self.place(op.dst, op.off, ty);
+        self.store_to(place, value, ty, at);
+    }
+
+    /// Stores the low bits of `value`, 64 bits wide.
+    fn store_to(&mut self, place: Place, value: Value, ty: Type, at: usize) {
+        let low = match ty {
+            I64 => value,
+            _ => self.b.ins().ireduce(ty, value),
+        };
+        let start = self.plan.memory.writable_start();
+        let address = match place {
+            Place::Direct(host, offset) => {
+                self.b.ins().store(guest_flags(), low, host, offset);
+                return;
+            }
+            Place::Fixed(address, host) => {
+                if address.wrapping_sub(start) <= self.plan.memory.writable() {
+                    self.b.ins().store(guest_flags(), low, host, 0);
+                    return;
+                }
+                self.number(address)
+            }
+            Place::Somewhere(address) => address,
+        };
+        let start = self.number(start);
+        let distance = self.b.ins().isub(address, start);
+        let writable = self.shared(I64, self.plan.at.writable);
+        let beyond = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThan, distance, writable);
+        let inside = self.branch_cold(beyond);
+        let done = self.b.create_block();
+        self.store_slowly(address, value, ty, at);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(inside);
+        let host = self.host_address(address);
+        self.b.ins().store(guest_flags(), low, host, 0);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(done);
+    }
+
+    /// Lets Rust decide about a store; ends the function if it is refused.
+    fn store_slowly(&mut self, address: Value, value: Value, ty: Type, at: usize) {
+        let size = self.number(ty.bytes().into());
+        let callee = self.number(self.plan.callees.store as u64);
+        let args = [self.context, address, value, size];
+        self.b
+            .ins()
+            .call_indirect(self.signatures.store, callee, &args);
+        let stop = self.shared(I32, self.plan.at.stop);
+        let on = self.branch_cold(stop);
+        let fuel = self.b.use_var(self.fuel);
+        let unused = self.plan.code.left_in_block(at).cast_signed();
+        let fuel = self.b.ins().iadd_imm_s(fuel, unused);
+        self.leave(at, fuel);
+        self.b.switch_to_block(on);
+    }
+
+    /// Atomic operations are plain ones: there is one thread of execution.
+    fn atomic(&mut self, op: Op, ty: Type, at: usize) {
+        let place = self.place(op.dst, op.off, ty);
+        let value = self.get(op.src);
+        let old = self.load_from(place, ty);
+        let old = match ty {
+            I64 => old,
+            _ => self.b.ins().uextend(I64, old),
+        };
+        let imm = op.imm as i32;
+        let new = match imm & !atomic::FETCH {
+            _ if imm == atomic::XCHG => value,
+            _ if imm == atomic::CMPXCHG => {
+                self.exchange_if_equal(place, old, value, ty, at);
+                return self.set(0, old);
+            }
+            atomic::ADD => self.b.ins().iadd(old, value),
+            atomic::OR => self.b.ins().bor(old, value),
+            atomic::AND => self.b.ins().band(old, value),
+            _ => self.b.ins().bxor(old, value),
+        };
+        self.store_to(place, new, ty, at);
+        if imm & atomic::FETCH != 0 {
+            self.set(op.src, old);
+        }
+    }
+
+    /// Stores `value` if `old` is what `r0` expects. Otherwise nothing is stored, so it may fail
+    /// on memory that is read-only.
+    fn exchange_if_equal(&mut self, place: Place, old: Value, value: Value, ty: Type, at: usize) {
+        let expected = self.get(0);
+        let expected = match ty {
+            I64 => expected,
+            _ => {
+                let low = self.b.ins().ireduce(ty, expected);
+                self.b.ins().uextend(I64, low)
+            }
+        };
+        let equal = self.b.ins().icmp(IntCC::Equal, old, expected);
+        let (store, done) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(equal, store, &[], done, &[]);
+        self.b.switch_to_block(store);
+        self.store_to(place, value, ty, at);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(done);
+    }
+}

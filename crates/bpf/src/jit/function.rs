@@ -1,0 +1,372 @@
+//! One function: control flow and counting.
+//!
+//! A register of the program is a variable of the generator, and so is the *fuel*: the
+//! instructions until the budget is spent. Each basic block of the bytecode begins with a test and
+//! a subtraction; the fuel is written to the instance before a call and read back after it.
+
+use std::collections::BTreeMap;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::{
+    self, AbiParam, Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, SigRef, Type, Value,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Module};
+
+use super::known::Known;
+use super::native::stop;
+use super::plan::Plan;
+use crate::interp::MAY_GOTO_TURNS;
+use crate::op::{Kind, Op};
+
+/// A function that is about to be translated.
+pub(super) struct Start<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) module: &'a mut JITModule,
+    pub(super) ids: &'a BTreeMap<u32, FuncId>,
+    pub(super) function: u32,
+}
+
+/// A function under translation.
+pub(super) struct Translator<'a, 'b> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) b: FunctionBuilder<'b>,
+    /// The address of the instance.
+    pub(super) context: Value,
+    /// `r10`, and the host's address of the same byte.
+    pub(super) top: Value,
+    pub(super) frame: Value,
+    registers: [Variable; 10],
+    pub(super) known: [Known; 11],
+    pub(super) fuel: Variable,
+    turns: Variable,
+    /// Functions that this one calls.
+    pub(super) callees: BTreeMap<u32, FuncRef>,
+    pub(super) signatures: Signatures,
+    /// Where jumps lead to.
+    blocks: BTreeMap<usize, Block>,
+    /// Ends the function early; parameters are the operation and the fuel.
+    leave: Block,
+}
+
+/// Signatures of what native code calls.
+#[derive(Clone, Copy)]
+pub(super) struct Signatures {
+    pub(super) function: SigRef,
+    pub(super) store: SigRef,
+}
+
+/// An access to a field of the instance.
+pub(super) const TRUSTED: MemFlagsData = MemFlagsData::trusted();
+
+impl Start<'_> {
+    /// Translates into `function`, whose signature is set already.
+    pub(super) fn translate(
+        self,
+        function: &mut ir::Function,
+        builder_context: &mut FunctionBuilderContext,
+    ) {
+        let entry = self.plan.code.entries[self.function as usize];
+        let range = entry.op as usize..(entry.op + entry.len) as usize;
+        let called = self.plan.code.ops[range.clone()]
+            .iter()
+            .filter(|op| op.kind == Kind::CallLocal)
+            .map(|op| op.imm as u32);
+        let mut callees = BTreeMap::new();
+        for callee in called {
+            let reference = self
+                .module
+                .declare_func_in_func(self.ids[&callee], function);
+            callees.insert(callee, reference);
+        }
+        let mut store = self.module.make_signature();
+        store.params = vec![AbiParam::new(I64); 4];
+        let own = function.signature.clone();
+        let signatures = Signatures {
+            store: function.import_signature(store),
+            function: function.import_signature(own),
+        };
+        let config = self.module.target_config();
+        let b = FunctionBuilder::new(function, builder_context);
+        let mut translator = Translator::new(self.plan, b, callees, signatures);
+        translator.prologue(entry.clear);
+        translator.find_leaders(range.clone());
+        translator.body(range);
+        translator.epilogue();
+        translator.b.seal_all_blocks();
+        translator.b.finalize(config);
+    }
+}
+
+impl<'a, 'b> Translator<'a, 'b> {
+    fn new(
+        plan: &'a Plan<'a>,
+        mut b: FunctionBuilder<'b>,
+        callees: BTreeMap<u32, FuncRef>,
+        signatures: Signatures,
+    ) -> Self {
+        let block = b.create_block();
+        b.append_block_params_for_function_params(block);
+        b.switch_to_block(block);
+        let context = b.block_params(block)[0];
+        let top = b.ins().load(I64, TRUSTED, context, plan.at.stack_top);
+        let frame = b.ins().iadd_imm_s(top, plan.delta.cast_signed());
+        let registers = std::array::from_fn(|_| b.declare_var(I64));
+        let (fuel, turns) = (b.declare_var(I64), b.declare_var(I32));
+        let leave = b.create_block();
+        b.set_cold_block(leave);
+        b.append_block_param(leave, I32);
+        b.append_block_param(leave, I64);
+        let mut known = [Known::Nothing; 11];
+        known[10] = Known::Frame(0);
+        Self {
+            plan,
+            b,
+            context,
+            top,
+            frame,
+            registers,
+            known,
+            fuel,
+            turns,
+            callees,
+            signatures,
+            blocks: BTreeMap::new(),
+            leave,
+        }
+    }
+
+    /// Sets the registers up and clears the frame.
+    fn prologue(&mut self, clear: u32) {
+        let block = self.b.current_block().expect("the entry block");
+        for register in 0..10 {
+            match register {
+                1..=5 => {
+                    let value = self.b.block_params(block)[register];
+                    self.set(register as u8, value);
+                }
+                _ => self.set_number(register as u8, 0),
+            }
+        }
+        self.reload_fuel();
+        let turns = self.b.ins().iconst(I32, i64::from(MAY_GOTO_TURNS));
+        self.b.def_var(self.turns, turns);
+        let mut left = clear as i32;
+        if left == 0 {
+            return;
+        }
+        let zero = self.b.ins().iconst(I64, 0);
+        if left % 16 != 0 {
+            self.b.ins().store(guest_flags(), zero, self.frame, -left);
+            left -= 8;
+        }
+        while left > 0 {
+            let zeros = self.b.ins().splat(I64X2, zero);
+            self.b.ins().store(guest_flags(), zeros, self.frame, -left);
+            left -= 16;
+        }
+    }
+
+    /// Makes a block of each operation that a jump leads to.
+    fn find_leaders(&mut self, range: std::ops::Range<usize>) {
+        for op in &self.plan.code.ops[range] {
+            if op.kind.is_jump() {
+                let b = &mut self.b;
+                self.blocks
+                    .entry(op.off as usize)
+                    .or_insert_with(|| b.create_block());
+            }
+        }
+    }
+
+    fn body(&mut self, range: std::ops::Range<usize>) {
+        let mut open = true;
+        for at in range.clone() {
+            if let Some(block) = self.blocks.get(&at).copied() {
+                if open {
+                    self.b.ins().jump(block, &[]);
+                }
+                self.b.switch_to_block(block);
+                self.known[..10].fill(Known::Nothing);
+                open = true;
+            }
+            if !open {
+                continue;
+            }
+            let begins = at == range.start || self.plan.code.ops[at - 1].kind.ends_block();
+            if begins {
+                self.charge(at);
+            }
+            open = self.operation(at);
+        }
+    }
+
+    /// The budget test at the entry of a block.
+    fn charge(&mut self, at: usize) {
+        let len = i64::from(self.plan.code.block_len[at]);
+        let fuel = self.b.use_var(self.fuel);
+        let short = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, fuel, len);
+        self.stop_if(short, stop::BUDGET, at);
+        let left = self.b.ins().iadd_imm_s(fuel, -len);
+        self.b.def_var(self.fuel, left);
+    }
+
+    /// Translates one operation. Returns whether control goes on to the next one.
+    fn operation(&mut self, at: usize) -> bool {
+        let op = self.plan.code.ops[at];
+        if self.arithmetic(op) || self.memory(op, at) {
+            return true;
+        }
+        match op.kind {
+            Kind::CallHost => self.call_host(op.imm as usize, at),
+            Kind::CallHelper => self.call_helper(op, at),
+            Kind::CallLocal => self.call_local(op, at),
+            Kind::Fall => {}
+            Kind::Poison => {
+                self.stop(stop::POISON, at);
+                return false;
+            }
+            Kind::Exit => {
+                self.save_fuel();
+                let result = self.get(0);
+                self.b.ins().return_(&[result]);
+                return false;
+            }
+            Kind::Jump => {
+                let target = self.blocks[&(op.off as usize)];
+                self.b.ins().jump(target, &[]);
+                return false;
+            }
+            _ => return self.conditional(op, at),
+        }
+        true
+    }
+
+    fn conditional(&mut self, op: Op, at: usize) -> bool {
+        let taken = match op.kind {
+            Kind::MayGoto => self.exhausted(),
+            _ => self.comparison(op),
+        };
+        let target = self.blocks[&(op.off as usize)];
+        let next = self.blocks.get(&(at + 1)).copied();
+        let fresh = next.is_none();
+        let next = next.unwrap_or_else(|| self.b.create_block());
+        self.b.ins().brif(taken, target, &[], next, &[]);
+        if fresh {
+            self.b.switch_to_block(next);
+        }
+        fresh
+    }
+
+    /// Whether `may_goto` jumps: after so many turns of this frame.
+    fn exhausted(&mut self) -> Value {
+        let turns = self.b.use_var(self.turns);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, turns, 0);
+        let fewer = self.b.ins().iadd_imm_s(turns, -1);
+        let left = self.b.ins().select(none, turns, fewer);
+        self.b.def_var(self.turns, left);
+        none
+    }
+
+    /// The block in which every early end of the function comes together.
+    fn epilogue(&mut self) {
+        self.b.switch_to_block(self.leave);
+        let &[op, fuel] = self.b.block_params(self.leave) else {
+            unreachable!("the block has two parameters")
+        };
+        self.b
+            .ins()
+            .store(TRUSTED, op, self.context, self.plan.at.op);
+        self.b
+            .ins()
+            .store(TRUSTED, fuel, self.context, self.plan.at.fuel);
+        let nothing = self.b.ins().iconst(I64, 0);
+        self.b.ins().return_(&[nothing]);
+    }
+
+    pub(super) fn get(&mut self, register: u8) -> Value {
+        match self.registers.get(usize::from(register)) {
+            Some(variable) => self.b.use_var(*variable),
+            None => self.top,
+        }
+    }
+
+    pub(super) fn set(&mut self, register: u8, value: Value) {
+        self.b.def_var(self.registers[usize::from(register)], value);
+        self.known[usize::from(register)] = Known::Nothing;
+    }
+
+    pub(super) fn set_number(&mut self, register: u8, number: u64) {
+        let value = self.number(number);
+        self.set(register, value);
+        self.known[usize::from(register)] = Known::Number(number);
+    }
+
+    pub(super) fn number(&mut self, number: u64) -> Value {
+        self.b.ins().iconst(I64, number.cast_signed())
+    }
+
+    /// What is known of `register`.
+    pub(super) fn known(&self, register: u8) -> Known {
+        self.known[usize::from(register)]
+    }
+
+    /// A field of the instance.
+    pub(super) fn shared(&mut self, ty: Type, offset: i32) -> Value {
+        self.b.ins().load(ty, TRUSTED, self.context, offset)
+    }
+
+    pub(super) fn set_shared(&mut self, offset: i32, value: Value) {
+        self.b.ins().store(TRUSTED, value, self.context, offset);
+    }
+
+    pub(super) fn save_fuel(&mut self) {
+        let fuel = self.b.use_var(self.fuel);
+        self.set_shared(self.plan.at.fuel, fuel);
+    }
+
+    pub(super) fn reload_fuel(&mut self) {
+        let fuel = self.shared(I64, self.plan.at.fuel);
+        self.b.def_var(self.fuel, fuel);
+    }
+
+    /// Goes on in a new block if `condition` does not hold, else in a cold one, where this leaves
+    /// the builder. Returns the block in which to go on.
+    pub(super) fn branch_cold(&mut self, condition: Value) -> Block {
+        let (cold, on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(condition, cold, &[], on, &[]);
+        self.b.switch_to_block(cold);
+        on
+    }
+
+    /// Ends the function at operation `at`, for `reason`, if `condition` holds.
+    pub(super) fn stop_if(&mut self, condition: Value, reason: u32, at: usize) {
+        let on = self.branch_cold(condition);
+        self.stop(reason, at);
+        self.b.switch_to_block(on);
+    }
+
+    fn stop(&mut self, reason: u32, at: usize) {
+        let reason = self.b.ins().iconst(I32, i64::from(reason));
+        self.set_shared(self.plan.at.stop, reason);
+        let fuel = self.b.use_var(self.fuel);
+        self.leave(at, fuel);
+    }
+
+    /// Ends the function at operation `at`, when the reason has been noted.
+    pub(super) fn leave(&mut self, at: usize, fuel: Value) {
+        let op = self.b.ins().iconst(I32, at as i64);
+        let args = [BlockArg::from(op), BlockArg::from(fuel)];
+        self.b.ins().jump(self.leave, &args);
+    }
+}
+
+/// An access to guest memory: checked already, at any alignment, little endian.
+pub(super) fn guest_flags() -> MemFlagsData {
+    MemFlagsData::new()
+        .with_notrap()
+        .with_endianness(ir::Endianness::Little)
+}

@@ -1,0 +1,202 @@
+//! What is special about native code; that it does what the interpreter does is tested elsewhere.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store, store_u32};
+use crate::scene::{Object, World};
+use crate::{
+    Backend, CallCtx, Config, Execution, HostFunction, Insn, Instance, InstanceError, MapKind,
+    Refusal, Stop, WARM,
+};
+
+fn table(body: crate::Body<World>) -> [HostFunction<World>; 1] {
+    [HostFunction {
+        name: "host",
+        prototype: "void()",
+        cost_ps: 0,
+        body: Some(body),
+    }]
+}
+
+/// Function 0 calls the host, function 1 gives 7.
+fn caller() -> Object {
+    Object::default()
+        .import("host", "void()")
+        .function(&[&[mov(6, 1), call(0), copy(0, 6), EXIT]])
+        .function(&[&[mov(0, 7), EXIT]])
+}
+
+fn panicking(_: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    std::panic::panic_any("out of the host");
+}
+
+/// Calls function 0 again, until that goes too deep, and then panics.
+fn deep(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
+    match ctx.vm.call_program(0, &[], ctx.host) {
+        Err(fault) if fault.stop == (Stop::CallDepth { limit: 8 }) => panicking(ctx, args),
+        result => Ok(result?),
+    }
+}
+
+#[test]
+fn a_panic_of_a_host_function_goes_on_behind_native_code() {
+    for body in [panicking as crate::Body<World>, deep] {
+        let mut vm = caller().with(Backend::Jit, &table(body), Config::default());
+        let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut World::default()));
+        let panic = catch_unwind(call).expect_err("the host panics");
+        assert_eq!(panic.downcast_ref(), Some(&"out of the host"));
+    }
+}
+
+#[test]
+fn an_object_above_the_limit_is_interpreted_and_says_so() {
+    let config = |backend| Config {
+        native_limit: 5,
+        backend,
+        ..Config::default()
+    };
+    let refusal = Refusal::TooLarge {
+        instructions: 6,
+        limit: 5,
+    };
+    let table = table(|_, _| Ok(0));
+    let demanded = Instance::new(caller().image(), &table, config(Backend::Jit));
+    assert!(matches!(demanded, Err(InstanceError::Native(said)) if said == refusal));
+
+    let looping = [
+        mov(0, 0),
+        add(0, 1),
+        Insn {
+            code: 0xa5,
+            off: -2,
+            imm: 200_000,
+            ..mov(0, 0)
+        },
+    ];
+    let object = || Object::default().function(&[&looping, &[EXIT, EXIT, EXIT]]);
+    let mut vm = object().with(Backend::Auto, &[], config(Backend::Auto));
+    for _ in 0..2 {
+        assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(200_000));
+    }
+    assert_eq!(vm.execution(), Execution::Refused(refusal));
+}
+
+#[test]
+fn a_busy_instance_is_translated_between_two_calls() {
+    let looping = [
+        mov(0, 0),
+        add(0, 1),
+        Insn {
+            code: 0xa5,
+            off: -2,
+            imm: 200_000,
+            ..mov(0, 0)
+        },
+    ];
+    let mut vm = Object::default().function(&[&looping, &[EXIT]]).with(
+        Backend::Auto,
+        &[],
+        Config::default(),
+    );
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(200_000));
+    assert_eq!(vm.execution(), Execution::Interpreted);
+    assert!(vm.retired() > WARM);
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(200_000));
+    assert!(matches!(
+        vm.execution(),
+        Execution::Native {
+            functions: 1,
+            instructions: 4,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_thread_without_stack_enough_interprets() {
+    let mut vm = caller().with(Backend::Jit, &table(|_, _| Ok(0)), Config::default());
+    let here = |vm: &mut Instance<World>| {
+        assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(7));
+        vm.roomy
+    };
+    assert!(here(&mut vm));
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let thread = small.spawn(move || {
+        let result = vm.call_program(1, &[], &mut World::default());
+        (result, vm.roomy)
+    });
+    let (result, roomy) = thread.expect("a thread").join().expect("it ends");
+    assert_eq!((result, roomy), (Ok(7), false));
+}
+
+#[test]
+fn a_frozen_section_changes_for_nobody() {
+    let section = Object::default()
+        .import("bpf_map_update_elem", "")
+        .map(MapKind::Array, 4, 8, 1)
+        .last_map(|map| {
+            map.initial = Some([9, 0, 0, 0, 0, 0, 0, 0].into());
+            map.frozen = true;
+        });
+    let key = [store_u32(10, -4, 0), copy(2, 10), add(2, -4)];
+    let value = [
+        mov(3, 5),
+        store(10, -16, 3),
+        copy(3, 10),
+        add(3, -16),
+        mov(4, 0),
+    ];
+    let object = section
+        .function(&[&address(1, 1, 0), &key, &value, &[call(0), EXIT]])
+        .function(&[&address(1, 2, 0), &[load(0, 1, 0), EXIT]])
+        .function(&[&address(1, 2, 0), &[mov(2, 1), store(1, 0, 2), EXIT]]);
+    let mut vm = object.instance(Backend::Jit);
+    let host = &mut World::default();
+    let refused = crate::Errno::EPERM.to_r0();
+    assert_eq!(vm.call_program(0, &[], host), Ok(refused));
+    let fault = vm.call_program(2, &[], host).unwrap_err();
+    assert!(matches!(fault.stop, Stop::WildStore { size: 8, .. }));
+    assert_eq!(host.protected, [], "the host is not asked");
+    assert_eq!(vm.call_program(1, &[], host), Ok(9));
+}
+
+#[test]
+fn a_store_to_every_page_of_an_arena_commits_none() {
+    // r2 walks over the arena's window, a page at a time.
+    let turn = [
+        store_u32(2, 8, 1),
+        add(2, 4096),
+        add(0, 1),
+        Insn {
+            code: 0xa5,
+            off: -4,
+            imm: 1 << 20,
+            ..mov(0, 0)
+        },
+    ];
+    let object = Object::default()
+        .map(MapKind::Arena, 0, 0, 1 << 20)
+        .function(&[&address(2, 2, 0), &[mov(0, 0)], &turn, &[EXIT]])
+        .function(&[&address(2, 2, 0), &[load(0, 2, 8), EXIT]])
+        .function(&[&[ja(-1), EXIT]]);
+    let mut vm = object.instance(Backend::Jit);
+    let before = resident();
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(1 << 20));
+    assert!(
+        resident() < before + (64 << 20),
+        "{} bytes, then {}",
+        before,
+        resident()
+    );
+    assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(0));
+}
+
+/// Memory of this process that is in use now, bytes.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = pages
+        .split(' ')
+        .nth(1)
+        .and_then(|field| field.parse::<u64>().ok());
+    4096 * pages.expect("a number of pages")
+}

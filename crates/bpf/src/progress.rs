@@ -1,0 +1,46 @@
+//! What the calls in progress have counted and hold. Native code reads and writes it in place.
+
+use crate::nesting::Nesting;
+
+/// Counts of an instance, and the state of the innermost call.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Instructions until the budget is spent; negative when built-in functions have overdrawn it.
+    /// Exact whenever somebody else than the back end can look.
+    pub(crate) fuel: i64,
+    /// The count of retired instructions at which the budget is spent.
+    pub(crate) budget_end: u64,
+    /// Costs beyond instructions, picoseconds.
+    pub(crate) charged_ps: u64,
+    /// First free byte of the stack: the frame pointer of the function that executes.
+    pub(crate) stack_top: u64,
+    pub(crate) nesting: Nesting,
+}
+
+impl Progress {
+    /// Instructions retired since the instance was created.
+    #[inline]
+    pub(crate) const fn retired(&self) -> u64 {
+        self.budget_end.wrapping_sub(self.fuel.cast_unsigned())
+    }
+
+    #[inline]
+    pub(crate) const fn set_retired(&mut self, retired: u64) {
+        self.fuel = self.budget_end.wrapping_sub(retired).cast_signed();
+    }
+
+    /// Gives the outermost call its budget.
+    #[inline]
+    pub(crate) const fn refuel(&mut self, budget: u64) {
+        self.budget_end = self.retired().wrapping_add(budget);
+        self.fuel = budget.cast_signed();
+    }
+
+    /// Takes `instructions` from the budget that were not retired.
+    #[inline]
+    pub(crate) const fn spend(&mut self, instructions: u64) {
+        let retired = self.retired();
+        self.budget_end = self.budget_end.saturating_sub(instructions);
+        self.set_retired(retired);
+    }
+}

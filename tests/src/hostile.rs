@@ -1,0 +1,165 @@
+//! Objects that somebody damaged: real ones with bytes changed, in the code as often as elsewhere.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::workload::Workload;
+use model::{MachineSpec, Nanos, PolicySpec, Rng, RunSpec};
+use sim::{Backend, Options};
+use stats::TraceHash;
+
+use crate::policy;
+
+/// Real objects to begin with.
+const ORIGINALS: [&str; 4] = ["fifo", "mlfq", "probe", "misuse"];
+
+/// What became of a damaged object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It cannot be loaded.
+    Refused,
+    /// It ran, and was ejected.
+    Ejected,
+    /// It ran to the end.
+    Ran,
+}
+
+/// A real object, and where its code lies.
+type Original = (Arc<[u8]>, Vec<Range<usize>>);
+
+/// Loads and runs damaged objects.
+#[derive(Debug)]
+pub struct Breaker {
+    originals: Vec<Original>,
+    workload: Arc<Workload>,
+}
+
+const WORKLOAD: &str = "[workload]\nname = \"hostile\"\n[task.a]\ncount = 3\n\
+    do = \"loop(20)[ run(300us), sleep(200us), yield, setnice(self, 3) ]\"\n";
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Breaker {
+    /// # Panics
+    /// If a real object is not there.
+    #[must_use]
+    pub fn new() -> Self {
+        let original = |name: &&str| {
+            let object = policy::object(name).unwrap_or_else(|error| panic!("{error}"));
+            let code = code_of(&object);
+            (object, code)
+        };
+        let workload = Workload::parse(WORKLOAD, "hostile").expect("the workload is right");
+        Self {
+            originals: ORIGINALS.iter().map(original).collect(),
+            workload: Arc::new(workload),
+        }
+    }
+
+    /// The damaged object number `seed`.
+    #[must_use]
+    pub fn damaged(&self, seed: u64) -> Vec<u8> {
+        let mut rng = Rng::new(seed, 0xbad);
+        let (object, code) = &self.originals[rng.below(self.originals.len() as u64) as usize];
+        let mut bytes = object.to_vec();
+        for _ in 0..1 + rng.below(3) {
+            let place = match rng.below(4) {
+                0 => 0..bytes.len(),
+                _ => code[rng.below(code.len() as u64) as usize].clone(),
+            };
+            damage(&mut bytes, place, &mut rng);
+        }
+        bytes
+    }
+
+    /// Runs the damaged object number `seed` on the simulated machine. Gives its fate, and a hash
+    /// of all that happened.
+    ///
+    /// # Panics
+    /// If the object machine or the simulated one breaks.
+    #[must_use]
+    pub fn run(&self, seed: u64, backend: Backend) -> (Fate, u64) {
+        let spec = RunSpec {
+            policy: PolicySpec {
+                name: "hostile".to_owned(),
+                object: Arc::from(self.damaged(seed)),
+                table: None,
+                set: Vec::new(),
+            },
+            workload: Arc::clone(&self.workload),
+            machine: MachineSpec {
+                cpus: 2,
+                ..MachineSpec::default()
+            },
+            seed,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: Some(Nanos::from_millis(30)),
+        };
+        let options = Options {
+            backend,
+            budget: Some(200_000),
+        };
+        let mut hash = TraceHash::new();
+        match sim::run_with(&spec, &mut hash, options) {
+            Err(_) => (Fate::Refused, 0),
+            Ok(summary) if summary.exit.kind.is_error() => (Fate::Ejected, hash.value()),
+            Ok(_) => (Fate::Ran, hash.value()),
+        }
+    }
+}
+
+/// Changes something in `place`: a bit, a byte, a word, or a copy from elsewhere in it.
+fn damage(bytes: &mut [u8], place: Range<usize>, rng: &mut Rng) {
+    let len = place.len() as u64;
+    let at = place.start + rng.below(len) as usize;
+    match rng.below(6) {
+        0 => bytes[at] ^= 1 << rng.below(8),
+        1 => bytes[at] = rng.next_u64() as u8,
+        2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, 0x85][rng.below(6) as usize],
+        3 => {
+            let end = (at + 4).min(place.end);
+            let word = [0, 1, u32::MAX, 1 << 31, rng.next_u64() as u32][rng.below(5) as usize];
+            bytes[at..end].copy_from_slice(&word.to_le_bytes()[..end - at]);
+        }
+        4 => {
+            // A whole instruction from elsewhere.
+            let slots = len / 8;
+            if slots > 0 {
+                let from = place.start + 8 * rng.below(slots) as usize;
+                let to = place.start + 8 * rng.below(slots) as usize;
+                bytes.copy_within(from..from + 8, to);
+            }
+        }
+        _ => {
+            // Another operation or other registers of some instruction.
+            let slots = len / 8;
+            if slots > 0 {
+                let slot = place.start + 8 * rng.below(slots) as usize;
+                bytes[slot + rng.below(2) as usize] = rng.next_u64() as u8;
+            }
+        }
+    }
+}
+
+/// Where the executable sections lie in an ELF file of 64 bits, little endian.
+fn code_of(object: &[u8]) -> Vec<Range<usize>> {
+    const EXECUTABLE: u64 = 4;
+    let number = |at: usize, len: usize| {
+        let mut bytes = [0; 8];
+        bytes[..len].copy_from_slice(&object[at..at + len]);
+        u64::from_le_bytes(bytes) as usize
+    };
+    let (headers, size, count) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2));
+    let header = |section: usize| headers + section * size;
+    let code = (0..count).map(header).filter(|at| {
+        let flags = number(at + 8, 8) as u64;
+        flags & EXECUTABLE != 0 && number(at + 0x20, 8) > 0
+    });
+    code.map(|at| number(at + 0x18, 8)..number(at + 0x18, 8) + number(at + 0x20, 8))
+        .collect()
+}
