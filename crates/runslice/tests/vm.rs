@@ -225,7 +225,10 @@ fn a_policy_that_stalls_is_ejected_with_status_3_and_the_kernels_words() {
         ]);
         let text = said(&output);
         assert_eq!(output.status.code(), Some(3), "{kernel}: {text}");
-        assert!(text.contains("was ejected: "), "{kernel}: {text}");
+        assert!(
+            text.contains("was ejected: runnable task stall: "),
+            "{kernel}: {text}"
+        );
     }
 }
 
