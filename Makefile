@@ -17,12 +17,17 @@ demo: setup ## simulates a desktop under load, once under each shipped policy
 test: setup ## every test that a change must pass
 	$(CARGO) test --workspace
 
-test-long: setup ## the tests above and those that take minutes, optimised
+test-long: setup ## the tests above and those that take minutes or a kernel, optimised
+	@scripts/setup.sh vm
 	$(CARGO) test --workspace --release -- --include-ignored
 
 test-vm: ## every shipped policy on real kernels 6.18 and 7.2, in virtual machines; minutes
-	@scripts/setup.sh vm
-	RUNSLICE_VM=1 $(CARGO) test --package runslice --test vm -- --include-ignored --test-threads=1
+	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
+		echo 'make test-vm: RUNSLICE_NO_VM is set: no test ran on a real kernel' >&2; \
+	else \
+		scripts/setup.sh vm && $(CARGO) test --package runslice --test vm -- \
+			--include-ignored --test-threads=1; \
+	fi
 
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate

@@ -1,10 +1,7 @@
 //! Policies on real kernels, in virtual machines.
 //!
-//! The tests that are not ignored are the smoke part of `make test`; `make test-vm` runs all. Each
-//! boots one guest at a time, because two would starve each other on a small computer.
-//!
-//! `RUNSLICE_NO_VM=1` skips them and says so. Without QEMU the smoke part is skipped, too, unless
-//! `RUNSLICE_VM=1` demands it, as `make test-vm` does.
+//! `make test-vm` installs what they need and runs them. Each boots one guest at a time, because
+//! two would starve each other on a small computer.
 
 #![cfg(feature = "live")]
 
@@ -41,24 +38,6 @@ const LOAD: &str = "\
     mover=$!
     while :; do taskset -p 1 $mover; taskset -p 2 $mover; done >/dev/null 2>&1 &
     ";
-
-/// Whether guests are to be run; says why not.
-fn is_wanted() -> bool {
-    if std::env::var_os("RUNSLICE_NO_VM").is_some() {
-        eprintln!("skipped: RUNSLICE_NO_VM is set; nothing was tried on a real kernel");
-        return false;
-    }
-    let demanded = std::env::var_os("RUNSLICE_VM").is_some();
-    let has_qemu = Command::new("qemu-system-x86_64")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok();
-    if !has_qemu && !demanded {
-        eprintln!("skipped: no QEMU here; `make test-vm` installs it");
-    }
-    has_qemu || demanded
-}
 
 /// Runs `runslice vm` with these arguments.
 fn vm(arguments: &[&str]) -> Output {
@@ -114,10 +93,8 @@ fn object(name: &str) -> PathBuf {
 }
 
 #[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_guest_returns_output_files_and_status() {
-    if !is_wanted() {
-        return;
-    }
     let share = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-share");
     std::fs::create_dir_all(&share).unwrap();
     std::fs::write(share.join("in"), "seven\n").unwrap();
@@ -135,20 +112,16 @@ fn a_guest_returns_output_files_and_status() {
 }
 
 #[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_command_that_does_not_end_gives_no_result() {
-    if !is_wanted() {
-        return;
-    }
     let output = vm(&["--timeout", "2s", "--", "sh", "-c", "echo began; sleep 60"]);
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
     assert!(said(&output).contains("began\nvm: no result: the command was still running"));
 }
 
 #[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn every_shipped_policy_is_accepted_schedules_and_goes_on_both_kernels() {
-    if !is_wanted() {
-        return;
-    }
     for kernel in KERNELS {
         let text = script(
             kernel,
@@ -176,11 +149,8 @@ fn every_shipped_policy_is_accepted_schedules_and_goes_on_both_kernels() {
 }
 
 #[test]
-#[ignore = "boots for minutes: make test-vm"]
+#[ignore = "boots a kernel: make test-vm"]
 fn every_shipped_policy_survives_31_s_of_load() {
-    if !is_wanted() {
-        return;
-    }
     let stress = "stress-ng --temp-path /tmp --cpu 2 --affinity 2 --fork 2 --vm 1 --vm-bytes 64M \
                   --switch 2 --timeout 32s";
     for kernel in KERNELS {
@@ -212,11 +182,8 @@ fn every_shipped_policy_survives_31_s_of_load() {
 }
 
 #[test]
-#[ignore = "boots for minutes: make test-vm"]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_policy_that_stalls_is_ejected_with_status_3_and_the_kernels_words() {
-    if !is_wanted() {
-        return;
-    }
     let loser = object("loser");
     for kernel in KERNELS {
         let loser = loser.to_string_lossy();
@@ -233,11 +200,8 @@ fn a_policy_that_stalls_is_ejected_with_status_3_and_the_kernels_words() {
 }
 
 #[test]
-#[ignore = "boots for minutes: make test-vm"]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_killed_runslice_leaves_the_default_scheduler_and_the_load_goes_on() {
-    if !is_wanted() {
-        return;
-    }
     for kernel in KERNELS {
         for policy in POLICIES {
             let text = script(
@@ -269,11 +233,8 @@ fn a_killed_runslice_leaves_the_default_scheduler_and_the_load_goes_on() {
 }
 
 #[test]
-#[ignore = "boots for minutes: make test-vm"]
+#[ignore = "boots a kernel: make test-vm"]
 fn signals_bring_the_default_scheduler_back_and_end_with_130() {
-    if !is_wanted() {
-        return;
-    }
     for kernel in KERNELS {
         let text = script(
             kernel,
@@ -290,11 +251,8 @@ fn signals_bring_the_default_scheduler_back_and_end_with_130() {
 }
 
 #[test]
-#[ignore = "boots for minutes: make test-vm"]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_cpu_goes_and_comes_under_load() {
-    if !is_wanted() {
-        return;
-    }
     for kernel in KERNELS {
         for policy in POLICIES {
             let text = script(
@@ -315,11 +273,8 @@ fn a_cpu_goes_and_comes_under_load() {
 }
 
 #[test]
-#[ignore = "boots for minutes: make test-vm"]
+#[ignore = "boots a kernel: make test-vm"]
 fn counted_time_repeats_every_byte_and_samples_differ() {
-    if !is_wanted() {
-        return;
-    }
     let run = |extra: &[&str]| {
         let command = "runslice run fifo -- sh -c '
             for i in 1 2 3 4 5 6; do (true) & done; wait

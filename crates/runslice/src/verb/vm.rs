@@ -26,11 +26,13 @@ pub struct Vm {
     kernel: String,
 
     /// CPUs of the guest.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=255))]
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=255))]
     cpus: u16,
 
     /// Memory of the guest in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(256..))]
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(256..))]
     memory: u32,
 
     /// Counts instructions instead of time: the same command gives the same bytes again.
