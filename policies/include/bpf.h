@@ -150,6 +150,29 @@ static long (*const bpf_trace_vprintk)(const char *fmt, u32 fmt_size, const void
 	bpf_trace_printk(line_, sizeof(line_), ##args);		\
 })
 
+/* ---- Loops ---- */
+
+struct bpf_iter_num {
+	u64 opaque;
+} __attribute__((aligned(8)));
+
+extern __weak int bpf_iter_num_new(struct bpf_iter_num *it, int begin, int end) __ksym;
+extern __weak int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
+extern __weak void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+
+/*
+ * Counts `i` from `begin` up to `end`, `end` excluded. A verifier follows the body once instead of
+ * once a number. Leaving the loop in any way closes the iterator; see for_each_queued for the
+ * second variable.
+ */
+#define for_each_number(i, begin, end)						\
+	for (struct bpf_iter_num it_##i						\
+		__attribute__((cleanup(bpf_iter_num_destroy))),			\
+	     *opened_##i __attribute__((unused)) =				\
+		(bpf_iter_num_new(&it_##i, begin, end),				\
+		 (void)bpf_iter_num_destroy, NULL);				\
+	     ({ int *at_ = bpf_iter_num_next(&it_##i); if (at_) i = *at_; (void)i; at_; });)
+
 /* ---- Callbacks ---- */
 
 /*

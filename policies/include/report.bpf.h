@@ -59,12 +59,16 @@ static __always_inline void report_task(struct task_struct *p, u32 prio, u32 lev
 		__type(value, u64);						\
 	} runslice_counters SEC(".maps");					\
 										\
-	static __always_inline void count(u32 which)				\
+	static __always_inline void count_by(u32 which, u64 more)		\
 	{									\
 		u64 *counter = bpf_map_lookup_elem(&runslice_counters, &which);	\
 										\
 		if (counter)							\
-			(*counter)++;						\
+			*counter += more;					\
+	}									\
+	static __always_inline void count(u32 which)				\
+	{									\
+		count_by(which, 1);						\
 	}									\
 	_Static_assert(sizeof(runslice_counter_names) > 0, "a policy without counters needs none")
 

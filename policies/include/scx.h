@@ -42,6 +42,9 @@ struct sched_ext_entity {
 	bool disallow;
 } __core;
 
+/* An address space; policies compare pointers to it. */
+struct mm_struct;
+
 struct task_struct {
 	unsigned int flags;	/* PF_* */
 	int prio;
@@ -53,10 +56,15 @@ struct task_struct {
 	int tgid;
 	struct task_struct *real_parent;
 	char comm[16];
-	unsigned int policy;
+	unsigned int policy;	/* SCHED_* */
+	struct mm_struct *mm;	/* none for a kernel thread */
 	struct sched_entity se;
 	struct sched_ext_entity scx;
 } __core;
+
+/* task_struct.policy (uapi/linux/sched.h). */
+#define SCHED_BATCH 3
+#define SCHED_IDLE 5
 
 /* task_struct.flags (linux/sched.h, 6.18 and 7.2). */
 #define PF_EXITING 0x00000004
@@ -219,6 +227,8 @@ __kfunc s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake
 				   bool *is_idle);
 __kfunc bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);
 __kfunc s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags);
+__kfunc const struct cpumask *scx_bpf_get_idle_cpumask(void);
+__kfunc void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);
 __kfunc s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);
 __kfunc s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);
 __kfunc u32 scx_bpf_nr_cpu_ids(void);

@@ -92,6 +92,7 @@ impl Machine {
         if let (Some(parent), false) = (parent, birth.process) {
             task.tgid = self.task(parent).tgid;
         }
+        task.mm = self.mm_of(vm, birth, parent)?;
         // While init_task runs, the child still has its parent's parent.
         task.parent = parent.and_then(|parent| self.task(parent).parent);
         task.nice = birth.nice;

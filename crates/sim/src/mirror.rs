@@ -12,6 +12,7 @@ use crate::flags;
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::task::{OpsState, RunState, Task};
+use crate::work::Birth;
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
@@ -170,8 +171,8 @@ pub(crate) struct Mirror {
     /// The root cgroup, and the `css_set` of every task.
     pub root_cgroup: u64,
     css_set: u64,
-    /// A stand-in for the address space of every task that is no kernel thread.
-    mm: u64,
+    /// The address space of each group whose tasks exist from the start as threads, by group.
+    group_mms: std::collections::BTreeMap<u32, u64>,
     /// Masks that programs read where they lie.
     pub online: u64,
     pub idle_cpu: u64,
@@ -208,7 +209,7 @@ impl Mirror {
             idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size + 8)),
             root_cgroup: alloc(u64::from(target.size_of("cgroup")?)),
             css_set: alloc(u64::from(target.size_of("css_set")?)),
-            mm: alloc(u64::from(target.size_of("mm_struct")?)),
+            group_mms: std::collections::BTreeMap::new(),
             online: alloc(MASK_BYTES),
             idle_cpu: alloc(MASK_BYTES),
             idle_smt: alloc(MASK_BYTES),
@@ -502,6 +503,34 @@ impl Machine {
         memory.poke_u64(at + layout.group_leader, leader);
     }
 
+    /// The address space of a new task: a thread has that of its parent, or of the threads that
+    /// its group began with; a process has one of its own.
+    ///
+    /// Programs compare the address and never look behind it, so it is a number that is taken
+    /// once: a freed one would be given to a stranger.
+    pub(crate) fn mm_of(
+        &mut self,
+        vm: &mut Vm,
+        birth: &Birth,
+        parent: Option<TaskId>,
+    ) -> Result<u64, OutOfMemory> {
+        const BYTES: u64 = 8;
+        match parent {
+            Some(parent) if !birth.process => return Ok(self.task(parent).mm),
+            None if !birth.process => {
+                if let Some(&mm) = self.mirror.group_mms.get(&birth.group) {
+                    return Ok(mm);
+                }
+            }
+            _ => {}
+        }
+        let mm = vm.memory().alloc_kernel(BYTES, BYTES)?;
+        if parent.is_none() {
+            self.mirror.group_mms.insert(birth.group, mm);
+        }
+        Ok(mm)
+    }
+
     /// Makes the mirror of a new task.
     pub(crate) fn mirror_create(&mut self, vm: &mut Vm, id: TaskId) -> Result<(), OutOfMemory> {
         let size = self.mirror.layout.task_size + 8;
@@ -516,7 +545,7 @@ impl Machine {
         memory.poke_u32(address + layout.tgid, task.tgid);
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.cgroups, self.mirror.css_set);
-        memory.poke_u64(address + layout.mm, self.mirror.mm);
+        memory.poke_u64(address + layout.mm, task.mm);
         // The task's number, behind the kernel's structure, leads back from address to task.
         memory.poke_u32(address + layout.task_size, id.0);
         self.touch(id, u8::MAX);

@@ -92,6 +92,8 @@ pub struct Task {
     pub pid: u32,
     /// Thread group: the pid of the process.
     pub tgid: u32,
+    /// Address of its `mm_struct`, which tells programs who shares an address space.
+    pub mm: u64,
     /// Parent, if it was forked.
     pub parent: Option<model::TaskId>,
     /// Address of its `task_struct` mirror; 0 when it has been reaped.
@@ -169,6 +171,7 @@ impl Task {
             comm,
             pid,
             tgid: pid,
+            mm: 0,
             parent: None,
             address: 0,
             reaped: false,

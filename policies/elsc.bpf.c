@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ELSC: the 2.3.99 scheduler with its queue kept sorted.
+ *
+ * Twenty lists hold the tasks that wait, by ticks left plus priority, which
+ * do not change while they wait. A choice looks at a few tasks of the highest
+ * list that has somebody with ticks left, so its cost does not grow with the
+ * number of tasks. Tasks without ticks stand at the end of the list in which
+ * the next recalculation finds them. All else is as in goodness: ticks,
+ * recalculation, fork, exit, and who preempts whom.
+ *
+ * Source: Molloy and Honeyman, "Scalable Linux Scheduling", USENIX Annual
+ * Technical Conference, FREENIX track, 2001.
+ * Differs from the source: the ten lists of real-time tasks are missing, since
+ * such tasks stand above the policy; with no room above, all tasks from
+ * static goodness 80 on share the last list; a task that may not run on a CPU
+ * is passed over and not counted, and a recalculation is due when no task that
+ * may run there has ticks left; the rest as goodness differs from its source.
+ *
+ * What cannot hold under sched_ext: the one lock for the whole table, and the
+ * order of real-time tasks. What the paper leaves open is decided at the place
+ * where it matters and marked "Decision".
+ *
+ * Differs from goodness, as the paper means it to: the search stays in one
+ * list and ends after a few tasks, so a task of a lower list, or one further
+ * behind, is passed over even if a bonus would lift it; on the kernel for one
+ * CPU it ends at the first task that shares the address space; a yielder that
+ * is alone in its list runs again, without a recalculation and before all
+ * lower lists, and gives way to anybody within it; a task that loses the CPU
+ * goes to the front of its list, and of equals the last to come is the first.
+ *
+ * The kernel ends a policy under which a task waits too long (30 s): some 150
+ * CPU hogs at nice 0 on one CPU are enough. The guard against that, guard_ms,
+ * is off as in the source; on a kernel set it to a third of the watchdog's
+ * timeout. The same holds for kthreads_fast.
+ */
+#include <bpf.h>
+
+/* The 2.3.99 kernel with 100 ticks a second: the lists are made for its counters. */
+#define variant_24 false
+#define source_hz 100
+
+#include <goodness.bpf.h>
+
+BPF_LICENSE();
+
+/* ---- State ---- */
+
+/*
+ * The table. A list is a queue with its number as id, 19 the best. Keys order
+ * its two sections: those with ticks left carry the number of the present
+ * recalculation in their high bits, those without the next number, so that a
+ * recalculation turns the second section into the first without touching it.
+ * The kernel compares keys as a signed difference, so the number may wrap.
+ */
+#define NR_LISTS 20
+#define ROUND_SHIFT 48
+#define MIDDLE (1ULL << (ROUND_SHIFT - 1))
+
+static u64 keys_used;
+
+/* Reports show the list that a task was in before it ran. */
+static __always_inline u32 level_of(struct task_ctx *tctx)
+{
+	return tctx->list;
+}
+
+/*
+ * A task's place in the table: with ticks left at the front of its list, else
+ * at the end of that in which it will be after the next recalculation.
+ * Decision: the highest list takes all that would come to lie above it.
+ */
+static void add(struct task_ctx *tctx)
+{
+	u64 round, place = __sync_fetch_and_add(&keys_used, 1);
+	u32 counter;
+
+	catch_up(&tctx->credit);
+	counter = counter_of(&tctx->credit);
+	round = tctx->credit.word >> 32;
+	if (counter) {
+		tctx->key = (round << ROUND_SHIFT) + MIDDLE - place;
+	} else {
+		tctx->key = ((round + 1) << ROUND_SHIFT) + MIDDLE + place;
+		counter = tctx->credit.quantum;
+	}
+	tctx->list = min((counter + tctx->credit.base) / 4, (u32)NR_LISTS - 1);
+	tctx->queued = true;
+}
+
+/* ---- The choice: schedule() ---- */
+
+enum verdict {
+	KEEPS,		/* prev goes on */
+	TAKEN,		/* another task is on its way to the CPU */
+	MISSED,		/* another CPU was faster */
+	NOBODY,		/* with ticks left */
+};
+
+struct search {
+	struct cpu_ctx *cctx;
+	struct task_struct *prev;	/* NULL unless it could go on */
+	struct task_ctx *prev_ctx;
+	u64 mm;
+	s32 cpu;
+	u32 limit;			/* tasks to look at */
+	bool prev_first;		/* prev stands at the front of its list, else at its end */
+	bool yielding;			/* prev is the last choice */
+	bool dry;			/* somebody who may run here has no ticks left */
+};
+
+/* What a search has found in one list. */
+struct found {
+	struct task_struct *next;	/* NULL: prev, if anybody */
+	s32 best;
+	u32 looked;
+	bool fallback;			/* the yielder is here */
+	bool done;
+};
+
+/* Looks at prev, which stands in the table although it is in no queue yet. */
+static __always_inline void look_at_prev(struct search *s, struct found *f)
+{
+	s32 weight = goodness(s->prev, s->prev_ctx, s->cpu, s->mm);
+
+	f->looked++;
+	if (!weight) {
+		s->dry = true;
+		f->done = true;
+	} else if (s->yielding) {
+		f->fallback = true;
+	} else {
+		if (weight > f->best) {
+			f->best = weight;
+			f->next = NULL;
+		}
+		/* On one CPU nothing better is to be expected than one's own address space. */
+		f->done = !smp_kernel;
+	}
+}
+
+/*
+ * Looks through one list. Of equals the first one wins. Decision: every task
+ * looked at counts towards the limit.
+ */
+static __always_inline enum verdict search_list(struct search *s, u32 list)
+{
+	bool has_prev = s->prev && s->prev_ctx->list == list;
+	enum verdict verdict = MISSED;
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	struct found f = {};
+
+	if (has_prev && s->prev_first)
+		look_at_prev(s, &f);
+	bpf_iter_scx_dsq_new(&it, list, 0);
+	while (!f.done && f.looked < s->limit && (p = bpf_iter_scx_dsq_next(&it))) {
+		struct task_ctx *tctx = task_ctx(p);
+		s32 weight;
+
+		if (!tctx || !may_run_on(p, s->cpu))
+			continue;
+		f.looked++;
+		weight = goodness(p, tctx, s->cpu, s->mm);
+		if (!weight) {
+			s->dry = true;
+			f.done = true;
+			continue;
+		}
+		if (weight > f.best) {
+			f.best = weight;
+			f.next = p;
+		}
+		f.done = !smp_kernel && shares_mm(p, s->mm);
+	}
+	if (has_prev && !s->prev_first && !f.done && f.looked < s->limit)
+		look_at_prev(s, &f);
+	/* The source knows beforehand which lists have somebody with ticks left. */
+	if (f.best || f.fallback)
+		count_by(COUNT_EXAMINED, f.looked);
+	if (f.next) {
+		struct task_ctx *tctx = task_ctx(f.next);
+
+		if (tctx && scx_bpf_dsq_move(&it, f.next, SCX_DSQ_LOCAL, 0)) {
+			take(s->cctx, s->cpu, f.next, tctx);
+			verdict = TAKEN;
+		}
+	} else {
+		verdict = f.best || f.fallback ? KEEPS : NOBODY;
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return verdict;
+}
+
+/* The highest list that has somebody. Decision: if nobody may be taken there, the next lower. */
+static __always_inline enum verdict search_table(struct search *s)
+{
+	enum verdict verdict = NOBODY;
+	u32 i;
+
+	for_each_number(i, 0, NR_LISTS) {
+		u32 list = NR_LISTS - 1 - i;
+
+		if (scx_bpf_dsq_nr_queued(list) <= 0 && !(s->prev && s->prev_ctx->list == list))
+			continue;
+		verdict = search_list(s, list);
+		if (verdict != NOBODY)
+			break;
+	}
+	return verdict;
+}
+
+/* Takes whom the kernel finds first, highest list first. */
+static __always_inline bool take_anybody(void)
+{
+	u32 i;
+
+	for_each_number(i, 0, NR_LISTS)
+		if (scx_bpf_dsq_move_to_local(NR_LISTS - 1 - i))
+			return true;
+	return false;
+}
+
+/* A recalculation asks for a second search, and each race that is lost for one more. */
+#define SEARCHES_MAX 4
+
+static __always_inline enum verdict schedule(struct search *s)
+{
+	enum verdict verdict = NOBODY;
+	u32 i;
+
+	for_each_number(i, 0, SEARCHES_MAX) {
+		u32 seen = epoch;
+
+		s->dry = false;
+		verdict = search_table(s);
+		if (verdict == NOBODY && s->dry)
+			recalculate(seen);
+		else if (verdict != MISSED)
+			break;
+	}
+	/* Unlucky every time: better anybody than an idle CPU. */
+	if (verdict == MISSED || (verdict == NOBODY && s->dry))
+		verdict = take_anybody() ? TAKEN : s->prev ? KEEPS : NOBODY;
+	return verdict;
+}
+
+/* ---- Callbacks, in the order of a task's life ---- */
+
+s32 OP_SLEEPABLE(elsc_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	return admit(p, args);
+}
+
+void OP(elsc_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	change_priority(p);
+	/* Another priority, another list. */
+	if (tctx)
+		tctx->queued = false;
+}
+
+s32 OP(elsc_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return cpu_for(p, prev_cpu, wake_flags);
+}
+
+void OP(elsc_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (runs_at_once(p, enq_flags))
+		return;
+	if (!tctx) {
+		scx_bpf_error("no context for task %d", (u64)p->pid);
+		return;
+	}
+	if (!tctx->queued) {
+		if (!tctx->off_cpu)
+			tctx->ready_ns = scx_bpf_now();
+		add(tctx);
+	}
+	scx_bpf_dsq_insert_vtime(p, tctx->list, SLICE_NS, tctx->key, enq_flags);
+	after_enqueue(p, tctx, enq_flags, false);
+}
+
+/* Whether the guard has found somebody. */
+static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu)
+{
+	u32 list;
+
+	if (!guard_is_due(cctx))
+		return false;
+	for_each_number(list, 0, NR_LISTS) {
+		if (rescue(list, cpu)) {
+			cctx->guard_at_ns = 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+void OP(elsc_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tctx = prev ? task_ctx(prev) : NULL;
+	struct search s = { .cctx = cpu_ctx(cpu), .cpu = cpu, .limit = nr_cpus / 2 + 5 };
+
+	if (!s.cctx || guard(s.cctx, cpu))
+		return;
+	count(COUNT_SCHEDULES);
+	s.mm = active_mm(s.cctx, prev);
+	if (tctx && (prev->scx.flags & SCX_TASK_QUEUED)) {
+		charge(&tctx->credit, scx_bpf_now());
+		add(tctx);
+		s.prev = prev;
+		s.prev_ctx = tctx;
+		s.prev_first = counter_of(&tctx->credit) > 0;
+		s.yielding = tctx->yielding;
+		tctx->yielding = false;
+	}
+	if (schedule(&s) != KEEPS) {
+		end_turn(s.cctx, tctx);
+		return;
+	}
+	if (prev && tctx) {
+		if (s.yielding)
+			count(COUNT_YIELDS_IN_VAIN);
+		tctx->queued = false;
+		keep(s.cctx, prev, tctx);
+	}
+}
+
+void OP(elsc_running, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	arrive(p);
+	/* A running task is in no list. */
+	if (tctx)
+		tctx->queued = false;
+}
+
+void OP(elsc_tick, struct task_struct *p)
+{
+	pass_tick(p);
+}
+
+bool OP(elsc_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx = task_ctx(from);
+
+	if (to || !tctx)
+		return false;
+	count(COUNT_YIELDS);
+	tctx->yielding = true;
+	from->scx.slice = 0;
+	return true;
+}
+
+void OP(elsc_stopping, struct task_struct *p, bool runnable)
+{
+	leave(p, runnable);
+}
+
+void OP(elsc_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	go_to_sleep(p, deq_flags);
+}
+
+/* ---- Machine, load and unload ---- */
+
+/* The table belongs to no CPU, and the kernel moves tasks away from a CPU that leaves. */
+void OP_SLEEPABLE(elsc_cpu_online, s32 cpu)
+{
+}
+
+void OP_SLEEPABLE(elsc_cpu_offline, s32 cpu)
+{
+}
+
+s32 OP_SLEEPABLE(elsc_init)
+{
+	u32 list;
+	s32 error;
+
+	measure_machine();
+	for (list = 0; list < NR_LISTS; list++) {
+		error = scx_bpf_create_dsq(list, -1);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+void OP(elsc_exit, struct scx_exit_info *info)
+{
+	report_exit(info);
+}
+
+/* Tasks that exit or must not migrate are tasks like others. */
+POLICY(elsc_ops,
+       .flags		= SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
+       .init_task	= (void *)elsc_init_task,
+       .set_weight	= (void *)elsc_set_weight,
+       .select_cpu	= (void *)elsc_select_cpu,
+       .enqueue		= (void *)elsc_enqueue,
+       .dispatch	= (void *)elsc_dispatch,
+       .running		= (void *)elsc_running,
+       .tick		= (void *)elsc_tick,
+       .yield		= (void *)elsc_yield,
+       .stopping	= (void *)elsc_stopping,
+       .quiescent	= (void *)elsc_quiescent,
+       .cpu_online	= (void *)elsc_cpu_online,
+       .cpu_offline	= (void *)elsc_cpu_offline,
+       .init		= (void *)elsc_init,
+       .exit		= (void *)elsc_exit,
+       .name		= "elsc");

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The scheduler of Linux 2.4: one queue, and a look at every task in it.
+ *
+ * Each choice walks the whole queue and takes the task with the greatest
+ * goodness: ticks left plus priority, more if it ran here last or shares the
+ * address space of the task before it. Who has used its ticks up waits until
+ * all have; then every task of the system gets new ones, and a sleeper keeps
+ * half of what it had, which is all that interactive tasks gain.
+ *
+ * Source: Linux 2.3.99-pre4 and 2.4.0, kernel/sched.c; the first is the
+ * "current scheduler" of Molloy and Honeyman, "Scalable Linux Scheduling",
+ * USENIX Annual Technical Conference, FREENIX track, 2001.
+ * Differs from the source: real-time tasks are not in the queue, but above it
+ * in a class of the kernel; affinity is obeyed by 2.3.99 too, which knew none,
+ * and a recalculation is due when all tasks that may run on this CPU have no
+ * ticks left; a CPU that is told of a task is not told of the next one until
+ * it has looked; wakeups flagged synchronous disturb others like any, since
+ * today's kernel flags those of sockets, which the source did not
+ * (sync_quiet=1: none, as the source's pipes); the ticks of a child that has
+ * ended return to its parent when that runs next, not when it waits; after a real-time task the
+ * interrupted task counts as running; recalculations reach a task when it is
+ * looked at next, with the same result; an expired counter is noticed at the
+ * first tick of the machine after that of the source's clock; SCHED_IDLE is
+ * nice 19 and SCHED_BATCH an ordinary task.
+ *
+ * What cannot hold under sched_ext: a real-time task's goodness (1000 and
+ * more), the one lock for queue and choice, and wakeups that tell an interrupt
+ * from a system call.
+ *
+ * The kernel ends a policy under which a task waits too long (30 s): some 150
+ * CPU hogs at nice 0 on one CPU are enough, for each has 200 ms. The guard
+ * against that, guard_ms, is off as in the source; on a kernel set it to a
+ * third of the watchdog's timeout. The same holds for kthreads_fast: per-CPU
+ * kernel threads behind hogs stall a kernel. The walk holds a lock: with
+ * thousands of runnable tasks or more than 16 CPUs set scan_max.
+ */
+#include <bpf.h>
+#include <knobs.bpf.h>
+
+/* ---- Tunables ---- */
+
+KNOB(u32, variant, 99, "count", "99: Linux 2.3.99, 24: Linux 2.4.0 (at load)", 24, 99);
+KNOB(u32, hz, 100, "count", "ticks a second of the source's clock, which counters count (at load)",
+     50, 1000);
+KNOB(u32, scan_max, 0, "count",
+     "if not 0, a choice looks at so many tasks at most, and a task without ticks goes to the tail",
+     0, 1000000);
+
+/* As the knobs were at load. */
+static bool variant_24;
+static unsigned int source_hz = 100;
+
+#include <goodness.bpf.h>
+
+BPF_LICENSE();
+
+/* ---- State ---- */
+
+/*
+ * The queue. Tasks stand in the order of their keys: one to the front has a
+ * key less than all before it, one to the tail a greater one, and a task that
+ * loses the CPU goes back to its old place with its old key.
+ */
+#define QUEUE 0
+#define FIRST_KEY (1ULL << 62)
+
+static u64 keys_used;
+
+/* Reports show a task's ticks. */
+static __always_inline u32 level_of(struct task_ctx *tctx)
+{
+	return counter_of(&tctx->credit);
+}
+
+static __always_inline u64 front(void)
+{
+	return FIRST_KEY - __sync_fetch_and_add(&keys_used, 1);
+}
+
+static __always_inline u64 tail(void)
+{
+	return FIRST_KEY + __sync_fetch_and_add(&keys_used, 1);
+}
+
+/* ---- The choice: schedule() ---- */
+
+enum verdict {
+	KEEPS,		/* prev goes on */
+	TAKEN,		/* another task is on its way to the CPU */
+	RAN_OUT,	/* tasks wait, and none has ticks left */
+	MISSED,		/* another CPU was faster */
+	NOBODY,
+};
+
+struct search {
+	struct cpu_ctx *cctx;
+	struct task_struct *prev;	/* NULL unless it could go on */
+	struct task_ctx *prev_ctx;
+	u64 mm;
+	s32 cpu;
+	bool yielding;			/* prev is worth 0 at first (2.3.99) */
+};
+
+/*
+ * The value that all others must beat. 2.3.99 takes a yielder's bit here and
+ * counts it as 0, which makes a lone one on an SMP kernel recalculate.
+ */
+static __always_inline s32 prev_goodness(struct search *s)
+{
+	s->yielding = false;
+	if (!s->prev)
+		return NOTHING;
+	if (!variant_24 && s->prev_ctx->yielding) {
+		s->prev_ctx->yielding = false;
+		s->yielding = true;
+		return 0;
+	}
+	return goodness(s->prev, s->prev_ctx, s->cpu, s->mm);
+}
+
+/*
+ * The kernel for one CPU meets prev, which is still in the queue, again on the
+ * walk, now without its bit: a yielder, which stands last, only loses ties.
+ */
+static __always_inline bool wins_second_look(struct search *s, s32 best)
+{
+	return s->yielding && !smp_kernel && goodness(s->prev, s->prev_ctx, s->cpu, s->mm) > best;
+}
+
+/* Walks the queue once. Equals: prev first, then whoever stands nearer to the front. */
+static __always_inline enum verdict choose(struct search *s)
+{
+	struct task_struct *p, *next = NULL;
+	u32 examined = s->prev ? 1 : 0;
+	s32 best = prev_goodness(s);
+	enum verdict verdict = MISSED;
+	struct bpf_iter_scx_dsq it;
+
+	bpf_iter_scx_dsq_new(&it, QUEUE, 0);
+	while ((p = bpf_iter_scx_dsq_next(&it))) {
+		struct task_ctx *tctx = task_ctx(p);
+		s32 weight;
+
+		if (!tctx || !may_run_on(p, s->cpu))
+			continue;
+		examined++;
+		weight = goodness(p, tctx, s->cpu, s->mm);
+		if (weight > best) {
+			best = weight;
+			next = p;
+		}
+		if (scan_max && examined >= scan_max)
+			break;
+	}
+	count_by(COUNT_EXAMINED, examined);
+	if (wins_second_look(s, best)) {
+		verdict = KEEPS;
+	} else if (best == 0) {
+		verdict = RAN_OUT;
+	} else if (!next) {
+		verdict = s->prev ? KEEPS : NOBODY;
+	} else {
+		struct task_ctx *tctx = task_ctx(next);
+
+		if (tctx && scx_bpf_dsq_move(&it, next, SCX_DSQ_LOCAL, 0)) {
+			take(s->cctx, s->cpu, next, tctx);
+			verdict = TAKEN;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return verdict;
+}
+
+/* A recalculation asks for a second walk, and each race that is lost for one more. */
+#define WALKS_MAX 4
+
+static __always_inline enum verdict schedule(struct search *s)
+{
+	enum verdict verdict = MISSED;
+	u32 i;
+
+	for_each_number(i, 0, WALKS_MAX) {
+		u32 seen = epoch;
+
+		verdict = choose(s);
+		if (verdict == RAN_OUT)
+			recalculate(seen);
+		else if (verdict != MISSED)
+			break;
+	}
+	/* Unlucky every time: better anybody than an idle CPU. */
+	if (verdict == MISSED || verdict == RAN_OUT)
+		verdict = scx_bpf_dsq_move_to_local(QUEUE) ? TAKEN : s->prev ? KEEPS : NOBODY;
+	return verdict;
+}
+
+/* ---- Callbacks, in the order of a task's life ---- */
+
+s32 OP_SLEEPABLE(goodness_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	return admit(p, args);
+}
+
+void OP(goodness_set_weight, struct task_struct *p, u32 weight)
+{
+	change_priority(p);
+}
+
+s32 OP(goodness_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return cpu_for(p, prev_cpu, wake_flags);
+}
+
+void OP(goodness_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	bool yielded;
+
+	if (runs_at_once(p, enq_flags))
+		return;
+	if (!tctx) {
+		scx_bpf_error("no context for task %d", (u64)p->pid);
+		return;
+	}
+	if (!tctx->queued) {
+		tctx->key = front();
+		tctx->ready_ns = scx_bpf_now();
+	} else if (scan_max && tctx->off_cpu && !counter_of(&tctx->credit)) {
+		/* The source has no limit, and leaves it where it is. */
+		tctx->key = tail();
+	}
+	tctx->queued = true;
+	yielded = tctx->yielding;
+	tctx->yielding = false;
+	scx_bpf_dsq_insert_vtime(p, QUEUE, SLICE_NS, tctx->key, enq_flags);
+	after_enqueue(p, tctx, enq_flags, yielded);
+}
+
+void OP(goodness_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tctx = prev ? task_ctx(prev) : NULL;
+	struct search s = { .cctx = cpu_ctx(cpu), .cpu = cpu };
+	bool yielded = tctx && tctx->yielding;
+	enum verdict verdict;
+
+	if (!s.cctx)
+		return;
+	if (guard_is_due(s.cctx) && rescue(QUEUE, cpu)) {
+		s.cctx->guard_at_ns = 0;
+		return;
+	}
+	count(COUNT_SCHEDULES);
+	s.mm = active_mm(s.cctx, prev);
+	if (tctx && (prev->scx.flags & SCX_TASK_QUEUED)) {
+		charge(&tctx->credit, scx_bpf_now());
+		s.prev = prev;
+		s.prev_ctx = tctx;
+	}
+	verdict = schedule(&s);
+	if (verdict != KEEPS) {
+		end_turn(s.cctx, tctx);
+		return;
+	}
+	if (prev && tctx) {
+		if (yielded)
+			count(COUNT_YIELDS_IN_VAIN);
+		tctx->yielding = false;
+		keep(s.cctx, prev, tctx);
+	}
+}
+
+void OP(goodness_running, struct task_struct *p)
+{
+	arrive(p);
+}
+
+void OP(goodness_tick, struct task_struct *p)
+{
+	pass_tick(p);
+}
+
+/*
+ * 2.3.99: to the tail, and whoever has ticks left goes first. 2.4.0: nothing if
+ * nobody waits; else anybody goes first, and the place stays.
+ */
+bool OP(goodness_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx = task_ctx(from);
+
+	if (to || !tctx)
+		return false;
+	count(COUNT_YIELDS);
+	if (variant_24 && scx_bpf_dsq_nr_queued(QUEUE) <= 0) {
+		count(COUNT_YIELDS_IGNORED);
+		return true;
+	}
+	tctx->yielding = true;
+	if (!variant_24) {
+		tctx->key = tail();
+		tctx->queued = true;
+	}
+	from->scx.slice = 0;
+	return true;
+}
+
+void OP(goodness_stopping, struct task_struct *p, bool runnable)
+{
+	leave(p, runnable);
+}
+
+void OP(goodness_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	go_to_sleep(p, deq_flags);
+}
+
+/* ---- Machine, load and unload ---- */
+
+/* The queue belongs to no CPU, and the kernel moves tasks away from a CPU that leaves. */
+void OP_SLEEPABLE(goodness_cpu_online, s32 cpu)
+{
+}
+
+void OP_SLEEPABLE(goodness_cpu_offline, s32 cpu)
+{
+}
+
+s32 OP_SLEEPABLE(goodness_init)
+{
+	if (variant != 24 && variant != 99) {
+		scx_bpf_error("variant is 24 or 99, not %d", (u64)variant);
+		return -EINVAL;
+	}
+	variant_24 = variant == 24;
+	source_hz = hz;
+	measure_machine();
+	return scx_bpf_create_dsq(QUEUE, -1);
+}
+
+void OP(goodness_exit, struct scx_exit_info *info)
+{
+	report_exit(info);
+}
+
+/* Tasks that exit or must not migrate are tasks like others. */
+POLICY(goodness_ops,
+       .flags		= SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
+       .init_task	= (void *)goodness_init_task,
+       .set_weight	= (void *)goodness_set_weight,
+       .select_cpu	= (void *)goodness_select_cpu,
+       .enqueue		= (void *)goodness_enqueue,
+       .dispatch	= (void *)goodness_dispatch,
+       .running		= (void *)goodness_running,
+       .tick		= (void *)goodness_tick,
+       .yield		= (void *)goodness_yield,
+       .stopping	= (void *)goodness_stopping,
+       .quiescent	= (void *)goodness_quiescent,
+       .cpu_online	= (void *)goodness_cpu_online,
+       .cpu_offline	= (void *)goodness_cpu_offline,
+       .init		= (void *)goodness_init,
+       .exit		= (void *)goodness_exit,
+       .name		= "goodness");
