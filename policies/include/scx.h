@@ -46,6 +46,7 @@ struct sched_ext_entity {
 struct mm_struct;
 
 struct task_struct {
+	unsigned int __state;	/* TASK_*, of a task that blocks */
 	unsigned int flags;	/* PF_* */
 	int prio;
 	int static_prio;
@@ -69,6 +70,11 @@ struct task_struct {
 /* task_struct.flags (linux/sched.h, 6.18 and 7.2). */
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
+
+/* task_struct.__state (linux/sched.h) and task_struct.policy (uapi/linux/sched.h), 6.18 and 7.2. */
+#define TASK_UNINTERRUPTIBLE 0x00000002
+#define SCHED_BATCH 3
+#define SCHED_IDLE 5
 
 enum scx_exit_kind {
 	SCX_EXIT_NONE = 0,
@@ -232,6 +238,8 @@ __kfunc void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);
 __kfunc s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);
 __kfunc s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);
 __kfunc u32 scx_bpf_nr_cpu_ids(void);
+__kfunc const struct cpumask *scx_bpf_get_online_cpumask(void);
+__kfunc void scx_bpf_put_cpumask(const struct cpumask *cpumask);
 __kfunc void scx_bpf_cpuperf_set(s32 cpu, u32 perf);
 __kfunc struct rq *scx_bpf_locked_rq(void);
 __kfunc bool scx_bpf_task_running(const struct task_struct *p);

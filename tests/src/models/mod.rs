@@ -3,7 +3,15 @@
 
 pub mod beside;
 pub mod counters;
+pub mod decisions;
 pub mod elsc;
 pub mod goodness;
+pub mod o1;
+pub mod observe;
 pub mod random;
 pub mod replay;
+pub mod runs;
+pub mod staircase;
+pub mod staircase5;
+
+pub use decisions::{Replay, Scheduler};

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The balancer of Linux 2.6.3 between CPUs of one node, over the queues of
+ * percpu.bpf.h.
+ *
+ * A CPU that runs out of work takes one task from the CPU with the most; every
+ * busy_ns a busy CPU takes half of the difference, if that is a quarter of the
+ * other's load at least. A busy CPU compares the smaller of the others' loads
+ * now and at its last look, and the greater of its own, so that short peaks
+ * move nothing.
+ *
+ * Source: kernel/sched.c of Linux 2.6.3 (find_busiest_queue, load_balance).
+ * Differs from the source: CPUs have no nodes; busy CPUs look when they
+ * dispatch, not in the tick; the source's count of tasks to pull runs below
+ * zero when the difference is 1 and then empties the other list, which
+ * `faithful_underflow` brings back. A CPU that has gone offline counts as
+ * loaded, so that the tasks in its queue are not left behind.
+ *
+ * A policy includes this file behind percpu.bpf.h and defines before it
+ *
+ *	u64 left_cpu_ns		in struct task_ctx: when the task last ran or woke
+ *	u64 busy_at_ns		in struct cpu_ctx: the next look while busy
+ *	pull_order(key, from)	rank of a key in the queue of CPU `from`: least first
+ *	place_pulled(tctx, cctx, cpu)	gives a pulled task its key on `cpu`
+ *
+ * and the counters COUNT_LB_IDLE (an idle CPU looks again), COUNT_LB_BUSY,
+ * COUNT_LB_RESCHED (a CPU is about to go idle), COUNT_LB_IMBALANCE,
+ * COUNT_LB_NOT_FOUND and COUNT_PULLED.
+ */
+#ifndef RUNSLICE_BALANCE_BPF_H
+#define RUNSLICE_BALANCE_BPF_H
+
+#include <percpu.bpf.h>
+#include <knobs.bpf.h>
+
+KNOB(u64, busy_ns, 200000000, "ns", "how often a busy CPU looks for work elsewhere; 0 never", 0,
+     10000000000);
+KNOB(u64, cache_hot_ns, 1000000, "ns", "a busy CPU leaves tasks alone that ran so recently", 0,
+     1000000000);
+KNOB(bool, faithful_underflow, 0, "bool",
+     "a busy CPU that finds a difference of 1 pulls all tasks, as 2.6.3 did", 0, 1);
+
+/* What a CPU saw of the others at its last look (prev_cpu_load). */
+struct loads {
+	u16 of[NR_CPUS_MAX];
+};
+
+ARRAY(last_loads, struct loads, NR_CPUS_MAX);
+
+/* No more tasks are moved in one go; the source has no limit. */
+#define PULLS_MAX 64
+
+/* What `cpu` has to do: tasks that wait and the one that runs. */
+static u32 load_of(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	s32 queued = scx_bpf_dsq_nr_queued(cpu);
+
+	if (queued < 0 || !cctx)
+		return 0;
+	return queued + (cctx->prio != NO_PRIO || (cctx->offline && queued));
+}
+
+struct found {
+	s32 cpu;	/* -1: none */
+	u32 imbalance;
+};
+
+/* find_busiest_queue(): the first CPU with the greatest load above 1. */
+static struct found find_busiest(s32 this_cpu, bool idle)
+{
+	u32 row = this_cpu, i, load, most = 1;
+	u32 now_mine = load_of(this_cpu), mine = now_mine;
+	struct loads *last = bpf_map_lookup_elem(&last_loads, &row);
+	struct found found = { .cpu = -1 };
+
+	if (!last)
+		return found;
+	if (!idle && row < NR_CPUS_MAX)
+		mine = max(mine, (u32)last->of[row]);
+	for (i = 0; i < nr_cpus && i < NR_CPUS_MAX; i++) {
+		u32 now = load_of(i);
+
+		load = idle ? now : min(now, (u32)last->of[i]);
+		last->of[i] = min(now, 0xffffU);
+		if (i != row && load > most) {
+			most = load;
+			found.cpu = i;
+		}
+	}
+	if (found.cpu < 0)
+		return found;
+	found.imbalance = most > mine ? most - mine : 0;
+	if (!found.imbalance || (!idle && found.imbalance * 4 < most) ||
+	    load_of(found.cpu) <= now_mine)
+		found.cpu = -1;
+	return found;
+}
+
+static bool may_pull(struct task_struct *p, struct task_ctx *tctx, s32 to, bool idle, u64 now)
+{
+	return may_run_on(p, to) && (idle || now - tctx->left_cpu_ns > cache_hot_ns);
+}
+
+/* Pulls one task: best rank first, the last of its list first. */
+static bool pull_one(s32 from, s32 to, bool idle)
+{
+	struct cpu_ctx *cctx = cpu_ctx(to);
+	u64 best = ~0ULL, key = 0, now = scx_bpf_now();
+	struct task_struct *p;
+	bool pulled = false;
+
+	if (!cctx)
+		return false;
+	for_each_queued(it, p, from, 0) {
+		struct task_ctx *tctx = task_ctx(p);
+		u64 rank = pull_order(p->scx.dsq_vtime, from);
+
+		if (tctx && rank <= best && may_pull(p, tctx, to, idle, now)) {
+			best = rank;
+			key = p->scx.dsq_vtime;
+		}
+	}
+	if (best == ~0ULL)
+		return false;
+	for_each_queued(again, p, from, 0) {
+		struct task_ctx *tctx = task_ctx(p);
+
+		if (!tctx || p->scx.dsq_vtime != key || !may_run_on(p, to))
+			continue;
+		place_pulled(tctx, cctx, to);
+		scx_bpf_dsq_move_set_vtime(&again, tctx->key);
+		pulled = scx_bpf_dsq_move_vtime(&again, p, to, 0);
+		break;
+	}
+	if (pulled)
+		count(COUNT_PULLED);
+	return pulled;
+}
+
+/* load_balance(): whether something was pulled to `cpu`. In `dispatch` only; `why` counts it. */
+static bool load_balance(s32 cpu, u32 why)
+{
+	bool idle = why != COUNT_LB_BUSY;
+	struct found found = find_busiest(cpu, idle);
+	u32 i, pulls = 1;
+
+	count(why);
+	if (found.cpu < 0) {
+		count(COUNT_LB_NOT_FOUND);
+		return false;
+	}
+	count_by(COUNT_LB_IMBALANCE, found.imbalance);
+	if (!idle)
+		pulls = found.imbalance / 2;
+	if (!pulls)
+		pulls = faithful_underflow ? PULLS_MAX : 1;
+	for (i = 0; i < pulls && i < PULLS_MAX; i++) {
+		if (!pull_one(found.cpu, cpu, idle))
+			break;
+	}
+	return i > 0;
+}
+
+static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
+{
+	return busy_ns && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;
+}
+
+/* Every busy_ns; at the same times on all CPUs, as the source's jiffies % period. */
+static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
+{
+	u64 period = max(busy_ns, 1ULL);
+
+	if (!balance_is_due(cctx))
+		return;
+	cctx->busy_at_ns = (scx_bpf_now() / period + 1) * period;
+	load_balance(cpu, COUNT_LB_BUSY);
+}
+
+#endif /* RUNSLICE_BALANCE_BPF_H */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One run queue a CPU, as the schedulers of Linux 2.6 have it: 140 lists, the
+ * best list first, each list in the order of arrival.
+ *
+ * A queue with priorities, with the CPU's number as its id, holds all lists of
+ * a CPU: a key has the list in its high bits and the place within the list
+ * below. Places at the tail grow and places at the head shrink, both with one
+ * counter, so that no two tasks of a CPU ever have the same; they are two
+ * apart, so that a child fits in before its parent. In 2.6 the
+ * running task stays in its list; here it is in no queue, but keeps its key,
+ * so that it can be compared with those that wait and goes back to its place
+ * when it is preempted.
+ *
+ * A policy includes this file behind the definitions of
+ *
+ *	struct task_ctx	with u64 key, ready_ns; s32 home; bool rescued
+ *	struct cpu_ctx	with u64 places, guard_at_ns; u32 prio; bool offline
+ *
+ * and with functions task_ctx() and cpu_ctx() that look them up.
+ */
+#ifndef RUNSLICE_PERCPU_BPF_H
+#define RUNSLICE_PERCPU_BPF_H
+
+#include <scx.h>
+
+/* CPU numbers are below this; set in `init`. */
+static u32 nr_cpus;
+
+/* cpu_ctx.prio when none of the policy's tasks is on the CPU. Worse than any priority. */
+#define NO_PRIO 255
+
+#define PLACE_BITS 44
+#define PLACE_MIDDLE (1ULL << (PLACE_BITS - 1))
+
+/* Keys compare as the kernel compares them: as a signed difference. */
+static __always_inline bool is_before(u64 key, u64 other)
+{
+	return (s64)(key - other) < 0;
+}
+
+static __always_inline u64 list_of(u64 key)
+{
+	return key >> PLACE_BITS;
+}
+
+/* Gives the task the last place of `list` on `cpu`. */
+static __always_inline void to_tail(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
+{
+	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
+
+	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE + 2 * place;
+	tctx->home = cpu;
+}
+
+/* Gives the task the first place of `list` on `cpu`, before the running task too. */
+static __always_inline void to_head(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
+{
+	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
+
+	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE - 2 * place;
+	tctx->home = cpu;
+}
+
+static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
+{
+	return !p->migration_disabled && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+/* The first key in the queue of `cpu` of a task that may run there; none if there is none. */
+static bool first_key(s32 cpu, u64 *key)
+{
+	struct task_struct *p;
+	bool found = false;
+
+	for_each_queued(it, p, cpu, 0) {
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			*key = p->scx.dsq_vtime;
+			found = true;
+			break;
+		}
+	}
+	return found;
+}
+
+/* Whether a task that may run on `cpu` waits in its queue with a key before `key`. */
+static __always_inline bool waits_before(s32 cpu, u64 key)
+{
+	u64 first = 0;
+
+	return first_key(cpu, &first) && is_before(first, key);
+}
+
+/* Per-CPU kernel threads behind hogs stall a kernel. */
+static __always_inline bool is_fast_kthread(struct task_struct *p, bool fast)
+{
+	return fast && (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+}
+
+/*
+ * The guard: runs the task with the worst key of those that have waited longer
+ * than guard_ns, for `turn_ns`. It keeps its priority, but nobody preempts it
+ * as long as `rescued` stands, which `stopping` clears. Looks again after an
+ * eighth of the limit, or after one turn if it found something, so that
+ * neither the starved nor the others starve.
+ */
+static bool rescue(s32 cpu, u64 guard_ns, u64 turn_ns)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	u64 now = scx_bpf_now();
+	struct task_struct *p;
+	bool rescued = false;
+
+	if (!cctx || now < cctx->guard_at_ns)
+		return false;
+	cctx->guard_at_ns = now + guard_ns / 8;
+	for_each_queued(it, p, cpu, SCX_DSQ_ITER_REV) {
+		struct task_ctx *tctx = task_ctx(p);
+
+		if (!tctx || now - tctx->ready_ns < guard_ns || !may_run_on(p, cpu))
+			continue;
+		scx_bpf_dsq_move_set_slice(&it, turn_ns);
+		tctx->rescued = true;
+		rescued = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+		if (rescued)
+			break;
+		tctx->rescued = false;
+	}
+	if (rescued)
+		cctx->guard_at_ns = now + 2 * turn_ns;
+	return rescued;
+}
+
+/*
+ * Tells an idle CPU that a task waits in the queue of `cpu`. 2.6 lets every
+ * idle CPU look each millisecond; here the busy CPU's tick does it, so that a
+ * machine without waiting tasks stays asleep. Looks at a few tasks, because
+ * the first may be bound to this CPU.
+ */
+#define WAITING_EXAMINED 8
+
+static void call_idle_cpu(s32 cpu)
+{
+	struct task_struct *p;
+	u32 examined = 0;
+	s32 idle;
+
+	for_each_queued(it, p, cpu, 0) {
+		if (++examined > WAITING_EXAMINED)
+			break;
+		if (p->nr_cpus_allowed == 1 || p->migration_disabled)
+			continue;
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		break;
+	}
+}
+
+/* The queues of all CPUs exist from the start; others take over those of an absent one. */
+static s32 create_queues(void)
+{
+	u32 cpu;
+	s32 error;
+
+	nr_cpus = min(scx_bpf_nr_cpu_ids(), NR_CPUS_MAX);
+	for (cpu = 0; cpu < nr_cpus && cpu < NR_CPUS_MAX; cpu++) {
+		struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+		if (cctx)
+			cctx->prio = NO_PRIO;
+		error = scx_bpf_create_dsq(cpu, -1);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+#endif /* RUNSLICE_PERCPU_BPF_H */
