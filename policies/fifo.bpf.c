@@ -61,7 +61,7 @@ void OP(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu;
 
 	if (is_leaving(scx_bpf_task_cpu(p))) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);
+		insert_leaving(p, slice_ns, enq_flags);
 		return;
 	}
 	count(COUNT_QUEUED);

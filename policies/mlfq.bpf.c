@@ -481,7 +481,7 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	if (is_leaving(cpu)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
 		return;
 	}
 	if (!tctx) {

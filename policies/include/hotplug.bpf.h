@@ -25,10 +25,19 @@ static __always_inline void set_leaving(s32 cpu, bool leaving)
 		leaving_cpus[cpu] = leaving;
 }
 
-/* Whether tasks of `cpu` have to go to SCX_DSQ_GLOBAL; ask in `enqueue`. */
 static __always_inline bool is_leaving(s32 cpu)
 {
 	return (u32)cpu < HOTPLUG_CPUS_MAX && leaving_cpus[cpu];
+}
+
+/*
+ * Gives a task of a leaving CPU to the kernel; in `enqueue`. The kick makes
+ * the CPU look: it may be idle already, and nothing else would wake it.
+ */
+static __always_inline void insert_leaving(struct task_struct *p, u64 slice, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice, enq_flags);
+	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), 0);
 }
 
 /* Hands the tasks of `cpu` in the queue `dsq_id` over to the kernel; in `cpu_offline`. */
@@ -40,6 +49,7 @@ static __always_inline void hand_over(u64 dsq_id, s32 cpu)
 		if (scx_bpf_task_cpu(p) == cpu)
 			scx_bpf_dsq_move(&it, p, SCX_DSQ_GLOBAL, 0);
 	}
+	scx_bpf_kick_cpu(cpu, 0);
 }
 
 #endif /* RUNSLICE_HOTPLUG_BPF_H */

@@ -86,11 +86,20 @@ pub enum Error {
     },
 }
 
+/// The end of a log, where the cause is; a verifier may print 100,000 lines before.
 fn quoted(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
+    const LINES: usize = 60;
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let left_out = lines.len().saturating_sub(LINES);
+    let mut quoted = String::new();
+    if left_out > 0 {
+        quoted += &format!("\n({left_out} lines left out)");
     }
-    format!("\n{}", text.trim_end())
+    for line in &lines[left_out..] {
+        quoted += "\n";
+        quoted += line;
+    }
+    quoted
 }
 
 fn tables_said(tables: &[String]) -> String {
@@ -102,4 +111,21 @@ fn tables_said(tables: &[String]) -> String {
         "several tables of callbacks, and none was chosen: {}",
         tables.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_quoted_from_its_end() {
+        let log: String = (0..100).map(|line| format!("line {line}\n")).collect();
+        let quoted = quoted(&log);
+        assert!(
+            quoted.starts_with("\n(40 lines left out)\nline 40\n"),
+            "{quoted}"
+        );
+        assert!(quoted.ends_with("\nline 99"), "{quoted}");
+        assert_eq!(super::quoted(""), "");
+    }
 }

@@ -8,6 +8,7 @@
 //! default scheduler returns after an exit, a panic and a kill alike.
 
 mod error;
+mod kernel_log;
 mod libbpf_log;
 mod policy;
 pub mod preflight;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, OpenObject};
 
+use crate::kernel_log::KernelLog;
 use crate::variables::{self, Variable};
 use crate::{Error, SchedExt, State, libbpf_log};
 
@@ -45,6 +46,8 @@ pub struct Attached {
     link: Option<Link>,
     loaded: Loaded,
     kernel: SchedExt,
+    /// From the moment before it was attached.
+    log: KernelLog,
     /// The kernel's number of this attachment.
     sequence: Option<u64>,
 }
@@ -207,6 +210,7 @@ impl Loaded {
     /// Never: the table was found when the object was opened.
     pub fn attach(mut self) -> Result<Attached, Error> {
         let table = self.table.clone();
+        let log_from_now = KernelLog::from_now();
         let mut maps = self.object.maps_mut();
         let mut map = maps
             .find(|map| *map.name() == *table)
@@ -224,6 +228,7 @@ impl Loaded {
             link: Some(link),
             loaded: self,
             kernel,
+            log: log_from_now,
             sequence,
         })
     }
@@ -332,7 +337,8 @@ impl Attached {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        self.loaded.ending()
+        // The policy's own note has the code; one that leaves none is still in the kernel's log.
+        Ok(self.loaded.ending()?.or_else(|| self.log.ending()))
     }
 }
 

@@ -64,14 +64,29 @@ pub struct Request {
     pub folder: PathBuf,
 }
 
-/// Boots the kernel, runs the command, waits for both.
+/// How often a guest is started that the emulator breaks.
+const ATTEMPTS: u32 = 4;
+
+/// Boots the kernel, runs the command, waits for both. A guest that the emulator itself broke is
+/// started again, a few times; [`Outcome::broken`] counts.
 ///
 /// # Errors
 /// When QEMU, busybox, a program or a library is missing, or a file cannot be read or written.
 pub fn run(request: &Request) -> Result<Outcome, VmError> {
-    let scratch = scratch::Folder::create()?;
     let archive = guest::archive(request)?;
-    let mut machine = qemu::Machine::new(request, &scratch, &archive)?;
+    let mut broken = 0;
+    loop {
+        let outcome = run_once(request, &archive)?;
+        if !outcome.broke_by_itself() || broken + 1 == ATTEMPTS {
+            return Ok(Outcome { broken, ..outcome });
+        }
+        broken += 1;
+    }
+}
+
+fn run_once(request: &Request, archive: &[u8]) -> Result<Outcome, VmError> {
+    let scratch = scratch::Folder::create()?;
+    let mut machine = qemu::Machine::new(request, &scratch, archive)?;
     let waited = machine.run(qemu::patience(request))?;
     outcome::read(&waited, &scratch, machine.accelerator())
 }

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub changed: Vec<ChangedFile>,
     /// `kvm` or `tcg`.
     pub accelerator: &'static str,
+    /// How many guests the emulator broke before this one.
+    pub broken: u32,
 }
 
 /// A file of the shared folder that the command wrote.
@@ -74,6 +76,7 @@ pub fn read(
         kernel_log: console,
         changed: Vec::new(),
         accelerator,
+        broken: 0,
     }))
 }
 
@@ -97,7 +100,18 @@ impl Outcome {
             kernel_log: String::from_utf8_lossy(&kernel_log).into_owned(),
             changed: entries.into_iter().filter_map(changed).collect(),
             accelerator,
+            broken: 0,
         })
+    }
+
+    /// Whether the guest died of a fault of the emulator. QEMU 7.2 with a thread for each CPU at
+    /// times runs a breakpoint that the kernel, which patches its own code whenever a policy is
+    /// attached, has taken away again; the kernel then finds a breakpoint that is nobody's.
+    #[must_use]
+    pub fn broke_by_itself(&self) -> bool {
+        matches!(self.end, End::NoResult { .. })
+            && self.accelerator == "tcg"
+            && self.kernel_log.contains("Oops: int3")
     }
 
     /// The kernel's complaints about itself: stalls, lock-ups, warnings, crashes.
@@ -185,6 +199,24 @@ mod tests {
     fn a_command_that_ran_out_of_time_has_no_status_of_its_own() {
         let entries = vec![entry("out/status", "143\n"), entry("out/timed_out", "")];
         assert_eq!(Outcome::parse(entries, "tcg").unwrap().end, End::TimedOut);
+    }
+
+    #[test]
+    fn only_a_stray_breakpoint_under_emulation_is_the_emulators_fault() {
+        let dead = |log: &str, accelerator| Outcome {
+            end: End::NoResult {
+                reason: String::new(),
+            },
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            kernel_log: log.to_owned(),
+            changed: Vec::new(),
+            accelerator,
+            broken: 0,
+        };
+        assert!(dead("[ 6.9] Oops: int3: 0000 [#1] SMP NOPTI\n", "tcg").broke_by_itself());
+        assert!(!dead("[ 6.9] Oops: int3: 0000 [#1] SMP NOPTI\n", "kvm").broke_by_itself());
+        assert!(!dead("[ 6.9] BUG: kernel NULL pointer\n", "tcg").broke_by_itself());
     }
 
     #[test]

@@ -91,6 +91,12 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
         folder: env::current_dir().context("the working folder is gone")?,
     })
     .map_err(explain)?;
+    if outcome.broken > 0 {
+        say(&format!(
+            "started again {} times: the emulator broke the guest",
+            outcome.broken
+        ));
+    }
     print(request, &outcome)?;
     if let Some(share) = &request.share {
         outcome
