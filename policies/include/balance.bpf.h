@@ -69,23 +69,27 @@ struct found {
 /* find_busiest_queue(): the first CPU with the greatest load above 1. */
 static struct found find_busiest(s32 this_cpu, bool idle)
 {
-	u32 row = this_cpu, i, load, most = 1;
+	u32 row = this_cpu, most = 1;
 	u32 now_mine = load_of(this_cpu), mine = now_mine;
 	struct loads *last = bpf_map_lookup_elem(&last_loads, &row);
 	struct found found = { .cpu = -1 };
+	int i;
 
 	if (!last)
 		return found;
 	if (!idle && row < NR_CPUS_MAX)
 		mine = max(mine, (u32)last->of[row]);
-	for (i = 0; i < nr_cpus && i < NR_CPUS_MAX; i++) {
-		u32 now = load_of(i);
+	for_each_number(i, 0, nr_cpus) {
+		u32 cpu = i, now, load;
 
-		load = idle ? now : min(now, (u32)last->of[i]);
-		last->of[i] = min(now, 0xffffU);
-		if (i != row && load > most) {
+		if (cpu >= NR_CPUS_MAX)
+			break;
+		now = load_of(cpu);
+		load = idle ? now : min(now, (u32)last->of[cpu]);
+		last->of[cpu] = min(now, 0xffffU);
+		if (cpu != row && load > most) {
 			most = load;
-			found.cpu = i;
+			found.cpu = cpu;
 		}
 	}
 	if (found.cpu < 0)
@@ -143,7 +147,9 @@ static bool load_balance(s32 cpu, u32 why)
 {
 	bool idle = why != COUNT_LB_BUSY;
 	struct found found = find_busiest(cpu, idle);
-	u32 i, pulls = 1;
+	bool pulled = false;
+	u32 pulls = 1;
+	int i;
 
 	count(why);
 	if (found.cpu < 0) {
@@ -155,11 +161,12 @@ static bool load_balance(s32 cpu, u32 why)
 		pulls = found.imbalance / 2;
 	if (!pulls)
 		pulls = faithful_underflow ? PULLS_MAX : 1;
-	for (i = 0; i < pulls && i < PULLS_MAX; i++) {
+	for_each_number(i, 0, min(pulls, PULLS_MAX)) {
 		if (!pull_one(found.cpu, cpu, idle))
 			break;
+		pulled = true;
 	}
-	return i > 0;
+	return pulled;
 }
 
 static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
