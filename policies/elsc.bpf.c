@@ -103,7 +103,6 @@ struct search {
 	struct task_ctx *prev_ctx;
 	u64 mm;
 	s32 cpu;
-	u32 limit;			/* tasks to look at */
 	bool prev_first;		/* prev stands at the front of its list, else at its end */
 	bool yielding;			/* prev is the last choice */
 	bool dry;			/* somebody who may run here has no ticks left */
@@ -117,6 +116,16 @@ struct found {
 	bool fallback;			/* the yielder is here */
 	bool done;
 };
+
+/*
+ * Tasks to look at in one list. Read anew each time: a verifier that remembers
+ * the limit from one task to the next learns how many it has counted, and
+ * follows the loop once a number instead of once.
+ */
+static __always_inline u32 limit(void)
+{
+	return *(volatile u32 *)&nr_cpus / 2 + 5;
+}
 
 /* Looks at prev, which stands in the table although it is in no queue yet. */
 static __always_inline void look_at_prev(struct search *s, struct found *f)
@@ -154,7 +163,7 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 	if (has_prev && s->prev_first)
 		look_at_prev(s, &f);
 	bpf_iter_scx_dsq_new(&it, list, 0);
-	while (!f.done && f.looked < s->limit && (p = bpf_iter_scx_dsq_next(&it))) {
+	while (!f.done && f.looked < limit() && (p = bpf_iter_scx_dsq_next(&it))) {
 		struct task_ctx *tctx = task_ctx(p);
 		s32 weight;
 
@@ -173,7 +182,7 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 		}
 		f.done = !smp_kernel && shares_mm(p, s->mm);
 	}
-	if (has_prev && !s->prev_first && !f.done && f.looked < s->limit)
+	if (has_prev && !s->prev_first && !f.done && f.looked < limit())
 		look_at_prev(s, &f);
 	/* The source knows beforehand which lists have somebody with ticks left. */
 	if (f.best || f.fallback)
@@ -305,7 +314,7 @@ static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu)
 void OP(elsc_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = prev ? task_ctx(prev) : NULL;
-	struct search s = { .cctx = cpu_ctx(cpu), .cpu = cpu, .limit = nr_cpus / 2 + 5 };
+	struct search s = { .cctx = cpu_ctx(cpu), .cpu = cpu };
 
 	if (!s.cctx || guard(s.cctx, cpu))
 		return;
