@@ -97,17 +97,33 @@ enum verdict {
 	NOBODY,		/* with ticks left */
 };
 
-struct search {
-	struct cpu_ctx *cctx;
-	struct task_struct *prev;	/* NULL unless it could go on */
-	struct task_ctx *prev_ctx;
-	u64 mm;
-	s32 cpu;
-	u32 limit;			/* tasks to look at */
+/*
+ * What a search remembers as yes or no. It lies in a map, where a verifier knows
+ * no values: on the stack it would follow all loops anew for each combination.
+ */
+struct notes {
 	bool prev_first;		/* prev stands at the front of its list, else at its end */
 	bool yielding;			/* prev is the last choice */
 	bool dry;			/* somebody who may run here has no ticks left */
 };
+
+ARRAY(cpu_notes, struct notes, NR_CPUS_MAX);
+
+struct search {
+	struct cpu_ctx *cctx;
+	struct notes *notes;
+	struct task_struct *prev;	/* NULL unless it could go on */
+	struct task_ctx *prev_ctx;
+	u64 mm;
+	s32 cpu;
+};
+
+static __always_inline struct notes *notes_of(s32 cpu)
+{
+	u32 index = cpu;
+
+	return bpf_map_lookup_elem(&cpu_notes, &index);
+}
 
 /* What a search has found in one list. */
 struct found {
@@ -118,6 +134,16 @@ struct found {
 	bool done;
 };
 
+/*
+ * Tasks to look at in one list. Read anew each time: a verifier that remembers
+ * the limit from one task to the next learns how many it has counted, and
+ * follows the loop once a number instead of once.
+ */
+static __always_inline u32 limit(void)
+{
+	return *(volatile u32 *)&nr_cpus / 2 + 5;
+}
+
 /* Looks at prev, which stands in the table although it is in no queue yet. */
 static __always_inline void look_at_prev(struct search *s, struct found *f)
 {
@@ -125,9 +151,9 @@ static __always_inline void look_at_prev(struct search *s, struct found *f)
 
 	f->looked++;
 	if (!weight) {
-		s->dry = true;
+		s->notes->dry = true;
 		f->done = true;
-	} else if (s->yielding) {
+	} else if (s->notes->yielding) {
 		f->fallback = true;
 	} else {
 		if (weight > f->best) {
@@ -151,10 +177,10 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 	struct task_struct *p;
 	struct found f = {};
 
-	if (has_prev && s->prev_first)
+	if (has_prev && s->notes->prev_first)
 		look_at_prev(s, &f);
 	bpf_iter_scx_dsq_new(&it, list, 0);
-	while (!f.done && f.looked < s->limit && (p = bpf_iter_scx_dsq_next(&it))) {
+	while (!f.done && f.looked < limit() && (p = bpf_iter_scx_dsq_next(&it))) {
 		struct task_ctx *tctx = task_ctx(p);
 		s32 weight;
 
@@ -163,7 +189,7 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 		f.looked++;
 		weight = goodness(p, tctx, s->cpu, s->mm);
 		if (!weight) {
-			s->dry = true;
+			s->notes->dry = true;
 			f.done = true;
 			continue;
 		}
@@ -173,7 +199,7 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 		}
 		f.done = !smp_kernel && shares_mm(p, s->mm);
 	}
-	if (has_prev && !s->prev_first && !f.done && f.looked < s->limit)
+	if (has_prev && !s->notes->prev_first && !f.done && f.looked < limit())
 		look_at_prev(s, &f);
 	/* The source knows beforehand which lists have somebody with ticks left. */
 	if (f.best || f.fallback)
@@ -232,15 +258,15 @@ static __always_inline enum verdict schedule(struct search *s)
 	for_each_number(i, 0, SEARCHES_MAX) {
 		u32 seen = epoch;
 
-		s->dry = false;
+		s->notes->dry = false;
 		verdict = search_table(s);
-		if (verdict == NOBODY && s->dry)
+		if (verdict == NOBODY && s->notes->dry)
 			recalculate(seen);
 		else if (verdict != MISSED)
 			break;
 	}
 	/* Unlucky every time: better anybody than an idle CPU. */
-	if (verdict == MISSED || (verdict == NOBODY && s->dry))
+	if (verdict == MISSED || (verdict == NOBODY && s->notes->dry))
 		verdict = take_anybody() ? TAKEN : s->prev ? KEEPS : NOBODY;
 	return verdict;
 }
@@ -305,19 +331,20 @@ static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu)
 void OP(elsc_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = prev ? task_ctx(prev) : NULL;
-	struct search s = { .cctx = cpu_ctx(cpu), .cpu = cpu, .limit = nr_cpus / 2 + 5 };
+	struct search s = { .cctx = cpu_ctx(cpu), .notes = notes_of(cpu), .cpu = cpu };
 
-	if (!s.cctx || guard(s.cctx, cpu))
+	if (!s.cctx || !s.notes || guard(s.cctx, cpu))
 		return;
 	count(COUNT_SCHEDULES);
+	s.notes->yielding = false;
 	s.mm = active_mm(s.cctx, prev);
 	if (tctx && (prev->scx.flags & SCX_TASK_QUEUED)) {
 		charge(&tctx->credit, scx_bpf_now());
 		add(tctx);
 		s.prev = prev;
 		s.prev_ctx = tctx;
-		s.prev_first = counter_of(&tctx->credit) > 0;
-		s.yielding = tctx->yielding;
+		s.notes->prev_first = counter_of(&tctx->credit) > 0;
+		s.notes->yielding = tctx->yielding;
 		tctx->yielding = false;
 	}
 	if (schedule(&s) != KEEPS) {
@@ -325,7 +352,7 @@ void OP(elsc_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (prev && tctx) {
-		if (s.yielding)
+		if (s.notes->yielding)
 			count(COUNT_YIELDS_IN_VAIN);
 		tctx->queued = false;
 		keep(s.cctx, prev, tctx);

@@ -162,18 +162,24 @@ static __always_inline void set_counter(struct credit *credit, u32 counter)
 	credit->word = (credit->word >> 32 << 32) | counter;
 }
 
-/* The recalculations that the task has missed. The source does it to all tasks at once. */
-static void catch_up(struct credit *credit)
+/* A counter after recalculations. Not static, so that a verifier follows the loop just once. */
+__noinline u32 recalculated(u32 counter, u32 quantum, u32 recalculations)
 {
-	u32 now = epoch, missed = now - (u32)(credit->word >> 32);
-	u32 counter = counter_of(credit);
 	u32 i;
 
-	if (!missed)
-		return;
-	for (i = 0; i < RECALCULATIONS_MAX && i < missed; i++)
-		counter = counter / 2 + credit->quantum;
-	credit->word = (u64)now << 32 | counter;
+	for (i = 0; i < RECALCULATIONS_MAX && i < recalculations; i++)
+		counter = counter / 2 + quantum;
+	return counter;
+}
+
+/* The recalculations that the task has missed. The source does it to all tasks at once. */
+static __always_inline void catch_up(struct credit *credit)
+{
+	u32 now = epoch, missed = now - (u32)(credit->word >> 32);
+
+	if (missed)
+		credit->word = (u64)now << 32 |
+			       recalculated(counter_of(credit), credit->quantum, missed);
 }
 
 /* Whoever runs when a tick comes loses one of its counter, even if it has just begun. */
