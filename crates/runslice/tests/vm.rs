@@ -18,10 +18,6 @@ const KERNELS: [&str; 2] = ["6.18", "7.2"];
 /// lets kernel threads starve behind hogs.
 const POLICIES: [&str; 2] = ["fifo", "mlfq:guard_ms=10000,kthreads_fast=1"];
 
-/// Shipped policies that a verifier still refuses, with its words. Whoever mends one takes it out:
-/// the test fails as soon as it is accepted.
-const REFUSED: [(&str, &str); 1] = [("elsc", "The sequence of 8193 jumps is too complex")];
-
 /// What the kernel prints when something is wrong with it.
 const COMPLAINTS: [&str; 8] = [
     "WARNING:",
@@ -126,9 +122,7 @@ fn a_command_that_does_not_end_gives_no_result() {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn every_shipped_policy_is_accepted_schedules_and_goes_on_both_kernels() {
-    let is_refused = |name: &str| REFUSED.iter().any(|(refused, _)| *refused == name);
-    let names = || policies::ALL.iter().map(|policy| policy.name);
-    let accepted: Vec<_> = names().filter(|name| !is_refused(name)).collect();
+    let names: Vec<_> = policies::ALL.iter().map(|policy| policy.name).collect();
     for kernel in KERNELS {
         let text = script(
             kernel,
@@ -138,18 +132,10 @@ fn every_shipped_policy_is_accepted_schedules_and_goes_on_both_kernels() {
                         for i in 1 2 3 4 5 6 7 8; do (true) & done; wait'
                     cat /sys/kernel/sched_ext/state
                 done",
-                names().collect::<Vec<_>>().join(" ")
+                names.join(" ")
             ),
         );
-        for (name, words) in REFUSED {
-            let refusal = format!("{name}: the kernel refused the object");
-            assert!(
-                text.contains(&refusal),
-                "{name} is accepted on {kernel}: take it out"
-            );
-            assert!(text.contains(words), "{kernel}: {text}");
-        }
-        for name in &accepted {
+        for name in &names {
             assert!(
                 text.contains(&format!("run: {name} is the scheduler")),
                 "{kernel}: {text}"
