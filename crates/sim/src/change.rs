@@ -42,15 +42,7 @@ impl Machine {
         if self.task(id).state == RunState::Dead {
             return;
         }
-        let mut mask = Mask::empty(self.spec.cpus);
-        cpus.within(self.spec.cpus)
-            .iter()
-            .for_each(|cpu| mask.insert(cpu));
-        assert!(
-            !mask.is_empty(),
-            "the workload checks that a CPU of an affinity exists"
-        );
-        let mask = self.masks.intern(mask);
+        let mask = self.mask_of(Some(cpus));
         if self.task(id).cpus == mask {
             return;
         }
@@ -250,7 +242,7 @@ impl Machine {
         self.emit(EventKind::Change, id, cpu, (changed as u64, value));
     }
 
-    /// The affinity of a new task.
+    /// The mask of an affinity; `None`: all CPUs.
     pub(crate) fn mask_of(&mut self, cpus: Option<&CpuSet>) -> MaskId {
         let Some(cpus) = cpus else { return MaskId::ALL };
         let mut mask = Mask::empty(self.spec.cpus);

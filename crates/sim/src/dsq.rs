@@ -113,10 +113,10 @@ impl Hasher for IdHasher {
     }
 }
 
-impl Dsqs {
-    /// The built-in queues of a machine of `cpus` CPUs.
-    pub fn new(cpus: u16) -> Self {
-        let built_in = |id| Dsq {
+impl Dsq {
+    /// An empty queue.
+    const fn new(id: u64) -> Self {
+        Self {
             id,
             alive: true,
             head: NIL,
@@ -126,9 +126,15 @@ impl Dsqs {
             base: 0,
             sequence: 0,
             entries: 0,
-        };
-        let mut queues: Vec<Dsq> = (0..cpus).map(|_| built_in(flags::dsq::LOCAL)).collect();
-        queues.push(built_in(flags::dsq::GLOBAL));
+        }
+    }
+}
+
+impl Dsqs {
+    /// The built-in queues of a machine of `cpus` CPUs.
+    pub fn new(cpus: u16) -> Self {
+        let mut queues: Vec<Dsq> = (0..cpus).map(|_| Dsq::new(flags::dsq::LOCAL)).collect();
+        queues.push(Dsq::new(flags::dsq::GLOBAL));
         Self {
             queues,
             places: Vec::new(),
@@ -174,17 +180,7 @@ impl Dsqs {
             return None;
         }
         let dsq = DsqIndex(u32::try_from(self.queues.len()).expect("fewer than 2^32 queues"));
-        self.queues.push(Dsq {
-            id,
-            alive: true,
-            head: NIL,
-            tail: NIL,
-            listed: 0,
-            tree: BTreeMap::new(),
-            base: 0,
-            sequence: 0,
-            entries: 0,
-        });
+        self.queues.push(Dsq::new(id));
         self.by_id.insert(id, dsq);
         Some(dsq)
     }
