@@ -4,7 +4,7 @@
 //! clock, randomness) and calls [`HostFunction`]s for everything else. A host function may call a
 //! program again: it gets the instance and the host, both mutable, in a [`CallCtx`].
 
-use crate::Instance;
+use crate::{Instance, jit};
 
 /// What the machine must know of the world around it.
 pub trait Host: Sized {
@@ -142,6 +142,36 @@ pub struct CallCtx<'a, H: Host> {
 /// A [`Stop`] ends the program at the call.
 pub type Body<H> = fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop>;
 
+/// A [`Body`] as native code calls it: the compiler has made an entry for this one function.
+pub struct Direct<H: Host>(pub(crate) jit::HostEntry<H>);
+
+impl<H: Host> Direct<H> {
+    /// From the name of a function, or a closure that captures nothing. It must be the same as the
+    /// [`HostFunction::body`] beside it. Anything else, such as a pointer to a function, does not
+    /// compile.
+    #[must_use]
+    pub const fn of<F>(body: F) -> Self
+    where
+        F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
+    {
+        Self(jit::host_entry(body))
+    }
+}
+
+impl<H: Host> Clone for Direct<H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H: Host> Copy for Direct<H> {}
+
+impl<H: Host> std::fmt::Debug for Direct<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Direct")
+    }
+}
+
 /// A function that the host offers to programs, found by name **and** prototype.
 #[derive(Debug)]
 pub struct HostFunction<H: Host> {
@@ -156,5 +186,5 @@ pub struct HostFunction<H: Host> {
     /// What it does; `None`: known by name, not modelled.
     pub body: Option<Body<H>>,
     /// The body again, for native code to call without detours; `None` is only slower.
-    pub direct: Option<crate::Direct<H>>,
+    pub direct: Option<Direct<H>>,
 }

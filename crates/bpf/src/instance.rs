@@ -75,6 +75,7 @@ pub struct Instance<H: Host> {
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
     pub(crate) progress: Progress,
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) stack_start: u64,
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.

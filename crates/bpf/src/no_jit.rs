@@ -2,39 +2,17 @@
 
 use crate::backend::{Execution, Refusal};
 use crate::interp::Trap;
-use crate::{CallCtx, Host, Instance, Stop};
+use crate::{Host, Instance};
 
 /// Native code. There is none.
 #[derive(Debug)]
 pub(crate) enum Program {}
 
 /// A host function as native code calls it. Nothing calls it.
-pub struct Direct<H: Host>(std::marker::PhantomData<fn(H)>);
+pub(crate) type HostEntry<H> = std::marker::PhantomData<fn(H)>;
 
-impl<H: Host> Direct<H> {
-    /// From the name of a function, or a closure that captures nothing.
-    #[must_use]
-    pub const fn of<F>(_: F) -> Self
-    where
-        F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
-    {
-        const { assert!(size_of::<F>() == 0, "the body must be known by its type") };
-        Self(std::marker::PhantomData)
-    }
-}
-
-impl<H: Host> Clone for Direct<H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<H: Host> Copy for Direct<H> {}
-
-impl<H: Host> std::fmt::Debug for Direct<H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Direct")
-    }
+pub(crate) const fn host_entry<H, F: Copy>(_: F) -> HostEntry<H> {
+    std::marker::PhantomData
 }
 
 /// Where a function's native code begins.
@@ -57,7 +35,7 @@ impl Program {
 
 /// What native code needs while it runs.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch;
+pub(crate) struct Scratch(());
 
 impl Scratch {
     pub(crate) const fn has_room(&self) -> bool {

@@ -37,8 +37,9 @@ use crate::backend::{Execution, Refusal};
 use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
 use crate::{Host, Image, Insn, Instance, Member};
-pub use native::Direct;
-pub(crate) use native::{Entry, Scratch, run, run_outermost, trap_outermost};
+pub(crate) use native::{
+    Entry, HostEntry, Scratch, host_entry, run, run_outermost, trap_outermost,
+};
 use plan::Plan;
 
 /// Bytes of native stack that a frame may take.

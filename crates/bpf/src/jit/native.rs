@@ -29,7 +29,7 @@ type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Answer
 /// whether the program has come to a stop. If it has, [`Scratch`] says why.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     value: u64,
     stopped: u64,
 }
@@ -307,41 +307,18 @@ fn leave_native<H: Host>(
     }
 }
 
-/// A host function as native code calls it: made for one body, which the compiler can take in.
-pub struct Direct<H: Host>(
-    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Answer,
-);
+/// A host function as native code calls it.
+pub(crate) type HostEntry<H> =
+    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Answer;
 
-impl<H: Host> Direct<H> {
-    /// From the name of a function, or a closure that captures nothing. It must be the same as the
-    /// [`HostFunction::body`](crate::HostFunction::body) beside it. Anything else, such as a
-    /// pointer to a function, does not compile.
-    #[must_use]
-    pub const fn of<F>(_: F) -> Self
-    where
-        F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
-    {
-        const { assert!(size_of::<F>() == 0, "the body must be known by its type") };
-        Self(call_direct::<H, F>)
-    }
-
-    pub(super) fn address(self) -> usize {
-        self.0 as *const () as usize
-    }
-}
-
-impl<H: Host> Clone for Direct<H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<H: Host> Copy for Direct<H> {}
-
-impl<H: Host> std::fmt::Debug for Direct<H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Direct")
-    }
+/// Made for the one body whose type is `F`, of which there is a value.
+pub(crate) const fn host_entry<H, F>(_: F) -> HostEntry<H>
+where
+    H: Host,
+    F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
+{
+    const { assert!(size_of::<F>() == 0, "the body must be known by its type") };
+    call_direct::<H, F>
 }
 
 /// Calls the host function whose type is `F`.
@@ -357,8 +334,8 @@ where
     H: Host,
     F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
 {
-    // SAFETY: `Direct::of` had a value of this type, which has no bytes and can be copied.
-    let body = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+    // SAFETY: `host_entry` had a value of this type, which has no bytes and can be copied.
+    let body = unsafe { std::ptr::NonNull::<F>::dangling().read() };
     leave_native(vm, |vm, host| {
         body(&mut CallCtx { vm, host }, [a, b, c, d, e])
     })

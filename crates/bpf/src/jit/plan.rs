@@ -47,7 +47,7 @@ impl<'a> Plan<'a> {
         let imports = vm.bindings.iter().map(|binding| ImportPlan {
             intrinsic: binding.intrinsic,
             cost_ps: binding.cost_ps,
-            direct: binding.direct.map(crate::Direct::address),
+            direct: binding.direct.map(|direct| direct.0 as *const () as usize),
         });
         Self {
             image: &vm.image,
