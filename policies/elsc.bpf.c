@@ -31,8 +31,8 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s): some 150
  * CPU hogs at nice 0 on one CPU are enough. The guard against that, guard_ms,
- * is off as in the source; on a kernel set it to a third of the watchdog's
- * timeout. The same holds for kthreads_fast.
+ * and kthreads_fast are off in a simulation, as in the source, and on on a
+ * kernel.
  */
 #include <bpf.h>
 

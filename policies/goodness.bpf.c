@@ -30,9 +30,9 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s): some 150
  * CPU hogs at nice 0 on one CPU are enough, for each has 200 ms. The guard
- * against that, guard_ms, is off as in the source; on a kernel set it to a
- * third of the watchdog's timeout. The same holds for kthreads_fast: per-CPU
- * kernel threads behind hogs stall a kernel. The walk holds a lock: with
+ * against that, guard_ms, and kthreads_fast, without which per-CPU kernel
+ * threads wait behind hogs and stall a kernel, are off in a simulation, as in
+ * the source, and on on a kernel. The walk holds a lock: with
  * thousands of runnable tasks or more than 16 CPUs set scan_max.
  */
 #include <bpf.h>

@@ -29,9 +29,9 @@
  * batch_idle=1.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, is off as in the
- * source; on a kernel set it to a third of the watchdog's timeout. The same
- * holds for kthreads_fast: per-CPU kernel threads behind hogs stall a kernel.
+ * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
+ * without which per-CPU kernel threads wait behind hogs and stall a kernel, are
+ * off in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
 #include <hotplug.bpf.h>

@@ -23,10 +23,10 @@
  * policy's business; SCHED_IDLE is nice 19.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, is off as in the
- * source; on a kernel set it to a third of the watchdog's timeout, and
- * cpu_factor_max to 8. The same holds for kthreads_fast: per-CPU kernel
- * threads behind hogs stall a kernel.
+ * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
+ * without which per-CPU kernel threads wait behind hogs and stall a kernel, are
+ * off in a simulation, as in the source, and on on a kernel, where
+ * cpu_factor_max is 8.
  */
 #include <guard.bpf.h>
 #include <hotplug.bpf.h>
@@ -39,7 +39,8 @@ BPF_LICENSE();
 
 KNOB(u64, rr_ns, 10000000, "ns", "interval on one stair, for each CPU of the machine", 1000000,
      1000000000);
-KNOB(u32, cpu_factor_max, 0, "CPUs", "if not 0, no more CPUs lengthen the interval", 0, 1024);
+KNOB_ON_KERNEL(u32, cpu_factor_max, 0, 8, "CPUs",
+	       "if not 0, no more CPUs lengthen the interval", 0, 1024);
 KNOB(bool, rise_from_here, 0, "bool",
      "a sleep lifts a task by one from the stair where it is, not from where it started", 0, 1);
 KNOB(u64, jiffy_ns, 1000000, "ns", "the source's tick: shorter runs may continue a slice", 1,

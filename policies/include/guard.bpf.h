@@ -20,10 +20,15 @@
 #include <knobs.bpf.h>
 #include <scx.h>
 
-KNOB(u32, guard_ms, 0, "ms", "if not 0, a task that waited so long runs up to the next tick", 0,
-     30000);
-KNOB(bool, kthreads_fast, 0, "bool",
-     "per-CPU kernel threads run at once and outside the policy's queues", 0, 1);
+/*
+ * On a kernel: with the look of an eighth and the turns of a hundred others a
+ * wait stays below a third of the watchdog's 30 s, and two of them, of a reader
+ * and of the thread that waits for it, below the 21 s after which RCU complains.
+ */
+KNOB_ON_KERNEL(u32, guard_ms, 0, 8000, "ms",
+	       "if not 0, a task that waited so long runs up to the next tick", 0, 30000);
+KNOB_ON_KERNEL(bool, kthreads_fast, 0, 1, "bool",
+	       "per-CPU kernel threads run at once and outside the policy's queues", 0, 1);
 
 /* A turn: up to the next tick. */
 #define GUARD_TURN_NS NSEC_PER_MSEC
