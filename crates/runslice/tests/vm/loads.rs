@@ -12,9 +12,6 @@ use crate::{KERNELS, complaints, said, vm};
 /// What the guests run.
 const LOADS: &str = include_str!("loads.sh");
 
-/// What keeps a kernel alive under policies whose sources let tasks starve.
-const KNOBS: &str = "guard_ms=8000,kthreads_fast=1";
-
 /// Set by who cannot or does not want to boot kernels.
 const NO_VM: &str = "RUNSLICE_NO_VM";
 
@@ -70,7 +67,7 @@ fn tell(line: &str) {
 fn survive(kernel: &str, load: Load, policies: &[&str]) {
     let names = policies.join(" ");
     let script = format!(
-        "KNOBS={KNOBS}\n{LOADS}\nfor policy in {names}; do {} $policy; done",
+        "{LOADS}\nfor policy in {names}; do {} $policy; done",
         load.name
     );
     let seconds = load.seconds * policies.len() as u64;

@@ -1,10 +1,5 @@
-# What the guests of the tests run. Sourced by busybox's shell, with $KNOBS set.
-
-# Policy $1 with the knobs that keep a kernel alive.
-with_knobs() {
-    case $1 in fifo) echo "$1" ;; staircase5) echo "$1:$KNOBS,cpu_factor_max=8" ;;
-    *) echo "$1:$KNOBS" ;; esac
-}
+# What the guests of the tests run, for busybox's shell. Policies run as users run them, with the
+# knobs' values for kernels.
 
 # One line that the test reads, and a mark in the kernel's log.
 result() {
@@ -47,7 +42,7 @@ end_tasks() {
 # not run at all.
 compete() {
     turns >/tmp/before
-    runslice run "$(with_knobs "$1")" -- sh -c ": >/tmp/go; sleep $2; kill -STOP $TASKS"
+    runslice run "$1" -- sh -c ": >/tmp/go; sleep $2; kill -STOP $TASKS"
     competed=$?
     turns >/tmp/after
     idle_tasks=$(paste /tmp/before /tmp/after | awk '$2 <= $1' | wc -l)
@@ -73,21 +68,21 @@ mixed_load() {
 # ---- Loads: each prints `result POLICY LOAD ...` ----
 
 accept() {
-    runslice run "$(with_knobs "$1")" -- sh -c 'cat /sys/kernel/sched_ext/root/ops
+    runslice run "$1" -- sh -c 'cat /sys/kernel/sched_ext/root/ops
         for i in 1 2 3 4 5 6 7 8; do (i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done) & done
         wait'
     result "$1" accept $? "$(cat /sys/kernel/sched_ext/state)"
 }
 
 stress() {
-    runslice run "$(with_knobs "$1")" -- stress-ng --temp-path /tmp --cpu 2 --affinity 2 --fork 2 \
+    runslice run "$1" -- stress-ng --temp-path /tmp --cpu 2 --affinity 2 --fork 2 \
         --vm 1 --vm-bytes 64M --switch 2 --timeout 31s
     result "$1" stress $? "$(cat /sys/kernel/sched_ext/state)"
 }
 
 # Ten groups of twenty senders and twenty receivers.
 hackbench400() {
-    runslice run "$(with_knobs "$1")" -- timeout 300 hackbench -g 10 -l 20
+    runslice run "$1" -- timeout 300 hackbench -g 10 -l 20
     result "$1" hackbench400 $? "$(cat /sys/kernel/sched_ext/state)"
 }
 
@@ -115,7 +110,7 @@ runnable1000() {
 
 hotplug() {
     mixed_load
-    runslice run "$(with_knobs "$1")" -- sh -c '
+    runslice run "$1" -- sh -c '
         cpu1=/sys/devices/system/cpu/cpu1/online
         : >/tmp/go
         for i in 1 2 3; do
@@ -130,7 +125,7 @@ hotplug() {
 # SIGKILL for runslice: the kernel takes the policy away, and the load goes on.
 killed() {
     mixed_load
-    runslice run "$(with_knobs "$1")" &
+    runslice run "$1" &
     while ! grep -q enabled /sys/kernel/sched_ext/state; do sleep 0.1; done
     : >/tmp/go
     sleep 3
