@@ -27,7 +27,7 @@ use Load::{Forks, Hogs, Sleepers};
 const GUARDED: [(&str, &[(&str, &str)], &[Load]); 6] = [
     ("elsc", &[], &[Hogs]),
     ("goodness", &[], &[Hogs]),
-    ("mlfq", &[], &[Hogs, Forks, Sleepers]),
+    ("mlfq", &[], &[Forks, Sleepers]),
     ("o1", &[], &[Hogs]),
     ("staircase", &[], &[Forks, Sleepers]),
     ("staircase5", &[("cpu_factor_max", "8")], &[Sleepers]),

@@ -503,3 +503,34 @@ fn a_starved_task_gets_a_whole_turn_however_many_wakeups_there_are() {
     }
     assert!(rescues >= 30, "only {rescues} rescues");
 }
+
+/// A CPU that no longer serves its queue, here because of a real-time task and on a kernel because
+/// it is being taken away, keeps those that may run elsewhere for the guard's look at most.
+#[test]
+fn the_guard_takes_tasks_from_a_cpu_that_serves_its_queue_no_more() {
+    let tables = "[task.hog]\ncpus = \"1\"\ndo = \"run(inf)\"\n\
+        [task.stays]\ncount = 2\ncpus = \"0\"\n\
+        do = \"run(20ms), setaffinity(self, all), run(inf)\"\n\
+        [task.rt]\ncpus = \"0\"\npolicy = \"fifo:50\"\nstart = \"100ms\"\ndo = \"run(6s)\"";
+    // One of two is on the CPU when the real-time task comes, and the other one in the queue.
+    let ran = |guard_ms: &str| {
+        let mut metrics = Metrics::new();
+        let _ = Run {
+            until: ms(6_000),
+            cpus: 2,
+            // Nothing else moves tasks.
+            set: &[("guard_ms", guard_ms), ("busy_ns", "0")],
+            ..Run::new("mlfq", tables)
+        }
+        .feed(&mut metrics);
+        let groups = metrics.report().groups;
+        let stays = groups.iter().find(|group| group.name == "stays");
+        stays.expect("the group").times.run
+    };
+    let (alone, guarded) = (ran("0"), ran("2000"));
+    assert!(alone <= ms(100), "they do not wait at all: {alone}");
+    assert!(
+        guarded > ms(1_000),
+        "both wait for the real-time task: {guarded}"
+    );
+}
