@@ -31,9 +31,10 @@ struct Guarded {
     starving: &'static [Load],
 }
 
-const GUARDED: [Guarded; 5] = [
+const GUARDED: [Guarded; 6] = [
     Guarded::new("elsc", &[], &[Hogs]),
     Guarded::new("goodness", &[], &[Hogs]),
+    Guarded::new("mlfq", &[], &[Forks, Sleepers]),
     Guarded::new("o1", &[], &[Hogs]),
     Guarded::new("staircase", &[], &[Forks, Sleepers]),
     Guarded::new("staircase5", &[("cpu_factor_max", "8")], &[Sleepers]),
