@@ -568,6 +568,21 @@ static __always_inline void end_turn(struct cpu_ctx *cctx, struct task_ctx *tctx
 }
 
 /*
+ * Gives a starved task to the kernel whose CPU no longer serves the queue.
+ * Before it calls cpu_offline, a kernel that takes a CPU away stops asking the
+ * policy there and waits for all readers of RCU: one that was preempted there
+ * and may run nowhere else would never come to its end (see percpu.bpf.h).
+ */
+static __always_inline void relieve(struct bpf_iter_scx_dsq *it, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	if (cctx && is_silent(&cctx->guard) && scx_bpf_dsq_move(it, p, SCX_DSQ_GLOBAL, 0))
+		scx_bpf_kick_cpu(cpu, 0);
+}
+
+/*
  * The guard's look through one queue: moves the first task that has waited too
  * long to this CPU, where no wakeup preempts it in its turn. Not static, so that
  * a verifier does not follow all that comes behind it once more.
@@ -580,9 +595,13 @@ __noinline bool rescue(u64 queue, s32 cpu)
 	for_each_queued(it, p, queue, 0) {
 		struct task_ctx *tctx = task_ctx(p);
 
-		if (!tctx || !is_starved(now - tctx->ready_ns) || !may_run_on(p, cpu))
+		if (!tctx || !is_starved(now - tctx->ready_ns))
 			continue;
 		scx_bpf_dsq_move_set_slice(&it, GUARD_TURN_NS);
+		if (!may_run_on(p, cpu)) {
+			relieve(&it, p);
+			continue;
+		}
 		if (!scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0))
 			continue;
 		tctx->rescued = true;
