@@ -102,18 +102,21 @@ fn is_shipped(spec: &PolicySpec) -> bool {
         .any(|policy| policy.object == &*spec.object)
 }
 
-/// The knobs' values as they lie in memory, checked against type and limits.
+/// The knobs' values as they lie in memory, checked against type and limits: those that the user
+/// set, and those for kernels of the others.
 fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    if spec.set.is_empty() {
-        return Ok(Vec::new());
-    }
     let object = Object::parse(&spec.object).with_context(|| spec.name.clone())?;
     let mut image = kernel::link(&object, Kernel::default()).with_context(|| spec.name.clone())?;
-    let mut values = Vec::new();
+    let usage = |error| UsageError(format!("{}: {error}", spec.name));
+    let mut names = image.set_for_kernel().map_err(usage)?;
     for (name, text) in &spec.set {
-        image
-            .set_global(name, text)
-            .map_err(|error| UsageError(format!("{}: {error}", spec.name)))?;
+        image.set_global(name, text).map_err(usage)?;
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let mut values = Vec::new();
+    for name in &names {
         let symbol = image.symbols.iter().find(|symbol| symbol.name == *name);
         let bytes = symbol.and_then(|symbol| {
             let size = usize::from(symbol.scalar?.size());
@@ -320,6 +323,22 @@ mod tests {
         );
         assert!(ejection(&Reason::Ejected, None).is_some());
         assert_eq!(ejection(&Reason::Time, None), None);
+    }
+
+    #[test]
+    fn a_kernel_gets_the_values_for_kernels_unless_the_user_says_otherwise() {
+        let read = |text: &str| {
+            let mut values = knobs(&policy::find(text).unwrap()).unwrap();
+            values.sort();
+            values
+        };
+        let guard = |limit: u32| ("guard_ms".to_owned(), limit.to_le_bytes().to_vec());
+        let fast = |on: u8| ("kthreads_fast".to_owned(), vec![on]);
+        assert_eq!(read("mlfq"), [guard(8000), fast(1)]);
+        assert_eq!(read("mlfq:guard_ms=0"), [guard(0), fast(1)]);
+        let set = read("mlfq:kthreads_fast=0,queues=3");
+        let queues = ("queues".to_owned(), 3_u32.to_le_bytes().to_vec());
+        assert_eq!(set, [guard(8000), fast(0), queues]);
     }
 
     #[test]
