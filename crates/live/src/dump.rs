@@ -30,10 +30,7 @@ impl Dump {
     /// # Errors
     /// When the kernel has no trace files, or this process may not use them.
     pub fn listen(root: &Path, name: &str) -> Result<Self, Error> {
-        let place = PLACES.map(|place| root.join(place).join("instances"));
-        let [first, second] = place;
-        let instances = if first.is_dir() { first } else { second };
-        let folder = instances.join(name);
+        let folder = instances(root).join(name);
         fs::create_dir(&folder).map_err(Error::file(&folder))?;
         let dump = Self { folder };
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -58,14 +55,10 @@ impl Dump {
     /// # Errors
     /// When it is there and cannot be removed.
     pub fn remove_left(root: &Path, name: &str) -> io::Result<()> {
-        for place in PLACES {
-            let folder = root.join(place).join("instances").join(name);
-            match fs::remove_dir(folder) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+        match fs::remove_dir(instances(root).join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
@@ -79,6 +72,13 @@ impl Drop for Dump {
         // The next command finds what could not be removed, and tries again.
         let _ = fs::remove_dir(&self.folder);
     }
+}
+
+/// Where trace buffers are made. The older place is not touched where the newer one is there: the
+/// kernel would mount it and complain.
+fn instances(root: &Path) -> PathBuf {
+    let [newer, older] = PLACES.map(|place| root.join(place).join("instances"));
+    if newer.is_dir() { newer } else { older }
 }
 
 /// The lines of the event in a trace: each has the task, CPU and time in front, and the whole

@@ -173,7 +173,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             way_out: way_out.to_owned(),
         });
     };
-    if !facts.has_sysrq {
+    if facts.state.is_some() && !facts.has_sysrq {
         find(
             Changes,
             "SysRq-S, which brings the kernel's own scheduler back, is switched off".to_owned(),

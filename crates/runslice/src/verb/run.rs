@@ -270,7 +270,8 @@ impl Job<'_> {
                     cause(ending.as_ref())
                 ));
             }
-            if outcome.ejection.is_some() {
+            if let Some(cause) = &outcome.ejection {
+                say(&format!("{name} was ejected: {cause}"));
                 outcome.dump = dump.and_then(|dump| keep(&dump, &request.dumps, name));
             }
             break reason;
@@ -292,9 +293,6 @@ impl Job<'_> {
         child: Option<Child>,
         tree: Option<&Tree>,
     ) -> anyhow::Result<Status> {
-        if let Some(cause) = &outcome.ejection {
-            say(&format!("{} was ejected: {cause}", self.spec.name));
-        }
         outcome.end = command::end(child, reason);
         if outcome.end.is_some() {
             outcome.tree = tree.map(Tree::counts).transpose()?;

@@ -60,7 +60,7 @@ fn end(record: &Record, place: &Place) -> anyhow::Result<()> {
     while place.is_held() {
         if Instant::now() > limit {
             bail!(
-                "process {} still lives {} s after it was asked to end; SysRq-S detaches its policy",
+                "process {} still lives {} s after it was asked to end; SysRq-S helps",
                 record.pid,
                 PATIENCE.as_secs()
             );
