@@ -4,7 +4,7 @@ use libbpf_rs::btf::Btf;
 
 use crate::variables::{self, Variable};
 
-/// `enum scx_exit_code` (kernel/sched/ext_internal.h, kernel 6.18): the kernel's half of a code.
+/// `enum scx_exit_code` (`kernel/sched/ext_internal.h`, 6.18): the kernel's half of a code.
 const RSN_HOTPLUG: i64 = 1 << 32;
 const ACT_RESTART: i64 = 1 << 48;
 /// Policies that report by report.bpf.h leave how they ended here.
@@ -129,15 +129,6 @@ pub fn text_of(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn note(size: usize, layout: Layout) -> Note {
-        let variable = Variable {
-            section: ".data".to_owned(),
-            offset: 0,
-            size,
-        };
-        Note { variable, layout }
-    }
-
     #[test]
     fn what_the_exit_callback_noted_is_read() {
         let fifo = policies::find("fifo").unwrap();
@@ -160,20 +151,36 @@ mod tests {
         assert_eq!(note.read(&bytes[..1167]), None);
     }
 
+    /// As the scx project's headers declare it; they call the structure and its fields so.
+    const SCX_NOTE: &str = "
+        struct user_exit_info {
+            int kind;
+            long long exit_code;
+            char reason[128];
+            char msg[1024];
+        };
+        __attribute__((section(\".data\"), used)) struct user_exit_info uei = {};
+    ";
+
     #[test]
     fn a_note_of_the_scx_headers_is_read() {
-        let layout = Layout {
-            kind: 0,
-            kind_size: 4,
-            code: 8,
-            reason: 16,
-            message: 144,
-        };
+        let folder = std::env::temp_dir().join(format!("runslice-uei-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let source = folder.join("uei.bpf.c");
+        std::fs::write(&source, SCX_NOTE).unwrap();
+        let object = bpf_build::compile(&source, &[]).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        let path = std::env::temp_dir().join(format!("runslice-uei-{}.o", std::process::id()));
+        std::fs::write(&path, object).unwrap();
+        let btf = Btf::from_path(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let note = Note::find(&btf).unwrap();
+        assert_eq!(note.variable.section, ".data");
         let mut bytes = vec![0; 1168];
         bytes[..4].copy_from_slice(&66_i32.to_ne_bytes());
         bytes[8..16].copy_from_slice(&(ACT_RESTART | RSN_HOTPLUG).to_ne_bytes());
         bytes[144..149].copy_from_slice(b"cpu 1");
-        let ending = note(1168, layout).read(&bytes).unwrap();
+        let ending = note.read(&bytes).unwrap();
         assert!(ending.asks_for_restart(), "{ending:?}");
         assert_eq!((ending.kind, &*ending.message), (66, "cpu 1"));
     }

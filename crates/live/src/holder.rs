@@ -62,7 +62,7 @@ impl Holder {
 }
 
 /// The maps that a process has links to, from the texts of its open files
-/// (`bpf_struct_ops_map_link_show_fdinfo()` in kernel/bpf/bpf_struct_ops.c, 6.18).
+/// (`bpf_struct_ops_map_link_show_fdinfo()` in `kernel/bpf/bpf_struct_ops.c`, 6.18).
 fn linked_maps(fdinfo: &Path) -> Vec<u32> {
     let entries = fs::read_dir(fdinfo).into_iter().flatten().flatten();
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
@@ -90,7 +90,7 @@ fn service(cgroup: &str) -> Option<String> {
 
 /// Whether the map with this id is a table of callbacks for sched_ext.
 fn is_policy(map: u32) -> bool {
-    /// As the kernel wraps `struct sched_ext_ops` (kernel/bpf/bpf_struct_ops.c, 6.18).
+    /// As the kernel wraps `struct sched_ext_ops` (`kernel/bpf/bpf_struct_ops.c`, 6.18).
     const TABLE: &str = "bpf_struct_ops_sched_ext_ops";
     let info = MapHandle::from_map_id(map).and_then(|map| {
         use libbpf_rs::MapCore as _;

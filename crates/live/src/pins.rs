@@ -65,6 +65,7 @@ impl Drop for Pins {
 }
 
 /// What the map of `section` is called; a BPF file system has no dots in its names.
+#[must_use]
 pub fn name(section: &str) -> String {
     section.trim_start_matches('.').replace('.', "_")
 }
@@ -89,6 +90,9 @@ pub fn counters(folder: &Path, count: usize) -> Result<Vec<u64>, Error> {
 }
 
 /// One counter over all CPUs.
+///
+/// # Errors
+/// When the map cannot be read.
 pub fn sum(map: &impl MapCore, index: u32) -> Result<u64, libbpf_rs::Error> {
     let values = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)?;
     let numbers = values.into_iter().flatten().map(|bytes| {

@@ -12,7 +12,7 @@ use crate::{Error, SchedExt, libbpf_log};
 
 /// The names of the policy's counters (report.bpf.h).
 const COUNTER_NAMES: &str = "runslice_counter_names";
-/// `SCX_OPS_SWITCH_PARTIAL` (kernel/sched/ext_internal.h, 6.18; the same in 7.2).
+/// `SCX_OPS_SWITCH_PARTIAL` (`kernel/sched/ext_internal.h`, 6.18; the same in 7.2).
 const SWITCH_PARTIAL: u64 = 1 << 3;
 
 /// An object that libbpf has read and no kernel has seen.

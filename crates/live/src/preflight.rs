@@ -228,7 +228,7 @@ pub fn way_past(holder: Option<&Holder>) -> String {
 
 /// Whether the setting lets SysRq-S through: all, or the bit `SYSRQ_ENABLE_RTNICE`
 /// (include/linux/sysrq.h and `sysrq_sched_ext_reset_op`, kernel 6.18). A system without the file
-/// has no SysRq.
+/// has no such keys.
 fn sysrq_detaches(setting: &str) -> bool {
     const ENABLE_RTNICE: u64 = 0x100;
     number(setting).is_some_and(|bits| bits == 1 || bits & ENABLE_RTNICE != 0)

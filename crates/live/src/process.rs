@@ -73,10 +73,7 @@ pub fn ask_for_policy(command: &mut std::process::Command) {
     };
     // SAFETY: the closure makes one system call and allocates nothing, as is demanded of what
     // runs in a forked child.
-    #[expect(
-        unsafe_code,
-        reason = "std has no other way to act between fork and exec"
-    )]
+    #[expect(unsafe_code, reason = "std has no other way to act before exec")]
     unsafe {
         command.pre_exec(ask);
     }

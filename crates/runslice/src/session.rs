@@ -130,10 +130,9 @@ impl Place {
     /// # Errors
     /// When a living one has left a record that this version does not understand.
     pub fn find(&self) -> anyhow::Result<Found> {
-        let lock = match File::open(self.file("lock")) {
-            Ok(lock) => lock,
-            // Whoever runs a policy has made the file first.
-            Err(_) => return Ok(Found::Nobody),
+        // Whoever runs a policy has made the file first.
+        let Ok(lock) = File::open(self.file("lock")) else {
+            return Ok(Found::Nobody);
         };
         match lock.try_lock_shared() {
             Err(TryLockError::WouldBlock) => match self.record() {

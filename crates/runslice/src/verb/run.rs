@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
-const WATCHDOG: Duration = Duration::from_secs(5);
+pub const WATCHDOG: Duration = Duration::from_secs(5);
 
 /// What `runslice run` is asked.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub struct Run {
     #[arg(long = "for", value_name = "SPAN", value_parser = span::parse)]
     duration: Option<Nanos>,
 
-    /// Leaves all tasks to the kernel's own scheduler but those that ask for SCHED_EXT; the
+    /// Leaves all tasks to the kernel's own scheduler but those that ask for `SCHED_EXT`; the
     /// command does. They run when no other task wants the CPU.
     #[arg(long)]
     partial: bool,
@@ -140,8 +140,15 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
     result
 }
 
+/// Whether the object is one of those that are built in.
+pub fn is_shipped(spec: &PolicySpec) -> bool {
+    policies::ALL
+        .iter()
+        .any(|policy| policy.object == &*spec.object)
+}
+
 /// The knobs' values as they lie in memory, checked against type and limits.
-fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+pub fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     if spec.set.is_empty() {
         return Ok(Vec::new());
     }
@@ -198,8 +205,7 @@ impl Job<'_> {
         for (name, value) in &self.knobs {
             policy.set_global(name, value)?;
         }
-        let mut shipped = policies::ALL.iter();
-        if !shipped.any(|policy| policy.object == &*spec.object) {
+        if !is_shipped(spec) {
             policy.limit_watchdog(WATCHDOG)?;
         }
         if self.request.partial {
