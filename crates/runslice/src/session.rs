@@ -22,8 +22,9 @@ const PINS: &str = "sys/fs/bpf/runslice";
 pub const TRACE: &str = "runslice";
 /// Version of the record; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
-/// A look at the lock takes it for a moment, which is not worth a refusal.
-const LOOKS: u32 = 20;
+/// The lock may be held without a record: while a policy is loaded, and, on a busy machine, by a
+/// command between its fork and its exec when the runslice that started it is gone. Neither lasts.
+const LOOKS: u32 = 250;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Where things are.
@@ -62,7 +63,7 @@ pub struct Record {
 pub enum Found {
     /// Nobody, and nothing is left of anybody.
     Nobody,
-    /// Nobody; one that was killed left something, which is removed now as far as possible.
+    /// Nobody; one that was killed left something, which is removed now.
     Left(Option<Box<Record>>),
     /// This one.
     Running(Box<Record>),
@@ -134,15 +135,18 @@ impl Place {
         let Ok(lock) = File::open(self.file("lock")) else {
             return Ok(Found::Nobody);
         };
-        match lock.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => match self.record() {
-                Some(record) => Ok(Found::Running(Box::new(record))),
-                None => {
-                    bail!("a runslice is attaching a policy, or is of another version; try again")
+        for _ in 0..LOOKS {
+            match lock.try_lock_shared() {
+                Err(TryLockError::WouldBlock) => {
+                    if let Some(record) = self.record() {
+                        return Ok(Found::Running(Box::new(record)));
+                    }
+                    thread::sleep(LOOK);
                 }
-            },
-            Ok(()) | Err(TryLockError::Error(_)) => Ok(self.clean()),
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(self.clean()),
+            }
         }
+        bail!("a runslice is attaching a policy, or is of another version; try again")
     }
 
     /// Whether a runslice lives that runs a policy.
@@ -161,6 +165,10 @@ impl Place {
             return Found::Nobody;
         }
         self.forget();
+        if self.file("session.json").exists() || self.pins().exists() {
+            // This process may not; whoever may says it then.
+            return Found::Nobody;
+        }
         Found::Left(record.map(Box::new))
     }
 
@@ -186,15 +194,20 @@ impl Session {
             .write(true)
             .open(&path)
             .with_context(|| format!("cannot write {}", path.display()))?;
-        for look in 0.. {
+        let mut looks = 0;
+        loop {
             match lock.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if look < LOOKS => thread::sleep(LOOK),
                 Err(TryLockError::WouldBlock) => {
-                    let pid = place.record().map_or_else(String::new, |record| {
-                        format!(" ({}, process {})", record.policy, record.pid)
-                    });
-                    bail!("another runslice{pid} runs a policy; runslice stop ends it")
+                    if let Some(record) = place.record() {
+                        let Record { policy, pid, .. } = record;
+                        bail!("another runslice ({policy}, process {pid}) runs; stop it first");
+                    }
+                    looks += 1;
+                    if looks > LOOKS {
+                        bail!("another runslice is attaching a policy; try again");
+                    }
+                    thread::sleep(LOOK);
                 }
                 Err(TryLockError::Error(error)) => {
                     return Err(error).with_context(|| format!("cannot lock {}", path.display()));
@@ -276,7 +289,6 @@ mod tests {
         assert!(place.is_held());
         assert_eq!(fs::read(place.object()).unwrap(), b"object");
         drop(session);
-        assert!(!place.is_held());
         assert_eq!(place.find().unwrap(), Found::Nobody);
         assert!(!place.object().exists());
     }
@@ -300,6 +312,18 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_removed_is_not_said_to_be() {
+        let root = Root::new("kept");
+        let place = Place::below(&root.0);
+        drop(Session::begin(&place).unwrap());
+        // A file where a folder should be is not removed, whoever asks.
+        fs::create_dir_all(place.pins().parent().unwrap()).unwrap();
+        fs::write(place.pins(), "").unwrap();
+        assert_eq!(place.find().unwrap(), Found::Nobody);
+        assert!(place.pins().exists());
+    }
+
+    #[test]
     fn what_a_killed_one_left_is_removed_and_told_once() {
         let root = Root::new("killed");
         let place = Place::below(&root.0);
@@ -310,6 +334,10 @@ mod tests {
         let files = root.0.join(FOLDER);
         let kept = fs::read(files.join("session.json")).unwrap();
         drop(session);
+        // Other tests start programs, which share the lock until they have begun.
+        while place.is_held() {
+            thread::sleep(LOOK);
+        }
         fs::write(files.join("session.json"), kept).unwrap();
         fs::create_dir_all(place.pins()).unwrap();
         fs::write(place.pins().join("data_knobs"), "").unwrap();

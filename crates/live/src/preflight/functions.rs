@@ -62,15 +62,18 @@ impl FunctionFault {
             Some(number) if number == given => {
                 format!("the kernel {release} has a function {name} of other types")
             }
-            Some(number) => format!(
-                "the kernel {release} describes {name} with {number} parameters, and the policy \
-                 gives {given}: some builds of 7.1 and 7.2 describe their functions wrongly"
-            ),
+            Some(number) => {
+                let s = if *number == 1 { "" } else { "s" };
+                format!(
+                    "the kernel {release} describes {name} with {number} parameter{s}, and the \
+                     policy gives {given}: some builds of 7.1 and 7.2 describe functions wrongly"
+                )
+            }
         };
         let way_out = match (described, is_weak) {
             (None, _) => "boot a kernel that has it, or correct the policy",
             (_, true) => {
-                "boot another build of the kernel; --untested attaches, and the policy does \
+                "boot another build of the kernel; --untested tries whether the policy can do \
                  without the function"
             }
             (_, false) => "boot another build of the kernel",

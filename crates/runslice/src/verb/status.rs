@@ -2,6 +2,7 @@
 
 mod clock;
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -74,6 +75,7 @@ struct Process {
 #[derive(Debug, Serialize)]
 struct Own {
     policy: String,
+    pid: u32,
     since_unix_s: u64,
     for_s: u64,
     restarts: u32,
@@ -186,13 +188,11 @@ impl Situation {
         };
         let own = self.runslice.as_ref();
         let policy = own.map_or(policy, |own| &own.policy);
-        let by = self.run_by.as_ref().map_or_else(
-            || "a process that only the administrator sees, or none".to_owned(),
-            |Process { pid, name, service }| match service {
-                Some(unit) => format!("{name} of {unit}, process {pid}"),
-                None => format!("{name}, process {pid}"),
-            },
-        );
+        let by = match (&self.run_by, own) {
+            (Some(process), _) => process.to_string(),
+            (None, Some(own)) => format!("runslice, process {}", own.pid),
+            (None, None) => "a process that only the administrator sees, or none".to_owned(),
+        };
         let since = own.map_or_else(
             || "not known: not attached by runslice".to_owned(),
             |own| format!("{}, for {} s", clock::utc(own.since_unix_s), own.for_s),
@@ -257,6 +257,7 @@ impl Own {
         let counters = names.iter().cloned().zip(totals).collect();
         Self {
             policy: record.policy.clone(),
+            pid: record.pid,
             since_unix_s: record.since_unix_s,
             for_s: now_s.saturating_sub(record.since_unix_s),
             restarts: record.restarts,
@@ -336,6 +337,15 @@ fn tunables_of(
         }
     }
     found
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.service {
+            Some(unit) => write!(f, "{} of {unit}, process {}", self.name, self.pid),
+            None => write!(f, "{}, process {}", self.name, self.pid),
+        }
+    }
 }
 
 impl From<Holder> for Process {

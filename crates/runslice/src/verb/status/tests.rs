@@ -83,6 +83,28 @@ SCX_EV_B            0
 }
 
 #[test]
+fn without_the_right_to_look_into_processes_the_record_has_the_process() {
+    let root = Root::new("unprivileged", &LAVD[..4]);
+    let place = Place::below(root.path());
+    let session = Session::begin(&place).unwrap();
+    let record = Record {
+        pid: 12,
+        ..Record::of_this_process("fifo")
+    };
+    session
+        .write(&record, policies::find("fifo").unwrap().object)
+        .unwrap();
+    let own = Own::of(&record, &place, 0);
+    let text = written(root.path(), Some(own), Form::Human);
+    assert!(text.contains("run by     runslice, process 12\n"), "{text}");
+    let text = written(root.path(), None, Form::Human);
+    assert!(
+        text.contains("a process that only the administrator sees"),
+        "{text}"
+    );
+}
+
+#[test]
 fn without_a_policy_the_kernels_own_scheduler_is_named() {
     let root = Root::new("none", &[("sys/kernel/sched_ext/state", "disabled\n")]);
     let want = "policy     none: the kernel's own scheduler has all tasks\nkernel     6.18.15\n";
