@@ -31,8 +31,8 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s): some 150
  * CPU hogs at nice 0 on one CPU are enough. The guard against that, guard_ms,
- * is off as in the source; on a kernel set it to a third of the watchdog's
- * timeout. The same holds for kthreads_fast.
+ * and kthreads_fast are off in a simulation, as in the source, and on on a
+ * kernel.
  */
 #include <bpf.h>
 
@@ -299,15 +299,17 @@ void OP(elsc_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (runs_at_once(p, enq_flags))
 		return;
+	if (is_leaving(scx_bpf_task_cpu(p))) {
+		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
 	}
-	if (!tctx->queued) {
-		if (!tctx->off_cpu)
-			tctx->ready_ns = scx_bpf_now();
+	if (!tctx->queued)
 		add(tctx);
-	}
+	note_wait(tctx);
 	scx_bpf_dsq_insert_vtime(p, tctx->list, SLICE_NS, tctx->key, enq_flags);
 	after_enqueue(p, tctx, enq_flags, false);
 }
@@ -315,17 +317,18 @@ void OP(elsc_enqueue, struct task_struct *p, u64 enq_flags)
 /* Whether the guard has found somebody. */
 static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu)
 {
+	bool found = false;
 	u32 list;
 
-	if (!guard_is_due(cctx))
+	if (!guard_looks(&cctx->guard))
 		return false;
 	for_each_number(list, 0, NR_LISTS) {
-		if (rescue(list, cpu)) {
-			cctx->guard_at_ns = 0;
-			return true;
-		}
+		found = rescue(list, cpu);
+		if (found)
+			break;
 	}
-	return false;
+	guard_looked(&cctx->guard, found);
+	return found;
 }
 
 void OP(elsc_dispatch, s32 cpu, struct task_struct *prev)
@@ -382,7 +385,7 @@ bool OP(elsc_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	count(COUNT_YIELDS);
 	tctx->yielding = true;
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
@@ -398,13 +401,18 @@ void OP(elsc_quiescent, struct task_struct *p, u64 deq_flags)
 
 /* ---- Machine, load and unload ---- */
 
-/* The table belongs to no CPU, and the kernel moves tasks away from a CPU that leaves. */
 void OP_SLEEPABLE(elsc_cpu_online, s32 cpu)
 {
+	set_leaving(cpu, false);
 }
 
-void OP_SLEEPABLE(elsc_cpu_offline, s32 cpu)
+void OP(elsc_cpu_offline, s32 cpu)
 {
+	u32 list;
+
+	set_leaving(cpu, true);
+	for_each_number(list, 0, NR_LISTS)
+		hand_over(list, cpu);
 }
 
 s32 OP_SLEEPABLE(elsc_init)

@@ -30,9 +30,9 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s): some 150
  * CPU hogs at nice 0 on one CPU are enough, for each has 200 ms. The guard
- * against that, guard_ms, is off as in the source; on a kernel set it to a
- * third of the watchdog's timeout. The same holds for kthreads_fast: per-CPU
- * kernel threads behind hogs stall a kernel. The walk holds a lock: with
+ * against that, guard_ms, and kthreads_fast, without which per-CPU kernel
+ * threads wait behind hogs and stall a kernel, are off in a simulation, as in
+ * the source, and on on a kernel. The walk holds a lock: with
  * thousands of runnable tasks or more than 16 CPUs set scan_max.
  */
 #include <bpf.h>
@@ -219,18 +219,22 @@ void OP(goodness_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (runs_at_once(p, enq_flags))
 		return;
+	if (is_leaving(scx_bpf_task_cpu(p))) {
+		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
 	}
 	if (!tctx->queued) {
 		tctx->key = front();
-		tctx->ready_ns = scx_bpf_now();
 	} else if (scan_max && tctx->off_cpu && !counter_of(&tctx->credit)) {
 		/* The source has no limit, and leaves it where it is. */
 		tctx->key = tail();
 	}
 	tctx->queued = true;
+	note_wait(tctx);
 	yielded = tctx->yielding;
 	tctx->yielding = false;
 	scx_bpf_dsq_insert_vtime(p, QUEUE, SLICE_NS, tctx->key, enq_flags);
@@ -246,9 +250,12 @@ void OP(goodness_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (!s.cctx)
 		return;
-	if (guard_is_due(s.cctx) && rescue(QUEUE, cpu)) {
-		s.cctx->guard_at_ns = 0;
-		return;
+	if (guard_looks(&s.cctx->guard)) {
+		bool found = rescue(QUEUE, cpu);
+
+		guard_looked(&s.cctx->guard, found);
+		if (found)
+			return;
 	}
 	count(COUNT_SCHEDULES);
 	s.mm = active_mm(s.cctx, prev);
@@ -300,7 +307,7 @@ bool OP(goodness_yield, struct task_struct *from, struct task_struct *to)
 		tctx->key = tail();
 		tctx->queued = true;
 	}
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
@@ -316,13 +323,15 @@ void OP(goodness_quiescent, struct task_struct *p, u64 deq_flags)
 
 /* ---- Machine, load and unload ---- */
 
-/* The queue belongs to no CPU, and the kernel moves tasks away from a CPU that leaves. */
 void OP_SLEEPABLE(goodness_cpu_online, s32 cpu)
 {
+	set_leaving(cpu, false);
 }
 
-void OP_SLEEPABLE(goodness_cpu_offline, s32 cpu)
+void OP(goodness_cpu_offline, s32 cpu)
 {
+	set_leaving(cpu, true);
+	hand_over(QUEUE, cpu);
 }
 
 s32 OP_SLEEPABLE(goodness_init)

@@ -26,10 +26,12 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow with 30 tasks on a CPU. The guard against that,
- * guard_ms, is off as in the source; on a kernel set it to a third of the
- * watchdog's timeout. The same holds for kthreads_fast: per-CPU kernel threads
- * behind hogs stall a kernel.
+ * guard_ms, and kthreads_fast, without which per-CPU kernel threads wait behind
+ * hogs and stall a kernel, are off in a simulation, as in the source, and on on
+ * a kernel.
  */
+#include <guard.bpf.h>
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -40,17 +42,11 @@ BPF_LICENSE();
 KNOB(u32, version, 3, "2.6.x", "slices and sleep limit: 3 as Linux 2.6.3, 10 as 2.6.10", 3, 10);
 KNOB(bool, wake_idle, 0, "bool",
      "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
-KNOB(u32, guard_ms, 0, "ms", "if not 0, a task that waited so long runs 10 ms", 0, 30000);
-KNOB(bool, kthreads_fast, 0, "bool",
-     "per-CPU kernel threads run at once and outside the arrays", 0, 1);
 
 /* ---- State ---- */
 
 /* Worse than any static priority. */
 #define NO_EXPIRED_PRIO 140
-
-/* How long the guard lets a task run. */
-#define GUARD_TURN_NS (10 * NSEC_PER_MSEC)
 
 /* The tick ends turns, not the kernel's slice, which is longer than any. */
 #define LONG_SLICE_NS (2 * NSEC_PER_SEC)
@@ -94,7 +90,7 @@ TASK_STORAGE(task_ctxs, struct task_ctx);
 
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
-	u64 guard_at_ns;	/* next look for starved tasks */
+	struct guard guard;
 	u64 busy_at_ns;		/* next look for work elsewhere */
 	u64 array;		/* number of the active array */
 	u64 expired_ns;		/* since when tasks are expired; 0: none since the swap */
@@ -322,6 +318,7 @@ void OP(o1_enable, struct task_struct *p)
 	tctx->stamp_ns = scx_bpf_now();
 	tctx->timestamp_ns = tctx->stamp_ns;
 	tctx->left_cpu_ns = tctx->stamp_ns;
+	tctx->ready_ns = tctx->stamp_ns;
 	tctx->requeue = true;
 }
 
@@ -437,15 +434,16 @@ void OP(o1_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (is_fast_kthread(p, kthreads_fast)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+	if (runs_at_once(p, enq_flags))
 		return;
-	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
 	}
-	queue(p, tctx, cpu, enq_flags);
+	if (is_leaving(cpu))
+		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
+	else
+		queue(p, tctx, cpu, enq_flags);
 	tctx->requeue = false;
 	tctx->forked = false;
 	tctx->sync = false;
@@ -488,7 +486,7 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 			return;
 	}
 	exchange_before(cctx, tctx->key);
-	prev->scx.slice = LONG_SLICE_NS;
+	set_slice(prev, LONG_SLICE_NS);
 	show(prev, tctx, cctx);
 }
 
@@ -516,7 +514,7 @@ void OP(o1_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	if (guard_ms && rescue(cpu, guard_ms * NSEC_PER_MSEC, GUARD_TURN_NS)) {
+	if (rescue(cpu)) {
 		count(COUNT_GUARDED);
 		return;
 	}
@@ -580,16 +578,16 @@ void OP(o1_tick, struct task_struct *p)
 	charge(p, tctx);
 	if (tctx->time_slice_ns <= 0) {
 		expire(tctx, cctx, cpu);
-		p->scx.slice = 0;
+		set_slice(p, 0);
 	} else if (ends_piece(tctx) && is_active(cctx, tctx->key)) {
 		count(COUNT_PIECES);
 		tctx->prio = effective_prio(tctx);
 		to_tail(tctx, active_list(cctx, tctx->prio), cctx, cpu);
-		p->scx.slice = 0;
+		set_slice(p, 0);
 	}
 	tctx->ticked_ns = tctx->time_slice_ns;
-	if (balance_is_due(cctx))
-		p->scx.slice = 0;
+	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
+		set_slice(p, 0);
 	if (nr_cpus > 1)
 		call_idle_cpu(cpu);
 }
@@ -628,7 +626,7 @@ bool OP(o1_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	count_yield(cctx, cpu);
 	to_tail(tctx, expired_list(cctx, tctx->prio), cctx, cpu);
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
@@ -694,21 +692,12 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 
 void OP_SLEEPABLE(o1_cpu_online, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (!cctx)
-		return;
-	cctx->prio = NO_PRIO;
-	cctx->offline = false;
+	return_cpu(cpu);
 }
 
-/* What waits in its queue is pulled by the others. */
-void OP_SLEEPABLE(o1_cpu_offline, s32 cpu)
+void OP(o1_cpu_offline, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (cctx)
-		cctx->offline = true;
+	leave_cpu(cpu);
 }
 
 s32 OP_SLEEPABLE(o1_init)

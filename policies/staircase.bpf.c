@@ -29,10 +29,12 @@
  * batch_idle=1.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, is off as in the
- * source; on a kernel set it to a third of the watchdog's timeout. The same
- * holds for kthreads_fast: per-CPU kernel threads behind hogs stall a kernel.
+ * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
+ * without which per-CPU kernel threads wait behind hogs and stall a kernel, are
+ * off in a simulation, as in the source, and on on a kernel.
  */
+#include <guard.bpf.h>
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -54,9 +56,6 @@ KNOB(u64, jiffy_ns, 1000000, "ns", "the source's tick, in which the resume rules
 KNOB(bool, batch_idle, 0, "bool", "SCHED_BATCH is in the batch class too", 0, 1);
 KNOB(bool, wake_idle, 0, "bool",
      "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
-KNOB(u32, guard_ms, 0, "ms", "if not 0, a task that waited so long runs one interval", 0, 30000);
-KNOB(bool, kthreads_fast, 0, "bool",
-     "per-CPU kernel threads run at once and outside the stairs", 0, 1);
 
 /* ---- State ---- */
 
@@ -99,7 +98,7 @@ TASK_STORAGE(task_ctxs, struct task_ctx);
 
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
-	u64 guard_at_ns;	/* next look for starved tasks */
+	struct guard guard;
 	u64 busy_at_ns;		/* next look for work elsewhere */
 	u64 switched_ns;	/* when the running task came */
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
@@ -409,6 +408,7 @@ void OP(staircase_enable, struct task_struct *p)
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->stamp_ns = scx_bpf_now();
 	tctx->left_cpu_ns = tctx->stamp_ns;
+	tctx->ready_ns = tctx->stamp_ns;
 	tctx->requeue = true;
 }
 
@@ -513,17 +513,18 @@ void OP(staircase_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (is_fast_kthread(p, kthreads_fast)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+	if (runs_at_once(p, enq_flags))
 		return;
-	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
 	}
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
 	settle(p, tctx, cpu);
-	queue(p, tctx, cpu, enq_flags);
+	if (is_leaving(cpu))
+		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
+	else
+		queue(p, tctx, cpu, enq_flags);
 	tctx->requeue = false;
 	tctx->sync = false;
 	tctx->changing = false;
@@ -555,7 +556,7 @@ static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
 	if (!cctx)
 		return;
 	end_yield(prev, tctx, cctx, cpu);
-	prev->scx.slice = turn(tctx);
+	set_slice(prev, turn(tctx));
 	show(prev, tctx, cctx);
 }
 
@@ -566,7 +567,7 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx = NULL;
 
 	count(COUNT_SCHEDULE);
-	if (guard_ms && rescue(cpu, guard_ms * NSEC_PER_MSEC, interval())) {
+	if (rescue(cpu)) {
 		count(COUNT_GUARDED);
 		return;
 	}
@@ -624,10 +625,10 @@ void OP(staircase_tick, struct task_struct *p)
 	if (cctx->preempted && now - cctx->switched_ns >= cache_delay_ns) {
 		cctx->preempted = false;
 		count(COUNT_PREEMPTED);
-		p->scx.slice = 0;
+		set_slice(p, 0);
 	}
-	if (balance_is_due(cctx))
-		p->scx.slice = 0;
+	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
+		set_slice(p, 0);
 	if (nr_cpus > 1)
 		call_idle_cpu(cpu);
 }
@@ -651,7 +652,7 @@ bool OP(staircase_yield, struct task_struct *from, struct task_struct *to)
 	tctx->interval_ns = full_interval(tctx);
 	tctx->prio = tctx->batch ? BATCH_PRIO : LAST_STAIR;
 	to_tail(tctx, tctx->prio, cctx, cpu);
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
@@ -694,21 +695,12 @@ void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)
 
 void OP_SLEEPABLE(staircase_cpu_online, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (!cctx)
-		return;
-	cctx->prio = NO_PRIO;
-	cctx->offline = false;
+	return_cpu(cpu);
 }
 
-/* What waits in its queue is pulled by the others. */
-void OP_SLEEPABLE(staircase_cpu_offline, s32 cpu)
+void OP(staircase_cpu_offline, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (cctx)
-		cctx->offline = true;
+	leave_cpu(cpu);
 }
 
 s32 OP_SLEEPABLE(staircase_init)

@@ -23,11 +23,13 @@
  * policy's business; SCHED_IDLE is nice 19.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, is off as in the
- * source; on a kernel set it to a third of the watchdog's timeout, and
- * cpu_factor_max to 8. The same holds for kthreads_fast: per-CPU kernel
- * threads behind hogs stall a kernel.
+ * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
+ * without which per-CPU kernel threads wait behind hogs and stall a kernel, are
+ * off in a simulation, as in the source, and on on a kernel, where
+ * cpu_factor_max is 8.
  */
+#include <guard.bpf.h>
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -37,16 +39,14 @@ BPF_LICENSE();
 
 KNOB(u64, rr_ns, 10000000, "ns", "interval on one stair, for each CPU of the machine", 1000000,
      1000000000);
-KNOB(u32, cpu_factor_max, 0, "CPUs", "if not 0, no more CPUs lengthen the interval", 0, 1024);
+KNOB_ON_KERNEL(u32, cpu_factor_max, 0, 8, "CPUs",
+	       "if not 0, no more CPUs lengthen the interval", 0, 1024);
 KNOB(bool, rise_from_here, 0, "bool",
      "a sleep lifts a task by one from the stair where it is, not from where it started", 0, 1);
 KNOB(u64, jiffy_ns, 1000000, "ns", "the source's tick: shorter runs may continue a slice", 1,
      10000000);
 KNOB(bool, wake_idle, 0, "bool",
      "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
-KNOB(u32, guard_ms, 0, "ms", "if not 0, a task that waited so long runs one interval", 0, 30000);
-KNOB(bool, kthreads_fast, 0, "bool",
-     "per-CPU kernel threads run at once and outside the stairs", 0, 1);
 
 /* ---- State ---- */
 
@@ -81,7 +81,7 @@ TASK_STORAGE(task_ctxs, struct task_ctx);
 
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
-	u64 guard_at_ns;	/* next look for starved tasks */
+	struct guard guard;
 	u64 busy_at_ns;		/* next look for work elsewhere */
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
 	bool offline;
@@ -275,7 +275,7 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 	from->slice_ns -= slice;
 	from->interval_ns -= stay;
 	/* The kernel's own count runs on, so it loses the same. */
-	parent->scx.slice -= min(parent->scx.slice, (u64)stay);
+	set_slice(parent, parent->scx.slice - min(parent->scx.slice, (u64)stay));
 }
 
 s32 OP_SLEEPABLE(staircase5_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -304,6 +304,7 @@ void OP(staircase5_enable, struct task_struct *p)
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->stamp_ns = scx_bpf_now();
 	tctx->left_cpu_ns = tctx->stamp_ns;
+	tctx->ready_ns = tctx->stamp_ns;
 	tctx->requeue = true;
 }
 
@@ -376,17 +377,18 @@ void OP(staircase5_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (is_fast_kthread(p, kthreads_fast)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+	if (runs_at_once(p, enq_flags))
 		return;
-	}
 	if (!tctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
 	}
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
 	settle(p, tctx, cpu);
-	queue(p, tctx, cpu, enq_flags);
+	if (is_leaving(cpu))
+		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
+	else
+		queue(p, tctx, cpu, enq_flags);
 	tctx->requeue = false;
 	tctx->changing = false;
 	tctx->in_local = false;
@@ -406,7 +408,7 @@ static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
 
 	if (!cctx)
 		return;
-	prev->scx.slice = turn(tctx);
+	set_slice(prev, turn(tctx));
 	show(prev, tctx, cctx);
 }
 
@@ -417,7 +419,7 @@ void OP(staircase5_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx = NULL;
 
 	count(COUNT_SCHEDULE);
-	if (guard_ms && rescue(cpu, guard_ms * NSEC_PER_MSEC, interval())) {
+	if (rescue(cpu)) {
 		count(COUNT_GUARDED);
 		return;
 	}
@@ -466,8 +468,8 @@ void OP(staircase5_tick, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (cctx && balance_is_due(cctx))
-		p->scx.slice = 0;
+	if (cctx && (balance_is_due(cctx) || guard_is_due(&cctx->guard)))
+		set_slice(p, 0);
 	if (nr_cpus > 1)
 		call_idle_cpu(cpu);
 }
@@ -487,7 +489,7 @@ bool OP(staircase5_yield, struct task_struct *from, struct task_struct *to)
 		count(COUNT_YIELDS_ALONE);
 	begin_descent(from, tctx, tctx->level);
 	to_tail(tctx, tctx->prio, cctx, cpu);
-	from->scx.slice = 0;
+	set_slice(from, 0);
 	return true;
 }
 
@@ -543,22 +545,13 @@ void OP(staircase5_quiescent, struct task_struct *p, u64 deq_flags)
 
 void OP_SLEEPABLE(staircase5_cpu_online, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (!cctx)
-		return;
-	cctx->prio = NO_PRIO;
-	cctx->offline = false;
+	return_cpu(cpu);
 	nr_online++;
 }
 
-/* What waits in its queue is pulled by the others. */
-void OP_SLEEPABLE(staircase5_cpu_offline, s32 cpu)
+void OP(staircase5_cpu_offline, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (cctx)
-		cctx->offline = true;
+	leave_cpu(cpu);
 	nr_online--;
 }
 

@@ -21,6 +21,8 @@
 #ifndef RUNSLICE_GOODNESS_BPF_H
 #define RUNSLICE_GOODNESS_BPF_H
 
+#include <guard.bpf.h>
+#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -32,10 +34,6 @@ KNOB(u64, cache_ns, 1000000, "ns",
      "a woken task whose turns are shorter than this preempts on any CPU (2.3.99)", 0, 1000000000);
 KNOB(bool, sync_quiet, 0, "bool",
      "a synchronous wakeup only queues its task and disturbs no CPU", 0, 1);
-KNOB(u32, guard_ms, 0, "ms", "if not 0, a task that waited so long runs next, for one tick",
-     0, 30000);
-KNOB(bool, kthreads_fast, 0, "bool",
-     "per-CPU kernel threads run at once and outside the queue", 0, 1);
 
 /* ---- State ---- */
 
@@ -54,8 +52,6 @@ KNOB(bool, kthreads_fast, 0, "bool",
  * need_resched.
  */
 #define SLICE_NS (3600 * NSEC_PER_SEC)
-/* The guard's turns: up to the next tick. */
-#define GUARD_SLICE_NS NSEC_PER_MSEC
 
 /*
  * A quantum is at most 2 * 20 * 1000 / 100 ticks, and each recalculation halves
@@ -77,7 +73,7 @@ struct credit {
 struct task_ctx {
 	struct credit credit;
 	u64 key;		/* place in its queue */
-	u64 ready_ns;		/* since when it waits */
+	u64 ready_ns;		/* since when it waits; 0 when it does not */
 	u64 turn_ns;		/* running average of its turns (2.3.99) */
 	s32 processor;		/* runs or ran there, as the policy saw it */
 	u32 list;		/* the queue that it is or was in */
@@ -88,6 +84,7 @@ struct task_ctx {
 	bool quiet;		/* woken synchronously */
 	bool forked;		/* a child that is not queued yet */
 	bool parent_spent;	/* ... whose parent has no ticks left */
+	bool rescued;		/* runs because the guard says so */
 };
 
 TASK_STORAGE(task_ctxs, struct task_ctx);
@@ -96,8 +93,9 @@ struct cpu_ctx {
 	struct credit curr;	/* of the task `pid` */
 	u64 mm;			/* address space in use: the last one of any task */
 	u64 switched_ns;	/* when the CPU last changed hands */
-	u64 guard_at_ns;	/* next look for starved tasks */
+	struct guard guard;
 	s32 pid;		/* of the task that runs or is about to; 0: none of ours */
+	bool rescued;		/* ... which is in a turn that the guard gave it */
 } __attribute__((aligned(64)));
 
 ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
@@ -303,7 +301,7 @@ static __always_inline s32 advantage(struct task_struct *p, struct task_ctx *tct
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (!cctx || !cctx->pid || !allowed_on(p, cpu))
+	if (!cctx || !cctx->pid || cctx->rescued || !allowed_on(p, cpu))
 		return NOTHING;
 	return goodness(p, tctx, cpu, cctx->mm) - goodness_of_curr(cctx, now);
 }
@@ -439,6 +437,7 @@ static __always_inline void publish(struct cpu_ctx *cctx, struct task_struct *p,
 {
 	cctx->curr = tctx->credit;
 	cctx->pid = p->pid;
+	cctx->rescued = tctx->rescued;
 	if (mm_of(p))
 		cctx->mm = mm_of(p);
 }
@@ -511,6 +510,16 @@ static __always_inline s32 cpu_for(struct task_struct *p, s32 prev_cpu, u64 wake
 	return tctx->quiet ? cpu : prev_cpu;
 }
 
+/*
+ * The task waits from now on, unless it did before: a change of nice level or
+ * affinity takes it out of its queue for a moment, and its wait goes on.
+ */
+static __always_inline void note_wait(struct task_ctx *tctx)
+{
+	if (!tctx->ready_ns)
+		tctx->ready_ns = scx_bpf_now();
+}
+
 /* What follows when `p` has been put into its queue. */
 static __always_inline void after_enqueue(struct task_struct *p, struct task_ctx *tctx,
 					  u64 enq_flags, bool yielded)
@@ -528,20 +537,11 @@ static __always_inline void after_enqueue(struct task_struct *p, struct task_ctx
 	tctx->yielding = false;
 }
 
-/* A per-CPU kernel thread that shall not wait: true if it has been seen to. */
-static __always_inline bool runs_at_once(struct task_struct *p, u64 enq_flags)
-{
-	if (!kthreads_fast || !(p->flags & PF_KTHREAD) || p->nr_cpus_allowed != 1)
-		return false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
-	return true;
-}
-
 /* `prev` goes on: a slice that dispatch sets means so. */
 static __always_inline void keep(struct cpu_ctx *cctx, struct task_struct *prev,
 				 struct task_ctx *tctx)
 {
-	prev->scx.slice = SLICE_NS;
+	set_slice(prev, SLICE_NS);
 	publish(cctx, prev, tctx);
 	report_task(prev, prev->static_prio, level_of(tctx), 0);
 }
@@ -568,38 +568,28 @@ static __always_inline void end_turn(struct cpu_ctx *cctx, struct task_ctx *tctx
 }
 
 /*
- * The guard: moves the first task of `queue` that has waited longer than
- * guard_ms to this CPU, for a short turn, so that neither the starved nor the
- * others starve.
+ * The guard's look through one queue: moves the first task that has waited too
+ * long to this CPU, where no wakeup preempts it in its turn. Not static, so that
+ * a verifier does not follow all that comes behind it once more.
  */
-static __always_inline bool rescue(u64 queue, s32 cpu)
+__noinline bool rescue(u64 queue, s32 cpu)
 {
-	u64 now = scx_bpf_now(), guard_ns = guard_ms * NSEC_PER_MSEC;
+	u64 now = scx_bpf_now();
 	struct task_struct *p;
 
 	for_each_queued(it, p, queue, 0) {
 		struct task_ctx *tctx = task_ctx(p);
 
-		if (!tctx || now - tctx->ready_ns < guard_ns || !may_run_on(p, cpu))
+		if (!tctx || !is_starved(now - tctx->ready_ns) || !may_run_on(p, cpu))
 			continue;
-		scx_bpf_dsq_move_set_slice(&it, GUARD_SLICE_NS);
+		scx_bpf_dsq_move_set_slice(&it, GUARD_TURN_NS);
 		if (!scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0))
 			continue;
+		tctx->rescued = true;
 		count(COUNT_GUARDED);
 		return true;
 	}
 	return false;
-}
-
-/* Whether it is time to look; often only as long as there is somebody to rescue. */
-static __always_inline bool guard_is_due(struct cpu_ctx *cctx)
-{
-	u64 now = scx_bpf_now();
-
-	if (!guard_ms || now < cctx->guard_at_ns)
-		return false;
-	cctx->guard_at_ns = now + guard_ms * NSEC_PER_MSEC / 8;
-	return true;
 }
 
 /*
@@ -658,8 +648,8 @@ static __always_inline void pass_tick(struct task_struct *p)
 		return;
 	charge(&tctx->credit, scx_bpf_now());
 	cctx->curr = tctx->credit;
-	if (!counter_of(&tctx->credit))
-		p->scx.slice = 0;
+	if (!counter_of(&tctx->credit) || guard_is_due(&cctx->guard))
+		set_slice(p, 0);
 }
 
 static __always_inline void leave(struct task_struct *p, bool runnable)
@@ -673,6 +663,8 @@ static __always_inline void leave(struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	charge(&tctx->credit, scx_bpf_now());
+	tctx->rescued = false;
+	tctx->ready_ns = 0;
 	if (runnable) {
 		tctx->ready_ns = scx_bpf_now();
 		tctx->off_cpu = true;

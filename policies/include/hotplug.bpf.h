@@ -52,4 +52,13 @@ static __always_inline void hand_over(u64 dsq_id, s32 cpu)
 	scx_bpf_kick_cpu(cpu, 0);
 }
 
+/* Hands all tasks in the queue `dsq_id` over, for which no CPU looks there; in `cpu_offline`. */
+static __always_inline void hand_over_all(u64 dsq_id)
+{
+	struct task_struct *p;
+
+	for_each_queued(it, p, dsq_id, 0)
+		scx_bpf_dsq_move(&it, p, SCX_DSQ_GLOBAL, 0);
+}
+
 #endif /* RUNSLICE_HOTPLUG_BPF_H */

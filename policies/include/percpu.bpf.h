@@ -15,13 +15,15 @@
  * A policy includes this file behind the definitions of
  *
  *	struct task_ctx	with u64 key, ready_ns; s32 home; bool rescued
- *	struct cpu_ctx	with u64 places, guard_at_ns; u32 prio; bool offline
+ *	struct cpu_ctx	with u64 places; struct guard guard; u32 prio; bool offline
  *
  * and with functions task_ctx() and cpu_ctx() that look them up.
  */
 #ifndef RUNSLICE_PERCPU_BPF_H
 #define RUNSLICE_PERCPU_BPF_H
 
+#include <guard.bpf.h>
+#include <hotplug.bpf.h>
 #include <scx.h>
 
 /* CPU numbers are below this; set in `init`. */
@@ -91,43 +93,33 @@ static __always_inline bool waits_before(s32 cpu, u64 key)
 	return first_key(cpu, &first) && is_before(first, key);
 }
 
-/* Per-CPU kernel threads behind hogs stall a kernel. */
-static __always_inline bool is_fast_kthread(struct task_struct *p, bool fast)
-{
-	return fast && (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
-}
-
 /*
- * The guard: runs the task with the worst key of those that have waited longer
- * than guard_ns, for `turn_ns`. It keeps its priority, but nobody preempts it
- * as long as `rescued` stands, which `stopping` clears. Looks again after an
- * eighth of the limit, or after one turn if it found something, so that
- * neither the starved nor the others starve.
+ * The guard: if a look is due, runs the task with the worst key of those that
+ * have waited longer than guard_ms. It keeps its priority, but nobody preempts
+ * it as long as `rescued` stands, which `stopping` clears.
  */
-static bool rescue(s32 cpu, u64 guard_ns, u64 turn_ns)
+static bool rescue(s32 cpu)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	u64 now = scx_bpf_now();
 	struct task_struct *p;
 	bool rescued = false;
 
-	if (!cctx || now < cctx->guard_at_ns)
+	if (!cctx || !guard_looks(&cctx->guard))
 		return false;
-	cctx->guard_at_ns = now + guard_ns / 8;
 	for_each_queued(it, p, cpu, SCX_DSQ_ITER_REV) {
 		struct task_ctx *tctx = task_ctx(p);
 
-		if (!tctx || now - tctx->ready_ns < guard_ns || !may_run_on(p, cpu))
+		if (!tctx || !is_starved(now - tctx->ready_ns) || !may_run_on(p, cpu))
 			continue;
-		scx_bpf_dsq_move_set_slice(&it, turn_ns);
+		scx_bpf_dsq_move_set_slice(&it, GUARD_TURN_NS);
 		tctx->rescued = true;
 		rescued = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
 		if (rescued)
 			break;
 		tctx->rescued = false;
 	}
-	if (rescued)
-		cctx->guard_at_ns = now + 2 * turn_ns;
+	guard_looked(&cctx->guard, rescued);
 	return rescued;
 }
 
@@ -174,6 +166,38 @@ static s32 create_queues(void)
 			return error;
 	}
 	return 0;
+}
+
+/*
+ * A CPU comes; in `cpu_online`. Nothing of ours runs there yet.
+ */
+static void return_cpu(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	set_leaving(cpu, false);
+	if (!cctx)
+		return;
+	cctx->prio = NO_PRIO;
+	cctx->offline = false;
+}
+
+/*
+ * A CPU goes; in `cpu_offline`. The kernel gets all that waits in its queue,
+ * where nobody would dispatch any more what was pulled there from other CPUs,
+ * and those of the CPU's tasks that were pulled elsewhere.
+ */
+static void leave_cpu(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	int i;
+
+	set_leaving(cpu, true);
+	if (cctx)
+		cctx->offline = true;
+	hand_over_all(cpu);
+	for_each_number(i, 0, nr_cpus)
+		hand_over(i, cpu);
 }
 
 #endif /* RUNSLICE_PERCPU_BPF_H */

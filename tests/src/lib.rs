@@ -8,6 +8,7 @@ pub mod collect;
 pub mod comparable;
 pub mod exchange;
 pub mod hostile;
+pub mod longest_wait;
 pub mod models;
 pub mod policy;
 pub mod program;

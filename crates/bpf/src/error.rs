@@ -184,13 +184,13 @@ pub enum KnobProblem {
     /// Not an integer or bool of at most 8 bytes.
     #[error("a knob is an integer or a bool")]
     NotScalar,
-    /// `min:` or `max:` is not a decimal number.
+    /// `min:`, `max:` or `kernel:` is not a decimal number.
     #[error("the tag `{0}` is not a decimal number")]
     BadNumber(String),
-    /// The bounds exclude the object's own value, or each other.
+    /// The bounds exclude the object's own value, that for kernels, or each other.
     #[error("its value {value} lies outside {min}..={max}")]
     DefaultOutOfRange {
-        /// Value in the object.
+        /// Value in the object, or that for kernels.
         value: i64,
         /// Least.
         min: i64,

@@ -148,6 +148,22 @@ impl Image {
         Ok(())
     }
 
+    /// Gives every knob that has a value for kernels that value; in a loader that loads into one,
+    /// before what the user sets. Returns the names of these knobs.
+    ///
+    /// # Errors
+    /// [`SetError::NotScalar`] when a knob's variable cannot be written.
+    pub fn set_for_kernel(&mut self) -> Result<Vec<String>, SetError> {
+        let values = self.knobs.iter();
+        let values: Vec<_> = values
+            .filter_map(|knob| Some((knob.name.clone(), knob.on_kernel?)))
+            .collect();
+        for (name, value) in &values {
+            self.set_global(name, &value.to_string())?;
+        }
+        Ok(values.into_iter().map(|(name, _)| name).collect())
+    }
+
     /// The initial value of a variable, read as `scalar`.
     pub(crate) fn read_scalar(&self, symbol: &Symbol, scalar: Scalar) -> Option<i128> {
         let start = symbol.offset as usize;

@@ -234,6 +234,8 @@ pub struct Knob {
     pub doc: String,
     /// Value in the object.
     pub default: i64,
+    /// Value that a kernel's loader sets in its place, if that is another one.
+    pub on_kernel: Option<i64>,
     /// Least value allowed.
     pub min: i64,
     /// Greatest value allowed.

@@ -58,6 +58,25 @@ impl Tunables {
     /// [`SetError`] says what may be set, in which unit and range.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(Place, Vec<u8>), SetError> {
         self.image.set_global(name, text)?;
+        self.value(name)
+    }
+
+    /// Gives the knobs that have a value for kernels that value; before what the user sets.
+    /// Returns their names, and how their values lie in memory.
+    ///
+    /// # Errors
+    /// [`SetError::NotScalar`] when a knob's variable cannot be written.
+    pub fn set_for_kernel(&mut self) -> Result<Vec<(String, Vec<u8>)>, SetError> {
+        let names = self.image.set_for_kernel()?;
+        let values = names.into_iter().map(|name| {
+            let (_, bytes) = self.value(&name)?;
+            Ok((name, bytes))
+        });
+        values.collect()
+    }
+
+    /// The variable's place and its value in the object as it is now.
+    fn value(&self, name: &str) -> Result<(Place, Vec<u8>), SetError> {
         let not_scalar = || SetError::NotScalar {
             name: name.to_owned(),
         };

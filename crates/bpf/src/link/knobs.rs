@@ -68,6 +68,7 @@ fn knob(image: &Image, index: u32, symbol: &Symbol, tags: &[&str]) -> Result<Kno
         },
         doc: String::new(),
         default: narrow(default),
+        on_kernel: None,
         min: narrow(least),
         max: narrow(greatest),
     };
@@ -81,18 +82,16 @@ fn knob(image: &Image, index: u32, symbol: &Symbol, tags: &[&str]) -> Result<Kno
             Some(("doc", doc)) => doc.clone_into(&mut knob.doc),
             Some(("min", text)) => knob.min = number(text)?.max(knob.min),
             Some(("max", text)) => knob.max = number(text)?.min(knob.max),
+            Some(("kernel", text)) => knob.on_kernel = Some(number(text)?),
             // A tag of another tool.
             _ => {}
         }
     }
-    if !(knob.min..=knob.max).contains(&knob.default) {
-        let Knob {
-            default: value,
-            min,
-            max,
-            ..
-        } = knob;
-        return Err(KnobProblem::DefaultOutOfRange { value, min, max });
+    let Knob { min, max, .. } = knob;
+    for value in [Some(knob.default), knob.on_kernel].into_iter().flatten() {
+        if !(min..=max).contains(&value) {
+            return Err(KnobProblem::DefaultOutOfRange { value, min, max });
+        }
     }
     Ok(knob)
 }

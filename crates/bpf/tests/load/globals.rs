@@ -48,6 +48,22 @@ fn a_knob_has_unit_text_and_range() {
 }
 
 #[test]
+fn a_kernel_has_values_of_its_own_for_some_knobs() {
+    let mut image = linked("whole.bpf.c");
+    let on_kernel = |knob: &bpf::Knob| (knob.name.clone(), knob.on_kernel);
+    let mut knobs: Vec<_> = image.knobs.iter().map(on_kernel).collect();
+    knobs.sort();
+    let none = |name: &str| (name.to_owned(), None);
+    let slice = ("KNOB_slice".to_owned(), Some(50_000));
+    assert_eq!(knobs, [none("KNOB_bias"), none("KNOB_eager"), slice]);
+    assert_eq!(value(&image, "KNOB_slice"), 20_000u64.to_le_bytes());
+    let eager = value(&image, "KNOB_eager");
+    assert_eq!(image.set_for_kernel().unwrap(), ["KNOB_slice"]);
+    assert_eq!(value(&image, "KNOB_slice"), 50_000u64.to_le_bytes());
+    assert_eq!(value(&image, "KNOB_eager"), eager);
+}
+
+#[test]
 fn globals_are_set_in_decimal_hexadecimal_and_negative() {
     let mut image = linked("whole.bpf.c");
     image.set_global("KNOB_slice", "0x1000").unwrap();

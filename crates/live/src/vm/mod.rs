@@ -32,12 +32,45 @@ pub use outcome::{ChangedFile, End, Outcome};
 pub enum Pace {
     /// As fast as the computer can, with KVM where that works. No two runs are alike.
     Fast,
-    /// One nanosecond for each instruction, all CPUs in turn: the same guest and command give the
-    /// same bytes again. `sample` draws another of the many possible runs.
+    /// A fixed time for each instruction, all CPUs in turn: the same guest and command give the
+    /// same bytes again, however busy the computer is. `sample` draws another of the many
+    /// possible runs.
     Counted {
+        /// How fast the guest is.
+        speed: Speed,
         /// Seed of the guest's random numbers; `None` leaves them out.
         sample: Option<u64>,
     },
+}
+
+/// How many instructions a guest executes in one of its seconds, for all its CPUs together.
+///
+/// A slow guest is not a fast one in slow motion: the same second has fewer instructions, so it
+/// takes this computer less time, and what a kernel does at each tick weighs more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Speed {
+    /// QEMU's `icount shift`: an instruction takes `1 << shift` nanoseconds.
+    shift: u8,
+}
+
+impl Speed {
+    /// The speeds there are, in millions of instructions a second, rounded down.
+    pub const MIPS: [u32; 6] = [1000, 500, 250, 125, 62, 31];
+
+    /// The speed of so many million instructions a second; `None` unless it is one of
+    /// [`Speed::MIPS`].
+    #[must_use]
+    pub fn from_mips(mips: u32) -> Option<Self> {
+        let shift = Self::MIPS.iter().position(|known| *known == mips)?;
+        let shift = u8::try_from(shift).ok()?;
+        Some(Self { shift })
+    }
+
+    /// Nanoseconds of the guest for each instruction.
+    #[must_use]
+    pub fn insn_ns(self) -> u32 {
+        1 << self.shift
+    }
 }
 
 /// What to boot and what to run in it.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::scratch::Folder;
-use super::{Pace, Request, VmError, programs};
+use super::{Pace, Request, Speed, VmError, programs};
 
 const QEMU: &str = "qemu-system-x86_64";
 
@@ -27,7 +27,7 @@ const WORDS: &str = "qemu.log";
 /// computer without KVM.
 const OVERHEAD: Duration = Duration::from_secs(120);
 /// How much slower than the host's clock a guest that counts instructions is: 0.2 guest seconds a
-/// second were measured on a busy computer.
+/// second were measured on a busy computer at full speed; slower guests have more room.
 const COUNTED_SLOWDOWN: u32 = 8;
 /// From one look at QEMU to the next.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -168,7 +168,7 @@ fn arguments(request: &Request, accelerator: &str) -> Vec<String> {
     add(&format!("-serial file:{CONSOLE} -initrd {ARCHIVE}"));
     match request.pace {
         Pace::Fast => add(&fast(accelerator)),
-        Pace::Counted { sample } => add(&counted(sample)),
+        Pace::Counted { speed, sample } => add(&counted(speed, sample)),
     }
     words.extend(["-kernel".to_owned(), image.to_string_lossy().into_owned()]);
     words.extend(["-append".to_owned(), kernel_arguments(request.pace)]);
@@ -188,16 +188,17 @@ fn fast(accelerator: &str) -> String {
     )
 }
 
-fn counted(sample: Option<u64>) -> String {
+fn counted(speed: Speed, sample: Option<u64>) -> String {
     let cpu = if sample.is_some() {
         "max"
     } else {
         "max,-rdrand,-rdseed"
     };
     let seed = sample.unwrap_or(1);
+    let shift = speed.insn_ns().ilog2();
     format!(
-        "-M pc -cpu {cpu} -accel tcg,thread=single -icount shift=0,sleep=off -seed {seed} \
-         -rtc base=2026-01-01T00:00:00,clock=vm -serial file:{RESULT}"
+        "-M pc -cpu {cpu} -accel tcg,thread=single -icount shift={shift},sleep=off \
+         -seed {seed} -rtc base=2026-01-01T00:00:00,clock=vm -serial file:{RESULT}"
     )
 }
 
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_repeatable_guest_has_nothing_that_the_host_times() {
-        let words = counted(None);
+        let words = counted(Speed::default(), None);
         assert!(
             !words.contains("virtio") && words.contains("-rdrand"),
             "{words}"
@@ -226,11 +227,23 @@ mod tests {
             words.contains("shift=0,sleep=off") && words.contains("clock=vm"),
             "{words}"
         );
-        let sampled = counted(Some(7));
+        let sampled = counted(Speed::default(), Some(7));
         assert!(
             sampled.contains("-seed 7") && !sampled.contains("-rdrand"),
             "{sampled}"
         );
+    }
+
+    #[test]
+    fn a_slower_clock_gives_each_instruction_more_time() {
+        let slow = Speed::from_mips(125).unwrap();
+        assert_eq!(slow.insn_ns(), 8);
+        assert!(counted(slow, None).contains("shift=3,sleep=off"));
+        for mips in Speed::MIPS {
+            let speed = Speed::from_mips(mips).unwrap();
+            assert_eq!(1000 / speed.insn_ns(), mips);
+        }
+        assert_eq!(Speed::from_mips(100), None);
     }
 
     #[test]

@@ -62,6 +62,7 @@ fn knobs() -> anyhow::Result<Table> {
         .names("policy")
         .names("knob")
         .numbers("default")
+        .numbers("on a kernel")
         .numbers("from")
         .numbers("to")
         .names("unit")
@@ -77,12 +78,16 @@ fn knobs() -> anyhow::Result<Table> {
     Ok(table)
 }
 
-fn row(policy: String, knob: &Knob) -> [String; 7] {
+fn row(policy: String, knob: &Knob) -> [String; 8] {
     let [default, min, max] = [knob.default, knob.min, knob.max].map(|value| value.to_string());
+    let on_kernel = knob
+        .on_kernel
+        .map_or_else(String::new, |value| value.to_string());
     [
         policy,
         knob.name.clone(),
         default,
+        on_kernel,
         min,
         max,
         knob.unit.clone(),

@@ -147,16 +147,23 @@ pub fn is_shipped(spec: &PolicySpec) -> bool {
         .any(|policy| policy.object == &*spec.object)
 }
 
-/// The knobs' values as they lie in memory, checked against type and limits.
+/// The knobs' values as they lie in memory, checked against type and limits: those that the user
+/// set, and those for kernels of the others.
 pub fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    if spec.set.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut tunables = Tunables::of(&spec.name, &spec.object)?;
-    let mut values = Vec::new();
+    let mut tunables = match Tunables::of(&spec.name, &spec.object) {
+        Ok(tunables) => tunables,
+        // A kernel may know what this program does not; only values need the latter.
+        Err(error) if spec.set.is_empty() => {
+            say(&format!("its knobs are not known here: {error:#}"));
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let usage = |error| UsageError(format!("{}: {error}", spec.name));
+    let mut values = tunables.set_for_kernel().map_err(usage)?;
     for (name, text) in &spec.set {
-        let set = tunables.set(name, text);
-        let (_, bytes) = set.map_err(|error| UsageError(format!("{}: {error}", spec.name)))?;
+        let (_, bytes) = tunables.set(name, text).map_err(usage)?;
+        values.retain(|(known, _)| known != name);
         values.push((name.clone(), bytes));
     }
     Ok(values)
@@ -530,6 +537,22 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_gets_the_values_for_kernels_unless_the_user_says_otherwise() {
+        let read = |text: &str| {
+            let mut values = knobs(&policy::find(text).unwrap()).unwrap();
+            values.sort();
+            values
+        };
+        let guard = |limit: u32| ("guard_ms".to_owned(), limit.to_le_bytes().to_vec());
+        let fast = |on: u8| ("kthreads_fast".to_owned(), vec![on]);
+        assert_eq!(read("mlfq"), [guard(8000), fast(1)]);
+        assert_eq!(read("mlfq:guard_ms=0"), [guard(0), fast(1)]);
+        let set = read("mlfq:kthreads_fast=0,queues=3");
+        let queues = ("queues".to_owned(), 3_u32.to_le_bytes().to_vec());
+        assert_eq!(set, [guard(8000), fast(0), queues]);
+    }
+
+    #[test]
     fn knobs_are_checked_before_a_kernel_sees_them() {
         let read = |text: &str| knobs(&policy::find(text).unwrap());
         let want = vec![("slice_ns".to_owned(), 5_000_000_u64.to_le_bytes().to_vec())];
@@ -537,6 +560,15 @@ mod tests {
         for bad in ["fifo:slice_ns=1", "fifo:slices=5", "fifo:slice_ns=x"] {
             assert!(read(bad).unwrap_err().is::<UsageError>(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_object_that_only_a_kernel_knows_is_refused_only_when_a_value_is_to_be_set() {
+        let mut spec = policy::find("fifo").unwrap();
+        spec.object = std::sync::Arc::from(&b"nothing"[..]);
+        assert_eq!(knobs(&spec).unwrap(), []);
+        spec.set = vec![("slice_ns".to_owned(), "5000".to_owned())];
+        knobs(&spec).unwrap_err();
     }
 
     #[test]

@@ -306,7 +306,7 @@ fn tunables_of(
         .map(|knob| Tunable {
             name: knob.name.clone(),
             value: None,
-            default: Some(knob.default),
+            default: Some(knob.on_kernel.unwrap_or(knob.default)),
             min: Some(knob.min),
             max: Some(knob.max),
             unit: knob.unit.clone(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, VmError};
+use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, Speed, VmError};
 use model::Nanos;
 
 use crate::cli::{Status, UnsupportedError, UsageError};
@@ -38,6 +38,12 @@ pub struct Vm {
     /// Counts instructions instead of time: the same command gives the same bytes again.
     #[arg(long)]
     det: bool,
+
+    /// Speed of a guest that counts, in million instructions a second: 1000, 500, 250, 125, 62 or
+    /// 31. A slower one takes less of this computer's time for each of its seconds.
+    #[arg(long, value_name = "N", requires = "det", default_value = "1000")]
+    #[arg(value_parser = speed)]
+    mips: Speed,
 
     /// Draws another sample of the runs that --det repeats.
     #[arg(long, value_name = "N", requires = "det")]
@@ -80,6 +86,7 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
         memory_mib: request.memory,
         pace: match request.det {
             true => Pace::Counted {
+                speed: request.mips,
                 sample: request.seed,
             },
             false => Pace::Fast,
@@ -118,6 +125,12 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
             Status::Inconclusive.into()
         }
     })
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    let known = || Speed::MIPS.map(|mips| mips.to_string()).join(", ");
+    let mips = text.parse().ok().and_then(Speed::from_mips);
+    mips.ok_or_else(|| format!("speeds are {}", known()))
 }
 
 /// The command with this program's path where `runslice` stands for a program.

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What keeps a kernel alive under a policy whose source lets tasks starve: the
+ * starvation guard, and the fast lane for per-CPU kernel threads. Both are off
+ * in a simulation, as in the sources, and on on a kernel.
+ *
+ * A kernel ejects a policy under which a runnable task does not run for as long
+ * as its watchdog waits (30 s). With the guard on, no task waits longer than the
+ * limit and one look, plus two turns for each task that is over the limit with
+ * it. A starved task runs up to the next tick, undisturbed, and then the others
+ * have a turn as long: so neither those starve, nor the others.
+ *
+ * Some policies leave a CPU to one task for seconds, so it is the tick that sees
+ * when a look is due, and sends the CPU to `dispatch`, where the policy looks
+ * through its queues and moves the task that it finds.
+ */
+#ifndef RUNSLICE_GUARD_BPF_H
+#define RUNSLICE_GUARD_BPF_H
+
+#include <knobs.bpf.h>
+#include <scx.h>
+
+/*
+ * On a kernel: with the look of an eighth and the turns of a hundred others a
+ * wait stays below a third of the watchdog's 30 s, and two of them, of a reader
+ * and of the thread that waits for it, below the 21 s after which RCU complains.
+ */
+KNOB_ON_KERNEL(u32, guard_ms, 0, 8000, "ms",
+	       "if not 0, a task that waited so long runs up to the next tick", 0, 30000);
+KNOB_ON_KERNEL(bool, kthreads_fast, 0, 1, "bool",
+	       "per-CPU kernel threads run at once and outside the policy's queues", 0, 1);
+
+/* A turn: up to the next tick. */
+#define GUARD_TURN_NS NSEC_PER_MSEC
+
+/* What a CPU knows of its guard; all zero at first. */
+struct guard {
+	u64 look_ns;		/* when the next look is due */
+	bool others_next;	/* a starved task had the last turn */
+};
+
+static __always_inline u64 guard_limit_ns(void)
+{
+	return guard_ms * NSEC_PER_MSEC;
+}
+
+static __always_inline bool is_starved(u64 waited_ns)
+{
+	return waited_ns >= guard_limit_ns();
+}
+
+/* In `tick`, to send the CPU to `dispatch`. */
+static __always_inline bool guard_is_due(struct guard *guard)
+{
+	return guard_ms && scx_bpf_now() >= guard->look_ns;
+}
+
+/* In `dispatch`: whether to look for a starved task now, before all else. */
+static __always_inline bool guard_looks(struct guard *guard)
+{
+	if (!guard_is_due(guard))
+		return false;
+	if (guard->others_next) {
+		guard->others_next = false;
+		guard->look_ns = scx_bpf_now() + GUARD_TURN_NS;
+		return false;
+	}
+	return true;
+}
+
+/* What the look came to. Nobody found: an eighth of the limit may pass until the next one. */
+static __always_inline void guard_looked(struct guard *guard, bool found)
+{
+	guard->others_next = found;
+	guard->look_ns = scx_bpf_now() + (found ? GUARD_TURN_NS : guard_limit_ns() / 8);
+}
+
+/* A per-CPU kernel thread behind hogs stalls a kernel. True if it has been seen to. */
+static __always_inline bool runs_at_once(struct task_struct *p, u64 enq_flags)
+{
+	if (!kthreads_fast || !(p->flags & PF_KTHREAD) || p->nr_cpus_allowed != 1)
+		return false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+	return true;
+}
+
+#endif /* RUNSLICE_GUARD_BPF_H */

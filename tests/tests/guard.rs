@@ -1,0 +1,139 @@
+//! The starvation guard: how long a task waits at most, under the loads that starve it without.
+//!
+//! Each test runs every policy of [`GUARDED`]; another policy with the guard needs one more line.
+
+use std::sync::Arc;
+
+use model::workload::Workload;
+use model::{ExitKind, Nanos, PolicySpec, RunSpec, Summary};
+use runslice_tests::longest_wait::LongestWait;
+use runslice_tests::policy;
+
+/// A load that starves some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    /// 300 hogs.
+    Hogs,
+    /// An endless stream of short tasks beside some hogs.
+    Forks,
+    /// Better tasks that sleep often and together need the whole CPU, and a hog.
+    Sleepers,
+}
+
+use Load::{Forks, Hogs, Sleepers};
+
+/// The policies with a guard, what else is set on a kernel, and the loads that they cannot stand
+/// without.
+const GUARDED: [(&str, &[(&str, &str)], &[Load]); 5] = [
+    ("elsc", &[], &[Hogs]),
+    ("goodness", &[], &[Hogs]),
+    ("o1", &[], &[Hogs]),
+    ("staircase", &[], &[Forks, Sleepers]),
+    ("staircase5", &[("cpu_factor_max", "8")], &[Sleepers]),
+];
+
+/// A third of the kernel's watchdog (30 s).
+const GUARD_MS: u64 = 10_000;
+/// The kernel's tick in these runs, 250 a second.
+const TICK_MS: u64 = 4;
+
+/// Tasks of the first load.
+const HOGS: u64 = 300;
+/// Tasks of the second: hogs, shells, and three children of each shell.
+const FORKS: u64 = 20 + 2 + 6;
+/// Tasks of the third: sleepers and a hog.
+const SLEEPERS: u64 = 60 + 1;
+
+impl Load {
+    fn tables(self) -> String {
+        match self {
+            Hogs => format!("[task.hog]\ncount = {HOGS}\ndo = \"run(inf)\"\n"),
+            // The shells are better, because some policies give forks no advantage.
+            Forks => "\
+                [task.hog]\ncount = 20\ndo = \"run(inf)\"\n\
+                [task.shell]\ncount = 2\nnice = -10\nkind = \"process\"\n\
+                do = \"loop(inf)[ run(100us), fork(short), fork(short), fork(short), \
+                waitpid(all) ]\"\n\
+                [task.short]\ncount = 0\nnice = -10\nkind = \"process\"\n\
+                do = \"run(700us)\"\n"
+                .to_owned(),
+            Sleepers => "\
+                [task.hog]\nnice = 19\ndo = \"run(inf)\"\n\
+                [task.busy]\ncount = 60\nnice = -10\n\
+                do = \"loop(inf)[ run(2ms), sleep(100ms) ]\"\n"
+                .to_owned(),
+        }
+    }
+}
+
+/// One minute of `load` on one CPU: what came of it, and the longest wait.
+fn minute(name: &str, knobs: &[(&str, &str)], guard_ms: u64, load: Load) -> (Summary, Nanos) {
+    let tables = load.tables();
+    let text = format!("[workload]\nname = \"minute\"\nstop = \"duration:60s\"\n{tables}");
+    let workload = Workload::parse(&text, "minute").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut machine = workload.machine.clone();
+    machine.cpus = 1;
+    machine.hz = 250;
+    let guard = [("guard_ms", guard_ms.to_string())];
+    let guard = guard.map(|(knob, value)| (knob.to_owned(), value));
+    let knobs = knobs
+        .iter()
+        .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()));
+    let spec = RunSpec {
+        policy: PolicySpec {
+            name: name.to_owned(),
+            object: policy::object(name).expect("a policy"),
+            table: None,
+            set: guard.into_iter().chain(knobs).collect(),
+        },
+        seed: 1,
+        tie_seed: None,
+        attach_after: Nanos::ZERO,
+        duration: None,
+        machine,
+        workload: Arc::new(workload),
+    };
+    let mut waits = LongestWait::default();
+    let summary = sim::run(&spec, &mut waits).expect("a run");
+    (summary, waits.longest.0)
+}
+
+fn guarded(summary: &Summary) -> u64 {
+    let counters = &summary.policy_counters;
+    let found = counters.iter().find(|(name, _)| name == "guarded");
+    found.expect("the counter").1
+}
+
+/// The limit, one look, and two turns of a tick for each task that may be over the limit too;
+/// one tick more, because a task may come to wait just after one.
+fn bound(tasks: u64) -> Nanos {
+    let look = GUARD_MS / 8;
+    let turns = TICK_MS * (2 * tasks + 1);
+    Nanos::from_millis(GUARD_MS + look + turns)
+}
+
+#[test]
+fn under_the_guard_no_task_waits_longer_than_the_bound() {
+    for (name, knobs, starving) in GUARDED {
+        for (load, tasks) in [(Hogs, HOGS), (Forks, FORKS), (Sleepers, SLEEPERS)] {
+            let (summary, longest) = minute(name, knobs, GUARD_MS, load);
+            assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}, {load:?}");
+            assert!(longest <= bound(tasks), "{name}, {load:?}: {longest}");
+            let needed = starving.contains(&load);
+            assert!(!needed || guarded(&summary) > 0, "{name}, {load:?}");
+        }
+    }
+}
+
+/// The loads are what they should be: without the guard a kernel ejects these policies.
+#[test]
+fn without_the_guard_these_loads_end_in_a_stall() {
+    for (name, knobs, starving) in GUARDED {
+        for load in starving {
+            let (summary, longest) = minute(name, knobs, 0, *load);
+            let what = format!("{name}, {load:?}: {longest}");
+            assert_eq!(summary.exit.kind, ExitKind::ErrorStall, "{what}");
+            assert_eq!(guarded(&summary), 0, "{what}");
+        }
+    }
+}
