@@ -6,23 +6,24 @@
  * down, where the quantum is longer; a task that blocks before that wakes one
  * queue up. A CPU runs the head of its best queue, and a task that wakes in a
  * better queue preempts. Nothing else is known of a task: no sleep average, no
- * nice level, no second chance for the starved.
+ * nice level, no second chance for the starved, unless a tunable asks for it.
  *
  * Source: Torrey, Coleman and Miller, "A comparison of interactivity in the
  * Linux 2.6 scheduler and an MLFQ scheduler", Software: Practice and
- * Experience 37 (2007), 347-364.
+ * Experience 37 (2007), 347-364; its section on future work for the tunables.
+ * Between CPUs the balancer of Linux 2.6.3, as there.
  * Differs from the source: a quantum ends at a tick, so where the tick is
  * longer than 1 ms a task overruns, and the overrun is taken off its next
- * quantum; a woken or new task takes an idle CPU instead of waiting for its
- * previous one; a CPU without work takes a task from the next CPU that has
- * one, best queue first, and there is no other balancing yet; what the paper
- * leaves open is decided at the place where it matters and marked "Decision".
+ * quantum; idle CPUs are called by the ticks of busy ones instead of looking
+ * themselves; what the paper leaves open is decided at the place where it
+ * matters and marked "Decision".
  *
- * The kernel ends a policy under which a task waits too long (30 s), which
- * the source's rules allow. The guard against that, guard_ms, is off as in the
- * source; on a kernel set it to a third of the watchdog's timeout. The same
- * holds for kthreads_fast: per-CPU kernel threads behind hogs stall a kernel.
+ * The kernel ends a policy under which a task waits too long (30 s), which the
+ * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
+ * without which per-CPU kernel threads starve behind others, are off in a
+ * simulation, as in the source, and on on a kernel.
  */
+#include <guard.bpf.h>
 #include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
@@ -42,16 +43,16 @@ KNOB(u32, up, 1, "levels", "how far a task rises that blocked within its quantum
 KNOB(u32, down, 1, "levels", "how far a task sinks that used its quantum up", 0, 31);
 KNOB(bool, cumulative, 0, "bool",
      "a quantum limits all work since the last wakeup, not only the work in its queue", 0, 1);
+KNOB(bool, nice_ranges, 0, "bool",
+     "a nice level above 0 bars the better queues, one below 0 the worse ones", 0, 1);
 KNOB(bool, yield_expires, 0, "bool",
      "a task that yields sinks as if its quantum were used up", 0, 1);
 KNOB(bool, exit_returns, 0, "bool",
      "a task that ends in its first quantum leaves the rest to its parent", 0, 1);
 KNOB(u64, grain_ns, 1000000, "ns",
      "smallest unit in which fork divides a quantum: the source's tick", 1, 10000000);
-KNOB(u32, guard_ms, 0, "ms",
-     "if not 0, a task that waited so long runs next, one queue up", 0, 30000);
-KNOB(bool, kthreads_fast, 0, "bool",
-     "per-CPU kernel threads run at once and outside the queues", 0, 1);
+KNOB(bool, wake_idle, 0, "bool",
+     "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
 
 /* ---- State ---- */
 
@@ -64,19 +65,7 @@ KNOB(bool, kthreads_fast, 0, "bool",
 /* A parent that gets back time holds at most this much (2.6.3: the longest time slice). */
 #define RETURN_NS_MAX (200 * NSEC_PER_MSEC)
 
-/*
- * One queue with priorities for each CPU, with the CPU's number as its id,
- * holds all levels: the key has the level in its high bits and the place
- * within the level below. Tail places grow with the clock and head places
- * shrink with it, so neither needs a counter, and a task that the kernel takes
- * out and puts back (nice, affinity) keeps its place by keeping its key. Keys
- * stay below 2^63, because the kernel compares them as a signed difference.
- */
-#define LEVEL_SHIFT 57
-#define MIDDLE (1ULL << (LEVEL_SHIFT - 1))
-
 #define NR_CPUS_MAX 1024
-#define NO_LEVEL (~0U)
 
 /* What happened to a task's quantum; decides its level at the next wakeup. */
 enum verdict {
@@ -85,54 +74,59 @@ enum verdict {
 	VERDICT_DOWN,	/* used it up */
 };
 
-/* Where a runnable task goes when it is put into a queue. */
-enum place {
-	PLACE_TAIL,	/* became ready, sank or yielded */
-	PLACE_HEAD,	/* lost the CPU to a better one: runs next in its level */
-	PLACE_KEPT,	/* was in the queue, and goes back to where it was */
-};
-
 struct task_ctx {
+	u64 key;		/* in its queue: level and place; see percpu.bpf.h */
 	u64 left_ns;		/* of the quantum */
 	u64 over_ns;		/* run beyond the quantum, to be taken off the next */
 	u64 burst_ns;		/* used since the last wakeup */
 	u64 charged_ns;		/* the task's run time up to which left_ns is true */
 	u64 stamp_ns;		/* when that was */
 	u64 ready_ns;		/* since when it waits */
-	u64 key;		/* in its queue */
+	u64 left_cpu_ns;	/* when it last ran or woke */
+	u64 turn_ns;		/* left of the turn that the guard gave it */
+	s32 home;		/* the CPU that `key` belongs to */
+	s32 nice;
 	u32 level;		/* 0..queues */
 	u32 verdict;		/* enum verdict, valid while it sleeps */
-	u32 place;		/* enum place, for the next enqueue */
+	bool asleep;		/* or has not been runnable yet */
+	bool requeue;		/* takes the last place when it is enqueued */
 	bool sank;		/* sank, and has not run since */
 	bool yielded;		/* gave the rest of this turn away */
-	bool idle_found;	/* select_cpu has found an idle CPU for it */
 	bool forked;		/* a child that has not run yet */
 	bool runs_next;		/* a child that goes before its parent */
 	bool first;		/* in its first quantum */
-	bool in_local;		/* lost the CPU to a higher class, back without our say */
+	bool rescued;		/* runs because the guard says so */
+	bool unasked;		/* comes back to the CPU without our say */
 };
 
 TASK_STORAGE(task_ctxs, struct task_ctx);
 
 struct cpu_ctx {
-	u32 level;		/* of the task on the CPU; NO_LEVEL if none of ours */
-	u64 guard_at_ns;	/* next look for starved tasks */
+	u64 places;		/* given so far; see percpu.bpf.h */
+	struct guard guard;
+	u64 busy_at_ns;		/* next look for work elsewhere */
+	u32 prio;		/* level of the running task; NO_PRIO if none of ours */
+	bool rescued;		/* ... which is in a turn that the guard gave it */
+	bool offline;
 } __attribute__((aligned(64)));
 
 ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
-
-/* CPU numbers are below this. */
-static u32 nr_cpus;
 
 enum {
 	COUNT_SANK,
 	COUNT_ROSE,
 	COUNT_PREEMPTED,
-	COUNT_STOLEN,
+	COUNT_LB_IDLE,
+	COUNT_LB_BUSY,
+	COUNT_LB_RESCHED,
+	COUNT_LB_IMBALANCE,
+	COUNT_LB_NOT_FOUND,
+	COUNT_PULLED,
 	COUNT_GUARDED,
 };
 
-COUNTERS("sank", "rose", "preempted", "stolen", "guarded");
+COUNTERS("sank", "rose", "preempted", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
+	 "lb_not_found", "pulled", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -146,11 +140,43 @@ static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
 	return bpf_map_lookup_elem(&cpu_ctxs, &index);
 }
 
+#include <percpu.bpf.h>
+
+/* The best queue is robbed first. */
+static __always_inline u64 pull_order(u64 key, s32 from)
+{
+	return list_of(key);
+}
+
+/* Level and rest of the quantum stay as they are. */
+static __always_inline void place_pulled(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+{
+	to_tail(tctx, tctx->level, cctx, cpu);
+}
+
+#include <balance.bpf.h>
+
 /* ---- Quanta and levels ---- */
 
-static __always_inline u32 bottom(void)
+static __always_inline u32 last_queue(void)
 {
 	return min(queues, NR_QUEUES_MAX) - 1;
+}
+
+/*
+ * Decision for nice: a sub-range of queues, as the source's section on future
+ * work has it. Nice 0 has all of them, 19 the last one only, -20 the first.
+ */
+static __always_inline u32 top(struct task_ctx *tctx)
+{
+	return nice_ranges && tctx->nice > 0 ? last_queue() * min(tctx->nice, 19) / 19 : 0;
+}
+
+static __always_inline u32 bottom(struct task_ctx *tctx)
+{
+	u32 last = last_queue();
+
+	return nice_ranges && tctx->nice < 0 ? last * max(20 + tctx->nice, 0) / 20 : last;
 }
 
 /* The quantum of a level: 10, 20, ... 200 ms as the source has it. */
@@ -186,23 +212,29 @@ static void begin_quantum(struct task_ctx *tctx, u32 level)
 	tctx->sank = false;
 }
 
+static __always_inline u32 level_above(struct task_ctx *tctx)
+{
+	u32 level = min(tctx->level, bottom(tctx)), best = top(tctx);
+
+	return level > best + up ? level - up : best;
+}
+
+static __always_inline u32 level_below(struct task_ctx *tctx)
+{
+	return max(min(tctx->level + down, bottom(tctx)), top(tctx));
+}
+
 /* Rule 3: the level of a woken task follows from its last quantum alone. */
 static void wake_up(struct task_ctx *tctx)
 {
-	u32 level = min(tctx->level, bottom());
+	u32 was = tctx->level, level = max(min(was, bottom(tctx)), top(tctx));
 
-	switch (tctx->verdict) {
-	case VERDICT_UP:
-		if (level)
-			count(COUNT_ROSE);
-		level -= min(level, up);
-		break;
-	case VERDICT_DOWN:
-		if (level < bottom())
-			count(COUNT_SANK);
-		level = min(level + down, bottom());
-		break;
-	}
+	if (tctx->verdict == VERDICT_UP)
+		level = level_above(tctx);
+	else if (tctx->verdict == VERDICT_DOWN)
+		level = level_below(tctx);
+	if (level != was)
+		count(level < was ? COUNT_ROSE : COUNT_SANK);
 	begin_quantum(tctx, level);
 }
 
@@ -211,9 +243,9 @@ static void wake_up(struct task_ctx *tctx)
  * not by more than half. With `cumulative` it is what remains of the new
  * queue's limit; at the bottom a new count begins.
  */
-static void sink(struct task_ctx *tctx)
+static void sink(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
-	u32 level = min(tctx->level + down, bottom());
+	u32 level = level_below(tctx);
 	u64 quantum = quantum_ns(level);
 
 	if (level != tctx->level)
@@ -226,9 +258,9 @@ static void sink(struct task_ctx *tctx)
 	}
 	tctx->over_ns = 0;
 	tctx->level = level;
-	tctx->place = PLACE_TAIL;
 	tctx->sank = true;
 	tctx->first = false;
+	to_tail(tctx, level, cctx, cpu);
 }
 
 /*
@@ -246,128 +278,56 @@ static void charge(struct task_struct *p, struct task_ctx *tctx)
 	tctx->left_ns -= used;
 	tctx->over_ns += ran - used;
 	tctx->burst_ns += ran;
+	tctx->turn_ns -= min(ran, tctx->turn_ns);
 	if (ran)
 		tctx->sank = false;
 }
 
-/* Charges, and sinks if that was the end of the quantum. */
-static void settle(struct task_struct *p, struct task_ctx *tctx)
+/* ---- The guard ---- */
+
+/*
+ * A turn of the guard begins, one queue up, as the source's section on future
+ * work proposes after Solaris. Until the turn is over the task counts as one
+ * of queue 0 that was interrupted: whoever takes the CPU from it, which only
+ * kernel threads and higher classes can, gives it back. Without that a storm
+ * of wakeups ends each turn before the task has done anything, and a kernel
+ * waits for ever for what it holds, be it no more than a section of RCU.
+ */
+static void begin_turn(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+{
+	begin_quantum(tctx, tctx->level > top(tctx) ? tctx->level - 1 : tctx->level);
+	tctx->turn_ns = GUARD_TURN_NS;
+	to_head(tctx, 0, cctx, cpu);
+}
+
+static void end_turn(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+{
+	tctx->rescued = false;
+	tctx->turn_ns = 0;
+	to_head(tctx, tctx->level, cctx, cpu);
+}
+
+/* Charges, and draws the conclusions: the end of a turn, of a quantum. */
+static void settle(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
 	charge(p, tctx);
+	if (tctx->rescued && !tctx->turn_ns)
+		end_turn(tctx, cctx, cpu);
 	if (tctx->yielded && yield_expires) {
-		tctx->yielded = false;
 		tctx->left_ns = 0;
 		tctx->over_ns = 0;
 	}
+	tctx->yielded = false;
 	if (!tctx->left_ns)
-		sink(tctx);
-}
-
-/* ---- Queues ---- */
-
-static __always_inline u64 level_of_key(u64 key)
-{
-	return key >> LEVEL_SHIFT;
-}
-
-static u64 key_for(struct task_ctx *tctx)
-{
-	u64 origin = ((u64)tctx->level << LEVEL_SHIFT) + MIDDLE;
-
-	switch (tctx->place) {
-	case PLACE_TAIL:
-		return origin + scx_bpf_now();
-	case PLACE_HEAD:
-		return origin - scx_bpf_now();
-	}
-	return tctx->key;
-}
-
-static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
-{
-	return !p->migration_disabled && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
-}
-
-/* The level of the first task in the queue of `cpu` that may run there, else NO_LEVEL. */
-static u32 best_waiting(s32 cpu)
-{
-	struct task_struct *p;
-	u32 level = NO_LEVEL;
-
-	for_each_queued(it, p, cpu, 0) {
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
-			level = level_of_key(p->scx.dsq_vtime);
-			break;
-		}
-	}
-	return level;
-}
-
-/*
- * Whether `prev`, which could go on, gives way to the head of its CPU's queue.
- * A task that sank or yielded stands behind its equals; one that was merely
- * interrupted stands before them.
- */
-static bool gives_way(struct task_ctx *tctx, s32 cpu)
-{
-	u32 best = best_waiting(cpu);
-
-	if (tctx->sank || tctx->yielded)
-		return best <= tctx->level;
-	return best < tctx->level;
-}
-
-/* Takes a task from the next CPU that has one to give. */
-static void steal(s32 cpu)
-{
-	u32 i;
-
-	for (i = 1; i < nr_cpus && i < NR_CPUS_MAX; i++) {
-		u32 victim = (cpu + i) % nr_cpus;
-
-		if (scx_bpf_dsq_nr_queued(victim) > 0 && scx_bpf_dsq_move_to_local(victim)) {
-			count(COUNT_STOLEN);
-			return;
-		}
-	}
-}
-
-/*
- * The guard: runs the first task found that has waited longer than guard_ms,
- * one level up, as the source's section on future work proposes after Solaris.
- * Looks again after an eighth of that time, or after one short quantum if it
- * found something, so that neither the starved nor the others starve.
- */
-static bool rescue(s32 cpu)
-{
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	u64 now = scx_bpf_now();
-	u64 guard_ns = guard_ms * NSEC_PER_MSEC;
-	struct task_struct *p;
-	bool rescued = false;
-
-	if (!cctx || now < cctx->guard_at_ns)
-		return false;
-	cctx->guard_at_ns = now + guard_ns / 8;
-	for_each_queued(it, p, cpu, SCX_DSQ_ITER_REV) {
-		struct task_ctx *tctx = task_ctx(p);
-
-		if (!tctx || now - tctx->ready_ns < guard_ns || !may_run_on(p, cpu))
-			continue;
-		begin_quantum(tctx, tctx->level ? tctx->level - 1 : 0);
-		scx_bpf_dsq_move_set_slice(&it, tctx->left_ns);
-		rescued = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
-		if (rescued)
-			break;
-	}
-	if (rescued) {
-		cctx->guard_at_ns = now + base_ns;
-		count(COUNT_GUARDED);
-	}
-	return rescued;
+		sink(tctx, cctx, cpu);
 }
 
 /* ---- Callbacks, in the order of a task's life ---- */
+
+static __always_inline s32 nice_of(struct task_struct *p)
+{
+	return p->policy == SCHED_IDLE ? 19 : p->static_prio - 120;
+}
 
 /*
  * Rule 7: parent and child share what the parent has left, the child's share
@@ -384,11 +344,11 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 	ran = scx_bpf_now() - from->stamp_ns;
 	left = from->left_ns - min(from->left_ns, ran);
 	units = (left + grain - 1) / grain;
-	share = min(min((units + 1) / 2 * grain, left), quantum_ns(0));
+	share = min(min((units + 1) / 2 * grain, left), quantum_ns(tctx->level));
 	tctx->left_ns = max(share, 1ULL);
 	tctx->forked = true;
 	tctx->first = true;
-	tctx->runs_next = from->level > 0 || share == left;
+	tctx->runs_next = from->level > tctx->level || share == left;
 	from->left_ns -= share;
 	/* The kernel's own count runs on, so it loses the same. */
 	set_slice(parent, parent->scx.slice - min(parent->scx.slice, share));
@@ -402,7 +362,10 @@ s32 OP_SLEEPABLE(mlfq_init_task, struct task_struct *p, struct scx_init_task_arg
 	if (!tctx || !report_init(p))
 		return -ENOMEM;
 	tctx->charged_ns = p->se.sum_exec_runtime;
-	begin_quantum(tctx, 0);
+	tctx->home = -1;
+	tctx->asleep = true;
+	tctx->nice = nice_of(p);
+	begin_quantum(tctx, top(tctx));
 	if (args->fork)
 		fork_from(bpf_get_current_task_btf(), tctx);
 	return 0;
@@ -417,162 +380,205 @@ void OP(mlfq_enable, struct task_struct *p)
 		return;
 	/* It may have run in another class meanwhile. */
 	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->place = PLACE_TAIL;
+	tctx->left_cpu_ns = scx_bpf_now();
+	tctx->requeue = true;
 	if (!tctx->forked)
-		begin_quantum(tctx, 0);
+		begin_quantum(tctx, top(tctx));
 }
 
+/* A task wakes where it ran, unless `wake_idle` sends it to an idle CPU. */
 s32 OP(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct task_ctx *tctx = task_ctx(p);
 	bool is_idle = false;
-	s32 cpu;
 
 	/* A hint that the waker sleeps soon would send the task to a CPU that is still busy. */
-	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
-	if (tctx)
-		tctx->idle_found = is_idle;
-	return cpu;
+	if (wake_idle)
+		return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
+	return prev_cpu;
 }
 
 void OP(mlfq_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx || !(enq_flags & SCX_ENQ_WAKEUP))
+	/* A change of nice level or affinity is no wakeup, and a wait goes on. */
+	if (!tctx || !tctx->asleep)
 		return;
-	wake_up(tctx);
-	tctx->place = PLACE_TAIL;
+	tctx->asleep = false;
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		wake_up(tctx);
+	tctx->requeue = true;
 	tctx->ready_ns = scx_bpf_now();
+	tctx->left_cpu_ns = tctx->ready_ns;
+}
+
+/*
+ * A new nice level. Decision: a task whose queue is not in the new range goes
+ * to the nearest one that is, behind the others, with a fresh quantum.
+ */
+void OP(mlfq_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	u32 level;
+
+	if (!tctx || !cctx)
+		return;
+	tctx->nice = nice_of(p);
+	level = max(min(tctx->level, bottom(tctx)), top(tctx));
+	if (level == tctx->level)
+		return;
+	begin_quantum(tctx, level);
+	if (tctx->asleep)
+		return;
+	to_tail(tctx, level, cctx, cpu);
+	/* Whoever is better now: the CPU decides again. */
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /*
  * Rules 5 and 6: a task preempts if its queue is strictly better. Rule 7: so
  * does a child whose parent has nothing left, even in the same queue.
  */
-static void tell_cpus(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+static void preempt(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	bool next = tctx->forked && tctx->runs_next;
-	s32 idle;
 
-	if (tctx->idle_found)
+	if (cctx->prio == NO_PRIO || cctx->rescued || (tctx->level >= cctx->prio && !next))
 		return;
-	if (cctx && cctx->level != NO_LEVEL && (tctx->level < cctx->level || next)) {
-		count(COUNT_PREEMPTED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		return;
-	}
-	/* It has to wait here, while another CPU may have nothing to do. */
-	if (p->nr_cpus_allowed == 1)
-		return;
-	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	count(COUNT_PREEMPTED);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (kthreads_fast && (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+	if (runs_at_once(p, enq_flags))
 		return;
-	}
 	if (is_leaving(cpu)) {
 		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
 		return;
 	}
-	if (!tctx) {
+	if (!tctx || !cctx) {
 		scx_bpf_error("no context for task %d", (u64)p->pid);
 		return;
 	}
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
-	settle(p, tctx);
+	settle(p, tctx, cctx, cpu);
 	/* Decision for rule 7: a child that runs next stands before the others of its queue. */
 	if (tctx->forked && tctx->runs_next)
-		tctx->place = PLACE_HEAD;
-	tctx->key = key_for(tctx);
+		to_head(tctx, tctx->level, cctx, cpu);
+	else if (tctx->requeue || tctx->home != cpu)
+		to_tail(tctx, tctx->level, cctx, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, tctx->left_ns, tctx->key, enq_flags);
-	tell_cpus(p, tctx, cpu);
-	tctx->place = PLACE_KEPT;
-	tctx->yielded = false;
-	tctx->idle_found = false;
-	tctx->in_local = false;
+	preempt(tctx, cctx, cpu);
+	tctx->requeue = false;
 }
 
 /* The task is on the CPU: others compare themselves with its level, and tools see it. */
-static void show(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+static void show(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (cctx)
-		cctx->level = tctx->level;
+	cctx->rescued = tctx->rescued;
+	cctx->prio = tctx->level;
 	report_task(p, PRIO_OF_QUEUE_0 + tctx->level, tctx->level, 0);
 }
 
-/* Lets the running task go on for what it has left: a slice that dispatch sets means so. */
-static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
+/*
+ * A task that could go on does so unless another is before it: the head of a
+ * better queue, or of its own if it sank or yielded and stands behind now.
+ */
+static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
+	settle(prev, tctx, cctx, cpu);
+	balance_busy(cctx, cpu);
+	if (!tctx->rescued && waits_before(cpu, tctx->key) && scx_bpf_dsq_move_to_local(cpu))
+		return;
+	/* A slice that dispatch sets lets the task go on; it has left all that its quantum has. */
 	set_slice(prev, tctx->left_ns);
-	tctx->yielded = false;
-	tctx->place = PLACE_HEAD;
 	/* No other callback tells that it sank: the kernel calls none for a task that stays. */
-	show(prev, tctx, cpu);
+	show(prev, tctx, cctx);
 }
 
-/* Rule 1: the head of the best queue. `prev` is not in a queue yet, but counts as if it were. */
+/* A CPU whose task has gone. Rule 11: with nothing to do it takes a task from another. */
+static void decide_anew(s32 cpu, bool was_idle)
+{
+	if (scx_bpf_dsq_move_to_local(cpu))
+		return;
+	if (load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED))
+		scx_bpf_dsq_move_to_local(cpu);
+}
+
+/* Rule 1: the head of the best queue. `prev` is in no queue, but its key counts. */
 void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 {
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	struct task_ctx *tctx = NULL;
 
-	if (guard_ms && rescue(cpu))
+	if (!cctx)
 		return;
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
-	if (!tctx) {
-		if (!scx_bpf_dsq_move_to_local(cpu))
-			steal(cpu);
+	if (rescue(cpu)) {
+		count(COUNT_GUARDED);
 		return;
 	}
-	settle(prev, tctx);
-	if (!gives_way(tctx, cpu) || !scx_bpf_dsq_move_to_local(cpu))
-		keep(prev, tctx, cpu);
-}
-
-/* Rule 1 again: a task that returns to the CPU without our say may have been overtaken. */
-static void yield_to_better(struct task_ctx *tctx, s32 cpu, bool exiting)
-{
-	/* An exiting task would not come to enqueue, but straight back. */
-	if (tctx->in_local && !exiting && best_waiting(cpu) < tctx->level)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	tctx->in_local = false;
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
+		tctx = task_ctx(prev);
+	if (tctx)
+		decide(prev, tctx, cctx, cpu);
+	else
+		decide_anew(cpu, !prev);
 }
 
 void OP(mlfq_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (!tctx)
+	if (!tctx || !cctx)
 		return;
 	tctx->stamp_ns = scx_bpf_now();
+	if (tctx->rescued && !tctx->turn_ns)
+		begin_turn(tctx, cctx, cpu);
+	else if (tctx->requeue || tctx->home != cpu)
+		/* It came past our queues. */
+		to_head(tctx, tctx->level, cctx, cpu);
+	tctx->requeue = false;
 	tctx->forked = false;
-	tctx->place = PLACE_HEAD;
-	show(p, tctx, cpu);
-	yield_to_better(tctx, cpu, p->flags & PF_EXITING);
+	show(p, tctx, cctx);
+	/* Rule 1 again: without our say it may have been overtaken. */
+	if (tctx->unasked && waits_before(cpu, tctx->key))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	tctx->unasked = false;
+}
+
+void OP(mlfq_tick, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	if (!cctx)
+		return;
+	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
+		set_slice(p, 0);
+	if (nr_cpus > 1)
+		call_idle_cpu(cpu);
 }
 
 /* Rule 9. Decision: silent in the source; the task goes behind its equals, and keeps the rest. */
 bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tctx = task_ctx(from);
+	s32 cpu = scx_bpf_task_cpu(from);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (to || !tctx)
+	if (to || !tctx || !cctx)
 		return false;
 	tctx->yielded = true;
-	tctx->place = PLACE_TAIL;
+	to_tail(tctx, tctx->level, cctx, cpu);
 	set_slice(from, 0);
 	return true;
 }
@@ -583,15 +589,14 @@ void OP(mlfq_stopping, struct task_struct *p, bool runnable)
 	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
 
 	if (cctx)
-		cctx->level = NO_LEVEL;
+		cctx->prio = NO_PRIO;
 	if (!tctx)
 		return;
 	charge(p, tctx);
-	if (runnable) {
-		tctx->ready_ns = scx_bpf_now();
-		/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
-		tctx->in_local = true;
-	}
+	tctx->left_cpu_ns = scx_bpf_now();
+	tctx->ready_ns = tctx->left_cpu_ns;
+	/* Perhaps the kernel brings it back by itself; if dispatch does, nobody is before it. */
+	tctx->unasked = true;
 }
 
 /* Rule 8, an option: the end of a short child gives its parent back what fork took. */
@@ -613,9 +618,12 @@ void OP(mlfq_quiescent, struct task_struct *p, u64 deq_flags)
 		return;
 	if (exit_returns && tctx->first && (p->flags & PF_EXITING))
 		return_quantum(p, tctx);
+	tctx->asleep = true;
 	tctx->first = false;
 	tctx->yielded = false;
-	tctx->in_local = false;
+	tctx->unasked = false;
+	tctx->rescued = false;
+	tctx->turn_ns = 0;
 	/* Decision for rule 4: blocking exactly at the end counts as used up, and only once. */
 	if (!tctx->left_ns)
 		tctx->verdict = VERDICT_DOWN;
@@ -625,38 +633,19 @@ void OP(mlfq_quiescent, struct task_struct *p, u64 deq_flags)
 
 /* ---- Machine, load and unload ---- */
 
-/* The queues of all CPUs exist from the start; those of an absent one are robbed by the others. */
 void OP_SLEEPABLE(mlfq_cpu_online, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (cctx)
-		cctx->level = NO_LEVEL;
-	set_leaving(cpu, false);
+	return_cpu(cpu);
 }
 
 void OP(mlfq_cpu_offline, s32 cpu)
 {
-	set_leaving(cpu, true);
-	hand_over(cpu, cpu);
+	leave_cpu(cpu);
 }
 
 s32 OP_SLEEPABLE(mlfq_init)
 {
-	u32 cpu;
-	s32 error;
-
-	nr_cpus = min(scx_bpf_nr_cpu_ids(), NR_CPUS_MAX);
-	for (cpu = 0; cpu < nr_cpus && cpu < NR_CPUS_MAX; cpu++) {
-		struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-		if (cctx)
-			cctx->level = NO_LEVEL;
-		error = scx_bpf_create_dsq(cpu, -1);
-		if (error)
-			return error;
-	}
-	return 0;
+	return create_queues();
 }
 
 void OP(mlfq_exit, struct scx_exit_info *info)
@@ -669,9 +658,11 @@ POLICY(mlfq_ops,
        .enable		= (void *)mlfq_enable,
        .select_cpu	= (void *)mlfq_select_cpu,
        .runnable	= (void *)mlfq_runnable,
+       .set_weight	= (void *)mlfq_set_weight,
        .enqueue		= (void *)mlfq_enqueue,
        .dispatch	= (void *)mlfq_dispatch,
        .running		= (void *)mlfq_running,
+       .tick		= (void *)mlfq_tick,
        .yield		= (void *)mlfq_yield,
        .stopping	= (void *)mlfq_stopping,
        .quiescent	= (void *)mlfq_quiescent,
@@ -679,4 +670,6 @@ POLICY(mlfq_ops,
        .cpu_offline	= (void *)mlfq_cpu_offline,
        .init		= (void *)mlfq_init,
        .exit		= (void *)mlfq_exit,
+       /* An exiting task is one like any other, and waits in its queue. */
+       .flags		= SCX_OPS_ENQ_EXITING,
        .name		= "mlfq");

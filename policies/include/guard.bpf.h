@@ -36,6 +36,7 @@ KNOB_ON_KERNEL(bool, kthreads_fast, 0, 1, "bool",
 /* What a CPU knows of its guard; all zero at first. */
 struct guard {
 	u64 look_ns;		/* when the next look is due */
+	u64 seen_ns;		/* when the CPU last had a tick or made a choice */
 	bool others_next;	/* a starved task had the last turn */
 };
 
@@ -52,7 +53,16 @@ static __always_inline bool is_starved(u64 waited_ns)
 /* In `tick`, to send the CPU to `dispatch`. */
 static __always_inline bool guard_is_due(struct guard *guard)
 {
+	guard->seen_ns = scx_bpf_now();
 	return guard_ms && scx_bpf_now() >= guard->look_ns;
+}
+
+/* A CPU that serves its queue is seen at each tick. */
+#define GUARD_SILENT_NS (100 * NSEC_PER_MSEC)
+
+static __always_inline bool is_silent(struct guard *guard)
+{
+	return (s64)(scx_bpf_now() - guard->seen_ns) > (s64)GUARD_SILENT_NS;
 }
 
 /* In `dispatch`: whether to look for a starved task now, before all else. */

@@ -94,6 +94,34 @@ static __always_inline bool waits_before(s32 cpu, u64 key)
 }
 
 /*
+ * Gives the kernel what waits at CPUs that no longer serve their queues. Before
+ * it calls cpu_offline, a kernel that takes a CPU away stops asking the policy
+ * there and then waits for all readers of RCU: one that was preempted there and
+ * may run nowhere else would never come to its end, and after 21 s RCU ejects
+ * the policy. Not static, so that a verifier follows it once.
+ *
+ * Source: sched_cpu_deactivate() in kernel/sched/core.c and scx_rq_online() in
+ * kernel/sched/ext.c, 6.18; seen on 6.18.
+ */
+__noinline bool relieve_silent_cpus(s32 this_cpu)
+{
+	bool relieved = false;
+	int i;
+
+	for_each_number(i, 0, nr_cpus) {
+		struct cpu_ctx *cctx = cpu_ctx(i);
+
+		if (!cctx || i == this_cpu || !is_silent(&cctx->guard) ||
+		    scx_bpf_dsq_nr_queued(i) <= 0)
+			continue;
+		hand_over_all(i);
+		scx_bpf_kick_cpu(i, 0);
+		relieved = true;
+	}
+	return relieved;
+}
+
+/*
  * The guard: if a look is due, runs the task with the worst key of those that
  * have waited longer than guard_ms. It keeps its priority, but nobody preempts
  * it as long as `rescued` stands, which `stopping` clears.
@@ -107,6 +135,7 @@ static bool rescue(s32 cpu)
 
 	if (!cctx || !guard_looks(&cctx->guard))
 		return false;
+	relieve_silent_cpus(cpu);
 	for_each_queued(it, p, cpu, SCX_DSQ_ITER_REV) {
 		struct task_ctx *tctx = task_ctx(p);
 

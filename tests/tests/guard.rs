@@ -24,9 +24,10 @@ use Load::{Forks, Hogs, Sleepers};
 
 /// The policies with a guard, what else is set on a kernel, and the loads that they cannot stand
 /// without.
-const GUARDED: [(&str, &[(&str, &str)], &[Load]); 5] = [
+const GUARDED: [(&str, &[(&str, &str)], &[Load]); 6] = [
     ("elsc", &[], &[Hogs]),
     ("goodness", &[], &[Hogs]),
+    ("mlfq", &[], &[Forks, Sleepers]),
     ("o1", &[], &[Hogs]),
     ("staircase", &[], &[Forks, Sleepers]),
     ("staircase5", &[("cpu_factor_max", "8")], &[Sleepers]),

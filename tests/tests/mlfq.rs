@@ -3,8 +3,12 @@
 //! Source of the rules and figures: Torrey, Coleman and Miller (2007); quantum of queue q is
 //! 10 ms (q + 1), one CPU, HZ 1000.
 
+use std::collections::BTreeMap;
+
 use model::{Nanos, Op, SimTime};
 use runslice_tests::collect::Collector;
+use runslice_tests::models::mlfq::{Mlfq, Settings};
+use runslice_tests::models::{Replay, runs};
 use runslice_tests::run::Run;
 use stats::Metrics;
 
@@ -19,6 +23,44 @@ fn run(until_ms: u64, workload: &str) -> Collector {
     }
     .go()
     .0
+}
+
+// ---- The model ----
+
+fn settings(seed: u64) -> Settings {
+    Settings {
+        cumulative: seed % 4 == 1,
+        nice_ranges: seed % 3 == 1,
+        yield_expires: seed % 5 == 2,
+        exit_returns: seed % 7 == 3,
+        doubling: seed % 11 == 4,
+    }
+}
+
+fn knobs(set: Settings) -> Vec<(String, String)> {
+    let pair = |name: &str, value: u32| (name.to_owned(), value.to_string());
+    vec![
+        pair("cumulative", set.cumulative.into()),
+        pair("nice_ranges", set.nice_ranges.into()),
+        pair("yield_expires", set.yield_expires.into()),
+        pair("exit_returns", set.exit_returns.into()),
+        pair("factor_percent", if set.doubling { 200 } else { 0 }),
+    ]
+}
+
+#[test]
+fn every_decision_of_300_random_runs_is_the_models() {
+    let mut decisions = 0;
+    for seed in 0..300 {
+        let set = settings(seed);
+        let spec = runs::one_cpu("mlfq", knobs(set), seed);
+        let mut replay = Replay::new(Mlfq::new(set));
+        let summary = sim::run(&spec, &mut replay).expect("a run");
+        assert_eq!(replay.differs, None, "seed {seed}, {set:?}");
+        assert_eq!(summary.exit.message, "", "seed {seed}");
+        decisions += replay.decisions;
+    }
+    assert!(decisions > 50_000, "only {decisions} decisions");
 }
 
 /// Who ran from which millisecond on, and the end.
@@ -251,4 +293,244 @@ fn a_compile_delays_a_shell_by_at_most_one_quantum_however_many_hogs_there_are()
             "the compile never was in the way"
         );
     }
+}
+
+// ---- The paper's sentence on 25 ms of work (statement C6) ----
+
+/// Queues at the wakeups of a task that works 25 ms at a time, and of one that sinks in between:
+/// each pair is the queue of a wakeup and the worst one that the burst reached.
+fn cycle(first_ms: u64, knobs: &[(&str, &str)]) -> Vec<(u64, u64)> {
+    // The other task wakes every 5 ms, so that the policy reports the first anew each time.
+    let workload = format!(
+        "[task.T]\ndo = \"run({first_ms}ms), loop(6)[ sleep(100ms), run(25ms) ]\"\n\
+         [task.other]\nstart = \"1ms\"\ndo = \"loop(inf)[ timer(5ms), run(1us) ]\""
+    );
+    let run = Run {
+        until: ms(2_000),
+        set: knobs,
+        ..Run::new("mlfq", &workload)
+    };
+    let collected = run.go().0;
+    let task = collected.task("T");
+    let own = collected.reports.iter().filter(|event| event.task == task);
+    let mut bursts: Vec<(u64, u64)> = Vec::new();
+    let mut last = SimTime::ZERO;
+    for event in own {
+        let level = event.a >> 32;
+        if bursts.is_empty() || event.time.since(last) > ms(50) {
+            bursts.push((level, level));
+        }
+        let burst = bursts.last_mut().expect("a burst");
+        burst.1 = burst.1.max(level);
+        last = event.time;
+    }
+    bursts
+}
+
+#[test]
+fn c6_25_ms_of_work_move_between_the_second_and_third_queue_from_below() {
+    // A compute phase of 55 ms before: down to the third queue.
+    let from_below = cycle(55, &[]);
+    assert_eq!(from_below[1..], [(1, 2); 6], "{from_below:?}");
+}
+
+#[test]
+fn c6_from_the_top_the_default_rule_moves_between_the_first_and_second_queue() {
+    // The paper says "second and third, regardless of how long it sleeps": the gap is one queue.
+    let from_the_top = cycle(25, &[]);
+    assert_eq!(from_the_top, [(0, 1); 7]);
+}
+
+#[test]
+fn c6_with_cumulative_quanta_both_starts_move_between_the_second_and_third_queue() {
+    let set = [("cumulative", "1")];
+    let from_the_top = cycle(25, &set);
+    let from_below = cycle(55, &set);
+    println!("{from_the_top:?} {from_below:?}");
+    assert_eq!(from_the_top[2..], [(1, 2); 5], "{from_the_top:?}");
+    assert_eq!(from_below[5..], [(1, 2); 2], "{from_below:?}");
+}
+
+// ---- Options of the section on future work ----
+
+#[test]
+fn nice_levels_are_ranges_of_queues_only_if_asked_for() {
+    let tasks = "[task.H]\ndo = \"run(inf)\"\n\
+                 [task.A]\nnice = -10\ndo = \"run(inf)\"\n\
+                 [task.B]\nnice = 10\ndo = \"run(inf)\"\n\
+                 [task.C]\nnice = -20\nstart = \"20s\"\ndo = \"run(inf)\"";
+    let seen = |set: &[(&str, &str)]| {
+        let run = Run {
+            until: ms(30_000),
+            set,
+            ..Run::new("mlfq", tasks)
+        };
+        let collected = run.go().0;
+        ["H", "A", "B", "C"].map(|name| {
+            let queues = queues(&collected, name);
+            let ends = |end: Option<&u64>| *end.expect("a turn");
+            (ends(queues.iter().min()), ends(queues.iter().max()))
+        })
+    };
+    let [h, a, b, c] = seen(&[]);
+    assert_eq!([h, a, b, c], [(0, 19); 4]);
+    // 19 queues below the first: nice -10 keeps the better half, 10 starts at 19 * 10 / 19; A
+    // never leaves queue 9, so that B never runs, and H sinks to 10 and stays behind A.
+    let [h, a, b, c] = seen(&[("nice_ranges", "1"), ("guard_ms", "5000")]);
+    assert_eq!((a, c), ((0, 9), (0, 0)));
+    assert!(h.1 <= 10, "{h:?}");
+    assert!(b.0 >= 10, "{b:?}");
+}
+
+#[test]
+fn quanta_are_linear_or_exponential_and_the_queues_as_many_as_asked_for() {
+    let ends = |set: &[(&str, &str)], until: u64| {
+        let run = Run {
+            until: ms(until),
+            set,
+            ..Run::new("mlfq", "[task.H]\ndo = \"run(inf)\"")
+        };
+        dispatches(&run.go().0, "H")
+    };
+    // 10, 20, 40, 80, 80 ...
+    let doubling = [("factor_percent", "200"), ("queues", "4")];
+    assert_eq!(ends(&doubling, 400), [10, 30, 70, 150, 230, 310, 390]);
+    // 5, 7, 9, 9 ...
+    let short = [
+        ("base_ns", "5000000"),
+        ("step_ns", "2000000"),
+        ("queues", "3"),
+    ];
+    assert_eq!(ends(&short, 45), [5, 12, 21, 30, 39]);
+    // Two queues down at a time: 10, 30, 50, 70, 90 ms.
+    assert_eq!(ends(&[("down", "2")], 260), [10, 40, 90, 160, 250]);
+}
+
+// ---- The guard ----
+
+/// A storm of short forks, pairs that ping each other, hogs and tasks that may use one CPU only,
+/// on two CPUs: queue 0 is never empty.
+const STORM: &str = "[task.forker]\ncount = 4\ndo = \"loop(inf)[ fork(child), waitpid(any) ]\"\n\
+    [task.child]\ncount = 0\ndo = \"run(uniform(500us, 7ms))\"\n\
+    [task.short]\ncount = 4\ndo = \"loop(inf)[ run(1ms), sleep(1ms) ]\"\n\
+    [task.left]\ncount = 2\ncpus = \"0\"\ndo = \"loop(inf)[ run(2ms), sleep(1ms) ]\"\n\
+    [task.hog]\ncount = 6\ndo = \"run(inf)\"\n\
+    [task.bound]\ncount = 3\ncpus = \"1\"\ndo = \"run(inf)\"\n\
+    [task.sinks]\ncount = 2\ndo = \"loop(inf)[ run(25ms), sleep(5ms) ]\"\n\
+    [task.mover]\ncount = 2\ndo = \"loop(inf)[ run(30ms), setaffinity(self, {0}), run(30ms), \
+    setaffinity(self, {1}) ]\"";
+
+/// The longest wait of every group of tasks, finished or not.
+fn longest_waits(hz: u32, set: &[(&str, &str)], seconds: u64) -> Vec<(String, Nanos)> {
+    let mut metrics = Metrics::new();
+    let summary = Run {
+        until: Nanos::from_secs(seconds),
+        cpus: 2,
+        hz,
+        set,
+        ..Run::new("mlfq", STORM)
+    }
+    .feed(&mut metrics);
+    assert_eq!(summary.exit.message, "");
+    let groups = metrics.report().groups.into_iter();
+    let longest = |group: &stats::GroupReport| {
+        let ends = [group.wakeup.max, group.preempt.max, group.start.max];
+        let waits = ends.into_iter().chain([group.waiting_at_end_max]);
+        waits.flatten().max().unwrap_or(Nanos::ZERO)
+    };
+    groups
+        .map(|group| (group.name.clone(), longest(&group)))
+        .collect()
+}
+
+#[test]
+fn without_the_guard_a_storm_starves_all_that_sank() {
+    let waits = longest_waits(250, &[], 12);
+    for name in ["hog", "bound", "mover"] {
+        let (_, wait) = waits.iter().find(|(own, _)| own == name).expect("a group");
+        assert!(*wait > Nanos::from_secs(8), "{waits:?}");
+    }
+}
+
+#[test]
+fn the_guard_bounds_every_wait_in_every_queue_and_under_every_affinity() {
+    for hz in [100, 250, 1000] {
+        for guard_ms in [500, 2_000] {
+            let text = guard_ms.to_string();
+            let waits = longest_waits(hz, &[("guard_ms", &text)], 20);
+            // The limit, an eighth until the next look, and two turns, each up to the next tick,
+            // for each of the 13 that may wait with it.
+            let tick = Nanos::from_secs(1).get() / u64::from(hz);
+            let bound = guard_ms * 1_000_000 * 9 / 8 + 13 * 2 * 2 * tick;
+            for (name, wait) in waits {
+                assert!(
+                    wait.get() <= bound,
+                    "{name} waits {wait} of {bound} ns, HZ {hz}"
+                );
+            }
+        }
+    }
+}
+
+/// Of a task that the guard lets run, the next wakeup in queue 0 took the CPU once: it came no
+/// further, and on a kernel neither did whoever waited for what it held.
+#[test]
+fn a_starved_task_gets_a_whole_turn_however_many_wakeups_there_are() {
+    let end = SimTime::ZERO + Nanos::from_secs(20);
+    let (collected, _) = Run {
+        until: Nanos::from_secs(20),
+        cpus: 2,
+        hz: 250,
+        set: &[("guard_ms", "500")],
+        ..Run::new("mlfq", STORM)
+    }
+    .go();
+    let mut rescues = 0;
+    for cpu in 0..2 {
+        let mut left = BTreeMap::new();
+        for (name, from, to) in collected.turns(cpu, end) {
+            let last = left.insert(name.clone(), to);
+            let starved = last.is_some_and(|last| from.since(last) >= ms(500));
+            if starved && name.starts_with("bound") && to < end {
+                rescues += 1;
+                assert!(
+                    to.since(from) >= ms(1),
+                    "{name} at {from} for {}",
+                    to.since(from)
+                );
+            }
+        }
+    }
+    assert!(rescues >= 30, "only {rescues} rescues");
+}
+
+/// A CPU that no longer serves its queue, here because of a real-time task and on a kernel because
+/// it is being taken away, keeps those that may run elsewhere for the guard's look at most.
+#[test]
+fn the_guard_takes_tasks_from_a_cpu_that_serves_its_queue_no_more() {
+    let tables = "[task.hog]\ncpus = \"1\"\ndo = \"run(inf)\"\n\
+        [task.stays]\ncount = 2\ncpus = \"0\"\n\
+        do = \"run(20ms), setaffinity(self, all), run(inf)\"\n\
+        [task.rt]\ncpus = \"0\"\npolicy = \"fifo:50\"\nstart = \"100ms\"\ndo = \"run(6s)\"";
+    // One of two is on the CPU when the real-time task comes, and the other one in the queue.
+    let ran = |guard_ms: &str| {
+        let mut metrics = Metrics::new();
+        let _ = Run {
+            until: ms(6_000),
+            cpus: 2,
+            // Nothing else moves tasks.
+            set: &[("guard_ms", guard_ms), ("busy_ns", "0")],
+            ..Run::new("mlfq", tables)
+        }
+        .feed(&mut metrics);
+        let groups = metrics.report().groups;
+        let stays = groups.iter().find(|group| group.name == "stays");
+        stays.expect("the group").times.run
+    };
+    let (alone, guarded) = (ran("0"), ran("2000"));
+    assert!(alone <= ms(100), "they do not wait at all: {alone}");
+    assert!(
+        guarded > ms(1_000),
+        "both wait for the real-time task: {guarded}"
+    );
 }

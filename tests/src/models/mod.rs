@@ -6,6 +6,7 @@ pub mod counters;
 pub mod decisions;
 pub mod elsc;
 pub mod goodness;
+pub mod mlfq;
 pub mod o1;
 pub mod observe;
 pub mod random;
