@@ -15,16 +15,18 @@ demo: setup ## simulates a desktop under load, once under each shipped policy
 	@$(CARGO) run --release --quiet --bin runslice -- sim \
 		fifo goodness elsc o1 staircase staircase5 mlfq -w desk
 
-test: setup ## every test that a change must pass
+test: setup ## every test that a change must pass, two minutes of it in virtual machines
+	@[ -n "$$RUNSLICE_NO_VM" ] || scripts/setup.sh vm
 	$(CARGO) test --workspace
 
 test-long: setup ## the tests above and those that take minutes or a kernel, optimised
 	@scripts/setup.sh vm
 	$(CARGO) test --workspace --release -- --include-ignored
 
-test-vm: ## every shipped policy on real kernels 6.18 and 7.2, in virtual machines; minutes
+test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half an hour
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
-		echo 'make test-vm: RUNSLICE_NO_VM is set: no test ran on a real kernel' >&2; \
+		echo 'make test-vm: RUNSLICE_NO_VM is set, so none of these ran:' >&2; \
+		$(CARGO) test --quiet --package runslice --test vm --test vm_verbs -- --list >&2; \
 	else \
 		scripts/setup.sh vm && \
 		$(CARGO) test --package runslice --test vm --test vm_verbs -- \

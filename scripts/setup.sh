@@ -42,6 +42,8 @@ if [ "${1:-}" = vm ]; then
     busybox=$(command -v busybox || true)
     [ -n "$busybox" ] && ! ldd "$busybox" >/dev/null 2>&1 || missing="$missing busybox-static"
     has stress-ng || missing="$missing stress-ng"
+    has hackbench || missing="$missing rt-tests"
+    has strip || missing="$missing binutils"
 fi
 [ -n "$missing" ] || exit 0
 

@@ -22,16 +22,37 @@ enum Load {
 
 use Load::{Forks, Hogs, Sleepers};
 
-/// The policies with a guard, what else is set on a kernel, and the loads that they cannot stand
-/// without.
-const GUARDED: [(&str, &[(&str, &str)], &[Load]); 6] = [
-    ("elsc", &[], &[Hogs]),
-    ("goodness", &[], &[Hogs]),
-    ("mlfq", &[], &[Forks, Sleepers]),
-    ("o1", &[], &[Hogs]),
-    ("staircase", &[], &[Forks, Sleepers]),
-    ("staircase5", &[("cpu_factor_max", "8")], &[Sleepers]),
+/// A policy with a guard.
+struct Guarded {
+    name: &'static str,
+    /// What else is set on a kernel.
+    knobs: &'static [(&'static str, &'static str)],
+    /// The loads that it cannot stand without the guard.
+    starving: &'static [Load],
+}
+
+const GUARDED: [Guarded; 6] = [
+    Guarded::new("elsc", &[], &[Hogs]),
+    Guarded::new("goodness", &[], &[Hogs]),
+    Guarded::new("mlfq", &[], &[Forks, Sleepers]),
+    Guarded::new("o1", &[], &[Hogs]),
+    Guarded::new("staircase", &[], &[Forks, Sleepers]),
+    Guarded::new("staircase5", &[("cpu_factor_max", "8")], &[Sleepers]),
 ];
+
+impl Guarded {
+    const fn new(
+        name: &'static str,
+        knobs: &'static [(&'static str, &'static str)],
+        starving: &'static [Load],
+    ) -> Self {
+        Self {
+            name,
+            knobs,
+            starving,
+        }
+    }
+}
 
 /// A third of the kernel's watchdog (30 s).
 const GUARD_MS: u64 = 10_000;
@@ -68,7 +89,7 @@ impl Load {
 }
 
 /// One minute of `load` on one CPU: what came of it, and the longest wait.
-fn minute(name: &str, knobs: &[(&str, &str)], guard_ms: u64, load: Load) -> (Summary, Nanos) {
+fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
     let tables = load.tables();
     let text = format!("[workload]\nname = \"minute\"\nstop = \"duration:60s\"\n{tables}");
     let workload = Workload::parse(&text, "minute").unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -77,13 +98,14 @@ fn minute(name: &str, knobs: &[(&str, &str)], guard_ms: u64, load: Load) -> (Sum
     machine.hz = 250;
     let guard = [("guard_ms", guard_ms.to_string())];
     let guard = guard.map(|(knob, value)| (knob.to_owned(), value));
-    let knobs = knobs
+    let knobs = guarded
+        .knobs
         .iter()
         .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()));
     let spec = RunSpec {
         policy: PolicySpec {
-            name: name.to_owned(),
-            object: policy::object(name).expect("a policy"),
+            name: guarded.name.to_owned(),
+            object: policy::object(guarded.name).expect("a policy"),
             table: None,
             set: guard.into_iter().chain(knobs).collect(),
         },
@@ -99,7 +121,7 @@ fn minute(name: &str, knobs: &[(&str, &str)], guard_ms: u64, load: Load) -> (Sum
     (summary, waits.longest.0)
 }
 
-fn guarded(summary: &Summary) -> u64 {
+fn rescues(summary: &Summary) -> u64 {
     let counters = &summary.policy_counters;
     let found = counters.iter().find(|(name, _)| name == "guarded");
     found.expect("the counter").1
@@ -115,13 +137,14 @@ fn bound(tasks: u64) -> Nanos {
 
 #[test]
 fn under_the_guard_no_task_waits_longer_than_the_bound() {
-    for (name, knobs, starving) in GUARDED {
+    for policy in &GUARDED {
+        let name = policy.name;
         for (load, tasks) in [(Hogs, HOGS), (Forks, FORKS), (Sleepers, SLEEPERS)] {
-            let (summary, longest) = minute(name, knobs, GUARD_MS, load);
+            let (summary, longest) = minute(policy, GUARD_MS, load);
             assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}, {load:?}");
             assert!(longest <= bound(tasks), "{name}, {load:?}: {longest}");
-            let needed = starving.contains(&load);
-            assert!(!needed || guarded(&summary) > 0, "{name}, {load:?}");
+            let needed = policy.starving.contains(&load);
+            assert!(!needed || rescues(&summary) > 0, "{name}, {load:?}");
         }
     }
 }
@@ -129,12 +152,13 @@ fn under_the_guard_no_task_waits_longer_than_the_bound() {
 /// The loads are what they should be: without the guard a kernel ejects these policies.
 #[test]
 fn without_the_guard_these_loads_end_in_a_stall() {
-    for (name, knobs, starving) in GUARDED {
-        for load in starving {
-            let (summary, longest) = minute(name, knobs, 0, *load);
+    for policy in &GUARDED {
+        let name = policy.name;
+        for load in policy.starving {
+            let (summary, longest) = minute(policy, 0, *load);
             let what = format!("{name}, {load:?}: {longest}");
             assert_eq!(summary.exit.kind, ExitKind::ErrorStall, "{what}");
-            assert_eq!(guarded(&summary), 0, "{what}");
+            assert_eq!(rescues(&summary), 0, "{what}");
         }
     }
 }

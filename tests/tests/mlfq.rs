@@ -406,6 +406,36 @@ fn quanta_are_linear_or_exponential_and_the_queues_as_many_as_asked_for() {
     assert_eq!(ends(&[("down", "2")], 260), [10, 40, 90, 160, 250]);
 }
 
+// ---- Rule 11: the balancer of Linux 2.6.3 ----
+
+#[test]
+fn cpus_pull_until_each_has_its_share_and_a_pulled_task_keeps_its_queue() {
+    let tables = "[task.parent]\ndo = \"for(i, 8)[ fork(hog) ]\"\n\
+                  [task.hog]\ncount = 0\ndo = \"run(inf)\"\n";
+    let (collected, summary) = Run {
+        until: ms(20_000),
+        cpus: 4,
+        ..Run::new("mlfq", tables)
+    }
+    .go();
+    let hogs = &summary.tasks[1..];
+    assert_eq!(hogs.len(), 8);
+    for (hog, times) in hogs.iter().enumerate() {
+        let run = times.run.as_secs_f64();
+        assert!((9.0..=11.0).contains(&run), "hog {hog}: {run}");
+        let levels = collected.reports.iter();
+        let levels = levels.filter(|event| event.task.index() == hog + 1);
+        let levels: Vec<u64> = levels.map(|event| event.a >> 32).collect();
+        assert!(levels.is_sorted(), "hog {hog}: {levels:?}");
+        assert_eq!(levels.last(), Some(&19), "hog {hog}: {levels:?}");
+    }
+    // Six of eight have to leave the CPU of their parent; more is unrest.
+    let counters = &summary.policy_counters;
+    let pulled = counters.iter().find(|(name, _)| name == "pulled");
+    let pulled = pulled.expect("the counter").1;
+    assert!((6..=12).contains(&pulled), "{pulled} pulled");
+}
+
 // ---- The guard ----
 
 /// A storm of short forks, pairs that ping each other, hogs and tasks that may use one CPU only,

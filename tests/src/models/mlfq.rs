@@ -92,7 +92,7 @@ impl Mlfq {
     fn quantum(&self, level: i64) -> i64 {
         if self.set.doubling {
             // No quantum exceeds 1000 s.
-            (10 * MS << level).min(1_000_000 * MS)
+            ((10 * MS) << level).min(1_000_000 * MS)
         } else {
             10 * MS * (level + 1)
         }

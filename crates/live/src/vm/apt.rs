@@ -25,6 +25,7 @@ Acquire::IndexTargets::deb::Packages {
 APT::Architecture \"amd64\";
 APT::Architectures { \"amd64\"; };
 APT::Sandbox::User \"\";
+Acquire::Retries \"3\";
 ";
 
 /// One release of the distribution, with lists of its own.
@@ -80,6 +81,15 @@ impl Release {
     pub fn packages(&self, prefix: &str) -> Result<Vec<String>, VmError> {
         let names = self.run("apt-cache", &["pkgnames", prefix])?;
         Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    /// How large the download of a package is, in MB; `None` if the lists do not say.
+    ///
+    /// # Errors
+    /// When apt does not run.
+    pub fn size_mb(&self, package: &str) -> Result<Option<u64>, VmError> {
+        let told = self.run("apt-cache", &["--no-all-versions", "show", package])?;
+        Ok(parse_size(&told).map(|bytes| bytes.div_ceil(1_000_000)))
     }
 
     /// Downloads a package and unpacks those of its files that match `patterns` below `to`.
@@ -171,6 +181,12 @@ fn choose_mirror(listed: &str) -> Option<&str> {
     })
 }
 
+/// Bytes of an archive, from its entry in the lists.
+fn parse_size(entry: &str) -> Option<u64> {
+    let mut lines = entry.lines();
+    lines.find_map(|line| line.strip_prefix("Size: ")?.trim().parse().ok())
+}
+
 fn first_archive(folder: &Path) -> Result<PathBuf, VmError> {
     let entries = fs::read_dir(folder).map_err(VmError::file(folder))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -203,6 +219,13 @@ fn output(program: &'static str, command: &mut Command) -> Result<String, VmErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_size_of_a_download_is_read_and_not_that_of_what_it_installs() {
+        let entry = "Package: linux-image\nInstalled-Size: 600000\nSize: 166500000\n";
+        assert_eq!(parse_size(entry), Some(166_500_000));
+        assert_eq!(parse_size("Package: x\n"), None);
+    }
 
     #[test]
     fn the_mirror_is_that_of_a_whole_debian_release() {

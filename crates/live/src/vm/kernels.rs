@@ -141,10 +141,12 @@ fn fetch(
 ) -> Result<Kernel, VmError> {
     let name = build.to_string();
     let place = place(&name)?;
+    let size = release.size_mb(&build.package)?;
     progress(&format!(
-        "downloading {} from {}",
+        "downloading {} from {}{}",
         build.package,
-        release.name()
+        release.name(),
+        size.map_or_else(String::new, |mb| format!(", {mb} MB, once"))
     ));
     // Unpacked beside and moved at the end, so that a cache never has half a kernel.
     let beside = place.with_extension(format!("part{}", std::process::id()));

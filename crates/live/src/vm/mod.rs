@@ -107,9 +107,15 @@ const ATTEMPTS: u32 = 4;
 /// When QEMU, busybox, a program or a library is missing, or a file cannot be read or written.
 pub fn run(request: &Request) -> Result<Outcome, VmError> {
     let archive = guest::archive(request)?;
+    let mut accelerator = qemu::accelerator(request.pace);
     let mut broken = 0;
     loop {
-        let outcome = run_once(request, &archive)?;
+        let outcome = run_once(request, &archive, accelerator)?;
+        if outcome.never_started() && accelerator == qemu::KVM {
+            // The processor promises more than it can, as in some virtual machines.
+            accelerator = qemu::TCG;
+            continue;
+        }
         if !outcome.broke_by_itself() || broken + 1 == ATTEMPTS {
             return Ok(Outcome { broken, ..outcome });
         }
@@ -117,9 +123,13 @@ pub fn run(request: &Request) -> Result<Outcome, VmError> {
     }
 }
 
-fn run_once(request: &Request, archive: &[u8]) -> Result<Outcome, VmError> {
+fn run_once(
+    request: &Request,
+    archive: &[u8],
+    accelerator: &'static str,
+) -> Result<Outcome, VmError> {
     let scratch = scratch::Folder::create()?;
-    let mut machine = qemu::Machine::new(request, &scratch, archive)?;
+    let mut machine = qemu::Machine::new(request, &scratch, archive, accelerator)?;
     let waited = machine.run(qemu::patience(request))?;
     outcome::read(&waited, &scratch, machine.accelerator())
 }

@@ -104,6 +104,12 @@ impl Outcome {
         })
     }
 
+    /// Whether the kernel has not said one word: QEMU itself failed.
+    #[must_use]
+    pub fn never_started(&self) -> bool {
+        matches!(self.end, End::NoResult { .. }) && self.kernel_log.trim().is_empty()
+    }
+
     /// Whether the guest died of a fault of the emulator. QEMU 7.2 with a thread for each CPU at
     /// times runs a breakpoint that the kernel, which patches its own code whenever a policy is
     /// attached, has taken away again; the kernel then finds a breakpoint that is nobody's.
@@ -217,6 +223,8 @@ mod tests {
         assert!(dead("[ 6.9] Oops: int3: 0000 [#1] SMP NOPTI\n", "tcg").broke_by_itself());
         assert!(!dead("[ 6.9] Oops: int3: 0000 [#1] SMP NOPTI\n", "kvm").broke_by_itself());
         assert!(!dead("[ 6.9] BUG: kernel NULL pointer\n", "tcg").broke_by_itself());
+        assert!(dead("", "kvm").never_started());
+        assert!(!dead("[ 0.0] Linux version 6.18\n", "kvm").never_started());
     }
 
     #[test]

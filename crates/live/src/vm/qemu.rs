@@ -14,6 +14,11 @@ use std::time::{Duration, Instant};
 use super::scratch::Folder;
 use super::{Pace, Request, Speed, VmError, programs};
 
+/// Hardware runs the guest.
+pub const KVM: &str = "kvm";
+/// QEMU emulates the processor.
+pub const TCG: &str = "tcg";
+
 const QEMU: &str = "qemu-system-x86_64";
 
 /// Files in the scratch folder.
@@ -27,7 +32,7 @@ const WORDS: &str = "qemu.log";
 /// computer without KVM.
 const OVERHEAD: Duration = Duration::from_secs(120);
 /// How much slower than the host's clock a guest that counts instructions is: 0.2 guest seconds a
-/// second were measured on a busy computer at full speed; slower guests have more room.
+/// second were measured on a busy computer at 1000 MIPS, and 2.5 at 125.
 const COUNTED_SLOWDOWN: u32 = 8;
 /// From one look at QEMU to the next.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -58,16 +63,24 @@ pub enum Waited {
 pub fn patience(request: &Request) -> Duration {
     match request.pace {
         Pace::Fast => OVERHEAD + request.timeout,
-        Pace::Counted { .. } => OVERHEAD + request.timeout * COUNTED_SLOWDOWN,
+        Pace::Counted { speed, .. } => {
+            let slowdown = COUNTED_SLOWDOWN.div_ceil(speed.insn_ns());
+            OVERHEAD + request.timeout * slowdown
+        }
     }
 }
 
 impl Machine {
-    /// Starts the guest.
+    /// Starts the guest on `accelerator`, [`KVM`] or [`TCG`].
     ///
     /// # Errors
     /// When QEMU is missing or a file cannot be written.
-    pub fn new(request: &Request, scratch: &Folder, archive: &[u8]) -> Result<Self, VmError> {
+    pub fn new(
+        request: &Request,
+        scratch: &Folder,
+        archive: &[u8],
+        accelerator: &'static str,
+    ) -> Result<Self, VmError> {
         let missing = VmError::ToolMissing {
             program: QEMU,
             package: "qemu-system-x86",
@@ -80,7 +93,6 @@ impl Machine {
         // A guest that never opens the device still leaves a file to read.
         let result = scratch.join(RESULT);
         File::create(&result).map_err(VmError::file(&result))?;
-        let accelerator = accelerator(request.pace);
         let child = Command::new(&qemu)
             .args(arguments(request, accelerator))
             .current_dir(scratch.path())
@@ -96,9 +108,14 @@ impl Machine {
         })
     }
 
-    /// `kvm` or `tcg`.
+    /// `kvm` or `tcg`; what QEMU has said so far may change it.
     pub fn accelerator(&self) -> &'static str {
-        self.accelerator
+        let words = fs::read_to_string(&self.words).unwrap_or_default();
+        if fell_back(&words) {
+            TCG
+        } else {
+            self.accelerator
+        }
     }
 
     /// Waits until the guest turns itself off, at most `limit`.
@@ -133,7 +150,7 @@ impl Drop for Machine {
 
 /// Whether hardware can run the guest. The device alone does not tell: inside other virtual
 /// machines it may be there although the processor lacks what a kernel needs to boot.
-fn accelerator(pace: Pace) -> &'static str {
+pub fn accelerator(pace: Pace) -> &'static str {
     let opened = || {
         File::options()
             .read(true)
@@ -143,10 +160,15 @@ fn accelerator(pace: Pace) -> &'static str {
     };
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     if pace == Pace::Fast && has_virtualisation(&flags) && opened() {
-        "kvm"
+        KVM
     } else {
-        "tcg"
+        TCG
     }
+}
+
+/// Whether QEMU could not use KVM after all, from what it printed.
+fn fell_back(words: &str) -> bool {
+    words.to_lowercase().contains("falling back to tcg")
 }
 
 fn has_virtualisation(cpuinfo: &str) -> bool {
@@ -177,7 +199,9 @@ fn arguments(request: &Request, accelerator: &str) -> Vec<String> {
 
 fn fast(accelerator: &str) -> String {
     let accelerator = match accelerator {
-        "kvm" => "kvm",
+        // QEMU itself takes the second when the first fails, for example because the computer is
+        // a virtual one that promises more than it can.
+        KVM => "kvm -accel tcg,thread=multi",
         // One thread for all would avoid the fault that `Outcome::broke_by_itself` tells of, but
         // a CPU that waits for another then wastes a turn of 100 ms, and guests stall under load.
         _ => "tcg,thread=multi",
@@ -244,6 +268,16 @@ mod tests {
             assert_eq!(1000 / speed.insn_ns(), mips);
         }
         assert_eq!(Speed::from_mips(100), None);
+    }
+
+    #[test]
+    fn emulation_takes_over_where_kvm_fails() {
+        assert!(fast("kvm").contains("-accel kvm -accel tcg"));
+        assert!(!fast("tcg").contains("kvm"));
+        assert!(fell_back(
+            "qemu: -accel kvm: failed\nqemu: falling back to tcg\n"
+        ));
+        assert!(!fell_back(""));
     }
 
     #[test]
