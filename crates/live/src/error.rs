@@ -1,7 +1,7 @@
 //! Why something could not be done on the real machine.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why something could not be done on the real machine. A policy that the kernel ejects is no
 /// error: it is an [`Exit`](model::Exit).
@@ -76,6 +76,24 @@ pub enum Error {
         /// What libbpf returned.
         source: libbpf_rs::Error,
     },
+    /// A map cannot be shared with other processes, or is not there.
+    #[error("{}: {source}", .path.display())]
+    Pin {
+        /// Where it is pinned, or should be.
+        path: PathBuf,
+        /// What libbpf returned.
+        source: libbpf_rs::Error,
+    },
+    /// A variable that is not where it should be.
+    #[error("{}: no variable of {size} bytes at {offset}", .path.display())]
+    Place {
+        /// The pinned section.
+        path: PathBuf,
+        /// Bytes from the section's start.
+        offset: usize,
+        /// Bytes of the variable.
+        size: usize,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {
@@ -84,6 +102,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// Says which file it was.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File {
+            path: path.to_path_buf(),
+            source,
+        }
+    }
 }
 
 /// The end of a log, where the cause is; a verifier may print 100,000 lines before.

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use crate::Ending;
+use crate::ending::Ending;
 
 /// The log from some moment on.
 #[derive(Debug)]

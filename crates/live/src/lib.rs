@@ -7,16 +7,27 @@
 //! is never pinned. The kernel drops the link with the last process that has it open, so the
 //! default scheduler returns after an exit, a panic and a kill alike.
 
+mod attached;
+mod dump;
+mod ending;
 mod error;
+mod holder;
 mod kernel_log;
 mod libbpf_log;
+pub mod pins;
 mod policy;
 pub mod preflight;
 pub mod process;
 mod scx;
+mod tree;
 mod variables;
 pub mod vm;
 
+pub use attached::{Attached, Loaded};
+pub use dump::Dump;
+pub use ending::Ending;
 pub use error::Error;
-pub use policy::{Attached, Ending, Loaded, Policy};
+pub use holder::Holder;
+pub use policy::Policy;
 pub use scx::{SchedExt, State};
+pub use tree::{TaskCounts, Tree, TreeCounts};

@@ -3,10 +3,16 @@
 //! Looking and judging are apart: [`Facts`] are read from files below a root that tests choose,
 //! and [`judge`] knows only facts.
 
+mod functions;
+mod groups;
+
 use std::fs;
 use std::path::Path;
 
-use crate::{SchedExt, State};
+use crate::{Holder, SchedExt, State};
+
+pub use functions::{FunctionFault, function_faults};
+pub use groups::GroupRule;
 
 /// The oldest kernel that policies are tested on.
 const OLDEST: (u32, u32) = (6, 18);
@@ -22,6 +28,8 @@ pub struct Facts {
     pub state: Option<State>,
     /// The policy that is attached now.
     pub attached: Option<String>,
+    /// The process that has attached it.
+    pub holder: Option<Holder>,
     /// The kernel describes its own types.
     pub has_types: bool,
     /// This process may administer the system.
@@ -33,20 +41,11 @@ pub struct Facts {
     pub isolated: String,
     /// CPUs without a tick (`nohz_full=`), as the kernel lists them; empty for none.
     pub tickless: String,
+    /// SysRq-S, which detaches any policy, is switched on.
+    pub has_sysrq: bool,
     /// Groups of processes with a limit or share that only the kernel's own scheduler enforces,
     /// each with the reason.
     pub groups: Vec<(String, GroupRule)>,
-}
-
-/// What a group of processes asks of the kernel's own scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupRule {
-    /// `cpu.max`: at most so much CPU time.
-    Quota,
-    /// `cpu.weight` other than 100: another share than its neighbours.
-    Weight,
-    /// `cpu.uclamp.*`: a range of CPU speeds.
-    Clamp,
 }
 
 /// How bad a finding is.
@@ -54,6 +53,8 @@ pub enum GroupRule {
 pub enum Severity {
     /// A policy cannot be attached.
     Blocks,
+    /// Nobody has tried policies there; attached only when told to.
+    Untested,
     /// A limit that somebody relies on would stop to work; attached only when told to ignore it.
     Breaks,
     /// Something behaves otherwise while a policy is attached.
@@ -82,12 +83,14 @@ impl Facts {
             release: read(root, "proc/sys/kernel/osrelease"),
             state: class.state(),
             attached: class.policy(),
+            holder: class.policy().and_then(|_| Holder::below(root)),
             has_types: root.join("sys/kernel/btf/vmlinux").is_file(),
             is_administrator: has_capability(&status, CAP_SYS_ADMIN),
             is_locked_down: lockdown.contains("[confidentiality]"),
             isolated: read(root, "sys/devices/system/cpu/isolated"),
             tickless: cpu_list(&read(root, "sys/devices/system/cpu/nohz_full")),
-            groups: groups(&root.join("sys/fs/cgroup")),
+            has_sysrq: sysrq_detaches(&read(root, "proc/sys/kernel/sysrq")),
+            groups: groups::below(&root.join("sys/fs/cgroup")),
         }
     }
 }
@@ -103,7 +106,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             way_out: way_out.to_owned(),
         });
     };
-    use Severity::{Blocks, Breaks, Changes};
+    use Severity::{Blocks, Changes, Untested};
     match facts.state {
         None => find(
             Blocks,
@@ -112,23 +115,16 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
              one: runslice vm -- runslice run POLICY",
         ),
         Some(State::Disabled) => {}
-        Some(_) => find(
-            Blocks,
-            format!(
-                "the scheduler {} is attached already",
-                facts.attached.as_deref().unwrap_or("of somebody else")
-            ),
-            "stop the program or service that runs it",
-        ),
+        Some(_) => find(Blocks, occupied(facts), &way_past(facts.holder.as_ref())),
     }
     if facts.state.is_some() && version(&facts.release).is_none_or(|version| version < OLDEST) {
         find(
-            Blocks,
+            Untested,
             format!(
                 "the kernel {} is older than 6.18, the oldest that is tested",
                 facts.release
             ),
-            "boot a newer kernel, or try one: runslice vm -- runslice run POLICY",
+            "boot a newer kernel, try one: runslice vm -- runslice run POLICY, or give --untested",
         );
     }
     if facts.state.is_some() && !facts.has_types {
@@ -163,24 +159,26 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             "boot without isolcpus=",
         );
     }
-    for (group, rule) in &facts.groups {
-        match rule {
-            GroupRule::Quota => find(
-                Breaks,
-                format!("the group {group} has a quota (cpu.max), which no policy enforces"),
-                "lift the quota, or give --ignore-cgroups",
-            ),
-            GroupRule::Weight => find(
-                Changes,
-                format!("the group {group} has a weight (cpu.weight), which policies ignore"),
-                "nothing, if the group's share does not matter meanwhile",
-            ),
-            GroupRule::Clamp => find(
-                Changes,
-                format!("the group {group} limits CPU speeds (uclamp), which policies ignore"),
-                "nothing, if its speed does not matter meanwhile",
-            ),
+    for rule in [GroupRule::Quota, GroupRule::Weight, GroupRule::Clamp] {
+        let groups = facts.groups.iter().filter(|(_, it)| *it == rule);
+        let names: Vec<&str> = groups.map(|(name, _)| name.as_str()).collect();
+        if let Some(finding) = rule.finding(&names) {
+            findings.push(finding);
         }
+    }
+    let mut find = |severity, what: String, way_out: &str| {
+        findings.push(Finding {
+            severity,
+            what,
+            way_out: way_out.to_owned(),
+        });
+    };
+    if facts.state.is_some() && !facts.has_sysrq {
+        find(
+            Changes,
+            "SysRq-S, which brings the kernel's own scheduler back, is switched off".to_owned(),
+            "sysctl kernel.sysrq=1 switches it on",
+        );
     }
     if !facts.tickless.is_empty() {
         find(
@@ -194,6 +192,46 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     }
     findings.sort_by_key(|finding| finding.severity as u8);
     findings
+}
+
+/// Who schedules already, in words; of use when a policy is attached.
+#[must_use]
+pub fn occupied(facts: &Facts) -> String {
+    let name = facts.attached.as_deref().unwrap_or("of somebody else");
+    let by = facts.holder.as_ref().map_or_else(String::new, |holder| {
+        let service = holder.service.as_ref();
+        let service = service.map_or_else(String::new, |unit| format!(" of {unit}"));
+        format!(" by {}{service} (process {})", holder.name, holder.pid)
+    });
+    format!("the scheduler {name} is attached already{by}")
+}
+
+/// How to get the policy of `holder` out of the way.
+#[must_use]
+pub fn way_past(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(Holder { name, .. }) if name == "runslice" => {
+            "runslice stop ends it; runslice set changes its tunables".to_owned()
+        }
+        Some(
+            holder @ Holder {
+                service: Some(unit),
+                ..
+            },
+        ) if holder.can_be_replaced() => {
+            format!("--replace stops {unit} for the time; systemctl stop {unit} for good")
+        }
+        Some(Holder { pid, .. }) => format!("end the process that runs it: kill {pid}"),
+        None => "stop the program or service that runs it".to_owned(),
+    }
+}
+
+/// Whether the setting lets SysRq-S through: all, or the bit `SYSRQ_ENABLE_RTNICE`
+/// (include/linux/sysrq.h and `sysrq_sched_ext_reset_op`, kernel 6.18). A system without the file
+/// has no such keys.
+fn sysrq_detaches(setting: &str) -> bool {
+    const ENABLE_RTNICE: u64 = 0x100;
+    number(setting).is_some_and(|bits| bits == 1 || bits & ENABLE_RTNICE != 0)
 }
 
 /// A file's text without the line's end; empty when there is none.
@@ -223,195 +261,10 @@ fn cpu_list(text: &str) -> String {
     }
 }
 
-/// The groups below `folder` that ask something of the kernel's scheduler, by path.
-fn groups(folder: &Path) -> Vec<(String, GroupRule)> {
-    let mut found = Vec::new();
-    let mut open = vec![folder.to_path_buf()];
-    while let Some(path) = open.pop() {
-        let name = path
-            .strip_prefix(folder)
-            .unwrap_or(&path)
-            .display()
-            .to_string();
-        found.extend(
-            rules(&path)
-                .into_iter()
-                .map(|rule| (format!("/{name}"), rule)),
-        );
-        let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        open.extend(below.map(|entry| entry.path()));
-    }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found
-}
-
-/// What one group asks.
-fn rules(group: &Path) -> Vec<GroupRule> {
-    let is_set = |name: &str, unset: &[&str]| {
-        let text = read(group, name);
-        let first = text.split_whitespace().next();
-        first.is_some_and(|first| !unset.contains(&first))
-    };
-    let mut rules = Vec::new();
-    if is_set("cpu.max", &["max"]) {
-        rules.push(GroupRule::Quota);
-    }
-    if is_set("cpu.weight", &["100"]) {
-        rules.push(GroupRule::Weight);
-    }
-    if is_set("cpu.uclamp.min", &["0.00", "0"]) || is_set("cpu.uclamp.max", &["max"]) {
-        rules.push(GroupRule::Clamp);
-    }
-    rules
+/// A number that the kernel writes in a file; `None` when it does not.
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn good() -> Facts {
-        Facts {
-            release: "6.18.15+deb13-amd64".to_owned(),
-            state: Some(State::Disabled),
-            attached: None,
-            has_types: true,
-            is_administrator: true,
-            is_locked_down: false,
-            isolated: String::new(),
-            tickless: String::new(),
-            groups: Vec::new(),
-        }
-    }
-
-    /// The only finding's severity and text.
-    fn only(facts: &Facts) -> (Severity, String) {
-        match judge(facts).as_slice() {
-            [finding] => (finding.severity, finding.what.clone()),
-            findings => panic!("{findings:?}"),
-        }
-    }
-
-    #[test]
-    fn nothing_stands_in_the_way_on_a_machine_that_has_all() {
-        assert_eq!(judge(&good()), []);
-    }
-
-    #[test]
-    fn each_obstacle_is_named() {
-        let obstacles = [
-            (
-                Facts {
-                    state: None,
-                    ..good()
-                },
-                "has no sched_ext",
-            ),
-            (
-                Facts {
-                    state: Some(State::Enabled),
-                    attached: Some("lavd".to_owned()),
-                    ..good()
-                },
-                "the scheduler lavd is attached already",
-            ),
-            (
-                Facts {
-                    release: "6.12.1".to_owned(),
-                    ..good()
-                },
-                "older than 6.18",
-            ),
-            (
-                Facts {
-                    has_types: false,
-                    ..good()
-                },
-                "does not describe its types",
-            ),
-            (
-                Facts {
-                    is_administrator: false,
-                    ..good()
-                },
-                "may not administer",
-            ),
-            (
-                Facts {
-                    is_locked_down: true,
-                    ..good()
-                },
-                "locked down",
-            ),
-            (
-                Facts {
-                    isolated: "2-3".to_owned(),
-                    ..good()
-                },
-                "CPUs 2-3 are isolated",
-            ),
-        ];
-        for (facts, words) in obstacles {
-            let (severity, what) = only(&facts);
-            assert_eq!(severity, Severity::Blocks, "{what}");
-            assert!(what.contains(words), "{what}");
-        }
-    }
-
-    #[test]
-    fn a_quota_breaks_and_a_weight_only_changes() {
-        let groups = vec![
-            ("/a".to_owned(), GroupRule::Weight),
-            ("/b".to_owned(), GroupRule::Quota),
-        ];
-        let found = judge(&Facts {
-            groups,
-            tickless: "1".to_owned(),
-            ..good()
-        });
-        let severities: Vec<_> = found.iter().map(|finding| finding.severity).collect();
-        assert_eq!(
-            severities,
-            [Severity::Breaks, Severity::Changes, Severity::Changes]
-        );
-    }
-
-    #[test]
-    fn facts_are_read_from_the_kernels_files() {
-        let root = std::env::temp_dir().join(format!("runslice-facts-{}", std::process::id()));
-        let write = |name: &str, text: &str| {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("proc/sys/kernel/osrelease", "6.18.15\n");
-        write("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
-        write("sys/kernel/sched_ext/state", "enabled\n");
-        write("sys/kernel/sched_ext/root/ops", "lavd\n");
-        write("sys/kernel/btf/vmlinux", "");
-        write(
-            "sys/kernel/security/lockdown",
-            "none integrity [confidentiality]\n",
-        );
-        write("sys/devices/system/cpu/isolated", "\n");
-        write("sys/devices/system/cpu/nohz_full", "(null)\n");
-        write("sys/fs/cgroup/web/cpu.max", "50000 100000\n");
-        write("sys/fs/cgroup/web/cpu.weight", "100\n");
-        write("sys/fs/cgroup/idle/cpu.max", "max 100000\n");
-        write("sys/fs/cgroup/idle/cpu.weight", "10\n");
-        let facts = Facts::below(&root);
-        fs::remove_dir_all(&root).unwrap();
-        let want = Facts {
-            release: "6.18.15".to_owned(),
-            state: Some(State::Enabled),
-            attached: Some("lavd".to_owned()),
-            is_locked_down: true,
-            groups: vec![
-                ("/idle".to_owned(), GroupRule::Weight),
-                ("/web".to_owned(), GroupRule::Quota),
-            ],
-            ..good()
-        };
-        assert_eq!(facts, want);
-    }
-}
+mod tests;

@@ -51,6 +51,52 @@ pub fn lock_memory() -> io::Result<()> {
     }
 }
 
+/// Lets the command ask for the scheduling class of policies before it starts: with it and with
+/// all that it starts, so that a policy which has only such tasks has them.
+pub fn ask_for_policy(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+
+    /// `SCHED_EXT` (include/uapi/linux/sched.h, kernel 6.18).
+    const SCHED_EXT: libc::c_int = 7;
+    let ask = || {
+        // SAFETY: a zeroed `sched_param` is a valid one; the call reads it and keeps no pointer,
+        // and is safe between fork and exec.
+        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        let result = unsafe {
+            let param: libc::sched_param = std::mem::zeroed();
+            libc::sched_setscheduler(0, SCHED_EXT, &raw const param)
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call and allocates nothing, as is demanded of what
+    // runs in a forked child.
+    #[expect(unsafe_code, reason = "std has no other way to act before exec")]
+    unsafe {
+        command.pre_exec(ask);
+    }
+}
+
+/// Asks another process to end, as a terminal would.
+///
+/// # Errors
+/// When there is no such process, or this one may not.
+pub fn ask_pid_to_end(pid: u32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid)
+        .ok()
+        .filter(|pid| *pid > 0)
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes numbers only.
+    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+    let result = unsafe { libc::kill(pid, libc::SIGTERM) };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Asks a child process to end, as a terminal would.
 pub fn ask_to_end(child: &std::process::Child) {
     let Ok(pid) = libc::pid_t::try_from(child.id()) else {

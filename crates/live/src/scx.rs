@@ -1,5 +1,6 @@
 //! What the kernel says of its sched_ext class, as files below `/sys/kernel/sched_ext`.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,18 @@ impl State {
     }
 }
 
+impl fmt::Display for State {
+    /// The kernel's own word.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Disabled => "disabled",
+            Self::Enabling => "enabling",
+            Self::Enabled => "enabled",
+            Self::Disabling => "disabling",
+        })
+    }
+}
+
 impl SchedExt {
     /// The class of the running kernel.
     #[must_use]
@@ -68,6 +81,25 @@ impl SchedExt {
     #[must_use]
     pub fn enable_seq(&self) -> Option<u64> {
         self.read("enable_seq")?.parse().ok()
+    }
+
+    /// How many CPUs came or went since the kernel booted.
+    #[must_use]
+    pub fn hotplug_seq(&self) -> Option<u64> {
+        self.read("hotplug_seq")?.parse().ok()
+    }
+
+    /// How many tasks could not be given to the policy that is attached.
+    #[must_use]
+    pub fn rejected(&self) -> Option<u64> {
+        self.read("nr_rejected")?.parse().ok()
+    }
+
+    /// Whether the policy has all tasks of the fair class, or only those that ask for
+    /// `SCHED_EXT`; `None` when there is no sched_ext.
+    #[must_use]
+    pub fn has_all_tasks(&self) -> Option<bool> {
+        Some(self.read("switch_all")? == "1")
     }
 
     /// The attached policy's event counters, in the kernel's order; empty when there is none.

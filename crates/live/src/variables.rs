@@ -29,6 +29,16 @@ pub fn find(btf: &Btf<'_>, name: &str) -> Option<Variable> {
     })
 }
 
+/// The sections of variables that can change while the object runs, such as `.data.knobs`.
+pub fn writable_sections(btf: &Btf<'_>) -> Vec<String> {
+    let names = btf
+        .type_by_kind::<DataSec<'_>>()
+        .map(|section| name_of(&section));
+    names
+        .filter(|name| name.starts_with(".data") || name.starts_with(".bss"))
+        .collect()
+}
+
 /// Where the field `field` of the structure `structure` lies: bytes from its start.
 pub fn member(btf: &Btf<'_>, structure: &str, field: &str) -> Option<usize> {
     let structure: Struct<'_> = btf.type_by_name(structure)?;

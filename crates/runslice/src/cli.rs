@@ -12,7 +12,13 @@ use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
+#[cfg(feature = "live")]
+use crate::verb::set::Set;
 use crate::verb::sim::Sim;
+#[cfg(feature = "live")]
+use crate::verb::status::StatusOf;
+#[cfg(feature = "live")]
+use crate::verb::stop::Stop;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
 
@@ -89,7 +95,22 @@ pub enum Verb {
     /// Make a policy this machine's scheduler, for a time or for a command.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
-    Run(Run),
+    Run(Box<Run>),
+
+    /// Change tunables of the policy that runs.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Set(Set),
+
+    /// Say what schedules this machine, with tunables and counters.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Status(StatusOf),
+
+    /// End the policy that runs, and see that the kernel's own scheduler is back.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Stop(Stop),
 
     /// Run a command on another kernel, in a virtual machine.
     #[cfg(feature = "live")]

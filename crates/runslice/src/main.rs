@@ -10,9 +10,13 @@ mod output;
 mod policy;
 mod progress;
 mod report;
+#[cfg(feature = "live")]
+mod session;
 mod span;
 mod suggest;
 mod table;
+#[cfg(feature = "live")]
+mod tunables;
 mod verb;
 mod workload;
 

@@ -60,7 +60,7 @@ fn looks_like_a_path(name: &str) -> bool {
 }
 
 /// What tables call it: the argument without folders and without the ending of an object.
-fn label(argument: &str) -> String {
+pub fn label(argument: &str) -> String {
     let (name, knobs) = split(argument);
     let file = Path::new(name)
         .file_name()

@@ -6,7 +6,13 @@ pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
 pub mod run;
+#[cfg(feature = "live")]
+pub mod set;
 pub mod sim;
+#[cfg(feature = "live")]
+pub mod status;
+#[cfg(feature = "live")]
+pub mod stop;
 #[cfg(feature = "live")]
 pub mod vm;
 
@@ -28,6 +34,12 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Vm(request) => return vm::run(&request),
         #[cfg(feature = "live")]
         Verb::Run(request) => run::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Set(request) => set::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Status(request) => status::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Stop(request) => stop::run(&request),
         #[cfg(feature = "live")]
         Verb::Doctor(request) => doctor::run(&request),
         Verb::Sim(request) => sim::run(&request),

@@ -104,6 +104,38 @@ fn the_readme_shows_what_the_program_prints() {
     assert_eq!(shown, head, "UPDATE_GOLDEN=1 writes what it is now");
 }
 
+/// The service's command line must be one that this program takes; no systemd is asked.
+#[cfg(feature = "live")]
+#[test]
+fn the_service_starts_what_the_command_line_knows() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/runslice@.service");
+    let unit = std::fs::read_to_string(path).expect("readable");
+    let mut lines = unit.lines();
+    let start = lines.find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/runslice "));
+    let start = start.expect("the unit starts runslice");
+    let words = |options: &str, knobs: &str| {
+        let start = start.replace("%i", "mlfq");
+        let start = start.replace("$RUNSLICE_OPTIONS", options);
+        format!(
+            "{} --root no_sched_ext",
+            start.replace("${RUNSLICE_KNOBS}", knobs)
+        )
+    };
+    for (options, knobs) in [
+        ("", ""),
+        ("--ignore-cgroups", ":guard_ms=10000,kthreads_fast=1"),
+    ] {
+        let output = run(&words(options, knobs));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        // As far as this machine without sched_ext: the words were understood.
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+    }
+    assert_eq!(run(&words("--no-such", "")).status.code(), Some(2));
+    assert!(unit.contains("\nRestartPreventExitStatus=1 2 4\n"));
+    assert!(unit.contains("\nSuccessExitStatus=130\n"));
+    assert!(unit.contains("\nStartLimitBurst="));
+}
+
 #[test]
 fn the_same_policy_twice_is_told_apart_and_gives_the_same_figures() {
     let output = run("sim fifo fifo -w two_hogs.toml --format csv");

@@ -201,12 +201,7 @@ fn is_reached(sources: &[&File], path: &str) -> bool {
     };
     let stem = stem.to_string_lossy();
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
-    // Cargo finds these by itself.
-    let found_by_cargo = matches!(&*folder_name, "tests" | "benches" | "examples" | "bin")
-        && folder
-            .parent()
-            .is_some_and(|it| sources.iter().any(|f| is_crate_root(&f.path, it)));
-    if found_by_cargo || matches!(&*stem, "lib" | "main" | "build") {
+    if is_found_by_cargo(sources, folder) || matches!(&*stem, "lib" | "main" | "build") {
         return true;
     }
     // `a/mod.rs` is declared by the parents of `a.rs`.
@@ -215,10 +210,24 @@ fn is_reached(sources: &[&File], path: &str) -> bool {
         _ => (stem.into_owned(), folder),
     };
     let declaration = format!("mod {module};");
-    let declares = |file: &&File| {
-        parents(folder).contains(&PathBuf::from(&file.path)) && file.text.contains(&declaration)
+    // Each test that lies in a folder of tests is a root with modules of its own.
+    let has_roots = is_found_by_cargo(sources, folder);
+    let declares = |file: &&&File| {
+        let path = Path::new(&file.path);
+        let may = parents(folder).iter().any(|it| it == path)
+            || has_roots && path.parent() == Some(folder);
+        may && file.text.contains(&declaration)
     };
-    sources.iter().copied().filter(|f| declares(f)).count() > 0
+    sources.iter().any(|file| declares(&file))
+}
+
+/// Whether cargo takes each file that lies in `folder` for a program of its own.
+fn is_found_by_cargo(sources: &[&File], folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    matches!(&*name, "tests" | "benches" | "examples" | "bin")
+        && folder
+            .parent()
+            .is_some_and(|it| sources.iter().any(|f| is_crate_root(&f.path, it)))
 }
 
 fn is_crate_root(path: &str, package: &Path) -> bool {
@@ -357,7 +366,10 @@ fn a_module_that_nobody_declares_is_found() {
         File::new("crates/a/src/b.rs", "mod c;\n"),
         File::new("crates/a/src/b/c.rs", ""),
         File::new("crates/a/src/b/lost.rs", ""),
-        File::new("crates/a/tests/whole.rs", ""),
+        File::new("crates/a/tests/whole.rs", "mod guest;\n"),
+        File::new("crates/a/tests/guest/mod.rs", ""),
+        File::new("crates/a/tests/unused/mod.rs", ""),
     ];
-    assert_eq!(unreachable_modules(&files), ["crates/a/src/b/lost.rs"]);
+    let want = ["crates/a/src/b/lost.rs", "crates/a/tests/unused/mod.rs"];
+    assert_eq!(unreachable_modules(&files), want);
 }

@@ -1,10 +1,11 @@
 //! `runslice doctor`.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use live::preflight::{self, Facts, Finding, Severity};
+use live::preflight::{self, Facts, Finding, Severity, function_faults};
 
 use crate::cli::Status;
 use crate::output;
@@ -23,7 +24,10 @@ pub struct Doctor {
 /// When standard output is closed.
 pub fn run(request: &Doctor) -> anyhow::Result<Status> {
     let facts = Facts::below(&request.root);
-    let findings = preflight::judge(&facts);
+    let mut findings = preflight::judge(&facts);
+    if facts.state.is_some() {
+        findings.extend(faults(&request.root, &facts.release));
+    }
     let mut to = output::open(None)?;
     writeln!(to, "kernel     {}", facts.release)?;
     writeln!(to, "sched_ext  {}", scheduler(&facts))?;
@@ -33,9 +37,21 @@ pub fn run(request: &Doctor) -> anyhow::Result<Status> {
     let can = !findings
         .iter()
         .any(|finding| finding.severity == Severity::Blocks);
+    let asks = |severity| findings.iter().any(|finding| finding.severity == severity);
     let verdict = match can {
-        true => "policies can be attached: runslice run POLICY",
-        false => "policies cannot be attached",
+        true => {
+            let mut command = "policies can be attached: runslice run POLICY".to_owned();
+            for (severity, option) in [
+                (Severity::Untested, " --untested"),
+                (Severity::Breaks, " --ignore-cgroups"),
+            ] {
+                if asks(severity) {
+                    command += option;
+                }
+            }
+            command
+        }
+        false => "policies cannot be attached".to_owned(),
     };
     writeln!(to, "\n{verdict}")?;
     to.flush()?;
@@ -46,10 +62,20 @@ pub fn run(request: &Doctor) -> anyhow::Result<Status> {
     })
 }
 
+/// The kernel's functions that do not fit a shipped policy's calls, each once.
+fn faults(root: &Path, release: &str) -> Vec<Finding> {
+    let all = policies::ALL.iter();
+    let faults: BTreeSet<_> = all
+        .flat_map(|policy| function_faults(root, policy.object))
+        .collect();
+    faults.iter().map(|fault| fault.finding(release)).collect()
+}
+
 /// A finding and what to do, on two lines.
 pub fn told(finding: &Finding) -> String {
     let mark = match finding.severity {
         Severity::Blocks => "blocks",
+        Severity::Untested => "untested",
         Severity::Breaks => "breaks",
         Severity::Changes => "note",
     };

@@ -1,0 +1,348 @@
+//! What a `runslice run` leaves on the machine for `set`, `status` and `stop`: who it is, which
+//! object it loaded, and where its variables are pinned.
+//!
+//! The process holds a lock on a file as long as it lives, so that a killed one is told from a
+//! living one without trust in process numbers. Whoever comes next removes what it left.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use live::{Dump, pins::Pins};
+use serde::{Deserialize, Serialize};
+
+/// Below the root of the system: state that does not outlive a boot.
+const FOLDER: &str = "run/runslice";
+/// Below the root of the system: where maps are pinned.
+const PINS: &str = "sys/fs/bpf/runslice";
+/// What the trace buffer for dumps is called.
+pub const TRACE: &str = "runslice";
+/// Version of the record; it grows when a field is removed or changes its meaning.
+const VERSION: u32 = 1;
+/// The lock may be held without a record: while a policy is loaded, and, on a busy machine, by a
+/// command between its fork and its exec when the runslice that started it is gone. Neither lasts.
+const LOOKS: u32 = 250;
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Where things are.
+#[derive(Clone, Debug)]
+pub struct Place {
+    root: PathBuf,
+}
+
+/// What the living runslice says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of this record.
+    pub runslice_session: u32,
+    /// The process.
+    pub pid: u32,
+    /// The policy as tables call it, knobs included.
+    pub policy: String,
+    /// When it was attached, in seconds since 1970.
+    pub since_unix_s: u64,
+    /// The kernel's number of the attachment.
+    pub sequence: Option<u64>,
+    /// Only tasks that ask for it are scheduled by the policy.
+    pub is_partial: bool,
+    /// How often it was loaded again because it asked for that.
+    pub restarts: u32,
+    /// Variables that were set when it was loaded.
+    pub set: Vec<(String, String)>,
+    /// The names of the policy's counters, in the order of their map.
+    pub counters: Vec<String>,
+    /// The service that was stopped for it and is started again afterwards.
+    pub replaced: Option<String>,
+}
+
+/// Who runs a policy through runslice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nobody, and nothing is left of anybody.
+    Nobody,
+    /// Nobody; one that was killed left something, which is removed now.
+    Left(Option<Box<Record>>),
+    /// This one.
+    Running(Box<Record>),
+}
+
+/// This process's own claim; dropped, everything of it is removed.
+#[derive(Debug)]
+pub struct Session {
+    place: Place,
+    _lock: File,
+}
+
+impl Record {
+    /// The policy's name without knobs.
+    pub fn name(&self) -> &str {
+        self.policy.split(':').next().unwrap_or_default()
+    }
+
+    /// A record of this process.
+    pub fn of_this_process(policy: &str) -> Self {
+        Self {
+            runslice_session: VERSION,
+            pid: std::process::id(),
+            policy: policy.to_owned(),
+            since_unix_s: 0,
+            sequence: None,
+            is_partial: false,
+            restarts: 0,
+            set: Vec::new(),
+            counters: Vec::new(),
+            replaced: None,
+        }
+    }
+}
+
+impl Place {
+    /// The files of the system below `root`, which is `/` but in tests.
+    pub fn below(root: &Path) -> Self {
+        Self {
+            root: root.to_path_buf(),
+        }
+    }
+
+    /// The folder of the pinned maps.
+    pub fn pins(&self) -> PathBuf {
+        self.root.join(PINS)
+    }
+
+    /// The copy of the object that is attached.
+    pub fn object(&self) -> PathBuf {
+        self.file("policy.bpf.o")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.root.join(FOLDER).join(name)
+    }
+
+    fn record(&self) -> Option<Record> {
+        let text = fs::read(self.file("session.json")).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Who runs a policy. Removes what a killed one left.
+    ///
+    /// # Errors
+    /// When a living one has left a record that this version does not understand.
+    pub fn find(&self) -> anyhow::Result<Found> {
+        // Whoever runs a policy has made the file first.
+        let Ok(lock) = File::open(self.file("lock")) else {
+            return Ok(Found::Nobody);
+        };
+        for _ in 0..LOOKS {
+            match lock.try_lock_shared() {
+                Err(TryLockError::WouldBlock) => {
+                    if let Some(record) = self.record() {
+                        return Ok(Found::Running(Box::new(record)));
+                    }
+                    thread::sleep(LOOK);
+                }
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(self.clean()),
+            }
+        }
+        bail!("a runslice is attaching a policy, or is of another version; try again")
+    }
+
+    /// Whether a runslice lives that runs a policy.
+    pub fn is_held(&self) -> bool {
+        let lock = File::open(self.file("lock"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Removes what a killed one left; the caller holds the lock.
+    fn clean(&self) -> Found {
+        let record = self.record();
+        let had_pins = Pins::remove_left(&self.pins()).unwrap_or(true);
+        // It cannot be removed by those who may not; the next one who may does it.
+        let _ = Dump::remove_left(&self.root, TRACE);
+        if record.is_none() && !had_pins {
+            return Found::Nobody;
+        }
+        self.forget();
+        if self.file("session.json").exists() || self.pins().exists() {
+            // This process may not; whoever may says it then.
+            return Found::Nobody;
+        }
+        Found::Left(record.map(Box::new))
+    }
+
+    fn forget(&self) {
+        for name in ["session.json", "policy.bpf.o"] {
+            let _ = fs::remove_file(self.file(name));
+        }
+    }
+}
+
+impl Session {
+    /// Claims the machine for this process.
+    ///
+    /// # Errors
+    /// When another runslice has it, or the folder cannot be written.
+    pub fn begin(place: &Place) -> anyhow::Result<Self> {
+        let folder = place.root.join(FOLDER);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let path = place.file("lock");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let mut looks = 0;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    if let Some(record) = place.record() {
+                        let Record { policy, pid, .. } = record;
+                        bail!("another runslice ({policy}, process {pid}) runs; stop it first");
+                    }
+                    looks += 1;
+                    if looks > LOOKS {
+                        bail!("another runslice is attaching a policy; try again");
+                    }
+                    thread::sleep(LOOK);
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+                }
+            }
+        }
+        place.clean();
+        Ok(Self {
+            place: place.clone(),
+            _lock: lock,
+        })
+    }
+
+    /// Says to others what is attached.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, record: &Record, object: &[u8]) -> anyhow::Result<()> {
+        let put = |name: &str, bytes: &[u8]| -> io::Result<()> {
+            // Readers see the old file or the new one, never a half.
+            let new = self.place.file(&format!("{name}.new"));
+            let mut file = File::create(&new)?;
+            file.write_all(bytes)?;
+            fs::rename(&new, self.place.file(name))
+        };
+        let record = serde_json::to_vec_pretty(record).context("the record")?;
+        put("policy.bpf.o", object)
+            .and_then(|()| put("session.json", &record))
+            .with_context(|| {
+                format!(
+                    "cannot write into {}",
+                    self.place.root.join(FOLDER).display()
+                )
+            })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.place.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root of one's own that goes away.
+    struct Root(PathBuf);
+
+    impl Root {
+        fn new(name: &str) -> Self {
+            let name = format!("runslice-session-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_session_is_found_while_it_lives_and_leaves_nothing() {
+        let root = Root::new("lives");
+        let place = Place::below(&root.0);
+        assert_eq!(place.find().unwrap(), Found::Nobody);
+        let session = Session::begin(&place).unwrap();
+        let record = Record {
+            set: vec![("slice_ns".to_owned(), "5".to_owned())],
+            ..Record::of_this_process("fifo:slice_ns=5")
+        };
+        session.write(&record, b"object").unwrap();
+        assert_eq!(record.name(), "fifo");
+        assert_eq!(place.find().unwrap(), Found::Running(Box::new(record)));
+        assert!(place.is_held());
+        assert_eq!(fs::read(place.object()).unwrap(), b"object");
+        drop(session);
+        assert_eq!(place.find().unwrap(), Found::Nobody);
+        assert!(!place.object().exists());
+    }
+
+    #[test]
+    fn a_second_session_is_refused_by_name() {
+        let root = Root::new("second");
+        let place = Place::below(&root.0);
+        let session = Session::begin(&place).unwrap();
+        session
+            .write(&Record::of_this_process("mlfq"), b"")
+            .unwrap();
+        let error = Session::begin(&place).unwrap_err().to_string();
+        let want = format!(
+            "another runslice (mlfq, process {}) runs",
+            std::process::id()
+        );
+        assert!(error.starts_with(&want), "{error}");
+        drop(session);
+        Session::begin(&place).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_not_said_to_be() {
+        let root = Root::new("kept");
+        let place = Place::below(&root.0);
+        drop(Session::begin(&place).unwrap());
+        // A file where a folder should be is not removed, whoever asks.
+        fs::create_dir_all(place.pins().parent().unwrap()).unwrap();
+        fs::write(place.pins(), "").unwrap();
+        assert_eq!(place.find().unwrap(), Found::Nobody);
+        assert!(place.pins().exists());
+    }
+
+    #[test]
+    fn what_a_killed_one_left_is_removed_and_told_once() {
+        let root = Root::new("killed");
+        let place = Place::below(&root.0);
+        let session = Session::begin(&place).unwrap();
+        let record = Record::of_this_process("mlfq");
+        session.write(&record, b"").unwrap();
+        // As SIGKILL does: the lock goes, the files stay.
+        let files = root.0.join(FOLDER);
+        let kept = fs::read(files.join("session.json")).unwrap();
+        drop(session);
+        // Other tests start programs, which share the lock until they have begun.
+        while place.is_held() {
+            thread::sleep(LOOK);
+        }
+        fs::write(files.join("session.json"), kept).unwrap();
+        fs::create_dir_all(place.pins()).unwrap();
+        fs::write(place.pins().join("data_knobs"), "").unwrap();
+        assert_eq!(place.find().unwrap(), Found::Left(Some(Box::new(record))));
+        assert!(!place.pins().exists());
+        assert_eq!(place.find().unwrap(), Found::Nobody);
+    }
+}

@@ -1,0 +1,129 @@
+//! The command that runs under the policy.
+
+use std::process::{self, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use live::process::{ask_for_policy, ask_to_end, signal};
+
+use super::{PAUSE, Reason};
+
+/// How long a command may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A command that was started.
+#[derive(Debug)]
+pub struct Child {
+    process: process::Child,
+    began: Instant,
+    end: Option<CommandEnd>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandEnd {
+    /// Its status.
+    pub status: ExitStatus,
+    /// How long it took, of the clock on the wall.
+    pub took: Duration,
+}
+
+impl Child {
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        if self.end.is_none()
+            && let Ok(Some(status)) = self.process.try_wait()
+        {
+            self.end = Some(CommandEnd {
+                status,
+                took: self.began.elapsed(),
+            });
+        }
+        self.end.is_some()
+    }
+}
+
+/// Starts the command, if there is one; `is_partial` lets it ask for the policy.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(None);
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if is_partial {
+        ask_for_policy(&mut command);
+    }
+    let began = Instant::now();
+    let process = command
+        .spawn()
+        .with_context(|| format!("cannot start {program}"))?;
+    Ok(Some(Child {
+        process,
+        began,
+        end: None,
+    }))
+}
+
+/// Waits for the command, whose end a signal hastens. Without the policy it goes on under the
+/// kernel's own scheduler.
+pub fn end(child: Option<Child>, reason: &Reason) -> Option<CommandEnd> {
+    let mut child = child?;
+    while !matches!(reason, Reason::Signal) && signal().is_none() {
+        if child.has_ended() {
+            return child.end;
+        }
+        thread::sleep(PAUSE);
+    }
+    if !child.has_ended() {
+        ask_to_end(&child.process);
+    }
+    let limit = Instant::now() + GRACE;
+    while Instant::now() < limit {
+        if child.has_ended() {
+            return child.end;
+        }
+        thread::sleep(PAUSE);
+    }
+    // It does not listen; whoever asked twice wants it gone.
+    let _ = child.process.kill();
+    let status = child.process.wait().ok()?;
+    Some(CommandEnd {
+        status,
+        took: child.began.elapsed(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        ["sh", "-c", text].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn a_command_is_waited_for_and_its_status_kept() {
+        let child = start(&words("exit 7"), false).unwrap();
+        let end = end(child, &Reason::Time).unwrap();
+        assert_eq!(end.status.code(), Some(7));
+    }
+
+    #[test]
+    fn after_a_signal_a_command_is_asked_to_end() {
+        let child = start(&words("exec sleep 600"), false).unwrap();
+        let end = end(child, &Reason::Signal).unwrap();
+        assert_eq!(end.status.code(), None, "a signal ended it");
+    }
+
+    #[test]
+    fn no_command_is_no_child_and_a_missing_one_an_error() {
+        assert!(start(&[], false).unwrap().is_none());
+        assert!(end(None, &Reason::Time).is_none());
+        let error = start(&["/no/such/program".to_owned()], false).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start /no/such/program");
+    }
+}

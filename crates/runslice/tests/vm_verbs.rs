@@ -1,0 +1,360 @@
+//! `run`, `set`, `status` and `stop` on real kernels, in virtual machines: `make test-vm`.
+
+#![cfg(feature = "live")]
+
+mod guest;
+
+use std::path::Path;
+
+use guest::{KERNELS, good, object, script};
+
+/// Shell: waits until the kernel says `$1`, as long as the guest lives.
+const BECOMES: &str = "\
+    becomes() {
+        until grep -qx $1 /sys/kernel/sched_ext/state; do sleep 0.1; done
+    }
+    # A session is there a moment after the policy.
+    runs() {
+        becomes enabled
+        until runslice status | grep -q ^since; do sleep 0.1; done
+    }
+    left() {
+        ls /sys/fs/bpf /sys/kernel/tracing/instances /run/runslice |
+            grep -v -e ^lock -e :$ -e '^$' || true
+    }
+    ";
+
+fn has(kernel: &str, text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{kernel}: no `{word}` in: {text}");
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_knob_is_changed_while_the_policy_runs_and_the_policy_sees_it() {
+    let echo = object("echo");
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                runslice run $1 & runs
+                echo \"before: $(runslice status | grep ^sevens)\"
+                runslice set $1 word=7
+                runslice status | grep ^word
+                while runslice status | grep -q '^sevens *0$'; do sleep 0.1; done
+                echo 'the policy saw it'
+                runslice set $1 word=10; echo \"status $?\"
+                runslice set $1 fixed=4; echo \"status $?\"
+                runslice set fifo slice_ns=5000; echo \"status $?\"
+                runslice status --format json | grep '\"value\"'
+                runslice stop; wait; left"
+            ),
+            &[&echo],
+        );
+        has(
+            kernel,
+            &text,
+            &[
+                "before: sevens              0\n",
+                "word 1 -> 7 count\n",
+                "word      7        1     0   9  count\n",
+                "the policy saw it\n",
+                "10 is out of range for `word`: 0 to 9 count",
+                "`fixed` is a constant of the loaded programs",
+                "verbs-echo is attached, not fifo",
+                "\"value\": 7,",
+                "verbs-echo is detached: the kernel's own scheduler has all tasks",
+            ],
+        );
+        assert_eq!(text.matches("status 2\n").count(), 3, "{kernel}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn status_names_a_policy_of_somebody_else_and_stop_refuses_it() {
+    // The same program under another name, whose session is hidden, is a stranger.
+    let text = good(
+        "6.18",
+        &format!(
+            "{BECOMES}
+            cp $(command -v runslice) /tmp/scx_other
+            /tmp/scx_other run fifo & runs
+            rm -r /run/runslice
+            runslice status
+            runslice status --format json | grep -e '\"name\": \"scx' -e '\"runslice\": null'
+            for verb in stop 'run mlfq' 'run --replace mlfq' 'set fifo slice_ns=5000'; do
+                runslice $verb; echo \"$verb: status $?\"
+            done
+            kill $!; becomes disabled
+            runslice stop; runslice status"
+        ),
+        &[],
+    );
+    has(
+        "6.18",
+        &text,
+        &[
+            "policy     fifo\nrun by     scx_other, process ",
+            "since      not known: not attached by runslice\n",
+            "SCX_EV_",
+            "\"name\": \"scx_other\"",
+            "\"runslice\": null",
+            "stop: status 1\n",
+            "run mlfq: status 4\n",
+            "run --replace mlfq: status 4\n",
+            "set fifo slice_ns=5000: status 1\n",
+            "which is not runslice's\n  end the process that runs it: kill ",
+            "no policy is attached\n",
+            "policy     none: the kernel's own scheduler has all tasks\n",
+        ],
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_service_goes_for_the_time_and_comes_back() {
+    let text = good(
+        "6.18",
+        &format!(
+            "{BECOMES}
+            cp $(command -v runslice) /tmp/scx_other
+            group=/sys/fs/cgroup/system.slice/scx.service
+            mkdir -p $group
+            cat >/tmp/start <<END
+echo \\$\\$ >$group/cgroup.procs
+echo \\$\\$ >/tmp/pid
+exec /tmp/scx_other run fifo
+END
+            cat >/bin/systemctl <<'END'
+#!/bin/sh
+echo \"systemctl $*\"
+case $1 in
+    stop) kill $(cat /tmp/pid) ;;
+    start) sh /tmp/start >/tmp/log 2>&1 & ;;
+esac
+END
+            chmod +x /bin/systemctl
+            sh /tmp/start & runs
+            rm -r /run/runslice
+            runslice run mlfq -- true; echo \"without: status $?\"
+            runslice run --replace mlfq -- cat /sys/kernel/sched_ext/root/ops
+            echo \"with: status $?, $(cat /sys/kernel/sched_ext/root/ops) is back\"
+            kill $(cat /tmp/pid); becomes disabled"
+        ),
+        &[],
+    );
+    has(
+        "6.18",
+        &text,
+        &[
+            "by scx_other of scx.service (process ",
+            "--replace stops scx.service for the time",
+            "without: status 4\n",
+            "systemctl stop scx.service\n",
+            "run: scx.service is stopped for the time\n",
+            "\nmlfq\n",
+            "systemctl start scx.service\n",
+            "run: scx.service runs again; fifo is the scheduler\n",
+            "with: status 0, fifo is back\n",
+        ],
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_partial_policy_has_the_command_and_nobody_else() {
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                runslice run --partial fifo -- sh -c '
+                    echo all $(cat /sys/kernel/sched_ext/switch_all)
+                    (echo of the policy: $(grep ext.enabled /proc/self/sched))
+                    runslice status | grep ^tasks
+                    echo outside: $(grep ext.enabled /proc/1/sched)'
+                left"
+            ),
+            &[],
+        );
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        has(
+            kernel,
+            &words,
+            &[
+                "all 0",
+                "of the policy: ext.enabled : 1",
+                "outside: ext.enabled : 0",
+                "tasks those that ask for SCHED_EXT",
+                "run when no other task wants the CPU",
+            ],
+        );
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {
+    let loser = object("loser");
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                cd /tmp; runslice run $1 --for 30s; echo \"status $?\"
+                cat runslice-verbs-loser-1.dump
+                left"
+            ),
+            &[&loser],
+        );
+        has(
+            kernel,
+            &text,
+            &[
+                "status 3\n",
+                "was ejected: runnable task stall: ",
+                "run: the kernel's dump is in ./runslice-verbs-loser-1.dump\n",
+                "triggered exit kind 1026",
+                "\nCPU states\n",
+                "failed to run for",
+            ],
+        );
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_policy_without_callbacks_for_cpus_is_loaded_again_when_one_goes_and_comes() {
+    let fixed = object("fixed_cpus");
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                runslice run $1 & runs
+                cpu=/sys/devices/system/cpu/cpu1/online
+                restarts() {{
+                    until runslice status | grep -qx \"restarts  *$1\"; do sleep 0.1; done
+                }}
+                echo 0 >$cpu; restarts 1; echo 1 >$cpu; restarts 2
+                echo 0 >$cpu; restarts 3; echo 1 >$cpu; restarts 4
+                echo 0 >$cpu; restarts 5; echo 1 >$cpu
+                wait $!; echo \"status $?, $(cat /sys/kernel/sched_ext/state)\"
+                left"
+            ),
+            &[&fixed],
+        );
+        assert_eq!(
+            text.matches("run: verbs-fixed_cpus is loaded again: unregistered from the main")
+                .count(),
+            5,
+            "{kernel}: {text}"
+        );
+        has(
+            kernel,
+            &text,
+            &["more than 5 restarts in a minute", "status 3, disabled\n"],
+        );
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn signals_and_sigkill_leave_the_default_scheduler_and_no_pins() {
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                for signal in INT TERM; do
+                    runslice run fifo & runs
+                    kill -$signal $!; wait $!
+                    echo \"$signal: status $?, $(cat /sys/kernel/sched_ext/state), left: $(left)\"
+                done
+                runslice run fifo & runs
+                kill -KILL $!; becomes disabled
+                echo \"before: $(left | wc -l)\"
+                runslice status
+                echo \"after: $(left | wc -l)\"
+                runslice run fifo -- true; echo \"again: status $?\""
+            ),
+            &[],
+        );
+        has(
+            kernel,
+            &text,
+            &[
+                "INT: status 130, disabled, left: \n",
+                "TERM: status 130, disabled, left: \n",
+                // The folder of the pins, the record and the object; the trace buffer.
+                "before: 4\n",
+                "with fifo had left, which was killed\n",
+                "after: 0\n",
+                "again: status 0\n",
+            ],
+        );
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_panic_leaves_the_default_scheduler() {
+    const INSIDE: &str = "RUNSLICE_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        let fifo = policies::find("fifo").expect("fifo is shipped");
+        let policy = live::Policy::open("fifo", fifo.object, None).expect("a policy");
+        let mut attached = policy.load().expect("accepted").attach().expect("attached");
+        let folder = Path::new("/sys/fs/bpf/runslice");
+        let _pins = attached.pin(folder).expect("pinned");
+        assert!(attached.is_alive() && folder.is_dir());
+        panic!("while fifo is attached");
+    }
+    let me = std::env::current_exe().expect("this program has a file");
+    let said = script(
+        "6.18",
+        &format!(
+            "{BECOMES}
+            {INSIDE}=1 $1 --include-ignored --exact a_panic_leaves_the_default_scheduler
+            echo \"status $?\"
+            becomes disabled
+            echo \"left: $(left 2>/dev/null)\"
+            cat /sys/kernel/sched_ext/enable_seq"
+        ),
+        &[&me.to_string_lossy()],
+        &[&me],
+    );
+    has(
+        "6.18",
+        &said.text,
+        &["while fifo is attached", "status 101\n", "left: \n1\n"],
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_commands_tasks_are_counted_with_those_that_lived_shortly() {
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            "runslice run fifo --format json -- sh -c '
+                for i in 1 2 3 4 5 6 7 8 9 10; do (true) & done; wait'",
+            &[],
+        );
+        let begin = text.find('{').expect("a document");
+        let end = text.rfind('}').expect("a document") + 1;
+        let json: serde_json::Value = serde_json::from_str(&text[begin..end]).expect("JSON");
+        let command = &json["command"];
+        let number = |name: &str| command[name].as_u64().expect("a number");
+        // The shell and ten that it forked.
+        assert_eq!(number("tasks"), 11, "{kernel}: {text}");
+        assert_eq!(number("living") + number("unseen"), 0, "{kernel}: {text}");
+        assert!(number("slices") >= 11, "{kernel}: {text}");
+        assert!(number("run_ns") > 0, "{kernel}: {text}");
+        assert_eq!(command["status"], 0);
+        let counted = json["policy_counters"]["direct"].as_u64();
+        assert!(counted.is_some_and(|count| count > 0), "{kernel}: {text}");
+    }
+}
