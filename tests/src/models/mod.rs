@@ -4,6 +4,7 @@
 pub mod beside;
 pub mod counters;
 pub mod decisions;
+pub mod eevdf;
 pub mod elsc;
 pub mod goodness;
 pub mod o1;
