@@ -1,6 +1,8 @@
 //! The policy `eevdf` keeps the rules of Linux 6.18 that it names: a model at every decision of
 //! random runs, and what follows from the rules by hand.
 
+use std::fmt::Write as _;
+
 use model::ExitKind;
 use runslice_tests::models::Replay;
 use runslice_tests::models::eevdf::{Eevdf, WEIGHTS};
@@ -142,6 +144,25 @@ fn shares_are_those_of_the_weights() {
             "nice {nice}: {ratio} of {expected}"
         );
     }
+}
+
+/// The queue is walked from its earliest deadline on; who has that is seldom ahead of the average.
+#[test]
+fn the_search_for_an_eligible_task_is_short() {
+    let mut tables = String::new();
+    for nice in -20..20 {
+        let name = nice + 20;
+        let _ = writeln!(
+            tables,
+            "[task.h{name}]\nnice = {nice}\ndo = \"run(inf)\"\n[task.s{name}]\nnice = {nice}\n\
+             do = \"loop(inf)[ run(exp(1ms)), sleep(exp(10ms)) ]\""
+        );
+    }
+    let seen = observe_at(250, "eevdf", 1, 20_000, &tables);
+    let (examined, choices) = (seen.counter("examined"), seen.counter("schedule"));
+    assert!(choices > 3_000, "only {choices}");
+    assert!(examined < 2 * choices, "{examined} for {choices}");
+    assert_eq!(seen.counter("none_eligible"), 0);
 }
 
 // ---- Several CPUs ----

@@ -171,8 +171,6 @@ pub struct Options {
     /// Instructions after which a callback is taken for an endless loop; `None`: as many as no
     /// sane policy needs.
     pub budget: Option<u64>,
-    /// Count what each callback does, for [`run_tallied`].
-    pub tally: bool,
 }
 
 /// As [`run`], computed as `options` say.
@@ -180,7 +178,7 @@ pub struct Options {
 /// # Errors
 /// As [`run`]; also if a back end is demanded that cannot execute the policy.
 pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
-    conduct(spec, sink, options).map(|(summary, _)| summary)
+    conduct(spec, sink, options, false).map(|(summary, _)| summary)
 }
 
 /// As [`run`], and says what the callbacks did, each under its kernel's name.
@@ -191,20 +189,17 @@ pub fn run_tallied(
     spec: &RunSpec,
     sink: &mut dyn Sink,
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
-    let options = Options {
-        tally: true,
-        ..Options::default()
-    };
-    conduct(spec, sink, options)
+    conduct(spec, sink, Options::default(), true)
 }
 
 fn conduct(
     spec: &RunSpec,
     sink: &mut dyn Sink,
     options: Options,
+    tally: bool,
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
-    let (mut machine, mut vm) = assemble(spec, sink.wants(), options)?;
+    let (mut machine, mut vm) = assemble(spec, sink.wants(), options, tally)?;
     let duration = match (spec.duration, machine.work.duration()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -235,7 +230,12 @@ fn conduct(
 }
 
 /// Loads the object and builds the machine around it.
-fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machine, Vm), Error> {
+fn assemble(
+    spec: &RunSpec,
+    wants: EventMask,
+    options: Options,
+    tally: bool,
+) -> Result<(Machine, Vm), Error> {
     let policy = || spec.policy.name.clone();
     let target = target(&spec.machine);
     let image = load(spec, &target)?;
@@ -247,7 +247,7 @@ fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machi
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
         backend: options.backend,
-        tally: options.tally,
+        tally,
         budget: options.budget.unwrap_or(usual.budget),
         ..usual
     };
@@ -268,7 +268,7 @@ fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machi
         mirror,
         work,
         wants,
-        tally: options.tally,
+        tally,
     });
     Ok((machine, vm))
 }
