@@ -13,7 +13,7 @@ setup: ## installs what is missing (Debian and Ubuntu), says what is missing els
 demo: setup ## simulates a desktop under load, once under each shipped policy
 	@$(CARGO) build --release --bin runslice
 	@$(CARGO) run --release --quiet --bin runslice -- sim \
-		fifo goodness elsc o1 staircase staircase5 mlfq -w desk
+		fifo goodness elsc o1 staircase staircase5 mlfq eevdf -w desk
 
 test: setup ## every test that a change must pass, two minutes of it in virtual machines
 	@[ -n "$$RUNSLICE_NO_VM" ] || scripts/setup.sh vm

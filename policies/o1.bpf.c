@@ -19,7 +19,8 @@
  * made by an interrupt, because nothing tells a policy of the others; a run of
  * no time at all is not charged; a synchronous wakeup of a task that may use
  * one CPU only looks like any other; the waker's CPU is taken in a synchronous
- * wakeup if the task may run there; there are no nodes and no domains, so
+ * wakeup if the task may run there, and today's kernel flags those of sockets,
+ * too, which the source did not (sync_wakeups=0: none); there are no nodes and no domains, so
  * rows for several CPUs read "balancer of 2.6.3, no domains"; idle CPUs are
  * called by the ticks of busy ones instead of looking themselves; real-time
  * tasks are none of a policy's business; SCHED_IDLE is nice 19.
@@ -42,6 +43,9 @@ BPF_LICENSE();
 KNOB(u32, version, 3, "2.6.x", "slices and sleep limit: 3 as Linux 2.6.3, 10 as 2.6.10", 3, 10);
 KNOB(bool, wake_idle, 0, "bool",
      "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
+KNOB(bool, sync_wakeups, 1, "bool",
+     "a synchronous waker takes its task along, as at pipes of the source; 0: none, as at sockets",
+     0, 1);
 
 /* ---- State ---- */
 
@@ -327,7 +331,7 @@ s32 OP(o1_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 this_cpu = bpf_get_smp_processor_id();
-	bool sync = wake_flags & SCX_WAKE_SYNC;
+	bool sync = sync_wakeups && (wake_flags & SCX_WAKE_SYNC);
 	bool is_idle = false;
 
 	if (tctx)

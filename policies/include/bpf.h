@@ -112,6 +112,11 @@ enum {
 		__type(value, value_type);			\
 	} name SEC(".maps")
 
+/* A lock in a map's value. No function is called between lock and unlock. */
+struct bpf_spin_lock {
+	u32 val;
+};
+
 /* ---- Helpers, by number (uapi/linux/bpf.h, ___BPF_FUNC_MAPPER) ---- */
 
 struct task_struct;
@@ -129,6 +134,8 @@ static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*const bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*const bpf_map_peek_elem)(void *map, void *value) = (void *)89;
+static long (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
+static long (*const bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
 static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size,
 					       const void *src) = (void *)115;

@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 
 use model::TaskId;
+use runslice_tests::models::Replay;
 use runslice_tests::models::beside::Beside;
 use runslice_tests::models::beside::Reason::{
     self, BeforeLowerLists, EarlyEnd, NoRecalculation, OneList, PutFirst, PutLast, YielderYields,
 };
 use runslice_tests::models::elsc::{Elsc, list_of};
 use runslice_tests::models::random::{run, spec, tasks};
-use runslice_tests::models::replay::Replay;
+use runslice_tests::models::ticked::Ticked;
 use runslice_tests::timeline::{Levels, Told, driven, machine};
 
 #[test]
@@ -24,23 +25,23 @@ fn every_choice_is_that_of_the_model() {
         let hz = [100, 250, 1000][seed as usize / 2 % 3];
         let set = [("smp", u32::from(smp))];
         let spec = spec("elsc", &set, machine(1, hz), &tasks(seed));
-        let mut replay = Replay::new(Elsc::new(smp));
+        let mut replay = Replay::new(Ticked::new(Elsc::new(smp)));
         let summary = run(&spec, &mut replay);
         let what = format!("seed {seed}, smp {smp}, HZ {hz}\n{}", tasks(seed));
-        assert_eq!(replay.difference, None, "{what}");
+        assert_eq!(replay.differs, None, "{what}");
         let counter = |name: &str| {
             let found = summary.policy_counters.iter().find(|(own, _)| own == name);
             found.expect("a counter").1
         };
-        assert_eq!(counter("schedules"), u64::from(replay.choices), "{what}");
-        let recalculations = u64::from(replay.model.tasks.recalculations);
+        assert_eq!(counter("schedules"), replay.decisions, "{what}");
+        let recalculations = u64::from(replay.model.model.tasks.recalculations);
         assert_eq!(counter("recalculations"), recalculations, "{what}");
         assert_eq!(
             counter("examined"),
-            u64::from(replay.model.examined),
+            u64::from(replay.model.model.examined),
             "{what}"
         );
-        choices += replay.choices;
+        choices += replay.decisions;
     }
     assert!(choices > 20_000, "only {choices} choices");
 }
@@ -57,11 +58,11 @@ fn every_difference_to_goodness_has_one_of_the_known_reasons() {
             machine(1, 100),
             &tasks(seed.into()),
         );
-        let mut replay = Replay::new(Beside::new(smp == 1));
+        let mut replay = Replay::new(Ticked::new(Beside::new(smp == 1)));
         run(&spec, &mut replay);
         let what = format!("seed {seed}\n{}", tasks(seed.into()));
-        assert_eq!(replay.difference, None, "{what}");
-        let beside = &replay.model;
+        assert_eq!(replay.differs, None, "{what}");
+        let beside = &replay.model.model;
         assert_eq!(beside.unexplained, [""; 0], "{what}");
         choices += beside.choices;
         for (reason, times) in &beside.differences {

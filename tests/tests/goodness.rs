@@ -4,10 +4,11 @@
 //! 10 ms from the moment at which a driver wakes the tasks.
 
 use model::{SimTime, TaskId};
+use runslice_tests::models::Replay;
 use runslice_tests::models::counters::{Kernel, Tasks, Variant, quantum, recalculated};
 use runslice_tests::models::goodness::Goodness;
 use runslice_tests::models::random::{run, spec, tasks};
-use runslice_tests::models::replay::Replay;
+use runslice_tests::models::ticked::Ticked;
 use runslice_tests::timeline::{Levels, Told, driven, machine};
 
 const UP_99: Kernel = Kernel {
@@ -29,21 +30,21 @@ fn every_choice_is_that_of_the_model() {
         let number = if variant == Variant::V99 { 99 } else { 24 };
         let set = [("variant", number), ("smp", u32::from(smp))];
         let spec = spec("goodness", &set, machine(1, hz), &tasks(seed));
-        let mut replay = Replay::new(Goodness::new(Kernel { variant, smp }));
+        let mut replay = Replay::new(Ticked::new(Goodness::new(Kernel { variant, smp })));
         let summary = run(&spec, &mut replay);
         let what = format!(
             "seed {seed}, {variant:?}, smp {smp}, HZ {hz}\n{}",
             tasks(seed)
         );
-        assert_eq!(replay.difference, None, "{what}");
+        assert_eq!(replay.differs, None, "{what}");
         let counter = |name: &str| {
             let found = summary.policy_counters.iter().find(|(own, _)| own == name);
             found.expect("a counter").1
         };
-        assert_eq!(counter("schedules"), u64::from(replay.choices), "{what}");
-        let recalculations = u64::from(replay.model.tasks.recalculations);
+        assert_eq!(counter("schedules"), replay.decisions, "{what}");
+        let recalculations = u64::from(replay.model.model.tasks.recalculations);
         assert_eq!(counter("recalculations"), recalculations, "{what}");
-        choices += replay.choices;
+        choices += replay.decisions;
     }
     assert!(choices > 20_000, "only {choices} choices");
 }

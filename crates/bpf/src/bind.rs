@@ -28,6 +28,9 @@ pub struct Config {
     /// Instructions of all functions that native code is made for; an object with more is
     /// interpreted.
     pub native_limit: u32,
+    /// Count the calls of host functions, see [`crate::Instance::calls`]. Native code then builds
+    /// none of them in, and is slower.
+    pub tally: bool,
 }
 
 impl Default for Config {
@@ -44,6 +47,7 @@ impl Default for Config {
             lenient: false,
             backend: Backend::Auto,
             native_limit: 200_000,
+            tally: false,
         }
     }
 }
@@ -126,6 +130,8 @@ pub(crate) struct Binding<H: Host> {
     pub(crate) cost_ps: u64,
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) direct: Option<Direct<H>>,
+    /// How often it was called, without the calls that native code makes itself.
+    pub(crate) calls: u64,
     /// What the body does, if native code can do it as well.
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) intrinsic: Option<Intrinsic>,
@@ -181,12 +187,19 @@ pub(crate) fn bind<H: Host>(
     let mut missing = Vec::new();
     for import in &image.imports {
         match find(import, table, &builtins) {
+            // Both short cuts of native code pass the counter by.
+            Some(binding) if config.tally => bindings.push(Binding {
+                direct: None,
+                intrinsic: None,
+                ..binding
+            }),
             Some(binding) => bindings.push(binding),
             None => {
                 bindings.push(Binding {
                     body: None,
                     cost_ps: 0,
                     direct: None,
+                    calls: 0,
                     intrinsic: None,
                 });
                 missing.push(describe(import, table.iter().chain(&builtins)));
@@ -209,6 +222,7 @@ fn find<H: Host>(
         body: function.body,
         cost_ps: function.cost_ps,
         direct: function.direct,
+        calls: 0,
         intrinsic,
     };
     if let Some(function) = table.iter().find(wanted) {

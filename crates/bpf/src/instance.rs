@@ -234,6 +234,13 @@ impl<H: Host> Instance<H> {
         self.progress.retired()
     }
 
+    /// How often each function of the host was called, by name. Complete only with
+    /// [`Config::tally`]: native code builds some of them in otherwise.
+    pub fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
+        let names = self.image.imports.iter().map(|import| &*import.name);
+        names.zip(self.bindings.iter().map(|binding| binding.calls))
+    }
+
     /// What the calls of host functions have cost beyond their instructions, picoseconds.
     #[inline]
     #[must_use]
@@ -492,9 +499,10 @@ impl<H: Host> Instance<H> {
         import: usize,
         args: [u64; 5],
     ) -> Result<u64, Stop> {
-        let Binding { body, cost_ps, .. } = self.bindings[import];
-        self.progress.charged_ps += cost_ps;
-        match body {
+        let binding = &mut self.bindings[import];
+        binding.calls += 1;
+        self.progress.charged_ps += binding.cost_ps;
+        match binding.body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),
             None => {
                 let name = &self.image.imports[import].name;

@@ -252,6 +252,31 @@ fn check_says_what_an_object_has_and_that_the_verifier_was_not_asked() {
 }
 
 #[test]
+fn check_prints_what_callbacks_cost_and_ends_well() {
+    let output = run("check fifo:slice_ns=5000000 --costs");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{stdout}");
+    let begin = stdout.find("dispatch").expect("a row of the decision");
+    let rows: Vec<Vec<&str>> = stdout[begin..]
+        .lines()
+        .take(4)
+        .map(|line| {
+            line.trim_start_matches("dispatch")
+                .split_whitespace()
+                .collect()
+        })
+        .collect();
+    let hogs: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(hogs, ["10", "100", "1000", "10000"], "{stdout}");
+    // fifo does the same for any number: calls, instructions, visits and charged time agree.
+    assert!(
+        rows[1..].iter().all(|row| row[2..] == rows[0][2..]),
+        "{stdout}"
+    );
+    assert!(stdout.contains("scx_bpf_dsq_move_to_local"), "{stdout}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let mut command = runslice();
     command

@@ -12,6 +12,7 @@
 
 mod attach;
 mod change;
+pub mod costs;
 mod cpu;
 mod dispatch;
 mod drive;
@@ -31,12 +32,14 @@ mod ops;
 mod queue;
 mod rt;
 mod sched;
+mod tally;
 mod target;
 mod task;
 mod wake;
 mod watchdog;
 pub mod work;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use bpf::Backend;
@@ -49,6 +52,7 @@ pub use crate::mirror::MirrorError;
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
 use crate::queue::Pending;
+pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
 use crate::work::{Work, WorkError};
 
@@ -174,8 +178,28 @@ pub struct Options {
 /// # Errors
 /// As [`run`]; also if a back end is demanded that cannot execute the policy.
 pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
+    conduct(spec, sink, options, false).map(|(summary, _)| summary)
+}
+
+/// As [`run`], and says what the callbacks did, each under its kernel's name.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_tallied(
+    spec: &RunSpec,
+    sink: &mut dyn Sink,
+) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
+    conduct(spec, sink, Options::default(), true)
+}
+
+fn conduct(
+    spec: &RunSpec,
+    sink: &mut dyn Sink,
+    options: Options,
+    tally: bool,
+) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
-    let (mut machine, mut vm) = assemble(spec, sink.wants(), options)?;
+    let (mut machine, mut vm) = assemble(spec, sink.wants(), options, tally)?;
     let duration = match (spec.duration, machine.work.duration()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -200,11 +224,18 @@ pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result
     if let Some(error) = machine.work_error.take() {
         return Err(error.into());
     }
-    Ok(finish(&mut machine, &mut vm, sink))
+    // Detaching calls the policy, too, and that is no part of the run.
+    let tally = machine.tally.take().unwrap_or_default();
+    Ok((finish(&mut machine, &mut vm, sink), tally))
 }
 
 /// Loads the object and builds the machine around it.
-fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machine, Vm), Error> {
+fn assemble(
+    spec: &RunSpec,
+    wants: EventMask,
+    options: Options,
+    tally: bool,
+) -> Result<(Machine, Vm), Error> {
     let policy = || spec.policy.name.clone();
     let target = target(&spec.machine);
     let image = load(spec, &target)?;
@@ -216,6 +247,7 @@ fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machi
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
         backend: options.backend,
+        tally,
         budget: options.budget.unwrap_or(usual.budget),
         ..usual
     };
@@ -236,6 +268,7 @@ fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machi
         mirror,
         work,
         wants,
+        tally,
     });
     Ok((machine, vm))
 }

@@ -6,6 +6,8 @@
 //! and ends them, [`crate::attach`] attaches and ejects the policy, [`crate::drive`] turns the
 //! wheel. A method that may call the policy takes the object machine as `vm`.
 
+use std::collections::BTreeMap;
+
 use model::{
     CpuId, Event, EventKind, EventMask, Exit, ExitKind, MachineSpec, Nanos, PerCpu, PrevState, Rng,
     SimTime, TaskId,
@@ -18,6 +20,7 @@ use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
 use crate::queue::{EventQueue, Pending};
+use crate::tally::Tally;
 use crate::task::{Class, Phase, Task};
 use crate::watchdog::Watchdog;
 use crate::work::{Work, WorkError, WorkEvent};
@@ -94,7 +97,7 @@ pub struct Machine {
     /// Tasks moved to the local queue since the buffer's last flush.
     pub(crate) moved: u32,
     /// BPF timers that are armed: address and generation.
-    pub(crate) timers: std::collections::BTreeMap<u64, u64>,
+    pub(crate) timers: BTreeMap<u64, u64>,
     pub(crate) timer_generation: u64,
     pub(crate) mirror: Mirror,
     pub(crate) work: Work,
@@ -110,6 +113,8 @@ pub struct Machine {
     pub(crate) printed: String,
     pub(crate) notes: Vec<String>,
     pub(crate) callbacks: u64,
+    /// What each callback did, if that was asked.
+    pub(crate) tally: Option<BTreeMap<&'static str, Tally>>,
     /// Picks in this very moment; see [`crate::drive`].
     pub(crate) picks_now: u32,
     /// The workload has come to its end.
@@ -128,6 +133,7 @@ pub(crate) struct Parts {
     pub mirror: Mirror,
     pub work: Work,
     pub wants: EventMask,
+    pub tally: bool,
 }
 
 impl Machine {
@@ -142,6 +148,7 @@ impl Machine {
             mirror,
             work,
             wants,
+            tally,
         } = parts;
         let cpus = spec.cpus;
         Self {
@@ -158,7 +165,7 @@ impl Machine {
             contexts: Vec::new(),
             buffer: Vec::new(),
             moved: 0,
-            timers: std::collections::BTreeMap::new(),
+            timers: BTreeMap::new(),
             timer_generation: 0,
             mirror,
             work,
@@ -175,6 +182,7 @@ impl Machine {
             printed: String::new(),
             notes: Vec::new(),
             callbacks: 0,
+            tally: tally.then(BTreeMap::new),
             picks_now: 0,
             over: false,
             wants,

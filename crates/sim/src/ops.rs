@@ -5,6 +5,7 @@ use model::{CpuId, EventKind, ExitKind, Op, TaskId};
 
 use crate::flags::{self, kf};
 use crate::machine::{Machine, Vm};
+use crate::tally::Tally;
 
 /// The policy's `struct sched_ext_ops`.
 #[derive(Clone, Debug)]
@@ -237,7 +238,11 @@ impl Machine {
         };
         self.guard(guarded, 1);
         self.flush_mirrors(vm);
+        let before = self.tally.as_ref().map(|_| Tally::of(vm));
         let result = vm.call_program(function, call.args, self);
+        if let (Some(tally), Some(before)) = (&mut self.tally, before) {
+            tally.entry(call.op.name()).or_default().add(vm, &before);
+        }
         self.guard(guarded, -1);
         self.contexts.pop();
         self.settle_call(result)

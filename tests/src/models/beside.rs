@@ -7,7 +7,7 @@ use model::TaskId;
 
 use super::elsc::Elsc;
 use super::goodness::Goodness;
-use super::replay::Model;
+use super::ticked::Model;
 
 /// Why ELSC chooses another task than goodness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use model::TaskId;
 
 use super::counters::{Kernel, Tasks, Variant, quantum};
-use super::replay::Model;
+use super::ticked::Model;
 
 /// Lists for normal tasks.
 const LISTS: usize = 20;

@@ -4,7 +4,7 @@
 use model::TaskId;
 
 use super::counters::{Kernel, Tasks, Variant};
-use super::replay::Model;
+use super::ticked::Model;
 
 /// What is chosen if nobody is better.
 const IDLE: i32 = -1000;

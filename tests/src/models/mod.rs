@@ -1,9 +1,10 @@
 //! Reference models: schedulers written down once more, from their descriptions alone and without
 //! regard to speed, to compare the policies' choices with.
 
+pub mod balance;
 pub mod beside;
 pub mod counters;
-pub mod decisions;
+pub mod eevdf;
 pub mod elsc;
 pub mod goodness;
 pub mod mlfq;
@@ -14,5 +15,6 @@ pub mod replay;
 pub mod runs;
 pub mod staircase;
 pub mod staircase5;
+pub mod ticked;
 
-pub use decisions::{Replay, Scheduler};
+pub use replay::{Replay, Scheduler};

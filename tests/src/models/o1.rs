@@ -11,8 +11,9 @@ use super::Scheduler;
 
 const J: i64 = 1_000_000;
 
+/// A task.
 #[derive(Clone, Debug, Default)]
-struct Task {
+pub(super) struct Task {
     parent: Option<TaskId>,
     static_prio: i64,
     prio: i64,
@@ -35,6 +36,8 @@ struct Task {
 #[derive(Clone, Debug)]
 pub struct O1 {
     v2_6_10: bool,
+    /// CPUs of the machine, which lengthen the pieces of interactive tasks.
+    cpus: i64,
     tasks: Vec<Task>,
     arrays: [Vec<VecDeque<TaskId>>; 2],
     active: usize,
@@ -54,6 +57,7 @@ impl O1 {
     pub fn new(v2_6_10: bool) -> Self {
         Self {
             v2_6_10,
+            cpus: 1,
             tasks: Vec::new(),
             arrays: [vec![VecDeque::new(); 140], vec![VecDeque::new(); 140]],
             active: 0,
@@ -61,6 +65,45 @@ impl O1 {
             best_expired: 140,
             curr: None,
             resched: false,
+        }
+    }
+
+    /// The queue of one of several CPUs.
+    pub(super) fn one_of(cpus: u16) -> Self {
+        Self {
+            cpus: cpus.into(),
+            ..Self::new(false)
+        }
+    }
+
+    /// Who runs.
+    pub(super) const fn current(&self) -> Option<TaskId> {
+        self.curr
+    }
+
+    /// The tasks that wait, in the order in which another CPU may take them: the expired array
+    /// first, the best list first, the end of a list first.
+    pub(super) fn takeable(&self) -> Vec<TaskId> {
+        let arrays = [&self.arrays[1 - self.active], &self.arrays[self.active]];
+        let lists = arrays.into_iter().flatten();
+        let tasks = lists.flat_map(|list| list.iter().rev()).copied();
+        tasks.filter(|task| Some(*task) != self.curr).collect()
+    }
+
+    /// Takes a task out, for another CPU.
+    pub(super) fn detach(&mut self, task: TaskId) -> Task {
+        self.unlink(task);
+        let t = &mut self.tasks[task.index()];
+        t.array = None;
+        t.clone()
+    }
+
+    /// Puts a task of another CPU in: asleep, or at the end of its list of the active array.
+    pub(super) fn attach(&mut self, task: TaskId, state: Task, queued: bool) {
+        let prio = state.prio;
+        self.tasks[task.index()] = state;
+        if queued {
+            self.append(task, self.active, prio);
         }
     }
 
@@ -175,7 +218,8 @@ impl O1 {
         }
     }
 
-    fn running(&self) -> i64 {
+    /// Tasks that are runnable here, the running one included (`nr_running`).
+    pub(super) fn running(&self) -> i64 {
         let queued = self.tasks.iter().filter(|t| t.array.is_some());
         i64::try_from(queued.count()).expect("few tasks")
     }
@@ -207,7 +251,7 @@ impl O1 {
 
     fn ends_piece(&self, task: TaskId) -> bool {
         let t = &self.tasks[task.index()];
-        let piece = (10 * J) << ((10 - self.bonus(task)).max(1) - 1);
+        let piece = (10 * J * self.cpus) << ((10 - self.bonus(task)).max(1) - 1);
         let full = self.slice(t.static_prio) * J;
         let multiples = |left: i64| (full - left).max(0) / piece;
         self.interactive(task)
@@ -274,28 +318,7 @@ impl Scheduler for O1 {
     }
 
     fn wake(&mut self, task: TaskId, new: bool, now: SimTime) {
-        let now = ns(now);
-        self.count(now);
-        let idle = self.curr.is_none();
-        if let (Some(parent), true) = (self.tasks[task.index()].parent, new) {
-            self.inherit(task, parent, now);
-            self.tasks[task.index()].timestamp = now;
-            self.tasks[task.index()].woken_before = true;
-            return;
-        }
-        // The first wakeup of a task that was there from the start has no sleep before it.
-        if std::mem::replace(&mut self.tasks[task.index()].woken_before, true) {
-            self.credit(task, now);
-            let prio = self.effective(task);
-            let t = &mut self.tasks[task.index()];
-            t.timestamp = now;
-            t.activated = if idle { 2 } else { 1 };
-            t.prio = prio;
-        }
-        let prio = self.tasks[task.index()].prio;
-        self.append(task, self.active, prio);
-        let curr = self.curr.map(|curr| self.tasks[curr.index()].prio);
-        self.resched |= curr.is_none_or(|curr| prio < curr);
+        self.wake_by(task, new, self.curr.is_none(), now);
     }
 
     fn tick(&mut self, now: SimTime) {
@@ -405,5 +428,30 @@ impl O1 {
         t.timestamp = now;
         t.counted = now;
         t.ticked = t.time_slice;
+    }
+
+    /// Wakes a task; `interrupt` says that the waker is no task.
+    pub(super) fn wake_by(&mut self, task: TaskId, new: bool, interrupt: bool, now: SimTime) {
+        let now = ns(now);
+        self.count(now);
+        if let (Some(parent), true) = (self.tasks[task.index()].parent, new) {
+            self.inherit(task, parent, now);
+            self.tasks[task.index()].timestamp = now;
+            self.tasks[task.index()].woken_before = true;
+            return;
+        }
+        // The first wakeup of a task that was there from the start has no sleep before it.
+        if std::mem::replace(&mut self.tasks[task.index()].woken_before, true) {
+            self.credit(task, now);
+            let prio = self.effective(task);
+            let t = &mut self.tasks[task.index()];
+            t.timestamp = now;
+            t.activated = if interrupt { 2 } else { 1 };
+            t.prio = prio;
+        }
+        let prio = self.tasks[task.index()].prio;
+        self.append(task, self.active, prio);
+        let curr = self.curr.map(|curr| self.tasks[curr.index()].prio);
+        self.resched |= curr.is_none_or(|curr| prio < curr);
     }
 }

@@ -1,96 +1,120 @@
-//! Replays a simulated run beside a model: the model is told what tasks do and says whom the CPU
-//! runs; the run must have done the same, at every choice and only then.
+//! Reference models of schedulers, written from their documents, and the replay that compares a
+//! policy with its model.
+//!
+//! A model knows nothing of `sched_ext`: it keeps its lists as the document has them, with the
+//! running task in its list, and hears what happens on one CPU. At every decision of the policy it
+//! must pick the same task, and the policy must decide whenever the model would.
 
 use std::collections::BTreeMap;
 
 use model::{Event, EventKind, EventMask, Header, Nanos, Op, SimTime, Sink, TaskGroup, TaskId};
 
-/// A scheduler for one CPU, told what happens.
-pub trait Model {
-    /// A task comes to be, asleep.
-    fn born(&mut self, task: TaskId, nice: i32, mm: u32, parent: Option<TaskId>);
-    /// It becomes runnable, for the first time or again.
-    fn woken(&mut self, task: TaskId);
-    /// It stops being runnable, while it runs.
-    fn slept(&mut self, task: TaskId);
-    /// It ends; `slept` follows.
-    fn exited(&mut self, task: TaskId);
-    /// It calls `sched_yield()`.
-    fn yielded(&mut self, task: TaskId);
-    /// It gets another nice value.
-    fn reniced(&mut self, task: TaskId, nice: i32);
-    /// A tick of the source's clock comes. True if the running task has to be replaced.
-    fn tick(&mut self) -> bool;
-    /// Who runs from now on; `None`: nobody.
-    fn schedule(&mut self) -> Option<TaskId>;
-    /// Whether the model wants to be asked at once.
-    fn wants_schedule(&self) -> bool;
-    /// Who runs.
-    fn current(&self) -> Option<TaskId>;
+/// `DEQUEUE_SPECIAL`, which 6.18 sets when a task leaves its CPU for the last time.
+const EXITS: u64 = 0x10;
+
+/// A scheduler of one CPU, as its document describes it.
+pub trait Scheduler {
+    /// `task` came to be, with `nice`, forked by `parent` or there from the start.
+    fn born(&mut self, task: TaskId, nice: i8, parent: Option<TaskId>, now: SimTime);
+    /// `task` became runnable: new after a fork, or by a wakeup.
+    fn wake(&mut self, task: TaskId, new: bool, now: SimTime);
+    /// The clock ticked while the current task ran.
+    fn tick(&mut self, now: SimTime);
+    /// The current task called `sched_yield()`.
+    fn yields(&mut self, now: SimTime);
+    /// `task` has a new nice value.
+    fn renice(&mut self, task: TaskId, nice: i8, now: SimTime);
+    /// The current task blocked or, with `exits`, ended.
+    fn leave(&mut self, task: TaskId, exits: bool, now: SimTime);
+    /// `schedule()`: who runs from now on.
+    fn schedule(&mut self, now: SimTime) -> Option<TaskId>;
+    /// Whether the current task is to be replaced or reconsidered.
+    fn must_decide(&self) -> bool;
+    /// Priority and level of a task, as the policy reports them.
+    fn place(&self, task: TaskId) -> (u32, u32);
+
+    /// The run begins; the machine ticks every `tick`.
+    fn begin(&mut self, _tick: Nanos) {}
+    /// As [`Self::born`], with the task's address space.
+    fn born_in(&mut self, task: TaskId, nice: i8, _: u32, parent: Option<TaskId>, now: SimTime) {
+        self.born(task, nice, parent, now);
+    }
+    /// Time has come to `now`; what happens then has not happened yet.
+    fn pass(&mut self, _now: SimTime) {}
+    /// Whether a decision is in order now, although the current task could go on.
+    fn may_decide(&self) -> bool {
+        true
+    }
+    /// What the policy has to report of a task; `None`: not compared.
+    fn reported(&self, task: TaskId) -> Option<(u32, u32)> {
+        Some(self.place(task))
+    }
 }
 
-/// A tick of the source's clock: HZ = 100.
-const TICK: Nanos = Nanos::from_millis(10);
-
-/// A sink that holds a run against a model.
+/// A sink that lets a model follow a run on one CPU, and keeps what it disagrees with.
+#[derive(Debug)]
 pub struct Replay<M> {
     /// The model.
     pub model: M,
-    /// Choices compared.
-    pub choices: u32,
-    /// The first difference, in words.
-    pub difference: Option<String>,
-    machine_tick: Nanos,
-    now: SimTime,
-    /// Until when an expired counter must have been noticed.
-    expiry: Option<SimTime>,
-    /// The switch that must come next.
-    switch: Option<Option<TaskId>>,
+    /// Decisions that were compared.
+    pub decisions: u64,
+    /// The first thing that differed.
+    pub differs: Option<String>,
     groups: Vec<TaskGroup>,
+    /// Address spaces of tasks, and those that the first tasks of a group share.
     spaces: BTreeMap<TaskId, u32>,
     group_spaces: BTreeMap<u64, u32>,
+    now: SimTime,
+    running: Option<TaskId>,
+    expected: Option<TaskId>,
+    reported: Option<Event>,
 }
 
-impl<M: Model> Replay<M> {
-    /// Compares with `model`.
-    pub fn new(model: M) -> Self {
+impl<M: Scheduler> Replay<M> {
+    /// A replay that has seen nothing yet.
+    pub const fn new(model: M) -> Self {
         Self {
             model,
-            choices: 0,
-            difference: None,
-            machine_tick: TICK,
-            now: SimTime::ZERO,
-            expiry: None,
-            switch: None,
+            decisions: 0,
+            differs: None,
             groups: Vec::new(),
             spaces: BTreeMap::new(),
             group_spaces: BTreeMap::new(),
+            now: SimTime::ZERO,
+            running: None,
+            expected: None,
+            reported: None,
         }
     }
 
-    fn differs(&mut self, what: impl FnOnce() -> String) {
-        if self.difference.is_none() {
-            let at = self.now.as_nanos() / 1000;
-            self.difference = Some(format!("{at} us, choice {}: {}", self.choices, what()));
+    fn differ(&mut self, what: impl FnOnce() -> String) {
+        if self.differs.is_none() {
+            self.differs = Some(format!("{} ns: {}", self.now.as_nanos(), what()));
         }
     }
 
-    /// Time passes. A tick at this very moment still hits who ran until now.
-    fn advance(&mut self, to: SimTime) {
-        if to > self.now && self.model.wants_schedule() {
-            self.differs(|| "the model chooses anew, and the run does not".to_owned());
+    /// Everything of one instant has happened: both must have come to the same end.
+    fn instant_ends(&mut self) {
+        let (running, expected) = (self.running, self.expected);
+        if running != expected {
+            self.differ(|| format!("{running:?} runs, the model has {expected:?}"));
         }
-        let number = |time: SimTime| time.as_nanos() / TICK.get();
-        for tick in number(self.now) + 1..=number(to) {
-            if self.model.tick() {
-                let at = (tick * TICK.get()).next_multiple_of(self.machine_tick.get());
-                self.expiry.get_or_insert(SimTime::from_nanos(at));
-            }
+        if self.model.must_decide() {
+            self.differ(|| format!("{running:?} goes on, the model decides anew"));
         }
-        if self.expiry.is_some_and(|expiry| expiry < to) {
-            self.differs(|| "a counter ran out unnoticed".to_owned());
+    }
+
+    /// Compares what the policy reported last. Waits for the event behind it, because the report
+    /// of a task whose nice value changes comes before the event that tells of the change.
+    fn compare_report(&mut self) {
+        let Some(event) = self.reported.take() else {
+            return;
+        };
+        let reported = (event.a as u32, (event.a >> 32) as u32);
+        let (task, own) = (event.task, self.model.reported(event.task));
+        if own.is_some_and(|own| own != reported) {
+            self.differ(|| format!("{task:?} is at {reported:?}, in the model at {own:?}"));
         }
-        self.now = to;
     }
 
     fn born(&mut self, event: &Event) {
@@ -98,95 +122,91 @@ impl<M: Model> Replay<M> {
         let parent = (parent != TaskId::NONE).then_some(parent);
         let at = event.a & 0xffff_ffff;
         let group = &self.groups[at as usize];
-        let nice = i32::from(group.nice);
-        // The generator of workloads calls processes so.
-        let process = group.name.starts_with("process");
         let own = self.spaces.len() as u32;
-        let mm = match parent {
-            _ if process => own,
+        let space = match parent {
+            // The generator of workloads calls processes so.
+            _ if group.name.starts_with("process") => own,
             Some(parent) => self.spaces[&parent],
             None => *self.group_spaces.entry(at).or_insert(own),
         };
-        self.spaces.insert(event.task, mm);
-        self.model.born(event.task, nice, mm, parent);
+        self.spaces.insert(event.task, space);
+        self.model
+            .born_in(event.task, group.nice, space, parent, self.now);
     }
 
     fn called(&mut self, event: &Event) {
-        const DEQ_SLEEP: u64 = 1;
-        const DEQ_SPECIAL: u64 = 0x10;
         match Op::ALL[usize::from(event.detail)] {
-            Op::Quiescent if event.a & DEQ_SLEEP != 0 => {
-                if event.a & DEQ_SPECIAL != 0 {
-                    self.model.exited(event.task);
-                }
-                self.model.slept(event.task);
+            Op::Tick => self.model.tick(self.now),
+            Op::Yield => self.model.yields(self.now),
+            // SCX_DEQ_SLEEP: it blocks or exits; without it something about it changes.
+            Op::Quiescent if event.a & 1 == 1 => {
+                self.model.leave(event.task, event.a & EXITS != 0, self.now);
             }
-            Op::Yield => self.model.yielded(event.task),
-            Op::Dispatch => self.choose(),
+            Op::Dispatch => {
+                let goes_on = event.task != TaskId::NONE && event.b == 1;
+                if goes_on && !self.model.may_decide() {
+                    self.differ(|| "the run decides anew, the model does not".to_owned());
+                }
+                self.expected = self.model.schedule(self.now);
+                self.decisions += 1;
+            }
             _ => {}
         }
     }
 
-    fn choose(&mut self) {
-        self.check_switched();
-        let before = self.model.current();
-        let expired = self.expiry.take().is_some();
-        let asked = expired || self.model.wants_schedule();
-        if before.is_some() && !asked {
-            self.differs(|| "the run chooses anew, and the model does not".to_owned());
+    fn heard(&mut self, event: &Event) {
+        let now = self.now;
+        if event.kind != EventKind::Change {
+            self.compare_report();
         }
-        let choice = self.model.schedule();
-        self.choices += 1;
-        self.switch = (choice != before).then_some(choice);
-    }
-
-    fn check_switched(&mut self) {
-        if let Some(choice) = self.switch.take() {
-            self.differs(|| format!("the model runs {choice:?}, and the run does not switch"));
-        }
-    }
-
-    fn switched(&mut self, next: TaskId) {
-        let next = (next != TaskId::NONE).then_some(next);
-        match self.switch.take() {
-            Some(choice) if choice == next => {}
-            Some(choice) => self.differs(|| format!("the model runs {choice:?}, the run {next:?}")),
-            None => self.differs(|| format!("the model keeps its task, the run takes {next:?}")),
+        let known = |task: TaskId| (task != TaskId::NONE).then_some(task);
+        match event.kind {
+            EventKind::New => self.born(event),
+            EventKind::Wakeup => self.model.wake(event.task, event.b == 1, now),
+            EventKind::Change if event.a == 0 => {
+                let nice = i8::try_from(event.b as i64).expect("a nice value");
+                self.model.renice(event.task, nice, now);
+            }
+            EventKind::Switch => {
+                self.running = known(event.task);
+                let (running, expected) = (self.running, self.expected);
+                if running != expected {
+                    self.differ(|| format!("{running:?} came, the model picks {expected:?}"));
+                }
+            }
+            EventKind::Report => self.reported = Some(*event),
+            EventKind::Callback => self.called(event),
+            _ => {}
         }
     }
 }
 
-impl<M: Model> Sink for Replay<M> {
+impl<M: Scheduler> Sink for Replay<M> {
     fn wants(&self) -> EventMask {
         EventMask::NONE
             .with(EventKind::New)
             .with(EventKind::Wakeup)
-            .with(EventKind::Switch)
             .with(EventKind::Change)
+            .with(EventKind::Switch)
+            .with(EventKind::Report)
             .with(EventKind::Callback)
     }
 
     fn begin(&mut self, header: &Header) {
+        assert_eq!(header.machine.cpus, 1, "models know one CPU");
         self.groups.clone_from(&header.groups);
-        self.machine_tick = header.machine.tick();
+        self.model.begin(header.machine.tick());
     }
 
     fn events(&mut self, events: &[Event]) {
-        const NICE: u64 = 0;
         for event in events {
-            if self.difference.is_some() {
-                return;
+            if event.time != self.now {
+                self.instant_ends();
+                self.now = event.time;
+                self.model.pass(event.time);
             }
-            self.advance(event.time);
-            match event.kind {
-                EventKind::New => self.born(event),
-                EventKind::Wakeup => self.model.woken(event.task),
-                EventKind::Switch => self.switched(event.task),
-                EventKind::Callback => self.called(event),
-                EventKind::Change if event.a == NICE => {
-                    self.model.reniced(event.task, event.b as i32);
-                }
-                _ => {}
+            if self.differs.is_none() {
+                self.heard(event);
             }
         }
     }

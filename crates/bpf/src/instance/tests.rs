@@ -567,3 +567,27 @@ fn an_instance_repeats_itself() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn calls_of_host_functions_are_counted_by_name_when_asked() {
+    let table = [
+        host_function("often", |_, _| Ok(0)),
+        host_function("never", |_, _| Ok(0)),
+    ];
+    let config = Config {
+        tally: true,
+        ..Config::default()
+    };
+    let code = [call(0), call(1), call(0), EXIT];
+    let mut vm = Object::default()
+        .import("often", "void()")
+        .import("bpf_ktime_get_ns", "")
+        .import("never", "void()")
+        .function(&[&code])
+        .with(BACKEND, &table, config);
+    for _ in 0..3 {
+        vm.call_program(0, &[], &mut World::default()).unwrap();
+    }
+    let calls: Vec<_> = vm.calls().collect();
+    assert_eq!(calls, [("often", 6), ("bpf_ktime_get_ns", 3), ("never", 0)]);
+}

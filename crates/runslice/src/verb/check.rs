@@ -13,11 +13,20 @@ use crate::cli::Status;
 use crate::table::Table;
 use crate::{kernel, output, policy};
 
+mod costs;
+
 /// What `runslice check` is asked.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Object to look at: a built-in policy's name or a file.
+    /// Object to look at: a built-in policy's name or a file. With --costs, knobs may stand behind
+    /// a colon.
     object: String,
+
+    /// Runs the policy with 10, 100, 1,000 and 10,000 CPU hogs on one CPU instead, and prints what
+    /// its callbacks cost: instructions, tasks visited in queues, calls of kernel functions. Prices
+    /// are round numbers, not measured.
+    #[arg(long)]
+    costs: bool,
 }
 
 /// Prints what the object has and needs.
@@ -25,6 +34,9 @@ pub struct Check {
 /// # Errors
 /// When the file cannot be read or is no object.
 pub fn run(request: &Check) -> anyhow::Result<Status> {
+    if request.costs {
+        return costs::print(&request.object);
+    }
     let file = match policies::find(&request.object) {
         Some(policy) => Arc::from(policy.object),
         None => policy::read(Path::new(&request.object))?,

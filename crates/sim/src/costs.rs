@@ -1,0 +1,134 @@
+//! What a policy's decisions cost, and how that grows with the number of tasks that wait.
+//!
+//! The load is always of the same kind, on one CPU with 1000 ticks a second: a task that works for
+//! 0.2 ms every 10 ms, and after a second CPU hogs beside it. Each callback is counted by itself;
+//! `dispatch` is what decides. The beginning, in which the tasks come to be, is left out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::workload::Workload;
+use model::{
+    Event, EventMask, Exit, Header, MachineSpec, Nanos, PolicySpec, RunSpec, SimTime, Sink,
+};
+
+use crate::{Error, Tally, run_tallied};
+
+/// Until then the tasks come to be.
+const WARM_UP: Nanos = Nanos::from_secs(2);
+
+/// Until then decisions are counted; before the watchdog's 30 s, because a hog among thousands
+/// waits longer under most policies.
+const END: Nanos = Nanos::from_secs(22);
+
+/// What the callbacks of a policy did in one run, under the kernel's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// CPU hogs on the one CPU.
+    pub hogs: u32,
+    /// By callback: `dispatch` makes the decisions.
+    pub callbacks: BTreeMap<&'static str, Tally>,
+    /// How the policy's time ended; [`ExitKind::Unreg`](model::ExitKind) if it did nothing wrong.
+    pub exit: Exit,
+}
+
+/// What one thing costs, ps. Round numbers in the order of magnitude of a PC, not measured: they
+/// weigh a walk against arithmetic, and nothing more.
+#[derive(Clone, Copy, Debug)]
+pub struct Prices {
+    /// A BPF instruction.
+    pub instruction: u64,
+    /// A helper, such as a look-up in a map.
+    pub helper: u64,
+    /// A kernel function.
+    pub kernel_function: u64,
+    /// A kernel function that takes the lock of a queue: inserts and moves.
+    pub queue: u64,
+    /// An interrupt to a CPU.
+    pub kick: u64,
+}
+
+/// What [`Tally::charged_ps`] takes.
+pub const PRICES: Prices = Prices {
+    instruction: 300,
+    helper: 2_000,
+    kernel_function: 10_000,
+    queue: 50_000,
+    kick: 100_000,
+};
+
+impl Prices {
+    /// What a call of a kernel function or helper costs, ps.
+    #[must_use]
+    pub fn of(&self, function: &str) -> u64 {
+        match function {
+            "scx_bpf_kick_cpu" => self.kick,
+            _ if function.starts_with("scx_bpf_dsq_insert")
+                || function.starts_with("scx_bpf_dsq_move") =>
+            {
+                self.queue
+            }
+            _ if function.starts_with("scx_bpf") || function.starts_with("bpf_iter") => {
+                self.kernel_function
+            }
+            _ => self.helper,
+        }
+    }
+}
+
+/// Runs `policy` with so many hogs.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn measure(policy: &PolicySpec, hogs: u32) -> Result<Costs, Error> {
+    let until = |end| run_tallied(&spec(policy, hogs, end), &mut Nothing);
+    let (_, before) = until(WARM_UP)?;
+    let (summary, after) = until(END)?;
+    let earlier = |op| before.get(op).cloned().unwrap_or_default();
+    let callbacks = after.iter();
+    Ok(Costs {
+        hogs,
+        callbacks: callbacks
+            .map(|(op, tally)| (*op, tally.since(&earlier(op))))
+            .collect(),
+        exit: summary.exit,
+    })
+}
+
+fn spec(policy: &PolicySpec, hogs: u32, end: Nanos) -> RunSpec {
+    let text = format!(
+        "[workload]\nname = \"costs\"\nstop = \"duration:{}ms\"\n\
+         [task.sleeper]\ndo = \"loop(inf)[ run(200us), timer(10ms) ]\"\n\
+         [task.hog]\nkind = \"process\"\ncount = {hogs}\nstart = \"1s\"\ndo = \"run(inf)\"\n",
+        end.get() / 1_000_000
+    );
+    let workload = Workload::parse(&text, "costs").expect("a workload");
+    RunSpec {
+        policy: policy.clone(),
+        workload: Arc::new(workload),
+        machine: MachineSpec {
+            cpus: 1,
+            hz: 1000,
+            ..MachineSpec::default()
+        },
+        seed: 1,
+        tie_seed: None,
+        attach_after: Nanos::ZERO,
+        duration: None,
+    }
+}
+
+/// Wants no events.
+struct Nothing;
+
+impl Sink for Nothing {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, _: &[Event]) {}
+
+    fn finish(&mut self, _: SimTime) {}
+}

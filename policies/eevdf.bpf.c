@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Today's default in outline: earliest eligible virtual deadline first.
+ *
+ * Every task has a virtual run time, which advances the slower the greater its
+ * weight is. A task that has received no more than the weighted average of its
+ * queue is eligible; of the eligible ones the one runs whose request, one
+ * slice long, ends first in virtual time. Who leaves the queue keeps how far
+ * it is behind or ahead of the average, its lag, and comes back with it. A
+ * task that has the CPU keeps it until its request is served, unless it is
+ * ahead of the average when a better one wakes.
+ *
+ * Source: kernel/sched/fair.c of Linux 6.18 (EEVDF with RUN_TO_PARITY,
+ * PLACE_LAG, PLACE_DEADLINE_INITIAL, PLACE_REL_DEADLINE), after Stoica and
+ * Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995.
+ * Differs from the source: an approximation. There are no cgroups, no
+ * autogroups and no bandwidth limits; a task that blocks while it is ahead
+ * leaves at once and keeps that lag (the source lets it burn it in the queue,
+ * DELAY_DEQUEUE); all slices are the base slice (sched_setattr is not seen);
+ * a wakeup takes the CPU at once (the source's lazy preemption waits for the
+ * next tick when the CPU is a remote one); loads are weights of what is
+ * runnable, not averages over time; there are no domains, cores or nodes but
+ * those of the kernel's own search for an idle CPU; balancing is one rule for
+ * CPUs without work and one for busy ones; utilisation, capacities, frequency,
+ * energy and core scheduling play no part; the search for an eligible task
+ * ends after `examined_max` (the source's tree finds it without a search).
+ *
+ * The kernel ends a policy under which a task waits too long (30 s), which
+ * takes about 60,000 times the weight of the task in the same queue: many
+ * tasks of nice -20 beside one of nice 19. The guard against that, guard_ms, and
+ * kthreads_fast, which serves per-CPU kernel threads at once, are off in a
+ * simulation, as in the source, and on on a kernel.
+ */
+#include <guard.bpf.h>
+#include <hotplug.bpf.h>
+#include <knobs.bpf.h>
+#include <report.bpf.h>
+
+BPF_LICENSE();
+
+/* ---- Tunables ---- */
+
+KNOB(u64, base_slice_ns, 700000, "ns",
+     "slice on one CPU; times 2 from 2 CPUs on, 3 from 4, 4 from 8, as the kernel scales it",
+     100000, 100000000);
+KNOB(u64, tick_ns, 4000000, "ns", "period of the kernel's tick, which limits the lag that is kept",
+     1000000, 10000000);
+KNOB(bool, run_to_parity, 1, "bool",
+     "a running task is safe until its request is served; 0: for base_slice_ns", 0, 1);
+KNOB(u32, busy_ms, 16, "ms", "how often a busy CPU looks for work elsewhere, times CPUs; 0 never",
+     0, 10000);
+KNOB(u64, cache_hot_ns, 500000, "ns", "balancing leaves tasks alone that ran so recently", 0,
+     1000000000);
+KNOB(u32, examined_max, 64, "count", "tasks looked at in search of an eligible one", 1, 100000);
+
+/* ---- State ---- */
+
+/* The tick ends turns, not the kernel's slice, which is longer than any. */
+#define LONG_SLICE_NS (2 * NSEC_PER_SEC)
+
+#define NR_CPUS_MAX 1024
+
+/* task_ctx.home of a task that counts in no queue's average. */
+#define NOWHERE -1
+
+struct task_ctx {
+	u64 key;		/* deadline, in the virtual time of `home`: its place there */
+	u64 vruntime;		/* in the virtual time of `home` */
+	s64 lag;		/* behind the average when it left its queue; below 0: ahead */
+	u64 charged_ns;		/* the task's run time up to which vruntime is true */
+	u64 ready_ns;		/* since when it waits */
+	u64 left_cpu_ns;	/* when it last ran */
+	u32 weight;
+	s32 home;		/* the queue that it counts in */
+	s32 last_cpu;		/* where it ran last */
+	bool is_idle;		/* of the policy SCHED_IDLE */
+	bool keeps_request;	/* its key is relative to its vruntime */
+	bool starts;		/* a child that has not been queued yet */
+	bool lowered;		/* got a worse nice level while it ran */
+	bool rescued;		/* runs because the guard says so */
+	bool in_local;		/* lost the CPU to a higher class, back without our say */
+};
+
+TASK_STORAGE(task_ctxs, struct task_ctx);
+
+struct cpu_ctx {
+	struct bpf_spin_lock lock;	/* of the next three */
+	u32 prio;		/* of the running task; NO_PRIO if none of ours */
+	u64 base;		/* a virtual time near the average */
+	s64 sum;		/* of weight * (vruntime - base) over the queue and who runs */
+	u64 load;		/* sum of the weights */
+	u64 vruntime;		/* of the running task, at stamp_ns */
+	u64 stamp_ns;
+	u64 protected_to;	/* before this vruntime nobody takes the CPU from it (vprot) */
+	u64 places;		/* percpu.bpf.h; deadlines need none */
+	struct guard guard;
+	u64 busy_at_ns;		/* next look for work elsewhere */
+	u32 weight;		/* of the running task */
+	u32 failed;		/* looks for work in a row that moved nothing */
+	bool is_idle;		/* it is of the policy SCHED_IDLE */
+	bool rescued;		/* it runs because the guard says so */
+	bool offline;
+} __attribute__((aligned(64)));
+
+ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
+
+enum {
+	COUNT_SCHEDULE,
+	COUNT_EXAMINED,
+	COUNT_REQUESTS,
+	COUNT_PROTECTED,
+	COUNT_KICKED,
+	COUNT_NONE_ELIGIBLE,
+	COUNT_PICKED_ELSEWHERE,
+	COUNT_LB_IDLE,
+	COUNT_LB_BUSY,
+	COUNT_LB_NOT_FOUND,
+	COUNT_PULLED,
+	COUNT_GUARDED,
+};
+
+COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligible",
+	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled", "guarded");
+
+static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
+{
+	u32 index = cpu;
+
+	return bpf_map_lookup_elem(&cpu_ctxs, &index);
+}
+
+#include <percpu.bpf.h>
+
+#include <virtual_time.bpf.h>
+
+/* ---- Balancing ---- */
+
+/* A busy CPU leaves differences below this alone: 17 % (imbalance_pct of a domain of cores). */
+#define IMBALANCE_PERCENT 117
+
+/* No more tasks are moved in one go (sysctl_sched_nr_migrate). */
+#define PULLS_MAX 32
+
+/* A weight is shifted by so much at most. */
+#define FAILURES_MAX 16U
+
+/* The CPU with the greatest load of those where a task waits; -1 if there is none. */
+static s32 find_busiest(s32 this_cpu, u64 *load)
+{
+	s32 busiest = -1;
+	int cpu;
+
+	*load = 0;
+	for_each_number(cpu, 0, nr_cpus) {
+		struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+		if (!cctx || cpu == this_cpu || scx_bpf_dsq_nr_queued(cpu) <= 0 ||
+		    cctx->load <= *load)
+			continue;
+		*load = cctx->load;
+		busiest = cpu;
+	}
+	return busiest;
+}
+
+/* Busy CPUs that failed so often take what is hot in a cache, too (cache_nice_tries). */
+#define HOT_FAILURES 1
+
+/*
+ * detach_tasks(): moves a task of the queue of `from` that weighs no more than
+ * `most`, or twice of it after one failure, and so on; returns its weight.
+ */
+static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
+{
+	struct cpu_ctx *source = cpu_ctx(from), *target = cpu_ctx(to);
+	u64 now = scx_bpf_now();
+	struct average there, here;
+	struct task_struct *p;
+	u32 moved = 0;
+
+	if (!source || !target)
+		return 0;
+	measure(source, &there);
+	measure(target, &here);
+	for_each_queued(it, p, from, 0) {
+		struct task_ctx *tctx = task_ctx(p);
+		struct place place;
+
+		if (!tctx || tctx->weight >> failed > most || tctx->home != from ||
+		    !may_run_on(p, to))
+			continue;
+		if (failed <= HOT_FAILURES && now - tctx->left_cpu_ns < cache_hot_ns)
+			continue;
+		place = place_in(&here, tctx, lag_of(&there, tctx));
+		place.key = place.vruntime + tctx->key - tctx->vruntime;
+		scx_bpf_dsq_move_set_vtime(&it, place.key);
+		if (!scx_bpf_dsq_move_vtime(&it, p, to, 0))
+			continue;
+		/* It may have left for another reason in this moment: then it is not ours. */
+		if (forget(tctx))
+			enter(tctx, target, to, &place);
+		moved = tctx->weight;
+		break;
+	}
+	if (moved)
+		count(COUNT_PULLED);
+	return moved;
+}
+
+/* sched_balance_newidle(): one task from the busiest CPU. */
+static bool balance_idle(s32 cpu)
+{
+	u64 load;
+	s32 busiest = find_busiest(cpu, &load);
+
+	count(COUNT_LB_IDLE);
+	if (busiest >= 0 && pull_one(busiest, cpu, ~0ULL, 0))
+		return true;
+	count(COUNT_LB_NOT_FOUND);
+	return false;
+}
+
+static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
+{
+	return busy_ms && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;
+}
+
+/* A busy CPU takes half of what the busiest has more, if that is much. */
+static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
+{
+	u32 failed = cctx->failed;
+	bool pulled = false;
+	u64 load, more;
+	s32 busiest;
+	int i;
+
+	if (!balance_is_due(cctx))
+		return;
+	cctx->busy_at_ns = scx_bpf_now() + busy_ms * nr_cpus * NSEC_PER_MSEC;
+	count(COUNT_LB_BUSY);
+	busiest = find_busiest(cpu, &load);
+	if (busiest < 0 || load * 100 <= cctx->load * IMBALANCE_PERCENT) {
+		cctx->failed = 0;
+		count(COUNT_LB_NOT_FOUND);
+		return;
+	}
+	more = (load - cctx->load) / 2;
+	for_each_number(i, 0, PULLS_MAX) {
+		u32 moved = more ? pull_one(busiest, cpu, more, failed) : 0;
+
+		if (!moved)
+			break;
+		failed = 0;
+		cctx->failed = 0;
+		more -= min(more, (u64)moved);
+		pulled = true;
+	}
+	if (!pulled)
+		cctx->failed = min(failed + 1, FAILURES_MAX);
+}
+
+/* ---- The choice ---- */
+
+/*
+ * pick_eevdf(): moves the task with the earliest deadline of the eligible ones
+ * to this CPU. False if `prev` is better, or if nobody waits.
+ */
+static bool take_best(struct cpu_ctx *cctx, s32 cpu, struct task_ctx *prev)
+{
+	u64 prev_key = prev ? prev->key : 0;
+	struct average average;
+	struct task_struct *p;
+	bool prev_counts, taken = false;
+	u32 examined = 0;
+
+	measure(cctx, &average);
+	prev_counts = prev && is_eligible(&average, prev->vruntime);
+	if (prev_counts && is_before(prev->vruntime, cctx->protected_to)) {
+		count(COUNT_PROTECTED);
+		return false;
+	}
+	for_each_queued(it, p, cpu, 0) {
+		struct task_ctx *tctx = task_ctx(p);
+
+		if (examined >= examined_max)
+			break;
+		examined++;
+		/* All that follow have later deadlines. */
+		if (prev_counts && is_before(prev_key, p->scx.dsq_vtime))
+			break;
+		if (!tctx || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    !is_eligible(&average, tctx->vruntime))
+			continue;
+		taken = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+		if (taken)
+			break;
+	}
+	count_by(COUNT_EXAMINED, examined);
+	return taken;
+}
+
+/* Whether an eligible task with a deadline no later than `key` waits in the queue of `cpu`. */
+static bool is_behind(struct average *average, s32 cpu, u64 key)
+{
+	struct task_struct *p;
+	bool behind = false;
+	u32 examined = 0;
+
+	for_each_queued(it, p, cpu, 0) {
+		struct task_ctx *tctx = task_ctx(p);
+
+		if (examined >= examined_max || is_before(key, p->scx.dsq_vtime))
+			break;
+		examined++;
+		if (tctx && is_eligible(average, tctx->vruntime)) {
+			behind = true;
+			break;
+		}
+	}
+	count_by(COUNT_EXAMINED, examined);
+	return behind;
+}
+
+/*
+ * check_preempt_wakeup_fair(): whether a task that comes into the queue takes
+ * the CPU. A running task whose request is served is asked in any case.
+ */
+static bool takes_cpu(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+{
+	u64 vruntime = cctx->vruntime + uncharged(cctx);
+	struct average average;
+
+	if (cctx->prio == NO_PRIO || cctx->rescued)
+		return false;
+	if (!is_before(vruntime, cctx->protected_to))
+		return true;
+	if (cctx->is_idle != tctx->is_idle)
+		return cctx->is_idle;
+	if (p->policy == SCHED_BATCH || p->policy == SCHED_IDLE)
+		return false;
+	measure(cctx, &average);
+	return !is_eligible(&average, vruntime) && is_eligible(&average, tctx->vruntime) &&
+	       !is_behind(&average, cpu, tctx->key);
+}
+
+/* ---- Callbacks, in the order of a task's life ---- */
+
+static void take_class(struct task_struct *p, struct task_ctx *tctx)
+{
+	tctx->weight = weight_of(p);
+	tctx->is_idle = p->policy == SCHED_IDLE;
+}
+
+s32 OP_SLEEPABLE(eevdf_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx;
+
+	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!tctx || !report_init(p))
+		return -ENOMEM;
+	take_class(p, tctx);
+	tctx->home = NOWHERE;
+	tctx->last_cpu = -1;
+	tctx->starts = args->fork;
+	return 0;
+}
+
+void OP(eevdf_enable, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	/* It may have run in another class meanwhile. */
+	if (tctx)
+		tctx->charged_ns = p->se.sum_exec_runtime;
+}
+
+/* sched_balance_find_dst_cpu() in outline: where the least weight is. */
+static s32 least_loaded(struct task_struct *p, s32 prev_cpu)
+{
+	u64 least = ~0ULL;
+	s32 best = prev_cpu;
+	int cpu;
+
+	for_each_number(cpu, 0, nr_cpus) {
+		struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+		if (!cctx || cctx->offline || cctx->load >= least || !may_run_on(p, cpu))
+			continue;
+		least = cctx->load;
+		best = cpu;
+	}
+	return best;
+}
+
+/* wake_affine(): the waker's CPU, if less waits there than where the task ran. */
+static bool is_lighter(s32 this_cpu, s32 prev_cpu, u32 weight, bool sync)
+{
+	struct cpu_ctx *here = cpu_ctx(this_cpu), *there = cpu_ctx(prev_cpu);
+	u64 load;
+
+	if (!here || !there || here->offline)
+		return false;
+	/* The waker is about to leave. */
+	if (sync && !scx_bpf_dsq_nr_queued(this_cpu))
+		return true;
+	load = here->load + weight;
+	if (sync && here->prio != NO_PRIO)
+		load -= min((u64)here->weight, load);
+	return load * 100 < there->load * (100 + (IMBALANCE_PERCENT - 100) / 2);
+}
+
+s32 OP(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 this_cpu = bpf_get_smp_processor_id();
+	bool sync = wake_flags & SCX_WAKE_SYNC;
+	bool is_idle = false;
+	s32 cpu;
+
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
+	if (is_idle || !tctx)
+		return cpu;
+	if (wake_flags & SCX_WAKE_FORK)
+		return least_loaded(p, prev_cpu);
+	if (this_cpu == prev_cpu || !may_run_on(p, this_cpu))
+		return prev_cpu;
+	return is_lighter(this_cpu, prev_cpu, tctx->weight, sync) ? this_cpu : prev_cpu;
+}
+
+void OP(eevdf_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->ready_ns = scx_bpf_now();
+}
+
+/* reweight_entity(): lag and request are time of service, so they shrink when weight grows. */
+void OP(eevdf_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	u32 was;
+
+	if (!tctx)
+		return;
+	was = tctx->weight;
+	/* A kernel changes only what is in no queue; the average must not be left wrong. */
+	leave(tctx, false);
+	take_class(p, tctx);
+	tctx->lowered = tctx->weight < was;
+	tctx->lag = divide(tctx->lag * (s64)was, tctx->weight);
+	if (tctx->keeps_request)
+		tctx->key = divide((s64)tctx->key * (s64)was, tctx->weight);
+}
+
+void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	bool arrives;
+
+	if (runs_at_once(p, enq_flags))
+		return;
+	if (!tctx || !cctx) {
+		scx_bpf_error("no context for task %d", (u64)p->pid);
+		return;
+	}
+	tctx->in_local = false;
+	tctx->lowered = false;
+	if (is_leaving(cpu)) {
+		leave(tctx, false);
+		insert_leaving(p, LONG_SLICE_NS, enq_flags);
+		return;
+	}
+	arrives = settle(tctx, cctx, cpu);
+	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->key, enq_flags);
+	if (arrives && takes_cpu(p, tctx, cctx, cpu)) {
+		/* A SCHED_IDLE task is not protected from others. */
+		if (cctx->is_idle && !tctx->is_idle)
+			cctx->protected_to = cctx->vruntime;
+		count(COUNT_KICKED);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+}
+
+/* The task goes on: a slice that dispatch sets means so. */
+static void keep(struct task_struct *prev)
+{
+	set_slice(prev, LONG_SLICE_NS);
+}
+
+void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct task_ctx *tctx = NULL;
+
+	count(COUNT_SCHEDULE);
+	if (!cctx)
+		return;
+	if (rescue(cpu)) {
+		count(COUNT_GUARDED);
+		return;
+	}
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
+		tctx = task_ctx(prev);
+	if (tctx) {
+		charge(prev, tctx);
+		renew_request(tctx);
+		balance_busy(cctx, cpu);
+	}
+	if (take_best(cctx, cpu, tctx))
+		return;
+	if (tctx) {
+		keep(prev);
+		return;
+	}
+	/* Nobody is eligible who may run here: the next best is better than nobody. */
+	if (scx_bpf_dsq_move_to_local(cpu)) {
+		count(COUNT_NONE_ELIGIBLE);
+		return;
+	}
+	if (nr_cpus > 1 && balance_idle(cpu))
+		scx_bpf_dsq_move_to_local(cpu);
+}
+
+/* set_next_entity() */
+void OP(eevdf_running, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	u64 least;
+
+	if (!tctx || !cctx)
+		return;
+	settle(tctx, cctx, cpu);
+	cctx->protected_to = tctx->key;
+	least = tctx->vruntime + to_virtual(base_slice_ns, tctx->weight);
+	if (!run_to_parity && is_before(least, tctx->key))
+		cctx->protected_to = least;
+	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
+		count(COUNT_PICKED_ELSEWHERE);
+	tctx->last_cpu = cpu;
+	cctx->vruntime = tctx->vruntime;
+	cctx->stamp_ns = scx_bpf_now();
+	cctx->weight = tctx->weight;
+	cctx->is_idle = tctx->is_idle;
+	cctx->rescued = tctx->rescued;
+	cctx->prio = p->static_prio;
+	/* Back without our say, or worth less than before: the source would choose now. */
+	if (tctx->in_local || tctx->lowered) {
+		if (tctx->in_local)
+			cctx->protected_to = tctx->vruntime;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	tctx->in_local = false;
+	tctx->lowered = false;
+	report_task(p, p->static_prio, tctx->weight, 0);
+}
+
+void OP(eevdf_tick, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	bool served;
+
+	if (!tctx || !cctx)
+		return;
+	charge(p, tctx);
+	served = renew_request(tctx);
+	if (tctx->rescued)
+		return;
+	if (scx_bpf_dsq_nr_queued(cpu) > 0 &&
+	    (served || !is_before(tctx->vruntime, cctx->protected_to)))
+		set_slice(p, 0);
+	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
+		set_slice(p, 0);
+	if (nr_cpus > 1)
+		call_idle_cpu(cpu);
+}
+
+/* yield_task_fair(): an eligible task gives the rest of its request away. */
+static void forfeit(struct task_ctx *tctx, struct cpu_ctx *cctx)
+{
+	u64 now = scx_bpf_now(), slice = to_virtual(slice_ns(), tctx->weight);
+	u64 vruntime = tctx->vruntime + uncharged(cctx);
+	struct average average;
+
+	measure(cctx, &average);
+	if (!is_eligible(&average, vruntime))
+		return;
+	if (!is_before(vruntime, tctx->key))
+		tctx->key = vruntime + slice;
+	advance(cctx, tctx->key - tctx->vruntime, tctx->weight);
+	tctx->vruntime = tctx->key;
+	tctx->key += slice;
+	tctx->charged_ns += now - cctx->stamp_ns;
+	cctx->vruntime = tctx->vruntime;
+	cctx->stamp_ns = now;
+}
+
+bool OP(eevdf_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx = task_ctx(from);
+	s32 cpu = scx_bpf_task_cpu(from);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	if (to || !tctx || !cctx || tctx->home != cpu || scx_bpf_dsq_nr_queued(cpu) <= 0)
+		return false;
+	forfeit(tctx, cctx);
+	set_slice(from, 0);
+	return true;
+}
+
+void OP(eevdf_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
+
+	if (tctx)
+		charge(p, tctx);
+	if (cctx)
+		cctx->prio = NO_PRIO;
+	if (!tctx)
+		return;
+	tctx->rescued = false;
+	tctx->left_cpu_ns = scx_bpf_now();
+	if (runnable) {
+		tctx->ready_ns = tctx->left_cpu_ns;
+		/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
+		tctx->in_local = true;
+	}
+}
+
+void OP(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (!tctx)
+		return;
+	leave(tctx, deq_flags & SCX_DEQ_SLEEP);
+	tctx->in_local = false;
+}
+
+/* ---- Machine, load and unload ---- */
+
+void OP_SLEEPABLE(eevdf_cpu_online, s32 cpu)
+{
+	return_cpu(cpu);
+}
+
+void OP(eevdf_cpu_offline, s32 cpu)
+{
+	leave_cpu(cpu);
+}
+
+s32 OP_SLEEPABLE(eevdf_init)
+{
+	return create_queues();
+}
+
+void OP(eevdf_exit, struct scx_exit_info *info)
+{
+	report_exit(info);
+}
+
+POLICY(eevdf_ops,
+       .init_task	= (void *)eevdf_init_task,
+       .enable		= (void *)eevdf_enable,
+       .select_cpu	= (void *)eevdf_select_cpu,
+       .runnable	= (void *)eevdf_runnable,
+       .set_weight	= (void *)eevdf_set_weight,
+       .enqueue		= (void *)eevdf_enqueue,
+       .dispatch	= (void *)eevdf_dispatch,
+       .running		= (void *)eevdf_running,
+       .tick		= (void *)eevdf_tick,
+       .yield		= (void *)eevdf_yield,
+       .stopping	= (void *)eevdf_stopping,
+       .quiescent	= (void *)eevdf_quiescent,
+       .cpu_online	= (void *)eevdf_cpu_online,
+       .cpu_offline	= (void *)eevdf_cpu_offline,
+       .init		= (void *)eevdf_init,
+       .exit		= (void *)eevdf_exit,
+       /* An exiting task is one like any other, and waits in its queue. */
+       .flags		= SCX_OPS_ENQ_EXITING,
+       .name		= "eevdf");

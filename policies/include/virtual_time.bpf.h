@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtual time as Linux 6.18 has it: weights, the average of a queue, who is
+ * eligible, and the lag that a task takes along when it leaves.
+ *
+ * A task's virtual time advances by 1024/weight of its run time. The average
+ * of a queue, weighted, is where everybody would be under ideal sharing; a
+ * queue keeps it as the sum of weight * (virtual time - base), with a base
+ * nearby so that the numbers stay small. The running task counts, with what it
+ * has run since it was last charged.
+ *
+ * Source: kernel/sched/fair.c and core.c of Linux 6.18.
+ * Differs from the source: run time becomes virtual time by a division, where
+ * the source multiplies by a rounded inverse; the base is the average itself,
+ * where the source takes the least virtual time.
+ *
+ * A policy includes this file behind percpu.bpf.h and defines before it
+ *
+ *	struct task_ctx	with u64 key, vruntime, charged_ns; s64 lag; u32 weight;
+ *			s32 home; bool keeps_request, starts
+ *	struct cpu_ctx	with struct bpf_spin_lock lock; u64 base, load, vruntime,
+ *			stamp_ns; s64 sum; u32 weight, prio
+ *	NOWHERE		task_ctx.home of a task that counts in no queue
+ *
+ * the knobs base_slice_ns and tick_ns, and the counter COUNT_REQUESTS.
+ */
+#ifndef RUNSLICE_VIRTUAL_TIME_BPF_H
+#define RUNSLICE_VIRTUAL_TIME_BPF_H
+
+#include <percpu.bpf.h>
+
+/* ---- Weights and virtual time ---- */
+
+#define NICE_0_WEIGHT 1024
+#define IDLE_WEIGHT 3
+#define BEST_PRIO 100
+#define WORST_PRIO 139
+
+/* sched_prio_to_weight, nice -20 to 19: 25 % between neighbours. */
+static const u32 weights[WORST_PRIO - BEST_PRIO + 1] = {
+	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+	9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+	1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+	110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+};
+
+static u32 weight_of(struct task_struct *p)
+{
+	u32 at = p->static_prio - BEST_PRIO;
+
+	if (p->policy == SCHED_IDLE)
+		return IDLE_WEIGHT;
+	return at < sizeof(weights) / sizeof(weights[0]) ? weights[at] : NICE_0_WEIGHT;
+}
+
+/* div_s64(): towards zero. */
+static __always_inline s64 divide(s64 value, u64 by)
+{
+	return value < 0 ? -(s64)((u64)-value / by) : (s64)((u64)value / by);
+}
+
+/* calc_delta_fair(): run time as virtual time. */
+static __always_inline u64 to_virtual(u64 ns, u32 weight)
+{
+	return ns * NICE_0_WEIGHT / max(weight, 1U);
+}
+
+/* sysctl_sched_base_slice: grows with the logarithm of the CPUs, up to 8 of them. */
+static u64 slice_ns(void)
+{
+	return base_slice_ns * (1 + (nr_cpus >= 2) + (nr_cpus >= 4) + (nr_cpus >= 8));
+}
+
+/* ---- The average of a queue ---- */
+
+struct average {
+	u64 base;
+	s64 sum;
+	u64 load;
+};
+
+static __always_inline s64 to_average(s64 sum, u64 load)
+{
+	/* Rounded down, so that a task at the average is eligible. */
+	if (sum < 0)
+		sum -= load - 1;
+	return divide(sum, load);
+}
+
+/* What the running task has run since it was last charged, in virtual time. */
+static __always_inline u64 uncharged(struct cpu_ctx *cctx)
+{
+	s64 ran = scx_bpf_now() - cctx->stamp_ns;
+
+	return cctx->prio == NO_PRIO || ran < 0 ? 0 : to_virtual(ran, cctx->weight);
+}
+
+/* The average of the queue of `cctx` and of who runs there, now. */
+static void measure(struct cpu_ctx *cctx, struct average *average)
+{
+	u64 more = uncharged(cctx);
+
+	bpf_spin_lock(&cctx->lock);
+	average->base = cctx->base;
+	average->sum = cctx->sum;
+	average->load = cctx->load;
+	bpf_spin_unlock(&cctx->lock);
+	average->sum += more * cctx->weight;
+}
+
+/* avg_vruntime() */
+static __always_inline u64 virtual_time(struct average *average)
+{
+	return average->base + (average->load ? to_average(average->sum, average->load) : 0);
+}
+
+/* entity_eligible(): it has had no more than the average. */
+static __always_inline bool is_eligible(struct average *average, u64 vruntime)
+{
+	return (s64)(vruntime - average->base) * (s64)average->load <= average->sum;
+}
+
+/* Adds a task to the average or, with a negative weight, takes it out. */
+static void weigh(struct cpu_ctx *cctx, u64 vruntime, s64 weight)
+{
+	bpf_spin_lock(&cctx->lock);
+	cctx->load += weight;
+	if (cctx->load && (s64)cctx->load > 0) {
+		cctx->sum += (s64)(vruntime - cctx->base) * weight;
+	} else {
+		cctx->load = 0;
+		cctx->sum = 0;
+		cctx->base = vruntime;
+	}
+	bpf_spin_unlock(&cctx->lock);
+}
+
+/* Moves the average on by what its running task has run, and the base to the average. */
+static void advance(struct cpu_ctx *cctx, u64 more, u32 weight)
+{
+	s64 step;
+
+	bpf_spin_lock(&cctx->lock);
+	cctx->sum += more * weight;
+	if (cctx->load) {
+		step = to_average(cctx->sum, cctx->load);
+		cctx->base += step;
+		cctx->sum -= step * (s64)cctx->load;
+	}
+	bpf_spin_unlock(&cctx->lock);
+}
+
+/* Charges what the task has run since the last call (update_curr). */
+static void charge(struct task_struct *p, struct task_ctx *tctx)
+{
+	s64 ran = p->se.sum_exec_runtime - tctx->charged_ns;
+	struct cpu_ctx *cctx = cpu_ctx(tctx->home);
+	u64 more;
+
+	tctx->charged_ns += ran;
+	if (ran <= 0 || tctx->home == NOWHERE || !cctx)
+		return;
+	more = to_virtual(ran, tctx->weight);
+	tctx->vruntime += more;
+	advance(cctx, more, tctx->weight);
+	cctx->vruntime = tctx->vruntime;
+	cctx->stamp_ns = scx_bpf_now();
+}
+
+/* update_deadline(): whether the request is served. The next one begins. */
+static bool renew_request(struct task_ctx *tctx)
+{
+	if (is_before(tctx->vruntime, tctx->key))
+		return false;
+	tctx->key = tctx->vruntime + to_virtual(slice_ns(), tctx->weight);
+	count(COUNT_REQUESTS);
+	return true;
+}
+
+/* ---- Coming to a queue and leaving it ---- */
+
+/* entity_lag(): limited to two slices or one tick, whatever is more. */
+static s64 lag_of(struct average *average, struct task_ctx *tctx)
+{
+	s64 limit = to_virtual(max(2 * slice_ns(), tick_ns), tctx->weight);
+	s64 lag = virtual_time(average) - tctx->vruntime;
+
+	return lag > limit ? limit : lag < -limit ? -limit : lag;
+}
+
+struct place {
+	u64 vruntime;
+	u64 key;
+};
+
+/* place_entity(): the lag is stretched, because the task itself moves the average. */
+static __always_inline struct place place_in(struct average *average, struct task_ctx *tctx,
+					     s64 lag)
+{
+	u64 request = to_virtual(slice_ns(), tctx->weight);
+	struct place place = { .vruntime = virtual_time(average) };
+
+	if (average->load)
+		place.vruntime -= divide(lag * (s64)(average->load + tctx->weight), average->load);
+	if (tctx->keeps_request)
+		request = tctx->key;
+	else if (tctx->starts)
+		request /= 2;
+	place.key = place.vruntime + request;
+	return place;
+}
+
+/* Takes the task out of its queue's average, if it is in one. */
+static bool forget(struct task_ctx *tctx)
+{
+	s32 home = __sync_lock_test_and_set(&tctx->home, NOWHERE);
+	struct cpu_ctx *cctx;
+
+	if (home == NOWHERE)
+		return false;
+	cctx = cpu_ctx(home);
+	if (cctx)
+		weigh(cctx, tctx->vruntime, -(s64)tctx->weight);
+	return true;
+}
+
+/* The task leaves its queue: to sleep, or for a change or another CPU, which cost no request. */
+static void leave(struct task_ctx *tctx, bool sleeps)
+{
+	struct cpu_ctx *cctx = cpu_ctx(tctx->home);
+	struct average average;
+
+	if (tctx->home == NOWHERE || !cctx)
+		return;
+	measure(cctx, &average);
+	tctx->lag = lag_of(&average, tctx);
+	tctx->keeps_request = !sleeps;
+	if (!sleeps)
+		tctx->key -= tctx->vruntime;
+	forget(tctx);
+}
+
+static void enter(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu, struct place *place)
+{
+	tctx->vruntime = place->vruntime;
+	tctx->key = place->key;
+	tctx->keeps_request = false;
+	tctx->starts = false;
+	tctx->lag = 0;
+	weigh(cctx, place->vruntime, tctx->weight);
+	tctx->home = cpu;
+}
+
+/* The task counts in the queue of `cpu` from now on. True if it did not before. */
+static bool settle(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+{
+	struct average average;
+	struct place place;
+
+	if (tctx->home == cpu)
+		return false;
+	leave(tctx, false);
+	measure(cctx, &average);
+	place = place_in(&average, tctx, tctx->lag);
+	enter(tctx, cctx, cpu, &place);
+	return true;
+}
+
+#endif /* RUNSLICE_VIRTUAL_TIME_BPF_H */

@@ -1,0 +1,82 @@
+//! The balancer of `o1` pulls what the one of Linux 2.6.3 pulls: a model follows random runs on
+//! several CPUs, decision by decision.
+
+use std::fmt::Write as _;
+
+use model::Rng;
+use runslice_tests::models::balance::{Balance, Looks};
+use runslice_tests::models::random::spec;
+use runslice_tests::timeline::machine;
+
+/// Hogs, sleepers and tasks that end, some bound to a few CPUs, and the masks of the groups.
+fn workload(rng: &mut Rng, cpus: u16) -> (String, Vec<Vec<bool>>) {
+    let mut text = String::from("stop = \"duration:3s\"\n");
+    let mut masks = Vec::new();
+    for group in 0..3 + rng.below(4) {
+        let bound = rng.below(3) > 0;
+        let mut mask: Vec<bool> = (0..cpus).map(|_| !bound || rng.below(3) == 0).collect();
+        mask[rng.below(cpus.into()) as usize] = true;
+        let list = (0..cpus).filter(|cpu| mask[usize::from(*cpu)]);
+        let list: Vec<_> = list.map(|cpu| cpu.to_string()).collect();
+        let count = 1 + rng.below(2 * u64::from(cpus).min(8));
+        let nice = rng.below(40) as i64 - 20;
+        let start = rng.below(900);
+        let work = 1 + rng.below(300);
+        let pause = 1 + rng.below(100);
+        let body = match rng.below(4) {
+            0 => "run(inf)".to_owned(),
+            1 => format!("run(uniform(1ms, {work}ms))"),
+            2 => format!("loop(inf)[ run(exp({work}ms)), sleep(exp({pause}ms)) ]"),
+            _ => format!("loop(inf)[ run(exp(2ms)), sleep(exp({pause}ms)) ]"),
+        };
+        let _ = writeln!(
+            text,
+            "[task.t{group}]\ncount = {count}\nnice = {nice}\ncpus = \"{}\"\n\
+             start = \"uniform(0ms, {start}ms)\"\ndo = \"{body}\"",
+            list.join(",")
+        );
+        masks.push(mask);
+    }
+    (text, masks)
+}
+
+#[test]
+fn every_pull_on_2_4_and_16_cpus_is_the_models() {
+    for cpus in [2, 4, 16] {
+        let mut all = Looks::default();
+        let mut decisions = 0;
+        for seed in 0..30 {
+            let mut rng = Rng::new(seed, u64::from(cpus));
+            let (text, masks) = workload(&mut rng, cpus);
+            let underflow = seed % 4 == 0;
+            let set = [("faithful_underflow", u32::from(underflow))];
+            let spec = spec("o1", &set, machine(cpus, 1000), &text);
+            let mut model = Balance::new(masks, underflow);
+            let summary = sim::run(&spec, &mut model).expect("a run");
+            let what = format!("{cpus} CPUs, seed {seed}\n{text}");
+            assert_eq!(model.differs, None, "{what}");
+            assert_eq!(summary.exit.message, "", "{what}");
+            let counted = |name: &str| {
+                let found = summary.policy_counters.iter().find(|(own, _)| own == name);
+                found.expect("a counter").1
+            };
+            let counters = Looks {
+                lb_idle: counted("lb_idle"),
+                lb_busy: counted("lb_busy"),
+                lb_resched: counted("lb_resched"),
+                lb_imbalance: counted("lb_imbalance"),
+                lb_not_found: counted("lb_not_found"),
+                pulled: counted("pulled"),
+            };
+            assert_eq!(counters, model.looks, "{what}");
+            decisions += model.decisions;
+            all.pulled += counters.pulled;
+            all.lb_busy += counters.lb_busy;
+        }
+        assert!(decisions > 8_000, "{cpus} CPUs: only {decisions} decisions");
+        assert!(
+            all.pulled > 150 && all.lb_busy > 500,
+            "{cpus} CPUs: {all:?}"
+        );
+    }
+}
