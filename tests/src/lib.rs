@@ -4,6 +4,7 @@
 pub mod affinity;
 pub mod both;
 pub mod call;
+pub mod choices;
 pub mod collect;
 pub mod comparable;
 pub mod exchange;
@@ -15,4 +16,5 @@ pub mod random;
 pub mod recording;
 pub mod run;
 pub mod scenario;
+pub mod scripted;
 pub mod timeline;

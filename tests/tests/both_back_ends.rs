@@ -19,6 +19,7 @@ fn compare_seeds(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
             .check()
             .unwrap_or_else(|e| panic!("seed {seed} is no good program: {e}"));
         let seen = both::compare(&image, 2000).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let seen = seen.unwrap_or_else(|| panic!("seed {seed}: no native code"));
         for result in seen.results {
             let kind = match result {
                 Ok(_) => "ok".to_owned(),
@@ -66,10 +67,12 @@ fn both_back_ends_stop_at_the_same_place_with_every_budget() {
     for seed in 0..40 {
         let image = Arc::new(program::generate(seed));
         let full = both::compare(&image, 2000).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let full = full.unwrap_or_else(|| panic!("seed {seed}: no native code"));
         let longest = full.retired.windows(2).map(|pair| pair[1] - pair[0]).max();
         for budget in 0..longest.unwrap_or(0).min(60) {
             let seen = both::compare(&image, budget);
             let seen = seen.unwrap_or_else(|e| panic!("seed {seed}, budget {budget}: {e}"));
+            let seen = seen.expect("as with the full budget");
             stops += seen.results.iter().filter(|result| result.is_err()).count();
         }
     }
