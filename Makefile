@@ -30,7 +30,7 @@ test-vm: ## every shipped policy on real kernels 6.18 and 7.2, in virtual machin
 			--include-ignored --test-threads=1; \
 	fi
 
-fuzz: setup ## TARGET=object, program, host or text (else all) for SECONDS=60 each; see docs/fuzzing.md
+fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
 
 bench: setup ## how fast the simulator is, in CPU time of this machine

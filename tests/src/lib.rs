@@ -17,4 +17,5 @@ pub mod recording;
 pub mod run;
 pub mod scenario;
 pub mod scripted;
+pub mod simulate;
 pub mod timeline;

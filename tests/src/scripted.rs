@@ -3,12 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec, Summary};
+use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
 use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
 
 use crate::choices::Choices;
 use crate::policy;
+use crate::simulate::Left;
 
 /// What stands in the object where the script belongs.
 const MARKER: &[u8] = b"the script is to be written here";
@@ -90,8 +91,8 @@ fn object(script: &[u8]) -> Arc<[u8]> {
     object.into()
 }
 
-/// Hash and number of the events of a run, and its summary; `Err` is the text of an error.
-pub type Outcome = Result<(u64, u64, Summary), String>;
+/// What is left of a run; `Err` is the text of an error.
+pub type Outcome = Result<Left, String>;
 
 /// Makes the run, and checks that no time was lost or invented.
 ///

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{Nanos, RunSpec, Summary};
+use model::{Nanos, RunSpec};
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
+use runslice_tests::simulate::{self, Left};
 use runslice_tests::{both, program};
-use sim::{Backend, Options};
-use stats::TraceHash;
+use sim::Backend;
 
 /// Compares the programs of some seeds; gives how often each kind of result was seen.
 fn compare_seeds(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
@@ -79,16 +79,9 @@ fn both_back_ends_stop_at_the_same_place_with_every_budget() {
     assert!(stops > 1000, "{stops} stops");
 }
 
-/// The hash of a run's events and what else is left of it.
-fn simulate(spec: &RunSpec, backend: Backend) -> (u64, u64, Summary) {
-    let mut hash = TraceHash::new();
-    let options = Options {
-        backend,
-        budget: None,
-    };
-    let summary = sim::run_with(spec, &mut hash, options);
-    let summary = summary.unwrap_or_else(|error| panic!("{error}"));
-    (hash.value(), hash.count(), summary)
+/// What is left of a run.
+fn simulate(spec: &RunSpec, backend: Backend) -> Left {
+    simulate::on(spec, backend, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

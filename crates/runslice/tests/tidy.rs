@@ -189,9 +189,19 @@ fn unreachable_modules(files: &[File]) -> Vec<String> {
         .collect();
     sources
         .iter()
-        .filter(|file| !is_reached(&sources, &file.path))
+        .filter(|file| !is_reached(&sources, &file.path) && !is_target(files, &file.path))
         .map(|f| f.path.clone())
         .collect()
+}
+
+/// Whether the manifest of a folder above names the file.
+fn is_target(files: &[File], path: &str) -> bool {
+    let names = |file: &File| {
+        let folder = file.path.strip_suffix("Cargo.toml")?;
+        let within = path.strip_prefix(folder)?;
+        Some(file.text.contains(&format!("path = \"{within}\"")))
+    };
+    files.iter().any(|file| names(file) == Some(true))
 }
 
 fn is_reached(sources: &[&File], path: &str) -> bool {
@@ -358,6 +368,10 @@ fn a_module_that_nobody_declares_is_found() {
         File::new("crates/a/src/b/c.rs", ""),
         File::new("crates/a/src/b/lost.rs", ""),
         File::new("crates/a/tests/whole.rs", ""),
+        File::new("fuzz/Cargo.toml", "[[bin]]\npath = \"targets/named.rs\"\n"),
+        File::new("fuzz/targets/named.rs", ""),
+        File::new("fuzz/targets/other.rs", ""),
     ];
-    assert_eq!(unreachable_modules(&files), ["crates/a/src/b/lost.rs"]);
+    let lost = ["crates/a/src/b/lost.rs", "fuzz/targets/other.rs"];
+    assert_eq!(unreachable_modules(&files), lost);
 }
