@@ -37,8 +37,8 @@ for target in $targets; do
         scripts/cargo build --release --manifest-path fuzz/Cargo.toml --bin "$target"
     mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
     echo "fuzz: $target for $seconds s" >&2
-    # An input that takes 10 s or 2 GiB is found as one that crashes is.
-    if ! "$build/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    # An input that takes 30 s or 2 GiB is found as one that crashes is.
+    if ! "$build/release/$target" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 \
         -max_len="$(longest "$target")" -print_final_stats=1 \
         -artifact_prefix="fuzz/artifacts/$target/" "fuzz/corpus/$target" "fuzz/seeds/$target"
     then

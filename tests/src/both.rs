@@ -7,12 +7,25 @@ use bpf::{
     Memory, Refusal, Stop,
 };
 
-/// A host that keeps what it hears.
+/// What a host keeps of what it hears.
+const MOST_HEARD: usize = 10_000;
+
+/// A host that keeps what it hears, as far as that is reasonable, and counts the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Player {
     cpu: u32,
     random: u32,
     log: Vec<Heard>,
+    heard: u64,
+}
+
+impl Player {
+    fn hear(&mut self, what: Heard) {
+        self.heard += 1;
+        if self.log.len() < MOST_HEARD {
+            self.log.push(what);
+        }
+    }
 }
 
 /// What a host heard.
@@ -64,7 +77,7 @@ impl Host for Player {
         size: u8,
         value: u64,
     ) -> Result<(), Stop> {
-        self.log.push(Heard::Store {
+        self.hear(Heard::Store {
             address,
             size,
             value,
@@ -85,7 +98,7 @@ impl Host for Player {
     fn release(&mut self, _: &mut Memory, _: u64) {}
 
     fn print(&mut self, text: &str) {
-        self.log.push(Heard::Text(text.into()));
+        self.hear(Heard::Text(text.into()));
     }
 }
 
@@ -107,7 +120,7 @@ pub fn table() -> [HostFunction<Player>; 3] {
 
 fn note(ctx: &mut CallCtx<'_, Player>, args: [u64; 5]) -> Result<u64, Stop> {
     let (retired, charged) = (ctx.vm.retired(), ctx.vm.charged());
-    ctx.host.log.push(Heard::Note {
+    ctx.host.hear(Heard::Note {
         args,
         retired,
         charged,

@@ -2,6 +2,7 @@
 //! with simulated runs, scenario files.
 
 pub mod affinity;
+pub mod attacks;
 pub mod both;
 pub mod call;
 pub mod choices;
