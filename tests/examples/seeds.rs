@@ -10,6 +10,7 @@ use std::{env, fs, process};
 use model::{Nanos, Rng};
 use runslice_tests::policy::{self, TESTED};
 use runslice_tests::run::Run;
+use runslice_tests::scripted;
 use stats::JsonLines;
 
 /// Names of shipped policies whose objects are small enough to learn from.
@@ -26,8 +27,10 @@ fn main() {
     };
     let seeds = match &**target {
         "object" => objects(),
-        "program" => noise(200, 700),
-        "host" => noise(100, 1500),
+        "program" => noise(),
+        "host" => (0..100)
+            .map(|seed| (format!("script{seed}"), scripted::random(seed)))
+            .collect(),
         "text" => texts(),
         other => {
             eprintln!(
@@ -58,14 +61,14 @@ fn objects() -> Vec<Seed> {
 }
 
 /// Random bytes, so that the first programs are not all of one kind.
-fn noise(files: u64, most: u64) -> Vec<Seed> {
+fn noise() -> Vec<Seed> {
     let file = |seed| {
         let mut rng = Rng::new(seed, 0xf022);
-        let len = 16 + rng.below(most);
+        let len = 16 + rng.below(700);
         let bytes = (0..len).map(|_| rng.next_u64() as u8).collect();
         (format!("noise{seed}"), bytes)
     };
-    (0..files).map(file).collect()
+    (0..200).map(file).collect()
 }
 
 /// Every form of text, each behind the letter that tells the target which it is.

@@ -100,8 +100,12 @@ static void *(*const bpf_kptr_xchg)(void *place, void *pointer) = (void *)194;
 #define QUEUES 3
 #define SLOTS 4
 
-/* What earlier calls gave. */
+/* What earlier calls gave: numbers, and what must be given back. */
 static u64 slots[SLOTS];
+static u64 tasks[SLOTS];
+static u64 own_masks[SLOTS];
+static u64 cgroups[SLOTS];
+static u64 records[SLOTS];
 
 /* Where each part of the script goes on. */
 static u32 cursors[GROUPS];
@@ -149,6 +153,7 @@ struct env {
 	struct task_struct *p;
 	u64 word;			/* flags, CPU or second task */
 	u32 group;
+	bool inserted;			/* the script has done enqueue's work */
 };
 
 /* ---- Reading the script ---- */
@@ -160,6 +165,12 @@ static __noinline u32 next(struct env *env)
 
 	cursors[group] = at + 1 < GROUP_BYTES ? at + 1 : 0;
 	return script[group * GROUP_BYTES + at % GROUP_BYTES];
+}
+
+/* Whether to do what ends the run for certain. */
+static __always_inline bool madly(struct env *env)
+{
+	return next(env) >= 254;
 }
 
 enum kind { TASK, MASK, OWN_MASK, CPU, DSQ, FLAGS, SLICE, NUMBER, PLACE };
@@ -195,48 +206,48 @@ static __noinline u64 wild(struct env *env, u32 choice)
 static __noinline u64 value(struct env *env, u32 kind)
 {
 	u32 choice = next(env);
+	u64 number = 0;
 
-	if (choice >= 236)
-		return wild(env, choice);
+	if (choice >= 254)
+		return wild(env, next(env));
 	switch (kind) {
 	case TASK:
 		switch (choice & 7) {
-		case 0: return (u64)bpf_get_current_task_btf();
-		case 1: return slots[choice >> 3 & 3];
-		case 2: return (u64)bpf_task_from_pid(1 + (choice >> 3 & 7));
-		case 3: return (u64)scx_bpf_cpu_curr(choice >> 3 & 3);
+		case 0:
+			number = (u64)bpf_get_current_task_btf();
+			break;
+		case 1:
+			number = tasks[choice >> 3 & 3];
+			break;
+		case 2:
+			number = (u64)scx_bpf_cpu_curr((choice >> 3) % scx_bpf_nr_cpu_ids());
+			break;
 		}
-		return (u64)env->p;
+		return number ? number : (u64)env->p;
 	case MASK:
-		switch (choice & 3) {
-		case 0: return slots[choice >> 2 & 3];
-		case 1: return (u64)scx_bpf_get_idle_cpumask();
-		}
-		return (u64)env->p->cpus_ptr;
+		if ((choice & 3) == 1)
+			number = own_masks[choice >> 2 & 3];
+		return number ? number : (u64)env->p->cpus_ptr;
 	case OWN_MASK:
-		return slots[choice & 3];
+		number = own_masks[choice & 3];
+		if (!number)
+			number = own_masks[choice & 3] = (u64)bpf_cpumask_create();
+		return number;
 	case CPU:
-		switch (choice & 7) {
-		case 0: return choice >> 3;
-		case 1: return scx_bpf_task_cpu(env->p);
-		}
-		return choice >> 3 & 3;
+		return (choice >> 1) % scx_bpf_nr_cpu_ids();
 	case DSQ:
-		switch (choice & 7) {
-		case 0: return SCX_DSQ_GLOBAL;
-		case 1: return SCX_DSQ_LOCAL;
-		case 2: return SCX_DSQ_LOCAL_ON | (choice >> 3 & 3);
-		case 3: return choice >> 3;
+		switch (choice & 31) {
+		case 1: return SCX_DSQ_GLOBAL;
+		case 2: case 3: return SCX_DSQ_LOCAL;
+		case 4: return SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(env->p);
+		case 5: return SCX_DSQ_LOCAL_ON | (choice >> 5) % scx_bpf_nr_cpu_ids();
 		}
-		return (choice >> 3) % QUEUES;
+		return (choice >> 3) % 2;
 	case FLAGS:
 		switch (choice & 7) {
-		case 0: return 1ULL << (choice >> 3);
 		case 1: return SCX_ENQ_HEAD;
 		case 2: return SCX_ENQ_PREEMPT;
-		case 3: return 1 << 16;		/* SCX_DSQ_ITER_REV */
-		case 4: return env->word;
-		case 5: return choice >> 3 & 7;
+		case 3: return 1ULL << (choice >> 3 & 3);
 		}
 		return 0;
 	case SLICE:
@@ -274,13 +285,17 @@ static __noinline u64 walk(struct env *env)
 	struct task_struct *p;
 	u32 turns = next(env) & 7, i;
 
-	if (next(env) > 240)
+	if (madly(env))
 		it = P;
-	bpf_iter_scx_dsq_new(it, D, F);
+	bpf_iter_scx_dsq_new(it, (u64)next(env) % QUEUES, next(env) & 1 ? SCX_DSQ_ITER_REV : 0);
 	for (i = 0; i < turns; i++) {
 		p = bpf_iter_scx_dsq_next(it);
-		if (next(env) > 240)
+		if (!p && !madly(env))
+			break;
+		if (madly(env))
 			p = T;
+		if (env->group != DISPATCH && !madly(env))
+			continue;
 		switch (next(env) % 6) {
 		case 0:
 			scx_bpf_dsq_move_set_slice(it, S);
@@ -298,38 +313,85 @@ static __noinline u64 walk(struct env *env)
 			scx_bpf_dsq_move_to_local(D);
 			break;
 		}
-		if (!p)
-			break;
 	}
-	if (next(env) < 240)
+	if (!madly(env))
 		bpf_iter_scx_dsq_destroy(it);
-	return (u64)p;
+	return turns;
 }
 
+/* Once in each callback that places a task. */
+static bool may_insert(struct env *env)
+{
+	bool may = !env->inserted && (env->group == ENQUEUE || env->group == SELECT_CPU);
+
+	env->inserted |= may;
+	return may;
+}
+
+/* Which functions a callback may call: kernel 6.18, kernel/sched/ext.c, `scx_kf_mask`. */
 static __noinline u64 about_queues(struct env *env)
 {
-	switch (next(env) % 13) {
-	case 0: scx_bpf_dsq_insert(T, D, S, F); break;
-	case 1: scx_bpf_dsq_insert_vtime(T, D, S, N, F); break;
-	case 2: return scx_bpf_dispatch_nr_slots();
-	case 3: scx_bpf_dispatch_cancel(); break;
-	case 4: return scx_bpf_dsq_move_to_local(D);
-	case 5: return scx_bpf_reenqueue_local();
-	case 6: return scx_bpf_create_dsq(D, -1);
-	case 7: return scx_bpf_create_dsq(D, N);
-	case 8: scx_bpf_destroy_dsq(D); break;
-	case 9: return scx_bpf_dsq_nr_queued(D);
-	default: return walk(env);
+	bool all = madly(env);
+
+	switch (next(env) % 12) {
+	case 0:
+	case 1:
+		if (all || may_insert(env))
+			scx_bpf_dsq_insert(env->p, D, S, F);
+		else if (env->group == DISPATCH)
+			scx_bpf_dsq_insert(T, D, S, F);
+		break;
+	case 2:
+		if (all || may_insert(env) || env->group == DISPATCH)
+			scx_bpf_dsq_insert_vtime(env->p, 2, S, N, F);
+		break;
+	case 3:
+		if (all || env->group == DISPATCH)
+			return scx_bpf_dispatch_nr_slots();
+		break;
+	case 4:
+		if (all || (env->group == DISPATCH && scx_bpf_dispatch_nr_slots() < 2))
+			scx_bpf_dispatch_cancel();
+		break;
+	case 5:
+		if (all || env->group == DISPATCH)
+			return scx_bpf_dsq_move_to_local(next(env) % QUEUES);
+		break;
+	case 6:
+		if (all || env->group == CPU_RELEASE)
+			return scx_bpf_reenqueue_local();
+		break;
+	case 7:
+		if (all || env->group == INIT || env->group == INIT_TASK)
+			return scx_bpf_create_dsq(4 + next(env) % 4, -1);
+		break;
+	case 8:
+		if (madly(env))
+			scx_bpf_destroy_dsq(D);
+		else
+			scx_bpf_destroy_dsq(4 + next(env) % 4);
+		break;
+	case 9:
+		return scx_bpf_dsq_nr_queued(D);
+	default:
+		return walk(env);
 	}
 	return 0;
 }
 
 static __noinline u64 about_cpus(struct env *env)
 {
-	switch (next(env) % 24) {
-	case 0: case 1: scx_bpf_kick_cpu(C, F); break;
-	case 2: return scx_bpf_select_cpu_dfl(T, C, F, P);
-	case 3: return scx_bpf_select_cpu_and(T, C, F, M, F);
+	u32 which = next(env) % 24;
+
+	if ((which == 2 || which == 3) && env->group != SELECT_CPU && !madly(env))
+		return 0;
+	/* Nodes want another table, and the clock of another CPU another lock. */
+	if ((which == 7 || which == 8 || which == 10 || which == 12 || which == 22) && !madly(env))
+		return 0;
+	switch (which) {
+	case 0: case 1: scx_bpf_kick_cpu(C, next(env) % 3); break;
+	case 2: return scx_bpf_select_cpu_dfl(env->p, C, 0, P);
+	case 3: return scx_bpf_select_cpu_and(env->p, C, 0, M, F);
 	case 4: return scx_bpf_test_and_clear_cpu_idle(C);
 	case 5: return scx_bpf_pick_idle_cpu(M, F);
 	case 6: return scx_bpf_pick_any_cpu(M, F);
@@ -342,7 +404,7 @@ static __noinline u64 about_cpus(struct env *env)
 	case 13: scx_bpf_put_idle_cpumask(M); break;
 	case 14: return (u64)scx_bpf_get_online_cpumask();
 	case 15: return (u64)scx_bpf_get_possible_cpumask();
-	case 16: scx_bpf_put_cpumask(M); break;
+	case 16: scx_bpf_put_cpumask(scx_bpf_get_online_cpumask()); break;
 	case 17: return scx_bpf_cpu_node(C) + scx_bpf_nr_node_ids();
 	case 18: return (u64)scx_bpf_cpu_rq(C);
 	case 19: return (u64)scx_bpf_locked_rq();
@@ -356,10 +418,24 @@ static __noinline u64 about_cpus(struct env *env)
 
 static __noinline u64 about_masks(struct env *env)
 {
+	u32 slot = next(env) % SLOTS;
+
 	switch (next(env) % 24) {
-	case 0: case 1: return (u64)bpf_cpumask_create();
-	case 2: return (u64)bpf_cpumask_acquire(OWN);
-	case 3: bpf_cpumask_release(OWN); break;
+	case 0:
+	case 1:
+		if (!own_masks[slot] || madly(env))
+			own_masks[slot] = (u64)bpf_cpumask_create();
+		break;
+	case 2:
+		if (!own_masks[slot] || madly(env))
+			own_masks[slot] = (u64)bpf_cpumask_acquire(OWN);
+		break;
+	case 3:
+		if (own_masks[slot] || madly(env))
+			bpf_cpumask_release((void *)own_masks[slot]);
+		if (!madly(env))
+			own_masks[slot] = 0;
+		break;
 	case 4: return bpf_cpumask_first(M) + bpf_cpumask_first_zero(M);
 	case 5: return bpf_cpumask_first_and(M, M);
 	case 6: bpf_cpumask_set_cpu(C, OWN); break;
@@ -387,24 +463,30 @@ static __noinline u64 about_masks(struct env *env)
 static __noinline u64 about_tasks(struct env *env)
 {
 	struct task_struct *p = T;
+	u32 slot = next(env) % SLOTS;
+	u64 *task = &tasks[slot], *cgroup = &cgroups[slot];
+	bool all = madly(env);
 
 	switch (next(env) % 20) {
-	case 0: return (u64)bpf_task_acquire(p);
-	case 1: bpf_task_release(p); break;
-	case 2: return (u64)bpf_task_from_pid(N);
-	case 3: return (u64)bpf_task_from_vpid(N);
+	case 0: if (all || !*task) *task = (u64)bpf_task_acquire(p); break;
+	case 1: if (all || *task) bpf_task_release((void *)*task); *task = 0; break;
+	case 2: if (all || !*task) *task = (u64)bpf_task_from_pid(N); break;
+	case 3: if (all || !*task) *task = (u64)bpf_task_from_vpid(N); break;
 	case 4: return scx_bpf_task_running(p);
 	case 5: return scx_bpf_task_cpu(p);
-	case 6: return (u64)scx_bpf_task_cgroup(p);
-	case 7: return (u64)bpf_cgroup_acquire((void *)slots[next(env) % SLOTS]);
-	case 8: bpf_cgroup_release((void *)slots[next(env) % SLOTS]); break;
-	case 9: return (u64)bpf_cgroup_ancestor((void *)slots[next(env) % SLOTS], N);
-	case 10: return (u64)bpf_cgroup_from_id(N);
+	case 6:
+		if (all || !*cgroup)
+			*cgroup = (u64)scx_bpf_task_cgroup(all ? p : env->p);
+		break;
+	case 7: if (all || *cgroup) bpf_cgroup_acquire((void *)*cgroup); break;
+	case 8: if (all || *cgroup) bpf_cgroup_release((void *)*cgroup); *cgroup = 0; break;
+	case 9: if (all || *cgroup) bpf_cgroup_ancestor((void *)*cgroup, N); break;
+	case 10: if (all || !*cgroup) *cgroup = (u64)bpf_cgroup_from_id(N); break;
 	case 11: set_slice(p, S); break;
 	case 12: p->scx.dsq_vtime = N; break;
-	case 13: p->scx.disallow = next(env) & 1; break;
-	case 14: *(volatile u64 *)((u64)p + next(env)) = N; break;
-	case 15: *(volatile u32 *)((u64)p + 4 * next(env)) = N; break;
+	case 13: if (all) p->scx.disallow = next(env) & 1; break;
+	case 14: if (all) *(volatile u64 *)((u64)p + next(env)) = N; break;
+	case 15: if (all) *(volatile u32 *)((u64)p + 4 * next(env)) = N; break;
 	case 16: return *(volatile u64 *)((u64)p + 8 * next(env));
 	default: return p->pid + p->scx.slice + p->scx.dsq_vtime;
 	}
@@ -431,15 +513,18 @@ static int on_timer(void *map, u32 *key, struct timed *timed)
 
 static __noinline u64 about_maps(struct env *env)
 {
-	u32 key = next(env) & 3;
+	u32 key = next(env) & 1;
 	struct timed *timed = bpf_map_lookup_elem(&timers, &key);
 	struct kept *kept = bpf_map_lookup_elem(&masks, &key);
 	u64 *word;
 
 	switch (next(env) % 22) {
-	case 0: return bpf_timer_init(timed ? &timed->timer : P, &timers, N);
+	case 0:
+		if (timed || madly(env))
+			return bpf_timer_init(timed ? &timed->timer : P, &timers, next(env) & 1);
+		break;
 	case 1: return timed ? bpf_timer_set_callback(&timed->timer, on_timer) : 0;
-	case 2: case 3: return bpf_timer_start(timed ? &timed->timer : P, 1000 * N, F);
+	case 2: case 3: return timed ? bpf_timer_start(&timed->timer, 1000 * N, next(env) & 3) : 0;
 	case 4: return timed ? bpf_timer_cancel(&timed->timer) : 0;
 	case 5:
 		word = bpf_task_storage_get(&storage, T, NULL, next(env) & 1);
@@ -450,10 +535,24 @@ static __noinline u64 about_maps(struct env *env)
 	case 9: return (u64)bpf_map_lookup_elem(&hash, P);
 	case 10: return bpf_map_push_elem(&queue, P, F);
 	case 11: return bpf_map_pop_elem(&queue, P);
-	case 12: return (u64)bpf_ringbuf_reserve(&ring, 8 * N, 0);
-	case 13: bpf_ringbuf_submit((void *)slots[key], 0); break;
-	case 14: bpf_ringbuf_discard((void *)slots[key], 0); break;
-	case 15: return (u64)bpf_kptr_xchg(kept ? (void *)kept : P, (void *)slots[key]);
+	case 12:
+		if (!records[key])
+			records[key] = (u64)bpf_ringbuf_reserve(&ring, 8 * N, 0);
+		break;
+	case 13:
+	case 14:
+		if (!records[key] && !madly(env))
+			break;
+		if (next(env) & 1)
+			bpf_ringbuf_submit((void *)records[key], 0);
+		else
+			bpf_ringbuf_discard((void *)records[key], 0);
+		records[key] = 0;
+		break;
+	case 15:
+		if (kept)
+			own_masks[key] = (u64)bpf_kptr_xchg(kept, (void *)own_masks[key]);
+		break;
 	case 16: return bpf_map_update_elem(&timers, &key, place, 0);
 	case 17: return bpf_loop(next(env) & 3, on_turn, env, 0);
 	case 18: bpf_rcu_read_lock(); perform(env); bpf_rcu_read_unlock(); break;
@@ -471,11 +570,11 @@ static __noinline u64 about_ends(struct env *env)
 
 	/* Rarely, because the rest of the run is over then. */
 	switch (choice) {
-	case 0: scx_bpf_error_bstr(text, P, N); break;
-	case 1: scx_bpf_exit_bstr(N, text, P, N); break;
-	case 2: scx_bpf_dump_bstr(text, P, N); break;
-	case 3: scx_bpf_error_bstr(P, P, N); break;
-	case 4: bpf_printk("%d %d", (u64)choice, N); break;
+	case 255: scx_bpf_error_bstr(text, P, N); break;
+	case 254: scx_bpf_exit_bstr(N, text, P, N); break;
+	case 253: scx_bpf_dump_bstr(text, P, N); break;
+	case 252: scx_bpf_error_bstr(P, P, N); break;
+	case 251: bpf_printk("%d %d", (u64)choice, N); break;
 	}
 	return choice;
 }
@@ -532,8 +631,10 @@ s32 OP(scripted_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 void OP(scripted_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	PERFORM(ENQUEUE, p, enq_flags);
-	switch (next(env) & 15) {
-	case 15: break;				/* forgotten */
+	if (env->inserted)
+		return;
+	switch (next(env) & 31) {
+	case 31: break;				/* forgotten, or inserted by the script */
 	case 1: scx_bpf_dsq_insert(p, D, S, enq_flags | F); break;
 	case 2: scx_bpf_dsq_insert_vtime(p, 2, S, N, enq_flags); break;
 	case 3: scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, S, enq_flags); break;
@@ -677,10 +778,11 @@ POLICY(scripted_plain,
        .dispatch_max_batch = 2,
        .name		= "scripted_plain");
 
-/* Keeps track of idle CPUs itself, and leaves other classes alone. */
+/* Leaves other classes alone. */
 POLICY(scripted_partial,
        COMMON,
        .select_cpu	= (void *)scripted_select_cpu,
        .update_idle	= (void *)scripted_update_idle,
-       .flags		= SCX_OPS_SWITCH_PARTIAL | SCX_OPS_ENQ_MIGRATION_DISABLED,
+       .flags		= SCX_OPS_SWITCH_PARTIAL | SCX_OPS_ENQ_MIGRATION_DISABLED |
+			  SCX_OPS_KEEP_BUILTIN_IDLE,
        .name		= "scripted_partial");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec, Rng, RunSpec};
 use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
 
@@ -14,8 +14,14 @@ use crate::simulate::Left;
 /// What stands in the object where the script belongs.
 const MARKER: &[u8] = b"the script is to be written here";
 
-/// Bytes of a script: 24 groups of 48 (policies/scripted.bpf.c).
-const SCRIPT_BYTES: usize = 24 * 48;
+/// Bytes of a group, and of a script of 24 groups (policies/scripted.bpf.c).
+const GROUP_BYTES: usize = 48;
+const SCRIPT_BYTES: usize = 24 * GROUP_BYTES;
+
+/// The groups of two callbacks.
+pub const ENQUEUE: usize = 1;
+/// See [`ENQUEUE`].
+pub const CPU_RELEASE: usize = 14;
 
 /// The tables of the object.
 const TABLES: [&str; 3] = ["scripted", "scripted_plain", "scripted_partial"];
@@ -76,6 +82,32 @@ pub fn spec(bytes: &[u8]) -> RunSpec {
         attach_after: Nanos::new(more / 4 % 4 * 700_000),
         duration: Some(Nanos::from_millis(15)),
     }
+}
+
+/// The script in which `group` repeats `pattern`, and all others say nothing, on one CPU with a
+/// real-time task. The groups are numbered in policies/scripted.bpf.c.
+#[must_use]
+pub fn repeating(groups: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut bytes = vec![0; 4 + SCRIPT_BYTES];
+    for (group, pattern) in groups {
+        let part = &mut bytes[4 + group * GROUP_BYTES..][..GROUP_BYTES];
+        part.iter_mut()
+            .zip(pattern.iter().cycle())
+            .for_each(|(byte, said)| *byte = *said);
+    }
+    bytes
+}
+
+/// A random script with its head. Half of the bytes are zero, with which most arguments are usual
+/// ones, so that not every run ends at once.
+#[must_use]
+pub fn random(seed: u64) -> Vec<u8> {
+    let mut rng = Rng::new(seed, 0x5c21);
+    let mut byte = |_| match rng.below(2) {
+        0 => 0,
+        _ => rng.next_u64() as u8,
+    };
+    (0..4 + SCRIPT_BYTES).map(&mut byte).collect()
 }
 
 /// The object with `script` written into it; what the script is too short for is zero.

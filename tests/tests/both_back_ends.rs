@@ -1,13 +1,13 @@
 //! The interpreter and native code give the same results, counts, faults and memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{Nanos, RunSpec};
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::{self, Left};
-use runslice_tests::{both, program};
+use runslice_tests::{both, program, scripted};
 use sim::Backend;
 
 /// Compares the programs of some seeds; gives how often each kind of result was seen.
@@ -99,6 +99,88 @@ fn simulated_runs_are_the_same_on_both_back_ends() {
         events += native.1;
     }
     assert!(events > 100_000, "{events} events");
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn two_thousand_simulated_runs_are_the_same_on_both_back_ends() {
+    for seed in 150..2150 {
+        let RandomRun { spec, text, .. } = RandomRun::new(seed);
+        let [interpreted, native] =
+            [Backend::Interpreter, Backend::Jit].map(|backend| simulate(&spec, backend));
+        assert_eq!(interpreted, native, "seed {seed}\n{text}");
+    }
+}
+
+/// `cpu_release` calls `scx_bpf_reenqueue_local()`, which calls `enqueue`, which calls functions
+/// in its turn: the one way in which a callback runs inside another on this machine. A budget can
+/// end in the outer callback, in the inner one, or between them.
+#[test]
+fn a_budget_ends_at_the_same_place_where_a_release_enqueues_again() {
+    // enqueue calls nothing and inserts into the local queue with the usual slice; cpu_release
+    // takes the queue back.
+    let script = [
+        (scripted::ENQUEUE, &[0, 3, 3][..]),
+        (scripted::CPU_RELEASE, &[0, 1]),
+    ];
+    let spec = scripted::spec(&scripted::repeating(&script));
+    let on = |backend, budget| simulate::on(&spec, backend, Some(budget)).expect("a run");
+    let mut places = BTreeSet::new();
+    for budget in 1..1500 {
+        let interpreted = on(Backend::Interpreter, budget);
+        let place = interpreted.2.exit.fault.clone().unwrap_or_default();
+        let of_interest = ["scripted_cpu_release+", "scripted_enqueue+"];
+        let is_of_interest = of_interest
+            .iter()
+            .any(|callback| place.starts_with(callback));
+        // Once for each place of these, and for some others: a translation takes long.
+        if places.insert(place) && (is_of_interest || places.len().is_multiple_of(8)) {
+            assert_eq!(interpreted, on(Backend::Jit, budget), "budget {budget}");
+        }
+    }
+    let callback = |place: &String| place.split('+').next().unwrap_or_default().to_owned();
+    let stopped: BTreeSet<String> = places.iter().map(callback).collect();
+    // Its way to the call is short: where it stops itself, the inner callbacks have returned.
+    for callback in ["scripted_cpu_release", "scripted_enqueue", ""] {
+        assert!(stopped.contains(callback), "{callback}: {stopped:?}");
+    }
+}
+
+/// The functions of the simulated kernel in random order, from random callbacks.
+#[test]
+fn scripted_policies_behave_alike_on_both_back_ends() {
+    let mut ends = BTreeMap::<String, u64>::new();
+    let (mut callbacks, mut nested) = (0, 0);
+    for seed in 0..120 {
+        let (_, _, summary) = scripted::check(&scripted::random(seed)).expect("a run");
+        callbacks += summary.callbacks;
+        let message: String = summary.exit.message.chars().take(24).collect();
+        nested += u64::from(message.contains("nested"));
+        *ends.entry(message).or_default() += 1;
+    }
+    println!("{callbacks} callbacks, {nested} nested, {ends:#?}");
+    // Scripts that all ended alike would try little.
+    assert!(
+        callbacks > 3_000 && ends.len() > 12,
+        "{callbacks} callbacks, {ends:#?}"
+    );
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn three_thousand_scripted_policies_behave_alike_on_both_back_ends() {
+    for seed in 120..3_120 {
+        let _ = scripted::check(&scripted::random(seed)).expect("a run");
+    }
+}
+
+/// Scripts and programs by which fuzzing found something, in the order of the finds.
+#[test]
+fn what_fuzzing_found_stays_mended() {
+    // A program that loads the address of a hash's first value, which no hash has: refused on
+    // both back ends, where the comparison took the refusal for a broken test.
+    let (image, budget) = program::generate_from(include_bytes!("found/value_of_a_hash.bin"));
+    assert_eq!(both::compare(&Arc::new(image), budget), Ok(None));
 }
 
 #[test]
