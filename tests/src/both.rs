@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bpf::{
-    BASE, Backend, CallCtx, Config, Fault, Host, HostFunction, Image, Instance, InstanceError,
-    Memory, Refusal, Stop,
+    BASE, Backend, CallCtx, Config, Direct, Fault, Host, HostFunction, Image, Instance,
+    InstanceError, Memory, Refusal, Stop,
 };
 
 /// What a host keeps of what it hears.
@@ -105,16 +105,31 @@ impl Host for Player {
 /// The functions of [`Player`].
 #[must_use]
 pub fn table() -> [HostFunction<Player>; 3] {
-    let function = |name, prototype, cost_ps, body| HostFunction {
+    let function = |name, prototype, cost_ps, body, direct| HostFunction {
         name,
         prototype,
         cost_ps,
         body: Some(body),
+        direct,
     };
+    let note_prototype = "u64(u64,u64,u64,u64,u64)";
+    // Native code calls some of them directly and others not.
     [
-        function("host_clock", "u64()", 30, |ctx, _| Ok(ctx.host.now_ns())),
-        function("host_note", "u64(u64,u64,u64,u64,u64)", 700, note),
-        function("host_nest", "u64(u64,u64)", 0, nest),
+        function(
+            "host_clock",
+            "u64()",
+            30,
+            |ctx, _| Ok(ctx.host.now_ns()),
+            None,
+        ),
+        function(
+            "host_note",
+            note_prototype,
+            700,
+            note,
+            Some(Direct::of(note)),
+        ),
+        function("host_nest", "u64(u64,u64)", 0, nest, Some(Direct::of(nest))),
     ]
 }
 

@@ -4,7 +4,7 @@ use crate::backend::{Backend, Refusal};
 use crate::decode::BadInsn;
 use crate::host::{Body, Host, HostFunction};
 use crate::memory::OutOfMemory;
-use crate::{Image, Import};
+use crate::{Direct, Image, Import};
 
 /// Limits and sizes of an instance.
 #[derive(Clone, Debug)]
@@ -124,6 +124,8 @@ fn lines(missing: &[Missing]) -> String {
 pub(crate) struct Binding<H: Host> {
     pub(crate) body: Option<Body<H>>,
     pub(crate) cost_ps: u64,
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    pub(crate) direct: Option<Direct<H>>,
     /// What the body does, if native code can do it as well.
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) intrinsic: Option<Intrinsic>,
@@ -184,6 +186,7 @@ pub(crate) fn bind<H: Host>(
                 bindings.push(Binding {
                     body: None,
                     cost_ps: 0,
+                    direct: None,
                     intrinsic: None,
                 });
                 missing.push(describe(import, table.iter().chain(&builtins)));
@@ -205,6 +208,7 @@ fn find<H: Host>(
     let binding = |function: &HostFunction<H>, intrinsic| Binding {
         body: function.body,
         cost_ps: function.cost_ps,
+        direct: function.direct,
         intrinsic,
     };
     if let Some(function) = table.iter().find(wanted) {

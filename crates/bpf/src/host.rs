@@ -155,4 +155,6 @@ pub struct HostFunction<H: Host> {
     pub cost_ps: u64,
     /// What it does; `None`: known by name, not modelled.
     pub body: Option<Body<H>>,
+    /// The body again, for native code to call without detours; `None` is only slower.
+    pub direct: Option<crate::Direct<H>>,
 }

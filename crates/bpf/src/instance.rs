@@ -25,11 +25,12 @@ use crate::backend::{Backend, Execution, Refusal, WARM};
 use crate::bind::{Binding, Config, InstanceError, bind};
 use crate::decode::{self, Addresses};
 use crate::host::{CallCtx, Fault, Host, HostFunction, Stop};
-use crate::interp::{self, Trap};
+use crate::interp::{self, FRAME_BYTES, MAX_FRAMES, Trap};
 use crate::jit;
 use crate::map::Maps;
 use crate::map::hash::Removed;
 use crate::memory::Memory;
+use crate::nesting::Nesting;
 use crate::op::Code;
 use crate::progress::Progress;
 use crate::timer::Timers;
@@ -65,12 +66,16 @@ pub struct Instance<H: Host> {
     pub(crate) timers: Timers,
     pub(crate) variables: Variables,
     pub(crate) code: Arc<Code>,
+    /// The same again, for an outermost call to borrow: to count references anew takes as long as
+    /// to interpret ten instructions.
+    spare_code: Option<Arc<Code>>,
     pub(crate) image: Arc<Image>,
     pub(crate) bindings: Vec<Binding<H>>,
     pub(crate) config: Config,
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
     pub(crate) progress: Progress,
+    pub(crate) stack_start: u64,
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
     pub(crate) frames: Vec<interp::Frame>,
@@ -80,10 +85,16 @@ pub struct Instance<H: Host> {
     removed: Vec<Removed>,
     /// Where the innermost of nested calls failed.
     innermost: Option<Fault>,
+    /// Whether the end of the outermost call must look at `removed` and `innermost`.
+    untidy: bool,
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
     native: Option<jit::Program>,
+    /// Where the native code of each function begins; nothing if an outermost call cannot use it.
+    entries: Box<[Option<jit::Entry>]>,
+    /// The configured budget, as far as it can be told from none.
+    allowance: u64,
     /// Why there is none, if it was tried.
     refusal: Option<Refusal>,
     /// Native code is made at the first outermost call after so many retired instructions.
@@ -120,6 +131,7 @@ impl<H: Host> Instance<H> {
             image: &image,
         };
         let code = Arc::new(decode::decode(&image, &places)?);
+        let allowance = config.budget.min(MOST_BUDGET);
         let translate_at = match config.backend {
             Backend::Auto => WARM,
             Backend::Interpreter | Backend::Jit => u64::MAX,
@@ -129,6 +141,7 @@ impl<H: Host> Instance<H> {
             maps,
             timers: Timers::default(),
             variables,
+            spare_code: Some(Arc::clone(&code)),
             code,
             image,
             bindings,
@@ -138,13 +151,17 @@ impl<H: Host> Instance<H> {
                 stack_top,
                 ..Progress::default()
             },
+            stack_start: stack_top,
             stack_end: stack_top + stack_bytes,
             frames: Vec::new(),
             depth: 0,
             removed: Vec::new(),
             innermost: None,
+            untidy: false,
             scratch: jit::Scratch::default(),
             native: None,
+            entries: Box::default(),
+            allowance,
             refusal: None,
             translate_at,
             roomy: false,
@@ -163,9 +180,22 @@ impl<H: Host> Instance<H> {
     fn translate(&mut self) {
         self.translate_at = u64::MAX;
         match jit::translate(self) {
-            Ok(program) => self.native = Some(program),
+            Ok(program) => {
+                if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
+                    self.scratch.limit_frames(self.frame_limit());
+                    self.entries = program.entries().into();
+                }
+                self.native = Some(program);
+            }
             Err(refusal) => self.refusal = Some(refusal),
         }
+    }
+
+    /// The greatest frame pointer with which a function of the next call may call another: by
+    /// depth, and by stack.
+    pub(crate) fn frame_limit(&self) -> u64 {
+        let deepest = self.progress.stack_top + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
+        deepest.min(self.stack_end.saturating_sub(FRAME_BYTES))
     }
 
     /// What executes the programs at this time.
@@ -239,6 +269,7 @@ impl<H: Host> Instance<H> {
     ///
     /// # Panics
     /// If there are more than 12 arguments or no such function.
+    #[inline]
     pub fn call_program(
         &mut self,
         function: u32,
@@ -250,9 +281,54 @@ impl<H: Host> Instance<H> {
             "a callback has {} arguments",
             args.len()
         );
+        if let Some(entry) = self.quick_entry(function) {
+            let context = self.contexts;
+            self.memory.put_words(context, args);
+            return self.enter_quickly(entry, function, context, host);
+        }
+        self.call_program_slowly(function, args, host)
+    }
+
+    #[inline(never)]
+    fn call_program_slowly(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
         let context = self.context();
         self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
+    }
+
+    /// Native code for an outermost call of which nothing else needs attention.
+    #[inline]
+    fn quick_entry(&mut self, function: u32) -> Option<jit::Entry> {
+        let entry = (*self.entries.get(function as usize)?)?;
+        (self.depth == 0 && self.scratch.has_room()).then_some(entry)
+    }
+
+    /// What [`Instance::enter`] does, for an outermost call with [`Instance::quick_entry`].
+    #[inline]
+    fn enter_quickly(
+        &mut self,
+        entry: jit::Entry,
+        function: u32,
+        context: u64,
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        self.progress.refuel(self.allowance);
+        self.roomy = true;
+        self.depth = 1;
+        let result = jit::run_outermost(self, host, entry, context);
+        self.depth = 0;
+        match result {
+            Some(result) if !self.untidy && self.progress.nesting.is_empty() => Ok(result),
+            _ => {
+                let result = result.ok_or_else(|| jit::trap_outermost(self));
+                self.leave(result, Nesting::default(), function)
+            }
+        }
     }
 
     /// The context array of the next call.
@@ -337,10 +413,7 @@ impl<H: Host> Instance<H> {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
         if self.depth == 0 {
-            self.progress.refuel(self.config.budget.min(MOST_BUDGET));
-            if self.innermost.is_some() {
-                self.innermost = None;
-            }
+            self.progress.refuel(self.allowance);
             if self.retired() >= self.translate_at {
                 self.translate();
             }
@@ -354,16 +427,50 @@ impl<H: Host> Instance<H> {
             None => interp::run(self, host, function, args),
         };
         self.depth -= 1;
-        if self.depth == 0 && !self.removed.is_empty() {
+        let tidy = self.depth > 0 || !self.untidy;
+        match result {
+            Ok(result) if tidy && self.progress.nesting == held => Ok(result),
+            result => self.leave(result, held, function),
+        }
+    }
+
+    /// A call has ended that held `held` when it began: the rest of it, if there is something to
+    /// do or to say.
+    #[cold]
+    #[inline(never)]
+    fn leave(
+        &mut self,
+        result: Result<u64, Trap>,
+        held: Nesting,
+        function: u32,
+    ) -> Result<u64, Fault> {
+        if self.depth == 0 {
             self.free_removed();
         }
         let left = std::mem::replace(&mut self.progress.nesting, held);
-        let result = result.map_err(|trap| self.locate(trap))?;
-        if left == held {
-            return Ok(result);
+        let result = match (result, left.excess_over(held)) {
+            (Err(trap), _) => Err(self.locate(trap)),
+            (Ok(_), Some(what)) => Err(self.fault(Stop::Refused(what), function)),
+            (Ok(result), None) => Ok(result),
+        };
+        if self.depth == 0 {
+            self.innermost = None;
+            self.untidy = false;
         }
-        let what = left.excess_over(held).unwrap_or_default();
-        Err(self.fault(Stop::Refused(what), function))
+        result
+    }
+
+    /// The code, apart from the instance.
+    #[inline]
+    pub(crate) fn lend_code(&mut self) -> Arc<Code> {
+        let spare = self.spare_code.take();
+        spare.unwrap_or_else(|| Arc::clone(&self.code))
+    }
+
+    /// Gives back what [`Instance::lend_code`] gave.
+    #[inline]
+    pub(crate) fn take_code_back(&mut self, code: Arc<Code>) {
+        self.spare_code = Some(code);
     }
 
     /// The import that is the helper `number`.
@@ -410,12 +517,12 @@ impl<H: Host> Instance<H> {
     /// have its address, as RCU has it in the kernel.
     pub(crate) fn bury(&mut self, removed: Removed) {
         self.removed.push(removed);
+        self.untidy = true;
         if self.depth == 0 {
             self.free_removed();
         }
     }
 
-    #[cold]
     fn free_removed(&mut self) {
         for removed in self.removed.drain(..) {
             self.memory.free_map(removed.element, removed.bytes);
@@ -460,6 +567,7 @@ impl<H: Host> Instance<H> {
     fn remember(&mut self, fault: &Fault) {
         if self.depth > 0 {
             self.innermost = Some(fault.clone());
+            self.untidy = true;
         }
     }
 }

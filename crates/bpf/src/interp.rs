@@ -43,7 +43,7 @@ pub(crate) fn run<H: Host>(
     function: u32,
     args: [u64; 5],
 ) -> Result<u64, Trap> {
-    let code = vm.code.clone();
+    let code = vm.lend_code();
     let stack_top = vm.progress.stack_top;
     let retired = vm.retired();
     let mut activation = Activation {
@@ -59,6 +59,7 @@ pub(crate) fn run<H: Host>(
     vm.frames.truncate(activation.frames);
     vm.progress.set_retired(activation.retired);
     vm.progress.stack_top = stack_top;
+    vm.take_code_back(code);
     result
 }
 
@@ -502,25 +503,33 @@ impl Activation {
 }
 
 /// A store outside the plain writable memory: into the arena, into a kernel object, or nowhere.
+#[inline]
 pub(crate) fn slow_store<H: Host, const N: usize>(
     vm: &mut Instance<H>,
     host: &mut H,
     address: u64,
     bytes: [u8; N],
 ) -> Result<(), Stop> {
-    let size = N as u8;
-    match vm.memory.verdict(address, N as u64) {
+    if !vm.memory.is_kernel_object(address, N as u64) {
+        return store_elsewhere(vm, address, &bytes);
+    }
+    let mut value = [0; 8];
+    value[..N].copy_from_slice(&bytes);
+    host.store_protected(&mut vm.memory, address, N as u8, u64::from_le_bytes(value))
+}
+
+#[cold]
+fn store_elsewhere<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<(), Stop> {
+    match vm.memory.verdict(address, bytes.len() as u64) {
         Verdict::Allowed => {
-            vm.memory.write(address, &bytes);
+            vm.memory.write(address, bytes);
             Ok(())
         }
         Verdict::Dropped => Ok(()),
-        Verdict::Protected => {
-            let mut value = [0; 8];
-            value[..N].copy_from_slice(&bytes);
-            host.store_protected(&mut vm.memory, address, size, u64::from_le_bytes(value))
-        }
-        Verdict::Wild => Err(Stop::WildStore { address, size }),
+        Verdict::Protected | Verdict::Wild => Err(Stop::WildStore {
+            address,
+            size: bytes.len() as u8,
+        }),
     }
 }
 

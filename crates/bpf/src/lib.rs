@@ -52,6 +52,7 @@ pub use helper_names::helper_name;
 pub use host::*;
 pub use image::*;
 pub use instance::Instance;
+pub use jit::Direct;
 pub use map::arena::Pages;
 pub use memory::{BASE, Memory, OutOfMemory};
 pub use target::{Field, Kconfig, Target};

@@ -579,29 +579,30 @@ impl Machine {
         size: u8,
         value: u64,
     ) -> bool {
+        let Some((id, base)) = self.open_field(memory, address, u64::from(size)) else {
+            return false;
+        };
+        match size {
+            8 => memory.poke_u64(address, value),
+            _ => memory.write(address, &value.to_le_bytes()[..usize::from(size)]),
+        }
+        let (slice, vtime) = (self.mirror.layout.slice, self.mirror.layout.vtime);
+        let (slice, vtime) = (memory.load_u64(base + slice), memory.load_u64(base + vtime));
+        let task = self.task_mut(id);
+        task.slice = slice;
+        task.vtime = vtime;
+        true
+    }
+
+    /// The task that has a field which programs may write and in which all `size` bytes at
+    /// `address` lie, and the task's address.
+    fn open_field(&self, memory: &Memory, address: u64, size: u64) -> Option<(TaskId, u64)> {
         let layout = &self.mirror.layout;
         let fields = [(layout.slice, 8), (layout.vtime, 8), (layout.disallow, 1)];
-        for (field, width) in fields {
-            for inner in 0..width {
-                let Some(base) = address.checked_sub(field + inner) else {
-                    continue;
-                };
-                let Some(id) = self.task_at(memory, base) else {
-                    continue;
-                };
-                if inner + u64::from(size) > width {
-                    return false;
-                }
-                memory.write(address, &value.to_le_bytes()[..usize::from(size)]);
-                let (slice, vtime) = (self.mirror.layout.slice, self.mirror.layout.vtime);
-                let (slice, vtime) = (memory.load_u64(base + slice), memory.load_u64(base + vtime));
-                let task = self.task_mut(id);
-                task.slice = slice;
-                task.vtime = vtime;
-                return true;
-            }
-        }
-        false
+        open_distances(fields, size).find_map(|distance| {
+            let base = address.checked_sub(distance)?;
+            Some((self.task_at(memory, base)?, base))
+        })
     }
 
     /// Sets what is left of a task's slice.
@@ -669,6 +670,39 @@ impl Machine {
         match self.current() {
             Some(id) => self.task(id).address,
             None => self.mirror.idle_tasks[self.exec],
+        }
+    }
+}
+
+/// How far behind a task's beginning a store of `size` bytes may lie so that it is in one of
+/// `fields` (distance and width) with all its bytes. First come the beginnings of the fields,
+/// because nearly every store is to one.
+fn open_distances(fields: [(u64, u64); 3], size: u64) -> impl Iterator<Item = u64> {
+    let wide = fields.into_iter().filter(move |(_, width)| size <= *width);
+    let inside =
+        move |(field, width): (u64, u64)| (1..=width - size).map(move |inner| field + inner);
+    wide.clone()
+        .map(|(field, _)| field)
+        .chain(wide.flat_map(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open_distances;
+
+    #[test]
+    fn a_store_lies_in_one_field_with_all_its_bytes() {
+        let fields = [(32, 8), (40, 8), (61, 1)];
+        for size in [1, 2, 4, 8] {
+            let holds = |at: u64| {
+                let inside = |(field, width)| field <= at && at + size <= field + width;
+                fields.into_iter().any(inside)
+            };
+            let mut found: Vec<u64> = open_distances(fields, size).collect();
+            assert_eq!(found[..2], [32, 40], "beginnings come first");
+            found.sort_unstable();
+            let wanted: Vec<u64> = (0..100).filter(|at| holds(*at)).collect();
+            assert_eq!(found, wanted, "{size} bytes");
         }
     }
 }

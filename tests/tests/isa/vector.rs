@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bpf::{
-    Backend, CallCtx, Config, Function, Host, HostFunction, Image, Import, Insn, Instance,
+    Backend, CallCtx, Config, Direct, Function, Host, HostFunction, Image, Import, Insn, Instance,
     LoadError, Memory, Stop, Violation,
 };
 
@@ -247,6 +247,7 @@ const TABLE: [HostFunction<Nobody>; 1] = [HostFunction {
     prototype: "",
     cost_ps: 0,
     body: Some(unwind),
+    direct: Some(Direct::of(unwind)),
 }];
 
 fn unwind(_: &mut CallCtx<'_, Nobody>, args: [u64; 5]) -> Result<u64, Stop> {

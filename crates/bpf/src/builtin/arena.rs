@@ -6,7 +6,7 @@ use crate::map::Store;
 use crate::map::arena::Pages;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 2] {
-    [
+    lines![
         ("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)", alloc),
         ("bpf_arena_free_pages", "void(ptr,ptr,u32)", free),
     ]

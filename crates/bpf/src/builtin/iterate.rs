@@ -6,7 +6,7 @@ use crate::host::{CallCtx, Host, Stop};
 use crate::map::Store;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 5] {
-    [
+    lines![
         ("bpf_loop", "", repeat),
         ("bpf_for_each_map_elem", "", for_each),
         ("bpf_iter_num_new", "s32(ptr,s32,s32)", num_new),

@@ -6,7 +6,7 @@ use crate::host::{CallCtx, Host, Stop};
 use crate::map::Store;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
-    [
+    lines![
         ("bpf_map_lookup_elem", "", lookup),
         ("bpf_map_lookup_percpu_elem", "", lookup_percpu),
         ("bpf_map_update_elem", "", update),

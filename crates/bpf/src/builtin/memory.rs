@@ -5,7 +5,7 @@ use crate::Errno;
 use crate::host::{CallCtx, Host, Stop};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 6] {
-    [
+    lines![
         ("bpf_probe_read_kernel", "", probe_read),
         ("bpf_probe_read_kernel_str", "", probe_read_str),
         ("bpf_strncmp", "", strncmp),

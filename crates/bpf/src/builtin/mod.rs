@@ -2,6 +2,13 @@
 //!
 //! A host may offer its own under the same name; that one is taken.
 
+/// Lines of a table, each of name, prototype and body.
+macro_rules! lines {
+    ($(($name:literal, $prototype:literal, $body:path $(,)?)),+ $(,)?) => {
+        [$(($name, $prototype, $body, $crate::Direct::of($body))),+]
+    };
+}
+
 mod arena;
 mod iterate;
 mod maps;
@@ -14,6 +21,7 @@ mod storage;
 mod timers;
 mod world;
 
+use crate::Direct;
 use crate::host::{Body, Host, HostFunction, Stop};
 use crate::map::hash::InsertError;
 
@@ -21,8 +29,8 @@ use crate::{Errno, Instance};
 #[cfg(feature = "jit")]
 pub(crate) use iterate::MAX_TURNS;
 
-/// A line of a table of functions: name, prototype (empty for helpers), body.
-type Line<H> = (&'static str, &'static str, Body<H>);
+/// A line of a table of functions: name, prototype (empty for helpers), body, twice.
+type Line<H> = (&'static str, &'static str, Body<H>, Direct<H>);
 
 /// All built-in functions, each with what `cost_ps` says.
 pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFunction<H>> {
@@ -40,11 +48,12 @@ pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFuncti
         &arena::table(),
     ]
     .concat();
-    let function = |(name, prototype, body): Line<H>| HostFunction {
+    let function = |(name, prototype, body, direct): Line<H>| HostFunction {
         name,
         prototype,
         cost_ps: cost_ps(name),
         body: Some(body),
+        direct: Some(direct),
     };
     lines.into_iter().map(function).collect()
 }
@@ -64,9 +73,13 @@ fn argument<'a, H: Host>(
 }
 
 /// Writes bytes where a program wants them, if it may write there.
+#[inline]
 fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<(), Stop> {
     use crate::memory::Verdict;
     vm.spend(bytes.len() as u64);
+    if vm.memory.store_bytes(address, bytes) {
+        return Ok(());
+    }
     match vm.memory.verdict(address, bytes.len() as u64) {
         Verdict::Allowed => vm.memory.write(address, bytes),
         Verdict::Dropped => {}
@@ -83,6 +96,7 @@ impl<H: Host> Instance<H> {
     ///
     /// # Errors
     /// [`Stop::WildStore`] if it may not.
+    #[inline]
     pub fn deliver(&mut self, address: u64, bytes: &[u8]) -> Result<(), Stop> {
         deliver(self, address, bytes)
     }

@@ -6,7 +6,7 @@ use crate::host::{CallCtx, Host, Stop};
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
-    [
+    lines![
         ("bpf_trace_printk", "", trace_printk),
         ("bpf_trace_vprintk", "", trace_vprintk),
         ("bpf_snprintf", "", snprintf),

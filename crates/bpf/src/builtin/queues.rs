@@ -7,7 +7,7 @@ use crate::map::Store;
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 3] {
-    [
+    lines![
         ("bpf_map_push_elem", "", push),
         ("bpf_map_pop_elem", "", pop),
         ("bpf_map_peek_elem", "", peek),

@@ -6,7 +6,7 @@ use crate::map::Store;
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 5] {
-    [
+    lines![
         ("bpf_ringbuf_reserve", "", reserve),
         ("bpf_ringbuf_submit", "", submit),
         ("bpf_ringbuf_discard", "", discard),

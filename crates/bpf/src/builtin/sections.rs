@@ -5,7 +5,7 @@ use crate::host::{CallCtx, Host, Stop};
 use crate::nesting::leave;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 6] {
-    [
+    lines![
         ("bpf_spin_lock", "", spin_lock),
         ("bpf_spin_unlock", "", spin_unlock),
         ("bpf_rcu_read_lock", "void()", rcu_read_lock),

@@ -12,7 +12,7 @@ const CREATE: u64 = 1;
 const NEW: u64 = 1;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
-    [
+    lines![
         ("bpf_task_storage_get", "", get),
         ("bpf_task_storage_delete", "", delete),
         ("bpf_cgrp_storage_get", "", get),

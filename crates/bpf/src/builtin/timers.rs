@@ -6,7 +6,7 @@ use crate::errno::status;
 use crate::host::{CallCtx, Host, Stop};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
-    [
+    lines![
         ("bpf_timer_init", "", init),
         ("bpf_timer_set_callback", "", set_callback),
         ("bpf_timer_start", "", start),

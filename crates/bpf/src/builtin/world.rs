@@ -5,7 +5,7 @@ use crate::Errno;
 use crate::host::{CallCtx, Host, Stop};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 12] {
-    [
+    lines![
         ("bpf_ktime_get_ns", "", clock),
         ("bpf_ktime_get_boot_ns", "", clock),
         ("bpf_ktime_get_coarse_ns", "", clock),

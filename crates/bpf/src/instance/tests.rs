@@ -7,14 +7,21 @@ use crate::scene::insn::{
     EXIT, add, address, call, copy, ja, load, may_goto, mov, store, store_u32,
 };
 use crate::scene::{Object, World};
-use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, InstanceError, MapKind, Stop};
+use crate::{
+    CallCtx, Config, Direct, Errno, HostFunction, Insn, Instance, InstanceError, MapKind, Stop,
+};
 
-fn host_function(name: &'static str, body: crate::Body<World>) -> HostFunction<World> {
+fn host_function(
+    name: &'static str,
+    body: crate::Body<World>,
+    direct: Option<Direct<World>>,
+) -> HostFunction<World> {
     HostFunction {
         name,
         prototype: "void()",
         cost_ps: 700,
         body: Some(body),
+        direct,
     }
 }
 
@@ -83,31 +90,60 @@ fn nest(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
     Ok(result)
 }
 
+/// As native code calls it directly, and as it calls a function that it only has a pointer to.
+fn nest_both_ways() -> [HostFunction<World>; 2] {
+    [None, Some(Direct::of(nest))].map(|direct| host_function("nest", nest, direct))
+}
+
 #[test]
 fn a_host_function_may_call_a_program_and_counts_are_exact_meanwhile() {
-    let object = Object::default()
-        .import("nest", "void()")
-        .function(&[&[mov(6, 1), call(0), add(0, 1000), EXIT]])
-        .function(&[&[load(0, 1, 0), EXIT]]);
-    let mut vm = object.with(BACKEND, &[host_function("nest", nest)], Config::default());
-    assert_eq!(
-        vm.call_program(0, &[], &mut World::default()),
-        Ok(1002),
-        "2 were retired"
-    );
-    assert_eq!(vm.retired(), 6);
-    assert_eq!(vm.charged(), 700);
+    for nest in nest_both_ways() {
+        let object = Object::default()
+            .import("nest", "void()")
+            .function(&[&[mov(6, 1), call(0), add(0, 1000), EXIT]])
+            .function(&[&[load(0, 1, 0), EXIT]]);
+        let mut vm = object.with(BACKEND, &[nest], Config::default());
+        for turn in 0..3 {
+            let result = vm.call_program(0, &[], &mut World::default());
+            assert_eq!(result, Ok(6 * turn + 1002), "2 more were retired");
+            assert_eq!(vm.retired(), 6 * (turn + 1));
+            assert_eq!(vm.charged(), 700 * (turn + 1));
+        }
+    }
 }
 
 #[test]
 fn a_nested_fault_is_reported_where_it_happened() {
+    for nest in nest_both_ways() {
+        let object = Object::default()
+            .import("nest", "void()")
+            .function(&[&[call(0), EXIT]])
+            .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]]);
+        let mut vm = object.with(BACKEND, &[nest], Config::default());
+        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        assert_eq!((fault.program.as_str(), fault.insn), ("function1", 1));
+    }
+}
+
+#[test]
+fn a_nested_fault_that_the_host_keeps_to_itself_is_forgotten() {
+    fn swallow(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+        let fault = ctx.vm.call_program(1, &[], ctx.host).unwrap_err();
+        Ok(fault.insn.into())
+    }
     let object = Object::default()
-        .import("nest", "void()")
+        .import("swallow", "void()")
         .function(&[&[call(0), EXIT]])
-        .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]]);
-    let mut vm = object.with(BACKEND, &[host_function("nest", nest)], Config::default());
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
-    assert_eq!((fault.program.as_str(), fault.insn), ("function1", 1));
+        .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]])
+        .function(&[&[mov(1, 1), mov(0, 0), store(0, 0, 0), EXIT]]);
+    let swallow = host_function("swallow", swallow, Some(Direct::of(swallow)));
+    let mut vm = object.with(BACKEND, &[swallow], Config::default());
+    let host = &mut World::default();
+    assert_eq!(vm.call_program(0, &[], host), Ok(1));
+    let fault = vm.call_program(2, &[], host).unwrap_err();
+    assert_eq!((fault.program.as_str(), fault.insn), ("function2", 2));
+    let again = vm.call_program(1, &[], host).unwrap_err();
+    assert_eq!((again.program.as_str(), again.insn), ("function1", 1));
 }
 
 #[test]
@@ -118,23 +154,22 @@ fn nesting_ends_at_its_limit_and_shares_one_budget() {
             .function(&[&[call(0), EXIT]])
             .function(&[&[call(0), EXIT]])
     };
-    let table = [host_function("nest", nest)];
-    let mut vm = object().with(BACKEND, &table, Config::default());
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
-    assert_eq!(fault.stop, Stop::CallDepth { limit: 8 });
-    assert_eq!(vm.retired(), 9);
-
-    let mut vm = object().with(
-        BACKEND,
-        &table,
-        Config {
+    for nest in nest_both_ways() {
+        let mut vm = object().with(BACKEND, &[nest], Config::default());
+        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        assert_eq!(fault.stop, Stop::CallDepth { limit: 8 });
+        assert_eq!(vm.retired(), 9);
+    }
+    for nest in nest_both_ways() {
+        let config = Config {
             budget: 5,
             ..Config::default()
-        },
-    );
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
-    assert_eq!(fault.stop, Stop::Budget { budget: 5 });
-    assert_eq!(vm.retired(), 5);
+        };
+        let mut vm = object().with(BACKEND, &[nest], config);
+        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        assert_eq!(fault.stop, Stop::Budget { budget: 5 });
+        assert_eq!(vm.retired(), 5);
+    }
 }
 
 #[test]
@@ -154,6 +189,20 @@ fn frames_of_all_nested_calls_share_one_stack() {
         .with(BACKEND, &[], config);
     let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
     assert_eq!(fault.stop, Stop::StackOverflow { limit: 1024 });
+}
+
+#[test]
+fn a_stack_without_room_for_a_frame_lets_nothing_run() {
+    let config = Config {
+        stack_bytes: 511,
+        ..Config::default()
+    };
+    let mut vm = Object::default()
+        .function(&[&[mov(0, 1), EXIT]])
+        .with(BACKEND, &[], config);
+    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    assert_eq!(fault.stop, Stop::StackOverflow { limit: 511 });
+    assert_eq!(vm.retired(), 0);
 }
 
 #[test]

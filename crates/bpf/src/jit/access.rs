@@ -195,14 +195,12 @@ impl Translator<'_, '_> {
 
     /// Lets Rust decide about a store; ends the function if it is refused.
     fn store_slowly(&mut self, address: Value, value: Value, ty: Type, at: usize) {
-        let size = self.number(ty.bytes().into());
-        let callee = self.number(self.plan.callees.store as u64);
-        let args = [self.context, address, value, size];
-        self.b
-            .ins()
-            .call_indirect(self.signatures.store, callee, &args);
-        let stop = self.shared(I32, self.plan.at.stop);
-        let on = self.branch_cold(stop);
+        let callee = self.plan.callees.store[ty.bytes().ilog2() as usize];
+        let callee = self.number(callee as u64);
+        let args = [self.context, address, value];
+        let call = self.b.ins().call_indirect(self.store, callee, &args);
+        let (_, stopped) = self.answer(call);
+        let on = self.branch_cold(stopped);
         let fuel = self.b.use_var(self.fuel);
         let unused = self.plan.code.left_in_block(at).cast_signed();
         let fuel = self.b.ins().iadd_imm_s(fuel, unused);

@@ -5,7 +5,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{Inst, InstBuilder, Value};
 
 use super::access::Place;
 use super::function::{Translator, guest_flags};
@@ -42,7 +42,8 @@ impl Translator<'_, '_> {
     /// A call of the helper whose number is in a register.
     pub(super) fn call_helper(&mut self, op: Op, at: usize) {
         let number = self.get(op.dst);
-        self.call_rust(self.plan.callees.helper, number, at);
+        self.set_shared(self.plan.at.callee, number);
+        self.call_rust(self.plan.callees.helper, at);
         self.clobber();
     }
 
@@ -54,28 +55,36 @@ impl Translator<'_, '_> {
     }
 
     fn call_import(&mut self, import: usize, at: usize) {
+        if let Some(direct) = self.plan.imports[import].direct {
+            self.charge_cost(import);
+            return self.call_rust(direct, at);
+        }
         let number = self.number(import as u64);
-        self.call_rust(self.plan.callees.import, number, at);
+        self.set_shared(self.plan.at.callee, number);
+        self.call_rust(self.plan.callees.import, at);
     }
 
     /// Calls `callee`, one of `native.rs`, with `r1` to `r5`; the result is in `r0`.
-    fn call_rust(&mut self, callee: usize, number: Value, at: usize) {
+    fn call_rust(&mut self, callee: usize, at: usize) {
         self.save_fuel();
-        self.set_shared(self.plan.at.callee, number);
         let callee = self.number(callee as u64);
         let args = self.arguments();
-        let call = self
-            .b
-            .ins()
-            .call_indirect(self.signatures.function, callee, &args);
-        let result = self.b.inst_results(call)[0];
-        let stop = self.shared(I32, self.plan.at.stop);
-        let on = self.branch_cold(stop);
+        let call = self.b.ins().call_indirect(self.signature, callee, &args);
+        let (result, stopped) = self.answer(call);
+        let on = self.branch_cold(stopped);
         let fuel = self.shared(I64, self.plan.at.fuel);
         self.leave(at, fuel);
         self.b.switch_to_block(on);
         self.reload_fuel();
         self.set(0, result);
+    }
+
+    /// The result of a call, and whether the program has come to a stop.
+    pub(super) fn answer(&self, call: Inst) -> (Value, Value) {
+        let &[result, stopped] = self.b.func.dfg.inst_results(call) else {
+            unreachable!("the signature has two results")
+        };
+        (result, stopped)
     }
 
     fn arguments(&mut self) -> [Value; 6] {
@@ -99,11 +108,10 @@ impl Translator<'_, '_> {
         let callee = self.callees[&(op.imm as u32)];
         let args = self.arguments();
         let call = self.b.ins().call(callee, &args);
-        let result = self.b.inst_results(call)[0];
-        let stop = self.shared(I32, self.plan.at.stop);
-        let on = self.branch_cold(stop);
+        let (result, stopped) = self.answer(call);
+        let on = self.branch_cold(stopped);
         // The callee has noted where and why.
-        self.b.ins().return_(&[result]);
+        self.b.ins().return_(&[result, stopped]);
         self.b.switch_to_block(on);
         self.set_shared(self.plan.at.stack_top, self.top);
         self.reload_fuel();

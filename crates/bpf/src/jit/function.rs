@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64, I64X2};
 use cranelift_codegen::ir::{
-    self, AbiParam, Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, SigRef, Type, Value,
+    self, Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, SigRef, Type, Value,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
@@ -44,18 +44,13 @@ pub(super) struct Translator<'a, 'b> {
     turns: Variable,
     /// Functions that this one calls.
     pub(super) callees: BTreeMap<u32, FuncRef>,
-    pub(super) signatures: Signatures,
+    /// The signature of every function but those that store.
+    pub(super) signature: SigRef,
+    pub(super) store: SigRef,
     /// Where jumps lead to.
     blocks: BTreeMap<usize, Block>,
     /// Ends the function early; parameters are the operation and the fuel.
     leave: Block,
-}
-
-/// Signatures of what native code calls.
-#[derive(Clone, Copy)]
-pub(super) struct Signatures {
-    pub(super) function: SigRef,
-    pub(super) store: SigRef,
 }
 
 /// An access to a field of the instance.
@@ -81,13 +76,10 @@ impl Start<'_> {
                 .declare_func_in_func(self.ids[&callee], function);
             callees.insert(callee, reference);
         }
-        let mut store = self.module.make_signature();
-        store.params = vec![AbiParam::new(I64); 4];
         let own = function.signature.clone();
-        let signatures = Signatures {
-            store: function.import_signature(store),
-            function: function.import_signature(own),
-        };
+        let mut store = own.clone();
+        store.params.truncate(3);
+        let signatures = [own, store].map(|own| function.import_signature(own));
         let config = self.module.target_config();
         let b = FunctionBuilder::new(function, builder_context);
         let mut translator = Translator::new(self.plan, b, callees, signatures);
@@ -105,7 +97,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         plan: &'a Plan<'a>,
         mut b: FunctionBuilder<'b>,
         callees: BTreeMap<u32, FuncRef>,
-        signatures: Signatures,
+        [signature, store]: [SigRef; 2],
     ) -> Self {
         let block = b.create_block();
         b.append_block_params_for_function_params(block);
@@ -132,7 +124,8 @@ impl<'a, 'b> Translator<'a, 'b> {
             fuel,
             turns,
             callees,
-            signatures,
+            signature,
+            store,
             blocks: BTreeMap::new(),
             leave,
         }
@@ -230,8 +223,8 @@ impl<'a, 'b> Translator<'a, 'b> {
             }
             Kind::Exit => {
                 self.save_fuel();
-                let result = self.get(0);
-                self.b.ins().return_(&[result]);
+                let (result, going) = (self.get(0), self.number(0));
+                self.b.ins().return_(&[result, going]);
                 return false;
             }
             Kind::Jump => {
@@ -282,8 +275,8 @@ impl<'a, 'b> Translator<'a, 'b> {
         self.b
             .ins()
             .store(TRUSTED, fuel, self.context, self.plan.at.fuel);
-        let nothing = self.b.ins().iconst(I64, 0);
-        self.b.ins().return_(&[nothing]);
+        let (nothing, stopped) = (self.number(0), self.number(1));
+        self.b.ins().return_(&[nothing, stopped]);
     }
 
     pub(super) fn get(&mut self, register: u8) -> Value {

@@ -37,7 +37,8 @@ use crate::backend::{Execution, Refusal};
 use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
 use crate::{Host, Image, Insn, Instance, Member};
-pub(crate) use native::{Entry, Scratch, run};
+pub use native::Direct;
+pub(crate) use native::{Entry, Scratch, run, run_outermost, trap_outermost};
 use plan::Plan;
 
 /// Bytes of native stack that a frame may take.
@@ -83,6 +84,11 @@ impl Drop for Program {
 impl Program {
     pub(crate) fn size(&self) -> Execution {
         self.size.clone()
+    }
+
+    /// By function; `None` for one that is interpreted.
+    pub(crate) fn entries(&self) -> &[Option<Entry>] {
+        &self.entries
     }
 
     #[inline]
@@ -247,11 +253,12 @@ fn code_size(context: &Context, function: &str) -> Result<u32, Refusal> {
     Ok(code.code_info().total_size)
 }
 
-/// The signature of every translated function: the instance and `r1` to `r5` in, `r0` out.
+/// The signature of every translated function and of what it calls: the instance and `r1` to `r5`
+/// in; `r0` and whether the program has come to a stop out.
 fn signature(module: &JITModule) -> Signature {
     let mut signature = module.make_signature();
     signature.params = vec![AbiParam::new(I64); 6];
-    signature.returns = vec![AbiParam::new(I64)];
+    signature.returns = vec![AbiParam::new(I64); 2];
     signature
 }
 

@@ -21,9 +21,18 @@ use super::stack::Room;
 use crate::interp::{FRAME_BYTES, MAX_FRAMES, Trap, slow_store};
 use crate::nesting::Nesting;
 use crate::progress::Progress;
-use crate::{Host, Instance, Memory, Stop};
+use crate::{CallCtx, Host, Instance, Memory, Stop};
 
-type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> u64;
+type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Answer;
+
+/// What native code and the functions that it calls return, in two registers: the result, and
+/// whether the program has come to a stop. If it has, [`Scratch`] says why.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Answer {
+    value: u64,
+    stopped: u64,
+}
 
 /// Where a function's native code begins.
 #[derive(Clone, Copy, Debug)]
@@ -111,11 +120,16 @@ impl Scratch {
         self.room.is_here()
     }
 
+    /// Says with which frame pointers functions of the outermost call may call others.
+    pub(crate) const fn limit_frames(&mut self, limit: u64) {
+        self.activation.frame_limit = limit;
+    }
+
     #[cold]
-    fn stop(&mut self, outcome: Outcome) -> u64 {
+    #[inline(never)]
+    fn stop(&mut self, outcome: Outcome) {
         self.stop = stop::HOST;
         self.outcome = Some(outcome);
-        0
     }
 }
 
@@ -175,32 +189,64 @@ pub(crate) fn run<H: Host>(
     if frame > vm.stack_end {
         return Err(no_stack(vm, function));
     }
-    let (cpu, now_ns) = (u64::from(host.cpu()), host.now_ns());
-    // By depth, and by stack.
-    let deepest = stack_top + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
     let activation = Activation {
-        frame_limit: deepest.min(vm.stack_end - FRAME_BYTES),
-        now_ns,
-        cpu,
+        frame_limit: vm.frame_limit(),
+        now_ns: host.now_ns(),
+        cpu: host.cpu().into(),
         host: HostPointer((&raw mut *host).cast()),
     };
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
     vm.progress.stack_top = frame;
-    let [a, b, c, d, e] = args;
-    let pointer: *mut Instance<H> = vm;
-    // SAFETY: The code was made for this instance, by `translate`. It touches the fields in
-    // `Offsets`, the instance's region within its bounds, and calls the functions below.
-    let result = unsafe { (entry.0)(pointer.cast(), a, b, c, d, e) };
-    // SAFETY: Native code has returned; the pointer is `vm`.
-    let vm = unsafe { &mut *pointer };
+    let answer = call(vm, entry, args);
     if vm.depth > 1 {
         vm.scratch.activation = outer;
     }
     let reached = std::mem::replace(&mut vm.progress.stack_top, stack_top);
-    if vm.scratch.stop == 0 {
-        return Ok(result);
+    if answer.stopped == 0 {
+        return Ok(answer.value);
     }
     Err(trap(vm, reached - stack_top))
+}
+
+/// As [`run`], for the outermost call of a program with its context. `None` if it was stopped;
+/// then [`trap_outermost`] must follow.
+///
+/// The stack is empty and has room for a frame, and [`Scratch::limit_frames`] was called.
+#[inline]
+pub(crate) fn run_outermost<H: Host>(
+    vm: &mut Instance<H>,
+    host: &mut H,
+    entry: Entry,
+    context: u64,
+) -> Option<u64> {
+    let activation = &mut vm.scratch.activation;
+    activation.now_ns = host.now_ns();
+    activation.cpu = host.cpu().into();
+    activation.host = HostPointer((&raw mut *host).cast());
+    // Not added and subtracted again: that would make each call wait for the one before.
+    vm.progress.stack_top = vm.stack_start + FRAME_BYTES;
+    let answer = call(vm, entry, [context, 0, 0, 0, 0]);
+    if answer.stopped != 0 {
+        return None;
+    }
+    vm.progress.stack_top = vm.stack_start;
+    Some(answer.value)
+}
+
+/// Why [`run_outermost`] has stopped.
+#[cold]
+pub(crate) fn trap_outermost<H: Host>(vm: &mut Instance<H>) -> Trap {
+    let reached = std::mem::replace(&mut vm.progress.stack_top, vm.stack_start);
+    trap(vm, reached - vm.stack_start)
+}
+
+#[inline]
+fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Answer {
+    let [a, b, c, d, e] = args;
+    let pointer: *mut Instance<H> = vm;
+    // SAFETY: The code was made for this instance, by `translate`. It touches the fields in
+    // `Offsets`, the instance's region within its bounds, and calls the functions below.
+    unsafe { (entry.0)(pointer.cast(), a, b, c, d, e) }
 }
 
 #[cold]
@@ -239,23 +285,83 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
 
 /// Runs `body` with instance and host; if it fails, native code is told to return.
 #[inline]
-fn leave_native<H: Host, T: Default>(
+fn leave_native<H: Host>(
     vm: *mut Instance<H>,
-    body: impl FnOnce(&mut Instance<H>, &mut H) -> Result<T, Stop>,
-) -> T {
-    // SAFETY: The pointer is that of `run`, which has the instance borrowed mutably and does not
+    body: impl FnOnce(&mut Instance<H>, &mut H) -> Result<u64, Stop>,
+) -> Answer {
+    // SAFETY: The pointer is that of `call`, which has the instance borrowed mutably and does not
     // use it before native code returns; the same goes for the host.
     let vm = unsafe { &mut *vm };
-    // SAFETY: As above. The type is that of the `run` which set the pointer, because all of an
+    // SAFETY: As above. The type is that of the call which set the pointer, because all of an
     // instance's native code was made for one `H`.
     let host = unsafe { &mut *vm.scratch.activation.host.0.cast::<H>() };
     let result = catch_unwind(AssertUnwindSafe(|| body(vm, host)));
     match result {
-        Ok(Ok(value)) => return value,
+        Ok(Ok(value)) => return Answer { value, stopped: 0 },
         Ok(Err(stop)) => vm.scratch.stop(Outcome::Stop(stop)),
         Err(panic) => vm.scratch.stop(Outcome::Panic(panic)),
-    };
-    T::default()
+    }
+    Answer {
+        value: 0,
+        stopped: 1,
+    }
+}
+
+/// A host function as native code calls it: made for one body, which the compiler can take in.
+pub struct Direct<H: Host>(
+    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Answer,
+);
+
+impl<H: Host> Direct<H> {
+    /// From the name of a function, or a closure that captures nothing. It must be the same as the
+    /// [`HostFunction::body`](crate::HostFunction::body) beside it. Anything else, such as a
+    /// pointer to a function, does not compile.
+    #[must_use]
+    pub const fn of<F>(_: F) -> Self
+    where
+        F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
+    {
+        const { assert!(size_of::<F>() == 0, "the body must be known by its type") };
+        Self(call_direct::<H, F>)
+    }
+
+    pub(super) fn address(self) -> usize {
+        self.0 as *const () as usize
+    }
+}
+
+impl<H: Host> Clone for Direct<H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H: Host> Copy for Direct<H> {}
+
+impl<H: Host> std::fmt::Debug for Direct<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Direct")
+    }
+}
+
+/// Calls the host function whose type is `F`.
+unsafe extern "C" fn call_direct<H, F>(
+    vm: *mut Instance<H>,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+) -> Answer
+where
+    H: Host,
+    F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
+{
+    // SAFETY: `Direct::of` had a value of this type, which has no bytes and can be copied.
+    let body = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+    leave_native(vm, |vm, host| {
+        body(&mut CallCtx { vm, host }, [a, b, c, d, e])
+    })
 }
 
 /// The functions that native code calls, as addresses.
@@ -263,7 +369,8 @@ fn leave_native<H: Host, T: Default>(
 pub(super) struct Callees {
     pub(super) import: usize,
     pub(super) helper: usize,
-    pub(super) store: usize,
+    /// For stores of 1, 2, 4 and 8 bytes.
+    pub(super) store: [usize; 4],
 }
 
 impl Callees {
@@ -271,7 +378,12 @@ impl Callees {
         Self {
             import: call_import::<H> as *const () as usize,
             helper: call_helper::<H> as *const () as usize,
-            store: store::<H> as *const () as usize,
+            store: [
+                store::<H, 1> as *const () as usize,
+                store::<H, 2> as *const () as usize,
+                store::<H, 4> as *const () as usize,
+                store::<H, 8> as *const () as usize,
+            ],
         }
     }
 }
@@ -284,7 +396,7 @@ unsafe extern "C" fn call_import<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> u64 {
+) -> Answer {
     leave_native(vm, |vm, host| {
         let import = vm.scratch.callee as usize;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -299,20 +411,26 @@ unsafe extern "C" fn call_helper<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> u64 {
+) -> Answer {
     leave_native(vm, |vm, host| {
         let import = vm.helper(vm.scratch.callee)?;
         vm.call_import(host, import, [a, b, c, d, e])
     })
 }
 
-/// A store of 1, 2, 4 or 8 bytes outside the plain writable memory. Native code has not made its
-/// counts known, because nobody can see them here; it does so if the store stops it.
-unsafe extern "C" fn store<H: Host>(vm: *mut Instance<H>, address: u64, value: u64, size: u64) {
-    leave_native(vm, |vm, host| match size {
-        1 => slow_store(vm, host, address, (value as u8).to_le_bytes()),
-        2 => slow_store(vm, host, address, (value as u16).to_le_bytes()),
-        4 => slow_store(vm, host, address, (value as u32).to_le_bytes()),
-        _ => slow_store(vm, host, address, value.to_le_bytes()),
-    });
+/// A store of `N` bytes outside the plain writable memory. Native code has not made its counts
+/// known, because nobody can see them here; it does so if the store stops it.
+unsafe extern "C" fn store<H: Host, const N: usize>(
+    vm: *mut Instance<H>,
+    address: u64,
+    value: u64,
+) -> Answer {
+    leave_native(vm, |vm, host| {
+        let bytes = value.to_le_bytes();
+        let low = bytes
+            .first_chunk::<N>()
+            .expect("a store has at most 8 bytes");
+        slow_store(vm, host, address, *low)?;
+        Ok(0)
+    })
 }

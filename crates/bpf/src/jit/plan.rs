@@ -27,6 +27,8 @@ pub(super) struct Plan<'a> {
 pub(super) struct ImportPlan {
     pub(super) intrinsic: Option<Intrinsic>,
     pub(super) cost_ps: u64,
+    /// The function that native code calls for it, as an address.
+    pub(super) direct: Option<usize>,
 }
 
 /// The values of an array.
@@ -45,6 +47,7 @@ impl<'a> Plan<'a> {
         let imports = vm.bindings.iter().map(|binding| ImportPlan {
             intrinsic: binding.intrinsic,
             cost_ps: binding.cost_ps,
+            direct: binding.direct.map(crate::Direct::address),
         });
         Self {
             image: &vm.image,

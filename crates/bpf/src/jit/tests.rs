@@ -5,16 +5,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store, store_u32};
 use crate::scene::{Object, World};
 use crate::{
-    Backend, CallCtx, Config, Execution, HostFunction, Insn, Instance, InstanceError, MapKind,
-    Refusal, Stop, WARM,
+    Backend, CallCtx, Config, Direct, Execution, HostFunction, Insn, Instance, InstanceError,
+    MapKind, Refusal, Stop, WARM,
 };
 
 fn table(body: crate::Body<World>) -> [HostFunction<World>; 1] {
+    table_with(body, None)
+}
+
+fn table_with(body: crate::Body<World>, direct: Option<Direct<World>>) -> [HostFunction<World>; 1] {
     [HostFunction {
         name: "host",
         prototype: "void()",
         cost_ps: 0,
         body: Some(body),
+        direct,
     }]
 }
 
@@ -40,8 +45,13 @@ fn deep(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
 
 #[test]
 fn a_panic_of_a_host_function_goes_on_behind_native_code() {
-    for body in [panicking as crate::Body<World>, deep] {
-        let mut vm = caller().with(Backend::Jit, &table(body), Config::default());
+    for table in [
+        table(panicking),
+        table(deep),
+        table_with(panicking, Some(Direct::of(panicking))),
+        table_with(deep, Some(Direct::of(deep))),
+    ] {
+        let mut vm = caller().with(Backend::Jit, &table, Config::default());
         let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut World::default()));
         let panic = catch_unwind(call).expect_err("the host panics");
         assert_eq!(panic.downcast_ref(), Some(&"out of the host"));

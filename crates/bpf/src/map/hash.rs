@@ -132,9 +132,7 @@ impl Hash {
     fn find(&self, memory: &Memory, key: &[u8], hash: u64) -> Option<u32> {
         let mut slot = self.buckets[self.bucket_of(hash)];
         while let Some(element) = self.elements.get(slot as usize) {
-            let same = element.hash == hash
-                && memory.bytes(element.address, key.len() as u64) == Some(key);
-            if same {
+            if element.hash == hash && is_key(memory, element.address, key) {
                 return Some(slot);
             }
             slot = element.chain;
@@ -234,6 +232,19 @@ impl Hash {
     }
 }
 
+/// Whether `key` lies at `address`. Keys of 4 and 8 bytes, such as a task's address, are compared
+/// as numbers.
+#[inline]
+fn is_key(memory: &Memory, address: u64, key: &[u8]) -> bool {
+    if let Ok(key) = <[u8; 8]>::try_from(key) {
+        return memory.load_u64(address) == u64::from_le_bytes(key);
+    }
+    if let Ok(key) = <[u8; 4]>::try_from(key) {
+        return memory.load_u32(address) == u64::from(u32::from_le_bytes(key));
+    }
+    memory.bytes(address, key.len() as u64) == Some(key)
+}
+
 /// Why an element could not be added.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InsertError {
@@ -285,14 +296,19 @@ mod tests {
         hash: Hash,
         shape: Shape,
         memory: Memory,
+        key_size: usize,
     }
 
     impl Table {
         fn new(capacity: u32, lru: bool) -> Self {
+            Self::with_keys(5, capacity, lru)
+        }
+
+        fn with_keys(key_size: u32, capacity: u32, lru: bool) -> Self {
             let def = MapDef {
                 name: "table".into(),
                 kind: MapKind::Hash,
-                key_size: 5,
+                key_size,
                 value_size: 12,
                 max_entries: capacity,
                 flags: 0,
@@ -308,13 +324,18 @@ mod tests {
                 hash: Hash::new(capacity, lru),
                 shape: Shape::new(&def, 1),
                 memory,
+                key_size: key_size as usize,
             }
         }
 
         fn insert(&mut self, key: u8) -> Result<(u64, Option<Removed>), InsertError> {
-            let key = [key; 5];
+            let key = vec![key; self.key_size];
             self.hash
                 .insert(&mut self.memory, &self.shape, &key, Existing::Replaced)
+        }
+
+        fn lookup(&mut self, key: &[u8]) -> Option<u64> {
+            self.hash.lookup(&self.memory, &self.shape, key)
         }
 
         fn keys(&self) -> Vec<u8> {
@@ -343,6 +364,28 @@ mod tests {
             None
         );
         assert_eq!(table.keys(), (1..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn keys_of_every_size_are_told_apart_by_each_byte() {
+        for key_size in [1, 2, 4, 5, 8, 9, 16] {
+            let mut table = Table::with_keys(key_size, 100, false);
+            let (value, _) = table.insert(7).unwrap();
+            let key = vec![7; key_size as usize];
+            assert_eq!(table.lookup(&key), Some(value));
+            for at in 0..key.len() {
+                let mut other = key.clone();
+                other[at] ^= 0x80;
+                assert_eq!(table.lookup(&other), None, "byte {at} of {key_size}");
+                // Also if the hashes were the same.
+                let element = table.hash.elements[0].address;
+                assert!(is_key(&table.memory, element, &key));
+                assert!(
+                    !is_key(&table.memory, element, &other),
+                    "byte {at} of {key_size}"
+                );
+            }
+        }
     }
 
     #[test]

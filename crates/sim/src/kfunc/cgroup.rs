@@ -4,7 +4,7 @@ use bpf::Stop;
 
 use super::{Ctx, Line, Return, task};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_task_cgroup", "ptr(ptr)", task_cgroup),
     ("bpf_cgroup_acquire", "ptr(ptr)", acquire),
     ("bpf_cgroup_release", "void(ptr)", release),

@@ -4,7 +4,7 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, cpu_or_error, s32, task};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_kick_cpu", "void(s32,u64)", kick),
     ("scx_bpf_now", "u64()", now),
     ("scx_bpf_nr_cpu_ids", "u32()", nr_cpu_ids),

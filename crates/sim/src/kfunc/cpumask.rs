@@ -8,7 +8,7 @@ use crate::idle::rotate;
 use crate::mask::Mask;
 use crate::mirror::{MASK_BYTES, read_mask, write_mask};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("bpf_cpumask_create", "ptr()", create),
     ("bpf_cpumask_acquire", "ptr(ptr)", acquire),
     ("bpf_cpumask_release", "void(ptr)", release),

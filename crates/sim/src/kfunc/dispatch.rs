@@ -5,7 +5,7 @@ use crate::flags::{enq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_dispatch_nr_slots", "u32()", nr_slots),
     ("scx_bpf_dispatch_cancel", "void()", cancel),
     ("scx_bpf_dsq_move_to_local", "bool(u64)", move_to_local),

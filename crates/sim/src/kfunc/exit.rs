@@ -4,7 +4,7 @@ use model::ExitKind;
 
 use super::{Ctx, Line, Return};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_error_bstr", "void(ptr,ptr,u32)", error),
     ("scx_bpf_exit_bstr", "void(s64,ptr,ptr,u32)", exit),
     ("scx_bpf_dump_bstr", "void(ptr,ptr,u32)", dump),

@@ -8,7 +8,7 @@ use crate::idle::rotate;
 use crate::mask::Mask;
 use crate::mirror::{read_mask, write_mask};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     (
         "scx_bpf_select_cpu_dfl",
         "s32(ptr,s32,u64,ptr)",

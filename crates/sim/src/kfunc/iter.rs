@@ -8,7 +8,7 @@ use bpf::Stop;
 use super::{Ctx, Line, Return, changed, s32, task};
 use crate::flags::{dsq, enq, errno, kf};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("bpf_iter_scx_dsq_new", "s32(ptr,u64,u64)", new),
     ("bpf_iter_scx_dsq_next", "ptr(ptr)", next),
     ("bpf_iter_scx_dsq_destroy", "void(ptr)", destroy),

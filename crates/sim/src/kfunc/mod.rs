@@ -3,6 +3,13 @@
 //! Source of names, prototypes and rules: kernel 6.18. What knows no scheduling (maps, timers,
 //! printing) is built into the object machine.
 
+/// Lines of a table, each of name, prototype and body.
+macro_rules! lines {
+    ($(($name:literal, $prototype:literal, $body:path $(,)?)),+ $(,)?) => {
+        [$(($name, $prototype, $body, bpf::Direct::of($body))),+]
+    };
+}
+
 mod cgroup;
 mod cpu;
 mod cpumask;
@@ -13,7 +20,7 @@ mod iter;
 mod queue;
 mod task;
 
-use bpf::{Body, CallCtx, HostFunction, Stop};
+use bpf::{Body, CallCtx, Direct, HostFunction, Stop};
 use model::{CpuId, TaskId};
 
 use crate::machine::Machine;
@@ -24,8 +31,8 @@ type Ctx<'a> = CallCtx<'a, Machine>;
 /// What a function returns.
 type Return = Result<u64, Stop>;
 
-/// A line of a table: name, prototype (empty for helpers), body.
-type Line = (&'static str, &'static str, Body<Machine>);
+/// A line of a table: name, prototype (empty for helpers), body, twice.
+type Line = (&'static str, &'static str, Body<Machine>, Direct<Machine>);
 
 /// Functions that policies are known to call and that this machine does not model yet. A policy
 /// that needs one is told so by name.
@@ -51,11 +58,12 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
     let modelled = modelled
         .concat()
         .into_iter()
-        .map(|(name, prototype, body)| HostFunction {
+        .map(|(name, prototype, body, direct)| HostFunction {
             name,
             prototype,
             cost_ps: 0,
             body: Some(body),
+            direct: Some(direct),
         });
     let unmodelled = UNMODELLED
         .into_iter()
@@ -64,6 +72,7 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
             prototype,
             cost_ps: 0,
             body: None,
+            direct: None,
         });
     modelled.chain(unmodelled).collect()
 }

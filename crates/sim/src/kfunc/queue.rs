@@ -7,7 +7,7 @@ use crate::flags::{self, enq, errno, kf};
 use crate::machine::{Buffered, Machine};
 use crate::task::{Direct, OpsState};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_create_dsq", "s32(u64,s32)", create),
     ("scx_bpf_destroy_dsq", "void(u64)", destroy),
     ("scx_bpf_dsq_nr_queued", "s32(u64)", nr_queued),

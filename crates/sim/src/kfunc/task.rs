@@ -7,7 +7,7 @@ use super::{Ctx, Line, Return, task};
 use crate::machine::{Machine, Vm};
 use crate::task::{Phase, RunState};
 
-pub(super) const TABLE: &[Line] = &[
+pub(super) const TABLE: &[Line] = &lines![
     ("bpf_task_acquire", "ptr(ptr)", acquire),
     ("bpf_task_release", "void(ptr)", release),
     ("bpf_task_from_pid", "ptr(s32)", from_pid),
