@@ -175,6 +175,9 @@ pub struct Seen {
 ///
 /// # Errors
 /// If the object cannot be made ready to run.
+///
+/// # Panics
+/// If the region is smaller than what is compared.
 pub fn run(image: &Arc<Image>, backend: Backend, budget: u64) -> Result<Seen, InstanceError> {
     let config = Config {
         cpus: 4,

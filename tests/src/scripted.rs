@@ -128,6 +128,9 @@ pub type Outcome = Result<Left, String>;
 
 /// Makes the run, and checks that no time was lost or invented.
 ///
+/// # Errors
+/// If the run cannot be made.
+///
 /// # Panics
 /// If some was, or the machine breaks.
 pub fn run(spec: &RunSpec, backend: Backend) -> Outcome {
@@ -146,6 +149,9 @@ pub fn run(spec: &RunSpec, backend: Backend) -> Outcome {
 }
 
 /// Makes the run of `bytes` on both back ends.
+///
+/// # Errors
+/// If the run cannot be made, on neither.
 ///
 /// # Panics
 /// If they differ.

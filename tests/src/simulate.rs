@@ -42,7 +42,7 @@ pub fn on_both(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
             assert_eq!(usual, native, "{name}: as usual and native");
         }
         (_, interpreted, native) => {
-            let [a, b] = [interpreted, native].map(|left| left.err());
+            let [a, b] = [interpreted, native].map(Result::err);
             panic!("{name}: as usual {usual:?}, interpreted {a:?}, native {b:?}");
         }
     }
