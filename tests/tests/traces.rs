@@ -1,4 +1,5 @@
-//! The recorded scenarios happen in the simulator as on a real kernel, whatever executes the policy.
+//! The recorded scenarios happen in the simulator as on a real kernel, whatever executes the
+//! policy.
 //!
 //! What is compared, and what is not, is the business of one function:
 //! `runslice_tests::comparable::comparable`.
