@@ -2,7 +2,7 @@
 
 CARGO ?= scripts/cargo
 
-.PHONY: help setup demo test test-long test-vm bench lint
+.PHONY: help setup demo test test-long test-vm fuzz bench lint
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -33,12 +33,16 @@ test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half a
 			--include-ignored --test-threads=1; \
 	fi
 
+fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text
+	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
+
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate
 	$(CARGO) bench --package runslice-tests --bench callbacks
 
 lint: setup ## formatting, clippy, documentation, tidy
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
 	$(CARGO) test --quiet --package runslice --test tidy

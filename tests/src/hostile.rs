@@ -146,20 +146,50 @@ fn damage(bytes: &mut [u8], place: Range<usize>, rng: &mut Rng) {
     }
 }
 
-/// Where the executable sections lie in an ELF file of 64 bits, little endian.
+/// Changes something in a section of `object`, or in its headers; what has none is left alone.
+pub fn damage_a_section(object: &mut [u8], rng: &mut Rng) {
+    let Some(sections) = sections(object, |_| true).filter(|sections| !sections.is_empty()) else {
+        return;
+    };
+    let place = match rng.below(8) {
+        0 => 0..64,
+        // Behind the last section are their headers.
+        1 => {
+            sections
+                .iter()
+                .map(|section| section.end)
+                .max()
+                .unwrap_or(0)..object.len()
+        }
+        _ => sections[rng.below(sections.len() as u64) as usize].clone(),
+    };
+    if !place.is_empty() {
+        damage(object, place, rng);
+    }
+}
+
+/// Where the executable sections lie.
 fn code_of(object: &[u8]) -> Vec<Range<usize>> {
     const EXECUTABLE: u64 = 4;
+    sections(object, |flags| flags & EXECUTABLE != 0).expect("a whole object")
+}
+
+/// Where the sections with such flags lie in an ELF file of 64 bits, little endian: those that are
+/// neither empty nor partly outside the file. `None` if there are no headers.
+fn sections(object: &[u8], wanted: impl Fn(u64) -> bool) -> Option<Vec<Range<usize>>> {
     let number = |at: usize, len: usize| {
         let mut bytes = [0; 8];
-        bytes[..len].copy_from_slice(&object[at..at + len]);
-        u64::from_le_bytes(bytes) as usize
+        bytes[..len].copy_from_slice(object.get(at..at.checked_add(len)?)?);
+        Some(u64::from_le_bytes(bytes))
     };
-    let (headers, size, count) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2));
-    let header = |section: usize| headers + section * size;
-    let code = (0..count).map(header).filter(|at| {
-        let flags = number(at + 8, 8) as u64;
-        flags & EXECUTABLE != 0 && number(at + 0x20, 8) > 0
-    });
-    code.map(|at| number(at + 0x18, 8)..number(at + 0x18, 8) + number(at + 0x20, 8))
-        .collect()
+    let (headers, size, count) = (number(0x28, 8)?, number(0x3a, 2)?, number(0x3c, 2)?);
+    let range = |section: u64| {
+        let at = usize::try_from(headers.checked_add(section * size)?).ok()?;
+        let start = usize::try_from(number(at.checked_add(0x18)?, 8)?).ok()?;
+        let len = usize::try_from(number(at.checked_add(0x20)?, 8)?).ok()?;
+        let range = start..start.checked_add(len)?;
+        let is_wanted = wanted(number(at.checked_add(8)?, 8)?);
+        (is_wanted && len > 0 && range.end <= object.len()).then_some(range)
+    };
+    Some((0..count).filter_map(range).collect())
 }

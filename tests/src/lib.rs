@@ -2,8 +2,10 @@
 //! with simulated runs, scenario files.
 
 pub mod affinity;
+pub mod attacks;
 pub mod both;
 pub mod call;
+pub mod choices;
 pub mod collect;
 pub mod comparable;
 pub mod exchange;
@@ -16,4 +18,6 @@ pub mod random;
 pub mod recording;
 pub mod run;
 pub mod scenario;
+pub mod scripted;
+pub mod simulate;
 pub mod timeline;

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use bpf::{Function, Image, Import, Insn, MapDef, MapKind, Program};
 use model::Rng;
 
+use crate::choices::Choices;
+
 /// The maps of a generated object, in order.
 const ARRAY: i32 = 0;
 const PERCPU: i32 = 1;
@@ -59,12 +61,66 @@ const NEST: i32 = 22;
 /// The object of `seed`: always the same.
 #[must_use]
 pub fn generate(seed: u64) -> Image {
+    let mut choices = Choices::Random(Rng::new(seed, 0));
+    write(&mut choices, seed.is_multiple_of(8))
+}
+
+/// The object that `bytes` decide, with some instructions changed afterwards as no compiler would
+/// have them, and the budget to run it with.
+#[must_use]
+pub fn generate_from(bytes: &[u8]) -> (Image, u64) {
+    let choices = &mut Choices::Bytes(bytes);
+    let budget = match choices.below(4) {
+        0 => choices.below(64),
+        1 => choices.below(4096),
+        _ => 2000,
+    };
+    let changes = choices.below(8);
+    let arena = choices.below(8) == 0;
+    let mut image = write(choices, arena);
+    for _ in 0..changes {
+        mutate(&mut image, choices);
+    }
+    (image, budget)
+}
+
+/// Changes an instruction, if what comes out is still well formed.
+fn mutate(image: &mut Image, choices: &mut Choices<'_>) {
+    let len = image.code.len() as u64;
+    let at = choices.below(len) as usize;
+    let old = image.code[at];
+    let insn = &mut image.code[at];
+    match choices.below(8) {
+        0 => insn.code = choices.next_u64() as u8,
+        1 => insn.dst = choices.below(11) as u8,
+        2 => insn.src = choices.below(11) as u8,
+        3 => insn.off = choices.next_u64() as i16,
+        4 => insn.off = choices.below(16) as i16 - 8,
+        5 => insn.imm = choices.next_u64() as i32,
+        6 => insn.imm = choices.below(16) as i32 - 8,
+        _ => {
+            let word = choices.next_u64().to_le_bytes();
+            *insn = Insn {
+                code: word[0],
+                dst: word[1] & 15,
+                src: word[1] >> 4,
+                off: i16::from_le_bytes([word[2], word[3]]),
+                imm: i32::from_le_bytes([word[4], word[5], word[6], word[7]]),
+            };
+        }
+    }
+    if image.check().is_err() {
+        image.code[at] = old;
+    }
+}
+
+fn write(choices: &mut Choices<'_>, arena: bool) -> Image {
     let mut writer = Writer {
-        rng: Rng::new(seed, 0),
+        choices,
         code: Vec::new(),
         functions: 0,
         at: 0,
-        arena: seed.is_multiple_of(8),
+        arena,
     };
     writer.functions = 1 + writer.below(4) as i32;
     let functions: Vec<Function> = (0..writer.functions)
@@ -140,8 +196,8 @@ fn maps(arena: bool) -> Vec<MapDef> {
     maps
 }
 
-struct Writer {
-    rng: Rng,
+struct Writer<'a, 'b> {
+    choices: &'a mut Choices<'b>,
     code: Vec<Insn>,
     functions: i32,
     /// The function that is being written.
@@ -149,13 +205,13 @@ struct Writer {
     arena: bool,
 }
 
-impl Writer {
+impl Writer<'_, '_> {
     fn below(&mut self, bound: u64) -> u64 {
-        self.rng.below(bound)
+        self.choices.below(bound)
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
+        self.choices.pick(from)
     }
 
     fn function(&mut self, at: i32) -> Function {
@@ -237,7 +293,7 @@ impl Writer {
 
     /// A number that is likely to be at some edge.
     fn number(&mut self) -> i32 {
-        let random = self.rng.next_u64() as i32;
+        let random = self.choices.next_u64() as i32;
         self.pick(&[
             0,
             1,

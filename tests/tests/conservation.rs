@@ -3,6 +3,7 @@
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink};
 use runslice_tests::affinity::AffinityCheck;
 use runslice_tests::random::RandomRun;
+use runslice_tests::run::Run;
 use stats::{Conservation, Tee};
 
 /// Runs that every run of the tests makes.
@@ -101,4 +102,21 @@ fn time_is_conserved_in_random_runs() {
     assert!(count(EventKind::Migrate) > 10_000, "{seen:?}");
     assert!(count(EventKind::Change) > 2_000, "{seen:?}");
     assert!(evictions > 100, "{evictions}");
+}
+
+/// Found by the fuzzer: the call of `init_task` for a child that was refused named a task that
+/// never came to be, or the next child.
+#[test]
+fn a_refused_fork_leaves_no_trace_of_a_task() {
+    let workload = "[task.parent]\ndo = \"run(1ms), fork(child), run(1ms), fork(child)\"\n\
+                    [task.child]\ncount = 0\ndo = \"run(1ms)\"\n";
+    let run = Run {
+        set: &[("fork_error", "-5")],
+        until: Nanos::from_millis(9),
+        ..Run::new("probe", workload)
+    };
+    let (mut conservation, mut deeds) = (Conservation::new(), Deeds::default());
+    let summary = run.feed(&mut Tee::new(vec![&mut conservation, &mut deeds]));
+    assert_eq!(conservation.check(&summary), Ok(()));
+    assert_eq!(deeds.groups, [0], "nobody but the parent was born");
 }

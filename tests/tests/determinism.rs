@@ -12,6 +12,8 @@ use model::workload::Workload;
 use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
 use runslice_tests::policy;
 use runslice_tests::random::RandomRun;
+use runslice_tests::simulate;
+use sim::Backend;
 use stats::TraceHash;
 
 /// Says to a child process what to print; see `hashes_for_another_process`.
@@ -145,6 +147,20 @@ fn two_processes_with_other_environments_get_the_same_hashes() {
         .map(|line| format!("{line}\n"))
         .collect();
     assert_eq!(there, here);
+}
+
+#[test]
+fn every_recorded_run_has_the_same_events_on_each_back_end() {
+    for (name, spec) in runs() {
+        let mut usual = TraceHash::new();
+        let _ = simulate::on_both(&spec, &mut usual).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let native = simulate::on(&spec, Backend::Jit, None).expect("it ran before");
+        assert_eq!(
+            (usual.value(), usual.count()),
+            (native.0, native.1),
+            "{name}"
+        );
+    }
 }
 
 /// The recorded hashes are the same for every build, debug or release, on every machine.

@@ -3,6 +3,7 @@
 use model::{Nanos, RunSpec, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
+use runslice_tests::simulate;
 
 /// One pinned task that wakes at 180 ms.
 const ONE: &str = r#"
@@ -309,7 +310,7 @@ fn every_misuse_ends_with_the_kernel_s_kind_code_time_and_message() {
     {
         let want = (exit.0, exit.1, exit.2, exit.3.to_owned());
         let spec = spec(policy, set, workload);
-        match sim::run(&spec, &mut Collector::default()) {
+        match simulate::on_both(&spec, &mut Collector::default()) {
             Ok(summary) if exit_of(&summary) == want && summary.exit.fault.is_none() => {}
             Ok(summary) => {
                 let (got, fault) = (exit_of(&summary), &summary.exit.fault);
@@ -327,7 +328,7 @@ fn every_misuse_ends_with_the_kernel_s_kind_code_time_and_message() {
 fn what_a_verifier_would_refuse_ends_with_program_and_instruction() {
     for case in [70, 71, 72] {
         let spec = spec("misuse", &format!("misuse_case={case}"), ONE);
-        let summary = sim::run(&spec, &mut Collector::default()).expect("a run");
+        let summary = simulate::on_both(&spec, &mut Collector::default()).expect("a run");
         assert_eq!(summary.exit.kind as u32, 1024, "case {case}");
         let fault = summary.exit.fault.unwrap_or_default();
         assert!(fault.contains("misuse_enqueue"), "case {case}: {fault:?}");
@@ -358,7 +359,7 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
     for (policy, why) in refusals {
         let mut spec = spec(policy, "x=0", ONE);
         spec.policy.set.clear();
-        let told = match sim::run(&spec, &mut Collector::default()) {
+        let told = match simulate::on_both(&spec, &mut Collector::default()) {
             Ok(summary) => summary.exit.message,
             Err(error) => chain(&error),
         };

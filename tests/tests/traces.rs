@@ -1,4 +1,5 @@
-//! The recorded scenarios happen in the simulator as on a real kernel.
+//! The recorded scenarios happen in the simulator as on a real kernel, whatever executes the
+//! policy.
 //!
 //! What is compared, and what is not, is the business of one function:
 //! `runslice_tests::comparable::comparable`.
@@ -14,6 +15,7 @@ use runslice_tests::collect::Collector;
 use runslice_tests::comparable::{Comparable, comparable, difference};
 use runslice_tests::policy;
 use runslice_tests::recording::{self, Section};
+use runslice_tests::simulate;
 
 /// The CPU of which a recording has every callback.
 const WHOLE_CPU: u16 = 1;
@@ -163,7 +165,7 @@ fn simulated(recorded: &Recorded, section: &Section) -> Comparable {
         duration: None,
     };
     let mut collector = Collector::default();
-    let summary = sim::run(&spec, &mut collector).expect("a run");
+    let summary = simulate::on_both(&spec, &mut collector).expect("a run");
     assert_eq!(
         summary.exit.message, "",
         "{} {}",

@@ -189,9 +189,19 @@ fn unreachable_modules(files: &[File]) -> Vec<String> {
         .collect();
     sources
         .iter()
-        .filter(|file| !is_reached(&sources, &file.path))
+        .filter(|file| !is_reached(&sources, &file.path) && !is_target(files, &file.path))
         .map(|f| f.path.clone())
         .collect()
+}
+
+/// Whether the manifest of a folder above names the file.
+fn is_target(files: &[File], path: &str) -> bool {
+    let names = |file: &File| {
+        let folder = file.path.strip_suffix("Cargo.toml")?;
+        let within = path.strip_prefix(folder)?;
+        Some(file.text.contains(&format!("path = \"{within}\"")))
+    };
+    files.iter().any(|file| names(file) == Some(true))
 }
 
 fn is_reached(sources: &[&File], path: &str) -> bool {
@@ -366,10 +376,20 @@ fn a_module_that_nobody_declares_is_found() {
         File::new("crates/a/src/b.rs", "mod c;\n"),
         File::new("crates/a/src/b/c.rs", ""),
         File::new("crates/a/src/b/lost.rs", ""),
-        File::new("crates/a/tests/whole.rs", "mod guest;\n"),
+        File::new("crates/a/tests/whole.rs", "mod guest;
+"),
         File::new("crates/a/tests/guest/mod.rs", ""),
         File::new("crates/a/tests/unused/mod.rs", ""),
+        File::new("fuzz/Cargo.toml", "[[bin]]
+path = \"targets/named.rs\"
+"),
+        File::new("fuzz/targets/named.rs", ""),
+        File::new("fuzz/targets/other.rs", ""),
     ];
-    let want = ["crates/a/src/b/lost.rs", "crates/a/tests/unused/mod.rs"];
-    assert_eq!(unreachable_modules(&files), want);
+    let lost = [
+        "crates/a/src/b/lost.rs",
+        "crates/a/tests/unused/mod.rs",
+        "fuzz/targets/other.rs",
+    ];
+    assert_eq!(unreachable_modules(&files), lost);
 }

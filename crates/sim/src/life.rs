@@ -55,6 +55,12 @@ impl Machine {
         if self.attached {
             let error = self.init_task(vm, id, true);
             if error != 0 {
+                // The next child gets its number.
+                for event in &mut self.recorded()[before..] {
+                    if event.task == id {
+                        event.task = TaskId::NONE;
+                    }
+                }
                 self.remove_newest(vm, id);
                 return Ok(None);
             }

@@ -96,7 +96,8 @@ impl Vector {
         Ok(())
     }
 
-    fn check_on(&self, backend: Backend) -> Result<(), String> {
+    /// Runs the program on one back end and compares.
+    pub fn check_on(&self, backend: Backend) -> Result<(), String> {
         let run = match (self.run(backend), &self.error) {
             (Err(error), Some(stated)) if error.contains(stated.as_str()) => return Ok(()),
             (Err(error), _) => return Err(error),
