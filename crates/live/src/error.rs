@@ -86,6 +86,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What the system said of a file.
+    pub(crate) fn file(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::File {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
 /// The end of a log, where the cause is; a verifier may print 100,000 lines before.
 fn quoted(text: &str) -> String {
     const LINES: usize = 60;

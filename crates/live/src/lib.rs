@@ -13,6 +13,7 @@ mod libbpf_log;
 mod policy;
 pub mod preflight;
 pub mod process;
+pub mod record;
 mod scx;
 mod variables;
 pub mod vm;
