@@ -76,6 +76,12 @@ pub enum Error {
         /// What libbpf returned.
         source: libbpf_rs::Error,
     },
+    /// A workload could not be played.
+    #[error("cannot play: {why}")]
+    Play {
+        /// What happened, with file, line and task where there is one.
+        why: String,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {

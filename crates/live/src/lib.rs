@@ -10,6 +10,7 @@
 mod error;
 mod kernel_log;
 mod libbpf_log;
+pub mod play;
 mod policy;
 pub mod preflight;
 pub mod process;

@@ -17,9 +17,9 @@ pub struct Records {
     pub raws: Vec<Raw>,
     /// What [`Kind::Fork`], [`Kind::Rename`] and [`Kind::Snapshot`] refer to.
     pub facts: Vec<Facts>,
-    /// `CLOCK_MONOTONIC` when the recording began, nanoseconds.
+    /// `CLOCK_MONOTONIC` when the story begins, nanoseconds. Earlier records tell how it begins.
     pub began: u64,
-    /// And when it ended.
+    /// And when it ends.
     pub ended: u64,
     /// CPUs of the machine.
     pub cpus: u16,
@@ -61,18 +61,18 @@ pub struct Story {
 /// Tells the story of `records`. `groups` are those of the player's workload.
 #[must_use]
 pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Story {
-    let mut raws: Vec<Raw> = (records.raws.iter())
-        .filter(|raw| {
-            let early = matches!(raw.kind, Kind::Born | Kind::Snapshot);
-            early || (records.began..=records.ended).contains(&raw.time)
-        })
-        .copied()
-        .collect();
+    let mut raws = records.raws.clone();
+    // Records of one CPU are in order; a stable sort keeps them so.
+    raws.sort_by_key(|raw| raw.time);
+    let early = raws.partition_point(|raw| raw.time < records.began);
+    let mut raws = Early::fold(&raws[..early]).apply(&raws);
+    raws.retain(|raw| {
+        let facts = matches!(raw.kind, Kind::Born | Kind::Snapshot);
+        facts || (records.began..=records.ended).contains(&raw.time)
+    });
     for raw in &mut raws {
         raw.time = raw.time.clamp(records.began, records.ended);
     }
-    // Records of one CPU are in order; a stable sort keeps them so.
-    raws.sort_by_key(|raw| raw.time);
     let cast = Cast::of(&raws, records);
     let names = Names::of(&cast, &records.facts, groups, others);
     let mut teller = Teller::new(records, cast, names);
@@ -88,7 +88,96 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Story
     }
 }
 
-/// What a task did when the recording began.
+/// What came before the story: it decides how the story begins.
+#[derive(Default)]
+struct Early {
+    /// What tasks that were seen did last; `None` if they exited.
+    last: HashMap<u32, Option<First>>,
+    /// Forks, by the child's pid: index into the records.
+    forks: HashMap<u32, usize>,
+}
+
+impl Early {
+    fn fold(raws: &[Raw]) -> Self {
+        let mut early = Self::default();
+        for (at, raw) in raws.iter().enumerate() {
+            let on = |cpu: u32| First::Runnable(u16::try_from(cpu).unwrap_or(0));
+            match raw.kind {
+                Kind::Switch => {
+                    let left = match raw.b {
+                        _ if is_last(raw) => None,
+                        0 => Some(First::Runnable(raw.cpu)),
+                        _ if raw.flags & 1 != 0 => Some(First::Runnable(raw.cpu)),
+                        _ => Some(First::Asleep),
+                    };
+                    early.last.insert(raw.a, left);
+                    early.last.insert(raw.pid, Some(First::Running(raw.cpu)));
+                }
+                Kind::Wakeup | Kind::Start => {
+                    let last = early.last.entry(raw.pid).or_insert(Some(First::Asleep));
+                    if *last == Some(First::Asleep) {
+                        *last = Some(on(raw.a));
+                    }
+                }
+                Kind::Migrate => {
+                    if let Some(Some(First::Runnable(_))) = early.last.get(&raw.pid) {
+                        early.last.insert(raw.pid, Some(on(raw.a)));
+                    }
+                }
+                Kind::Fork => {
+                    early.forks.insert(raw.pid, at);
+                    early.last.insert(raw.pid, Some(First::Asleep));
+                }
+                _ => {}
+            }
+        }
+        early
+    }
+
+    /// The records with snapshots that tell of the begin of the story.
+    fn apply(mut self, raws: &[Raw]) -> Vec<Raw> {
+        let mut told = Vec::with_capacity(raws.len());
+        for raw in raws {
+            let mut raw = *raw;
+            if raw.kind == Kind::Snapshot {
+                self.forks.remove(&raw.pid);
+                match self.last.get(&raw.pid) {
+                    None => {}
+                    Some(None) => continue,
+                    Some(Some(last)) => set_state(&mut raw, *last),
+                }
+            }
+            told.push(raw);
+        }
+        // Tasks that were forked behind the snapshot's back.
+        let mut forks: Vec<_> = self.forks.into_iter().collect();
+        forks.sort_unstable();
+        for (pid, at) in forks {
+            if let Some(Some(last)) = self.last.get(&pid) {
+                let mut raw = Raw {
+                    kind: Kind::Snapshot,
+                    ..raws[at]
+                };
+                set_state(&mut raw, *last);
+                told.push(raw);
+            }
+        }
+        told
+    }
+}
+
+fn set_state(snapshot: &mut Raw, first: First) {
+    snapshot.flags = match first {
+        First::Asleep => 0,
+        First::Runnable(_) => raw::FLAG_QUEUED,
+        First::Running(_) => raw::FLAG_ON_CPU,
+    };
+    if let First::Runnable(cpu) | First::Running(cpu) = first {
+        snapshot.cpu = cpu;
+    }
+}
+
+/// What a task did when the story began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Asleep,

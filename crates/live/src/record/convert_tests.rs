@@ -268,13 +268,46 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
 }
 
 #[test]
-fn what_came_before_or_after_the_recording_is_left_out() {
-    let mut early = switch(0, 0, 1, ASLEEP, 2);
-    early.time = BEGAN - 1;
+fn what_came_before_the_story_decides_how_it_begins() {
+    // The snapshot was taken while the player ran, before it let the others go.
+    let mut early = vec![
+        switch(0, 0, 1, ASLEEP, 2),
+        wakeup(0, 1, 3),
+        raw(0, 0, Kind::Migrate, 3, 0, 1),
+        raw(0, 0, Kind::Fork, 4, 1, 0),
+        raw(0, 0, Kind::Start, 4, 1, 0),
+        switch(0, 1, 0, 0, 4),
+        switch(0, 1, 4, raw::TASK_DEAD, 5),
+    ];
+    for (raw, at) in early.iter_mut().zip(0..) {
+        raw.time = BEGAN - 100 + at;
+    }
+    let snapshot = [
+        (1, raw::FLAG_ON_CPU, "player"),
+        (2, 0, "hog"),
+        (3, 0, "waits"),
+        (4, 0, "gone"),
+        (5, raw::FLAG_QUEUED, "alone"),
+    ];
+    let (story, report) = told(&records(1_000, &snapshot, early));
+    assert_eq!(story.mended, Mended::default());
+    let times = |name: &str| {
+        let group = report.groups.iter().find(|group| group.name == name);
+        group.map(|group| (group.times.run.get(), group.times.wait.get()))
+    };
+    assert_eq!(times("player"), Some((0, 0)));
+    assert_eq!(times("hog"), Some((1_000, 0)));
+    assert_eq!(times("waits"), Some((0, 1_000)));
+    assert_eq!(times("alone"), Some((1_000, 0)));
+    assert_eq!(times("gone"), None);
+}
+
+#[test]
+fn what_came_after_the_recording_is_left_out() {
     let list = records(
         100,
         &[(1, raw::FLAG_ON_CPU, "one"), (2, 0, "two")],
-        vec![early, switch(101, 0, 1, ASLEEP, 2)],
+        vec![switch(101, 0, 1, ASLEEP, 2)],
     );
     let (story, report) = told(&list);
     assert_eq!(story.end, SimTime::from_nanos(100));

@@ -12,6 +12,7 @@ mod irq;
 mod names;
 mod operations;
 mod parser;
+mod release;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -24,4 +25,5 @@ pub use dist::{DRAW_MAX, Dist};
 pub use error::{Problem, WorkloadError};
 pub use expr::{Binary, EvalError, Expr, Scope};
 pub use irq::Source;
+pub use release::Releases;
 pub use tree::*;

@@ -12,8 +12,12 @@ use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
-use crate::report::{Format, Outcome, Results, TableName};
+use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::{output, policy, span, workload};
+
+/// Why `--table` was refused.
+pub const TABLE_OF_CSV: &str =
+    "--table chooses the table of --format csv; the other formats have them all";
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
@@ -88,7 +92,7 @@ fn parse_hz(text: &str) -> Result<u32, String> {
     }
 }
 
-fn parse_scale(text: &str) -> Result<(String, i64), String> {
+pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
     let (name, value) = policy::setting(text)?;
     match value.parse() {
         Ok(value) => Ok((name, value)),
@@ -153,11 +157,11 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     if request.table != TableName::Groups && request.format != Format::Csv {
-        let message = "--table chooses the table of --format csv; the other formats have them all";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
     let specs = request.specs()?;
     let results = Results {
+        world: World::Simulated,
         workload: specs[0].workload.name.clone(),
         machine: specs[0].machine.clone(),
         seed: specs[0].seed,
