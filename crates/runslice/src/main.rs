@@ -9,6 +9,7 @@ mod kernel;
 mod output;
 mod policy;
 mod progress;
+mod recording;
 mod report;
 mod span;
 mod suggest;

@@ -12,6 +12,7 @@ mod irq;
 mod names;
 mod operations;
 mod parser;
+mod recorded;
 mod release;
 mod table;
 #[cfg(test)]
@@ -25,5 +26,6 @@ pub use dist::{DRAW_MAX, Dist};
 pub use error::{Problem, WorkloadError};
 pub use expr::{Binary, EvalError, Expr, Scope};
 pub use irq::Source;
+pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::Releases;
 pub use tree::*;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::workload::Workload;
+use model::workload::{CostScale, Workload};
 use model::{MachineSpec, Nanos, RunSpec, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{output, policy, span, workload};
+use crate::{output, policy, recording, span, workload};
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -28,8 +28,17 @@ pub struct Sim {
     policy: Vec<String>,
 
     /// Load to put on the machine: a built-in name or a TOML file.
-    #[arg(short, long)]
-    workload: String,
+    #[arg(short, long, required_unless_present = "from")]
+    workload: Option<String>,
+
+    /// Load made of a recording instead, the file of `--events` of `sim` or `play`: tasks run what
+    /// they ran, wait for the tasks that woke them, and sleep as long as they slept otherwise.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
+    from: Option<PathBuf>,
+
+    /// Part of the recorded CPU time that the tasks of `--from` need: 0.5 is half of it. Default: 1.
+    #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
+    cost_scale: Option<CostScale>,
 
     /// CPUs of the machine, 1 to 1024. Default: what the workload asks for.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -110,9 +119,21 @@ impl Sim {
         }
     }
 
+    fn load(&self) -> anyhow::Result<Workload> {
+        match (&self.from, &self.workload) {
+            (None, _) if self.cost_scale.is_some() => {
+                let message = "--cost-scale changes the cost of a recording: it needs --from";
+                Err(UsageError(message.to_owned()).into())
+            }
+            (Some(path), _) => recording::load(path, self.cost_scale.unwrap_or(CostScale::ONE)),
+            (None, Some(name)) => workload::find(name, &self.scale),
+            (None, None) => unreachable!("one of the two is required"),
+        }
+    }
+
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
-        let workload = Arc::new(workload::find(&self.workload, &self.scale)?);
+        let workload = Arc::new(self.load()?);
         let spec = |argument: &String| -> anyhow::Result<RunSpec> {
             let mut policy = policy::find(argument)?;
             policy.set.extend(self.set.iter().cloned());
