@@ -5,7 +5,8 @@
  *	count_*		numbers of switches, wakeups, forks, ...: one array a CPU
  *	measure_*	those, and histograms of wakeup latency, preemption wait and
  *			runslice for each task name
- *	event_*		every event, into a ring buffer
+ *	event_*		every event, into a ring buffer; plain_waking stands for
+ *			event_waking where that cannot be loaded
  *
  * The layout of the records and of the histograms is read by raw.rs and
  * measured.rs beside this file.
@@ -544,19 +545,30 @@ static __always_inline u8 context_flags(void)
 	       (depth & SERVING_SOFTIRQ ? FLAG_SOFTIRQ : 0);
 }
 
-SEC("tp_btf/sched_waking")
-int event_waking(u64 *ctx)
+static __always_inline int waking(struct task_struct *p, u8 flags)
 {
-	struct task_struct *p = ARGUMENT(ctx, 0, struct task_struct *);
 	struct event *event = recording ? begin(WAKING, p->pid) : NULL;
 
 	if (!event)
 		return 0;
-	event->flags = context_flags();
+	event->flags = flags;
 	event->a = p->thread_info.cpu;
 	event->b = (u32)bpf_get_current_pid_tgid();
 	end(event);
 	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int event_waking(u64 *ctx)
+{
+	return waking(ARGUMENT(ctx, 0, struct task_struct *), context_flags());
+}
+
+/* For kernels that do not say where __preempt_count is. */
+SEC("tp_btf/sched_waking")
+int plain_waking(u64 *ctx)
+{
+	return waking(ARGUMENT(ctx, 0, struct task_struct *), 0);
 }
 
 static __always_inline int event_woken(struct task_struct *p, enum kind kind)

@@ -48,6 +48,15 @@ pub enum Depth {
     Events,
 }
 
+/// What not every kernel lets itself be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Wakeups by interrupts are told from those by the task that was interrupted.
+    pub interrupts: bool,
+    /// Changes of nice values and affinities are recorded.
+    pub changes: bool,
+}
+
 /// Programs that record until they are stopped; dropping it discards what was recorded.
 #[derive(Debug)]
 pub struct Recorder {
@@ -56,6 +65,7 @@ pub struct Recorder {
     /// Dropped before the object is.
     links: Vec<Link>,
     recording: Variable,
+    extras: Extras,
     began: u64,
     snapshot: Vec<u8>,
     reader: Option<Reader>,
@@ -87,6 +97,8 @@ pub struct Recording {
     pub measured: Vec<(String, Measured)>,
     /// Numbers; of events only how many were lost.
     pub totals: Totals,
+    /// What the records of events have beyond the least.
+    pub extras: Extras,
 }
 
 impl Recorder {
@@ -96,21 +108,7 @@ impl Recorder {
     /// # Errors
     /// When the kernel refuses the programs: they need root and a kernel of 6.18 or newer.
     pub fn start(depth: Depth, report: bool) -> Result<Self, Error> {
-        let mut object = open()?;
-        choose(&mut object, depth)?;
-        let btf = Btf::from_raw("runslice", OBJECT).ok().flatten();
-        let variable = |name| btf.as_ref().and_then(|btf| variables::find(btf, name));
-        let recording = variable("recording").ok_or_else(|| missing("recording"))?;
-        if report && depth == Depth::Events {
-            let flag = variable("has_report").ok_or_else(|| missing("has_report"))?;
-            adopt_report(&mut object, &flag)?;
-        }
-        let (object, log) = libbpf_log::listen(|| object.load());
-        let object = object.map_err(|source| Error::Refused {
-            policy: NAME.to_owned(),
-            source,
-            log,
-        })?;
+        let (object, recording, extras) = load_what_works(depth, report)?;
         let (links, snapshots) = attach(&object)?;
         let mut recorder = Self {
             depth,
@@ -120,6 +118,7 @@ impl Recorder {
             object,
             links,
             recording,
+            extras,
             began: 0,
             snapshot: Vec::new(),
         };
@@ -197,6 +196,7 @@ impl Recorder {
             },
             measured,
             totals,
+            extras: self.extras,
         })
     }
 
@@ -268,6 +268,48 @@ impl Spool {
     }
 }
 
+/// Loads with as many extras as the kernel accepts.
+fn load_what_works(depth: Depth, report: bool) -> Result<(Object, Variable, Extras), Error> {
+    let extras = |interrupts, changes| Extras {
+        interrupts,
+        changes,
+    };
+    let mut refusal = None;
+    for extras in [
+        extras(true, true),
+        extras(false, true),
+        extras(true, false),
+        extras(false, false),
+    ] {
+        match load(depth, report, extras) {
+            Ok((object, recording)) => return Ok((object, recording, extras)),
+            Err(error @ Error::Refused { .. }) => refusal = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refusal.expect("four attempts failed"))
+}
+
+/// The loaded programs, and the variable that lets them record.
+fn load(depth: Depth, report: bool, extras: Extras) -> Result<(Object, Variable), Error> {
+    let mut object = open()?;
+    choose(&mut object, depth, extras)?;
+    let btf = Btf::from_raw("runslice", OBJECT).ok().flatten();
+    let variable = |name| btf.as_ref().and_then(|btf| variables::find(btf, name));
+    let recording = variable("recording").ok_or_else(|| missing("recording"))?;
+    if report && depth == Depth::Events {
+        let flag = variable("has_report").ok_or_else(|| missing("has_report"))?;
+        adopt_report(&mut object, &flag)?;
+    }
+    let (object, log) = libbpf_log::listen(|| object.load());
+    let object = object.map_err(|source| Error::Refused {
+        policy: NAME.to_owned(),
+        source,
+        log,
+    })?;
+    Ok((object, recording))
+}
+
 fn open() -> Result<OpenObject, Error> {
     let read = || ObjectBuilder::default().name("record")?.open_memory(OBJECT);
     let (object, log) = libbpf_log::listen(read);
@@ -279,7 +321,7 @@ fn open() -> Result<OpenObject, Error> {
 }
 
 /// Loads what the depth needs, and what the kernel has.
-fn choose(object: &mut OpenObject, depth: Depth) -> Result<(), Error> {
+fn choose(object: &mut OpenObject, depth: Depth, extras: Extras) -> Result<(), Error> {
     let prefix = match depth {
         Depth::Counters => "count_",
         Depth::Histograms => "measure_",
@@ -289,10 +331,18 @@ fn choose(object: &mut OpenObject, depth: Depth) -> Result<(), Error> {
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         // Functions are not an interface: a kernel may lack them, and then their changes.
+        let function = section.starts_with("fexit/");
         let there = section
             .strip_prefix("fexit/")
             .is_none_or(|function| kernel.type_by_name::<Func<'_>>(function).is_some());
-        program.set_autoload(there && program.name().to_string_lossy().starts_with(prefix));
+        let name = program.name().to_string_lossy().into_owned();
+        let wanted = match name.as_str() {
+            "event_waking" => depth == Depth::Events && extras.interrupts,
+            "plain_waking" => depth == Depth::Events && !extras.interrupts,
+            name => name.starts_with(prefix),
+        };
+        let allowed = extras.changes || !function;
+        program.set_autoload(there && wanted && allowed);
     }
     let unused: &[&str] = match depth {
         Depth::Counters => &["measured", "slots", "tasks", "events", REPORT],

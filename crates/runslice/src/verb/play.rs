@@ -199,6 +199,8 @@ impl Play {
         let attached = spec.map(attach).transpose()?;
         let tell_counts = depth == Depth::Events;
         let mut player = Player::prepare(load, self.seed(load), record::cpus(), tell_counts)?;
+        // The tasks exist; from here on nobody may keep the player from ending them in time.
+        record::be_urgent();
         let recorder = Recorder::start(depth, attached.is_some())?;
         let before = (record::schedstat(), record::clock());
         player.start();
@@ -365,6 +367,13 @@ fn warn(take: &Take, mended: Mended) {
             "{} events were lost: the numbers have holes",
             totals.lost
         ));
+    }
+    let whole = take.recording.records.raws.is_empty();
+    if !whole && !take.recording.extras.interrupts {
+        say("this kernel does not say what is an interrupt: some wakers are tasks that were there");
+    }
+    if !whole && !take.recording.extras.changes {
+        say("this kernel does not let changes of nice values and affinities be recorded");
     }
     if take.played.lost > 0 {
         say(&format!(
