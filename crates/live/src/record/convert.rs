@@ -680,5 +680,4 @@ impl Story {
 }
 
 #[cfg(test)]
-#[path = "convert_tests.rs"]
 mod tests;

@@ -449,8 +449,10 @@ struct event {
 	u8 kind;
 	u8 flags;
 	u64 c;		/* REPORT: flags */
-	u32 a;		/* SWITCH: previous pid; wakeups: CPU; MIGRATE: new CPU; CHANGE: what */
-	u32 b;		/* SWITCH: its state; WAKING: waker's pid; MIGRATE: old CPU; CHANGE: value */
+	/* SWITCH: previous pid; wakeups: CPU; MIGRATE: new CPU; CHANGE: what */
+	u32 a;
+	/* SWITCH: its state; WAKING: waker's pid; MIGRATE: old CPU; CHANGE: value */
+	u32 b;
 };
 
 struct task_event {

@@ -87,6 +87,7 @@ pub struct Code {
 
 impl Code {
     /// Flattens `body`, which has `variables` variables of its own.
+    #[must_use]
     pub fn new(body: &[Step], variables: u32) -> Self {
         let mut code = Self {
             variables,

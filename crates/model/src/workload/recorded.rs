@@ -89,11 +89,9 @@ enum Act {
 impl Task {
     /// Books what it has run until `now`.
     fn settle(&mut self, now: SimTime) {
-        if let Some(since) = self.running {
-            if now > since {
-                self.burst += now.since(since);
-                self.running = Some(now);
-            }
+        if let Some(since) = self.running.filter(|since| *since < now) {
+            self.burst += now.since(since);
+            self.running = Some(now);
         }
     }
 
@@ -176,18 +174,15 @@ impl Recorded {
     fn born(&mut self, event: &Event) {
         let low = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
         let parent = TaskId(low(event.b >> 32));
-        let forks = self
-            .task(parent)
-            .is_some_and(|parent| parent.running.is_some());
-        if forks {
-            if let Some(parent) = self.task(parent) {
-                parent.act(event.time, Act::Fork(event.task));
-            }
+        let parent = self.task(parent).filter(|parent| parent.has_run);
+        let forked = parent.is_some();
+        if let Some(parent) = parent {
+            parent.act(event.time, Act::Fork(event.task));
         }
         self.tasks.push(Task {
             group: low(event.a),
             index: low(event.a >> 32),
-            forked: forks,
+            forked,
             start: Nanos::ZERO,
             awake: false,
             running: None,
@@ -201,10 +196,9 @@ impl Recorded {
 
     fn woken(&mut self, event: &Event) {
         let waker = TaskId(u32::try_from(event.a & 0xffff_ffff).expect("32 bits"));
-        let by_task = waker != event.task
-            && self
-                .task(waker)
-                .is_some_and(|waker| waker.running.is_some());
+        // The waker may have left its CPU by now: another CPU took the wakeup from a list. Then it
+        // wakes as the last thing that it did.
+        let by_task = waker != event.task && self.task(waker).is_some_and(|waker| waker.has_run);
         let first = self.task(event.task).is_some_and(|task| !task.awake);
         let forked = self.task(event.task).is_some_and(|task| task.forked);
         // A forked task starts because it was forked; one that was awake when the recording

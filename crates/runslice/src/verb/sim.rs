@@ -36,7 +36,8 @@ pub struct Sim {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
     from: Option<PathBuf>,
 
-    /// Part of the recorded CPU time that the tasks of `--from` need: 0.5 is half of it. Default: 1.
+    /// Part of the recorded CPU time that the tasks of `--from` need: 0.5 is half of it.
+    /// Default: 1.
     #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
     cost_scale: Option<CostScale>,
 
