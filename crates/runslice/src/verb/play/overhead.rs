@@ -42,8 +42,11 @@ pub fn run(request: &Play, load: &Workload, spec: Option<&PolicySpec>) -> anyhow
             runs.to_string(),
             Nanos::new(took).to_string(),
             Nanos::new(each).to_string(),
-            take.busy.to_string(),
-            percent(Millionths::of(took.into(), take.busy.get().into())),
+            known(take.busy, take.busy.to_string()),
+            known(
+                take.busy,
+                percent(Millionths::of(took.into(), take.busy.get().into())),
+            ),
             take.recording.totals.lost.to_string(),
         ]);
         if take.interrupted {
@@ -60,6 +63,11 @@ pub fn run(request: &Play, load: &Workload, spec: Option<&PolicySpec>) -> anyhow
     write!(to, "{table}")?;
     to.flush()?;
     Ok(Status::Done)
+}
+
+/// A kernel without `/proc/schedstat` does not say how much CPU time was used.
+fn known(busy: Nanos, text: String) -> String {
+    if busy.is_zero() { "-".to_owned() } else { text }
 }
 
 /// With two places: the limits are small.
