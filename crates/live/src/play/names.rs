@@ -20,7 +20,7 @@ pub fn comm(workload: &Workload, group: u32, index: u32) -> [u8; LENGTH + 1] {
     bytes
 }
 
-/// The part of [`comm`] that all tasks of a group have in common.
+/// The part of their names in the kernel that all tasks of a group have in common.
 #[must_use]
 pub fn stem(workload: &Workload, group: u32) -> String {
     let declared = &workload.groups[group as usize];
