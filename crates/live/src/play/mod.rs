@@ -46,6 +46,8 @@ pub struct Player {
     said: Vec<Raw>,
     /// Number of the next mark.
     next: u64,
+    /// When there was no more waiting.
+    ended: Option<u64>,
 }
 
 /// What came of a play.
@@ -90,6 +92,7 @@ impl Player {
             keeper,
             said: Vec::new(),
             next: 0,
+            ended: None,
         };
         let tasks: u32 = workload.groups.iter().map(|group| group.count).sum();
         let wanted = tasks + u32::try_from(workload.interrupts.len()).unwrap_or(u32::MAX);
@@ -123,6 +126,8 @@ impl Player {
             let left = end.map(|end| Duration::from_nanos(end.saturating_sub(clock())));
             let pause = left.unwrap_or(PAUSE).min(PAUSE);
             if pause.is_zero() || stop() || self.stage.wait_for_end(pause) {
+                // Whoever ends the recording first takes a while, in which tasks go on.
+                self.ended = Some(clock());
                 return;
             }
             if sys::has_ended(self.keeper) {
@@ -139,7 +144,7 @@ impl Player {
     /// Ends all tasks.
     #[must_use]
     pub fn stop(mut self) -> Played {
-        let ended = clock();
+        let ended = self.ended.unwrap_or_else(clock);
         sys::kill(self.keeper);
         self.listen();
         let stage = self.stage;
