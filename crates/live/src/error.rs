@@ -94,6 +94,12 @@ pub enum Error {
         /// Bytes of the variable.
         size: usize,
     },
+    /// A workload could not be played.
+    #[error("cannot play: {why}")]
+    Play {
+        /// What happened, with file, line and task where there is one.
+        why: String,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {
@@ -106,11 +112,9 @@ pub enum Error {
 
 impl Error {
     /// Says which file it was.
-    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::File {
-            path: path.to_path_buf(),
-            source,
-        }
+    pub(crate) fn file(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::File { path, source }
     }
 }
 

@@ -9,6 +9,7 @@ mod kernel;
 mod output;
 mod policy;
 mod progress;
+mod recording;
 mod report;
 #[cfg(feature = "live")]
 mod session;

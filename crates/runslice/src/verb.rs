@@ -5,6 +5,8 @@ pub mod check;
 pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
+pub mod play;
+#[cfg(feature = "live")]
 pub mod run;
 #[cfg(feature = "live")]
 pub mod set;
@@ -42,6 +44,8 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Stop(request) => stop::run(&request),
         #[cfg(feature = "live")]
         Verb::Doctor(request) => doctor::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Play(request) => play::run(&request),
         Verb::Sim(request) => sim::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),

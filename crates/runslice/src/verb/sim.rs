@@ -6,14 +6,18 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::workload::Workload;
+use model::workload::{CostScale, Workload};
 use model::{MachineSpec, Nanos, RunSpec, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
-use crate::report::{Format, Outcome, Results, TableName};
-use crate::{output, policy, span, workload};
+use crate::report::{Format, Outcome, Results, TableName, World};
+use crate::{output, policy, recording, span, workload};
+
+/// Why `--table` was refused.
+pub const TABLE_OF_CSV: &str =
+    "--table chooses the table of --format csv; the other formats have them all";
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
@@ -24,8 +28,18 @@ pub struct Sim {
     policy: Vec<String>,
 
     /// Load to put on the machine: a built-in name or a TOML file.
-    #[arg(short, long)]
-    workload: String,
+    #[arg(short, long, required_unless_present = "from")]
+    workload: Option<String>,
+
+    /// Load made of a recording instead, the file of `--events` of `sim` or `play`: tasks run what
+    /// they ran, wait for the tasks that woke them, and sleep as long as they slept otherwise.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
+    from: Option<PathBuf>,
+
+    /// Part of the recorded CPU time that the tasks of `--from` need: 0.5 is half of it.
+    /// Default: 1.
+    #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
+    cost_scale: Option<CostScale>,
 
     /// CPUs of the machine, 1 to 1024. Default: what the workload asks for.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -88,7 +102,7 @@ fn parse_hz(text: &str) -> Result<u32, String> {
     }
 }
 
-fn parse_scale(text: &str) -> Result<(String, i64), String> {
+pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
     let (name, value) = policy::setting(text)?;
     match value.parse() {
         Ok(value) => Ok((name, value)),
@@ -106,9 +120,21 @@ impl Sim {
         }
     }
 
+    fn load(&self) -> anyhow::Result<Workload> {
+        match (&self.from, &self.workload) {
+            (None, _) if self.cost_scale.is_some() => {
+                let message = "--cost-scale changes the cost of a recording: it needs --from";
+                Err(UsageError(message.to_owned()).into())
+            }
+            (Some(path), _) => recording::load(path, self.cost_scale.unwrap_or(CostScale::ONE)),
+            (None, Some(name)) => workload::find(name, &self.scale),
+            (None, None) => unreachable!("one of the two is required"),
+        }
+    }
+
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
-        let workload = Arc::new(workload::find(&self.workload, &self.scale)?);
+        let workload = Arc::new(self.load()?);
         let spec = |argument: &String| -> anyhow::Result<RunSpec> {
             let mut policy = policy::find(argument)?;
             policy.set.extend(self.set.iter().cloned());
@@ -153,11 +179,11 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     if request.table != TableName::Groups && request.format != Format::Csv {
-        let message = "--table chooses the table of --format csv; the other formats have them all";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
     let specs = request.specs()?;
     let results = Results {
+        world: World::Simulated,
         workload: specs[0].workload.name.clone(),
         machine: specs[0].machine.clone(),
         seed: specs[0].seed,

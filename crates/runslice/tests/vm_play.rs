@@ -1,0 +1,383 @@
+//! Workloads played with real processes, in virtual machines.
+//!
+//! `make test-vm` installs what they need and runs them, one guest at a time.
+
+#![cfg(feature = "live")]
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use stats::{Conservation, EventReader};
+
+/// Held while a guest runs.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Everything that can be played, with counts that do not depend on any scheduler.
+const EVERYTHING: &str = r#"
+[workload]
+name = "everything"
+stop = "all-exit"
+
+[chan.pipe]
+kind = "pipe"
+
+[chan.socket]
+kind = "unix"
+count = 2
+
+[chan.net]
+kind = "tcp"
+
+[chan.queue]
+kind = "queue"
+cap = "2msg"
+
+[chan.tick]
+kind = "queue"
+
+[lock.ticket]
+handoff = "fifo"
+
+[lock.mutex]
+handoff = "barge"
+
+[barrier.gate]
+parties = 4
+
+[irq.timer]
+cpu = 0
+every = "2ms"
+cost = "20us"
+send = "tick"
+
+[deadline.frame]
+period = "5ms"
+miss = "missed frame"
+
+[deadline.answer]
+slack = "1s"
+
+[task.source]
+kind = "process"
+do = """
+    loop(50)[ run(50us), send(pipe), send(socket[0]), send(net), send(queue) ],
+    count(sent, 200)
+"""
+
+[task.drain]
+kind = "process"
+do = "loop(50)[ recv(pipe), recv(socket[0]), recv(net), recv(queue), run(20us), count(got, 4) ]"
+
+[task.worker]
+count = 4
+do = """
+    phase(before), barrier(gate), phase(after),
+    loop(40)[
+        lock(ticket), run(10us), unlock(ticket),
+        lock(mutex), run(10us), unlock(mutex), yield, count(turns)
+    ]
+"""
+
+[task.frames]
+kind = "process"
+do = "loop(10)[ release(frame), span_begin(draw), run(200us), span_end(draw), complete(frame) ]"
+
+[task.listener]
+kind = "process"
+do = "loop(10)[ recv(tick), release(answer), run(20us), complete(answer), count(ticks) ]"
+
+[task.make]
+kind = "process"
+do = "pool(cc, 3, 12), fork(ld), waitpid(all), count(made)"
+
+[task.cc]
+kind = "process"
+do = "exec(100us), run(300us), count(compiled)"
+
+[task.ld]
+kind = "process"
+nice = 5
+do = "run(500us), fork(thread), waitpid(any), count(linked)"
+
+[task.thread]
+do = "sleep(1ms), run(100us), count(joined)"
+
+[task.sleeper]
+do = "suspend, run(1ms), count(woken)"
+
+[task.waker]
+kind = "process"
+do = """
+    sleep(5ms), setnice(sleeper, 10), setaffinity(sleeper, {0}), resume(sleeper),
+    let x = 0, while(x < 3)[ x = x + 1, choose(1: run(10us), 1: sleep(100us)) ],
+    if(x == 3)[ count(right) ] else [ count(wrong) ]
+"""
+"#;
+
+/// What the counters of [`EVERYTHING`] must come to.
+const COUNTS: [(&str, u64); 10] = [
+    ("sent", 200),
+    ("got", 200),
+    ("turns", 160),
+    ("ticks", 10),
+    ("made", 1),
+    ("compiled", 12),
+    ("linked", 1),
+    ("joined", 1),
+    ("woken", 1),
+    ("right", 1),
+];
+
+/// What the kernel prints when something is wrong with it.
+const COMPLAINTS: [&str; 4] = ["WARNING:", "BUG:", "Oops", "rcu: INFO"];
+
+const PING_PONG: &str = r#"
+[workload]
+name = "ping-pong"
+
+[chan.ball]
+kind = "pipe"
+count = 2
+
+[task.ping]
+kind = "process"
+do = ["loop(300)[ run(2ms), send(ball[0]), recv(ball[1]), count(round) ]"]
+
+[task.pong]
+kind = "process"
+do = ["loop(300)[ recv(ball[0]), run(2ms), send(ball[1]) ]"]
+"#;
+
+/// A folder that a guest shares, with a workload in it.
+fn share(name: &str, workload: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vm-play-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    std::fs::write(folder.join("load.toml"), workload).expect("writable");
+    folder
+}
+
+/// Runs a script in a guest whose /share is `folder`, and returns what it printed.
+fn guest(folder: &Path, more: &[&str], script: &str) -> String {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = folder.to_string_lossy();
+    let mut words = vec!["vm", "--share", &folder, "--with", "runslice"];
+    words.extend(["--timeout", "120s", "--kernel-log"]);
+    words.extend(more);
+    words.extend(["--", "sh", "-c", script]);
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(&words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("runslice starts");
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
+    let bad = |line: &&str| COMPLAINTS.iter().any(|word| line.contains(word));
+    assert_eq!(text.lines().find(bad), None, "{text}");
+    text
+}
+
+fn said(output: &Output) -> String {
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b));
+    format!("{stdout}{stderr}")
+}
+
+fn document(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn count(report: &Value, name: &str) -> u64 {
+    let counters = report["counters"].as_array().expect("a list");
+    let named = counters.iter().filter(|counter| counter["name"] == name);
+    named
+        .map(|counter| counter["total"].as_u64().unwrap())
+        .sum()
+}
+
+/// Every rule of docs/events.md holds for the recording at `path`.
+fn keeps_the_rules(path: &Path) {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{error}"));
+    let mut rules = Conservation::new();
+    stats::replay(BufReader::new(file), &mut rules).unwrap();
+    assert_eq!(rules.violation(), None, "{}", path.display());
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
+    let folder = share("everything", EVERYTHING);
+    let text = guest(
+        &folder,
+        &[],
+        "runslice play load.toml --format json -o plain.json || exit 1
+         runslice play load.toml --events plain.jsonl --format json -o events.json || exit 1
+         for policy in fifo o1; do
+             runslice play load.toml --policy $policy --events $policy.jsonl \\
+                 --format json -o $policy.json || exit 1
+         done
+         cat /sys/kernel/sched_ext/state",
+    );
+    assert!(text.lines().any(|line| line == "disabled"), "{text}");
+    assert!(!text.contains("were lost"), "{text}");
+    assert!(!text.contains("had to be inferred"), "{text}");
+    for name in ["plain", "events", "fifo", "o1"] {
+        let report = document(&folder.join(format!("{name}.json")));
+        let report = &report["runs"][0]["report"];
+        for (counter, want) in COUNTS {
+            assert_eq!(count(report, counter), want, "{name}: {counter}");
+        }
+        assert_eq!(count(report, "wrong"), 0, "{name}");
+        let of = |list: &str, name: &str| -> Value {
+            let list = report[list].as_array().expect("a list").iter();
+            let mut found = list.filter(|it| it["name"] == name).cloned();
+            found
+                .next()
+                .unwrap_or_else(|| panic!("no {name} in {report}"))
+        };
+        let met = |name: &str| {
+            let deadline = of("deadlines", name);
+            let number = |field: &str| deadline[field].as_u64().unwrap();
+            number("met") + number("late") + number("skipped")
+        };
+        assert!(
+            (met("frame"), met("answer")) >= (10, 10),
+            "{name}: {report}"
+        );
+        assert_eq!(of("spans", "draw")["length"]["count"], 10, "{name}");
+        let worker = of("groups", "worker");
+        assert_eq!(worker["tasks"], 4, "{name}");
+        // 4 workers, each 40 times 20 us: what they ran is work and never less.
+        assert!(
+            worker["run_ns"].as_u64().unwrap() >= 3_000_000,
+            "{name}: {worker}"
+        );
+    }
+    for name in ["plain", "fifo", "o1"] {
+        keeps_the_rules(&folder.join(format!("{name}.jsonl")));
+    }
+    let levels = EventReader::new(BufReader::new(
+        std::fs::File::open(folder.join("o1.jsonl")).unwrap(),
+    ));
+    let reports = levels.unwrap().filter(|event| {
+        event
+            .as_ref()
+            .is_ok_and(|event| event.kind == model::EventKind::Report)
+    });
+    assert!(reports.count() > 0, "o1 reports its tasks' priorities");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_killed_player_leaves_no_task_and_no_policy() {
+    let hogs = "[workload]\nname = \"hogs\"\n[task.hog]\ncount = 3\nkind = \"process\"\n\
+                do = \"run(inf)\"\n[task.child]\ndo = \"run(inf)\"\n\
+                [task.parent]\nkind = \"process\"\ndo = \"fork(hog), fork(child), waitpid(any)\"\n";
+    // Children of both kinds at once are refused, so the parent does not wait.
+    let hogs = hogs.replace(", waitpid(any)", ", run(inf)");
+    let folder = share("killed", &hogs);
+    for signal in ["KILL", "INT"] {
+        let text = guest(
+            &folder,
+            &[],
+            &format!(
+                "runslice play load.toml --policy fifo & player=$!
+                 there() {{ cat /proc/[0-9]*/comm 2>/dev/null | grep -c -E '^(hog|child|parent)'; }}
+                 until [ $(there) -ge 5 ]; do sleep 0.2; done
+                 kill -{signal} $player; wait $player; echo status $?
+                 for i in 1 2 3 4 5 6 7 8 9; do
+                     [ $(there) = 0 ] && grep -q disabled /sys/kernel/sched_ext/state && break
+                     sleep 0.5
+                 done
+                 echo \"left $(there), $(cat /sys/kernel/sched_ext/state)\""
+            ),
+        );
+        assert!(text.contains("left 0, disabled"), "{signal}: {text}");
+        let status = if signal == "INT" {
+            "status 130"
+        } else {
+            "status 137"
+        };
+        assert!(text.contains(status), "{signal}: {text}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn ping_pong_recorded_on_a_kernel_takes_half_the_time_at_half_the_cost() {
+    let folder = share("pong", PING_PONG);
+    // Counted time: how fast this computer emulates does not matter.
+    let text = guest(
+        &folder,
+        &["--det"],
+        "runslice play load.toml --events e.jsonl || exit 1
+         runslice sim fifo --from e.jsonl --format json -o whole.json || exit 1
+         runslice sim fifo --from e.jsonl --cost-scale 0.5 --format json -o half.json",
+    );
+    assert!(!text.contains("were lost"), "{text}");
+    keeps_the_rules(&folder.join("e.jsonl"));
+    let run = |name: &str| {
+        let report = document(&folder.join(name));
+        let report = &report["runs"][0]["report"];
+        assert_eq!(count(report, "round"), 300, "{name}");
+        let groups = report["groups"].as_array().expect("a list");
+        let own = |it: &&Value| it["name"] == "ping" || it["name"] == "pong";
+        let own = groups.iter().filter(own);
+        own.map(|group| group["run_ns"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    let (whole, half) = (run("whole.json"), run("half.json"));
+    // Each burst is rounded down to whole nanoseconds.
+    assert!(
+        half * 2 <= whole && half * 2 + 10_000 >= whole,
+        "{whole} {half}"
+    );
+    // The two wake each other: at most the beginning is left to timers.
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("from: "))
+        .expect("a share");
+    let number = |from: &str, to: &str| -> u64 {
+        let (_, rest) = line.split_once(from).expect(line);
+        rest.split_once(to)
+            .expect(line)
+            .0
+            .trim()
+            .parse()
+            .expect(line)
+    };
+    assert!(number("wakeups: ", " wait") >= 590, "{line}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn recording_takes_a_small_part_of_all_instructions() {
+    let folder = share("overhead", PING_PONG);
+    for cpus in ["1", "2"] {
+        let text = guest(
+            &folder,
+            &["--det", "--cpus", cpus],
+            "runslice play chat --scale rooms=1 --scale msgs=5 --overhead",
+        );
+        println!("{cpus} CPUs\n{text}");
+        let share = |name: &str| -> f64 {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(name))
+                .expect(name);
+            let (before, _) = line.split_once(" %").expect("a share");
+            let last = before.split_whitespace().next_back();
+            last.and_then(|last| last.parse().ok()).expect("a number")
+        };
+        assert!(share("counters") <= 2.0, "{cpus}: {text}");
+        assert!(share("histograms") <= 5.0, "{cpus}: {text}");
+        assert!(share("events") > 0.0, "{cpus}: {text}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
