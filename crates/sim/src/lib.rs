@@ -33,6 +33,7 @@ mod rt;
 mod sched;
 mod target;
 mod task;
+mod view;
 mod wake;
 mod watchdog;
 pub mod work;
@@ -50,6 +51,8 @@ use crate::ops::Ops;
 pub use crate::ops::OpsError;
 use crate::queue::Pending;
 pub use crate::target::{host_functions, target};
+use crate::view::Audience;
+pub use crate::view::{Queue, View, Watcher};
 use crate::work::{Work, WorkError};
 
 /// Most CPUs that a machine may have.
@@ -174,8 +177,24 @@ pub struct Options {
 /// # Errors
 /// As [`run`]; also if a back end is demanded that cannot execute the policy.
 pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
+    run_before(spec, Audience::Listens(sink), options)
+}
+
+/// As [`run`], with somebody who looks into the machine between events.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(spec: &RunSpec, watcher: &mut dyn Watcher) -> Result<Summary, Error> {
+    run_before(spec, Audience::Watches(watcher), Options::default())
+}
+
+fn run_before(
+    spec: &RunSpec,
+    mut audience: Audience<'_>,
+    options: Options,
+) -> Result<Summary, Error> {
     check_machine(&spec.machine)?;
-    let (mut machine, mut vm) = assemble(spec, sink.wants(), options)?;
+    let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options)?;
     let duration = match (spec.duration, machine.work.duration()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -183,7 +202,7 @@ pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result
     let header = spec
         .workload
         .header(&spec.policy.name, &spec.machine, spec.seed, duration);
-    sink.begin(&header);
+    audience.sink().begin(&header);
     if let Some(duration) = duration {
         machine.end_at(duration);
     }
@@ -196,11 +215,11 @@ pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result
     machine
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
-    machine.run(&mut vm, sink)?;
+    machine.run(&mut vm, &mut audience)?;
     if let Some(error) = machine.work_error.take() {
         return Err(error.into());
     }
-    Ok(finish(&mut machine, &mut vm, sink))
+    Ok(finish(&mut machine, &mut vm, audience.sink()))
 }
 
 /// Loads the object and builds the machine around it.
