@@ -6,6 +6,7 @@ pub mod both;
 pub mod call;
 pub mod collect;
 pub mod comparable;
+pub mod custody;
 pub mod exchange;
 pub mod hostile;
 pub mod models;

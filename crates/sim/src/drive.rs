@@ -99,6 +99,7 @@ impl Machine {
             } else if self.cpus[cpu].deferred_irq {
                 self.cpus[cpu].deferred_irq = false;
                 self.run_deferred(cpu);
+                self.reenqueue_deferred(vm, cpu);
             } else if self.cpus[cpu].need_resched {
                 self.count_pick(cpu);
                 self.schedule(vm, cpu, None);

@@ -33,6 +33,7 @@ mod rt;
 mod sched;
 mod target;
 mod task;
+mod version;
 mod view;
 mod wake;
 mod watchdog;
@@ -227,10 +228,13 @@ fn assemble(spec: &RunSpec, wants: EventMask, options: Options) -> Result<(Machi
     let policy = || spec.policy.name.clone();
     let target = target(&spec.machine);
     let image = load(spec, &target)?;
-    let ops = Ops::of(&image, spec.policy.table.as_deref()).map_err(|source| Error::Ops {
-        policy: policy(),
-        source,
-    })?;
+    let ops =
+        Ops::of(&image, spec.policy.table.as_deref(), spec.machine.kernel).map_err(|source| {
+            Error::Ops {
+                policy: policy(),
+                source,
+            }
+        })?;
     let usual = Config::default();
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
@@ -289,7 +293,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         exit,
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
-        counters: machine.counters.named(),
+        counters: machine.counters.named(machine.spec.kernel),
         policy_counters: policy_counters(vm),
         printed: std::mem::take(&mut machine.printed),
         instructions: vm.retired(),

@@ -88,7 +88,11 @@ fn parse_hz(text: &str) -> Result<u32, String> {
     }
 }
 
-fn parse_scale(text: &str) -> Result<(String, i64), String> {
+/// Reads `NAME=NUMBER`.
+///
+/// # Errors
+/// When there is no `=`, no name, or no whole number.
+pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
     let (name, value) = policy::setting(text)?;
     match value.parse() {
         Ok(value) => Ok((name, value)),
@@ -221,7 +225,7 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
 }
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
-fn explain(error: sim::Error) -> anyhow::Error {
+pub fn explain(error: sim::Error) -> anyhow::Error {
     match error {
         sim::Error::Set { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()

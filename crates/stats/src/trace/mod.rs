@@ -272,9 +272,8 @@ impl Tracer {
 
     /// The traced tasks.
     pub fn traced(&self) -> impl Iterator<Item = TaskId> + '_ {
-        let tasks = self.tasks.iter().enumerate();
-        let traced = tasks.filter(|(_, task)| task.traced);
-        traced.map(|(at, _)| TaskId(u32::try_from(at).expect("a task number")))
+        let tasks = (0..).map(TaskId).zip(&self.tasks);
+        tasks.filter(|(_, task)| task.traced).map(|(id, _)| id)
     }
 
     /// The name of a task; "idle" for none.
