@@ -7,13 +7,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use model::workload::Workload;
-use model::{MachineSpec, Nanos, RunSpec, Sink};
+use model::{Kernel, MachineSpec, Nanos, RunSpec, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName};
-use crate::{output, policy, span, workload};
+use crate::{kernel, output, policy, span, workload};
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
@@ -34,6 +34,10 @@ pub struct Sim {
     /// Timer ticks a second, the kernel's HZ. Default: what the workload asks for.
     #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
     hz: Option<u32>,
+
+    /// Kernel to simulate: 6.18 or 7.2. Default: what the workload asks for.
+    #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
+    kernel: Option<Kernel>,
 
     /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
     /// the workload's.
@@ -106,6 +110,7 @@ impl Sim {
         MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
+            kernel: self.kernel.unwrap_or(asked.kernel),
             ..asked.clone()
         }
     }
