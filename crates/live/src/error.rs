@@ -76,6 +76,12 @@ pub enum Error {
         /// What libbpf returned.
         source: libbpf_rs::Error,
     },
+    /// A workload could not be played.
+    #[error("cannot play: {why}")]
+    Play {
+        /// What happened, with file, line and task where there is one.
+        why: String,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {
@@ -84,6 +90,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// What the system said of a file.
+    pub(crate) fn file(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::File {
+            path: path.into(),
+            source,
+        }
+    }
 }
 
 /// The end of a log, where the cause is; a verifier may print 100,000 lines before.

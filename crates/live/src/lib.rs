@@ -10,9 +10,11 @@
 mod error;
 mod kernel_log;
 mod libbpf_log;
+pub mod play;
 mod policy;
 pub mod preflight;
 pub mod process;
+pub mod record;
 mod scx;
 mod variables;
 pub mod vm;

@@ -51,6 +51,16 @@ pub fn lock_memory() -> io::Result<()> {
     }
 }
 
+/// Whether this process may do everything.
+#[must_use]
+pub fn is_root() -> bool {
+    // SAFETY: takes nothing.
+    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+    unsafe {
+        libc::geteuid() == 0
+    }
+}
+
 /// Asks a child process to end, as a terminal would.
 pub fn ask_to_end(child: &std::process::Child) {
     let Ok(pid) = libc::pid_t::try_from(child.id()) else {

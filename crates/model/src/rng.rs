@@ -15,6 +15,25 @@ impl Rng {
         Self(mix(mix(seed).wrapping_add(stream.wrapping_mul(GAMMA))))
     }
 
+    /// The stream of what a workload's task draws: by group and index in the group, so that it
+    /// depends on nothing else.
+    #[must_use]
+    pub const fn of_task(seed: u64, group: u32, index: u32) -> Self {
+        Self::new(seed, (group as u64) << 32 | index as u64)
+    }
+
+    /// The stream from which a task's start is drawn.
+    #[must_use]
+    pub const fn of_start(seed: u64, group: u32, index: u32) -> Self {
+        Self::new(seed, STREAM_START | (group as u64) << 32 | index as u64)
+    }
+
+    /// The stream of a workload's interrupt source.
+    #[must_use]
+    pub const fn of_interrupt(seed: u64, source: u32) -> Self {
+        Self::new(seed, STREAM_IRQ + source as u64)
+    }
+
     /// The next 64 random bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GAMMA);
@@ -33,6 +52,10 @@ impl Rng {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
+
+/// These bits keep the other streams apart from those of tasks.
+const STREAM_START: u64 = 1 << 63;
+const STREAM_IRQ: u64 = 1 << 62;
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -11,6 +11,8 @@ use crate::verb::check::Check;
 use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
+use crate::verb::play::Play;
+#[cfg(feature = "live")]
 use crate::verb::run::Run;
 use crate::verb::sim::Sim;
 use crate::verb::trace::Trace;
@@ -95,6 +97,11 @@ pub enum Verb {
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Run(Run),
+
+    /// Play a workload with real processes and print what they experienced.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Play(Box<Play>),
 
     /// Run a command on another kernel, in a virtual machine.
     #[cfg(feature = "live")]

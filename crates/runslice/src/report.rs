@@ -59,9 +59,21 @@ pub struct Outcome {
     pub summary: Summary,
 }
 
+/// Whether a machine was simulated, or real.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum World {
+    /// The simulated machine.
+    #[default]
+    Simulated,
+    /// Real processes on this computer.
+    Played,
+}
+
 /// Runs of several policies under one load on one machine.
 #[derive(Clone, Debug)]
 pub struct Results {
+    /// Where it was.
+    pub world: World,
     /// The load.
     pub workload: String,
     /// The machine.

@@ -5,6 +5,8 @@ pub mod check;
 pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
+pub mod play;
+#[cfg(feature = "live")]
 pub mod run;
 pub mod sim;
 pub mod trace;
@@ -31,6 +33,8 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Run(request) => run::run(&request),
         #[cfg(feature = "live")]
         Verb::Doctor(request) => doctor::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Play(request) => play::run(&request),
         Verb::Sim(request) => sim::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::List(request) => list::run(&request),

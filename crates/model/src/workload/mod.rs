@@ -2,22 +2,28 @@
 //!
 //! docs/workload.md is the reference of the file format. Start at [`Workload::parse`].
 
+mod code;
 mod cpuset;
 mod dist;
 mod error;
 mod expr;
 mod file;
+mod irq;
 mod names;
 mod operations;
 mod parser;
+mod release;
 mod table;
 #[cfg(test)]
 mod tests;
 mod token;
 mod tree;
 
+pub use code::{Code, Instr};
 pub use cpuset::{CPUS_MAX, CpuSet};
 pub use dist::{DRAW_MAX, Dist};
 pub use error::{Problem, WorkloadError};
 pub use expr::{Binary, EvalError, Expr, Scope};
+pub use irq::Source;
+pub use release::Releases;
 pub use tree::*;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use model::{MachineSpec, Nanos};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
-use crate::report::{Outcome, Results};
+use crate::report::{Outcome, Results, World};
 use crate::table::Table;
 
 /// Writes the tables that have something to say.
@@ -38,8 +38,12 @@ fn heading(results: &Results) -> String {
         .iter()
         .map(|outcome| outcome.report.machine.elapsed)
         .max();
+    let done = match results.world {
+        World::Simulated => "simulated",
+        World::Played => "played",
+    };
     format!(
-        "{}: {}, HZ {hz}, kernel {}, seed {}, {} simulated",
+        "{}: {}, HZ {hz}, kernel {}, seed {}, {} {done}",
         results.workload,
         counted((*cpus).into(), "CPU"),
         kernel.name(),

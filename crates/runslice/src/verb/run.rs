@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
-const WATCHDOG: Duration = Duration::from_secs(5);
+pub const WATCHDOG: Duration = Duration::from_secs(5);
 
 /// What `runslice run` is asked.
 #[derive(Debug, Args)]
@@ -96,14 +96,14 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
     finish(&spec.name, attached, child, &reason, ran)
 }
 
-fn is_shipped(spec: &PolicySpec) -> bool {
+pub fn is_shipped(spec: &PolicySpec) -> bool {
     policies::ALL
         .iter()
         .any(|policy| policy.object == &*spec.object)
 }
 
 /// The knobs' values as they lie in memory, checked against type and limits.
-fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+pub fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     if spec.set.is_empty() {
         return Ok(Vec::new());
     }

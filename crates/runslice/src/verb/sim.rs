@@ -12,8 +12,12 @@ use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
-use crate::report::{Format, Outcome, Results, TableName};
+use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::{kernel, output, policy, span, workload};
+
+/// Why `--table` was refused.
+pub const TABLE_OF_CSV: &str =
+    "--table chooses the table of --format csv; the other formats have them all";
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
@@ -162,11 +166,11 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     if request.table != TableName::Groups && request.format != Format::Csv {
-        let message = "--table chooses the table of --format csv; the other formats have them all";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
     let specs = request.specs()?;
     let results = Results {
+        world: World::Simulated,
         workload: specs[0].workload.name.clone(),
         machine: specs[0].machine.clone(),
         seed: specs[0].seed,

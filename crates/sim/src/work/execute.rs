@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Scope, Target};
+use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Instr, Scope, Target};
 use model::{EventKind, Nanos, Rng, SimTime, TaskId};
 
 use super::channel::Queue;
-use super::code::Instr;
 use super::{Action, Work, WorkError, WorkEvent};
 
 mod family;

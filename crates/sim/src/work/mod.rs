@@ -5,15 +5,13 @@
 
 use std::sync::Arc;
 
-use model::workload::{Effect, Expr, Place, TaskKind, Workload};
+use model::workload::{Code, Effect, Expr, Instr, Place, Source, TaskKind, Workload};
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 
 mod action;
 mod channel;
-mod code;
 mod error;
 mod execute;
-mod irq;
 mod sync;
 mod task;
 #[cfg(test)]
@@ -23,18 +21,11 @@ pub use action::{Action, Birth, Interrupt, WorkEvent};
 pub use error::WorkError;
 
 use channel::Queue;
-use code::{Code, Instr};
-use irq::Source;
 use sync::{Gate, Mutex};
 use task::{Task, Waits};
 
 /// Most tasks that exist at once.
 const TASKS_MAX: u32 = 100_000;
-
-/// Random streams: a task's number is its group in the high half and its index in the low one;
-/// these bits keep the other streams apart from them.
-const STREAM_START: u64 = 1 << 63;
-const STREAM_IRQ: u64 = 1 << 62;
 
 /// A workload in execution.
 pub struct Work {
@@ -97,8 +88,8 @@ impl Work {
                         .collect()
                 })
                 .collect(),
-            sources: (workload.interrupts.iter().zip(STREAM_IRQ..))
-                .map(|(declared, stream)| Source::new(declared, Rng::new(seed, stream)))
+            sources: (workload.interrupts.iter().zip(0..))
+                .map(|(declared, number)| Source::new(declared, Rng::of_interrupt(seed, number)))
                 .collect(),
             groups: (workload.groups.iter())
                 .map(|group| Members {
@@ -175,7 +166,7 @@ impl Work {
         let mut births = Vec::new();
         for (group, declared) in (0..).zip(&self.workload.groups) {
             for index in 0..declared.count {
-                let mut rng = Rng::new(self.seed, STREAM_START | stream(group, index));
+                let mut rng = Rng::of_start(self.seed, group, index);
                 let start = SimTime::ZERO + declared.start.sample(&mut rng);
                 births.push(self.birth(group, index, start));
             }
@@ -202,7 +193,7 @@ impl Work {
     /// If `task` is not the next id.
     pub fn born(&mut self, task: TaskId, birth: &Birth, parent: Option<TaskId>) {
         assert_eq!(task.index(), self.tasks.len(), "task ids are consecutive");
-        let rng = Rng::new(self.seed, stream(birth.group, birth.index));
+        let rng = Rng::of_task(self.seed, birth.group, birth.index);
         let variables = self.codes[birth.group as usize].variables;
         let mut state = Task::new(birth.group, birth.index, variables, rng);
         state.parent = parent;
@@ -385,9 +376,4 @@ impl Work {
             Waits::Resume => "somebody to resume it".to_owned(),
         })
     }
-}
-
-/// The number of a task's random stream.
-fn stream(group: u32, index: u32) -> u64 {
-    u64::from(group) << 32 | u64::from(index)
 }

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use model::{Nanos, Rng, SimTime, TaskId};
+use model::workload::Releases;
+use model::{Rng, SimTime, TaskId};
 
 use super::Action;
 
@@ -24,16 +25,6 @@ pub(super) enum Waits {
     Child,
     /// To be resumed.
     Resume,
-}
-
-/// A deadline's state within one task.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Release {
-    pub deadline: u32,
-    /// The release that is being served.
-    pub at: SimTime,
-    /// The one after it.
-    pub next: SimTime,
 }
 
 /// A task.
@@ -63,7 +54,7 @@ pub(super) struct Task {
     pub message_sent: SimTime,
     /// Spans that have begun.
     pub spans: Vec<(u32, SimTime)>,
-    pub releases: Vec<Release>,
+    pub releases: Releases,
     /// Operations since time last passed for this task, and that time.
     pub steps: u32,
     pub steps_since: SimTime,
@@ -90,7 +81,7 @@ impl Task {
             zombies: 0,
             message_sent: SimTime::ZERO,
             spans: Vec::new(),
-            releases: Vec::new(),
+            releases: Releases::default(),
             steps: 0,
             steps_since: SimTime::ZERO,
         }
@@ -101,46 +92,6 @@ impl Task {
         self.variables = Vec::new();
         self.pending = VecDeque::new();
         self.spans = Vec::new();
-        self.releases = Vec::new();
-    }
-
-    /// The next release of a deadline with a period, and how many were given up for it. Later
-    /// than `now` if it has not come yet.
-    pub fn release(
-        &mut self,
-        deadline: u32,
-        period: Nanos,
-        skip: bool,
-        now: SimTime,
-    ) -> (SimTime, u64) {
-        let Some(release) = self.releases.iter_mut().find(|r| r.deadline == deadline) else {
-            self.releases.push(Release {
-                deadline,
-                at: now,
-                next: now + period,
-            });
-            return (now, 0);
-        };
-        let passed = if skip && release.next < now {
-            now.since(release.next).get() / period.get()
-        } else {
-            0
-        };
-        release.at = release.next + Nanos::new(passed * period.get());
-        release.next = release.at + period;
-        (release.at, passed)
-    }
-
-    /// The release of a deadline without a period is its message.
-    pub fn release_by_message(&mut self, deadline: u32) {
-        let at = self.message_sent;
-        match self.releases.iter_mut().find(|r| r.deadline == deadline) {
-            Some(release) => release.at = at,
-            None => self.releases.push(Release {
-                deadline,
-                at,
-                next: at,
-            }),
-        }
+        self.releases = Releases::default();
     }
 }

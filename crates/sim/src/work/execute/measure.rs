@@ -42,11 +42,12 @@ impl Executor<'_> {
             (declared.period, declared.skip)
         };
         let Some(period) = period else {
-            self.state().release_by_message(deadline);
+            let sent = self.state().message_sent;
+            self.state().releases.by_message(deadline, sent);
             return Next::Go;
         };
         let now = self.now;
-        let (at, passed) = self.state().release(deadline, period, skip, now);
+        let (at, passed) = self.state().releases.next(deadline, period, skip, now);
         if passed > 0 {
             self.record(EventKind::Skipped, u64::from(deadline), passed);
         }
@@ -54,12 +55,7 @@ impl Executor<'_> {
     }
 
     pub(super) fn complete(&mut self, deadline: u32) -> Result<Next, WorkError> {
-        let release = self
-            .state()
-            .releases
-            .iter()
-            .find(|r| r.deadline == deadline)
-            .copied();
+        let release = self.state().releases.current(deadline);
         let declared = &self.work.workload.deadlines[deadline as usize];
         let Some(release) = release else {
             let (name, what) = (declared.name.clone(), "release");
@@ -69,7 +65,7 @@ impl Executor<'_> {
                 what,
             });
         };
-        let due = release.at + declared.slack;
+        let due = release + declared.slack;
         let late = self.now.as_nanos().saturating_sub(due.as_nanos());
         Ok(self.record(EventKind::Deadline, u64::from(deadline), late))
     }

@@ -1,17 +1,19 @@
-//! Interrupt sources.
+//! When interrupts arrive.
 
-use model::workload::{Arrival, Interrupt};
-use model::{Nanos, Rng, SimTime};
+use crate::workload::{Arrival, Dist, Interrupt};
+use crate::{Nanos, Rng, SimTime};
 
-/// A source's place in its arrivals.
-#[derive(Debug)]
-pub(super) struct Source {
+/// A source's place in its arrivals. The same seed gives the same arrivals.
+#[derive(Clone, Debug)]
+pub struct Source {
     rng: Rng,
     /// The last point of the grid, or the last arrival.
     base: SimTime,
 }
 
 impl Source {
+    /// A source before its first arrival.
+    #[must_use]
     pub fn new(declared: &Interrupt, rng: Rng) -> Self {
         Self {
             rng,
@@ -62,7 +64,7 @@ impl Source {
 
     /// A gap is never zero: two arrivals at one moment would be one.
     fn gap(&mut self, mean: Nanos) -> SimTime {
-        let gap = model::workload::Dist::Exp(mean).sample(&mut self.rng);
+        let gap = Dist::Exp(mean).sample(&mut self.rng);
         self.base + gap.max(Nanos::new(1))
     }
 }

@@ -1,12 +1,14 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use model::Nanos;
-use model::workload::{Amount, Binary, CpuSet, Expr, Operation, Place, SchedPolicy, Step, Target};
+use crate::Nanos;
+use crate::workload::{Amount, Binary, CpuSet, Expr, Operation, Place, SchedPolicy, Step, Target};
 
-/// One instruction. Those that are also operations are documented there.
+/// One instruction. Those that are also operations are documented at
+/// [`Operation`].
 #[derive(Clone, Debug)]
-pub(super) enum Instr {
+#[expect(missing_docs, reason = "named and documented as in `Operation`")]
+pub enum Instr {
     Run(Amount),
     RunForever,
     Sleep(Amount),
@@ -74,7 +76,7 @@ pub(super) enum Instr {
 
 /// A group's operations, flattened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Code {
+pub struct Code {
     /// The instructions; the last is always [`Instr::Exit`].
     pub instrs: Vec<Instr>,
     /// The line of each.

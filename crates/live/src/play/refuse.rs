@@ -1,0 +1,194 @@
+//! What of a workload cannot be played, and what is played as something else.
+
+use model::workload::{Capacity, ChannelKind, Code, Expr, Instr, TaskKind, Workload};
+
+/// A task that wants the time of a message needs this many bytes of it.
+pub const STAMP: u64 = 8;
+
+/// Everything that keeps `workload` from being played on `cpus` CPUs; empty if it can be.
+#[must_use]
+pub fn refusals(workload: &Workload, cpus: u16) -> Vec<String> {
+    let mut found = Vec::new();
+    channels(workload, &mut found);
+    for (group, declared) in workload.groups.iter().enumerate() {
+        let code = Code::new(&declared.body, declared.variables);
+        let mut say = |line: u32, what: &str| {
+            found.push(format!(
+                "{}:{line}: {}: {what}",
+                workload.file, declared.name
+            ));
+        };
+        let first = code.lines.first().copied().unwrap_or(0);
+        if declared
+            .cpus
+            .as_ref()
+            .is_some_and(|set| set.within(cpus).is_empty())
+        {
+            say(
+                first,
+                &format!("none of its CPUs is among the machine's {cpus}"),
+            );
+        }
+        for (instr, line) in code.instrs.iter().zip(&code.lines) {
+            if let Some(what) = refused(workload, instr, cpus) {
+                say(*line, &what);
+            }
+        }
+        if let Some(line) = mixed_children(workload, &code) {
+            say(
+                line,
+                "waits for children of both kinds, threads and processes",
+            );
+        }
+        if declared.kind == TaskKind::Thread && forks_forever(group, &code) {
+            say(first, "a thread cannot fork its own kind without end");
+        }
+    }
+    for source in &workload.interrupts {
+        if source.cpu.0 >= cpus {
+            let at = format!("{}:{}: irq {}", workload.file, source.line, source.name);
+            found.push(format!("{at}: the machine has no CPU {}", source.cpu));
+        }
+    }
+    found
+}
+
+fn channels(workload: &Workload, found: &mut Vec<String>) {
+    let by_message = workload
+        .deadlines
+        .iter()
+        .find(|deadline| deadline.period.is_none());
+    for channel in &workload.channels {
+        let mut say = |what: &str| {
+            found.push(format!(
+                "{}: [chan.{}]: {what}",
+                workload.file, channel.name
+            ));
+        };
+        let is_queue = channel.kind == ChannelKind::Queue;
+        if !is_queue && channel.capacity != Capacity::Kernel {
+            say("`cap` is played for queues only; the kernel has its own limits");
+        }
+        if !is_queue && channel.msg > 65_536 {
+            say("messages of more than 64 KiB are played through queues only");
+        }
+        if let Some(deadline) = by_message.filter(|_| !is_queue && channel.msg < STAMP) {
+            let name = &deadline.name;
+            say(&format!(
+                "messages need {STAMP} bytes to carry the time for the deadline `{name}`"
+            ));
+        }
+    }
+}
+
+fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
+    match instr {
+        Instr::Send {
+            to,
+            bytes: Some(bytes),
+        } => {
+            let channel = &workload.channels[to.of as usize];
+            let same = i64::try_from(channel.msg).is_ok_and(|msg| *bytes == Expr::Number(msg));
+            (channel.kind != ChannelKind::Queue && !same).then(|| {
+                "a `send` with a size of its own is played for queues only: streams have no \
+                 borders between messages"
+                    .to_owned()
+            })
+        }
+        Instr::SetAffinity {
+            cpus: Some(set), ..
+        } if set.within(cpus).is_empty() => Some(format!(
+            "none of the CPUs {{{set}}} is among the machine's {cpus}"
+        )),
+        _ => None,
+    }
+}
+
+/// The line of a wait for children of both kinds: the system has no call for that.
+fn mixed_children(workload: &Workload, code: &Code) -> Option<u32> {
+    let kind = |group: u32| workload.groups[group as usize].kind;
+    let mut kinds = (code.instrs.iter()).filter_map(|instr| match instr {
+        Instr::Fork(group) | Instr::Pool { group, .. } => Some(kind(*group)),
+        _ => None,
+    });
+    let first = kinds.next()?;
+    kinds.find(|kind| *kind != first)?;
+    let waits = |instr: &Instr| matches!(instr, Instr::Wait { .. } | Instr::Pool { .. });
+    let at = code.instrs.iter().position(waits)?;
+    Some(code.lines[at])
+}
+
+fn forks_forever(group: usize, code: &Code) -> bool {
+    let own = |instr: &Instr| matches!(instr, Instr::Fork(child) if *child as usize == group);
+    let waits = |instr: &Instr| matches!(instr, Instr::Wait { .. });
+    code.instrs.iter().any(own) && !code.instrs.iter().any(waits)
+}
+
+/// What is played as something else, for those who compare.
+#[must_use]
+pub fn notes(workload: &Workload) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !workload.interrupts.is_empty() {
+        notes.push(
+            "interrupts are played by real-time threads that a timer wakes on their CPU".to_owned(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> Vec<String> {
+        let head = "[workload]\nname = \"w\"\n";
+        refusals(
+            &Workload::parse(&format!("{head}{text}"), "w.toml").unwrap(),
+            2,
+        )
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_named_with_its_place() {
+        let cases = [
+            (
+                "[chan.c]\nkind = \"pipe\"\ncap = \"3msg\"\n[task.t]\ndo = \"send(c)\"\n",
+                "w.toml: [chan.c]: `cap` is played for queues only",
+            ),
+            (
+                "[chan.c]\nkind = \"unix\"\n[task.t]\ndo = \"send(c, 7)\"\n",
+                "w.toml:6: t: a `send` with a size of its own",
+            ),
+            (
+                "[chan.c]\nkind = \"pipe\"\nmsg = 4\n[deadline.d]\nslack = \"1ms\"\n\
+                 [task.t]\ndo = \"recv(c), release(d), complete(d)\"\n",
+                "messages need 8 bytes to carry the time for the deadline `d`",
+            ),
+            (
+                "[task.t]\ncpus = \"5\"\ndo = \"run(1ms)\"\n",
+                "w.toml:5: t: none of its CPUs is among the machine's 2",
+            ),
+            (
+                "[irq.i]\ncpu = 3\nonce = true\n[task.t]\ndo = \"run(1ms)\"\n",
+                "irq i: the machine has no CPU 3",
+            ),
+            (
+                "[task.a]\ndo = \"fork(p), fork(q), waitpid(all)\"\n\
+                 [task.p]\nkind = \"process\"\ndo = \"run(1ms)\"\n\
+                 [task.q]\ndo = \"run(1ms)\"\n",
+                "waits for children of both kinds",
+            ),
+        ];
+        for (text, want) in cases {
+            let found = refused(text);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            assert!(found[0].contains(want), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_own_size_that_is_the_channels_is_no_other_size() {
+        let text = "[chan.c]\nkind = \"unix\"\nmsg = 7\n[task.t]\ndo = \"send(c, 7)\"\n";
+        assert_eq!(refused(text), [""; 0]);
+    }
+}

@@ -1,0 +1,684 @@
+//! From records of a kernel to events that keep every rule of docs/events.md. Pure.
+//!
+//! Three passes: order and cut the records, find out which tasks there are and what each did when
+//! the recording began, then tell the story. What the records do not explain (a ring buffer that
+//! overflowed leaves holes) is mended with events of the same moment, and counted.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use model::{CpuId, Event, EventKind, Nanos, PrevState, SimTime, TaskGroup, TaskId};
+
+use super::raw::{self, Facts, Kind, Raw};
+
+/// What a recording has: records in any order, and what belongs to them.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// The records.
+    pub raws: Vec<Raw>,
+    /// What [`Kind::Fork`], [`Kind::Rename`] and [`Kind::Snapshot`] refer to.
+    pub facts: Vec<Facts>,
+    /// `CLOCK_MONOTONIC` when the story begins, nanoseconds. Earlier records tell how it begins.
+    pub began: u64,
+    /// And when it ends.
+    pub ended: u64,
+    /// CPUs of the machine.
+    pub cpus: u16,
+}
+
+/// How tasks that the player has not created are put into groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// One group for each name, up to a dot, slash or colon.
+    ByName,
+    /// Two groups, `kernel` for kernel threads and `system`.
+    Together,
+}
+
+/// What the records did not explain; all 0 when no event was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// A CPU had another task than the switch says.
+    pub switches: u64,
+    /// A task ran without having been woken.
+    pub wakeups: u64,
+    /// A task was elsewhere.
+    pub migrations: u64,
+}
+
+/// Events that keep the rules.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// Groups: those that were given, then those of other tasks.
+    pub groups: Vec<TaskGroup>,
+    /// The events, in the order of time.
+    pub events: Vec<Event>,
+    /// The last moment.
+    pub end: SimTime,
+    /// What had to be mended.
+    pub mended: Mended,
+}
+
+/// Tells the story of `records`. `groups` are those of the player's workload.
+#[must_use]
+pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Story {
+    let mut raws = records.raws.clone();
+    // Records of one CPU are in order; a stable sort keeps them so.
+    raws.sort_by_key(|raw| raw.time);
+    let early = raws.partition_point(|raw| raw.time < records.began);
+    let mut raws = Early::fold(&raws[..early]).apply(&raws);
+    raws.retain(|raw| {
+        let facts = matches!(raw.kind, Kind::Born | Kind::Snapshot);
+        facts || (records.began..=records.ended).contains(&raw.time)
+    });
+    for raw in &mut raws {
+        raw.time = raw.time.clamp(records.began, records.ended);
+    }
+    let cast = Cast::of(&raws, records);
+    let names = Names::of(&cast, &records.facts, groups, others);
+    let mut teller = Teller::new(records, cast, names);
+    teller.prologue();
+    for raw in &raws {
+        teller.tell(raw);
+    }
+    Story {
+        groups: teller.names.groups,
+        events: teller.events,
+        end: SimTime::from_nanos(records.ended - records.began),
+        mended: teller.mended,
+    }
+}
+
+/// What came before the story: it decides how the story begins.
+#[derive(Default)]
+struct Early {
+    /// What tasks that were seen did last; `None` if they exited.
+    last: HashMap<u32, Option<First>>,
+    /// Forks, by the child's pid: index into the records.
+    forks: HashMap<u32, usize>,
+}
+
+impl Early {
+    fn fold(raws: &[Raw]) -> Self {
+        let mut early = Self::default();
+        for (at, raw) in raws.iter().enumerate() {
+            let on = |cpu: u32| First::Runnable(u16::try_from(cpu).unwrap_or(0));
+            match raw.kind {
+                Kind::Switch => {
+                    let left = match raw.b {
+                        _ if is_last(raw) => None,
+                        0 => Some(First::Runnable(raw.cpu)),
+                        _ if raw.flags & 1 != 0 => Some(First::Runnable(raw.cpu)),
+                        _ => Some(First::Asleep),
+                    };
+                    early.last.insert(raw.a, left);
+                    early.last.insert(raw.pid, Some(First::Running(raw.cpu)));
+                }
+                Kind::Wakeup | Kind::Start => {
+                    let last = early.last.entry(raw.pid).or_insert(Some(First::Asleep));
+                    if *last == Some(First::Asleep) {
+                        *last = Some(on(raw.a));
+                    }
+                }
+                Kind::Migrate => {
+                    if let Some(Some(First::Runnable(_))) = early.last.get(&raw.pid) {
+                        early.last.insert(raw.pid, Some(on(raw.a)));
+                    }
+                }
+                Kind::Fork => {
+                    early.forks.insert(raw.pid, at);
+                    early.last.insert(raw.pid, Some(First::Asleep));
+                }
+                _ => {}
+            }
+        }
+        early
+    }
+
+    /// The records with snapshots that tell of the begin of the story.
+    fn apply(mut self, raws: &[Raw]) -> Vec<Raw> {
+        let mut told = Vec::with_capacity(raws.len());
+        for raw in raws {
+            let mut raw = *raw;
+            if raw.kind == Kind::Snapshot {
+                self.forks.remove(&raw.pid);
+                match self.last.get(&raw.pid) {
+                    None => {}
+                    Some(None) => continue,
+                    Some(Some(last)) => set_state(&mut raw, *last),
+                }
+            }
+            told.push(raw);
+        }
+        // Tasks that were forked behind the snapshot's back.
+        let mut forks: Vec<_> = self.forks.into_iter().collect();
+        forks.sort_unstable();
+        for (pid, at) in forks {
+            if let Some(Some(last)) = self.last.get(&pid) {
+                let mut raw = Raw {
+                    kind: Kind::Snapshot,
+                    ..raws[at]
+                };
+                set_state(&mut raw, *last);
+                told.push(raw);
+            }
+        }
+        told
+    }
+}
+
+fn set_state(snapshot: &mut Raw, first: First) {
+    snapshot.flags = match first {
+        First::Asleep => 0,
+        First::Runnable(_) => raw::FLAG_QUEUED,
+        First::Running(_) => raw::FLAG_ON_CPU,
+    };
+    if let First::Runnable(cpu) | First::Running(cpu) = first {
+        snapshot.cpu = cpu;
+    }
+}
+
+/// What a task did when the story began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Asleep,
+    Runnable(u16),
+    Running(u16),
+}
+
+/// A task; a pid that is used again is another one.
+#[derive(Clone, Debug)]
+struct Actor {
+    pid: u32,
+    /// Index of the latest facts.
+    facts: Option<usize>,
+    /// Whether it was forked during the recording.
+    forked: bool,
+    first: Option<First>,
+    /// The CPU that a migration before anything else took it from.
+    from: Option<u16>,
+    /// Group and index, if the player created it.
+    part: Option<(u32, u32)>,
+}
+
+/// Everyone who appears. Existing tasks stand before forked ones.
+struct Cast {
+    actors: Vec<Actor>,
+}
+
+impl Cast {
+    fn of(raws: &[Raw], records: &Records) -> Self {
+        let mut first_kind: HashMap<u32, Kind> = HashMap::new();
+        for raw in raws.iter().filter(|raw| raw.kind != Kind::Snapshot) {
+            first_kind.entry(raw.pid).or_insert(raw.kind);
+            if raw.kind == Kind::Switch {
+                first_kind.entry(raw.a).or_insert(raw.kind);
+            }
+        }
+        let mut cast = Self { actors: Vec::new() };
+        let mut who = HashMap::new();
+        for raw in raws.iter().filter(|raw| raw.kind == Kind::Snapshot) {
+            let facts = records.facts.get(facts_index(raw));
+            let exiting = facts.is_some_and(|facts| facts.flags & raw::PF_EXITING != 0);
+            let first = first_kind.get(&raw.pid);
+            // Forked while the snapshot was taken, or as good as gone.
+            if raw.pid == 0 || first == Some(&Kind::Fork) || (exiting && first.is_none()) {
+                continue;
+            }
+            let at = cast.actor(&mut who, raw.pid);
+            cast.actors[at].facts = Some(facts_index(raw));
+            // Its first event says what it did; without any event it has not changed.
+            if first.is_none() {
+                cast.actors[at].first = Some(match raw.flags {
+                    flags if flags & raw::FLAG_ON_CPU != 0 => First::Running(raw.cpu),
+                    flags if flags & raw::FLAG_QUEUED != 0 => First::Runnable(raw.cpu),
+                    _ => First::Asleep,
+                });
+            }
+        }
+        for raw in raws {
+            cast.look(&mut who, raw);
+        }
+        cast
+    }
+
+    fn actor(&mut self, who: &mut HashMap<u32, usize>, pid: u32) -> usize {
+        *who.entry(pid).or_insert_with(|| {
+            self.actors.push(Actor {
+                pid,
+                facts: None,
+                forked: false,
+                first: None,
+                from: None,
+                part: None,
+            });
+            self.actors.len() - 1
+        })
+    }
+
+    fn look(&mut self, who: &mut HashMap<u32, usize>, raw: &Raw) {
+        match raw.kind {
+            Kind::Switch => {
+                if raw.a != 0 {
+                    self.reveal(who, raw.a, First::Running(raw.cpu));
+                    if is_last(raw) {
+                        who.remove(&raw.a);
+                    }
+                }
+                if raw.pid != 0 {
+                    self.reveal(who, raw.pid, First::Runnable(raw.cpu));
+                }
+            }
+            Kind::Wakeup | Kind::Start => self.reveal(who, raw.pid, First::Asleep),
+            Kind::Migrate => {
+                let at = self.actor(who, raw.pid);
+                let actor = &mut self.actors[at];
+                if actor.first.is_none() && actor.from.is_none() {
+                    actor.from = u16::try_from(raw.b).ok();
+                }
+            }
+            Kind::Fork => {
+                who.remove(&raw.pid);
+                let at = self.actor(who, raw.pid);
+                self.actors[at].forked = true;
+                self.actors[at].first = Some(First::Asleep);
+                self.actors[at].facts = Some(facts_index(raw));
+            }
+            Kind::Rename => {
+                let at = self.actor(who, raw.pid);
+                self.actors[at].facts = Some(facts_index(raw));
+            }
+            Kind::Born => {
+                let at = self.actor(who, raw.pid);
+                self.actors[at].part = Some((raw.a, raw.b));
+            }
+            Kind::Change | Kind::Report | Kind::Mark => {
+                self.actor(who, raw.pid);
+            }
+            Kind::Snapshot | Kind::Waking => {}
+        }
+    }
+
+    fn reveal(&mut self, who: &mut HashMap<u32, usize>, pid: u32, first: First) {
+        let at = self.actor(who, pid);
+        let actor = &mut self.actors[at];
+        actor.first.get_or_insert(match (first, actor.from) {
+            // It was moved before it was seen.
+            (First::Runnable(_), Some(from)) => First::Runnable(from),
+            (first, _) => first,
+        });
+    }
+}
+
+/// Groups, and everybody's place in them.
+struct Names {
+    groups: Vec<TaskGroup>,
+    /// By actor: group and index.
+    parts: Vec<(u32, u32)>,
+}
+
+impl Names {
+    fn of(cast: &Cast, facts: &[Facts], groups: &[TaskGroup], others: Others) -> Self {
+        let mut names = Self {
+            groups: groups.to_vec(),
+            parts: Vec::new(),
+        };
+        let mut known: BTreeMap<String, u32> = BTreeMap::new();
+        for actor in &cast.actors {
+            let part = actor
+                .part
+                .filter(|(group, _)| (*group as usize) < groups.len());
+            let part = part.unwrap_or_else(|| {
+                let facts = actor.facts.and_then(|at| facts.get(at));
+                names.other(&mut known, facts, others)
+            });
+            names.parts.push(part);
+        }
+        names
+    }
+
+    fn other(
+        &mut self,
+        known: &mut BTreeMap<String, u32>,
+        facts: Option<&Facts>,
+        others: Others,
+    ) -> (u32, u32) {
+        let comm = facts.map_or("", |facts| facts.comm.as_str());
+        let kernel = facts.is_some_and(|facts| facts.flags & raw::PF_KTHREAD != 0);
+        let name = match others {
+            Others::Together if kernel => "kernel",
+            Others::Together => "system",
+            Others::ByName => stem(comm),
+        };
+        let next = self.groups.len();
+        let group = *known.entry(name.to_owned()).or_insert_with(|| {
+            self.groups.push(TaskGroup {
+                name: name.to_owned(),
+                nice: facts.map_or(0, |facts| facts.nice),
+                count: 0,
+            });
+            u32::try_from(next).expect("a recording has fewer than 2^32 groups")
+        });
+        let members = &mut self.groups[group as usize].count;
+        *members += 1;
+        (group, *members - 1)
+    }
+}
+
+/// A name up to a dot, slash or colon, as `slot_of()` of record.bpf.c has it.
+fn stem(comm: &str) -> &str {
+    match comm.split(['.', '/', ':']).next() {
+        None | Some("") => "unnamed",
+        Some(stem) => stem,
+    }
+}
+
+fn facts_index(raw: &Raw) -> usize {
+    usize::try_from(raw.c).unwrap_or(usize::MAX)
+}
+
+/// Whether a switch is the last of its previous task.
+fn is_last(raw: &Raw) -> bool {
+    let preempted = raw.flags & 1 != 0;
+    !preempted && raw.b & raw::TASK_DEAD != 0
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Asleep,
+    Runnable,
+    Running(u16),
+}
+
+/// A task that has come to be.
+struct Told {
+    state: State,
+    /// Its CPU; `None` before the first wakeup.
+    place: Option<u16>,
+    forked: bool,
+    waker: Option<(TaskId, u16)>,
+}
+
+struct Teller<'a> {
+    records: &'a Records,
+    cast: Cast,
+    names: Names,
+    /// Forked actors that are still to come, by pid, the next one last.
+    waiting: HashMap<u32, Vec<usize>>,
+    who: HashMap<u32, TaskId>,
+    told: Vec<Told>,
+    /// What each CPU runs.
+    on: Vec<Option<TaskId>>,
+    now: SimTime,
+    events: Vec<Event>,
+    mended: Mended,
+}
+
+impl<'a> Teller<'a> {
+    fn new(records: &'a Records, cast: Cast, names: Names) -> Self {
+        let mut waiting: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (at, actor) in cast.actors.iter().enumerate().rev() {
+            if actor.forked {
+                waiting.entry(actor.pid).or_default().push(at);
+            }
+        }
+        Self {
+            waiting,
+            who: HashMap::new(),
+            told: Vec::new(),
+            on: vec![None; usize::from(records.cpus)],
+            now: SimTime::ZERO,
+            events: Vec::with_capacity(records.raws.len()),
+            mended: Mended::default(),
+            records,
+            cast,
+            names,
+        }
+    }
+
+    fn push(&mut self, kind: EventKind, task: TaskId, cpu: u16, detail: u8, words: (u64, u64)) {
+        self.events.push(Event {
+            time: self.now,
+            task,
+            cpu: CpuId(cpu),
+            kind,
+            detail,
+            a: words.0,
+            b: words.1,
+        });
+    }
+
+    /// Who was there, and what they did.
+    fn prologue(&mut self) {
+        let mut existing: Vec<usize> = (0..self.cast.actors.len())
+            .filter(|at| !self.cast.actors[*at].forked)
+            .collect();
+        existing.sort_by_key(|at| (self.names.parts[*at], self.cast.actors[*at].pid));
+        let ids: Vec<(TaskId, Option<First>)> = existing
+            .iter()
+            .map(|at| (self.born(*at, 0, TaskId::NONE), self.cast.actors[*at].first))
+            .collect();
+        let mut taken = HashSet::new();
+        for &(task, first) in &ids {
+            let (First::Runnable(cpu) | First::Running(cpu)) = first.unwrap_or(First::Asleep)
+            else {
+                continue;
+            };
+            self.wake(task, cpu);
+            // Two tasks that ran on one CPU at once: an event was lost.
+            if matches!(first, Some(First::Running(_))) && taken.insert(cpu) {
+                self.switch_to(cpu, Some(task), PrevState::Idle);
+            }
+        }
+    }
+
+    fn born(&mut self, at: usize, cpu: u16, parent: TaskId) -> TaskId {
+        let task = TaskId(u32::try_from(self.told.len()).expect("task numbers have 32 bits"));
+        let actor = &self.cast.actors[at];
+        let (pid, forked) = (actor.pid, actor.forked);
+        let (group, index) = self.names.parts[at];
+        self.who.insert(pid, task);
+        self.told.push(Told {
+            state: State::Asleep,
+            place: None,
+            forked,
+            waker: None,
+        });
+        let a = u64::from(group) | u64::from(index) << 32;
+        let b = u64::from(pid) | u64::from(parent.0) << 32;
+        self.push(EventKind::New, task, cpu, 0, (a, b));
+        task
+    }
+
+    fn tell(&mut self, raw: &Raw) {
+        self.now = SimTime::from_nanos(raw.time - self.records.began);
+        if usize::from(raw.cpu) >= self.on.len() {
+            return;
+        }
+        match raw.kind {
+            Kind::Fork => {
+                let actor = self.waiting.get_mut(&raw.pid).and_then(Vec::pop);
+                let parent = self.who.get(&raw.a).copied().unwrap_or(TaskId::NONE);
+                if let Some(actor) = actor {
+                    self.born(actor, raw.cpu, parent);
+                }
+                return;
+            }
+            Kind::Switch => return self.switched(raw),
+            Kind::Snapshot | Kind::Rename | Kind::Born => return,
+            _ => {}
+        }
+        let Some(&task) = self.who.get(&raw.pid) else {
+            return;
+        };
+        match raw.kind {
+            Kind::Waking => {
+                let in_interrupt = raw.flags & (raw::FLAG_HARDIRQ | raw::FLAG_SOFTIRQ) != 0;
+                let waker = self.who.get(&raw.b).filter(|_| !in_interrupt);
+                let waker = waker.copied().unwrap_or(TaskId::NONE);
+                self.told[task.index()].waker = Some((waker, raw.cpu));
+            }
+            Kind::Wakeup | Kind::Start => {
+                if let Some(cpu) = self.cpu(raw.a) {
+                    self.woken(task, cpu);
+                }
+            }
+            Kind::Migrate => {
+                if let Some(cpu) = self.cpu(raw.a) {
+                    self.migrated(task, cpu);
+                }
+            }
+            Kind::Change => {
+                let value = i64::from(raw.b.cast_signed()).cast_unsigned();
+                self.push(EventKind::Change, task, raw.cpu, 0, (raw.a.into(), value));
+            }
+            Kind::Report => {
+                let a = u64::from(raw.a) | u64::from(raw.b) << 32;
+                self.push(EventKind::Report, task, raw.cpu, 0, (a, raw.c));
+            }
+            Kind::Mark => self.marked(task, raw),
+            _ => {}
+        }
+    }
+
+    /// A CPU of the machine.
+    fn cpu(&self, number: u32) -> Option<u16> {
+        let cpu = u16::try_from(number).ok()?;
+        (usize::from(cpu) < self.on.len()).then_some(cpu)
+    }
+
+    fn marked(&mut self, task: TaskId, raw: &Raw) {
+        const KINDS: [EventKind; 6] = [
+            EventKind::SpanBegin,
+            EventKind::SpanEnd,
+            EventKind::Deadline,
+            EventKind::Skipped,
+            EventKind::Count,
+            EventKind::Phase,
+        ];
+        let kind = KINDS.into_iter().find(|kind| *kind as u32 == raw.b);
+        let cpu = self.told[task.index()].place.unwrap_or(raw.cpu);
+        if let Some(kind) = kind {
+            self.push(kind, task, cpu, 0, (raw.a.into(), raw.c));
+        }
+    }
+
+    fn woken(&mut self, task: TaskId, cpu: u16) {
+        // The kernel also reports a wakeup of a task that has not left its CPU yet.
+        if self.told[task.index()].state == State::Asleep {
+            if self.told[task.index()]
+                .place
+                .is_some_and(|place| place != cpu)
+            {
+                self.mended.migrations += 1;
+                self.migrated(task, cpu);
+            }
+            self.wake(task, cpu);
+        }
+    }
+
+    fn wake(&mut self, task: TaskId, cpu: u16) {
+        let told = &mut self.told[task.index()];
+        let is_start = told.forked && told.place.is_none();
+        let (waker, waker_cpu) = told.waker.take().unwrap_or((TaskId::NONE, cpu));
+        told.state = State::Runnable;
+        told.place = Some(cpu);
+        let a = u64::from(waker.0) | u64::from(waker_cpu) << 32;
+        self.push(EventKind::Wakeup, task, cpu, 0, (a, is_start.into()));
+    }
+
+    fn migrated(&mut self, task: TaskId, cpu: u16) {
+        let told = &mut self.told[task.index()];
+        // Before its first wakeup a task is nowhere.
+        let Some(from) = told.place.filter(|place| *place != cpu) else {
+            return;
+        };
+        if matches!(told.state, State::Running(_)) {
+            return;
+        }
+        told.place = Some(cpu);
+        self.push(EventKind::Migrate, task, cpu, 0, (from.into(), 0));
+    }
+
+    fn switched(&mut self, raw: &Raw) {
+        let known = |who: &HashMap<u32, TaskId>, pid: u32| who.get(&pid).copied();
+        let prev = (raw.a != 0).then(|| known(&self.who, raw.a)).flatten();
+        let next = (raw.pid != 0).then(|| known(&self.who, raw.pid)).flatten();
+        if self.on[usize::from(raw.cpu)] != prev {
+            self.mended.switches += 1;
+            self.make_ready(prev, raw.cpu);
+            self.switch_to(raw.cpu, prev, PrevState::Runnable);
+        }
+        let preempted = raw.flags & 1 != 0;
+        let left = match raw.b {
+            _ if prev.is_none() => PrevState::Idle,
+            0 => PrevState::Runnable,
+            _ if preempted => PrevState::Runnable,
+            state if state & raw::TASK_DEAD != 0 => PrevState::Dead,
+            _ => PrevState::Sleeping,
+        };
+        if prev == next {
+            return;
+        }
+        self.make_ready(next, raw.cpu);
+        self.switch_to(raw.cpu, next, left);
+        if let (Some(prev), PrevState::Dead) = (prev, left) {
+            self.push(EventKind::Exit, prev, raw.cpu, 0, (0, 0));
+            self.who.remove(&raw.a);
+        }
+    }
+
+    /// Mends what keeps `task` from being picked on `cpu`.
+    fn make_ready(&mut self, task: Option<TaskId>, cpu: u16) {
+        let Some(task) = task else { return };
+        if let State::Running(elsewhere) = self.told[task.index()].state {
+            self.mended.switches += 1;
+            self.switch_to(elsewhere, None, PrevState::Runnable);
+        }
+        if self.told[task.index()].state == State::Asleep {
+            self.mended.wakeups += 1;
+            self.woken(task, cpu);
+        }
+        if self.told[task.index()].place != Some(cpu) {
+            self.mended.migrations += 1;
+            self.migrated(task, cpu);
+        }
+    }
+
+    /// Gives `cpu` to `next`; whoever is there leaves in the state `left`.
+    fn switch_to(&mut self, cpu: u16, next: Option<TaskId>, left: PrevState) {
+        let prev = self.on[usize::from(cpu)];
+        if prev == next {
+            return;
+        }
+        let left = if prev.is_none() {
+            PrevState::Idle
+        } else {
+            left
+        };
+        if let Some(prev) = prev {
+            self.told[prev.index()].state = match left {
+                PrevState::Runnable => State::Runnable,
+                _ => State::Asleep,
+            };
+        }
+        if let Some(next) = next {
+            self.told[next.index()].state = State::Running(cpu);
+        }
+        self.on[usize::from(cpu)] = next;
+        let [prev, next] = [prev, next].map(|task| task.unwrap_or(TaskId::NONE));
+        self.push(EventKind::Switch, next, cpu, left as u8, (prev.0.into(), 0));
+    }
+}
+
+/// The length of a story.
+impl Story {
+    /// From its begin to its end.
+    #[must_use]
+    pub fn length(&self) -> Nanos {
+        self.end.since(SimTime::ZERO)
+    }
+}
+
+#[cfg(test)]
+#[path = "convert_tests.rs"]
+mod tests;

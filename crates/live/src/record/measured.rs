@@ -1,0 +1,302 @@
+//! What `record.bpf.c` counts and measures in the kernel.
+
+use std::collections::BTreeMap;
+
+use model::Nanos;
+
+/// Numbers over all CPUs; the order is that of `enum total` in record.bpf.c.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Changes of a CPU's task, to and from idle included.
+    pub switches: u64,
+    /// Wakeups, without starts. Includes those of tasks that have not left their CPU yet.
+    pub wakeups: u64,
+    /// Starts of new tasks.
+    pub starts: u64,
+    /// Changes of a task's CPU.
+    pub migrations: u64,
+    /// Tasks created.
+    pub forks: u64,
+    /// Programs started.
+    pub execs: u64,
+    /// Tasks that left for good.
+    pub exits: u64,
+    /// Switches away from a task that was runnable.
+    pub preempted: u64,
+    /// Events for which there was no room.
+    pub lost: u64,
+    /// Tasks that could not be measured.
+    pub unknown: u64,
+}
+
+impl Totals {
+    /// Number of fields.
+    const FIELDS: usize = 10;
+
+    /// The sum of one array a CPU.
+    pub(super) fn sum(cpus: &[Vec<u8>]) -> Self {
+        let mut sums = [0_u64; Self::FIELDS];
+        for bytes in cpus {
+            for (sum, word) in sums.iter_mut().zip(bytes.chunks_exact(8)) {
+                *sum += u64::from_ne_bytes(word.try_into().expect("a chunk of 8 bytes"));
+            }
+        }
+        let [
+            switches,
+            wakeups,
+            starts,
+            migrations,
+            forks,
+            execs,
+            exits,
+            preempted,
+            lost,
+            unknown,
+        ] = sums;
+        Self {
+            switches,
+            wakeups,
+            starts,
+            migrations,
+            forks,
+            execs,
+            exits,
+            preempted,
+            lost,
+            unknown,
+        }
+    }
+}
+
+/// Buckets for each power of two.
+const BUCKET_BITS: u32 = 4;
+/// Buckets of a histogram, as in record.bpf.c.
+const BUCKETS: usize = 38 << BUCKET_BITS;
+/// Bytes of a histogram: count, sum, maximum, buckets.
+const HISTOGRAM_SIZE: usize = 3 * 8 + BUCKETS * 4;
+
+/// A distribution of spans. Percentiles are the largest value that their bucket can hold, and
+/// never above the largest that was measured: at most 1/16 too long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// How many spans.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u128,
+    /// The longest.
+    pub max: u64,
+    /// How many in each bucket.
+    buckets: BTreeMap<u32, u64>,
+}
+
+impl Distribution {
+    fn add(&mut self, bytes: &[u8]) {
+        let long = |at: usize| -> u64 {
+            u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("a range of 8 bytes"))
+        };
+        self.count += long(0);
+        self.sum += u128::from(long(8));
+        self.max = self.max.max(long(16));
+        for (bucket, word) in (0..).zip(bytes[24..].chunks_exact(4)) {
+            let count = u32::from_ne_bytes(word.try_into().expect("a chunk of 4 bytes"));
+            if count > 0 {
+                *self.buckets.entry(bucket).or_default() += u64::from(count);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        for (bucket, count) in &other.buckets {
+            *self.buckets.entry(*bucket).or_default() += count;
+        }
+    }
+
+    /// The mean, rounded down; `None` without values.
+    #[must_use]
+    pub fn mean(&self) -> Option<Nanos> {
+        let mean = self.sum.checked_div(u128::from(self.count))?;
+        Some(Nanos::new(u64::try_from(mean).unwrap_or(u64::MAX)))
+    }
+
+    /// The longest; `None` without values.
+    #[must_use]
+    pub fn max(&self) -> Option<Nanos> {
+        (self.count > 0).then_some(Nanos::new(self.max))
+    }
+
+    /// What at least `permille` thousandths of the values do not exceed, by nearest rank.
+    ///
+    /// # Panics
+    /// If `permille` exceeds 1000.
+    #[must_use]
+    pub fn quantile(&self, permille: u64) -> Option<Nanos> {
+        assert!(permille <= 1000, "{permille} per mille exceeds the whole");
+        let filled: u64 = self.buckets.values().sum();
+        let rank = u128::from(filled) * u128::from(permille);
+        let mut left = rank.div_ceil(1000).max(1);
+        for (bucket, count) in &self.buckets {
+            if left <= u128::from(*count) {
+                return Some(Nanos::new(largest_of(*bucket).min(self.max)));
+            }
+            left -= u128::from(*count);
+        }
+        None
+    }
+}
+
+/// The largest value of a bucket, the inverse of `bucket_of()` in record.bpf.c.
+fn largest_of(bucket: u32) -> u64 {
+    let per_power = 1 << BUCKET_BITS;
+    if bucket < per_power {
+        return bucket.into();
+    }
+    if bucket as usize == BUCKETS - 1 {
+        return u64::MAX;
+    }
+    let shift = (bucket >> BUCKET_BITS) - 1;
+    let step = u64::from(bucket & (per_power - 1)) + u64::from(per_power);
+    ((step + 1) << shift) - 1
+}
+
+/// What the tasks of one name experienced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// From a wakeup until the task got a CPU.
+    pub wakeup: Distribution,
+    /// From losing the CPU while runnable until getting one.
+    pub preempt: Distribution,
+    /// From getting a CPU to leaving it.
+    pub runslice: Distribution,
+    /// Tasks that began to run for the first time.
+    pub starts: u64,
+    /// Changes of a task's CPU.
+    pub migrations: u64,
+}
+
+impl Measured {
+    /// The sum over CPUs; values of another size are left out.
+    pub(super) fn sum(cpus: &[Vec<u8>]) -> Self {
+        let mut measured = Self::default();
+        for bytes in cpus {
+            let Some(tail) = bytes.get(3 * HISTOGRAM_SIZE..3 * HISTOGRAM_SIZE + 16) else {
+                continue;
+            };
+            measured.wakeup.add(&bytes[..HISTOGRAM_SIZE]);
+            measured
+                .preempt
+                .add(&bytes[HISTOGRAM_SIZE..2 * HISTOGRAM_SIZE]);
+            measured
+                .runslice
+                .add(&bytes[2 * HISTOGRAM_SIZE..3 * HISTOGRAM_SIZE]);
+            let (starts, migrations) = tail.split_at(8);
+            let number =
+                |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("a slice of 8 bytes"));
+            measured.starts += number(starts);
+            measured.migrations += number(migrations);
+        }
+        measured
+    }
+
+    /// Adds what others experienced.
+    pub fn merge(&mut self, other: &Self) {
+        self.wakeup.merge(&other.wakeup);
+        self.preempt.merge(&other.preempt);
+        self.runslice.merge(&other.runslice);
+        self.starts += other.starts;
+        self.migrations += other.migrations;
+    }
+
+    /// Whether nothing was measured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The waits of both kinds together: field 2 of `/proc/<pid>/schedstat`, but for starts.
+    #[must_use]
+    pub fn delay(&self) -> Distribution {
+        let mut delay = self.wakeup.clone();
+        delay.merge(&self.preempt);
+        delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `bucket_of()` in record.bpf.c.
+    fn bucket_of(value: u64) -> u32 {
+        let log = value.checked_ilog2().unwrap_or(0);
+        if log < BUCKET_BITS {
+            return u32::try_from(value).unwrap();
+        }
+        let shift = log - BUCKET_BITS;
+        let step = u32::try_from((value >> shift) & 15).unwrap();
+        (((shift + 1) << BUCKET_BITS) + step).min(BUCKETS as u32 - 1)
+    }
+
+    fn bytes(values: &[u64]) -> Vec<u8> {
+        let mut buckets = vec![0_u32; BUCKETS];
+        for value in values {
+            buckets[bucket_of(*value) as usize] += 1;
+        }
+        let head = [
+            values.len() as u64,
+            values.iter().sum(),
+            values.iter().copied().max().unwrap_or(0),
+        ];
+        let head = head.into_iter().flat_map(u64::to_ne_bytes);
+        head.chain(buckets.into_iter().flat_map(u32::to_ne_bytes))
+            .collect()
+    }
+
+    #[test]
+    fn a_percentile_is_at_most_a_sixteenth_above_the_exact_one() {
+        let values: Vec<u64> = (0..1000).map(|i| i * i * 37 + i).collect();
+        let mut distribution = Distribution::default();
+        distribution.add(&bytes(&values));
+        for permille in [1, 10, 500, 990, 1000] {
+            let exact = values[(values.len() * permille).div_ceil(1000).max(1) - 1];
+            let found = distribution.quantile(permille as u64).unwrap().get();
+            assert!(
+                found >= exact && found <= exact + exact / 16,
+                "{exact} {found}"
+            );
+        }
+        assert_eq!(distribution.max().unwrap().get(), *values.last().unwrap());
+        assert_eq!(Distribution::default().quantile(500), None);
+    }
+
+    #[test]
+    fn every_bucket_ends_where_the_next_begins() {
+        for bucket in 0..BUCKETS as u32 - 2 {
+            let last = largest_of(bucket);
+            assert_eq!(bucket_of(last), bucket);
+            assert_eq!(bucket_of(last + 1), bucket + 1);
+        }
+    }
+
+    #[test]
+    fn cpus_are_added_up() {
+        let one: Vec<u8> = [bytes(&[5, 1000]), bytes(&[]), bytes(&[7])].concat();
+        let cpu = [
+            one,
+            3_u64.to_ne_bytes().to_vec(),
+            4_u64.to_ne_bytes().to_vec(),
+        ]
+        .concat();
+        let measured = Measured::sum(&[cpu.clone(), cpu]);
+        assert_eq!(measured.wakeup.count, 4);
+        assert_eq!(measured.wakeup.mean().unwrap().get(), 502);
+        assert_eq!(measured.runslice.max().unwrap().get(), 7);
+        assert_eq!(measured.preempt.count, 0);
+        assert_eq!((measured.starts, measured.migrations), (6, 8));
+        let totals: Vec<u8> = (1..=10_u64).flat_map(u64::to_ne_bytes).collect();
+        let totals = Totals::sum(&[totals.clone(), totals]);
+        assert_eq!((totals.switches, totals.lost, totals.unknown), (2, 18, 20));
+    }
+}

@@ -1,0 +1,32 @@
+//! Records what the kernel's scheduler does: numbers, histograms, or every event.
+//!
+//! [`Recorder::start`] loads the tracing programs, [`Recorder::stop`] gives the [`Recording`].
+//! [`Recording::story`] turns the records into events as docs/events.md defines them, so that
+//! whatever reads the events of a simulated machine reads these.
+
+mod convert;
+mod cost;
+mod measured;
+mod raw;
+mod recorder;
+
+pub use convert::{Mended, Others, Records, Story, convert};
+pub use cost::{Cost, ProgramCost};
+pub use measured::{Distribution, Measured, Totals};
+pub use raw::{Facts, Kind, Raw};
+pub use recorder::{Depth, Recorder, Recording, be_urgent, cpus, hz_between, schedstat};
+
+/// `CLOCK_MONOTONIC` in nanoseconds, the clock of every record.
+#[must_use]
+pub fn clock() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a live value of the type that the call fills.
+    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+    }
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}

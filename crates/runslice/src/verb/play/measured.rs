@@ -1,0 +1,88 @@
+//! Tables from what the kernel has measured itself, without events.
+
+use live::play::name_stem;
+use live::record::{Distribution, Measured};
+use model::Nanos;
+use model::workload::Workload;
+use stats::{GroupReport, Millionths, Report, Spread};
+
+use super::Take;
+
+/// Fills in what only the kernel's histograms know. `report` has what the tasks said.
+pub fn fill(report: &mut Report, load: &Workload, take: &Take) {
+    let recording = &take.recording;
+    let time = u128::from(report.machine.elapsed.get()) * u128::from(report.machine.cpus);
+    let mut all = Measured::default();
+    let mut others = Measured::default();
+    let mut own = vec![Measured::default(); load.groups.len()];
+    for (name, measured) in &recording.measured {
+        all.merge(measured);
+        let group = (0..)
+            .zip(&load.groups)
+            .position(|(at, _)| name_stem(load, at) == *name);
+        match group {
+            Some(group) => own[group].merge(measured),
+            None => others.merge(measured),
+        }
+    }
+    for (row, measured) in report.groups.iter_mut().zip(&own) {
+        put(row, measured, time);
+    }
+    put(&mut report.all, &all, time);
+    let mut rest = GroupReport {
+        name: "others".to_owned(),
+        nice: 0,
+        tasks: 0,
+        exited: 0,
+        met: 0,
+        missed: 0,
+        ..report.all.clone()
+    };
+    put(&mut rest, &others, time);
+    report.groups.push(rest);
+    for &(group, counter, total) in &take.played.sums {
+        report.counters.push(stats::CounterReport {
+            group: load.groups[group as usize].name.clone(),
+            name: load.counters[counter as usize].clone(),
+            total,
+        });
+    }
+    let totals = &recording.totals;
+    let machine = &mut report.machine;
+    machine.switches = totals.switches;
+    machine.wakeups = totals.wakeups + totals.starts;
+    machine.migrations = totals.migrations;
+    machine.run = report.all.share;
+    machine.idle = Millionths(1_000_000_u64.saturating_sub(report.all.share.0));
+    // What no histogram knows: the turns of single CPUs and tasks.
+    report.cpus.clear();
+    report.nice.clear();
+    report.tasks.clear();
+}
+
+fn put(row: &mut GroupReport, measured: &Measured, time: u128) {
+    row.wakeup = spread(&measured.wakeup);
+    row.preempt = spread(&measured.preempt);
+    row.delay = spread(&measured.delay());
+    row.runslice = spread(&measured.runslice);
+    row.start.count = measured.starts;
+    row.runs = measured.runslice.count;
+    row.migrations = measured.migrations;
+    row.times.run = sum(&measured.runslice);
+    row.times.wait = sum(&measured.delay());
+    row.share = Millionths::of(measured.runslice.sum, time);
+}
+
+fn sum(distribution: &Distribution) -> Nanos {
+    Nanos::new(u64::try_from(distribution.sum).unwrap_or(u64::MAX))
+}
+
+fn spread(distribution: &Distribution) -> Spread {
+    Spread {
+        count: distribution.count,
+        mean: distribution.mean(),
+        p50: distribution.quantile(500),
+        p99: distribution.quantile(990),
+        max: distribution.max(),
+    }
+}
