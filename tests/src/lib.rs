@@ -17,3 +17,4 @@ pub mod recording;
 pub mod run;
 pub mod scenario;
 pub mod timeline;
+pub mod two_machines;

@@ -1,6 +1,8 @@
 //! `runslice trace pid|queue|status TASK`.
 
 mod human;
+#[cfg(feature = "live")]
+mod live;
 mod rows;
 
 use std::fs::File;
@@ -38,14 +40,14 @@ pub struct Trace {
     /// Task to follow: its pid, its name, or the name of a group, for all of its tasks.
     task: String,
 
-    /// Simulates this policy: a built-in name or a BPF object, knobs behind a colon.
+    /// Simulates this policy: a built-in name or a BPF object, knobs behind a colon. Without it and
+    /// without --from the running kernel is traced, which takes root.
     #[arg(
         long,
         value_name = "POLICY",
         requires = "workload",
         conflicts_with = "from"
     )]
-    #[arg(required_unless_present = "from")]
     sim: Option<String>,
 
     /// Load to put on the simulated machine: a built-in name or a TOML file.
@@ -73,9 +75,9 @@ pub struct Trace {
     #[arg(long, value_name = "NAME=VALUE", value_parser = sim::parse_scale, requires = "sim")]
     scale: Vec<(String, i64)>,
 
-    /// Ends the simulated run after so long at the latest: 10s, 1.5ms. Default: when the workload
-    /// ends.
-    #[arg(long = "for", value_name = "TIME", value_parser = span::parse, requires = "sim")]
+    /// Ends the run after so long at the latest: 10s, 1.5ms. Default: when the workload ends, or,
+    /// for the running kernel, when Ctrl-C is pressed.
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse, conflicts_with = "from")]
     length: Option<Nanos>,
 
     /// Follows the task's children, too, and theirs.
@@ -175,11 +177,23 @@ fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     }
     let (Some(policy), Some(load)) = (&request.sim, &request.workload) else {
-        unreachable!("the command line demands both, or a file");
+        running_kernel(request, tracer)?;
+        return Ok(None);
     };
     let spec = request.spec(policy, load)?;
     let summary = ::sim::run(&spec, tracer).map_err(sim::explain)?;
     Ok(Some(summary.exit))
+}
+
+#[cfg(feature = "live")]
+fn running_kernel(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<()> {
+    live::record(request.length, tracer)
+}
+
+#[cfg(not(feature = "live"))]
+fn running_kernel(_: &Trace, _: &mut Tracer) -> anyhow::Result<()> {
+    let message = "this runslice was built without the real machine: give --sim or --from";
+    Err(crate::cli::UnsupportedError(message.to_owned()).into())
 }
 
 fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {
