@@ -1,5 +1,8 @@
 //! `runslice check OBJECT`.
 
+#[cfg(feature = "live")]
+mod verifier;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +21,23 @@ use crate::{kernel, output, policy};
 pub struct Check {
     /// Object to look at: a built-in policy's name or a file.
     object: String,
+
+    /// Asks real verifiers, each in a virtual machine: loads the programs without attaching them.
+    /// A refused object ends in status 1 and with the verifier's last words.
+    #[cfg(feature = "live")]
+    #[arg(long)]
+    vm: bool,
+
+    /// Kernel whose verifier is asked with --vm: 6.18 or 7.2, or the path of a vmlinuz. May be
+    /// repeated. Default: both.
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "KERNEL", requires = "vm")]
+    kernel: Vec<String>,
+
+    /// Asks the verifier of the running kernel, which takes root.
+    #[cfg(feature = "live")]
+    #[arg(long, conflicts_with = "vm")]
+    here: bool,
 }
 
 /// Prints what the object has and needs.
@@ -31,6 +51,15 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     };
     let object = Object::parse(&file).with_context(|| request.object.clone())?;
     let mut to = output::open(None)?;
+    #[cfg(feature = "live")]
+    {
+        if request.here {
+            return verifier::ask_here(&request.object, &file, &mut to);
+        }
+        if request.vm {
+            return verifier::ask(&request.object, &request.kernel, &mut to);
+        }
+    }
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;
     for kernel in kernel::ALL {
@@ -152,7 +181,7 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     if missing.is_empty() {
         writeln!(
             to,
-            "\nkernel {kernel}: nothing missing; the verifier was not asked"
+            "\nkernel {kernel}: nothing missing; the verifier was not asked (--vm asks it)"
         )?;
     } else {
         writeln!(to, "\nkernel {kernel}: {} missing", missing.len())?;
