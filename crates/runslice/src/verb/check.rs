@@ -62,10 +62,14 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     }
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;
+    let mut described = false;
     for kernel in kernel::ALL {
         match kernel::link(&object, kernel) {
             Ok(image) => {
-                describe(&image, &mut to)?;
+                // What the object has is the same for every kernel.
+                if !std::mem::replace(&mut described, true) {
+                    describe(&image, &mut to)?;
+                }
                 if !write_verdict(&image, kernel, &mut to)? {
                     status = Status::Failure;
                 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ::live::record::{self, Depth, Others, Recorder};
 use ::live::{SchedExt, process};
+use anyhow::Context as _;
 use model::{Header, MachineSpec, Nanos, Sink as _};
 use stats::trace::Tracer;
 
@@ -30,7 +31,8 @@ pub fn record(length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> 
     }
     process::catch_signals();
     let policy = SchedExt::of_this_kernel().policy();
-    let recorder = Recorder::start(Depth::Events, policy.is_some())?;
+    let recorder = Recorder::start(Depth::Events, policy.is_some())
+        .context("the running kernel cannot be traced; kernels 6.18 and 7.2 can")?;
     let before = (record::schedstat(), Instant::now());
     let end = length.map(|length| before.1 + Duration::from_nanos(length.get()));
     while process::signal().is_none() && end.is_none_or(|end| Instant::now() < end) {
