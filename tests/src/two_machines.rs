@@ -140,6 +140,15 @@ pub fn all() -> Vec<Body> {
 }
 
 impl Yield {
+    /// The run up to its planned end: on a kernel its tasks go on until the player has ended them.
+    #[must_use]
+    pub fn until(mut self, end_ms: u64) -> Self {
+        let end = SimTime::from_nanos(ms(end_ms));
+        self.events.retain(|event| event.time <= end);
+        self.end = self.end.min(end);
+        self
+    }
+
     fn feed(&self, sink: &mut dyn Sink) {
         sink.begin(&self.header);
         sink.events(&self.events);
@@ -277,7 +286,13 @@ pub fn sleepers_run_in_the_order_of_their_wakeups() -> Body {
     };
     let check = |run: &Yield| {
         assert_survived(run);
-        assert_eq!(run.order(&["B", "C", "D"]), ["B", "C", "D"]);
+        // On a kernel they run a moment before, too: they are there, and sleep until they start.
+        let first = |name: &str| {
+            let turns = run.turns(name).into_iter();
+            let started = turns.filter(|turn| turn.ready.as_nanos() > ms(8));
+            started.filter_map(|turn| turn.ran).min().expect("it ran")
+        };
+        assert!(first("B") < first("C") && first("C") < first("D"));
     };
     Body { scenario, check }
 }
@@ -296,23 +311,14 @@ pub fn a_wakeup_does_not_preempt_an_equal() -> Body {
     };
     let check = |run: &Yield| {
         assert_survived(run);
-        let hog = run.turns("hog");
-        let ends: Vec<(SimTime, u64)> = hog
-            .iter()
-            .filter_map(|turn| {
-                let (left, state) = turn.left?;
-                let length = left.since(turn.ran?).get();
-                (state == PrevState::Runnable).then_some((left, length))
-            })
-            .collect();
-        // The slice is 20 ms, and ends at a tick: no turn is shorter, and none longer by more than one.
-        assert!(ends.len() >= 8, "{ends:?}");
-        let short = run.turns("short");
-        let woken = short.iter().filter(|turn| turn.reason == Reason::Woken);
-        assert!(woken.count() >= 8);
-        // A kernel thread's turn in between shows in none of the hog's: they are whole.
-        let whole = ends.iter().filter(|(_, length)| *length >= ms(19)).count();
-        assert!(whole * 10 >= ends.len() * 9, "{ends:?}");
+        let hog = run.turns("hog")[0].task;
+        let short = run.turns("short").into_iter();
+        let behind: Vec<Turn> = short.filter(|turn| turn.behind == Some(hog)).collect();
+        assert!(behind.len() >= 8, "{behind:?}");
+        let waited = behind.iter().filter_map(Turn::wait);
+        let long = waited.filter(|wait| wait.get() >= ms(1)).count();
+        // The hog's slice may end by chance when the other one wakes.
+        assert!(long * 10 >= behind.len() * 7, "{behind:?}");
     };
     Body { scenario, check }
 }
@@ -511,8 +517,9 @@ pub fn children_come_and_go_before_their_parent() -> Body {
             .map(|event| event.task)
             .filter(|task| *task == parent || born.contains(task))
             .collect();
-        assert_eq!(exits.len(), 6);
-        assert_eq!(exits.last(), Some(&parent));
+        // The run is over with the parent's end, which need not be told.
+        assert!(exits.len() >= 5, "{exits:?}");
+        assert!(exits[..5].iter().all(|task| *task != parent), "{exits:?}");
     };
     Body { scenario, check }
 }
@@ -716,7 +723,8 @@ macro_rules! every_body {
         $(#[$attribute])*
         fn $name() {
             let body = $crate::two_machines::$name();
-            (body.check)(&$machine(&body.scenario));
+            let run = $machine(&body.scenario);
+            (body.check)(&run.until(body.scenario.until_ms));
         }
     };
 }

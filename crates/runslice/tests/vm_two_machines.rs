@@ -12,6 +12,9 @@ use std::sync::OnceLock;
 use runslice_tests::policy;
 use runslice_tests::two_machines::{Scenario, Taker, Yield, all};
 
+/// Names a folder of recordings that an earlier run has made, to look at them again without a guest.
+const AGAIN: &str = "RUNSLICE_TWO_MACHINES";
+
 /// What the guest executes, once for each scenario, in its shared folder.
 const PLAY: &str = "\
     play() {
@@ -66,7 +69,10 @@ fn played(kernel: &str) -> PathBuf {
 /// What 6.18 made of a scenario.
 fn on_the_kernel(scenario: &Scenario) -> Yield {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| played("6.18"));
+    let folder = FOLDER.get_or_init(|| match std::env::var_os(AGAIN) {
+        Some(folder) => PathBuf::from(folder),
+        None => played("6.18"),
+    });
     let read = |ending: &str| {
         let path = folder.join(format!("{}.{ending}", scenario.name));
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

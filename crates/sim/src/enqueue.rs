@@ -320,6 +320,12 @@ impl Machine {
         }
         self.set_custody(id, false);
         let flags = self.deq_out(flags);
+        self.call_dequeue(vm, id, flags);
+        self.task_mut(id).ops_state = OpsState::None;
+    }
+
+    /// Tells the policy that a task is not in its custody any more.
+    pub(crate) fn call_dequeue(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         let (cpu, address) = (self.task(id).cpu, self.task(id).address);
         self.call(
             vm,
@@ -331,6 +337,5 @@ impl Machine {
                 words: (flags, 0),
             },
         );
-        self.task_mut(id).ops_state = OpsState::None;
     }
 }

@@ -3,12 +3,11 @@
 //! Inside, the machine speaks 6.18's numbers; what a policy sees and says is translated here, in
 //! both directions. Source: BTF and callback traces of Debian's 7.2.12.
 
-use model::{Kernel, Op, TaskId};
+use model::{Kernel, TaskId};
 
 use crate::dsq::DsqIndex;
 use crate::flags::{deq, enq};
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
 use crate::task::Class;
 
 /// Flags of enqueue: 6.18's bit, 7.2's bit.
@@ -116,19 +115,8 @@ impl Machine {
     pub(crate) fn tell_released(&mut self, vm: &mut Vm) {
         while !self.released_from_custody.is_empty() {
             let id = self.released_from_custody.remove(0);
-            let task = self.task(id);
-            if task.class == Class::Ext {
-                let (cpu, address) = (task.cpu, task.address);
-                self.call(
-                    vm,
-                    &Call {
-                        op: Op::Dequeue,
-                        locked: Some(cpu),
-                        subject: Some(id),
-                        args: &[address, 0],
-                        words: (0, 0),
-                    },
-                );
+            if self.task(id).class == Class::Ext {
+                self.call_dequeue(vm, id, 0);
             }
         }
     }
