@@ -11,7 +11,7 @@
 )]
 
 use model::{CpuId, Event, EventKind, EventMask, Header, PrevState, SimTime, Sink, TaskId};
-use stats::trace::{Reason, Scope, Selection, Tracer, Turn, Which};
+use stats::trace::{Scope, Selection, Tracer, Turn, Which};
 use stats::{Metrics, Report};
 
 /// What to run. The machine has 2 CPUs and a tick of 4 ms.
