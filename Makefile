@@ -26,7 +26,8 @@ test-vm: ## every shipped policy on real kernels 6.18 and 7.2, in virtual machin
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
 		echo 'make test-vm: RUNSLICE_NO_VM is set: no test ran on a real kernel' >&2; \
 	else \
-		scripts/setup.sh vm && $(CARGO) test --package runslice --test vm --test vm_two_machines --test vm_trace -- \
+		scripts/setup.sh vm && $(CARGO) test --package runslice \
+			--test vm --test vm_two_machines --test vm_trace -- \
 			--include-ignored --test-threads=1; \
 	fi
 
