@@ -525,6 +525,7 @@ impl Tracer {
         let Some(task) = self.tasks.get_mut(low(event.a) as usize) else {
             return;
         };
+        task.ran = None;
         let Some(turn) = task.turn.take() else { return };
         let state = match event.detail {
             state if state == PrevState::Runnable as u8 => PrevState::Runnable,
