@@ -5,14 +5,15 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A policy in C that real verifiers refuse: it reads through a pointer that may be null.
+/// A policy in C that real verifiers refuse: it reads through a pointer that may be null. (With a
+/// constant key they would know that it is not.)
 const UNCHECKED: &str = "\
 #include <scx.h>
 BPF_LICENSE();
 ARRAY(numbers, u64, 1);
 void OP(unchecked_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	u32 key = 0;
+	u32 key = enq_flags;
 	u64 *number = bpf_map_lookup_elem(&numbers, &key);
 
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, *number, enq_flags);
