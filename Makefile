@@ -2,6 +2,9 @@
 
 CARGO ?= scripts/cargo
 
+# Tests that boot kernels.
+VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace
+
 .PHONY: help setup demo test test-long test-vm fuzz bench lint
 
 help: ## lists the targets
@@ -26,10 +29,9 @@ test-long: setup ## the tests above and those that take minutes or a kernel, opt
 test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half an hour
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
 		echo 'make test-vm: RUNSLICE_NO_VM is set, so none of these ran:' >&2; \
-		$(CARGO) test --quiet --package runslice --test vm --test vm_verbs --test vm_play -- --list >&2; \
+		$(CARGO) test --quiet --package runslice $(VM_TESTS) -- --list >&2; \
 	else \
-		scripts/setup.sh vm && \
-		$(CARGO) test --package runslice --test vm --test vm_verbs --test vm_play -- \
+		scripts/setup.sh vm && $(CARGO) test --package runslice $(VM_TESTS) -- \
 			--include-ignored --test-threads=1; \
 	fi
 

@@ -9,5 +9,8 @@ fn main() -> Result<(), bpf_build::Error> {
     // writes of what it read.
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let kernels = root.join("kernel");
-    bpf_build::compile_into(&kernels.join("6.18.h"), &[], &out.join("kernel-6.18.o"))
+    ["6.18", "7.2"].into_iter().try_for_each(|version| {
+        let object = out.join(format!("kernel-{version}.o"));
+        bpf_build::compile_into(&kernels.join(format!("{version}.h")), &[], &object)
+    })
 }

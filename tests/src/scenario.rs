@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::workload::Workload;
-use model::{Nanos, Op, PolicySpec, RunSpec, SimTime, Summary};
+use model::{Kernel, Nanos, Op, PolicySpec, RunSpec, SimTime, Summary};
 
 use crate::call::{Call, Who};
 use crate::collect::Collector;
@@ -95,6 +95,7 @@ impl Scenario {
     pub fn spec(&self) -> Result<RunSpec, String> {
         let known = [
             "policy", "set", "cpus", "hz", "until", "tasks", "cpu", "from", "show", "attach",
+            "kernel",
         ];
         if let Some((key, _)) = self
             .run
@@ -108,6 +109,12 @@ impl Scenario {
         let mut machine = workload.machine.clone();
         machine.cpus = self.number("cpus")?.unwrap_or(2);
         machine.hz = self.number("hz")?.unwrap_or(250).into();
+        if let Some(version) = self.value("kernel") {
+            let known = Kernel::ALL
+                .into_iter()
+                .find(|kernel| kernel.name() == version);
+            machine.kernel = known.ok_or_else(|| format!("no kernel {version} is simulated"))?;
+        }
         let name = self.value("policy").ok_or("a run needs a policy")?;
         let mut set = Vec::new();
         for word in self

@@ -105,12 +105,13 @@ fn constants_of_the_linked_kernel_replace_those_of_the_header() {
     let changed = "SCX_KICK_IDLE = 1LLU << 0";
     let parts = [
         include_str!("../../crates/sim/kernel/6.18/types.h"),
+        include_str!("../../crates/sim/kernel/6.18/ops.h"),
         include_str!("../../crates/sim/kernel/6.18/constants.h"),
         include_str!("../../crates/sim/kernel/6.18/functions.h"),
+        "#define EMITTED_BY_THIS_VERSION\n",
+        include_str!("../../crates/sim/kernel/emitted.h"),
     ];
-    let all = include_str!("../../crates/sim/kernel/6.18.h");
-    let emitted = all.split_once("functions.h\"").unwrap().1;
-    let header = parts.concat() + emitted;
+    let header = parts.concat();
     assert!(header.contains(changed));
     let folder = std::env::temp_dir().join(format!("runslice-policies-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -5,21 +5,28 @@ use serde::{Deserialize, Serialize};
 use crate::Nanos;
 
 /// Which kernel's sched_ext behaviour the machine has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kernel {
     /// Linux 6.18 as Debian ships it (6.18.15).
     #[default]
     #[serde(rename = "6.18")]
     V6_18,
+    /// Linux 7.2 as Debian ships it (7.2.12).
+    #[serde(rename = "7.2")]
+    V7_2,
 }
 
 impl Kernel {
+    /// Every kernel, oldest first.
+    pub const ALL: [Self; 2] = [Self::V6_18, Self::V7_2];
+
     /// The version as the kernel's `LINUX_VERSION_CODE` encodes it.
     #[must_use]
     pub const fn version_code(self) -> u32 {
         match self {
             Self::V6_18 => 6 << 16 | 18 << 8 | 15,
+            Self::V7_2 => 7 << 16 | 2 << 8 | 12,
         }
     }
 
@@ -28,6 +35,7 @@ impl Kernel {
     pub const fn name(self) -> &'static str {
         match self {
             Self::V6_18 => "6.18",
+            Self::V7_2 => "7.2",
         }
     }
 }

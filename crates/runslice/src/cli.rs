@@ -17,6 +17,7 @@ use crate::verb::run::Run;
 #[cfg(feature = "live")]
 use crate::verb::set::Set;
 use crate::verb::sim::Sim;
+use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::status::StatusOf;
 #[cfg(feature = "live")]
@@ -93,6 +94,10 @@ pub enum Verb {
     /// Run policies on a simulated machine and print what tasks experienced.
     #[command(after_help = EXIT_STATUSES)]
     Sim(Box<Sim>),
+
+    /// Follow a task: its waits, the queues it stands in, where the policy puts it.
+    #[command(after_help = EXIT_STATUSES)]
+    Trace(Box<Trace>),
 
     /// Make a policy this machine's scheduler, for a time or for a command.
     #[cfg(feature = "live")]

@@ -6,7 +6,19 @@ use bpf::{Config, Image, Instance, InstanceError, LoadError, Missing, Object};
 use model::{Kernel, MachineSpec};
 
 /// Every kernel that can be simulated, oldest first.
-pub const ALL: [Kernel; 1] = [Kernel::V6_18];
+pub const ALL: [Kernel; 2] = Kernel::ALL;
+
+/// Reads a kernel's version, such as `6.18`.
+///
+/// # Errors
+/// When that kernel cannot be simulated; the message says which can.
+pub fn parse(text: &str) -> Result<Kernel, String> {
+    let found = ALL.into_iter().find(|kernel| kernel.name() == text);
+    found.ok_or_else(|| {
+        let names = ALL.map(Kernel::name).join(", ");
+        format!("there are: {names}")
+    })
+}
 
 /// Binds an object to `kernel`.
 ///

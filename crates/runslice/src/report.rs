@@ -7,8 +7,10 @@ mod json;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use model::{MachineSpec, Summary};
+use model::{Exit, MachineSpec, Summary};
 use stats::Report;
+
+pub use self::csv::quoted;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -104,20 +106,24 @@ impl Results {
 impl Outcome {
     /// Kind, message and time in the kernel's words, when the policy was ejected.
     fn ejection(&self) -> Option<String> {
-        let exit = &self.summary.exit;
-        if !exit.kind.is_error() {
-            return None;
-        }
-        let (reason, time) = (exit.kind.reason(), exit.time);
-        let mut line = format!("{} was ejected at {time} s: {reason}", self.policy);
-        let details = [Some(&exit.message), exit.fault.as_ref()];
-        for detail in details
-            .into_iter()
-            .flatten()
-            .filter(|detail| !detail.is_empty())
-        {
-            line += &format!(": {detail}");
-        }
-        Some(line)
+        ejection(&self.policy, &self.summary.exit)
     }
+}
+
+/// Kind, message and time in the kernel's words, if `exit` is an ejection.
+pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
+    if !exit.kind.is_error() {
+        return None;
+    }
+    let (reason, time) = (exit.kind.reason(), exit.time);
+    let mut line = format!("{policy} was ejected at {time} s: {reason}");
+    let details = [Some(&exit.message), exit.fault.as_ref()];
+    for detail in details
+        .into_iter()
+        .flatten()
+        .filter(|detail| !detail.is_empty())
+    {
+        line += &format!(": {detail}");
+    }
+    Some(line)
 }

@@ -11,6 +11,7 @@ pub mod run;
 #[cfg(feature = "live")]
 pub mod set;
 pub mod sim;
+pub mod trace;
 #[cfg(feature = "live")]
 pub mod status;
 #[cfg(feature = "live")]
@@ -47,6 +48,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "live")]
         Verb::Play(request) => play::run(&request),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Trace(request) => trace::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

@@ -68,8 +68,9 @@ impl Machine {
         let cpu = self.task(id).cpu;
         let queued = self.task(id).state == RunState::Runnable;
         let running = self.is_running(id);
+        let flags = CYCLE | self.class_bit();
         if queued {
-            self.dequeue_task(vm, id, CYCLE);
+            self.dequeue_task(vm, id, flags);
         }
         if running {
             self.update_curr(cpu);
@@ -78,7 +79,7 @@ impl Machine {
         self.enable_task(vm, id);
         self.call_set_cpumask(vm, id);
         if queued {
-            self.enqueue_task(vm, id, CYCLE);
+            self.enqueue_task(vm, id, flags);
         }
         if running {
             self.set_next_ext(vm, cpu, id);
@@ -144,7 +145,7 @@ impl Machine {
         if task.class == Class::Ext {
             let cpu = task.cpu;
             if task.state == RunState::Runnable {
-                self.dequeue_task(vm, id, CYCLE);
+                self.dequeue_task(vm, id, CYCLE | self.class_bit());
             }
             if self.is_running(id) {
                 self.update_curr(cpu);

@@ -83,10 +83,20 @@ impl Machine {
         } else {
             deq::MOVE
         };
+        let moves = if old == new {
+            moves
+        } else {
+            moves | self.class_bit()
+        };
         self.change(vm, id, deq::SAVE | deq::NOCLOCK | moves, |machine, vm| {
             machine.task_mut(id).policy = policy;
             machine.mirror_policy(id);
-            machine.set_weight(vm, id);
+            let leaves = old == Class::Ext && new != Class::Ext;
+            if leaves && machine.is_7_2() {
+                machine.task_mut(id).weight = weight_of(policy, machine.task(id).nice);
+            } else {
+                machine.set_weight(vm, id);
+            }
             machine.task_mut(id).class = new;
             if new == Class::Ext && old != Class::Ext {
                 machine.enable_task(vm, id);

@@ -80,6 +80,8 @@ pub struct Cpu {
     pub deferred: Vec<TaskId>,
     /// Deferred inserts wait for an interrupt on this CPU.
     pub deferred_irq: bool,
+    /// The tasks of the local queue are to be offered to the policy again (7.2).
+    pub reenqueue: bool,
     /// Runnable real-time tasks, most urgent first; the running one included.
     pub rt: Vec<TaskId>,
     /// Runnable fair tasks; the running one included.
@@ -123,6 +125,7 @@ impl Cpu {
             pick_sequence: 0,
             deferred: Vec::new(),
             deferred_irq: false,
+            reenqueue: false,
             rt: Vec::new(),
             fair: Vec::new(),
             to_move: Vec::new(),

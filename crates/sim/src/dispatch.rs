@@ -104,18 +104,19 @@ impl Machine {
         true
     }
 
-    /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`.
-    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex) -> bool {
+    /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
+    /// flags of an insert.
+    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> bool {
         let mut next = self.dsqs.first(dsq);
         while let Some(id) = next {
             if self.task(id).cpu == cpu {
                 self.leave_dsq(id);
                 let local = self.dsqs.local(cpu);
-                self.dispatch_enqueue(local, id, 0);
+                self.dispatch_enqueue(local, id, flags);
                 return true;
             }
             if self.can_migrate(id, cpu, false) {
-                self.migrate_to_local(id, cpu, 0);
+                self.migrate_to_local(id, cpu, flags);
                 return true;
             }
             next = self.dsqs.after(dsq, id);
@@ -126,7 +127,7 @@ impl Machine {
     /// Takes a task from the global queue to the local queue of `cpu`.
     pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
         let global = self.dsqs.global();
-        !self.dsqs.is_empty(global) && self.consume(cpu, global)
+        !self.dsqs.is_empty(global) && self.consume(cpu, global, 0)
     }
 
     /// Moves a task from the queue it sits in to another, at once.

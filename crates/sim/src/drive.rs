@@ -1,12 +1,13 @@
 //! The wheel: takes the next event, lets its CPU do what follows from it, and again.
 
-use model::{CpuId, Nanos, SimTime, Sink, TaskId};
+use model::{CpuId, Nanos, SimTime, TaskId};
 
 use crate::cpu::{Curr, Mode};
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};
 use crate::queue::{Entry, Pending};
 use crate::task::RunState;
+use crate::view::Audience;
 use crate::work::Action;
 
 /// Events are handed to the sink in portions of this size.
@@ -19,7 +20,11 @@ const LEAST_TIMER_DELAY: u64 = 1_000;
 
 impl Machine {
     /// Runs until the workload, the policy or the time ends.
-    pub(crate) fn run(&mut self, vm: &mut Vm, sink: &mut dyn Sink) -> Result<(), bpf::OutOfMemory> {
+    pub(crate) fn run(
+        &mut self,
+        vm: &mut Vm,
+        audience: &mut Audience<'_>,
+    ) -> Result<(), bpf::OutOfMemory> {
         while let Some(entry) = self.queue.pop() {
             if entry.time > self.now {
                 self.now = entry.time;
@@ -29,8 +34,9 @@ impl Machine {
                 break;
             }
             self.handle(vm, entry)?;
+            audience.look(self);
             if self.recorded().len() >= PORTION {
-                sink.events(self.recorded());
+                audience.sink().events(self.recorded());
                 self.recorded().clear();
             }
             if self.exit.is_some() || self.work_error.is_some() || self.over {
@@ -93,6 +99,7 @@ impl Machine {
             } else if self.cpus[cpu].deferred_irq {
                 self.cpus[cpu].deferred_irq = false;
                 self.run_deferred(cpu);
+                self.reenqueue_deferred(vm, cpu);
             } else if self.cpus[cpu].need_resched {
                 self.count_pick(cpu);
                 self.schedule(vm, cpu, None);

@@ -164,6 +164,11 @@ impl Dsqs {
         self.by_id.get(&id).copied()
     }
 
+    /// Every queue, the destroyed ones included.
+    pub fn indexes(&self) -> impl Iterator<Item = DsqIndex> + use<> {
+        (0..self.queues.len() as u32).map(DsqIndex)
+    }
+
     /// How many queues there are, the destroyed ones included.
     pub fn count(&self) -> usize {
         self.queues.len()

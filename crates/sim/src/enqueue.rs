@@ -48,8 +48,8 @@ impl Machine {
                 op: Op::Runnable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[self.task(id).address, flags],
-                words: (flags, 0),
+                args: &[self.task(id).address, self.enq_out(flags)],
+                words: (self.enq_out(flags), 0),
             },
         );
         self.do_enqueue(vm, id, flags, restored);
@@ -75,8 +75,8 @@ impl Machine {
                 op: Op::Quiescent,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[self.task(id).address, flags],
-                words: (flags, 0),
+                args: &[self.task(id).address, self.deq_out(flags)],
+                words: (self.deq_out(flags), 0),
             },
         );
         self.unwatch(id, false);
@@ -103,6 +103,11 @@ impl Machine {
     /// Decides where a runnable task waits. `sticky`: it goes to the local queue with the slice
     /// it has, because it only changes queues or is the restored current task.
     pub(crate) fn do_enqueue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
+        self.choose_queue(vm, id, flags, sticky);
+        self.tell_released(vm);
+    }
+
+    fn choose_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
         let cpu = self.task(id).cpu;
         let (local, global) = (self.dsqs.local(cpu), self.dsqs.global());
         if sticky {
@@ -138,8 +143,8 @@ impl Machine {
                 op: Op::Enqueue,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, flags],
-                words: (flags, u64::from(cpu.0)),
+                args: &[address, self.enq_out(flags)],
+                words: (self.enq_out(flags), u64::from(cpu.0)),
             },
         );
         if self.task(id).direct.is_some() {
@@ -148,6 +153,7 @@ impl Machine {
         // A nested callback may have taken the task already.
         if self.task(id).ops_state == OpsState::Queueing(qseq) {
             self.task_mut(id).ops_state = OpsState::Queued(qseq);
+            self.set_custody(id, true);
         }
     }
 
@@ -223,7 +229,12 @@ impl Machine {
             }
             user => self.dsqs.user(user).unwrap_or_else(|| {
                 let name = self.name(id);
-                self.error(format!("non-existent DSQ 0x{user:x} for {name}"));
+                let whose = if self.is_7_2() {
+                    String::new()
+                } else {
+                    format!(" for {name}")
+                };
+                self.error(format!("non-existent DSQ 0x{user:x}{whose}"));
                 self.dsqs.global()
             }),
         }
@@ -261,6 +272,7 @@ impl Machine {
         task.dsq = Some(dsq);
         task.direct = None;
         task.ops_state = OpsState::None;
+        self.note_custody(dsq, id);
         if let Some(owner) = self.dsqs.owner(dsq) {
             self.local_inserted(owner, id, flags);
         }
@@ -302,9 +314,18 @@ impl Machine {
     ///
     /// Source: `ops_dequeue()`, kernel 6.18.
     pub(crate) fn leave_custody(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let OpsState::Queued(_) = self.task(id).ops_state else {
+        let held = matches!(self.task(id).ops_state, OpsState::Queued(_));
+        if !held && !self.task(id).in_custody {
             return;
-        };
+        }
+        self.set_custody(id, false);
+        let flags = self.deq_out(flags);
+        self.call_dequeue(vm, id, flags);
+        self.task_mut(id).ops_state = OpsState::None;
+    }
+
+    /// Tells the policy that a task is not in its custody any more.
+    pub(crate) fn call_dequeue(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         let (cpu, address) = (self.task(id).cpu, self.task(id).address);
         self.call(
             vm,
@@ -316,6 +337,5 @@ impl Machine {
                 words: (flags, 0),
             },
         );
-        self.task_mut(id).ops_state = OpsState::None;
     }
 }

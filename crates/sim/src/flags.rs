@@ -1,4 +1,4 @@
-//! Numbers of the kernel's interface, as 6.18 has them.
+//! Numbers of the kernel's interface, as 6.18 has them; `version.rs` translates to those of 7.2.
 //!
 //! Source: BTF of Debian's 6.18.15 (`enum scx_enq_flags` and its neighbours) and
 //! `kernel/sched/sched.h` for the core's own bits.
@@ -19,6 +19,8 @@ pub mod enq {
     pub const MIGRATED: u64 = 0x40;
     /// First enqueue of a new task.
     pub const INITIAL: u64 = 0x80;
+    /// The task's class changes; told from 7.2 on (`ENQUEUE_CLASS`). The bit is the machine's own.
+    pub const CLASS: u64 = 1 << 30;
     /// `ops.select_cpu` ran (`ENQUEUE_RQ_SELECTED`).
     pub const CPU_SELECTED: u64 = 0x400;
     /// Preempt what runs on the target CPU.
@@ -45,6 +47,8 @@ pub mod deq {
     pub const NOCLOCK: u64 = 0x8;
     /// The task leaves for good (`DEQUEUE_SPECIAL`).
     pub const SPECIAL: u64 = 0x10;
+    /// The task's class changes; told from 7.2 on (`DEQUEUE_CLASS`). The bit is the machine's own.
+    pub const CLASS: u64 = super::enq::CLASS;
 }
 
 /// Flags of `ops.select_cpu`.
@@ -83,6 +87,8 @@ pub mod ops {
     pub const BUILTIN_IDLE_PER_NODE: u64 = 64;
     /// All flags of 6.18.
     pub const ALL: u64 = 127;
+    /// Flags that came with 7.2 and are not modelled: `ALWAYS_ENQ_IMMED`, `TID_TO_TASK`.
+    pub const UNMODELLED_7_2: u64 = 0x180;
 }
 
 /// Numbers of dispatch queues.
@@ -141,6 +147,8 @@ pub const WATCHDOG_MAX_TIMEOUT_MS: u64 = 30_000;
 pub const EXIT_MSG_LEN: usize = 1024;
 /// `SCX_TASK_QUEUED` of `p->scx.flags`.
 pub const TASK_QUEUED: u32 = 1;
+/// `SCX_TASK_IN_CUSTODY` of `p->scx.flags`, from 7.2 on.
+pub const TASK_IN_CUSTODY: u32 = 2;
 /// `SCX_TASK_STATE_SHIFT` of `p->scx.flags`.
 pub const TASK_STATE_SHIFT: u32 = 8;
 /// `PF_EXITING` of `p->flags`.

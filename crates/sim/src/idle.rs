@@ -219,7 +219,21 @@ impl Machine {
         if prev_allowed && self.idle.claim(prev) {
             return Some(prev);
         }
+        if self.idle.has_smt()
+            && self.is_7_2()
+            && let Some(sibling) = self.claim_sibling(prev, &allowed)
+        {
+            return Some(sibling);
+        }
         self.pick_near_then_far(near.as_ref(), &allowed, flags)
+    }
+
+    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
+    fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
+        let mut siblings = self.idle.core(prev);
+        let idle = &self.idle.cpu;
+        let found = siblings.find(|&cpu| cpu != prev && allowed.has(cpu) && idle.has(cpu))?;
+        self.idle.claim(found).then_some(found)
     }
 
     fn pick_near_then_far(

@@ -35,6 +35,8 @@ mod sched;
 mod tally;
 mod target;
 mod task;
+mod version;
+mod view;
 mod wake;
 mod watchdog;
 pub mod work;
@@ -54,6 +56,8 @@ pub use crate::ops::OpsError;
 use crate::queue::Pending;
 pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
+use crate::view::Audience;
+pub use crate::view::{Queue, View, Watcher};
 use crate::work::{Work, WorkError};
 
 /// Most CPUs that a machine may have.
@@ -178,7 +182,7 @@ pub struct Options {
 /// # Errors
 /// As [`run`]; also if a back end is demanded that cannot execute the policy.
 pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
-    conduct(spec, sink, options, false).map(|(summary, _)| summary)
+    run_before(spec, Audience::Listens(sink), options, false).map(|(summary, _)| summary)
 }
 
 /// As [`run`], and says what the callbacks did, each under its kernel's name.
@@ -189,17 +193,26 @@ pub fn run_tallied(
     spec: &RunSpec,
     sink: &mut dyn Sink,
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
-    conduct(spec, sink, Options::default(), true)
+    run_before(spec, Audience::Listens(sink), Options::default(), true)
 }
 
-fn conduct(
+/// As [`run`], with somebody who looks into the machine between events.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(spec: &RunSpec, watcher: &mut dyn Watcher) -> Result<Summary, Error> {
+    let audience = Audience::Watches(watcher);
+    run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
+}
+
+fn run_before(
     spec: &RunSpec,
-    sink: &mut dyn Sink,
+    mut audience: Audience<'_>,
     options: Options,
     tally: bool,
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
-    let (mut machine, mut vm) = assemble(spec, sink.wants(), options, tally)?;
+    let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options, tally)?;
     let duration = match (spec.duration, machine.work.duration()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -207,7 +220,7 @@ fn conduct(
     let header = spec
         .workload
         .header(&spec.policy.name, &spec.machine, spec.seed, duration);
-    sink.begin(&header);
+    audience.sink().begin(&header);
     if let Some(duration) = duration {
         machine.end_at(duration);
     }
@@ -220,13 +233,13 @@ fn conduct(
     machine
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
-    machine.run(&mut vm, sink)?;
+    machine.run(&mut vm, &mut audience)?;
     if let Some(error) = machine.work_error.take() {
         return Err(error.into());
     }
     // Detaching calls the policy, too, and that is no part of the run.
     let tally = machine.tally.take().unwrap_or_default();
-    Ok((finish(&mut machine, &mut vm, sink), tally))
+    Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
 }
 
 /// Loads the object and builds the machine around it.
@@ -239,10 +252,13 @@ fn assemble(
     let policy = || spec.policy.name.clone();
     let target = target(&spec.machine);
     let image = load(spec, &target)?;
-    let ops = Ops::of(&image, spec.policy.table.as_deref()).map_err(|source| Error::Ops {
-        policy: policy(),
-        source,
-    })?;
+    let ops =
+        Ops::of(&image, spec.policy.table.as_deref(), spec.machine.kernel).map_err(|source| {
+            Error::Ops {
+                policy: policy(),
+                source,
+            }
+        })?;
     let usual = Config::default();
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
@@ -303,7 +319,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         exit,
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
-        counters: machine.counters.named(),
+        counters: machine.counters.named(machine.spec.kernel),
         policy_counters: policy_counters(vm),
         printed: std::mem::take(&mut machine.printed),
         instructions: vm.retired(),

@@ -265,6 +265,11 @@ impl Machine {
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK | deq::SPECIAL));
         self.work.exited(id);
         self.emit(EventKind::Exit, id, cpu, (0, 0));
+        // Since 6.19 the policy is told right behind the last switch (`sched_ext_dead()`), before
+        // when the last reference is dropped.
+        if self.is_7_2() && self.attached {
+            self.exit_task(vm, id);
+        }
         self.queue
             .push(self.now + GRACE_PERIOD, cpu, Pending::Reap { task: id });
     }

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    CpuId, Event, EventKind, EventMask, Exit, ExitKind, MachineSpec, Nanos, PerCpu, PrevState, Rng,
-    SimTime, TaskId,
+    CpuId, Event, EventKind, EventMask, Exit, ExitKind, Kernel, MachineSpec, Nanos, PerCpu,
+    PrevState, Rng, SimTime, TaskId,
 };
 
 use crate::cpu::{Cpu, Curr, Mode, class_on};
@@ -55,7 +55,21 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Names and values, in the order of the kernel's structure.
-    pub fn named(&self) -> Vec<(&'static str, u64)> {
+    pub fn named(&self, kernel: Kernel) -> Vec<(&'static str, u64)> {
+        let mut named = self.of_6_18();
+        if kernel >= Kernel::V7_2 {
+            // Nothing that they count is modelled.
+            let after = |name| 1 + position(&named, name);
+            let at = after("SCX_EV_ENQ_SKIP_MIGRATION_DISABLED");
+            named.insert(at, ("SCX_EV_REENQ_IMMED", 0));
+            named.insert(at + 1, ("SCX_EV_REENQ_LOCAL_REPEAT", 0));
+            named.push(("SCX_EV_INSERT_NOT_OWNED", 0));
+            named.push(("SCX_EV_SUB_BYPASS_DISPATCH", 0));
+        }
+        named
+    }
+
+    fn of_6_18(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("SCX_EV_SELECT_CPU_FALLBACK", self.select_cpu_fallback),
             (
@@ -74,6 +88,12 @@ impl Counters {
             ("SCX_EV_BYPASS_ACTIVATE", self.bypass_activate),
         ]
     }
+}
+
+/// Where the counter `name` stands.
+fn position(named: &[(&'static str, u64)], name: &str) -> usize {
+    let found = named.iter().position(|(own, _)| *own == name);
+    found.expect("a counter of every kernel")
 }
 
 /// What the simulated machine is.
@@ -96,6 +116,8 @@ pub struct Machine {
     pub(crate) buffer: Vec<Buffered>,
     /// Tasks moved to the local queue since the buffer's last flush.
     pub(crate) moved: u32,
+    /// Tasks that have left the policy's custody, of which it was not told yet (7.2).
+    pub(crate) released_from_custody: Vec<TaskId>,
     /// BPF timers that are armed: address and generation.
     pub(crate) timers: BTreeMap<u64, u64>,
     pub(crate) timer_generation: u64,
@@ -165,6 +187,7 @@ impl Machine {
             contexts: Vec::new(),
             buffer: Vec::new(),
             moved: 0,
+            released_from_custody: Vec::new(),
             timers: BTreeMap::new(),
             timer_generation: 0,
             mirror,

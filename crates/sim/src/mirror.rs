@@ -6,12 +6,12 @@
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::workload::SchedPolicy;
-use model::{CpuId, Exit, MachineSpec, PerCpu, TaskId};
+use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
 
 use crate::flags;
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
-use crate::task::{OpsState, RunState, Task};
+use crate::task::{OpsState, RunState, ScxState, Task};
 use crate::work::Birth;
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
@@ -159,6 +159,7 @@ impl ArgLayout {
 /// The mirrors.
 pub(crate) struct Mirror {
     layout: Layout,
+    kernel: Kernel,
     args: ArgLayout,
     /// Arguments by pointer, one area for all: a callback reads them while it runs.
     args_at: u64,
@@ -219,6 +220,7 @@ impl Mirror {
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
             layout,
+            kernel: spec.kernel,
             args,
         };
         let kernfs_node = alloc(u64::from(target.size_of("kernfs_node")?));
@@ -275,6 +277,15 @@ impl Mirror {
             write_mask(memory, idle + at.cpus_mask, &mask);
             memory.poke_u32(idle + at.task_size, u32::MAX);
         }
+    }
+
+    /// The number of a task's state (`enum scx_task_state`; since 7.1 `SCX_TASK_INIT` and its like
+    /// in `enum scx_ent_flags`).
+    fn state_number(&self, state: ScxState) -> u32 {
+        let number = state as u32;
+        // There a state that lasts no time here comes second: INIT_BEGIN.
+        let later = self.kernel >= Kernel::V7_2 && state != ScxState::None;
+        number + u32::from(later)
     }
 
     /// Address of a task's mask, which `ops.set_cpumask` gets.
@@ -363,8 +374,13 @@ impl Mirror {
         }
         if what & stale::FLAGS != 0 {
             let queued = if task.queued { flags::TASK_QUEUED } else { 0 };
-            let state = (task.scx_state as u32) << flags::TASK_STATE_SHIFT;
-            memory.poke_u32(at + layout.scx_flags, queued | state);
+            let custody = if task.in_custody {
+                flags::TASK_IN_CUSTODY
+            } else {
+                0
+            };
+            let state = self.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
+            memory.poke_u32(at + layout.scx_flags, queued | custody | state);
             memory.poke_u64(at + layout.runnable_at, task.runnable_at);
         }
         if what & stale::CPUS != 0 {

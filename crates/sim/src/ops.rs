@@ -1,7 +1,7 @@
 //! The policy's table of callbacks, and how one is called.
 
 use bpf::{Image, Member};
-use model::{CpuId, EventKind, ExitKind, Op, TaskId};
+use model::{CpuId, EventKind, ExitKind, Kernel, Op, TaskId};
 
 use crate::flags::{self, kf};
 use crate::machine::{Machine, Vm};
@@ -41,11 +41,19 @@ pub enum OpsError {
         /// The variable.
         table: String,
     },
-    /// A flag that kernel 6.18 does not know.
+    /// A flag that the kernel does not know.
     #[error(
         "`{table}.flags` has unknown bits {bits:#x}; the kernel refuses to attach it (-EINVAL)"
     )]
     UnknownFlags {
+        /// The variable.
+        table: String,
+        /// The bits.
+        bits: u64,
+    },
+    /// A flag that the kernel has and this machine has not.
+    #[error("`{table}.flags` has bits {bits:#x}, which are not simulated")]
+    UnmodelledFlags {
         /// The variable.
         table: String,
         /// The bits.
@@ -60,7 +68,7 @@ pub enum OpsError {
         timeout_ms: u64,
     },
     /// A member that must be a function is none.
-    #[error("`{table}.{member}` is set, but is no callback that kernel 6.18 has")]
+    #[error("`{table}.{member}` is set, but is no callback that is simulated")]
     UnknownCallback {
         /// The variable.
         table: String,
@@ -71,7 +79,7 @@ pub enum OpsError {
 
 impl Ops {
     /// The table of `image`; `table` chooses between several.
-    pub fn of(image: &Image, table: Option<&str>) -> Result<Self, OpsError> {
+    pub fn of(image: &Image, table: Option<&str>, kernel: Kernel) -> Result<Self, OpsError> {
         let tables: Vec<_> = image
             .struct_ops
             .iter()
@@ -96,6 +104,7 @@ impl Ops {
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
+        ops.check_flags(&table.name, kernel)?;
         if ops.name.is_empty() {
             return Err(OpsError::NoName {
                 table: table.name.clone(),
@@ -119,16 +128,7 @@ impl Ops {
             ("name", Member::Bytes(bytes)) => {
                 self.name = String::from_utf8_lossy(bytes).into_owned();
             }
-            ("flags", _) => {
-                self.flags = number;
-                let bits = number & !flags::ops::ALL;
-                if bits != 0 {
-                    return Err(OpsError::UnknownFlags {
-                        table: table.into(),
-                        bits,
-                    });
-                }
-            }
+            ("flags", _) => self.flags = number,
             ("timeout_ms", _) if number != 0 => {
                 self.timeout_ms = number;
                 if number > flags::WATCHDOG_MAX_TIMEOUT_MS {
@@ -156,6 +156,27 @@ impl Ops {
             _ => {}
         }
         Ok(())
+    }
+
+    fn check_flags(&self, table: &str, kernel: Kernel) -> Result<(), OpsError> {
+        let new = flags::ops::UNMODELLED_7_2;
+        let known = if kernel >= Kernel::V7_2 {
+            flags::ops::ALL | new
+        } else {
+            flags::ops::ALL
+        };
+        let table = || table.to_owned();
+        match (self.flags & !known, self.flags & new) {
+            (0, 0) => Ok(()),
+            (0, bits) => Err(OpsError::UnmodelledFlags {
+                table: table(),
+                bits,
+            }),
+            (bits, _) => Err(OpsError::UnknownFlags {
+                table: table(),
+                bits,
+            }),
+        }
     }
 
     /// Whether the policy defines `op`.

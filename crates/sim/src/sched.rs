@@ -2,7 +2,7 @@
 //!
 //! Source: `__schedule()`, `balance_one()`, `pick_task_scx()`, `put_prev_task_scx()` and
 //! `set_next_task_scx()`, kernel 6.18. There, balancing comes before the choice of the class, so
-//! `ops.dispatch` may be called although a real-time task is about to run.
+//! `ops.dispatch` may be called although a real-time task is about to run; on 7.2 it is not.
 
 use model::{CpuId, EventKind, Op, TaskId};
 
@@ -40,12 +40,18 @@ impl Machine {
             self.run_stopper(vm, cpu);
         }
         self.run_deferred(cpu);
+        self.reenqueue_deferred(vm, cpu);
         self.arm_tick(cpu);
     }
 
     /// Gives each class from the previous task's downward its chance to fetch work.
     fn balance(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
-        let start = self.class_on(cpu).min(Class::Ext);
+        // Since 6.19 the policy is asked only when no higher class has a task.
+        let start = if self.is_7_2() {
+            Class::Stop
+        } else {
+            self.class_on(cpu).min(Class::Ext)
+        };
         let state = &self.cpus[cpu];
         let has = |class: Class| match class {
             Class::Stop => !state.to_move.is_empty(),
@@ -135,6 +141,7 @@ impl Machine {
             },
         );
         self.flush_buffer(cpu);
+        self.tell_released(vm);
     }
 
     /// The task of the highest class that has one.

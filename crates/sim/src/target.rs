@@ -3,7 +3,7 @@
 use bpf::{HostFunction, Kconfig, Target};
 use model::{Kernel, MachineSpec};
 
-use crate::kernel_types::BTF_6_18;
+use crate::kernel_types::{BTF_6_18, BTF_7_2};
 use crate::machine::Machine;
 
 /// The kernel of `machine`: types, constants, functions, version, configuration.
@@ -14,9 +14,10 @@ use crate::machine::Machine;
 pub fn target(machine: &MachineSpec) -> Target {
     let (types, version) = match machine.kernel {
         Kernel::V6_18 => (BTF_6_18, (6, 18, 15)),
+        Kernel::V7_2 => (BTF_7_2, (7, 2, 12)),
         _ => unreachable!("no other kernel can be asked for"),
     };
-    // Source: configuration of Debian's 6.18.15 for amd64.
+    // Source: configurations of Debian's 6.18.15 and 7.2.12 for amd64.
     Target::new(machine.kernel.name(), version, types)
         .expect("the simulated kernel's types are well formed")
         .with_kconfig("CONFIG_HZ", Kconfig::Int(i64::from(machine.hz)))

@@ -122,6 +122,8 @@ pub struct Task {
     pub exiting: bool,
     /// State of its sched_ext entity.
     pub scx_state: ScxState,
+    /// The policy has it in custody (7.2).
+    pub in_custody: bool,
     /// `SCX_TASK_QUEUED`: runnable in the policy's class, running included.
     pub queued: bool,
     /// Who owns it while it waits.
@@ -186,6 +188,7 @@ impl Task {
             state: RunState::New,
             exiting: false,
             scx_state: ScxState::None,
+            in_custody: false,
             queued: false,
             ops_state: OpsState::None,
             direct: None,

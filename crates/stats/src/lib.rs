@@ -2,7 +2,8 @@
 //!
 //! A machine sends [`model::Event`]s to a [`model::Sink`]; the sinks of this crate turn them into
 //! numbers ([`Metrics`], whose result is a [`Report`]), check them ([`Conservation`]), take their
-//! fingerprint ([`TraceHash`]) or write them down ([`JsonLines`], [`Perfetto`]). [`EventReader`]
+//! fingerprint ([`TraceHash`]), follow single tasks ([`trace::Tracer`]) or write them down
+//! ([`JsonLines`], [`Perfetto`]). [`EventReader`]
 //! reads what [`JsonLines`] wrote. docs/events.md is the contract: what each event means, and
 //! where each metric starts and stops.
 //!
@@ -28,6 +29,7 @@ mod report;
 mod sinks;
 #[cfg(test)]
 mod stream;
+pub mod trace;
 mod words;
 
 pub use columns::{

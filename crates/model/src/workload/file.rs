@@ -193,8 +193,8 @@ impl<'a> Reader<'a> {
             machine.profile = self.choice(profile, &[("ideal", Profile::Ideal)])?;
         }
         if let Some(kernel) = table.get("kernel") {
-            let latest = Kernel::V6_18;
-            machine.kernel = self.choice(kernel, &[(latest.name(), latest)])?;
+            let known = Kernel::ALL.map(|kernel| (kernel.name(), kernel));
+            machine.kernel = self.choice(kernel, &known)?;
         }
         table.finish()?;
         Ok(machine)

@@ -66,7 +66,7 @@ fn line(to: &mut dyn Write, first: &str, rest: impl Iterator<Item = String>) -> 
 }
 
 /// The cell, in quotes when it holds a character that would end it.
-fn quoted(cell: &str) -> String {
+pub fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -1,5 +1,8 @@
 //! `runslice check OBJECT`.
 
+#[cfg(feature = "live")]
+mod verifier;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +30,23 @@ pub struct Check {
     /// are round numbers, not measured.
     #[arg(long)]
     costs: bool,
+
+    /// Asks real verifiers, each in a virtual machine: loads the programs without attaching them.
+    /// A refused object ends in status 1 and with the verifier's last words.
+    #[cfg(feature = "live")]
+    #[arg(long, conflicts_with = "costs")]
+    vm: bool,
+
+    /// Kernel whose verifier is asked with --vm: 6.18 or 7.2, or the path of a vmlinuz. May be
+    /// repeated. Default: both.
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "KERNEL", requires = "vm")]
+    kernel: Vec<String>,
+
+    /// Asks the verifier of the running kernel, which takes root.
+    #[cfg(feature = "live")]
+    #[arg(long, conflicts_with_all = ["vm", "costs"])]
+    here: bool,
 }
 
 /// Prints what the object has and needs.
@@ -43,12 +63,25 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     };
     let object = Object::parse(&file).with_context(|| request.object.clone())?;
     let mut to = output::open(None)?;
+    #[cfg(feature = "live")]
+    {
+        if request.here {
+            return verifier::ask_here(&request.object, &file, &mut to);
+        }
+        if request.vm {
+            return verifier::ask(&request.object, &request.kernel, &mut to);
+        }
+    }
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;
+    let mut described = false;
     for kernel in kernel::ALL {
         match kernel::link(&object, kernel) {
             Ok(image) => {
-                describe(&image, &mut to)?;
+                // What the object has is the same for every kernel.
+                if !std::mem::replace(&mut described, true) {
+                    describe(&image, &mut to)?;
+                }
                 if !write_verdict(&image, kernel, &mut to)? {
                     status = Status::Failure;
                 }
@@ -164,7 +197,7 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     if missing.is_empty() {
         writeln!(
             to,
-            "\nkernel {kernel}: nothing missing; the verifier was not asked"
+            "\nkernel {kernel}: nothing missing; the verifier was not asked (--vm asks it)"
         )?;
     } else {
         writeln!(to, "\nkernel {kernel}: {} missing", missing.len())?;

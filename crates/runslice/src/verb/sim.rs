@@ -7,13 +7,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use model::workload::{CostScale, Workload};
-use model::{MachineSpec, Nanos, RunSpec, Sink};
+use model::{Kernel, MachineSpec, Nanos, RunSpec, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{output, policy, recording, span, workload};
+use crate::{kernel, output, policy, recording, span, workload};
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -48,6 +48,10 @@ pub struct Sim {
     /// Timer ticks a second, the kernel's HZ. Default: what the workload asks for.
     #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
     hz: Option<u32>,
+
+    /// Kernel to simulate: 6.18 or 7.2. Default: what the workload asks for.
+    #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
+    kernel: Option<Kernel>,
 
     /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
     /// the workload's.
@@ -102,6 +106,10 @@ fn parse_hz(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Reads `NAME=NUMBER`.
+///
+/// # Errors
+/// When there is no `=`, no name, or no whole number.
 pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
     let (name, value) = policy::setting(text)?;
     match value.parse() {
@@ -116,6 +124,7 @@ impl Sim {
         MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
+            kernel: self.kernel.unwrap_or(asked.kernel),
             ..asked.clone()
         }
     }
@@ -247,7 +256,7 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
 }
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
-fn explain(error: sim::Error) -> anyhow::Error {
+pub fn explain(error: sim::Error) -> anyhow::Error {
     match error {
         sim::Error::Set { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()

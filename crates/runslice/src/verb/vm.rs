@@ -145,7 +145,11 @@ fn with_own_name(words: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(named)
 }
 
-fn own_path() -> anyhow::Result<String> {
+/// The path of this program.
+///
+/// # Errors
+/// When the system cannot say.
+pub fn own_path() -> anyhow::Result<String> {
     let me = env::current_exe().context("cannot find this program's own file")?;
     Ok(me.to_string_lossy().into_owned())
 }
@@ -183,7 +187,7 @@ fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
 }
 
 /// What the user can mend by installing something is told from what failed.
-fn explain(error: VmError) -> anyhow::Error {
+pub fn explain(error: VmError) -> anyhow::Error {
     match error {
         VmError::ProgramMissing { .. } => UsageError(error.to_string()).into(),
         VmError::ToolMissing { .. }
@@ -193,7 +197,8 @@ fn explain(error: VmError) -> anyhow::Error {
     }
 }
 
-fn say(text: &str) {
+/// Says something on standard error.
+pub fn say(text: &str) {
     // Nobody can be told when standard error is closed too.
     let _ = writeln!(io::stderr(), "vm: {text}");
 }

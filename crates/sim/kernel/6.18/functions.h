@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Functions of kernel 6.18 that policies call; see ../6.18.h. */
+/* Functions of kernel 6.18 that policies call, all of which 7.2 has too; see ../6.18.h. */
 
 /*
  * ---- Functions ----

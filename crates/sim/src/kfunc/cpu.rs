@@ -134,7 +134,7 @@ fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {
     let mut bytes: Vec<u8> = ctx
         .host
         .counters
-        .named()
+        .named(ctx.host.spec.kernel)
         .iter()
         .flat_map(|(_, value)| value.to_le_bytes())
         .collect();

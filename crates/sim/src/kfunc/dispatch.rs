@@ -1,7 +1,10 @@
 //! What only `ops.dispatch` and `ops.cpu_release` may do.
 
+use bpf::Stop;
+use model::CpuId;
+
 use super::{Ctx, Line, Return, changed, s32};
-use crate::flags::{enq, kf};
+use crate::flags::{dsq, enq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
 
@@ -9,7 +12,14 @@ pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_dispatch_nr_slots", "u32()", nr_slots),
     ("scx_bpf_dispatch_cancel", "void()", cancel),
     ("scx_bpf_dsq_move_to_local", "bool(u64)", move_to_local),
+    (
+        "scx_bpf_dsq_move_to_local___v2",
+        "bool(u64,u64)",
+        move_to_local_with,
+    ),
     ("scx_bpf_reenqueue_local", "u32()", reenqueue_local),
+    ("scx_bpf_reenqueue_local___v2", "void()", reenqueue_soon),
+    ("scx_bpf_dsq_reenq", "void(u64,u64)", dsq_reenq),
 ];
 
 fn nr_slots(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
@@ -27,6 +37,16 @@ fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 }
 
 fn move_to_local(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+    move_first(ctx, id, 0)
+}
+
+/// From 7.1 on the flags of the insert into the local queue can be given.
+fn move_to_local_with(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
+    let flags = ctx.host.enq_in(flags);
+    move_first(ctx, id, flags)
+}
+
+fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
@@ -37,8 +57,9 @@ fn move_to_local(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
     };
-    let moved = machine.consume(cpu, dsq);
+    let moved = machine.consume(cpu, dsq, flags);
     machine.moved += u32::from(moved);
+    ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(u64::from(moved))
 }
@@ -52,7 +73,47 @@ fn reenqueue_local(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     Ok(s32(i64::from(count)))
 }
 
+/// From 6.19 on, anywhere: the tasks of this CPU's local queue are offered again a little later.
+fn reenqueue_soon(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    let cpu = ctx.host.exec;
+    ctx.host.reenqueue_later(cpu);
+    Ok(0)
+}
+
+/// From 7.1 on, for any queue; only local ones are modelled.
+fn dsq_reenq(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+    let machine = &mut *ctx.host;
+    let target = (id & dsq::CPU_MASK) as u32;
+    match id {
+        dsq::LOCAL => machine.reenqueue_later(machine.exec),
+        on if on & dsq::LOCAL_ON == dsq::LOCAL_ON && machine.has_cpu(i64::from(target)) => {
+            machine.reenqueue_later(CpuId(target as u16));
+        }
+        other => {
+            let what = "scx_bpf_dsq_reenq() is modelled for local queues only";
+            return Err(Stop::Refused(format!("{what}, not for 0x{other:x}")));
+        }
+    }
+    Ok(0)
+}
+
 impl Machine {
+    /// Offers the tasks of the local queue of `cpu` again when its interrupt comes.
+    fn reenqueue_later(&mut self, cpu: CpuId) {
+        self.cpus[cpu].reenqueue = true;
+        if !self.cpus[cpu].in_balance {
+            self.cpus[cpu].deferred_irq = true;
+            self.poke(cpu);
+        }
+    }
+
+    /// Carries out what [`Machine::reenqueue_later`] asked for.
+    pub(crate) fn reenqueue_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
+        if std::mem::take(&mut self.cpus[cpu].reenqueue) {
+            self.reenqueue_local(vm);
+        }
+    }
+
     /// Offers every task of this CPU's local queue to the policy again.
     ///
     /// Source: `reenq_local()`, kernel 6.18. All are collected first, so that one which comes back

@@ -20,6 +20,11 @@ pub(super) const TABLE: &[Line] = &lines![
         select_cpu_and,
     ),
     (
+        "__scx_bpf_select_cpu_and",
+        "s32(ptr,ptr,ptr)",
+        select_cpu_and_of,
+    ),
+    (
         "scx_bpf_test_and_clear_cpu_idle",
         "bool(s32)",
         test_and_clear,
@@ -138,6 +143,13 @@ fn select_cpu_and(ctx: &mut Ctx<'_>, [p, prev, wake, allowed, flags]: [u64; 5]) 
     let allowed = mask(ctx, allowed);
     let found = ctx.host.select_idle(id, prev, wake, Some(&allowed), flags);
     Ok(cpu_or_busy(ctx, found))
+}
+
+/// From 6.19 on: CPU and flags in `struct scx_bpf_select_cpu_and_args`, three words.
+fn select_cpu_and_of(ctx: &mut Ctx<'_>, [p, allowed, args, ..]: [u64; 5]) -> Return {
+    let word = |ctx: &mut Ctx<'_>, at: u64| ctx.vm.memory().load_u64(args.wrapping_add(8 * at));
+    let [prev, wake, flags] = [0, 1, 2].map(|at| word(ctx, at));
+    select_cpu_and(ctx, [p, prev & u64::from(u32::MAX), wake, allowed, flags])
 }
 
 fn test_and_clear(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {

@@ -123,10 +123,12 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
     if bits & HAS_SLICE != 0 {
         machine.set_slice(id, slice);
     }
+    let flags = machine.enq_in(flags);
     let cpu = machine.exec;
     let target = machine.verdict_queue(cpu, dsq_id, id);
     machine.move_between(cpu, id, target, flags);
     machine.moved += 1;
+    ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(1)
 }

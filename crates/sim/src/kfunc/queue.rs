@@ -11,11 +11,22 @@ pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_create_dsq", "s32(u64,s32)", create),
     ("scx_bpf_destroy_dsq", "void(u64)", destroy),
     ("scx_bpf_dsq_nr_queued", "s32(u64)", nr_queued),
+    ("scx_bpf_dsq_peek", "ptr(u64)", peek),
     ("scx_bpf_dsq_insert", "void(ptr,u64,u64,u64)", insert),
+    (
+        "scx_bpf_dsq_insert___v2",
+        "bool(ptr,u64,u64,u64)",
+        insert_told,
+    ),
     (
         "scx_bpf_dsq_insert_vtime",
         "void(ptr,u64,u64,u64,u64)",
         insert_vtime,
+    ),
+    (
+        "__scx_bpf_dsq_insert_vtime",
+        "bool(ptr,ptr)",
+        insert_vtime_of,
     ),
 ];
 
@@ -69,13 +80,44 @@ fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 }
 
 fn insert(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
+    insert_with(ctx, p, dsq_id, slice, None, flags)?;
+    Ok(0)
+}
+
+/// From 6.19 on: says whether the insert was taken.
+fn insert_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
     insert_with(ctx, p, dsq_id, slice, None, flags)
 }
 
 fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
+    insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)?;
+    Ok(0)
+}
+
+/// From 6.19 on: all but the task in `struct scx_bpf_dsq_insert_vtime_args`, four words.
+fn insert_vtime_of(ctx: &mut Ctx<'_>, [p, args, ..]: [u64; 5]) -> Return {
+    let word = |ctx: &mut Ctx<'_>, at: u64| ctx.vm.memory().load_u64(args.wrapping_add(8 * at));
+    let [dsq_id, slice, vtime, flags] = [0, 1, 2, 3].map(|at| word(ctx, at));
     insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)
 }
 
+/// From 6.19 on: the first task of a queue of the policy's.
+fn peek(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+    let machine = &mut *ctx.host;
+    if id & flags::dsq::BUILTIN != 0 {
+        machine.error(format!("peek disallowed on builtin DSQ 0x{id:x}"));
+        return Ok(0);
+    }
+    let Some(dsq) = machine.dsqs.user(id) else {
+        machine.error(format!("peek on non-existent DSQ 0x{id:x}"));
+        return Ok(0);
+    };
+    let first = machine.dsqs.first(dsq);
+    Ok(first.map_or(0, |id| machine.task(id).address))
+}
+
+/// 1 if the insert was taken, which only functions from 6.19 on tell.
+///
 /// Source: `scx_dsq_insert_preamble()` and `scx_dsq_insert_commit()`, kernel 6.18. Slice and vtime
 /// are written at once, even for an entry that is ignored later.
 fn insert_with(
@@ -103,6 +145,7 @@ fn insert_with(
         machine.error(format!("invalid enq_flags 0x{flags:x}"));
         return Ok(0);
     }
+    let flags = machine.enq_in(flags);
     let slice = match slice {
         0 => machine.task(id).slice.max(1),
         slice => slice,
@@ -115,7 +158,7 @@ fn insert_with(
     }
     machine.commit_insert(id, dsq_id, flags);
     changed(ctx);
-    Ok(0)
+    Ok(1)
 }
 
 impl Machine {

@@ -3,7 +3,7 @@
 use bpf::Memory;
 use model::{CpuId, TaskId};
 
-use super::{Ctx, Line, Return, task};
+use super::{Ctx, Line, Return, changed, task};
 use crate::machine::{Machine, Vm};
 use crate::task::{Phase, RunState};
 
@@ -12,6 +12,8 @@ pub(super) const TABLE: &[Line] = &lines![
     ("bpf_task_release", "void(ptr)", release),
     ("bpf_task_from_pid", "ptr(s32)", from_pid),
     ("bpf_task_from_vpid", "ptr(s32)", from_pid),
+    ("scx_bpf_task_set_slice", "bool(ptr,u64)", set_slice),
+    ("scx_bpf_task_set_dsq_vtime", "bool(ptr,u64)", set_vtime),
 ];
 
 fn acquire(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
@@ -24,6 +26,22 @@ fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
     ctx.host.release_task(ctx.vm.memory(), id);
     Ok(0)
+}
+
+/// From 6.19 on, in place of a write to the field.
+fn set_slice(ctx: &mut Ctx<'_>, [p, slice, ..]: [u64; 5]) -> Return {
+    let id = task(ctx, p)?;
+    ctx.host.set_slice(id, slice);
+    changed(ctx);
+    Ok(1)
+}
+
+/// From 6.19 on, in place of a write to the field.
+fn set_vtime(ctx: &mut Ctx<'_>, [p, vtime, ..]: [u64; 5]) -> Return {
+    let id = task(ctx, p)?;
+    ctx.host.set_vtime(id, vtime);
+    changed(ctx);
+    Ok(1)
 }
 
 /// An exited task is found until it has been reaped.

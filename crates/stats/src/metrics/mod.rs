@@ -12,6 +12,7 @@ use crate::Report;
 use crate::ledger::CpuLedger;
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
+pub(crate) use tasks::{high, low};
 
 /// Nice values, -20 to 19.
 const NICE_LEVELS: usize = 40;
@@ -114,18 +115,18 @@ impl Run {
                 self.cpus[event.cpu.index()].steal(Nanos::new(event.a));
             }
             EventKind::SpanEnd => {
-                let index = tasks::low(event.a);
+                let index = low(event.a);
                 let lengths = self.group_of(event).spans.entry(index).or_default();
                 lengths.record(Nanos::new(event.b));
             }
             EventKind::Deadline => self.deadline(event),
             EventKind::Skipped => {
-                let index = tasks::low(event.a);
+                let index = low(event.a);
                 let deadline = self.group_of(event).deadlines.entry(index).or_default();
                 deadline.skipped = deadline.skipped.saturating_add(event.b);
             }
             EventKind::Count => {
-                let index = tasks::low(event.a);
+                let index = low(event.a);
                 let total = self.group_of(event).counters.entry(index).or_default();
                 *total = total.saturating_add(event.b);
             }
@@ -155,7 +156,7 @@ impl Run {
             self.tasks.len(),
             "tasks are numbered without gaps"
         );
-        let nice = self.header.groups[tasks::low(event.a) as usize].nice;
+        let nice = self.header.groups[low(event.a) as usize].nice;
         self.tasks.push(Task::new(event, nice));
     }
 
@@ -273,7 +274,7 @@ impl Run {
     }
 
     fn deadline(&mut self, event: &Event) {
-        let index = tasks::low(event.a);
+        let index = low(event.a);
         let deadline = self.group_of(event).deadlines.entry(index).or_default();
         if event.b == 0 {
             deadline.met += 1;
@@ -296,7 +297,7 @@ impl Run {
     fn entered_phase(&mut self, event: &Event) {
         self.settle_task(event.task, event.time);
         self.leave_phase(event.task, event.time);
-        let phase = tasks::low(event.a);
+        let phase = low(event.a);
         self.group_of(event)
             .phases
             .entry(phase)

@@ -168,12 +168,12 @@ pub(super) struct Phase {
 }
 
 /// The low half of a payload word.
-pub(super) const fn low(word: u64) -> u32 {
+pub(crate) const fn low(word: u64) -> u32 {
     (word & 0xffff_ffff) as u32
 }
 
 /// The high half of a payload word.
-pub(super) const fn high(word: u64) -> u32 {
+pub(crate) const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 

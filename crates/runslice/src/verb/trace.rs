@@ -1,0 +1,219 @@
+//! `runslice trace pid|queue|status TASK`.
+
+mod human;
+#[cfg(feature = "live")]
+mod live;
+mod rows;
+
+use std::fs::File;
+use std::io::{self, BufReader, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use model::{Exit, Kernel, MachineSpec, Nanos, RunSpec};
+use stats::trace::{Scope, Selection, Tracer, Which};
+
+use super::sim;
+use crate::cli::{Status, UsageError};
+use crate::report::{Format, ejection};
+use crate::{kernel, output, policy, span, suggest, workload};
+
+/// The tracing calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Call {
+    /// Each time from run queue to CPU.
+    Pid,
+    /// The queue each time the task returns to one, and what happens until it runs.
+    Queue,
+    /// Where the policy has put the task, at each run.
+    Status,
+}
+
+/// What `runslice trace` is asked.
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// What to tell of the task.
+    call: Call,
+
+    /// Task to follow: its pid, its name, or the name of a group, for all of its tasks.
+    task: String,
+
+    /// Simulates this policy: a built-in name or a BPF object, knobs behind a colon. Without it and
+    /// without --from the running kernel is traced, which takes root.
+    #[arg(
+        long,
+        value_name = "POLICY",
+        requires = "workload",
+        conflicts_with = "from"
+    )]
+    sim: Option<String>,
+
+    /// Load to put on the simulated machine: a built-in name or a TOML file.
+    #[arg(short, long, requires = "sim")]
+    workload: Option<String>,
+
+    /// Reads a file that `--events` wrote instead of running anything.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+
+    /// CPUs of the simulated machine, 1 to 1024. Default: what the workload asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(requires = "sim")]
+    cpus: Option<u16>,
+
+    /// Seed of every random choice of the simulated run. Default: the workload's.
+    #[arg(long, value_name = "NUMBER", requires = "sim")]
+    seed: Option<u64>,
+
+    /// Kernel to simulate. Default: what the workload asks for.
+    #[arg(long, value_name = "VERSION", value_parser = kernel::parse, requires = "sim")]
+    kernel: Option<Kernel>,
+
+    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = sim::parse_scale, requires = "sim")]
+    scale: Vec<(String, i64)>,
+
+    /// Ends the run after so long at the latest: 10s, 1.5ms. Default: when the workload ends, or,
+    /// for the running kernel, when Ctrl-C is pressed.
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse, conflicts_with = "from")]
+    length: Option<Nanos>,
+
+    /// Follows the task's children, too, and theirs.
+    #[arg(long)]
+    follow: bool,
+
+    /// Takes all waiting tasks of the machine for one queue, as a policy with a shared queue does.
+    /// Default: those that wait at the task's CPU.
+    #[arg(long)]
+    all_cpus: bool,
+
+    /// How results are written.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    /// Writes the results to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Trace {
+    fn selection(&self) -> Selection {
+        let which = match self.task.parse() {
+            Ok(pid) => Which::Pid(pid),
+            Err(_) => Which::Name(self.task.clone()),
+        };
+        let scope = if self.all_cpus {
+            Scope::Machine
+        } else {
+            Scope::Cpu
+        };
+        Selection {
+            which,
+            children: self.follow,
+            queues: (self.call == Call::Queue).then_some(scope),
+        }
+    }
+
+    fn spec(&self, policy: &str, load: &str) -> anyhow::Result<RunSpec> {
+        let workload = Arc::new(workload::find(load, &self.scale)?);
+        let asked = &workload.machine;
+        Ok(RunSpec {
+            policy: policy::find(policy)?,
+            machine: MachineSpec {
+                cpus: self.cpus.unwrap_or(asked.cpus),
+                kernel: self.kernel.unwrap_or(asked.kernel),
+                ..asked.clone()
+            },
+            seed: self.seed.unwrap_or(workload.seed),
+            workload,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: self.length,
+        })
+    }
+}
+
+/// Follows a task and writes what became of it.
+///
+/// # Errors
+/// When a policy, a workload or a file is bad, or there is no such task.
+pub fn run(request: &Trace) -> anyhow::Result<Status> {
+    if request.all_cpus && request.call != Call::Queue {
+        let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let mut tracer = Tracer::new(request.selection());
+    let exit = fill(request, &mut tracer)?;
+    if tracer.traced().next().is_none() {
+        return Err(nobody(request, &tracer).into());
+    }
+    let mut to = output::open(request.output.as_deref())?;
+    match request.format {
+        Format::Human => human::write(request.call, &tracer, &mut to)?,
+        Format::Json => rows::write_json(request.call, &tracer, &mut to)?,
+        Format::Csv => rows::write_csv(request.call, &tracer, &mut to)?,
+    }
+    to.flush()?;
+    if tracer.left_out() > 0 {
+        writeln!(io::stderr(), "runslice: {}", left_out(tracer.left_out()))?;
+    }
+    let Some(exit) = exit.filter(|exit| exit.kind.is_error()) else {
+        return Ok(Status::Done);
+    };
+    let policy = tracer.header().map_or("", |header| &header.policy);
+    if let Some(line) = ejection(policy, &exit) {
+        writeln!(io::stderr(), "runslice: {line}")?;
+    }
+    Ok(Status::Ejected)
+}
+
+/// Sends the events of the run, or of the file, to the tracer.
+fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
+    if let Some(path) = &request.from {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        stats::replay(BufReader::new(file), tracer).with_context(|| path.display().to_string())?;
+        return Ok(None);
+    }
+    let (Some(policy), Some(load)) = (&request.sim, &request.workload) else {
+        running_kernel(request, tracer)?;
+        return Ok(None);
+    };
+    let spec = request.spec(policy, load)?;
+    let summary = ::sim::run(&spec, tracer).map_err(sim::explain)?;
+    Ok(Some(summary.exit))
+}
+
+#[cfg(feature = "live")]
+fn running_kernel(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<()> {
+    live::record(request.length, tracer)
+}
+
+#[cfg(not(feature = "live"))]
+fn running_kernel(_: &Trace, _: &mut Tracer) -> anyhow::Result<()> {
+    let message = "this runslice was built without the real machine: give --sim or --from";
+    Err(crate::cli::UnsupportedError(message.to_owned()).into())
+}
+
+fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {
+    let names = tracer.names();
+    let names = names.iter().map(String::as_str);
+    UsageError(match request.selection().which {
+        Which::Pid(pid) => format!(
+            "no task of the run had the pid {pid}; {}",
+            suggest::hint("", names)
+        ),
+        Which::Name(name) => format!(
+            "no task of the run was called `{name}`: {}",
+            suggest::hint(&name, names)
+        ),
+    })
+}
+
+fn left_out(count: u64) -> String {
+    format!(
+        "{count} waits and steps were too many to keep and are not shown; trace one task instead \
+         of a group, or a shorter time"
+    )
+}

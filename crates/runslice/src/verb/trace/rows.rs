@@ -1,0 +1,265 @@
+//! A trace as rows, for programs: JSON or CSV.
+
+use std::io::{self, Write};
+
+use model::{PrevState, SimTime, TaskId};
+use serde_json::{Map, Value, json};
+use stats::trace::{EXPIRED, INTERACTIVE, Known, Standing, Step, Tracer, Visit, Waiting, What};
+
+use super::Call;
+use crate::report::quoted;
+
+/// Version of the JSON document; it grows when a field is removed or changes its meaning.
+const VERSION: u32 = 1;
+
+type Row = Vec<Value>;
+
+/// Writes one JSON document.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_json(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
+    let header = tracer.header();
+    let columns = columns(call);
+    let object = |row: Row| -> Value {
+        let fields = columns.iter().map(|column| (*column).to_owned()).zip(row);
+        Value::Object(fields.collect::<Map<_, _>>())
+    };
+    let document = json!({
+        "runslice_trace": VERSION,
+        "call": name(call),
+        "policy": header.map(|header| &header.policy),
+        "workload": header.map(|header| &header.workload),
+        "machine": header.map(|header| &header.machine),
+        "seed": header.map(|header| header.seed),
+        "end_ns": tracer.end().as_nanos(),
+        "left_out": tracer.left_out(),
+        "rows": rows(call, tracer).into_iter().map(object).collect::<Vec<_>>(),
+    });
+    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
+    writeln!(to)
+}
+
+/// Writes one table (RFC 4180).
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_csv(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to, "{}", columns(call).join(","))?;
+    for row in rows(call, tracer) {
+        let cells: Vec<String> = row.iter().map(cell).collect();
+        writeln!(to, "{}", cells.join(","))?;
+    }
+    Ok(())
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => quoted(text),
+        Value::Bool(is) => u8::from(*is).to_string(),
+        other => other.to_string(),
+    }
+}
+
+const fn name(call: Call) -> &'static str {
+    match call {
+        Call::Pid => "pid",
+        Call::Queue => "queue",
+        Call::Status => "status",
+    }
+}
+
+const fn columns(call: Call) -> &'static [&'static str] {
+    match call {
+        Call::Pid => &[
+            "task",
+            "pid",
+            "ready_ns",
+            "why",
+            "cpu",
+            "ran_ns",
+            "wait_ns",
+            "behind",
+            "overtaken",
+        ],
+        Call::Status => &[
+            "task",
+            "pid",
+            "ran_ns",
+            "cpu",
+            "priority",
+            "level",
+            "interactive",
+            "expired",
+            "left_ns",
+            "left_as",
+        ],
+        Call::Queue => &[
+            "visit", "time_ns", "event", "task", "pid", "cpu", "since_ns", "why", "from", "to",
+            "priority", "level", "known",
+        ],
+    }
+}
+
+fn rows(call: Call, tracer: &Tracer) -> Vec<Row> {
+    match call {
+        Call::Pid => waits(tracer),
+        Call::Status => standings(tracer),
+        Call::Queue => {
+            let visits = tracer.visits().iter().enumerate();
+            visits
+                .flat_map(|(at, visit)| visit_rows(tracer, at, visit))
+                .collect()
+        }
+    }
+}
+
+fn waits(tracer: &Tracer) -> Vec<Row> {
+    let turns = tracer.turns().iter();
+    let row = |turn: &stats::trace::Turn| {
+        vec![
+            json!(tracer.name(turn.task)),
+            json!(tracer.pid(turn.task)),
+            json!(turn.ready.as_nanos()),
+            json!(turn.reason.name()),
+            json!(turn.cpu.0),
+            json!(turn.ran.map(SimTime::as_nanos)),
+            json!(turn.wait().map(model::Nanos::get)),
+            json!(turn.behind.map(|task| tracer.name(task))),
+            json!(turn.overtaken),
+        ]
+    };
+    turns.map(row).collect()
+}
+
+/// One word for the state in which a task leaves its CPU.
+pub const fn left_as(state: PrevState) -> &'static str {
+    match state {
+        PrevState::Runnable => "runnable",
+        PrevState::Dead => "dead",
+        PrevState::Sleeping | PrevState::Idle => "sleeping",
+    }
+}
+
+fn standings(tracer: &Tracer) -> Vec<Row> {
+    let turns = tracer.turns().iter();
+    let row = |turn: &stats::trace::Turn| {
+        let ran = turn.ran?;
+        let standing = turn.standing;
+        let flag = |bit| standing.map(|it| it.flags & bit != 0);
+        Some(vec![
+            json!(tracer.name(turn.task)),
+            json!(tracer.pid(turn.task)),
+            json!(ran.as_nanos()),
+            json!(turn.cpu.0),
+            json!(standing.map(|it| it.priority)),
+            json!(standing.map(|it| it.level)),
+            json!(flag(INTERACTIVE)),
+            json!(flag(EXPIRED)),
+            json!(turn.left.map(|(time, _)| time.as_nanos())),
+            json!(turn.left.map(|(_, state)| left_as(state))),
+        ])
+    };
+    turns.filter_map(row).collect()
+}
+
+/// The fields of a row of `trace queue` that not every event has.
+#[derive(Default)]
+struct Extra {
+    since: Option<u64>,
+    why: Option<&'static str>,
+    from: Option<u16>,
+    to: Option<u16>,
+    standing: Option<Standing>,
+    known: Option<&'static str>,
+}
+
+fn visit_rows(tracer: &Tracer, at: usize, visit: &Visit) -> Vec<Row> {
+    let turn = tracer.turns()[visit.turn];
+    let row = |time: SimTime, event: &str, task: TaskId, cpu: u16, extra: Extra| {
+        let known_task = (task != TaskId::NONE).then(|| tracer.name(task));
+        vec![
+            json!(at),
+            json!(time.as_nanos()),
+            json!(event),
+            json!(known_task),
+            json!(tracer.pid(task)),
+            json!(cpu),
+            json!(extra.since),
+            json!(extra.why),
+            json!(extra.from),
+            json!(extra.to),
+            json!(extra.standing.map(|it| it.priority)),
+            json!(extra.standing.map(|it| it.level)),
+            json!(extra.known),
+        ]
+    };
+    let own = visit.queue.iter().find(|it| it.wait.task == turn.task);
+    let cpu = own.map_or(turn.cpu, |own| own.wait.cpu).0;
+    let why = Some(turn.reason.name());
+    let extra = Extra {
+        why,
+        ..Extra::default()
+    };
+    let mut rows = vec![row(turn.ready, "returns", turn.task, cpu, extra)];
+    if let Some(task) = visit.running {
+        rows.push(row(turn.ready, "running", task, cpu, Extra::default()));
+    }
+    rows.extend(visit.queue.iter().map(|entry| {
+        let Waiting { wait, known } = entry;
+        let extra = Extra {
+            since: Some(wait.since.as_nanos()),
+            why: Some(wait.reason.name()),
+            standing: known.standing(),
+            known: known_word(*known),
+            ..Extra::default()
+        };
+        row(turn.ready, "waits", wait.task, wait.cpu.0, extra)
+    }));
+    rows.extend(visit.steps.iter().map(|step| {
+        let Step {
+            time, task, cpu, ..
+        } = *step;
+        let (event, extra) = step_fields(step.what);
+        row(time, event, task, cpu.0, extra)
+    }));
+    if let Some(ran) = turn.ran {
+        let extra = Extra {
+            since: Some(turn.ready.as_nanos()),
+            standing: turn.standing,
+            ..Extra::default()
+        };
+        rows.push(row(ran, "is run", turn.task, turn.cpu.0, extra));
+    }
+    rows
+}
+
+fn step_fields(what: What) -> (&'static str, Extra) {
+    let none = Extra::default();
+    match what {
+        What::Runs => ("runs", none),
+        What::Idles => ("idles", none),
+        What::Comes(reason) => {
+            let why = Some(reason.name());
+            ("comes", Extra { why, ..none })
+        }
+        What::Arrives(from) => {
+            let from = Some(from.0);
+            ("arrives", Extra { from, ..none })
+        }
+        What::Leaves(to) => {
+            let to = Some(to.0);
+            ("leaves", Extra { to, ..none })
+        }
+    }
+}
+
+/// From where a standing is known, in one word; nothing for nothing.
+const fn known_word(known: Known) -> Option<&'static str> {
+    match known {
+        Known::AtNextRun(_) => Some("next run"),
+        Known::AtLastRun(_) => Some("last run"),
+        Known::Nothing => None,
+    }
+}

@@ -1,0 +1,111 @@
+//! `runslice trace` of the running kernel, and `check --vm`, in virtual machines.
+
+#![cfg(feature = "live")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A policy in C that real verifiers refuse: it reads through a pointer that may be null. (With a
+/// constant key they would know that it is not.)
+const UNCHECKED: &str = "\
+#include <scx.h>
+BPF_LICENSE();
+ARRAY(numbers, u64, 1);
+void OP(unchecked_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u32 key = enq_flags;
+	u64 *number = bpf_map_lookup_elem(&numbers, &key);
+
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, *number, enq_flags);
+}
+POLICY(unchecked_ops, .enqueue = (void *)unchecked_enqueue, .name = \"unchecked\");
+";
+
+fn runslice(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("runslice starts")
+}
+
+fn said(output: &Output) -> String {
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b));
+    format!("{stdout}{stderr}")
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn the_running_kernel_is_traced_under_a_policy() {
+    // A sleeper and two hogs on one CPU; `sleep` sleeps, wakes once and exits.
+    let script = "\
+        hog() { while :; do :; done; }
+        taskset 2 sh -c 'while :; do :; done' & taskset 2 sh -c 'while :; do :; done' &
+        runslice run mlfq -- sh -c '
+            runslice trace queue sleep --for 2s --format csv >queue.csv &
+            sleep 1; for i in 1 2 3; do taskset 2 sleep 0.1; done; wait'
+        grep -c returns queue.csv
+        grep -m1 waits queue.csv
+        runslice trace status nobody --for 100ms; echo status $?";
+    let output = runslice(&[
+        "vm",
+        "--with",
+        "runslice",
+        "--timeout",
+        "100s",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let returns = stdout.lines().find_map(|line| line.parse::<u32>().ok());
+    assert!(returns.is_some_and(|count| count >= 3), "{text}");
+    // The policy's word is there: mlfq's priorities begin at 100.
+    let row = stdout.lines().find(|line| line.contains(",waits,"));
+    let cells: Vec<&str> = row.unwrap_or_default().split(',').collect();
+    assert!(
+        cells.get(10).is_some_and(|it| it.starts_with('1')),
+        "{text}"
+    );
+    assert!(stdout.contains("status 2"), "{text}");
+}
+
+/// The object of [`UNCHECKED`].
+fn unchecked() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join("unchecked.bpf.c");
+    std::fs::write(&source, UNCHECKED).expect("the folder for tests is writable");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/include");
+    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
+    let object = folder.join("unchecked.bpf.o");
+    std::fs::write(&object, bytes).expect("the folder for tests is writable");
+    object
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn real_verifiers_accept_what_is_shipped_and_say_why_they_refuse() {
+    let output = runslice(&["check", "--vm", "mlfq"]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for kernel in ["6.18", "7.2"] {
+        let line = format!("kernel {kernel}: the verifier accepts it");
+        assert!(text.contains(&line), "{text}");
+    }
+    let object = unchecked();
+    let output = runslice(&[
+        "check",
+        "--vm",
+        "--kernel",
+        "6.18",
+        &object.to_string_lossy(),
+    ]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("kernel 6.18: refused"), "{text}");
+    assert!(text.contains("unchecked_enqueue"), "{text}");
+    assert!(text.contains("map_value_or_null"), "{text}");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The simulated kernel 7.2 as a policy sees it; see 6.18.h, which says how
+ * such a header is made. Names, the order of struct sched_ext_ops, values of
+ * enums and prototypes are those of Linux 7.2 (BTF of Debian's 7.2.12), where
+ * they differ from 6.18: flags of enqueue moved, the table of callbacks grew,
+ * task states became bits of the flags, and functions were added.
+ */
+#include "6.18/types.h"
+#include "7.2/ops.h"
+#include "7.2/constants.h"
+#include "6.18/functions.h"
+#include "7.2/functions.h"
+
+#define EMITTED_BY_THIS_VERSION						\
+	struct scx_bpf_dsq_insert_vtime_args insert_vtime_args;		\
+	struct scx_bpf_select_cpu_and_args select_cpu_and_args;		\
+	enum scx_reenq_flags scx_reenq_flags;
+#include "emitted.h"

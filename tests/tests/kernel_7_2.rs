@@ -1,0 +1,94 @@
+//! The simulated kernel 7.2: every policy runs on it, no time is lost, and what it prefers.
+
+use model::{CpuId, EventKind, Kernel, MachineSpec, Nanos};
+use runslice_tests::random::RandomRun;
+use runslice_tests::run::Run;
+use runslice_tests::two_machines::Taker;
+use stats::Conservation;
+
+/// Tasks of several sorts, on two CPUs.
+const LOAD: &str = "\
+    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
+    [task.shell]\ndo = \"loop(inf)[ run(exp(2ms)), sleep(exp(20ms)) ]\"\n\
+    [task.make]\nkind = \"process\"\ndo = \"loop(inf)[ pool(cc, 2, 6) ]\"\n\
+    [task.cc]\nkind = \"process\"\ndo = \"run(exp(8ms)), sleep(1ms), run(exp(8ms))\"\n\
+    [task.mover]\ndo = \"loop(inf)[ setnice(self, 5), run(1ms), setaffinity(self, {1}), \
+    sleep(3ms), setnice(self, 0), setaffinity(self, all), yield ]\"\n";
+
+#[test]
+fn every_shipped_policy_runs_on_both_kernels() {
+    for policy in policies::ALL {
+        let [old, new] = Kernel::ALL.map(|kernel| {
+            let mut spec = Run {
+                cpus: 2,
+                hz: 250,
+                until: Nanos::from_secs(2),
+                ..Run::new(policy.name, LOAD)
+            }
+            .spec();
+            spec.machine.kernel = kernel;
+            let mut taker = Taker::default();
+            let summary = sim::run(&spec, &mut taker).expect("a run");
+            assert!(
+                !summary.exit.kind.is_error(),
+                "{} on {}: {:?}",
+                policy.name,
+                kernel.name(),
+                summary.exit
+            );
+            let switches = taker.events.iter();
+            switches
+                .filter(|event| event.kind == EventKind::Switch)
+                .count()
+        });
+        assert!(old > 100 && new > 100, "{}: {old}, {new}", policy.name);
+    }
+}
+
+#[test]
+fn time_is_conserved_in_random_runs_of_7_2() {
+    for seed in 0..300 {
+        let mut run = RandomRun::new(seed);
+        run.spec.machine.kernel = Kernel::V7_2;
+        let mut conservation = Conservation::new();
+        let summary = sim::run(&run.spec, &mut conservation).expect("a run");
+        if let Err(violation) = conservation.check(&summary) {
+            panic!("{violation}\nseed {seed}\n{}", run.text);
+        }
+        assert_eq!(summary.exit.fault, None, "seed {seed}\n{}", run.text);
+    }
+}
+
+/// Where a task runs that wakes while its CPU and one thread of another core are busy.
+fn cpu_of_sleeper(kernel: Kernel) -> CpuId {
+    // Cores are CPUs 0 and 1, and 2 and 3. A, the third task, begins and sleeps on CPU 2, which H then keeps busy, as G keeps
+    // CPU 0: no core is wholly idle, and CPUs 1 and 3 are. The rotor begins with CPU 1.
+    let tables = "[task.H]\ncpus = \"2\"\nstart = \"2ms\"\ndo = \"run(50ms)\"\n\
+                  [task.G]\ncpus = \"0\"\nstart = \"2ms\"\ndo = \"run(50ms)\"\n\
+                  [task.A]\ndo = \"run(1ms), sleep(9ms), run(1ms)\"\n";
+    let mut spec = Run {
+        cpus: 4,
+        set: &[("select", "1")],
+        until: Nanos::from_millis(30),
+        ..Run::new("probe", tables)
+    }
+    .spec();
+    spec.machine = MachineSpec {
+        smt: 2,
+        kernel,
+        ..spec.machine
+    };
+    let mut taker = Taker::default();
+    sim::run(&spec, &mut taker).expect("a run");
+    let woken = |event: &&model::Event| {
+        event.kind == EventKind::Wakeup && event.time.as_nanos() >= 9_000_000
+    };
+    let wakeup = taker.events.iter().find(woken);
+    wakeup.expect("A wakes").cpu
+}
+
+#[test]
+fn seven_two_prefers_the_idle_thread_of_the_previous_core() {
+    assert_eq!(cpu_of_sleeper(Kernel::V6_18), CpuId(1));
+    assert_eq!(cpu_of_sleeper(Kernel::V7_2), CpuId(3));
+}
