@@ -13,6 +13,7 @@ use crate::verb::list::List;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
 use crate::verb::sim::Sim;
+use crate::verb::stat::Stat;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
 
@@ -99,6 +100,10 @@ pub enum Verb {
     /// Say whether this machine can run policies, and what to do if not.
     #[cfg(feature = "live")]
     Doctor(Doctor),
+
+    /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
+    #[command(after_help = EXIT_STATUSES)]
+    Stat(Stat),
 
     /// List the policies and workloads that are built in.
     List(List),

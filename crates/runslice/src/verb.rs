@@ -7,6 +7,7 @@ pub mod list;
 #[cfg(feature = "live")]
 pub mod run;
 pub mod sim;
+pub mod stat;
 #[cfg(feature = "live")]
 pub mod vm;
 
@@ -31,6 +32,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "live")]
         Verb::Doctor(request) => doctor::run(&request),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Stat(request) => stat::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

@@ -194,7 +194,7 @@ impl Interval {
             .iter()
             .filter_map(|cpu| cpu.get(self.layout, "cpu_time"))
             .sum();
-        // A slice that began before the interval is counted when it ends, so some excess is jiffies.
+        // A turn that began before the interval counts when it ends: some excess can be jiffies.
         let most = (u128::from(self.jiffies) + 1_000) * self.cpus.len() as u128 * 10;
         if run > most {
             TimeUnit::Nanoseconds
@@ -262,6 +262,13 @@ impl CpuInterval {
     #[must_use]
     pub fn get(&self, layout: &Layout, name: &str) -> Option<u128> {
         Some(u128::from(self.counters[layout.cpu_index(name)?]))
+    }
+
+    /// Calls of the balancer, over all domains where the version counts them there.
+    #[must_use]
+    pub fn balance_calls(&self, layout: &Layout) -> Option<u128> {
+        self.get(layout, "lb_cnt")
+            .or_else(|| self.domain_sum(layout, "lb_cnt"))
     }
 
     /// Sums a counter of the domains over their levels and the states of the CPU.

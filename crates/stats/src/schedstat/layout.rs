@@ -66,8 +66,14 @@ impl Layout {
     /// The table of `version`; `None` when there is none.
     #[must_use]
     pub fn of(version: u32) -> Option<&'static Self> {
-        static LAYOUTS: LazyLock<Vec<Layout>> = LazyLock::new(|| VERSIONS.map(layout).into());
-        LAYOUTS.iter().find(|layout| layout.version == version)
+        Self::all().iter().find(|layout| layout.version == version)
+    }
+
+    /// The tables of all versions, the oldest first. Never empty.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        static LAYOUTS: LazyLock<[Layout; VERSIONS.len()]> = LazyLock::new(|| VERSIONS.map(layout));
+        &*LAYOUTS
     }
 
     /// Where the counter `name` stands on a `cpu` line, from 0.

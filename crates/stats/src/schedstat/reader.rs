@@ -37,7 +37,10 @@ pub enum SchedstatError {
         expected: &'static str,
     },
     /// A version without a table.
-    #[error("line {line}: statistics of version {version} are unknown; {}", version_hint(*.version))]
+    #[error(
+        "line {line}: statistics of version {version} are unknown; {}",
+        version_hint(*.version)
+    )]
     UnknownVersion {
         /// The line.
         line: u64,
@@ -137,8 +140,7 @@ impl<R: BufRead> SchedstatReader<R> {
     /// # Errors
     /// When the source fails or holds something else. Snapshots before that have been returned.
     pub fn next_snapshot(&mut self) -> Result<Option<Snapshot>, SchedstatError> {
-        let layout = Layout::of(VERSIONS[0]).expect("its table is there");
-        let mut snapshot = Snapshot::new(layout, 0);
+        let mut snapshot = Snapshot::default();
         Ok(self.read_into(&mut snapshot)?.then_some(snapshot))
     }
 
@@ -261,21 +263,22 @@ impl<R: BufRead> SchedstatReader<R> {
         }
         let layout = snapshot.layout;
         let has_domains = !layout.domain.is_empty() && !layout.domains_inline;
-        if has_domains && !snapshot.cpus.is_empty() {
-            if let Some(level) = numbered(word, b"domain") {
-                let rest = self.domain(snapshot, level, rest)?;
-                return if rest.is_empty() {
-                    Ok(())
-                } else {
-                    let more = rest.split(|&byte| byte == b' ').count();
-                    Err(self.fields(
-                        word,
-                        layout.domain.len() + more,
-                        layout.domain.len(),
-                        layout,
-                    ))
-                };
-            }
+        if has_domains
+            && !snapshot.cpus.is_empty()
+            && let Some(level) = numbered(word, b"domain")
+        {
+            let rest = self.domain(snapshot, level, rest)?;
+            return if rest.is_empty() {
+                Ok(())
+            } else {
+                let more = rest.split(|&byte| byte == b' ').count();
+                Err(self.fields(
+                    word,
+                    layout.domain.len() + more,
+                    layout.domain.len(),
+                    layout,
+                ))
+            };
         }
         if word == b"totals" && !layout.totals.is_empty() && snapshot.totals.is_none() {
             snapshot.totals = Some(self.totals(layout, rest)?);

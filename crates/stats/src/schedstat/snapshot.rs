@@ -146,6 +146,7 @@ impl Snapshot {
     }
 
     /// The CPUs, in the file's order.
+    #[must_use]
     pub fn cpus(&self) -> impl ExactSizeIterator<Item = CpuCounters<'_>> {
         self.cpus.iter().map(|entry| CpuCounters {
             snapshot: self,
@@ -226,6 +227,7 @@ impl<'a> CpuCounters<'a> {
     }
 
     /// The CPU's domains, from the smallest to the largest.
+    #[must_use]
     pub fn domains(self) -> impl ExactSizeIterator<Item = DomainCounters<'a>> {
         let Self { snapshot, entry } = self;
         snapshot.domains[entry.domains.clone()]
@@ -264,6 +266,13 @@ impl<'a> DomainCounters<'a> {
     #[must_use]
     pub fn get(self, name: &str) -> Option<u64> {
         Some(self.values()[self.snapshot.layout.domain_index(name)?])
+    }
+}
+
+/// An empty snapshot of the oldest version, to be read into.
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::new(&Layout::all()[0], 0)
     }
 }
 

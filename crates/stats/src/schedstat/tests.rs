@@ -344,11 +344,13 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             "version 3\n",
-            "line 1: statistics of version 3 are unknown; the order of its fields was not handed down",
+            "line 1: statistics of version 3 are unknown; the order of its fields was not \
+             handed down",
         ),
         (
             "version 99\n",
-            "line 1: statistics of version 99 are unknown; [4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 17] are read",
+            "line 1: statistics of version 99 are unknown; [4, 5, 7, 9, 10, 11, 12, 14, 15, 16, \
+             17] are read",
         ),
         (
             "version 15\n",
@@ -416,4 +418,50 @@ fn a_line_without_end_is_refused_before_memory_is() {
         write!(text, " 1").unwrap();
     }
     assert_eq!(error(&text), "line 3: longer than 1 MiB");
+}
+
+/// Read in guests of two CPUs, before and after six processes that compete, with
+/// `kernel.sched_schedstats` turned on.
+const KERNELS: [(&str, &str); 2] = [
+    ("6.18", include_str!("golden/17-linux-6.18.txt")),
+    ("7.2", include_str!("golden/17-linux-7.2.txt")),
+];
+
+#[test]
+fn what_kernels_print_is_read_and_written_again() {
+    for (kernel, text) in KERNELS {
+        let snapshots = read(text);
+        let mut written = Vec::new();
+        for snapshot in &snapshots {
+            snapshot.write(&mut written).unwrap();
+        }
+        assert_eq!(String::from_utf8(written).unwrap(), text, "{kernel}");
+    }
+}
+
+/// No CPU runs for longer than the interval, and there was something to balance.
+#[test]
+fn what_kernels_print_makes_sense() {
+    for (kernel, text) in KERNELS {
+        let [before, after] = &read(text)[..] else {
+            panic!("two snapshots of {kernel}")
+        };
+        let interval = Interval::new(before, after).unwrap();
+        assert_eq!(interval.cpus.len(), 2);
+        // Debian's kernels have HZ=250.
+        let elapsed = interval.jiffies() * 4_000_000;
+        for cpu in &interval.cpus {
+            let run = u64::try_from(cpu.get(interval.layout(), "cpu_time").unwrap()).unwrap();
+            // A turn counts when it ends, so one that began before the interval counts whole.
+            assert!(
+                run > 0 && run <= elapsed + 50_000_000,
+                "{kernel}: {run} of {elapsed}"
+            );
+            assert_eq!(cpu.domains.len(), 1, "{kernel}");
+            assert_eq!(cpu.domains[0].name, "MC");
+        }
+        let figures = interval.figures(&interval.total(), 2, 250);
+        assert!(figures.latency.is_some() && figures.runslice.is_some());
+        assert!(interval.total().balance_calls(interval.layout()).unwrap() > 0);
+    }
 }
