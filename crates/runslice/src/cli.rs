@@ -17,6 +17,7 @@ use crate::verb::run::Run;
 #[cfg(feature = "live")]
 use crate::verb::set::Set;
 use crate::verb::sim::Sim;
+use crate::verb::stat::Stat;
 use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::status::StatusOf;
@@ -132,6 +133,10 @@ pub enum Verb {
     /// Say whether this machine can run policies, and what to do if not.
     #[cfg(feature = "live")]
     Doctor(Doctor),
+
+    /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
+    #[command(after_help = EXIT_STATUSES)]
+    Stat(Stat),
 
     /// List the policies and workloads that are built in.
     List(List),

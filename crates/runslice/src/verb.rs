@@ -11,6 +11,7 @@ pub mod run;
 #[cfg(feature = "live")]
 pub mod set;
 pub mod sim;
+pub mod stat;
 pub mod trace;
 #[cfg(feature = "live")]
 pub mod status;
@@ -49,6 +50,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Play(request) => play::run(&request),
         Verb::Sim(request) => sim::run(&request),
         Verb::Trace(request) => trace::run(&request),
+        Verb::Stat(request) => stat::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

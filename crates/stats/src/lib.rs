@@ -26,6 +26,7 @@ mod protobuf;
 mod random_runs;
 mod read;
 mod report;
+pub mod schedstat;
 mod sinks;
 #[cfg(test)]
 mod stream;

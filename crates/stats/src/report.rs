@@ -342,7 +342,7 @@ fn ns<S: Serializer>(span: &Nanos, to: S) -> Result<S::Ok, S::Error> {
 }
 
 #[expect(clippy::ref_option, reason = "serde fixes the signature")]
-fn maybe_ns<S: Serializer>(span: &Option<Nanos>, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn maybe_ns<S: Serializer>(span: &Option<Nanos>, to: S) -> Result<S::Ok, S::Error> {
     span.map(Nanos::get).serialize(to)
 }
 

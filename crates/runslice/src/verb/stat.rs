@@ -1,0 +1,56 @@
+//! `runslice stat`: the kernel's own scheduler statistics, recorded and reported.
+
+mod record;
+mod report;
+mod rows;
+mod task;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+
+use crate::cli::Status;
+
+/// What `runslice stat` is asked.
+#[derive(Debug, Args)]
+pub struct Stat {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Write snapshots of /proc/schedstat into a file, one after the other.
+    Record(record::Record),
+    /// Print latency, runslice and imbalance from a recording of any version.
+    Report(report::Report),
+    /// Print what happened from the first snapshot of one file to the last of another.
+    Diff(report::Diff),
+    /// Follow one task: its average wait and time on the CPU in each interval.
+    Task(task::Task),
+}
+
+/// Does what the user asked for.
+///
+/// # Errors
+/// When a file cannot be read or written, or does not hold scheduler statistics.
+pub fn run(request: &Stat) -> anyhow::Result<Status> {
+    match &request.what {
+        What::Record(request) => record::run(request),
+        What::Report(request) => report::run(request),
+        What::Diff(request) => report::diff(request),
+        What::Task(request) => task::run(request),
+    }
+}
+
+/// Opens a recording; `-` is standard input.
+fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
+}

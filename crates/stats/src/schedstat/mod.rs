@@ -1,0 +1,22 @@
+//! `/proc/schedstat` in every version that is documented.
+//!
+//! [`SchedstatReader`] takes snapshots from a file or from a log of many, [`Interval`] is what
+//! happened between two of them, [`Figures`] are the derived numbers: latency, runslice and
+//! imbalance as "The Cursor Wiggles Faster" (2004) defines them. [`Snapshot::write`] writes each
+//! version again. [`TaskCounters`] are the three numbers of one task.
+//!
+//! docs/schedstat.md lists the fields of each version and where their order comes from.
+
+mod interval;
+mod layout;
+mod reader;
+mod snapshot;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use interval::{CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError};
+pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
+pub use reader::{SchedstatError, SchedstatReader};
+pub use snapshot::{CpuCounters, DomainCounters, Snapshot};
+pub use task::{TaskCounters, TaskCountersError};

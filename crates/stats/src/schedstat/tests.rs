@@ -1,0 +1,467 @@
+//! The paper's sample, each version there and back, logs, and what is refused.
+
+use std::fmt::Write as _;
+
+use model::Nanos;
+
+use super::*;
+use crate::Millionths;
+
+/// Appendix A of "The Cursor Wiggles Faster" (2004).
+const SAMPLE: &str = "version 4\ntimestamp 4295814751\n\
+    cpu0 8909 9103 612 11869 264585 9821 392921 1065335 406 140662 1206403 62905 1192940 0 13440 \
+    13469 0 0 0 0 82278 1497607 264615\n\
+    cpu1 5138 5328 577 8126 265205 6270 402877 943453 1005 149999 1094457 77670 1074828 0 13469 \
+    13440 0 0 0 0 200998 448842 265175\n\
+    totals 14047 14431 1189 19995 529790 16091 795798 2008788 1411 290661 2300860 140575 2267768 \
+    0 26909 26909 0 0 0 0\n";
+
+/// `INITIAL_JIFFIES` of Linux 2.6 with HZ=1000: the clock starts 300 s before it wraps 32 bits.
+const BOOT: u64 = (1 << 32) - 300_000;
+
+fn read(text: &str) -> Vec<Snapshot> {
+    SchedstatReader::new(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+fn error(text: &str) -> String {
+    let result: Result<Vec<_>, _> = SchedstatReader::new(text.as_bytes()).collect();
+    result.unwrap_err().to_string()
+}
+
+/// The machine of `after` when it booted: all counters are 0.
+fn booted(after: &Snapshot, timestamp: u64) -> Snapshot {
+    let mut snapshot = Snapshot::new(after.layout(), timestamp);
+    for cpu in after.cpus() {
+        snapshot.push_cpu(cpu.number(), &vec![0; cpu.values().len()]);
+        for domain in cpu.domains() {
+            let zeros = vec![0; domain.values().len()];
+            snapshot.push_domain(domain.level(), domain.name(), domain.mask(), &zeros);
+        }
+    }
+    snapshot
+}
+
+fn millis(ns: u64) -> u64 {
+    (ns + 500) / 1_000
+}
+
+#[test]
+fn the_papers_sample_reads_to_the_papers_values() {
+    let snapshot = &read(SAMPLE)[0];
+    let interval = Interval::new(&booted(snapshot, BOOT), snapshot).unwrap();
+    assert_eq!(interval.jiffies(), 1_147_455);
+    let us = |nanos: Option<Nanos>| millis(nanos.unwrap().get());
+    let figures: Vec<_> = interval
+        .cpus
+        .iter()
+        .map(|cpu| interval.figures(cpu, 1, 1_000))
+        .collect();
+    // Microseconds: 5.660 ms and so on.
+    assert_eq!(us(figures[0].latency), 5_660);
+    assert_eq!(us(figures[1].latency), 1_693);
+    assert_eq!(
+        (us(figures[0].runslice), us(figures[1].runslice)),
+        (311, 758)
+    );
+    let total = interval.figures(&interval.total(), 2, 1_000);
+    // The document prints 3.674: 1,946,449 / 529,790 is 3.67400.
+    assert_eq!((us(total.latency), us(total.runslice)), (3_674, 535));
+    let ten_thousandths = |share: Option<Millionths>| (share.unwrap().0 + 50) / 100;
+    let thousandths = |share: Option<Millionths>| (share.unwrap().0 + 500) / 1_000;
+    let imbalance = |cpu: usize| &figures[cpu].imbalance[0];
+    assert_eq!(imbalance(0).kind, "tasks");
+    assert_eq!(ten_thousandths(imbalance(0).per_call), 521);
+    assert_eq!(ten_thousandths(imbalance(1).per_call), 710);
+    assert_eq!(thousandths(imbalance(0).per_found), 4_672);
+    assert_eq!(thousandths(imbalance(1).per_found), 3_957);
+    // Idle 92.8 % and 82.5 %.
+    assert_eq!(thousandths(figures[0].busy), 1_000 - 928);
+    assert_eq!(thousandths(figures[1].busy), 1_000 - 825);
+}
+
+#[test]
+fn the_papers_totals_are_the_sums_of_its_cpus() {
+    let snapshot = &read(SAMPLE)[0];
+    let mut summed = snapshot.clone();
+    summed.sum_totals();
+    assert_eq!(snapshot.totals().unwrap().len(), 20);
+    assert_eq!(snapshot, &summed);
+}
+
+#[test]
+fn totals_of_23_fields_are_read_and_kept() {
+    let long = SAMPLE.replace(
+        "26909 26909 0 0 0 0\n",
+        "26909 26909 0 0 0 0 283276 1946449 529790\n",
+    );
+    let snapshot = &read(&long)[0];
+    assert_eq!(
+        snapshot.totals().unwrap()[20..],
+        [283_276, 1_946_449, 529_790]
+    );
+    let mut written = Vec::new();
+    snapshot.write(&mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), long);
+}
+
+/// A small generator with a period of 2^64; what it draws only has to differ.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let bits = self.0 >> 33;
+        // Counters of all lengths, the largest included.
+        (self.0 ^ (self.0 << 17)) >> (bits % 65).min(63)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        (self.next() >> 1) % limit
+    }
+
+    fn numbers(&mut self, count: usize) -> Vec<u64> {
+        (0..count).map(|_| self.next()).collect()
+    }
+}
+
+fn random_snapshot(version: u32, draw: &mut Draw) -> Snapshot {
+    let layout = Layout::of(version).unwrap();
+    let mut snapshot = Snapshot::new(layout, draw.next());
+    let mut cpu = 0;
+    for _ in 0..=draw.below(6) {
+        cpu += u32::try_from(1 + draw.below(3)).unwrap();
+        snapshot.push_cpu(cpu, &draw.numbers(layout.cpu.len()));
+        let domains = if layout.domain.is_empty() {
+            0
+        } else {
+            draw.below(4)
+        };
+        for level in 0..u32::try_from(domains).unwrap() {
+            let name = if layout.domain_names { "MC" } else { "" };
+            let mask = format!("{:08x},{:08x}", draw.below(1 << 32), draw.below(1 << 32));
+            let counters = draw.numbers(layout.domain.len());
+            snapshot.push_domain(level, name, &mask, &counters);
+        }
+    }
+    snapshot.sum_totals();
+    snapshot
+}
+
+#[test]
+fn every_version_is_read_as_it_was_written() {
+    for version in VERSIONS {
+        let mut draw = Draw(u64::from(version));
+        let mut log = Vec::new();
+        let snapshots: Vec<_> = (0..100)
+            .map(|_| random_snapshot(version, &mut draw))
+            .collect();
+        for snapshot in &snapshots {
+            snapshot.write(&mut log).unwrap();
+        }
+        let again = read(std::str::from_utf8(&log).unwrap());
+        assert_eq!(again, snapshots, "version {version}");
+    }
+}
+
+/// A file that ends anywhere is an error, or the snapshots before are all that is there.
+#[test]
+fn a_log_that_is_cut_anywhere_gives_its_whole_snapshots_and_an_error() {
+    for version in VERSIONS {
+        let mut draw = Draw(1_000 + u64::from(version));
+        let snapshots = [
+            random_snapshot(version, &mut draw),
+            random_snapshot(version, &mut draw),
+        ];
+        let mut log = Vec::new();
+        snapshots[0].write(&mut log).unwrap();
+        let first = log.len();
+        snapshots[1].write(&mut log).unwrap();
+        for end in first + 1..log.len() {
+            let mut reader = SchedstatReader::new(&log[..end]);
+            assert_eq!(
+                reader.next_snapshot().unwrap().as_ref(),
+                Some(&snapshots[0])
+            );
+            // Between two lines of counters nothing shows that more were to come.
+            let at_line = log[end - 1] == b'\n';
+            match reader.next_snapshot() {
+                Err(error) => assert!(error.to_string().contains("line "), "{error}"),
+                Ok(read) => assert!(at_line && read.is_some(), "version {version}, {end}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_of_a_shell_loop_is_a_row_of_snapshots() {
+    let log = format!("{SAMPLE}\n{SAMPLE}{SAMPLE}");
+    assert_eq!(read(&log).len(), 3);
+}
+
+#[test]
+fn a_reader_uses_the_memory_of_its_snapshot_again() {
+    let log = SAMPLE.repeat(3);
+    let mut reader = SchedstatReader::new(log.as_bytes());
+    let mut snapshot = reader.next_snapshot().unwrap().unwrap();
+    let place = snapshot.numbers.as_ptr();
+    assert!(reader.read_into(&mut snapshot).unwrap());
+    assert_eq!(snapshot.numbers.as_ptr(), place);
+    assert_eq!(snapshot, read(SAMPLE)[0]);
+}
+
+#[test]
+fn counters_wrap_at_32_and_at_64_bits() {
+    let layout = Layout::of(15).unwrap();
+    let snapshot = |timestamp, run, wait| {
+        let mut snapshot = Snapshot::new(layout, timestamp);
+        snapshot.push_cpu(0, &[0, 0, 0, 0, 0, 0, run, wait, 10]);
+        snapshot
+    };
+    let before = snapshot(
+        u64::from(u32::MAX) - 4,
+        u64::from(u32::MAX) - 1,
+        u64::MAX - 2,
+    );
+    let after = snapshot(5, 8, 7);
+    let interval = Interval::new(&before, &after).unwrap();
+    assert_eq!(interval.jiffies(), 10);
+    let cpu = &interval.cpus[0];
+    assert_eq!(
+        (cpu.get(layout, "cpu_time"), cpu.get(layout, "run_delay")),
+        (Some(10), Some(10))
+    );
+    assert!(!cpu.restarted);
+}
+
+#[test]
+fn a_counter_that_began_anew_is_told() {
+    let layout = Layout::of(15).unwrap();
+    let snapshot = |timestamp, slices| {
+        let mut snapshot = Snapshot::new(layout, timestamp);
+        snapshot.push_cpu(0, &[0, 0, 0, 0, 0, 0, 0, 0, slices]);
+        snapshot
+    };
+    let interval = Interval::new(&snapshot(10, 500), &snapshot(20, 30)).unwrap();
+    assert!(interval.cpus[0].restarted);
+    assert_eq!(interval.cpus[0].get(layout, "pcnt"), Some(30));
+}
+
+#[test]
+fn cpus_that_come_and_go_are_left_out_and_told() {
+    let layout = Layout::of(15).unwrap();
+    let snapshot = |timestamp, cpus: [u32; 3]| {
+        let mut snapshot = Snapshot::new(layout, timestamp);
+        for cpu in cpus {
+            snapshot.push_cpu(cpu, &[timestamp; 9]);
+        }
+        snapshot
+    };
+    let interval = Interval::new(&snapshot(100, [0, 1, 2]), &snapshot(150, [0, 2, 7])).unwrap();
+    let cpus: Vec<_> = interval.cpus.iter().map(|cpu| cpu.cpu).collect();
+    assert_eq!(
+        (cpus, interval.came.clone(), interval.gone.clone()),
+        (vec![0, 2], vec![7], vec![1])
+    );
+    assert_eq!(interval.total().counters, [100; 9]);
+}
+
+#[test]
+fn domains_are_compared_only_with_the_same_cpus_in_them() {
+    let layout = Layout::of(17).unwrap();
+    let snapshot = |timestamp, mask| {
+        let mut snapshot = Snapshot::new(layout, timestamp);
+        snapshot.push_cpu(0, &[0; 9]);
+        snapshot.push_domain(0, "MC", mask, &[timestamp; 45]);
+        snapshot
+    };
+    let same = Interval::new(&snapshot(10, "3"), &snapshot(14, "3")).unwrap();
+    assert_eq!(same.cpus[0].domains[0].counters, [4; 45]);
+    let kinds: Vec<_> = same.figures(&same.total(), 1, 250).imbalance;
+    assert_eq!(
+        kinds.iter().map(|kind| kind.kind).collect::<Vec<_>>(),
+        ["load", "util", "task", "misfit"]
+    );
+    let other = Interval::new(&snapshot(10, "3"), &snapshot(14, "7")).unwrap();
+    assert!(other.cpus[0].domains.is_empty());
+}
+
+#[test]
+fn version_14_counts_jiffies_or_nanoseconds() {
+    let layout = Layout::of(14).unwrap();
+    let interval = |run: u64| {
+        let snapshot = |timestamp, run| {
+            let mut snapshot = Snapshot::new(layout, timestamp);
+            snapshot.push_cpu(0, &[0, 0, 0, 0, 0, 0, 0, 0, 0, run, 2 * run, run / 10]);
+            snapshot
+        };
+        Interval::new(&snapshot(1_000, 0), &snapshot(11_000, run)).unwrap()
+    };
+    let jiffies = interval(9_000);
+    assert_eq!(jiffies.time_unit(), TimeUnit::Jiffies);
+    let figures = jiffies.figures(&jiffies.cpus[0], 1, 1_000);
+    assert_eq!(figures.runslice, Some(Nanos::from_millis(10)));
+    assert_eq!(figures.busy, Some(Millionths(900_000)));
+    let nanos = interval(9_000_000_000);
+    assert_eq!(nanos.time_unit(), TimeUnit::Nanoseconds);
+    assert_eq!(
+        nanos.figures(&nanos.cpus[0], 1, 1_000).runslice,
+        Some(Nanos::new(10))
+    );
+}
+
+#[test]
+fn a_reboot_and_another_kernel_end_a_row_of_intervals() {
+    let old = &read(SAMPLE)[0];
+    let new = booted(old, BOOT + 5);
+    let error = Interval::new(old, &new).unwrap_err().to_string();
+    assert!(error.contains("started anew"), "{error}");
+    let mut draw = Draw(9);
+    let error = Interval::new(old, &random_snapshot(17, &mut draw))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "the first snapshot has version 4 and the second 17: another kernel"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let expectations = [
+        (
+            "",
+            "empty: /proc/schedstat begins with `version`; has the kernel CONFIG_SCHEDSTATS?",
+        ),
+        ("hello\n", "line 1: `hello` where `version N` must stand"),
+        (
+            "version 13\n",
+            "line 1: statistics of version 13 are unknown; it was never released",
+        ),
+        (
+            "version 3\n",
+            "line 1: statistics of version 3 are unknown; the order of its fields was not \
+             handed down",
+        ),
+        (
+            "version 99\n",
+            "line 1: statistics of version 99 are unknown; [4, 5, 7, 9, 10, 11, 12, 14, 15, 16, \
+             17] are read",
+        ),
+        (
+            "version 15\n",
+            "the file was cut off in line 1: the timestamp",
+        ),
+        (
+            "version 15\ntimestamp x\n",
+            "line 2: `timestamp x` where `timestamp N` must stand",
+        ),
+        (
+            "version 15\ntimestamp 5\n",
+            "the file was cut off in line 2: the snapshot has no CPU",
+        ),
+        (
+            "version 15\ntimestamp 5\ncpu0 1 2 3\n",
+            "line 3: `cpu0` has 3 fields, and version 15 has 9",
+        ),
+        (
+            "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9 10\n",
+            "line 3: `cpu0` has 10 fields, and version 15 has 9",
+        ),
+        (
+            "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9",
+            "the file was cut off in line 3: the end of the line",
+        ),
+        (
+            "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 -9\n",
+            "line 3: `-9` is not a counter",
+        ),
+        (
+            "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 99999999999999999999\n",
+            "line 3: `99999999999999999999` is not a counter",
+        ),
+        (
+            "version 15\ntimestamp 5\ndomain0 1 2\n",
+            "line 3: `domain0 1 2` where `cpuN, domainN or version N` must stand",
+        ),
+        (
+            "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9\ncpu0 1 2 3 4 5 6 7 8 9\n",
+            "line 4: cpu0 a second time in one snapshot; were two logs mixed?",
+        ),
+        (
+            "version 17\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9\ndomain0 MC g 1\n",
+            "line 4: `g` where `a mask of CPUs` must stand",
+        ),
+        (
+            "version 17\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9\ndomain0 MC f 1 2\n",
+            "line 4: `domain0` has 2 fields, and version 17 has 45",
+        ),
+    ];
+    for (text, expected) in expectations {
+        assert_eq!(error(text), expected, "for {text:?}");
+    }
+    let without_totals = SAMPLE.split("totals").next().unwrap();
+    assert_eq!(
+        error(without_totals),
+        "the file was cut off in line 4: the line `totals`"
+    );
+}
+
+#[test]
+fn a_line_without_end_is_refused_before_memory_is() {
+    let mut text = "version 15\ntimestamp 5\ncpu0".to_owned();
+    while text.len() < 2 << 20 {
+        write!(text, " 1").unwrap();
+    }
+    assert_eq!(error(&text), "line 3: longer than 1 MiB");
+}
+
+/// Read in guests of two CPUs, before and after six processes that compete, with
+/// `kernel.sched_schedstats` turned on.
+const KERNELS: [(&str, &str); 2] = [
+    ("6.18", include_str!("golden/17-linux-6.18.txt")),
+    ("7.2", include_str!("golden/17-linux-7.2.txt")),
+];
+
+#[test]
+fn what_kernels_print_is_read_and_written_again() {
+    for (kernel, text) in KERNELS {
+        let snapshots = read(text);
+        let mut written = Vec::new();
+        for snapshot in &snapshots {
+            snapshot.write(&mut written).unwrap();
+        }
+        assert_eq!(String::from_utf8(written).unwrap(), text, "{kernel}");
+    }
+}
+
+/// No CPU runs for longer than the interval, and there was something to balance.
+#[test]
+fn what_kernels_print_makes_sense() {
+    for (kernel, text) in KERNELS {
+        let [before, after] = &read(text)[..] else {
+            panic!("two snapshots of {kernel}")
+        };
+        let interval = Interval::new(before, after).unwrap();
+        assert_eq!(interval.cpus.len(), 2);
+        // Debian's kernels have HZ=250.
+        let elapsed = interval.jiffies() * 4_000_000;
+        for cpu in &interval.cpus {
+            let run = u64::try_from(cpu.get(interval.layout(), "cpu_time").unwrap()).unwrap();
+            // A turn counts when it ends, so one that began before the interval counts whole.
+            assert!(
+                run > 0 && run <= elapsed + 50_000_000,
+                "{kernel}: {run} of {elapsed}"
+            );
+            assert_eq!(cpu.domains.len(), 1, "{kernel}");
+            assert_eq!(cpu.domains[0].name, "MC");
+        }
+        let figures = interval.figures(&interval.total(), 2, 250);
+        assert!(figures.latency.is_some() && figures.runslice.is_some());
+        assert!(interval.total().balance_calls(interval.layout()).unwrap() > 0);
+    }
+}
