@@ -18,11 +18,11 @@ use crate::verb::run::Run;
 use crate::verb::set::Set;
 use crate::verb::sim::Sim;
 use crate::verb::stat::Stat;
-use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::status::StatusOf;
 #[cfg(feature = "live")]
 use crate::verb::stop::Stop;
+use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
 

@@ -12,11 +12,11 @@ pub mod run;
 pub mod set;
 pub mod sim;
 pub mod stat;
-pub mod trace;
 #[cfg(feature = "live")]
 pub mod status;
 #[cfg(feature = "live")]
 pub mod stop;
+pub mod trace;
 #[cfg(feature = "live")]
 pub mod vm;
 

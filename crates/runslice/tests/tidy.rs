@@ -376,13 +376,19 @@ fn a_module_that_nobody_declares_is_found() {
         File::new("crates/a/src/b.rs", "mod c;\n"),
         File::new("crates/a/src/b/c.rs", ""),
         File::new("crates/a/src/b/lost.rs", ""),
-        File::new("crates/a/tests/whole.rs", "mod guest;
-"),
+        File::new(
+            "crates/a/tests/whole.rs",
+            "mod guest;
+",
+        ),
         File::new("crates/a/tests/guest/mod.rs", ""),
         File::new("crates/a/tests/unused/mod.rs", ""),
-        File::new("fuzz/Cargo.toml", "[[bin]]
+        File::new(
+            "fuzz/Cargo.toml",
+            "[[bin]]
 path = \"targets/named.rs\"
-"),
+",
+        ),
         File::new("fuzz/targets/named.rs", ""),
         File::new("fuzz/targets/other.rs", ""),
     ];

@@ -46,9 +46,7 @@ impl Plan {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(Error::file("shared memory")(
-                std::io::Error::last_os_error(),
-            ));
+            return Err(Error::file("shared memory")(std::io::Error::last_os_error()));
         }
         // SAFETY: the mapping has room for both slices, starts at a page, is never unmapped, and is
         // only ever seen as atomics, for which all-zero bytes are valid.

@@ -154,7 +154,8 @@ fn check_machine(request: &Play, attaches: bool) -> anyhow::Result<()> {
     let findings = preflight::judge(&Facts::below(&request.root));
     let refused: Vec<_> = (findings.iter())
         .filter(|finding| match finding.severity {
-            Severity::Blocks => true,
+            // An untested kernel is `run`'s to try.
+            Severity::Blocks | Severity::Untested => true,
             Severity::Breaks => !request.ignore_cgroups,
             Severity::Changes => false,
         })
