@@ -61,8 +61,9 @@ fn time_is_conserved_in_random_runs_of_7_2() {
 
 /// Where a task runs that wakes while its CPU and one thread of another core are busy.
 fn cpu_of_sleeper(kernel: Kernel) -> CpuId {
-    // Cores are CPUs 0 and 1, and 2 and 3. A, the third task, begins and sleeps on CPU 2, which H then keeps busy, as G keeps
-    // CPU 0: no core is wholly idle, and CPUs 1 and 3 are. The rotor begins with CPU 1.
+    // Cores are CPUs 0 and 1, and 2 and 3. A, the third task, begins and sleeps on CPU 2, which H
+    // then keeps busy, as G keeps CPU 0: no core is wholly idle, and CPUs 1 and 3 are. The rotor
+    // begins with CPU 1.
     let tables = "[task.H]\ncpus = \"2\"\nstart = \"2ms\"\ndo = \"run(50ms)\"\n\
                   [task.G]\ncpus = \"0\"\nstart = \"2ms\"\ndo = \"run(50ms)\"\n\
                   [task.A]\ndo = \"run(1ms), sleep(9ms), run(1ms)\"\n";

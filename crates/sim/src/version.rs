@@ -64,8 +64,8 @@ impl Machine {
         )
     }
 
-    /// Flags of `ops.quiescent`, and of `ops.dequeue` when a task is taken back, in the kernel's own
-    /// numbers.
+    /// Flags of `ops.quiescent`, and of `ops.dequeue` when a task is taken back, in the numbers of
+    /// the kernel.
     pub(crate) fn deq_out(&self, flags: u64) -> u64 {
         if !self.is_7_2() {
             return flags;

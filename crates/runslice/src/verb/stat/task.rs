@@ -115,7 +115,7 @@ mod tests {
         let line = line(before, after, Duration::from_secs(2), second);
         assert_eq!(
             line.split_whitespace().collect::<Vec<_>>().join(" "),
-            "2.0 s 4 1 ms 125 ms 50.0 %"
+            "2.0 s 4 1.00 ms 125 ms 50.0 %"
         );
     }
 
