@@ -21,6 +21,7 @@ use std::ops::Range;
 use memmap2::{MmapMut, MmapOptions};
 
 use crate::MapDef;
+use crate::jit::OpenWords;
 use crate::map::arena::Pages;
 
 const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address space");
@@ -131,6 +132,8 @@ pub struct Memory {
     frozen: Vec<Range<u64>>,
     /// No frozen section lies at or behind this address.
     frozen_end: u64,
+    /// Words of kernel objects that native code may store into.
+    pub(crate) open_words: OpenWords,
     kernel: Heap,
     maps: Heap,
     arena: Option<Pages>,
@@ -167,6 +170,7 @@ impl Memory {
             size,
             frozen: Vec::new(),
             frozen_end: 0,
+            open_words: OpenWords::default(),
             kernel: Heap::new(0, half),
             maps: Heap::new(half, map_bytes),
             arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
@@ -200,6 +204,22 @@ impl Memory {
     /// If the block was never allocated.
     pub fn free_kernel(&mut self, address: u64, size: u64) {
         self.kernel.release(address.wrapping_sub(BASE), size);
+        self.open_words.close(address, size);
+    }
+
+    /// Programs may store 64 bits at `address`, aligned to 8 and in a block of
+    /// [`Memory::alloc_kernel`], until that is freed. Native code then need not ask
+    /// [`Host::store_protected`](crate::Host::store_protected), which must allow such a store and
+    /// do what [`Host::word_stored`](crate::Host::word_stored) does.
+    ///
+    /// # Panics
+    /// If the word is not aligned or the host does not own it.
+    pub fn open_word(&mut self, address: u64) {
+        assert!(
+            address.is_multiple_of(8) && self.is_kernel_object(address, 8),
+            "{address:#x} is no word of a kernel object"
+        );
+        self.open_words.open(address);
     }
 
     /// Allocates zeroed bytes that programs can read and write, aligned to 16.
@@ -403,6 +423,10 @@ impl Memory {
     #[cfg(feature = "jit")]
     pub(crate) const WRITABLE: usize =
         std::mem::offset_of!(Self, maps) + std::mem::offset_of!(Heap, open);
+
+    /// Where native code finds the words that it may store into.
+    #[cfg(feature = "jit")]
+    pub(crate) const OPEN_WORDS: usize = std::mem::offset_of!(Self, open_words);
 
     /// Whether no byte of these can ever change.
     #[cfg(feature = "jit")]

@@ -33,6 +33,16 @@ impl Program {
     }
 }
 
+/// Words that native code may store into.
+#[derive(Debug, Default)]
+pub(crate) struct OpenWords(());
+
+impl OpenWords {
+    pub(crate) const fn open(&mut self, _: u64) {}
+
+    pub(crate) const fn close(&mut self, _: u64, _: u64) {}
+}
+
 /// What native code needs while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch(());

@@ -22,6 +22,7 @@ mod known;
 mod native;
 mod plan;
 mod stack;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,6 +42,7 @@ pub(crate) use native::{
     Entry, HostEntry, Scratch, host_entry, run, run_outermost, trap_outermost,
 };
 use plan::Plan;
+pub(crate) use words::OpenWords;
 
 /// Bytes of native stack that a frame may take.
 const MAX_FRAME: u32 = 2048;
