@@ -126,6 +126,10 @@ impl Heap {
 #[derive(Debug)]
 pub struct Memory {
     region: MmapMut,
+    /// What to add to a guest address in the region, to get where it lies in this process. It
+    /// never moves.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    delta: u64,
     /// Bytes of the region; the mapping is longer, see [`TAIL`].
     size: u64,
     /// Frozen data sections, as ranges of addresses. Native code has their contents built in.
@@ -161,11 +165,13 @@ impl Memory {
             let text = format!("maps may take at most {} bytes", room - GUARD);
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
         }
-        let region = MmapOptions::new()
+        let mut region = MmapOptions::new()
             .len((size + TAIL) as usize)
             .no_reserve_swap()
             .map_anon()?;
+        let host_address = region.as_mut_ptr().expose_provenance() as u64;
         Ok(Self {
+            delta: host_address.wrapping_sub(BASE),
             region,
             size,
             frozen: Vec::new(),
@@ -387,11 +393,9 @@ impl Memory {
         }
     }
 
-    /// Where the region lies in this process. It never moves.
+    /// Where native code finds what to add to a guest address.
     #[cfg(feature = "jit")]
-    pub(crate) fn host_address(&mut self) -> u64 {
-        self.region.as_mut_ptr().expose_provenance() as u64
-    }
+    pub(crate) const DELTA: usize = std::mem::offset_of!(Self, delta);
 
     /// Bits of an address below those that the whole region shares, and the shared part.
     #[cfg(feature = "jit")]
@@ -412,14 +416,8 @@ impl Memory {
         BASE + self.maps.start
     }
 
-    /// A store of up to 8 bytes that begins at most so many bytes behind the start of the writable
-    /// half is one that [`Memory::store`] takes. Never shrinks.
-    #[cfg(feature = "jit")]
-    pub(crate) const fn writable(&self) -> u64 {
-        self.maps.open
-    }
-
-    /// Where native code finds [`Memory::writable`].
+    /// Where native code finds how far behind the start of the writable half a store of up to 8
+    /// bytes may begin so that [`Memory::store`] takes it.
     #[cfg(feature = "jit")]
     pub(crate) const WRITABLE: usize =
         std::mem::offset_of!(Self, maps) + std::mem::offset_of!(Heap, open);
@@ -433,6 +431,14 @@ impl Memory {
     pub(crate) fn is_constant(&self, address: u64, len: u64) -> bool {
         let holds = |range: &Range<u64>| range.start <= address && address + len <= range.end;
         self.frozen.iter().any(holds)
+    }
+
+    /// Frozen sections, by address.
+    #[cfg(feature = "jit")]
+    pub(crate) fn constants(&self) -> Vec<(u64, Box<[u8]>)> {
+        let bytes = |range: &Range<u64>| self.bytes(range.start, range.end - range.start);
+        let section = |range: &Range<u64>| Some((range.start, bytes(range)?.into()));
+        self.frozen.iter().filter_map(section).collect()
     }
 
     /// No program and no host function changes these bytes any more.

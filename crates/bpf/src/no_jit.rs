@@ -1,5 +1,7 @@
 //! In place of the native back end, when runslice is built without it.
 
+use std::sync::Arc;
+
 use crate::backend::{Execution, Refusal};
 use crate::interp::Trap;
 use crate::{Host, Instance};
@@ -55,7 +57,7 @@ impl Scratch {
     pub(crate) const fn limit_frames(&mut self, _: u64) {}
 }
 
-pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Program, Refusal> {
+pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Arc<Program>, Refusal> {
     Err(Refusal::NotBuilt)
 }
 

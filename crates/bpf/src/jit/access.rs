@@ -99,7 +99,8 @@ impl Translator<'_, '_> {
                 Place::Direct(self.frame, at as i32)
             }
             Known::Number(address) if self.plan.memory.bytes(address, size as u64).is_some() => {
-                let host = self.number(address.wrapping_add(self.plan.delta));
+                let guest = self.number(address);
+                let host = self.host_address(guest);
                 Place::Fixed(address, host)
             }
             _ => {
@@ -139,8 +140,7 @@ impl Translator<'_, '_> {
     }
 
     pub(super) fn host_address(&mut self, address: Value) -> Value {
-        let delta = self.number(self.plan.delta);
-        self.b.ins().iadd(address, delta)
+        self.b.ins().iadd(address, self.delta)
     }
 
     fn store_immediate(&mut self, op: Op, ty: Type, at: usize) {
@@ -168,7 +168,7 @@ impl Translator<'_, '_> {
                 return;
             }
             Place::Fixed(address, host) => {
-                if address.wrapping_sub(start) <= self.plan.memory.writable() {
+                if self.plan.is_writable(address, ty.bytes().into()) {
                     self.b.ins().store(guest_flags(), low, host, 0);
                     return;
                 }

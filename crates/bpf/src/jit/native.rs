@@ -135,7 +135,7 @@ impl Scratch {
 }
 
 /// Where native code finds what it shares with Rust, from the address of the instance.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offsets {
     pub(super) fuel: i32,
     pub(super) budget_end: i32,
@@ -150,6 +150,7 @@ pub(super) struct Offsets {
     pub(super) stop: i32,
     pub(super) op: i32,
     pub(super) writable: i32,
+    pub(super) delta: i32,
     pub(super) word_flags: i32,
     pub(super) word_count: i32,
     pub(super) words_waiting: i32,
@@ -178,6 +179,7 @@ impl Offsets {
             stop: (scratch + offset_of!(Scratch, stop)) as i32,
             op: (scratch + offset_of!(Scratch, op)) as i32,
             writable: (memory + Memory::WRITABLE) as i32,
+            delta: (memory + Memory::DELTA) as i32,
             word_flags: (words + OpenWords::FLAGS_AT) as i32,
             word_count: (words + OpenWords::COUNT) as i32,
             words_waiting: (words + OpenWords::WAITING) as i32,
@@ -257,8 +259,8 @@ pub(crate) fn trap_outermost<H: Host>(vm: &mut Instance<H>) -> Trap {
 fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Answer {
     let [a, b, c, d, e] = args;
     let pointer: *mut Instance<H> = vm;
-    // SAFETY: The code was made for this instance, by `translate`. It touches the fields in
-    // `Offsets`, the instance's region within its bounds, and calls the functions below.
+    // SAFETY: The code was made for this instance or one like it, by `translate`. It touches the
+    // fields in `Offsets`, the instance's region within its bounds, and calls the functions below.
     unsafe { (entry.0)(pointer.cast(), a, b, c, d, e) }
 }
 
@@ -372,7 +374,7 @@ where
 }
 
 /// The functions that native code calls, as addresses.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Callees {
     pub(super) import: usize,
     pub(super) helper: usize,

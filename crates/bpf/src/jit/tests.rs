@@ -1,6 +1,7 @@
 //! What is special about native code; that it does what the interpreter does is tested elsewhere.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store, store_u32};
 use crate::scene::{Object, World};
@@ -168,6 +169,89 @@ fn a_frozen_section_changes_for_nobody() {
     assert!(matches!(fault.stop, Stop::WildStore { size: 8, .. }));
     assert_eq!(host.protected, [], "the host is not asked");
     assert_eq!(vm.call_program(1, &[], host), Ok(9));
+}
+
+/// Adds `step` to a counter and a constant to that.
+fn counting(step: i32, constant: u8) -> Object {
+    let section = |bytes: [u8; 8], frozen| {
+        move |map: &mut crate::MapDef| {
+            map.initial = Some(bytes.into());
+            map.frozen = frozen;
+        }
+    };
+    Object::default()
+        .map(MapKind::Array, 4, 8, 1)
+        .last_map(section([5, 0, 0, 0, 0, 0, 0, 0], false))
+        .map(MapKind::Array, 4, 8, 1)
+        .last_map(section([constant, 0, 0, 0, 0, 0, 0, 0], true))
+        .function(&[
+            &address(1, 2, 0),
+            &[load(0, 1, 0), add(0, step), store(1, 0, 0)],
+            &address(2, 2, 1),
+            &[load(2, 2, 0), ADD_R2, EXIT],
+        ])
+}
+
+/// `r0 += r2`.
+const ADD_R2: Insn = Insn {
+    code: 0x0f,
+    dst: 0,
+    src: 2,
+    off: 0,
+    imm: 0,
+};
+
+#[test]
+fn instances_of_one_object_share_their_code_and_nothing_else() {
+    let native = |object: Object| object.with(Backend::Jit, &[], Config::default());
+    let host = &mut World::default();
+    let (mut first, mut second) = (native(counting(1, 100)), native(counting(1, 100)));
+    assert!(Arc::ptr_eq(
+        first.native.as_ref().expect("native code"),
+        second.native.as_ref().expect("native code")
+    ));
+    assert_eq!(first.call_program(0, &[], host), Ok(106));
+    assert_eq!(first.call_program(0, &[], host), Ok(107));
+    assert_eq!(second.call_program(0, &[], host), Ok(106));
+    drop(first);
+    assert_eq!(second.call_program(0, &[], host), Ok(107));
+}
+
+#[test]
+fn what_the_code_was_made_of_tells_instances_apart() {
+    let host = &mut World::default();
+    let two_cpus = Config {
+        cpus: 2,
+        ..Config::default()
+    };
+    for (object, config, result) in [
+        (counting(2, 100), Config::default(), 107),
+        (counting(1, 90), Config::default(), 96),
+        (counting(1, 100), two_cpus, 106),
+        (counting(1, 100), Config::default(), 106),
+    ] {
+        let mut vm = object.with(Backend::Jit, &[], config);
+        assert_eq!(vm.call_program(0, &[], host), Ok(result));
+    }
+}
+
+#[test]
+fn a_dearer_or_other_host_function_is_not_that_of_an_earlier_instance() {
+    let host = &mut World::default();
+    let one: crate::Body<World> = |_, _| Ok(1);
+    let two: crate::Body<World> = |_, _| Ok(2);
+    for (body, cost_ps, result) in [(one, 0, 1), (two, 0, 2), (one, 50, 1)] {
+        let [function] = table(body);
+        let dear = HostFunction {
+            cost_ps,
+            ..function
+        };
+        let object = Object::default().import("host", "void()");
+        let object = object.function(&[&[call(0), EXIT]]);
+        let mut vm = object.with(Backend::Jit, &[dear], Config::default());
+        assert_eq!(vm.call_program(0, &[], host), Ok(result));
+        assert_eq!(vm.charged(), cost_ps);
+    }
 }
 
 /// A kernel object of 64 bytes in which the word at 8 and that at 24 are open.
