@@ -43,6 +43,13 @@ pub trait Host: Sized {
         value: u64,
     ) -> Result<(), Stop>;
 
+    /// A program has stored into the word at `address`, which the host has opened
+    /// ([`Memory::open_word`](crate::Memory::open_word)); `memory` has its value already. Nothing
+    /// else of the host is called between the store and this. A host with a copy of the word must
+    /// bring it up to date.
+    #[inline]
+    fn word_stored(&mut self, _memory: &mut crate::Memory, _address: u64) {}
+
     /// Arms the timer at `timer` (the address of a `struct bpf_timer` in a map value) so that
     /// [`Instance::fire_timer`] is called on the CPU that armed it. `absolute` says that
     /// `expires_ns` is a point of the clock, else a delay.

@@ -91,7 +91,7 @@ pub struct Instance<H: Host> {
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
-    native: Option<jit::Program>,
+    pub(crate) native: Option<Arc<jit::Program>>,
     /// Where the native code of each function begins; nothing if an outermost call cannot use it.
     entries: Box<[Option<jit::Entry>]>,
     /// The configured budget, as far as it can be told from none.

@@ -21,6 +21,7 @@ use std::ops::Range;
 use memmap2::{MmapMut, MmapOptions};
 
 use crate::MapDef;
+use crate::jit::OpenWords;
 use crate::map::arena::Pages;
 
 const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address space");
@@ -125,12 +126,18 @@ impl Heap {
 #[derive(Debug)]
 pub struct Memory {
     region: MmapMut,
+    /// What to add to a guest address in the region, to get where it lies in this process. It
+    /// never moves.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    delta: u64,
     /// Bytes of the region; the mapping is longer, see [`TAIL`].
     size: u64,
     /// Frozen data sections, as ranges of addresses. Native code has their contents built in.
     frozen: Vec<Range<u64>>,
     /// No frozen section lies at or behind this address.
     frozen_end: u64,
+    /// Words of kernel objects that native code may store into.
+    pub(crate) open_words: OpenWords,
     kernel: Heap,
     maps: Heap,
     arena: Option<Pages>,
@@ -158,15 +165,18 @@ impl Memory {
             let text = format!("maps may take at most {} bytes", room - GUARD);
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
         }
-        let region = MmapOptions::new()
+        let mut region = MmapOptions::new()
             .len((size + TAIL) as usize)
             .no_reserve_swap()
             .map_anon()?;
+        let host_address = region.as_mut_ptr().expose_provenance() as u64;
         Ok(Self {
+            delta: host_address.wrapping_sub(BASE),
             region,
             size,
             frozen: Vec::new(),
             frozen_end: 0,
+            open_words: OpenWords::default(),
             kernel: Heap::new(0, half),
             maps: Heap::new(half, map_bytes),
             arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
@@ -200,6 +210,22 @@ impl Memory {
     /// If the block was never allocated.
     pub fn free_kernel(&mut self, address: u64, size: u64) {
         self.kernel.release(address.wrapping_sub(BASE), size);
+        self.open_words.close(address, size);
+    }
+
+    /// Programs may store 64 bits at `address`, aligned to 8 and in a block of
+    /// [`Memory::alloc_kernel`], until that is freed. Native code then need not ask
+    /// [`Host::store_protected`](crate::Host::store_protected), which must allow such a store and
+    /// do what [`Host::word_stored`](crate::Host::word_stored) does.
+    ///
+    /// # Panics
+    /// If the word is not aligned or the host does not own it.
+    pub fn open_word(&mut self, address: u64) {
+        assert!(
+            address.is_multiple_of(8) && self.is_kernel_object(address, 8),
+            "{address:#x} is no word of a kernel object"
+        );
+        self.open_words.open(address);
     }
 
     /// Allocates zeroed bytes that programs can read and write, aligned to 16.
@@ -367,11 +393,9 @@ impl Memory {
         }
     }
 
-    /// Where the region lies in this process. It never moves.
+    /// Where native code finds what to add to a guest address.
     #[cfg(feature = "jit")]
-    pub(crate) fn host_address(&mut self) -> u64 {
-        self.region.as_mut_ptr().expose_provenance() as u64
-    }
+    pub(crate) const DELTA: usize = std::mem::offset_of!(Self, delta);
 
     /// Bits of an address below those that the whole region shares, and the shared part.
     #[cfg(feature = "jit")]
@@ -392,23 +416,29 @@ impl Memory {
         BASE + self.maps.start
     }
 
-    /// A store of up to 8 bytes that begins at most so many bytes behind the start of the writable
-    /// half is one that [`Memory::store`] takes. Never shrinks.
-    #[cfg(feature = "jit")]
-    pub(crate) const fn writable(&self) -> u64 {
-        self.maps.open
-    }
-
-    /// Where native code finds [`Memory::writable`].
+    /// Where native code finds how far behind the start of the writable half a store of up to 8
+    /// bytes may begin so that [`Memory::store`] takes it.
     #[cfg(feature = "jit")]
     pub(crate) const WRITABLE: usize =
         std::mem::offset_of!(Self, maps) + std::mem::offset_of!(Heap, open);
+
+    /// Where native code finds the words that it may store into.
+    #[cfg(feature = "jit")]
+    pub(crate) const OPEN_WORDS: usize = std::mem::offset_of!(Self, open_words);
 
     /// Whether no byte of these can ever change.
     #[cfg(feature = "jit")]
     pub(crate) fn is_constant(&self, address: u64, len: u64) -> bool {
         let holds = |range: &Range<u64>| range.start <= address && address + len <= range.end;
         self.frozen.iter().any(holds)
+    }
+
+    /// Frozen sections, by address.
+    #[cfg(feature = "jit")]
+    pub(crate) fn constants(&self) -> Vec<(u64, Box<[u8]>)> {
+        let bytes = |range: &Range<u64>| self.bytes(range.start, range.end - range.start);
+        let section = |range: &Range<u64>| Some((range.start, bytes(range)?.into()));
+        self.frozen.iter().filter_map(section).collect()
     }
 
     /// No program and no host function changes these bytes any more.

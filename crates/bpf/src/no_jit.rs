@@ -1,5 +1,7 @@
 //! In place of the native back end, when runslice is built without it.
 
+use std::sync::Arc;
+
 use crate::backend::{Execution, Refusal};
 use crate::interp::Trap;
 use crate::{Host, Instance};
@@ -33,6 +35,16 @@ impl Program {
     }
 }
 
+/// Words that native code may store into.
+#[derive(Debug, Default)]
+pub(crate) struct OpenWords(());
+
+impl OpenWords {
+    pub(crate) const fn open(&mut self, _: u64) {}
+
+    pub(crate) const fn close(&mut self, _: u64, _: u64) {}
+}
+
 /// What native code needs while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch(());
@@ -45,7 +57,7 @@ impl Scratch {
     pub(crate) const fn limit_frames(&mut self, _: u64) {}
 }
 
-pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Program, Refusal> {
+pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Arc<Program>, Refusal> {
     Err(Refusal::NotBuilt)
 }
 

@@ -82,7 +82,7 @@ impl Kind {
 }
 
 /// A decoded instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Op {
     pub(crate) kind: Kind,
     pub(crate) dst: u8,
@@ -94,11 +94,10 @@ pub(crate) struct Op {
 }
 
 /// Where a function begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) op: u32,
     /// Operations.
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) len: u32,
     /// Bytes below the frame pointer that are cleared on entry: as far down as the function's
     /// offsets from `r10` reach, or the whole frame when it uses `r10` in another way.
@@ -106,7 +105,7 @@ pub(crate) struct Entry {
 }
 
 /// A decoded object.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Code {
     pub(crate) ops: Vec<Op>,
     /// For each operation that begins a block: instructions of the block.

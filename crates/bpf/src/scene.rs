@@ -1,5 +1,6 @@
 //! For tests: a host that records what it is told, and objects written by hand.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
@@ -15,6 +16,8 @@ pub(crate) struct World {
     pub(crate) released: Vec<u64>,
     pub(crate) printed: String,
     pub(crate) protected: Vec<(u64, u8, u64)>,
+    /// Its copies of the words of kernel objects that programs have written.
+    pub(crate) words: BTreeMap<u64, u64>,
 }
 
 impl Host for World {
@@ -48,9 +51,14 @@ impl Host for World {
         self.protected.push((address, size, value));
         if size == 8 {
             memory.poke_u64(address, value);
+            self.words.insert(address, value);
             return Ok(());
         }
         Err(Stop::WildStore { address, size })
+    }
+
+    fn word_stored(&mut self, memory: &mut Memory, address: u64) {
+        self.words.insert(address, memory.load_u64(address));
     }
 
     fn timer_start(&mut self, timer: u64, expires_ns: u64, absolute: bool, pinned: bool) {

@@ -48,6 +48,10 @@ impl Host for Machine {
         Err(Stop::WildStore { address, size })
     }
 
+    fn word_stored(&mut self, memory: &mut Memory, address: u64) {
+        self.task_word_stored(memory, address);
+    }
+
     fn timer_start(&mut self, timer: u64, expires_ns: u64, absolute: bool, _pinned: bool) {
         self.arm_bpf_timer(timer, expires_ns, absolute);
     }

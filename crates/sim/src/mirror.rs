@@ -555,6 +555,8 @@ impl Machine {
         let zeros = vec![0; size as usize];
         memory.write(address, &zeros);
         let layout = &self.mirror.layout;
+        memory.open_word(address + layout.slice);
+        memory.open_word(address + layout.vtime);
         let task = &mut self.tasks[id.index()];
         task.address = address;
         memory.poke_u32(address + layout.pid, task.pid);
@@ -602,12 +604,24 @@ impl Machine {
             8 => memory.poke_u64(address, value),
             _ => memory.write(address, &value.to_le_bytes()[..usize::from(size)]),
         }
+        self.take_fields_over(memory, id, base);
+        true
+    }
+
+    /// A program has stored into a task's slice or vtime.
+    pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
+        if let Some((id, base)) = self.open_field(memory, address, 8) {
+            self.take_fields_over(memory, id, base);
+        }
+    }
+
+    /// Takes the fields that programs may write from the mirror at `base`.
+    fn take_fields_over(&mut self, memory: &Memory, id: TaskId, base: u64) {
         let (slice, vtime) = (self.mirror.layout.slice, self.mirror.layout.vtime);
         let (slice, vtime) = (memory.load_u64(base + slice), memory.load_u64(base + vtime));
         let task = self.task_mut(id);
         task.slice = slice;
         task.vtime = vtime;
-        true
     }
 
     /// The task that has a field which programs may write and in which all `size` bytes at

@@ -115,6 +115,7 @@ fn nothing(_: &mut CallCtx<'_, Nobody>, _: [u64; 5]) -> Result<u64, Stop> {
     Ok(0)
 }
 
+#[inline]
 fn select_cpu(ctx: &mut CallCtx<'_, Nobody>, args: [u64; 5]) -> Result<u64, Stop> {
     ctx.vm.deliver(args[3], &[1])?;
     Ok(args[1])
@@ -125,7 +126,11 @@ fn folder() -> PathBuf {
 }
 
 /// CPU time that this thread has used, nanoseconds.
+///
+/// The kernel brings the figure up to date at its ticks and when it schedules, so it is made to
+/// schedule first: without that a round is up to a tick too short, and the least round always is.
 fn cpu_time() -> f64 {
+    std::thread::yield_now();
     let path = "/proc/thread-self/schedstat";
     let text = std::fs::read_to_string(path).expect("a kernel with CONFIG_SCHED_INFO");
     let ran = text.split(' ').next().and_then(|field| field.parse().ok());
@@ -154,6 +159,9 @@ impl Ready {
         };
         let mut vm = Instance::new(Arc::clone(image), table, config).expect("the policy is good");
         let task = vm.memory().alloc_kernel(24, 8).expect("a little memory");
+        // The slice and the virtual time are the policy's to write, as in the kernel.
+        vm.memory().open_word(task);
+        vm.memory().open_word(task + 8);
         vm.memory().poke_u64(task, 5_000_000);
         vm.memory().poke_u32(task + 16, 100);
         Self { vm, task }
@@ -311,33 +319,36 @@ fn print(least: &[Times; 4]) {
     );
 }
 
-/// How long translation takes.
+/// How long translation takes, and how long an instance takes to find what another was given.
 fn translation() {
-    for (name, bytes) in [(
-        "mlfq",
-        policies::find("mlfq").expect("a shipped policy").object,
-    )] {
-        let object = Object::parse(bytes).expect("a shipped policy parses");
-        let machine = model::MachineSpec::default();
-        let target = sim::target(&machine);
+    for name in ["mlfq", "o1", "staircase"] {
+        let policy = policies::find(name).expect("a shipped policy");
+        let object = Object::parse(policy.object).expect("a shipped policy parses");
+        let target = sim::target(&model::MachineSpec::default());
         let image = Arc::new(object.link(&target).expect("a shipped policy links"));
-        let new = |backend| {
-            let table = sim::host_functions();
+        let table = sim::host_functions();
+        let usual = Config::default();
+        let new = |backend, stack_bytes| {
             let config = Config {
                 backend,
-                ..Config::default()
+                stack_bytes,
+                ..usual
             };
             let start = cpu_time();
             let vm = Instance::new(Arc::clone(&image), &table, config);
             let vm = vm.expect("a shipped policy is good");
             (cpu_time() - start, vm.execution())
         };
-        let mut least = f64::MAX;
+        let mut least = [f64::MAX; 2];
         let mut size = (0, 0);
-        for _ in 0..ROUNDS {
-            let (without, _) = new(Backend::Interpreter);
-            let (with, execution) = new(Backend::Jit);
-            least = least.min(with - without);
+        for round in 0..ROUNDS {
+            // With another stack all addresses differ, so that nothing is shared between rounds.
+            let stack_bytes = usual.stack_bytes + 16 * round;
+            let (without, _) = new(Backend::Interpreter, stack_bytes);
+            let (with, execution) = new(Backend::Jit, stack_bytes);
+            let (again, _) = new(Backend::Jit, stack_bytes);
+            least[0] = least[0].min(with - without);
+            least[1] = least[1].min(again - without);
             if let Execution::Native {
                 instructions,
                 bytes,
@@ -348,11 +359,13 @@ fn translation() {
             }
         }
         println!(
-            "translation of {name}: {:.1} ms for {} instructions, {:.1} ms per 1,000; {} bytes",
-            least / 1e6,
+            "translation of {name}: {:.1} ms for {} instructions, {:.1} ms per 1,000; {} bytes; \
+             when it is shared: {:.2} ms",
+            least[0] / 1e6,
             size.0,
-            least / 1e3 / f64::from(size.0.max(1)),
+            least[0] / 1e3 / f64::from(size.0.max(1)),
             size.1,
+            least[1] / 1e6,
         );
     }
 }

@@ -75,11 +75,21 @@ fn argument<'a, H: Host>(
 /// Writes bytes where a program wants them, if it may write there.
 #[inline]
 fn deliver<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<(), Stop> {
-    use crate::memory::Verdict;
     vm.spend(bytes.len() as u64);
     if vm.memory.store_bytes(address, bytes) {
         return Ok(());
     }
+    deliver_elsewhere(vm, address, bytes)
+}
+
+/// [`deliver`], but not into plain writable memory.
+#[cold]
+fn deliver_elsewhere<H: Host>(
+    vm: &mut Instance<H>,
+    address: u64,
+    bytes: &[u8],
+) -> Result<(), Stop> {
+    use crate::memory::Verdict;
     match vm.memory.verdict(address, bytes.len() as u64) {
         Verdict::Allowed => vm.memory.write(address, bytes),
         Verdict::Dropped => {}

@@ -8,10 +8,11 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Type, Value};
 
-use super::function::{Translator, guest_flags};
+use super::function::{TRUSTED, Translator, guest_flags};
 use super::known::Known;
+use crate::BASE;
 use crate::decode::atomic;
 use crate::interp::FRAME_BYTES;
 use crate::op::{Kind, Op};
@@ -98,7 +99,8 @@ impl Translator<'_, '_> {
                 Place::Direct(self.frame, at as i32)
             }
             Known::Number(address) if self.plan.memory.bytes(address, size as u64).is_some() => {
-                let host = self.number(address.wrapping_add(self.plan.delta));
+                let guest = self.number(address);
+                let host = self.host_address(guest);
                 Place::Fixed(address, host)
             }
             _ => {
@@ -138,8 +140,7 @@ impl Translator<'_, '_> {
     }
 
     pub(super) fn host_address(&mut self, address: Value) -> Value {
-        let delta = self.number(self.plan.delta);
-        self.b.ins().iadd(address, delta)
+        self.b.ins().iadd(address, self.delta)
     }
 
     fn store_immediate(&mut self, op: Op, ty: Type, at: usize) {
@@ -167,7 +168,7 @@ impl Translator<'_, '_> {
                 return;
             }
             Place::Fixed(address, host) => {
-                if address.wrapping_sub(start) <= self.plan.memory.writable() {
+                if self.plan.is_writable(address, ty.bytes().into()) {
                     self.b.ins().store(guest_flags(), low, host, 0);
                     return;
                 }
@@ -184,6 +185,9 @@ impl Translator<'_, '_> {
             .icmp(IntCC::UnsignedGreaterThan, distance, writable);
         let inside = self.branch_cold(beyond);
         let done = self.b.create_block();
+        if ty == I64 {
+            self.store_word(address, value, done);
+        }
         self.store_slowly(address, value, ty, at);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(inside);
@@ -191,6 +195,39 @@ impl Translator<'_, '_> {
         self.b.ins().store(guest_flags(), low, host, 0);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
+    }
+
+    /// Stores 64 bits into an open word of a kernel object, notes that, and goes to `done`; leaves
+    /// the builder where it is none. See `words.rs`.
+    fn store_word(&mut self, address: Value, value: Value, done: Block) {
+        let base = self.number(BASE);
+        let distance = self.b.ins().isub(address, base);
+        // Of an address that is not aligned, the low bits make this a number far too large.
+        let word = self.b.ins().rotr_imm_u(distance, 3);
+        let count = self.shared(I64, self.plan.at.word_count);
+        let (slow, known) = (self.b.create_block(), self.b.create_block());
+        let open = self.b.create_block();
+        let below = self.b.ins().icmp(IntCC::UnsignedLessThan, word, count);
+        self.b.ins().brif(below, known, &[], slow, &[]);
+        self.b.switch_to_block(known);
+        let flags = self.shared(I64, self.plan.at.word_flags);
+        let flag = self.b.ins().iadd(flags, word);
+        let room = self.b.ins().uload8(I64, TRUSTED, flag, 0);
+        let waiting = self.shared(I64, self.plan.at.words_waiting);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, waiting, room);
+        self.b.ins().brif(fits, open, &[], slow, &[]);
+        self.b.switch_to_block(open);
+        let host = self.host_address(address);
+        self.b.ins().store(guest_flags(), value, host, 0);
+        let offset = self.b.ins().ishl_imm_u(waiting, 3);
+        let note = self.b.ins().iadd(self.context, offset);
+        let notes_at = self.plan.at.word_notes;
+        self.b.ins().store(TRUSTED, address, note, notes_at);
+        let waiting = self.b.ins().iadd_imm_s(waiting, 1);
+        self.set_shared(self.plan.at.words_waiting, waiting);
+        self.b.ins().jump(done, &[]);
+        self.b.set_cold_block(slow);
+        self.b.switch_to_block(slow);
     }
 
     /// Lets Rust decide about a store; ends the function if it is refused.

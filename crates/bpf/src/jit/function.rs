@@ -35,6 +35,8 @@ pub(super) struct Translator<'a, 'b> {
     pub(super) b: FunctionBuilder<'b>,
     /// The address of the instance.
     pub(super) context: Value,
+    /// What to add to a guest address in the region, to get the host's.
+    pub(super) delta: Value,
     /// `r10`, and the host's address of the same byte.
     pub(super) top: Value,
     pub(super) frame: Value,
@@ -104,7 +106,8 @@ impl<'a, 'b> Translator<'a, 'b> {
         b.switch_to_block(block);
         let context = b.block_params(block)[0];
         let top = b.ins().load(I64, TRUSTED, context, plan.at.stack_top);
-        let frame = b.ins().iadd_imm_s(top, plan.delta.cast_signed());
+        let delta = b.ins().load(I64, TRUSTED, context, plan.at.delta);
+        let frame = b.ins().iadd(top, delta);
         let registers = std::array::from_fn(|_| b.declare_var(I64));
         let (fuel, turns) = (b.declare_var(I64), b.declare_var(I32));
         let leave = b.create_block();
@@ -117,6 +120,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             plan,
             b,
             context,
+            delta,
             top,
             frame,
             registers,

@@ -21,10 +21,13 @@ mod function;
 mod known;
 mod native;
 mod plan;
+mod shared;
 mod stack;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use cranelift_codegen::ir::{AbiParam, Signature, types::I64};
 use cranelift_codegen::settings::{self, Configurable, Flags};
@@ -41,6 +44,7 @@ pub(crate) use native::{
     Entry, HostEntry, Scratch, host_entry, run, run_outermost, trap_outermost,
 };
 use plan::Plan;
+pub(crate) use words::OpenWords;
 
 /// Bytes of native stack that a frame may take.
 const MAX_FRAME: u32 = 2048;
@@ -52,7 +56,7 @@ const CODE_ROOM: usize = 128 << 20;
 /// outermost call and the eight that can nest in it.
 const FRAMES: usize = MAX_FRAMES * 9;
 
-/// The native code of an instance. Addresses of its memory are built in.
+/// Native code. Nothing of one instance is built in; see `shared.rs`.
 pub(crate) struct Program {
     /// Owns the machine code; `None` only while it is dropped.
     module: Option<JITModule>,
@@ -75,8 +79,8 @@ impl std::fmt::Debug for Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: Entries are only called through `run`, which needs the instance that owns
-            // this program, mutably; so none of them is executing.
+            // SAFETY: Entries are only called through `run`, for an instance that shares this
+            // program. This is dropped with the last such instance, so none of them is executing.
             unsafe { module.free_memory() };
         }
     }
@@ -99,7 +103,9 @@ impl Program {
 }
 
 /// Makes native code of all functions that a kernel would load, and those that they can reach.
-pub(crate) fn translate<H: Host>(vm: &mut Instance<H>) -> Result<Program, Refusal> {
+///
+/// If it was made for an instance like this one before, that is it.
+pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refusal> {
     let functions = reachable(vm.image());
     let is_insn = |op: &&crate::op::Op| op.kind != Kind::Fall;
     let len = |function: &u32| vm.code.ops_of(*function).iter().filter(is_insn).count() as u64;
@@ -112,12 +118,16 @@ pub(crate) fn translate<H: Host>(vm: &mut Instance<H>) -> Result<Program, Refusa
         });
     }
     let plan = Plan::new(vm);
+    let key = shared::Key::new(&plan, &functions);
+    if let Some(program) = shared::find(&key) {
+        return Ok(program);
+    }
     // The generator is somebody else's code: that it gives up on a strange program by an assertion
     // must not end the run.
     let built = catch_unwind(AssertUnwindSafe(|| build(&plan, &functions)));
     let (module, entries, bytes) =
         built.unwrap_or_else(|_| Err(Refusal::Generator("it panicked".into())))?;
-    Ok(Program {
+    let program = Arc::new(Program {
         module: Some(module),
         entries,
         size: Execution::Native {
@@ -125,7 +135,9 @@ pub(crate) fn translate<H: Host>(vm: &mut Instance<H>) -> Result<Program, Refusa
             instructions: instructions as u32,
             bytes,
         },
-    })
+    });
+    shared::keep(key, &program);
+    Ok(program)
 }
 
 /// The functions that a kernel loads, what they call, and callbacks whose address they take. With

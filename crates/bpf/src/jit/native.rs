@@ -18,6 +18,7 @@ use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::stack::Room;
+use super::words::OpenWords;
 use crate::interp::{FRAME_BYTES, MAX_FRAMES, Trap, slow_store};
 use crate::nesting::Nesting;
 use crate::progress::Progress;
@@ -134,7 +135,7 @@ impl Scratch {
 }
 
 /// Where native code finds what it shares with Rust, from the address of the instance.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offsets {
     pub(super) fuel: i32,
     pub(super) budget_end: i32,
@@ -149,6 +150,11 @@ pub(super) struct Offsets {
     pub(super) stop: i32,
     pub(super) op: i32,
     pub(super) writable: i32,
+    pub(super) delta: i32,
+    pub(super) word_flags: i32,
+    pub(super) word_count: i32,
+    pub(super) words_waiting: i32,
+    pub(super) word_notes: i32,
 }
 
 impl Offsets {
@@ -157,6 +163,8 @@ impl Offsets {
         let nesting = progress + offset_of!(Progress, nesting);
         let scratch = offset_of!(Instance<H>, scratch);
         let activation = scratch + offset_of!(Scratch, activation);
+        let memory = offset_of!(Instance<H>, memory);
+        let words = memory + Memory::OPEN_WORDS;
         Self {
             fuel: (progress + offset_of!(Progress, fuel)) as i32,
             budget_end: (progress + offset_of!(Progress, budget_end)) as i32,
@@ -170,7 +178,12 @@ impl Offsets {
             callee: (scratch + offset_of!(Scratch, callee)) as i32,
             stop: (scratch + offset_of!(Scratch, stop)) as i32,
             op: (scratch + offset_of!(Scratch, op)) as i32,
-            writable: (offset_of!(Instance<H>, memory) + Memory::WRITABLE) as i32,
+            writable: (memory + Memory::WRITABLE) as i32,
+            delta: (memory + Memory::DELTA) as i32,
+            word_flags: (words + OpenWords::FLAGS_AT) as i32,
+            word_count: (words + OpenWords::COUNT) as i32,
+            words_waiting: (words + OpenWords::WAITING) as i32,
+            word_notes: (words + OpenWords::NOTES_AT) as i32,
         }
     }
 }
@@ -198,6 +211,7 @@ pub(crate) fn run<H: Host>(
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
     vm.progress.stack_top = frame;
     let answer = call(vm, entry, args);
+    report_stores(vm, host);
     if vm.depth > 1 {
         vm.scratch.activation = outer;
     }
@@ -226,6 +240,7 @@ pub(crate) fn run_outermost<H: Host>(
     // Not added and subtracted again: that would make each call wait for the one before.
     vm.progress.stack_top = vm.stack_start + FRAME_BYTES;
     let answer = call(vm, entry, [context, 0, 0, 0, 0]);
+    report_stores(vm, host);
     if answer.stopped != 0 {
         return None;
     }
@@ -244,9 +259,23 @@ pub(crate) fn trap_outermost<H: Host>(vm: &mut Instance<H>) -> Trap {
 fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Answer {
     let [a, b, c, d, e] = args;
     let pointer: *mut Instance<H> = vm;
-    // SAFETY: The code was made for this instance, by `translate`. It touches the fields in
-    // `Offsets`, the instance's region within its bounds, and calls the functions below.
+    // SAFETY: The code was made for this instance or one like it, by `translate`. It touches the
+    // fields in `Offsets`, the instance's region within its bounds, and calls the functions below.
     unsafe { (entry.0)(pointer.cast(), a, b, c, d, e) }
+}
+
+/// Tells the host which of its open words native code has stored into.
+#[inline(always)]
+fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
+    if vm.memory.open_words.is_waiting() {
+        report_waiting(vm, host);
+    }
+}
+
+fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
+    for address in vm.memory.open_words.take() {
+        host.word_stored(&mut vm.memory, address);
+    }
 }
 
 #[cold]
@@ -295,7 +324,10 @@ fn leave_native<H: Host>(
     // SAFETY: As above. The type is that of the call which set the pointer, because all of an
     // instance's native code was made for one `H`.
     let host = unsafe { &mut *vm.scratch.activation.host.0.cast::<H>() };
-    let result = catch_unwind(AssertUnwindSafe(|| body(vm, host)));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        report_stores(vm, host);
+        body(vm, host)
+    }));
     match result {
         Ok(Ok(value)) => return Answer { value, stopped: 0 },
         Ok(Err(stop)) => vm.scratch.stop(Outcome::Stop(stop)),
@@ -342,7 +374,7 @@ where
 }
 
 /// The functions that native code calls, as addresses.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Callees {
     pub(super) import: usize,
     pub(super) helper: usize,

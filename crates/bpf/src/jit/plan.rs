@@ -1,7 +1,9 @@
 //! What the translator must know of an instance.
 
+use std::sync::Arc;
+
 use crate::bind::Intrinsic;
-use crate::map::{Maps, Store};
+use crate::map::{Map, Maps, Store};
 use crate::memory::Memory;
 use crate::op::Code;
 use crate::{Host, Image, Instance};
@@ -11,19 +13,19 @@ use super::native::{Callees, Offsets};
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.
 pub(super) struct Plan<'a> {
     pub(super) image: &'a Image,
-    pub(super) code: &'a Code,
+    pub(super) code: &'a Arc<Code>,
     pub(super) memory: &'a Memory,
-    maps: &'a Maps,
+    pub(super) maps: &'a Maps,
     pub(super) imports: Vec<ImportPlan>,
-    /// What to add to a guest address in the region, to get the host's.
-    pub(super) delta: u64,
+    /// By map.
+    pub(super) arrays: Vec<Option<ArrayPlan>>,
     /// Addresses of the functions that native code calls.
     pub(super) callees: Callees,
     pub(super) at: Offsets,
 }
 
 /// An import as the translator sees it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ImportPlan {
     pub(super) intrinsic: Option<Intrinsic>,
     pub(super) cost_ps: u64,
@@ -32,7 +34,7 @@ pub(super) struct ImportPlan {
 }
 
 /// The values of an array.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArrayPlan {
     pub(super) base: u64,
     pub(super) count: u32,
@@ -42,8 +44,7 @@ pub(super) struct ArrayPlan {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new<H: Host>(vm: &'a mut Instance<H>) -> Self {
-        let delta = vm.memory.host_address().wrapping_sub(crate::BASE);
+    pub(super) fn new<H: Host>(vm: &'a Instance<H>) -> Self {
         let imports = vm.bindings.iter().map(|binding| ImportPlan {
             intrinsic: binding.intrinsic,
             cost_ps: binding.cost_ps,
@@ -55,7 +56,7 @@ impl<'a> Plan<'a> {
             memory: &vm.memory,
             maps: &vm.maps,
             imports: imports.collect(),
-            delta,
+            arrays: vm.maps.iter().map(array).collect(),
             callees: Callees::of::<H>(),
             at: Offsets::of::<H>(),
         }
@@ -63,15 +64,27 @@ impl<'a> Plan<'a> {
 
     /// The array that `handle` stands for; `None` for other maps.
     pub(super) fn array(&self, handle: u64) -> Option<ArrayPlan> {
-        let map = self.maps.get(self.maps.index(handle).ok()?)?;
-        match &map.store {
-            Store::Array(array) => Some(ArrayPlan {
-                base: array.base(),
-                count: array.len(),
-                stride: map.shape.stride,
-                copies: map.shape.copies,
-            }),
-            _ => None,
-        }
+        self.arrays[self.maps.index(handle).ok()? as usize]
+    }
+
+    /// Whether programs may write these bytes as long as the instance lives: they lie in an array.
+    pub(super) fn is_writable(&self, address: u64, len: u64) -> bool {
+        let holds = |array: &ArrayPlan| {
+            let bytes = u64::from(array.count) * array.copies * array.stride;
+            address >= array.base && address - array.base + len <= bytes
+        };
+        address >= self.memory.writable_start() && self.arrays.iter().flatten().any(holds)
+    }
+}
+
+fn array(map: &Map) -> Option<ArrayPlan> {
+    match &map.store {
+        Store::Array(array) => Some(ArrayPlan {
+            base: array.base(),
+            count: array.len(),
+            stride: map.shape.stride,
+            copies: map.shape.copies,
+        }),
+        _ => None,
     }
 }

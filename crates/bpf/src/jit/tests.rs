@@ -1,6 +1,7 @@
 //! What is special about native code; that it does what the interpreter does is tested elsewhere.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store, store_u32};
 use crate::scene::{Object, World};
@@ -168,6 +169,226 @@ fn a_frozen_section_changes_for_nobody() {
     assert!(matches!(fault.stop, Stop::WildStore { size: 8, .. }));
     assert_eq!(host.protected, [], "the host is not asked");
     assert_eq!(vm.call_program(1, &[], host), Ok(9));
+}
+
+/// Adds `step` to a counter and a constant to that.
+fn counting(step: i32, constant: u8) -> Object {
+    let section = |bytes: [u8; 8], frozen| {
+        move |map: &mut crate::MapDef| {
+            map.initial = Some(bytes.into());
+            map.frozen = frozen;
+        }
+    };
+    Object::default()
+        .map(MapKind::Array, 4, 8, 1)
+        .last_map(section([5, 0, 0, 0, 0, 0, 0, 0], false))
+        .map(MapKind::Array, 4, 8, 1)
+        .last_map(section([constant, 0, 0, 0, 0, 0, 0, 0], true))
+        .function(&[
+            &address(1, 2, 0),
+            &[load(0, 1, 0), add(0, step), store(1, 0, 0)],
+            &address(2, 2, 1),
+            &[load(2, 2, 0), ADD_R2, EXIT],
+        ])
+}
+
+/// `r0 += r2`.
+const ADD_R2: Insn = Insn {
+    code: 0x0f,
+    dst: 0,
+    src: 2,
+    off: 0,
+    imm: 0,
+};
+
+#[test]
+fn instances_of_one_object_share_their_code_and_nothing_else() {
+    let native = |object: Object| object.with(Backend::Jit, &[], Config::default());
+    let host = &mut World::default();
+    let (mut first, mut second) = (native(counting(1, 100)), native(counting(1, 100)));
+    assert!(Arc::ptr_eq(
+        first.native.as_ref().expect("native code"),
+        second.native.as_ref().expect("native code")
+    ));
+    assert_eq!(first.call_program(0, &[], host), Ok(106));
+    assert_eq!(first.call_program(0, &[], host), Ok(107));
+    assert_eq!(second.call_program(0, &[], host), Ok(106));
+    drop(first);
+    assert_eq!(second.call_program(0, &[], host), Ok(107));
+}
+
+#[test]
+fn what_the_code_was_made_of_tells_instances_apart() {
+    let host = &mut World::default();
+    let two_cpus = Config {
+        cpus: 2,
+        ..Config::default()
+    };
+    for (object, config, result) in [
+        (counting(2, 100), Config::default(), 107),
+        (counting(1, 90), Config::default(), 96),
+        (counting(1, 100), two_cpus, 106),
+        (counting(1, 100), Config::default(), 106),
+    ] {
+        let mut vm = object.with(Backend::Jit, &[], config);
+        assert_eq!(vm.call_program(0, &[], host), Ok(result));
+    }
+}
+
+#[test]
+fn a_dearer_or_other_host_function_is_not_that_of_an_earlier_instance() {
+    let host = &mut World::default();
+    let one: crate::Body<World> = |_, _| Ok(1);
+    let two: crate::Body<World> = |_, _| Ok(2);
+    for (body, cost_ps, result) in [(one, 0, 1), (two, 0, 2), (one, 50, 1)] {
+        let [function] = table(body);
+        let dear = HostFunction {
+            cost_ps,
+            ..function
+        };
+        let object = Object::default().import("host", "void()");
+        let object = object.function(&[&[call(0), EXIT]]);
+        let mut vm = object.with(Backend::Jit, &[dear], Config::default());
+        assert_eq!(vm.call_program(0, &[], host), Ok(result));
+        assert_eq!(vm.charged(), cost_ps);
+    }
+}
+
+/// A kernel object of 64 bytes in which the word at 8 and that at 24 are open.
+fn object_with_words(vm: &mut Instance<World>) -> u64 {
+    let object = vm.memory().alloc_kernel(64, 64).expect("a little memory");
+    vm.memory().open_word(object + 8);
+    vm.memory().open_word(object + 24);
+    object
+}
+
+/// Gives a word that the host has a copy of.
+fn copied(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
+    Ok(ctx.host.words.get(&args[0]).copied().unwrap_or(0))
+}
+
+#[test]
+fn only_a_whole_open_word_is_stored_without_asking() {
+    // Double words from 0 to 63 bytes behind the object's beginning, then narrower stores.
+    let wide = (0..64).map(|at| store(1, at, 2));
+    let narrow = [(0x63, 4), (0x6b, 2), (0x73, 1)].into_iter();
+    let narrow = narrow.flat_map(|(code, _)| {
+        [8, 24].map(|at| Insn {
+            code,
+            ..store(1, at, 2)
+        })
+    });
+    for (turn, insn) in wide.chain(narrow).enumerate() {
+        let run = |backend| {
+            let program = [load(1, 1, 0), mov(2, 77), insn, mov(0, 1), EXIT];
+            let object = Object::default().function(&[&program]);
+            let mut vm = object.with(backend, &[], Config::default());
+            let (at, mut host) = (object_with_words(&mut vm), World::default());
+            let result = vm.call_program(0, &[at], &mut host);
+            let bytes = vm.memory().bytes(at, 80).expect("it exists").to_vec();
+            (
+                (result, bytes, host.words, vm.retired()),
+                host.protected.len(),
+            )
+        };
+        let (interpreted, asked) = run(Backend::Interpreter);
+        let within = !(57..64).contains(&turn);
+        assert_eq!(asked, usize::from(within), "the interpreter always asks");
+        let (native, asked) = run(Backend::Jit);
+        assert_eq!(native, interpreted, "{turn}: {insn:?}");
+        assert_eq!(
+            asked,
+            usize::from(within && ![8, 24].contains(&turn)),
+            "{turn}: {insn:?}"
+        );
+    }
+}
+
+#[test]
+fn a_freed_object_has_no_open_words() {
+    let program = [load(1, 1, 0), mov(2, 77), store(1, 8, 2), mov(0, 1), EXIT];
+    let object = Object::default().function(&[&program]);
+    let mut vm = object.with(Backend::Jit, &[], Config::default());
+    let (at, mut host) = (object_with_words(&mut vm), World::default());
+    vm.memory().free_kernel(at, 64);
+    assert_eq!(vm.memory().alloc_kernel(64, 64), Ok(at));
+    assert_eq!(vm.call_program(0, &[at], &mut host), Ok(1));
+    assert_eq!(host.protected, [(at + 8, 8, 77)], "the host was asked");
+}
+
+#[test]
+fn the_host_knows_of_a_store_before_it_is_called_and_when_the_call_ends() {
+    // Function 0 stores 1 to 40 into one word, so that there is not room for all notes; then it
+    // asks what the host knows. Function 1 stores and stops: at a budget, or in a nested call.
+    let turns = [
+        load(6, 1, 0),
+        mov(2, 0),
+        add(2, 1),
+        store(6, 8, 2),
+        Insn {
+            code: 0xa5,
+            off: -3,
+            imm: 40,
+            ..mov(2, 0)
+        },
+        copy(1, 6),
+        add(1, 8),
+        call(0),
+        EXIT,
+    ];
+    let endless = [load(6, 1, 0), mov(2, 9), store(6, 24, 2), ja(-1)];
+    let outer = [
+        load(6, 1, 0),
+        mov(2, 5),
+        store(6, 8, 2),
+        copy(1, 6),
+        call(1),
+        EXIT,
+    ];
+    let run = |backend| {
+        let object = Object::default()
+            .import("host", "void()")
+            .import("nest", "void()");
+        let object = object
+            .function(&[&turns])
+            .function(&[&endless])
+            .function(&[&outer]);
+        let [host] = table_with(copied, Some(Direct::of(copied)));
+        let nest = HostFunction {
+            name: "nest",
+            body: Some(nested),
+            direct: Some(Direct::of(nested)),
+            ..table(nested)[0]
+        };
+        let config = Config {
+            budget: 1000,
+            ..Config::default()
+        };
+        let mut vm = object.with(backend, &[host, nest], config);
+        let (at, mut host) = (object_with_words(&mut vm), World::default());
+        let results = [0, 1, 2].map(|function| {
+            let result = vm.call_program(function, &[at], &mut host);
+            (result, host.words.clone(), vm.retired())
+        });
+        (results, host.protected.len())
+    };
+    let (native, asked) = run(Backend::Jit);
+    let (interpreted, _) = run(Backend::Interpreter);
+    assert_eq!(native, interpreted);
+    assert_eq!(native[0].0, Ok(40));
+    assert!(matches!(&native[1].0, Err(fault) if fault.stop == Stop::Budget { budget: 1000 }));
+    assert_eq!(
+        asked, 4,
+        "twice, the 17th and the 34th of forty find no room"
+    );
+}
+
+/// Calls function 0 on the same object; what it gives must have followed what the caller stored.
+fn nested(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
+    assert_eq!(ctx.host.words.get(&(args[0] + 8)), Some(&5));
+    let result = ctx.vm.call_program(0, &args[..1], ctx.host)?;
+    assert_eq!(ctx.host.words.get(&(args[0] + 8)), Some(&result));
+    Ok(result)
 }
 
 #[test]

@@ -73,6 +73,11 @@ impl Maps {
         self.list.get_mut(map as usize)
     }
 
+    #[cfg(feature = "jit")]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Map> {
+        self.list.iter()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Map)> {
         (0..).zip(&mut self.list)
     }
