@@ -115,6 +115,7 @@ fn nothing(_: &mut CallCtx<'_, Nobody>, _: [u64; 5]) -> Result<u64, Stop> {
     Ok(0)
 }
 
+/// Compiled into the entry that native code calls, as short functions of the simulator are.
 #[inline]
 fn select_cpu(ctx: &mut CallCtx<'_, Nobody>, args: [u64; 5]) -> Result<u64, Stop> {
     ctx.vm.deliver(args[3], &[1])?;
