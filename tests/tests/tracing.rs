@@ -166,8 +166,8 @@ impl Sink for Levels {
 
 impl Watcher for Levels {
     fn look(&mut self, view: &View<'_>) {
-        // mlfq has one queue a CPU, numbered as the CPU, and the level in the key's high bits.
-        const LEVEL_SHIFT: u32 = 57;
+        // mlfq has one queue a CPU, numbered as the CPU; the place in the level is PLACE_BITS long.
+        const LEVEL_SHIFT: u32 = 44;
         let queues = view.queues();
         let own = queues.iter().filter(|queue| queue.id < self.cpus.into());
         let keys: BTreeMap<TaskId, u64> = own.flat_map(|queue| queue.tasks.clone()).collect();
