@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 use runslice_tests::policy;
 use runslice_tests::two_machines::{Scenario, Taker, Yield, all};
 
-/// Names a folder of recordings that an earlier run has made, to look at them again without a guest.
+/// Names a folder of recordings that an earlier run has made, to look at them again without a
+/// guest.
 const AGAIN: &str = "RUNSLICE_TWO_MACHINES";
 
 /// What the guest executes, once for each scenario, in its shared folder.
