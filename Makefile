@@ -3,7 +3,8 @@
 CARGO ?= scripts/cargo
 
 # Tests that boot kernels.
-VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace
+VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace \
+	--test vm_vectors --test vm_det
 
 .PHONY: help setup demo test test-long test-vm fuzz bench lint
 

@@ -77,6 +77,12 @@ const volatile u64 yield_flags = 0;
 /* cpu_release takes the tasks of the local queue back. */
 const volatile bool reenqueue = 0;
 
+/*
+ * enqueue says for whom and with which flags it is called, running what slice the task has, and
+ * walk = 3 where a walk begins and what it changes.
+ */
+const volatile bool tell = 0;
+
 /* init_task answers this to a fork; 0 or a negative error. */
 const volatile s32 fork_error = 0;
 
@@ -172,6 +178,8 @@ void OP(probe_enqueue, struct task_struct *p, u64 enq_flags)
 	char name = letter(p);
 	s32 pid = p->pid;
 
+	if (tell)
+		bpf_printk("enqueue %c 0x%llx", name, enq_flags);
 	if (starve_letter && (starve_letter == '?' || starve_letter == name))
 		return;
 	if (batch || (walk == 3 && name == 'D')) {
@@ -205,6 +213,8 @@ static bool insert_kept(u64 dsq)
 	if (!p)
 		return true;
 	scx_bpf_dsq_insert(p, dsq, slice_ns, 0);
+	if (tell)
+		bpf_printk("in %c", letter(p));
 	bpf_task_release(p);
 	return true;
 }
@@ -226,6 +236,8 @@ static void take_out(char name)
 	for_each_queued(it, p, QUEUE, 0) {
 		if (letter(p) == name) {
 			scx_bpf_dsq_move(&it, p, ASIDE, 0);
+			if (tell)
+				bpf_printk("out %c", name);
 			break;
 		}
 	}
@@ -236,6 +248,8 @@ static void walk_and_change(void)
 	struct task_struct *p;
 	bool changed = false;
 
+	if (tell)
+		bpf_printk("walk");
 	for_each_queued(it, p, QUEUE, 0) {
 		bpf_printk("seen %c", letter(p));
 		if (!changed) {
@@ -284,6 +298,8 @@ void OP(probe_runnable, struct task_struct *p, u64 enq_flags)
 
 void OP(probe_running, struct task_struct *p)
 {
+	if (tell)
+		bpf_printk("running %c %llu", letter(p), p->scx.slice);
 	calls++;
 }
 

@@ -341,7 +341,11 @@ pub fn hogs_sink_one_level_at_a_time() -> Body {
         assert_survived(run);
         for name in ["A", "B"] {
             let levels = run.levels(name);
-            let want: Vec<u32> = (0..levels.len() as u32).collect();
+            // On a kernel a fork has given it what was left of its parent's quantum, and creating
+            // it may have used that up.
+            let first = levels.first().copied().unwrap_or_default();
+            assert!(first <= 1, "{name}: {levels:?}");
+            let want: Vec<u32> = (first..first + levels.len() as u32).collect();
             assert_eq!(levels, want, "{name}");
             assert!(levels.len() >= 6, "{name}: {levels:?}");
         }
@@ -355,7 +359,11 @@ pub fn short_bursts_stay_on_top() -> Body {
     let scenario = EDITOR;
     let check = |run: &Yield| {
         assert_survived(run);
-        assert_eq!(run.levels("editor"), [0]);
+        // On a kernel the rest of a parent's quantum may be used up when it begins.
+        let levels = run.levels("editor");
+        let (begin, rest) = levels.split_at(levels.len().saturating_sub(1));
+        assert_eq!(rest, [0], "{levels:?}");
+        assert!(begin.is_empty() || begin == [1], "{levels:?}");
         assert!(run.turns("editor").len() >= 8);
     };
     Body { scenario, check }

@@ -21,6 +21,23 @@ impl Kernel {
     /// Every kernel, oldest first.
     pub const ALL: [Self; 2] = [Self::V6_18, Self::V7_2];
 
+    /// The newest of [`ALL`](Self::ALL) that is not newer than `release`, such as
+    /// `6.19.14+deb13-amd64`: a real kernel behaves like that one as far as is known. The oldest
+    /// when all are newer; `None` if `release` does not begin with two numbers.
+    #[must_use]
+    pub fn of_release(release: &str) -> Option<Self> {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+            return None;
+        };
+        let not_newer = |kernel: &&Self| {
+            let code = kernel.version_code();
+            (code >> 16, code >> 8 & 0xff) <= (major, minor)
+        };
+        let found = Self::ALL.iter().rev().find(not_newer).copied();
+        found.or(Some(Self::ALL[0]))
+    }
+
     /// The version as the kernel's `LINUX_VERSION_CODE` encodes it.
     #[must_use]
     pub const fn version_code(self) -> u32 {
@@ -92,5 +109,29 @@ impl MachineSpec {
     #[must_use]
     pub const fn tick(&self) -> Nanos {
         Nanos::new((1_000_000_000 + self.hz as u64 / 2) / self.hz as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_kernel_counts_as_the_newest_that_is_not_newer() {
+        let of = Kernel::of_release;
+        for (release, want) in [
+            ("6.18.15+deb13-amd64", Kernel::V6_18),
+            ("6.19.14", Kernel::V6_18),
+            ("7.1.13", Kernel::V6_18),
+            ("7.2.0-rc1", Kernel::V7_2),
+            ("7.10.1", Kernel::V7_2),
+            ("8.0", Kernel::V7_2),
+            ("6.12.107", Kernel::V6_18),
+        ] {
+            assert_eq!(of(release), Some(want), "{release}");
+        }
+        for bad in ["", "6", "linux-6.18"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
     }
 }

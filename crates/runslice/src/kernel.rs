@@ -20,6 +20,14 @@ pub fn parse(text: &str) -> Result<Kernel, String> {
     })
 }
 
+/// The simulated kernel that the running one counts as; the default when it does not say what it
+/// is.
+#[cfg(feature = "live")]
+pub fn running() -> Kernel {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    Kernel::of_release(&release).unwrap_or_default()
+}
+
 /// Binds an object to `kernel`.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use model::{Event, EventKind};
 use serde_json::Value;
 use stats::{Conservation, EventReader};
 
@@ -206,6 +207,25 @@ fn keeps_the_rules(path: &Path) {
     assert_eq!(rules.violation(), None, "{}", path.display());
 }
 
+/// Whether the next switch on a report's CPU is the one to its task, in the same moment. How many.
+fn reports_stand_before_their_runs(events: &[Event]) -> usize {
+    let reports = events.iter().enumerate();
+    let reports = reports.filter(|(_, event)| event.kind == EventKind::Report);
+    let mut count = 0;
+    for (at, report) in reports {
+        let next = events[at..].iter();
+        let mut next = next.filter(|it| it.kind == EventKind::Switch && it.cpu == report.cpu);
+        let switch = next.next().expect("a run follows");
+        assert_eq!(
+            (switch.task, switch.time),
+            (report.task, report.time),
+            "{report:?}"
+        );
+        count += 1;
+    }
+    count
+}
+
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
@@ -259,15 +279,16 @@ fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
     for name in ["plain", "fifo", "o1"] {
         keeps_the_rules(&folder.join(format!("{name}.jsonl")));
     }
-    let levels = EventReader::new(BufReader::new(
+    let events = EventReader::new(BufReader::new(
         std::fs::File::open(folder.join("o1.jsonl")).unwrap(),
     ));
-    let reports = levels.unwrap().filter(|event| {
-        event
-            .as_ref()
-            .is_ok_and(|event| event.kind == model::EventKind::Report)
-    });
-    assert!(reports.count() > 0, "o1 reports its tasks' priorities");
+    assert_eq!(
+        events.as_ref().unwrap().header().machine.kernel,
+        model::Kernel::V6_18
+    );
+    let events: Vec<Event> = events.unwrap().map(|event| event.unwrap()).collect();
+    let reports = reports_stand_before_their_runs(&events);
+    assert!(reports > 0, "o1 reports its tasks' priorities");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -378,6 +399,52 @@ fn recording_takes_a_small_part_of_all_instructions() {
         assert!(share("counters") <= 2.0, "{cpus}: {text}");
         assert!(share("histograms") <= 5.0, "{cpus}: {text}");
         assert!(share("events") > 0.0, "{cpus}: {text}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Twelve for two CPUs: whoever ends them competes with them.
+const CROWD: &str = r#"
+[workload]
+name = "crowd"
+stop = "duration:500ms"
+
+[task.hog]
+count = 12
+kind = "process"
+do = "loop(inf)[ run(1ms), count(done) ]"
+"#;
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_play_is_over_when_its_time_is() {
+    let folder = share("crowd", CROWD);
+    // Counted time: a millisecond is a million instructions.
+    let text = guest(
+        &folder,
+        &["--det"],
+        "for policy in fifo staircase; do
+             runslice play load.toml --policy $policy --format json -o $policy.json || exit 1
+             runslice play load.toml --policy $policy --events $policy.jsonl \\
+                 --format json -o $policy-events.json || exit 1
+         done",
+    );
+    assert!(!text.contains("were lost"), "{text}");
+    for name in ["fifo", "fifo-events", "staircase", "staircase-events"] {
+        let report = document(&folder.join(format!("{name}.json")));
+        let report = &report["runs"][0]["report"];
+        let elapsed = report["machine"]["elapsed_ns"].as_u64().expect("a time");
+        assert!(
+            (500_000_000..510_000_000).contains(&elapsed),
+            "{name}: {elapsed}"
+        );
+        // Nobody can count more milliseconds than the CPUs had.
+        let done = count(report, "done");
+        assert!(
+            done * 1_000_000 <= 2 * elapsed,
+            "{name}: {done} of {elapsed}"
+        );
+        assert!(done >= 200, "{name}: {done}");
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

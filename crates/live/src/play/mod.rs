@@ -26,7 +26,7 @@ pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
 
 use crate::Error;
-use crate::record::{Raw, clock};
+use crate::record::{Raw, be_urgent, clock};
 use stage::{Failure, Stage};
 use sys::Forked;
 
@@ -46,8 +46,8 @@ pub struct Player {
     said: Vec<Raw>,
     /// Number of the next mark.
     next: u64,
-    /// When there was no more waiting.
-    ended: Option<u64>,
+    /// When there was no more waiting, and the sums of that moment.
+    ended: Option<(u64, Vec<(u32, u32, u64)>)>,
 }
 
 /// What came of a play.
@@ -126,8 +126,8 @@ impl Player {
             let left = end.map(|end| Duration::from_nanos(end.saturating_sub(clock())));
             let pause = left.unwrap_or(PAUSE).min(PAUSE);
             if pause.is_zero() || stop() || self.stage.wait_for_end(pause) {
-                // Whoever ends the recording first takes a while, in which tasks go on.
-                self.ended = Some(clock());
+                // Until the last task has met its end, others go on and count.
+                self.ended = Some((clock(), self.stage.sums()));
                 return;
             }
             if sys::has_ended(self.keeper) {
@@ -144,7 +144,8 @@ impl Player {
     /// Ends all tasks.
     #[must_use]
     pub fn stop(mut self) -> Played {
-        let ended = self.ended.unwrap_or_else(clock);
+        let ended = self.ended.take();
+        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.stage.sums()));
         sys::kill(self.keeper);
         self.listen();
         let stage = self.stage;
@@ -152,7 +153,7 @@ impl Player {
             said: std::mem::take(&mut self.said),
             began: stage.began(),
             ended: stage.ended().unwrap_or(ended).min(ended),
-            sums: stage.sums(),
+            sums,
             lost: stage.marks.lost(),
             failure: stage.failure(),
         }
@@ -171,6 +172,7 @@ fn keep(stage: &'static Stage) -> ! {
     match sys::fork() {
         Ok(Forked::Child) => be_first(stage),
         Ok(Forked::Parent(_)) => {
+            be_urgent();
             while sys::wait_child(true).is_some() {}
             sys::exit(0)
         }
@@ -201,6 +203,8 @@ fn be_first(stage: &'static Stage) -> ! {
     for source in 0..stage.workload.interrupts.len() {
         create(stage, 0, 0, || interrupt(stage, source));
     }
+    // Its end is everybody's, and it must not wait for a CPU behind those whom it ends.
+    be_urgent();
     while let Some(ended) = sys::wait_child(true) {
         if let sys::Ended::Killed(signal) = ended {
             stage.fail(Failure::Killed, [0; 3], signal.into());

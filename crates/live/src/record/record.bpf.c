@@ -506,32 +506,49 @@ static __always_inline void end(void *event)
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
+/*
+ * What the policy says of a task that begins to run; 0, or when that was told. `running` was
+ * called before the switch, so it speaks of the turn that the switch begins.
+ */
+static __always_inline u64 tell_report(struct task_struct *next)
+{
+	struct report *report;
+	struct event *event;
+	u64 now;
+
+	if (!has_report || !next->pid)
+		return 0;
+	report = bpf_task_storage_get(&runslice_report, next, NULL, 0);
+	event = report ? begin(REPORT, next->pid) : NULL;
+	if (!event)
+		return 0;
+	now = event->time;
+	event->a = report->prio;
+	event->b = report->level;
+	event->c = report->flags;
+	end(event);
+	return now;
+}
+
 SEC("tp_btf/sched_switch")
 int event_switch(u64 *ctx)
 {
 	struct task_struct *prev = ARGUMENT(ctx, 1, struct task_struct *);
 	struct task_struct *next = ARGUMENT(ctx, 2, struct task_struct *);
 	struct event *event;
-	struct report *report;
+	u64 now;
 
 	if (!recording)
 		return 0;
+	/* First, and at the same moment: it stands before the run that it is about. */
+	now = tell_report(next);
 	event = begin(SWITCH, next->pid);
 	if (event) {
+		if (now)
+			event->time = now;
 		event->flags = ARGUMENT(ctx, 0, u64) & 1 ? FLAG_PREEMPT : 0;
 		event->a = prev->pid;
 		event->b = ARGUMENT(ctx, 3, u32);
-		end(event);
-	}
-	if (!has_report || !next->pid)
-		return 0;
-	/* `running` was called before the switch, so the report speaks of this turn. */
-	report = bpf_task_storage_get(&runslice_report, next, NULL, 0);
-	event = report ? begin(REPORT, next->pid) : NULL;
-	if (event) {
-		event->a = report->prio;
-		event->b = report->level;
-		event->c = report->flags;
 		end(event);
 	}
 	return 0;

@@ -67,6 +67,8 @@ pub struct Recorder {
     recording: Variable,
     extras: Extras,
     began: u64,
+    /// The moment before it was paused.
+    ended: Option<u64>,
     snapshot: Vec<u8>,
     reader: Option<Reader>,
 }
@@ -120,6 +122,7 @@ impl Recorder {
             recording,
             extras,
             began: 0,
+            ended: None,
             snapshot: Vec::new(),
         };
         // Histograms begin with every name known. Events begin before the snapshot, so that no
@@ -159,6 +162,17 @@ impl Recorder {
         Ok(now)
     }
 
+    /// Records nothing more; [`stop`](Self::stop) then gives what was recorded so far.
+    ///
+    /// # Errors
+    /// When the map that says so cannot be written.
+    pub fn pause(&mut self) -> Result<(), Error> {
+        if self.ended.is_none() {
+            self.ended = Some(self.set_recording(false)?);
+        }
+        Ok(())
+    }
+
     /// Ends the recording.
     ///
     /// # Errors
@@ -167,7 +181,8 @@ impl Recorder {
     /// # Panics
     /// If the thread that reads has panicked.
     pub fn stop(mut self) -> Result<Recording, Error> {
-        let ended = self.set_recording(false)?;
+        self.pause()?;
+        let ended = self.ended.expect("it is paused");
         thread::sleep(LATE);
         self.links.clear();
         let mut spool = Spool::default();

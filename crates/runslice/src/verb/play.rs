@@ -22,7 +22,7 @@ use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::verb::run::{WATCHDOG, is_shipped, knobs};
 use crate::verb::sim;
-use crate::{output, policy, span, workload};
+use crate::{kernel, output, policy, span, workload};
 
 mod against;
 mod measured;
@@ -202,18 +202,20 @@ impl Play {
         let mut player = Player::prepare(load, self.seed(load), record::cpus(), tell_counts)?;
         // The tasks exist; from here on nobody may keep the player from ending them in time.
         record::be_urgent();
-        let recorder = Recorder::start(depth, attached.is_some())?;
+        let mut recorder = Recorder::start(depth, attached.is_some())?;
         let before = (record::schedstat(), record::clock());
         player.start();
         let is_alive = || attached.as_ref().is_none_or(Attached::is_alive);
         player.wait(self.limit(load), || {
             process::signal().is_some() || !is_alive()
         });
-        let ejected = !is_alive();
+        // Ending a recording takes a while, in which tasks would go on.
+        recorder.pause()?;
         let after = (record::schedstat(), record::clock());
         let costs = cost.as_ref().map(|_| recorder.cost()).unwrap_or_default();
-        let recording = recorder.stop()?;
+        let ejected = !is_alive();
         let played = player.stop();
+        let recording = recorder.stop()?;
         let (mut ending, mut counters) = (None, Vec::new());
         if let Some(attached) = attached {
             counters = attached.counters()?;
@@ -310,6 +312,7 @@ fn machine(take: &Take) -> MachineSpec {
     MachineSpec {
         cpus: record::cpus(),
         hz: take.hz.unwrap_or(default.hz),
+        kernel: kernel::running(),
         ..default
     }
 }

@@ -20,6 +20,9 @@ use crate::cli::{Status, UsageError};
 use crate::report::{Format, ejection};
 use crate::{kernel, output, policy, span, suggest, workload};
 
+/// What the events of a traced kernel call its load.
+const RUNNING_SYSTEM: &str = "running system";
+
 /// The tracing calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Call {

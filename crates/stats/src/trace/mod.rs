@@ -23,9 +23,6 @@ pub const EXPIRED: u64 = 2;
 /// They take about 200 MB.
 const MOST_ENTRIES: usize = 4_000_000;
 
-/// On a kernel the report on a run may come so long after the switch that begins it.
-const REPORT_LATE: Nanos = Nanos::from_micros(100);
-
 /// Which tasks are traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
@@ -202,8 +199,6 @@ struct Task {
     standing: Option<Standing>,
     /// Its turn that is not over, as an index.
     turn: Option<usize>,
-    /// Since when it runs, and what was to be filled in then: a report on it may come late.
-    ran: Option<(SimTime, Vec<(usize, usize)>)>,
     /// Where its standing is to be filled in when it runs: visit and place in the queue.
     owed: Vec<(usize, usize)>,
 }
@@ -376,7 +371,7 @@ impl Tracer {
                 self.follow(wait, &step(task, cpu, What::Arrives(from)));
             }
             Change::Ran(wait) => {
-                self.settle(wait.task, event.time);
+                self.settle(wait.task);
                 self.end_wait(&wait, event);
                 self.tell(&step(wait.task, event.cpu, What::Runs), wait.task);
                 self.overtake(event.cpu);
@@ -463,41 +458,21 @@ impl Tracer {
     }
 
     /// A task runs: what the policy says of it now held while it waited.
-    fn settle(&mut self, task: TaskId, now: SimTime) {
+    fn settle(&mut self, task: TaskId) {
         let task = &mut self.tasks[task.index()];
         let known = task.standing.map_or(Known::Nothing, Known::AtNextRun);
-        let owed = std::mem::take(&mut task.owed);
-        for &(visit, at) in &owed {
+        for (visit, at) in std::mem::take(&mut task.owed) {
             self.visits[visit].queue[at].known = known;
         }
-        task.ran = Some((now, owed));
     }
 
-    /// The policy has said where a task is. What it says right behind a switch holds for the wait
-    /// that the switch ended.
+    /// The policy has said where a task is: right before the switch to it.
     fn report(&mut self, event: &Event) {
-        let standing = Standing {
+        self.tasks[event.task.index()].standing = Some(Standing {
             priority: low(event.a),
             level: high(event.a),
             flags: event.b,
-        };
-        let task = &mut self.tasks[event.task.index()];
-        task.standing = Some(standing);
-        let Some((since, owed)) = task.ran.take() else {
-            return;
-        };
-        if event.time.since(since) > REPORT_LATE {
-            return;
-        }
-        for (visit, at) in owed {
-            self.visits[visit].queue[at].known = Known::AtNextRun(standing);
-        }
-        let turn = task
-            .turn
-            .filter(|turn| self.turns[*turn].ran == Some(since));
-        if let Some(turn) = turn {
-            self.turns[turn].standing = Some(standing);
-        }
+        });
     }
 
     fn end_wait(&mut self, wait: &Wait, event: &Event) {
@@ -525,7 +500,6 @@ impl Tracer {
         let Some(task) = self.tasks.get_mut(low(event.a) as usize) else {
             return;
         };
-        task.ran = None;
         let Some(turn) = task.turn.take() else { return };
         let state = match event.detail {
             state if state == PrevState::Runnable as u8 => PrevState::Runnable,

@@ -189,17 +189,17 @@ fn a_task_is_chosen_by_pid_by_name_by_group_and_as_a_child() {
 }
 
 #[test]
-fn a_report_right_behind_the_switch_belongs_to_the_run_that_it_begins() {
+fn a_report_belongs_to_the_run_that_it_stands_before() {
     let stream = born()
         .start(0, 1, 0)
+        .on(0, Report, 1, 3 << 32 | 103, 0)
         .switch(0, 0, None, Some(1))
-        .on(300, Report, 1, 3 << 32 | 103, 0)
         .wakeup(2_000, 0, 0)
         .start(2_500, 2, 0)
+        .on(3_000, Report, 0, 2 << 32 | 102, 0)
         .switch(3_000, 0, Some((1, Runnable)), Some(0))
-        .on(3_300, Report, 0, 2 << 32 | 102, 0)
-        // So late it is about the time from then on.
-        .on(900_000, Report, 0, 5 << 32 | 105, 0);
+        // Behind the switch it is about the time from then on.
+        .on(3_001, Report, 0, 5 << 32 | 105, 0);
     let tracer = trace(named("solo"), &stream, 1_000_000);
     assert_eq!(tracer.turns()[0].standing, Some(told(102, 2)));
     let known: Vec<Known> = tracer.visits()[0].queue.iter().map(|it| it.known).collect();

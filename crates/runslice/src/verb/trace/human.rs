@@ -8,8 +8,8 @@ use stats::trace::{
 };
 use stats::{Spread, Value};
 
-use super::Call;
 use super::rows::left_as;
+use super::{Call, RUNNING_SYSTEM};
 use crate::table::Table;
 
 /// Writes what the call tells.
@@ -19,15 +19,19 @@ use crate::table::Table;
 pub fn write(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
     if let Some(header) = tracer.header() {
         let machine = &header.machine;
+        // A real machine's load has none.
+        let seed = match header.workload.as_str() {
+            RUNNING_SYSTEM => String::new(),
+            _ => format!(", seed {}", header.seed),
+        };
         writeln!(
             to,
-            "{} under {}: CPUs {}, HZ {}, kernel {}, seed {}, {} s\n",
+            "{} under {}: CPUs {}, HZ {}, kernel {}{seed}, {} s\n",
             header.workload,
             header.policy,
             machine.cpus,
             machine.hz,
             machine.kernel.name(),
-            header.seed,
             tracer.end(),
         )?;
     }
@@ -140,6 +144,9 @@ fn queue(tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
          tasks stand in the order in which they came"
     };
     writeln!(to, "{source}")?;
+    if tracer.visits().is_empty() {
+        writeln!(to, "\nthe task returned to no queue meanwhile")?;
+    }
     for visit in tracer.visits() {
         write_visit(tracer, visit, to)?;
     }

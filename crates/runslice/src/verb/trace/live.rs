@@ -11,12 +11,11 @@ use model::{Header, MachineSpec, Nanos, Sink as _};
 use stats::trace::Tracer;
 
 use crate::cli::UnsupportedError;
+use crate::kernel;
+use crate::verb::trace::RUNNING_SYSTEM;
 
 /// Between two looks for a signal.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// What the events say the load was.
-const LOAD: &str = "running system";
 
 /// Records every event of the scheduler until `length` has passed or a signal comes, and gives
 /// them to `tracer`.
@@ -49,10 +48,11 @@ pub fn record(length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> 
     let default = MachineSpec::default();
     tracer.begin(&Header {
         policy: policy.unwrap_or_else(|| "the kernel's own scheduler".to_owned()),
-        workload: LOAD.to_owned(),
+        workload: RUNNING_SYSTEM.to_owned(),
         machine: MachineSpec {
             cpus: record::cpus(),
             hz: hz.unwrap_or(default.hz),
+            kernel: kernel::running(),
             ..default
         },
         seed: 0,
