@@ -31,7 +31,9 @@ struct Guarded {
     starving: &'static [Load],
 }
 
-const GUARDED: [Guarded; 6] = [
+const GUARDED: [Guarded; 7] = [
+    // It lets nobody starve, but a hog at nice 19 waits 14.5 s for the sleepers without the guard.
+    Guarded::new("eevdf", &[], &[]),
     Guarded::new("elsc", &[], &[Hogs]),
     Guarded::new("goodness", &[], &[Hogs]),
     Guarded::new("mlfq", &[], &[Forks, Sleepers]),
@@ -143,7 +145,7 @@ fn under_the_guard_no_task_waits_longer_than_the_bound() {
             let (summary, longest) = minute(policy, GUARD_MS, load);
             assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}, {load:?}");
             assert!(longest <= bound(tasks), "{name}, {load:?}: {longest}");
-            let needed = policy.starving.contains(&load);
+            let needed = policy.starving.contains(&load) || (name, load) == ("eevdf", Sleepers);
             assert!(!needed || rescues(&summary) > 0, "{name}, {load:?}");
         }
     }

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::time::Instant;
 
 use crate::{KERNELS, complaints, said, vm};
 
@@ -15,10 +16,14 @@ const LOADS: &str = include_str!("loads.sh");
 /// Set by who cannot or does not want to boot kernels.
 const NO_VM: &str = "RUNSLICE_NO_VM";
 
+/// Names the policies to run, with spaces between them, for who works on one.
+const ONLY: &str = "RUNSLICE_VM_POLICIES";
+
 /// A load of `loads.sh`, and the guest for it.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// The function, which prints `result POLICY NAME ENDING`.
+    /// The function, which prints `result POLICY NAME ENDING`; then `took POLICY NAME SECONDS`
+    /// says how long that was in the guest's time.
     name: &'static str,
     /// The ending that is due: the status of `runslice run`, the state of the kernel's sched_ext,
     /// and how many tasks never ran where that is asked.
@@ -62,12 +67,35 @@ fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "vm: {line}");
 }
 
-/// Runs `load` under each policy in one guest, prints a line for each, and fails if any has not
-/// ended as it should or the kernel complained.
-fn survive(kernel: &str, load: Load, policies: &[&str]) {
+/// Those of `policies` that [`ONLY`] lets through. What it leaves out is told by name.
+fn chosen<'a>(kernel: &str, load: Load, policies: &[&'a str]) -> Vec<&'a str> {
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let only: Vec<&str> = only.split_whitespace().collect();
+    if only.is_empty() {
+        return policies.to_vec();
+    }
+    for name in &only {
+        let known = policies::ALL.iter().any(|policy| policy.name == *name);
+        assert!(known, "{ONLY}: no policy is called `{name}`");
+    }
+    let (run, skip): (Vec<&str>, Vec<&str>) = policies
+        .iter()
+        .copied()
+        .partition(|name| only.contains(name));
+    for name in skip {
+        tell(&format!(
+            "{kernel} {} {name}: SKIPPED, {ONLY} is set",
+            load.name
+        ));
+    }
+    run
+}
+
+/// Boots a guest, runs `load` in it under each policy, and returns all that came out.
+fn play(kernel: &str, load: Load, policies: &[&str]) -> String {
     let names = policies.join(" ");
     let script = format!(
-        "{LOADS}\nfor policy in {names}; do {} $policy; done",
+        "{LOADS}\nfor policy in {names}; do timed {} $policy; done",
         load.name
     );
     let seconds = load.seconds * policies.len() as u64;
@@ -81,14 +109,32 @@ fn survive(kernel: &str, load: Load, policies: &[&str]) {
         words.extend(["--with", program]);
     }
     words.extend(["--", "sh", "-c", &script]);
-    let text = said(&vm(&words));
+    said(&vm(&words))
+}
+
+/// The rest of the line of `text` that begins with these words.
+fn line_of<'a>(text: &'a str, kind: &str, policy: &str, load: Load) -> Option<&'a str> {
+    let begin = format!("{kind} {policy} {} ", load.name);
+    text.lines().find_map(|line| line.strip_prefix(&*begin))
+}
+
+/// Runs `load` under each policy in one guest, prints a line for each, and fails if any has not
+/// ended as it should or the kernel complained.
+fn survive(kernel: &str, load: Load, policies: &[&str]) {
+    let policies = chosen(kernel, load, policies);
+    if policies.is_empty() {
+        return;
+    }
+    let begun = Instant::now();
+    let text = play(kernel, load, &policies);
+    let wall = begun.elapsed().as_secs();
     let mut failed = String::new();
     for policy in policies {
-        let begin = format!("result {policy} {} ", load.name);
-        let ending = text.lines().find_map(|line| line.strip_prefix(&*begin));
+        let ending = line_of(&text, "result", policy, load);
+        let guest = line_of(&text, "took", policy, load).unwrap_or("?");
         let what = format!("{kernel} {} {policy}", load.name);
         if ending == Some(load.ending) {
-            tell(&format!("{what}: ok"));
+            tell(&format!("{what}: ok, {guest} s in the guest"));
         } else {
             let ending = ending.unwrap_or("no result");
             tell(&format!("{what}: FAILED, {ending}"));
@@ -98,6 +144,10 @@ fn survive(kernel: &str, load: Load, policies: &[&str]) {
     for line in complaints(&text) {
         let _ = writeln!(failed, "{kernel} {}: {line}", load.name);
     }
+    tell(&format!(
+        "{kernel} {}: {wall} s on this computer",
+        load.name
+    ));
     assert!(failed.is_empty(), "{failed}\n{text}");
 }
 
@@ -174,6 +224,18 @@ fn an_endless_stream_of_short_tasks_ejects_no_shipped_policy() {
     for policy in every_policy() {
         survive("6.18", Load::competing("forks", "1"), &[policy]);
     }
+}
+
+/// What the test above rests on: this load does starve the hogs, and the kernel does eject.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn without_its_guard_a_stream_of_short_tasks_ejects_mlfq() {
+    let unguarded = "mlfq:guard_ms=0";
+    let load = Load::competing("forks", "1");
+    let text = play("6.18", load, &[unguarded]);
+    let ending = line_of(&text, "result", unguarded, load).unwrap_or("no result");
+    assert!(ending.starts_with("3 disabled"), "{ending}\n{text}");
+    assert!(text.contains("was ejected: runnable task stall"), "{text}");
 }
 
 /// Both walk through one queue while they hold its lock.

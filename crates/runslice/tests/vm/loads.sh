@@ -7,6 +7,14 @@ result() {
     echo "result $*" >/dev/kmsg
 }
 
+# Runs load $1 under policy $2 and says how many of the guest's seconds that took.
+timed() {
+    read -r begun _ </proc/uptime
+    "$@"
+    read -r ended _ </proc/uptime
+    echo "took $2 $1 $((${ended%.*} - ${begun%.*}))"
+}
+
 # $1 hogs that wait for begin; their numbers are in $TASKS.
 hogs() {
     rm -f /tmp/go && mkfifo /tmp/go
