@@ -37,6 +37,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Real-time priority of the threads that stand for interrupts.
 const INTERRUPT_PRIORITY: u8 = 50;
 
+/// A counter at the end of a play: group, counter, sum.
+pub type Sum = (u32, u32, u64);
+
 /// A workload whose tasks exist.
 #[derive(Debug)]
 pub struct Player {
@@ -47,7 +50,7 @@ pub struct Player {
     /// Number of the next mark.
     next: u64,
     /// When there was no more waiting, and the sums of that moment.
-    ended: Option<(u64, Vec<(u32, u32, u64)>)>,
+    ended: Option<(u64, Vec<Sum>)>,
 }
 
 /// What came of a play.
@@ -59,8 +62,8 @@ pub struct Played {
     pub began: u64,
     /// When it was over or was ended.
     pub ended: u64,
-    /// Sums of counters: group, counter, sum. Empty if each count was told.
-    pub sums: Vec<(u32, u32, u64)>,
+    /// Sums of counters. Empty if each count was told.
+    pub sums: Vec<Sum>,
     /// Marks for which there was no room.
     pub lost: u64,
     /// Why a task could not go on, with file, line and task.

@@ -340,7 +340,7 @@ impl Stage {
     }
 
     /// The sums: group, counter, sum.
-    pub fn sums(&self) -> Vec<(u32, u32, u64)> {
+    pub fn sums(&self) -> Vec<super::Sum> {
         let counters = self.workload.counters.len();
         let sums = self.shared.longs[self.at.sums.clone()].chunks(counters.max(1));
         let mut found = Vec::new();
