@@ -37,18 +37,21 @@ fn said(output: &Output) -> String {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn the_running_kernel_is_traced_under_a_policy() {
-    // A sleeper and two hogs on one CPU; `sleep` sleeps, wakes once and exits.
+    // Sleepers and two hogs on one CPU; each `sleep` sleeps, wakes once and exits. Counted time:
+    // a busy computer would leave too little of two seconds.
     let script = "\
         hog() { while :; do :; done; }
         taskset 2 sh -c 'while :; do :; done' & taskset 2 sh -c 'while :; do :; done' &
         runslice run mlfq -- sh -c '
             runslice trace queue sleep --for 2s --format csv >queue.csv &
-            sleep 1; for i in 1 2 3; do taskset 2 sleep 0.1; done; wait'
+            trace=$!
+            while kill -0 $trace 2>/dev/null; do taskset 2 sleep 0.1; done; wait'
         grep -c returns queue.csv
         grep -m1 waits queue.csv
         runslice trace status nobody --for 100ms; echo status $?";
     let output = runslice(&[
         "vm",
+        "--det",
         "--with",
         "runslice",
         "--timeout",
