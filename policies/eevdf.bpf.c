@@ -554,6 +554,8 @@ void OP(eevdf_running, struct task_struct *p)
 	cctx->rescued = tctx->rescued;
 	cctx->prio = p->static_prio;
 	/* Back without our say, or worth less than before: the source would choose now. */
+	if (!may_ask_again(p))
+		tctx->in_local = false;
 	if (tctx->in_local || tctx->lowered) {
 		if (tctx->in_local)
 			cctx->protected_to = tctx->vruntime;

@@ -565,7 +565,7 @@ void OP(o1_running, struct task_struct *p)
 	tctx->changing = false;
 	show(p, tctx, cctx);
 	/* It returned without our say, and may have been overtaken. */
-	if (tctx->in_local && waits_before(cpu, tctx->key))
+	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }

@@ -69,6 +69,20 @@ static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
 	return !p->migration_disabled && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
+/*
+ * Whether a task that came back to the CPU without our say may lose it at once.
+ * The kernel puts one that must not migrate back without asking, however often
+ * it loses the CPU: it would never run on, nor would anybody behind it. A task
+ * that forks is such a one while `init_task` works for it.
+ *
+ * Source: do_enqueue_task() in kernel/sched/ext.c, 6.18; seen on 7.2, where RCU
+ * stalled after 376,000 turns of one task.
+ */
+static __always_inline bool may_ask_again(struct task_struct *p)
+{
+	return !p->migration_disabled;
+}
+
 /* The first key in the queue of `cpu` of a task that may run there; none if there is none. */
 static bool first_key(s32 cpu, u64 *key)
 {
