@@ -11,7 +11,7 @@ use live::preflight::{self, Facts, Severity};
 use live::record::{
     self, Cost, Depth, Mended, Others, ProgramCost, Recorder, Recording, Records, Story,
 };
-use live::{Attached, Ending, Policy, process};
+use live::{Attached, Ending, process};
 use model::workload::Workload;
 use model::{
     Exit, ExitKind, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink, Summary, TaskGroup,
@@ -20,7 +20,7 @@ use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
 
 use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::verb::run::{WATCHDOG, is_shipped, knobs};
+use crate::verb::run::{knobs, open, refuse};
 use crate::verb::sim;
 use crate::{kernel, output, policy, span, workload};
 
@@ -152,30 +152,20 @@ fn check_machine(request: &Play, attaches: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let findings = preflight::judge(&Facts::below(&request.root));
-    let refused: Vec<_> = (findings.iter())
+    let refused: Vec<_> = findings
+        .iter()
         .filter(|finding| match finding.severity {
             // An untested kernel is `run`'s to try.
             Severity::Blocks | Severity::Untested => true,
             Severity::Breaks => !request.ignore_cgroups,
             Severity::Changes => false,
         })
-        .map(|finding| format!("{}\n  {}", finding.what, finding.way_out))
         .collect();
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(UnsupportedError(refused.join("\n")).into()),
-    }
+    Ok(refuse(&refused)?)
 }
 
 fn attach(spec: &PolicySpec) -> anyhow::Result<Attached> {
-    let knobs = knobs(spec)?;
-    let mut policy = Policy::open(&spec.name, &spec.object, spec.table.as_deref())?;
-    for (name, value) in &knobs {
-        policy.set_global(name, value)?;
-    }
-    if !is_shipped(spec) {
-        policy.limit_watchdog(WATCHDOG)?;
-    }
+    let policy = open(spec, &knobs(spec)?)?;
     Ok(policy.load()?.attach()?)
 }
 

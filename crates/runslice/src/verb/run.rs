@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
-pub const WATCHDOG: Duration = Duration::from_secs(5);
+const WATCHDOG: Duration = Duration::from_secs(5);
 
 /// What `runslice run` is asked.
 #[derive(Debug, Args)]
@@ -141,7 +141,7 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
 }
 
 /// Whether the object is one of those that are built in.
-pub fn is_shipped(spec: &PolicySpec) -> bool {
+fn is_shipped(spec: &PolicySpec) -> bool {
     policies::ALL
         .iter()
         .any(|policy| policy.object == &*spec.object)
@@ -194,27 +194,38 @@ fn preflight(request: &Run, spec: &PolicySpec) -> anyhow::Result<Option<live::Ho
     for finding in notes {
         say(&doctor::told(finding));
     }
+    refuse(&refused)?;
+    Ok(holder)
+}
+
+/// An error with what stands in the way and the ways out, if anything does.
+pub fn refuse(refused: &[&Finding]) -> Result<(), UnsupportedError> {
     if refused.is_empty() {
-        return Ok(holder);
+        return Ok(());
     }
     let words: Vec<_> = refused
         .iter()
         .map(|it| format!("{}\n  {}", it.what, it.way_out))
         .collect();
-    Err(UnsupportedError(words.join("\n")).into())
+    Err(UnsupportedError(words.join("\n")))
+}
+
+/// Opens the object and sets its variables; one that is not shipped gets a short watchdog.
+pub fn open(spec: &PolicySpec, knobs: &[(String, Vec<u8>)]) -> anyhow::Result<Policy> {
+    let mut policy = Policy::open(&spec.name, &spec.object, spec.table.as_deref())?;
+    for (name, value) in knobs {
+        policy.set_global(name, value)?;
+    }
+    if !is_shipped(spec) {
+        policy.limit_watchdog(WATCHDOG)?;
+    }
+    Ok(policy)
 }
 
 impl Job<'_> {
     /// Opens the object anew, sets its variables and gives it to the verifier.
     fn load(&self) -> anyhow::Result<Loaded> {
-        let spec = &self.spec;
-        let mut policy = Policy::open(&spec.name, &spec.object, spec.table.as_deref())?;
-        for (name, value) in &self.knobs {
-            policy.set_global(name, value)?;
-        }
-        if !is_shipped(spec) {
-            policy.limit_watchdog(WATCHDOG)?;
-        }
+        let mut policy = open(&self.spec, &self.knobs)?;
         if self.request.partial {
             policy.switch_partial()?;
         }

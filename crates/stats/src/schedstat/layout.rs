@@ -125,20 +125,22 @@ fn cpu_fields(version: u32) -> Vec<Field> {
         "yld_cnt",
     ];
     const QUEUES: &[&str] = &["sched_noswitch", "sched_switch", "sched_cnt"];
+    const BALANCE: &[&str] = &[
+        "lb_idle",
+        "lb_busy",
+        "lb_resched",
+        "lb_cnt",
+        "lb_imbalance",
+        "lb_nobusy",
+    ];
+    const SCHEDULE: &[&str] = &["sched_switch", "sched_cnt", "sched_goidle"];
     const WAKE: &[&str] = &["ttwu_cnt", "ttwu_local"];
     const TIMES: &[&str] = &["cpu_time", "run_delay", "pcnt"];
     let blocks: &[&[&str]] = match version {
         4 => &[
             YIELD,
             QUEUES,
-            &[
-                "lb_idle",
-                "lb_busy",
-                "lb_resched",
-                "lb_cnt",
-                "lb_imbalance",
-                "lb_nobusy",
-            ],
+            BALANCE,
             &[
                 "lb_bnode",
                 "pt_gained",
@@ -152,14 +154,7 @@ fn cpu_fields(version: u32) -> Vec<Field> {
         5 => &[
             YIELD,
             QUEUES,
-            &[
-                "lb_idle",
-                "lb_busy",
-                "lb_resched",
-                "lb_cnt",
-                "lb_imbalance",
-                "lb_nobusy",
-            ],
+            BALANCE,
             // The seventh of load_balance() has no name that was handed down.
             &[
                 "lb_seventh",
@@ -172,7 +167,7 @@ fn cpu_fields(version: u32) -> Vec<Field> {
             &["sbe_cnt", "smt_cnt"],
             TIMES,
         ],
-        7 => &[YIELD, &["sched_switch", "sched_cnt", "sched_goidle"], WAKE],
+        7 => &[YIELD, SCHEDULE, WAKE],
         9 | 10 => &[
             YIELD,
             QUEUES,
@@ -200,12 +195,7 @@ fn cpu_fields(version: u32) -> Vec<Field> {
             ],
             &["pt_gained_busy", "pt_lost_busy"],
         ],
-        11 | 12 | 14 => &[
-            YIELD,
-            &["sched_switch", "sched_cnt", "sched_goidle"],
-            WAKE,
-            TIMES,
-        ],
+        11 | 12 | 14 => &[YIELD, SCHEDULE, WAKE, TIMES],
         _ => &[
             &["yld_cnt", "legacy_zero", "sched_cnt", "sched_goidle"],
             WAKE,
