@@ -254,7 +254,9 @@ impl<H: Host> Instance<H> {
         self.progress.charged_ps += cost_ps;
     }
 
-    pub(crate) const fn budget(&self) -> u64 {
+    /// Instructions that an outermost call may retire.
+    #[must_use]
+    pub const fn budget(&self) -> u64 {
         self.config.budget
     }
 

@@ -12,9 +12,14 @@ use crate::work::Action;
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
-/// Picks of one CPU in one moment after which no time will ever pass. A real CPU would spend the
-/// rest of its life in the scheduler.
-const MOST_PICKS: u32 = 1_000_000;
+/// Turns of the scheduler in one moment after which no time will ever pass. A real CPU would spend
+/// the rest of its life there.
+const MOST_TURNS: u32 = 1_000_000;
+/// What the policy may retire in one moment: so many callbacks of the greatest length, and so many
+/// instructions for each CPU and task. A task's callbacks are a few hundred instructions together,
+/// and a policy that looks at all tasks for each pick stays far below.
+const MOST_LONG_CALLBACKS: u64 = 10;
+const MOST_INSTRUCTIONS_EACH: u64 = 1_000_000;
 /// The least delay of a BPF timer, so that one that arms itself without delay lets time pass.
 const LEAST_TIMER_DELAY: u64 = 1_000;
 
@@ -28,7 +33,8 @@ impl Machine {
         while let Some(entry) = self.queue.pop() {
             if entry.time > self.now {
                 self.now = entry.time;
-                self.picks_now = 0;
+                self.turns_now = 0;
+                self.retired_before = vm.retired();
             }
             if entry.what == Pending::End {
                 break;
@@ -97,11 +103,12 @@ impl Machine {
             if self.cpus[cpu].kicks.pending {
                 self.run_kicks(cpu);
             } else if self.cpus[cpu].deferred_irq {
+                self.count_turn(vm, cpu);
                 self.cpus[cpu].deferred_irq = false;
                 self.run_deferred(cpu);
                 self.reenqueue_deferred(vm, cpu);
             } else if self.cpus[cpu].need_resched {
-                self.count_pick(cpu);
+                self.count_turn(vm, cpu);
                 self.schedule(vm, cpu, None);
             } else {
                 let Curr::Task(id) = self.cpus[cpu].curr else {
@@ -146,7 +153,7 @@ impl Machine {
             Ok(Action::Block) => self.sleep(vm, cpu, id),
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
             Ok(Action::Exit) => {
-                self.count_pick(cpu);
+                self.count_turn(vm, cpu);
                 self.exit(vm, cpu, id);
                 self.over |= self.work.finished(self.now);
             }
@@ -163,7 +170,7 @@ impl Machine {
     }
 
     fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        self.count_pick(cpu);
+        self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
@@ -257,23 +264,30 @@ impl Machine {
         ));
     }
 
-    /// Notices when no time passes any more.
-    fn count_pick(&mut self, cpu: CpuId) {
-        self.picks_now += 1;
-        if self.picks_now > MOST_PICKS {
-            let text = format!(
-                "CPU {cpu} picked a task {MOST_PICKS} times at {} s without any time passing",
-                self.now
-            );
-            self.eject(
-                model::ExitKind::Error,
-                0,
-                "the machine is busy with scheduling alone",
-            );
-            if let Some(exit) = &mut self.exit {
-                exit.fault.get_or_insert(text);
-            }
+    /// Notices when no time passes any more: before a turn of the scheduler.
+    fn count_turn(&mut self, vm: &Vm, cpu: CpuId) {
+        self.turns_now += 1;
+        let retired = vm.retired() - self.retired_before;
+        if self.turns_now <= MOST_TURNS && retired <= self.most_instructions(vm) {
+            return;
         }
+        let text = format!(
+            "CPU {cpu}, at {} s: the scheduler had {} turns and the policy retired {retired} \
+             instructions without any time passing",
+            self.now, self.turns_now
+        );
+        let message = "the machine is busy with scheduling alone";
+        self.eject(model::ExitKind::Error, 0, message);
+        if let Some(exit) = &mut self.exit {
+            exit.fault.get_or_insert(text);
+        }
+    }
+
+    /// What the policy may retire in one moment.
+    fn most_instructions(&self, vm: &Vm) -> u64 {
+        let parts = u64::from(self.spec.cpus) + self.tasks.len() as u64;
+        let long = vm.budget().saturating_mul(MOST_LONG_CALLBACKS);
+        long.saturating_add(parts * MOST_INSTRUCTIONS_EACH)
     }
 
     /// Ends the run at `time` at the latest.

@@ -137,8 +137,10 @@ pub struct Machine {
     pub(crate) callbacks: u64,
     /// What each callback did, if that was asked.
     pub(crate) tally: Option<BTreeMap<&'static str, Tally>>,
-    /// Picks in this very moment; see [`crate::drive`].
-    pub(crate) picks_now: u32,
+    /// Turns of the scheduler in this very moment; see [`crate::drive`].
+    pub(crate) turns_now: u32,
+    /// Instructions that the policy had retired when this moment began.
+    pub(crate) retired_before: u64,
     /// The workload has come to its end.
     pub(crate) over: bool,
     wants: EventMask,
@@ -206,7 +208,8 @@ impl Machine {
             notes: Vec::new(),
             callbacks: 0,
             tally: tally.then(BTreeMap::new),
-            picks_now: 0,
+            turns_now: 0,
+            retired_before: 0,
             over: false,
             wants,
             out: Vec::new(),
