@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::backend::{Execution, Refusal};
 use crate::interp::Trap;
-use crate::{Host, Instance};
+use crate::{Host, Instance, Memory};
 
 /// Native code. There is none.
 #[derive(Debug)]
@@ -21,6 +21,20 @@ pub(crate) const fn host_entry<H, F: Copy>(_: F) -> HostEntry<H> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {}
 
+/// What native code returns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {}
+
+impl Ending {
+    pub(crate) const fn value(self) -> u64 {
+        match self {}
+    }
+
+    pub(crate) const fn fuel(self) -> i64 {
+        match self {}
+    }
+}
+
 impl Program {
     pub(crate) const fn size(&self) -> Execution {
         match *self {}
@@ -30,7 +44,7 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) const fn entry(&self, _: u32) -> Option<Entry> {
+    pub(crate) const fn entry(&self, _: u32, _: u64, _: &Memory) -> Option<Entry> {
         match *self {}
     }
 }
@@ -54,7 +68,7 @@ impl Scratch {
         false
     }
 
-    pub(crate) const fn limit_frames(&mut self, _: u64) {}
+    pub(crate) const fn rest(&mut self, _: u64, _: u64) {}
 }
 
 pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Arc<Program>, Refusal> {
@@ -76,10 +90,19 @@ pub(crate) fn run_outermost<H: Host>(
     _: &mut H,
     entry: Entry,
     _: u64,
-) -> Option<u64> {
+    _: &[u64],
+) -> Ending {
     match entry {}
 }
 
-pub(crate) fn trap_outermost<H: Host>(_: &Instance<H>) -> Trap {
-    unreachable!("there is no native code that could have stopped")
+pub(crate) const fn is_plain<H: Host>(_: &Instance<H>) -> bool {
+    true
+}
+
+pub(crate) fn settle_outermost<H: Host>(
+    _: &Instance<H>,
+    value: u64,
+    _: &mut H,
+) -> Result<u64, Trap> {
+    Ok(value)
 }

@@ -108,6 +108,10 @@ pub(crate) mod insn {
         new(0x07, dst, 0, 0, imm)
     }
 
+    pub(crate) const fn add_register(dst: u8, src: u8) -> Insn {
+        new(0x0f, dst, src, 0, 0)
+    }
+
     pub(crate) const fn load(dst: u8, src: u8, off: i16) -> Insn {
         new(0x79, dst, src, off, 0)
     }

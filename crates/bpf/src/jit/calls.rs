@@ -14,7 +14,6 @@ use super::native::stop;
 use super::plan::ArrayPlan;
 use crate::bind::Intrinsic;
 use crate::builtin::MAX_TURNS;
-use crate::interp::FRAME_BYTES;
 use crate::op::Op;
 use crate::{BASE, Errno};
 
@@ -79,7 +78,8 @@ impl Translator<'_, '_> {
         self.set(0, result);
     }
 
-    /// The result of a call, and whether the program has come to a stop.
+    /// The result of a call, and whether the program has come to a stop, or of a function of the
+    /// object the fuel that it has left.
     pub(super) fn answer(&self, call: Inst) -> (Value, Value) {
         let &[result, stopped] = self.b.func.dfg.inst_results(call) else {
             unreachable!("the signature has two results")
@@ -103,18 +103,18 @@ impl Translator<'_, '_> {
             .icmp(IntCC::UnsignedGreaterThan, self.top, limit);
         self.stop_if(beyond, stop::FRAMES, at);
         self.save_fuel();
-        let top = self.b.ins().iadd_imm_s(self.top, FRAME_BYTES as i64);
-        self.set_shared(self.plan.at.stack_top, top);
+        self.set_shared(self.plan.at.frame, self.top);
         let callee = self.callees[&(op.imm as u32)];
         let args = self.arguments();
         let call = self.b.ins().call(callee, &args);
-        let (result, stopped) = self.answer(call);
+        let (result, fuel) = self.answer(call);
+        let stopped = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stopped);
         // The callee has noted where and why.
-        self.b.ins().return_(&[result, stopped]);
+        self.b.ins().return_(&[result, fuel]);
         self.b.switch_to_block(on);
-        self.set_shared(self.plan.at.stack_top, self.top);
-        self.reload_fuel();
+        self.set_shared(self.plan.at.frame, self.start);
+        self.b.def_var(self.fuel, fuel);
         self.set(0, result);
         self.clobber();
     }
@@ -205,16 +205,31 @@ impl Translator<'_, '_> {
                     .icmp(IntCC::UnsignedGreaterThan, distance, last);
                 self.unless(wild, import, at, |t| {
                     let host = t.host_address(key);
-                    t.value_of(array, Place::Direct(host, 0))
+                    t.value_of(array, host, 0)
                 });
             }
-            place => self.built_in(import, |t| t.value_of(array, place)),
+            Place::Direct(host, offset) => {
+                self.built_in(import, |t| t.value_of(array, host, offset));
+                self.found(array);
+            }
+            Place::Fixed(_, host) => {
+                self.built_in(import, |t| t.value_of(array, host, 0));
+                self.found(array);
+            }
         }
     }
 
-    /// The address of the value whose index lies at `key`, on this CPU; 0 if there is none.
-    fn value_of(&mut self, array: ArrayPlan, key: Place) -> Value {
-        let index = self.load_from(key, I32);
+    /// Notes that `r0` points to an element of `array` or is null.
+    fn found(&mut self, array: ArrayPlan) {
+        if array.base >= self.plan.memory.writable_start() {
+            self.known[0] = Known::MaybeElement(array.stride);
+        }
+    }
+
+    /// The address of the value whose index lies at the host address `key` plus `offset`, on this
+    /// CPU; 0 if there is none.
+    fn value_of(&mut self, array: ArrayPlan, key: Value, offset: i32) -> Value {
+        let index = self.b.ins().load(I32, guest_flags(), key, offset);
         let mut known =
             self.b
                 .ins()
@@ -241,7 +256,8 @@ impl Translator<'_, '_> {
 
     /// `bpf_iter_num_*` on an iterator in the frame; elsewhere it is Rust's.
     fn iterate(&mut self, import: usize, at: usize) {
-        let Place::Direct(host, offset) = self.place(1, 0, I64) else {
+        let (Known::Frame(_), Place::Direct(host, offset)) = (self.known(1), self.place(1, 0, I64))
+        else {
             return self.call_import(import, at);
         };
         let which = self.plan.imports[import].intrinsic;

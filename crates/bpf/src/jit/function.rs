@@ -2,7 +2,8 @@
 //!
 //! A register of the program is a variable of the generator, and so is the *fuel*: the
 //! instructions until the budget is spent. Each basic block of the bytecode begins with a test and
-//! a subtraction; the fuel is written to the instance before a call and read back after it.
+//! a subtraction; the fuel is written to the instance before a call. After one of a host function
+//! it is read back; another function of the object returns it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use cranelift_module::{FuncId, Module};
 use super::known::Known;
 use super::native::stop;
 use super::plan::Plan;
-use crate::interp::MAY_GOTO_TURNS;
+use crate::interp::{FRAME_BYTES, MAY_GOTO_TURNS};
 use crate::op::{Kind, Op};
 
 /// A function that is about to be translated.
@@ -40,6 +41,8 @@ pub(super) struct Translator<'a, 'b> {
     /// `r10`, and the host's address of the same byte.
     pub(super) top: Value,
     pub(super) frame: Value,
+    /// The guest address of the frame.
+    pub(super) start: Value,
     registers: [Variable; 10],
     pub(super) known: [Known; 11],
     pub(super) fuel: Variable,
@@ -86,6 +89,9 @@ impl Start<'_> {
         let b = FunctionBuilder::new(function, builder_context);
         let mut translator = Translator::new(self.plan, b, callees, signatures);
         translator.prologue(entry.clear);
+        if self.plan.has_context(self.function) {
+            translator.trust(1);
+        }
         translator.find_leaders(range.clone());
         translator.body(range);
         translator.epilogue();
@@ -105,7 +111,8 @@ impl<'a, 'b> Translator<'a, 'b> {
         b.append_block_params_for_function_params(block);
         b.switch_to_block(block);
         let context = b.block_params(block)[0];
-        let top = b.ins().load(I64, TRUSTED, context, plan.at.stack_top);
+        let start = b.ins().load(I64, TRUSTED, context, plan.at.frame);
+        let top = b.ins().iadd_imm_s(start, FRAME_BYTES as i64);
         let delta = b.ins().load(I64, TRUSTED, context, plan.at.delta);
         let frame = b.ins().iadd(top, delta);
         let registers = std::array::from_fn(|_| b.declare_var(I64));
@@ -123,6 +130,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             delta,
             top,
             frame,
+            start,
             registers,
             known,
             fuel,
@@ -226,9 +234,8 @@ impl<'a, 'b> Translator<'a, 'b> {
                 return false;
             }
             Kind::Exit => {
-                self.save_fuel();
-                let (result, going) = (self.get(0), self.number(0));
-                self.b.ins().return_(&[result, going]);
+                let (result, fuel) = (self.get(0), self.b.use_var(self.fuel));
+                self.b.ins().return_(&[result, fuel]);
                 return false;
             }
             Kind::Jump => {
@@ -250,11 +257,34 @@ impl<'a, 'b> Translator<'a, 'b> {
         let next = self.blocks.get(&(at + 1)).copied();
         let fresh = next.is_none();
         let next = next.unwrap_or_else(|| self.b.create_block());
+        let found = self.is_null_test(op);
         self.b.ins().brif(taken, target, &[], next, &[]);
         if fresh {
             self.b.switch_to_block(next);
+            if found {
+                self.is_no_null(op.dst);
+            }
         }
         fresh
+    }
+
+    /// Whether `op` jumps if the result of a look-up is null.
+    fn is_null_test(&self, op: Op) -> bool {
+        op.kind == Kind::Jeq64K
+            && op.imm == 0
+            && matches!(self.known(op.dst), Known::MaybeElement(_))
+    }
+
+    /// The result of a look-up in `register`, and in those that it was copied to, is an element.
+    fn is_no_null(&mut self, register: u8) {
+        let element = self.get(register);
+        for copy in 0..10 {
+            if let Known::MaybeElement(len) = self.known(copy)
+                && self.get(copy) == element
+            {
+                self.known[usize::from(copy)] = Known::Element(0, len);
+            }
+        }
     }
 
     /// Whether `may_goto` jumps: after so many turns of this frame.
@@ -276,11 +306,8 @@ impl<'a, 'b> Translator<'a, 'b> {
         self.b
             .ins()
             .store(TRUSTED, op, self.context, self.plan.at.op);
-        self.b
-            .ins()
-            .store(TRUSTED, fuel, self.context, self.plan.at.fuel);
-        let (nothing, stopped) = (self.number(0), self.number(1));
-        self.b.ins().return_(&[nothing, stopped]);
+        let nothing = self.number(0);
+        self.b.ins().return_(&[nothing, fuel]);
     }
 
     pub(super) fn get(&mut self, register: u8) -> Value {

@@ -39,9 +39,9 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use crate::backend::{Execution, Refusal};
 use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
-use crate::{Host, Image, Insn, Instance, Member};
+use crate::{Host, Image, Insn, Instance, Member, Memory};
 pub(crate) use native::{
-    Entry, HostEntry, Scratch, host_entry, run, run_outermost, trap_outermost,
+    Entry, HostEntry, Scratch, host_entry, is_plain, run, run_outermost, settle_outermost,
 };
 use plan::Plan;
 pub(crate) use words::OpenWords;
@@ -61,6 +61,8 @@ pub(crate) struct Program {
     /// Owns the machine code; `None` only while it is dropped.
     module: Option<JITModule>,
     entries: Vec<Option<Entry>>,
+    /// Functions that must be entered with a pointer into the region in `r1`.
+    contexts: BTreeSet<u32>,
     size: Execution,
 }
 
@@ -96,9 +98,11 @@ impl Program {
         &self.entries
     }
 
+    /// Where `function` begins, if it may be entered with `first` in `r1`.
     #[inline]
-    pub(crate) fn entry(&self, function: u32) -> Option<Entry> {
-        *self.entries.get(function as usize)?
+    pub(crate) fn entry(&self, function: u32, first: u64, memory: &Memory) -> Option<Entry> {
+        let entry = *self.entries.get(function as usize)?;
+        entry.filter(|_| memory.is_inside(first) || !self.contexts.contains(&function))
     }
 }
 
@@ -130,6 +134,7 @@ pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refus
     let program = Arc::new(Program {
         module: Some(module),
         entries,
+        contexts: plan.contexts,
         size: Execution::Native {
             functions: functions.len() as u32,
             instructions: instructions as u32,
@@ -267,7 +272,8 @@ fn code_size(context: &Context, function: &str) -> Result<u32, Refusal> {
 }
 
 /// The signature of every translated function and of what it calls: the instance and `r1` to `r5`
-/// in; `r0` and whether the program has come to a stop out.
+/// in; out `r0`, and of a translated function the fuel that is left, of another whether the
+/// program has come to a stop.
 fn signature(module: &JITModule) -> Signature {
     let mut signature = module.make_signature();
     signature.params = vec![AbiParam::new(I64); 6];

@@ -24,15 +24,37 @@ use crate::nesting::Nesting;
 use crate::progress::Progress;
 use crate::{CallCtx, Host, Instance, Memory, Stop};
 
-type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Answer;
+type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Ending;
 
-/// What native code and the functions that it calls return, in two registers: the result, and
-/// whether the program has come to a stop. If it has, [`Scratch`] says why.
+/// What the functions that native code calls return, in two registers: the result, and whether
+/// the program has come to a stop. If it has, [`Scratch`] says why.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Answer {
     value: u64,
     stopped: u64,
+}
+
+/// What native code returns, in two registers.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Ending {
+    value: u64,
+    fuel: i64,
+}
+
+impl Ending {
+    /// `r0`, if the program was not stopped.
+    #[inline]
+    pub(crate) const fn value(self) -> u64 {
+        self.value
+    }
+
+    /// What is left of the budget, see [`Progress::fuel`].
+    #[inline]
+    pub(crate) const fn fuel(self) -> i64 {
+        self.fuel
+    }
 }
 
 /// Where a function's native code begins.
@@ -70,6 +92,8 @@ pub(crate) struct Scratch {
     /// With [`stop::HOST`].
     outcome: Option<Outcome>,
     room: Room,
+    /// Where the context of an outermost call lies in this process.
+    context_at: u64,
 }
 
 /// A call from Rust into native code; one in another puts the outer one aside.
@@ -121,9 +145,11 @@ impl Scratch {
         self.room.is_here()
     }
 
-    /// Says with which frame pointers functions of the outermost call may call others.
-    pub(crate) const fn limit_frames(&mut self, limit: u64) {
-        self.activation.frame_limit = limit;
+    /// Prepares [`run_outermost`]: with which frame pointers functions may call others, and where
+    /// the context lies in this process.
+    pub(crate) const fn rest(&mut self, frame_limit: u64, context_at: u64) {
+        self.activation.frame_limit = frame_limit;
+        self.context_at = context_at;
     }
 
     #[cold]
@@ -140,7 +166,7 @@ pub(super) struct Offsets {
     pub(super) fuel: i32,
     pub(super) budget_end: i32,
     pub(super) charged_ps: i32,
-    pub(super) stack_top: i32,
+    pub(super) frame: i32,
     pub(super) rcu: i32,
     pub(super) preemption: i32,
     pub(super) frame_limit: i32,
@@ -169,7 +195,7 @@ impl Offsets {
             fuel: (progress + offset_of!(Progress, fuel)) as i32,
             budget_end: (progress + offset_of!(Progress, budget_end)) as i32,
             charged_ps: (progress + offset_of!(Progress, charged_ps)) as i32,
-            stack_top: (progress + offset_of!(Progress, stack_top)) as i32,
+            frame: (progress + offset_of!(Progress, frame)) as i32,
             rcu: (nesting + offset_of!(Nesting, rcu)) as i32,
             preemption: (nesting + offset_of!(Nesting, preemption)) as i32,
             frame_limit: (activation + offset_of!(Activation, frame_limit)) as i32,
@@ -197,9 +223,8 @@ pub(crate) fn run<H: Host>(
     function: u32,
     args: [u64; 5],
 ) -> Result<u64, Trap> {
-    let stack_top = vm.progress.stack_top;
-    let frame = stack_top + FRAME_BYTES;
-    if frame > vm.stack_end {
+    let first = vm.first_frame();
+    if first + FRAME_BYTES > vm.stack_end {
         return Err(no_stack(vm, function));
     }
     let activation = Activation {
@@ -209,54 +234,81 @@ pub(crate) fn run<H: Host>(
         host: HostPointer((&raw mut *host).cast()),
     };
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
-    vm.progress.stack_top = frame;
-    let answer = call(vm, entry, args);
+    let outer_frame = std::mem::replace(&mut vm.progress.frame, first);
+    let ending = call(vm, entry, args);
+    vm.progress.fuel = ending.fuel;
     report_stores(vm, host);
     if vm.depth > 1 {
         vm.scratch.activation = outer;
     }
-    let reached = std::mem::replace(&mut vm.progress.stack_top, stack_top);
-    if answer.stopped == 0 {
-        return Ok(answer.value);
+    let reached = std::mem::replace(&mut vm.progress.frame, outer_frame);
+    if vm.scratch.stop == 0 {
+        return Ok(ending.value);
     }
-    Err(trap(vm, reached - stack_top))
+    Err(trap(vm, reached - first))
 }
 
-/// As [`run`], for the outermost call of a program with its context. `None` if it was stopped;
-/// then [`trap_outermost`] must follow.
+/// As [`run`], for the outermost call of a program with a context of `args`, at most as many as
+/// fit. [`Progress::fuel`] is the caller's to set; if not [`is_plain`], then [`settle_outermost`]
+/// must follow.
 ///
-/// The stack is empty and has room for a frame, and [`Scratch::limit_frames`] was called.
+/// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
+/// needs is as every call leaves it.
 #[inline]
 pub(crate) fn run_outermost<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
     entry: Entry,
     context: u64,
-) -> Option<u64> {
+    args: &[u64],
+) -> Ending {
+    let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.scratch.context_at as usize);
+    for (word, arg) in args.iter().enumerate() {
+        // Volatile, so that they are stored one by one: a larger word that the compiler made of
+        // two would have to wait for the two stores by which the caller has just made them.
+        // SAFETY: The context lies in the region, which never moves and is borrowed with the
+        // instance, is aligned, and has room for all arguments.
+        unsafe { at.add(word).write_volatile(arg.to_le()) };
+    }
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();
     activation.host = HostPointer((&raw mut *host).cast());
-    // Not added and subtracted again: that would make each call wait for the one before.
-    vm.progress.stack_top = vm.stack_start + FRAME_BYTES;
-    let answer = call(vm, entry, [context, 0, 0, 0, 0]);
-    report_stores(vm, host);
-    if answer.stopped != 0 {
-        return None;
-    }
-    vm.progress.stack_top = vm.stack_start;
-    Some(answer.value)
+    call(vm, entry, [context, 0, 0, 0, 0])
 }
 
-/// Why [`run_outermost`] has stopped.
-#[cold]
-pub(crate) fn trap_outermost<H: Host>(vm: &mut Instance<H>) -> Trap {
-    let reached = std::mem::replace(&mut vm.progress.stack_top, vm.stack_start);
-    trap(vm, reached - vm.stack_start)
+/// Whether nothing is to be said or done after a call: it was not stopped, has told the host of
+/// all its stores, holds no lock, and has put nothing aside.
+#[inline]
+pub(crate) fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
+    let Progress {
+        nesting, untidy, ..
+    } = &vm.progress;
+    // Each by itself, for the same reason as in `run_outermost`.
+    // SAFETY: A reference can be read.
+    let word = |word: &u32| unsafe { std::ptr::from_ref(word).read_volatile() };
+    let held = word(&nesting.spin_locks) | word(&nesting.rcu) | word(&nesting.preemption);
+    let said = held | word(untidy) | word(&vm.scratch.stop);
+    // All together, because each by itself would be a branch.
+    u64::from(said) | vm.memory.open_words.waiting() == 0
+}
+
+/// What has become of a call by [`run_outermost`], which has given `value`.
+pub(crate) fn settle_outermost<H: Host>(
+    vm: &mut Instance<H>,
+    value: u64,
+    host: &mut H,
+) -> Result<u64, Trap> {
+    report_stores(vm, host);
+    let reached = std::mem::replace(&mut vm.progress.frame, vm.stack_start);
+    match vm.scratch.stop {
+        0 => Ok(value),
+        _ => Err(trap(vm, reached - vm.stack_start)),
+    }
 }
 
 #[inline]
-fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Answer {
+fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Ending {
     let [a, b, c, d, e] = args;
     let pointer: *mut Instance<H> = vm;
     // SAFETY: The code was made for this instance or one like it, by `translate`. It touches the
@@ -267,13 +319,14 @@ fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Answer {
 /// Tells the host which of its open words native code has stored into.
 #[inline(always)]
 fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    if vm.memory.open_words.is_waiting() {
+    if vm.memory.open_words.waiting() != 0 {
         report_waiting(vm, host);
     }
 }
 
 fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    for address in vm.memory.open_words.take() {
+    for at in 0..vm.memory.open_words.take() {
+        let address = vm.memory.open_words.note(at);
         host.word_stored(&mut vm.memory, address);
     }
 }
@@ -287,7 +340,7 @@ fn no_stack<H: Host>(vm: &Instance<H>, function: u32) -> Trap {
     }
 }
 
-/// Why native code has stopped, with `used` bytes of frames.
+/// Why native code has stopped, with `used` bytes of frames below that of the function that did.
 #[cold]
 fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
     let op = vm.scratch.op as usize;
@@ -297,7 +350,7 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
             budget: vm.budget(),
         },
         stop::POISON => Stop::Poison(vm.image().poisons[vm.code.ops[op].imm as usize].clone()),
-        stop::FRAMES if used >= FRAME_BYTES * MAX_FRAMES as u64 => Stop::CallDepth {
+        stop::FRAMES if used >= FRAME_BYTES * (MAX_FRAMES as u64 - 1) => Stop::CallDepth {
             limit: MAX_FRAMES as u32,
         },
         stop::FRAMES => Stop::StackOverflow {

@@ -1,11 +1,12 @@
 //! What the translator must know of an instance.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::bind::Intrinsic;
 use crate::map::{Map, Maps, Store};
 use crate::memory::Memory;
-use crate::op::Code;
+use crate::op::{Code, Kind};
 use crate::{Host, Image, Instance};
 
 use super::native::{Callees, Offsets};
@@ -19,6 +20,8 @@ pub(super) struct Plan<'a> {
     pub(super) imports: Vec<ImportPlan>,
     /// By map.
     pub(super) arrays: Vec<Option<ArrayPlan>>,
+    /// Functions that are entered with an address in the region in `r1`, or interpreted.
+    pub(super) contexts: BTreeSet<u32>,
     /// Addresses of the functions that native code calls.
     pub(super) callees: Callees,
     pub(super) at: Offsets,
@@ -57,6 +60,7 @@ impl<'a> Plan<'a> {
             maps: &vm.maps,
             imports: imports.collect(),
             arrays: vm.maps.iter().map(array).collect(),
+            contexts: contexts(&vm.image, &vm.code),
             callees: Callees::of::<H>(),
             at: Offsets::of::<H>(),
         }
@@ -67,6 +71,11 @@ impl<'a> Plan<'a> {
         self.arrays[self.maps.index(handle).ok()? as usize]
     }
 
+    /// Whether `r1` of `function` points into the region when it is entered.
+    pub(super) fn has_context(&self, function: u32) -> bool {
+        self.contexts.contains(&function)
+    }
+
     /// Whether programs may write these bytes as long as the instance lives: they lie in an array.
     pub(super) fn is_writable(&self, address: u64, len: u64) -> bool {
         let holds = |array: &ArrayPlan| {
@@ -75,6 +84,16 @@ impl<'a> Plan<'a> {
         };
         address >= self.memory.writable_start() && self.arrays.iter().flatten().any(holds)
     }
+}
+
+/// Functions that are programs, which get a context, and that no other function calls.
+fn contexts(image: &Image, code: &Code) -> BTreeSet<u32> {
+    let calls = code.ops.iter().filter(|op| op.kind == Kind::CallLocal);
+    let called: BTreeSet<u32> = calls.map(|op| op.imm as u32).collect();
+    let programs = image.programs.iter().map(|program| program.function);
+    programs
+        .filter(|function| !called.contains(function))
+        .collect()
 }
 
 fn array(map: &Map) -> Option<ArrayPlan> {

@@ -52,18 +52,22 @@ impl OpenWords {
         self.flags[word(start)..word((start + len).next_multiple_of(8))].fill(0);
     }
 
-    /// The addresses that were stored into since the last time, in order; from now on they are
-    /// known.
+    /// How many addresses were stored into since the last time; from now on they are known.
     #[inline]
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = u64> + use<> {
-        let waiting = std::mem::take(&mut self.waiting) as usize;
-        let notes = self.notes;
-        notes.into_iter().take(waiting)
+    pub(crate) const fn take(&mut self) -> usize {
+        std::mem::replace(&mut self.waiting, 0) as usize
     }
 
-    /// Whether there is something to take.
+    /// The address number `at`, in the order of the stores, of those that [`OpenWords::take`] has
+    /// counted.
     #[inline]
-    pub(crate) const fn is_waiting(&self) -> bool {
-        self.waiting != 0
+    pub(crate) const fn note(&self, at: usize) -> u64 {
+        self.notes[at]
+    }
+
+    /// How many there are to take.
+    #[inline]
+    pub(crate) const fn waiting(&self) -> u64 {
+        self.waiting
     }
 }

@@ -1,5 +1,7 @@
 //! The arena's pages: 4 GiB of addresses, of which a program allocates what it uses.
 
+use crate::memory::GUARD;
+
 /// Which pages of the arena's window are allocated.
 #[derive(Debug)]
 pub struct Pages {
@@ -41,10 +43,10 @@ impl Pages {
         self.cap.min(self.count * Self::SIZE)
     }
 
-    /// Limits the arena to `count` pages. The window's last page is never given: nothing may lie
-    /// at the end of the region (see `memory.rs`).
+    /// Limits the arena to `count` pages. The window's last pages are never given: nothing may lie
+    /// at the end of the region.
     pub(crate) fn resize(&mut self, count: u32) {
-        self.count = u64::from(count).min((1 << 32) / Self::SIZE - 1);
+        self.count = u64::from(count).min(((1 << 32) - GUARD) / Self::SIZE);
     }
 
     /// The first of `count` free neighbours, or exactly those at `wanted`. `None` when there are
