@@ -2,11 +2,10 @@
 
 #![cfg(feature = "live")]
 
-mod guest;
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
-
-use guest::{KERNELS, good, object, script};
+use runslice_tests::guest;
+use runslice_tests::guest::KERNELS;
 
 /// Shell: waits until the kernel says `$1`, as long as the guest lives.
 const BECOMES: &str = "\
@@ -23,6 +22,22 @@ const BECOMES: &str = "\
             grep -v -e ^lock -e :$ -e '^$' || true
     }
     ";
+
+/// Runs a script that must end well, and returns all that was printed.
+fn good(kernel: &str, script: &str, files: &[&Path]) -> String {
+    guest!().kernel(kernel).good(script, files).text()
+}
+
+/// The object of a test policy, compiled anew.
+fn object(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
+    let include = root.join("../../policies/include");
+    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("verbs-{name}.bpf.o"));
+    std::fs::write(&path, bytes).expect("the folder for tests is writable");
+    path
+}
 
 fn has(kernel: &str, text: &str, words: &[&str]) {
     for word in words {
@@ -313,8 +328,8 @@ fn a_panic_leaves_the_default_scheduler() {
         panic!("while fifo is attached");
     }
     let me = std::env::current_exe().expect("this program has a file");
-    let said = script(
-        "6.18",
+    let guest = guest!().with(&me.to_string_lossy());
+    let text = guest.run(
         &format!(
             "{BECOMES}
             {INSIDE}=1 $1 --include-ignored --exact a_panic_leaves_the_default_scheduler
@@ -323,12 +338,11 @@ fn a_panic_leaves_the_default_scheduler() {
             echo \"left: $(left 2>/dev/null)\"
             cat /sys/kernel/sched_ext/enable_seq"
         ),
-        &[&me.to_string_lossy()],
         &[&me],
     );
     has(
         "6.18",
-        &said.text,
+        &text.text(),
         &["while fifo is attached", "status 101\n", "left: \n1\n"],
     );
 }

@@ -247,8 +247,10 @@ impl Job<'_> {
         let mut restarts = Restarts::default();
         let mut loaded = Some(loaded);
         let began = Instant::now();
+        // One for all times that it is loaded. It goes last: what removes it must not be counted
+        // as a task of the command.
+        let dump = listen(&request.root);
         let reason = loop {
-            let dump = listen(&request.root);
             let held = match loaded.take() {
                 Some(loaded) => loaded.attach().map_err(Into::into),
                 None => self.load().and_then(|loaded| Ok(loaded.attach()?)),
@@ -296,7 +298,8 @@ impl Job<'_> {
             }
             if let Some(cause) = &outcome.ejection {
                 say(&format!("{name} was ejected: {cause}"));
-                outcome.dump = dump.and_then(|dump| keep(&dump, &request.dumps, name));
+                let dump = dump.as_ref();
+                outcome.dump = dump.and_then(|dump| keep(dump, &request.dumps, name));
             }
             break reason;
         };
@@ -306,7 +309,11 @@ impl Job<'_> {
             "the kernel's own scheduler is back after {:.3} s under {name}",
             outcome.ran.as_secs_f64()
         ));
-        self.finish(outcome, &reason, child, tree.as_ref())
+        let status = self.finish(outcome, &reason, child, tree.as_ref());
+        if let Some(Err(error)) = dump.map(Dump::remove) {
+            say(&error.to_string());
+        }
+        status
     }
 
     /// Waits for the command, says what came of it all, and finds the status.
