@@ -406,7 +406,7 @@ void OP(o1_set_weight, struct task_struct *p, u32 weight)
 	array = list_of(tctx->key) >> ARRAY_SHIFT;
 	to_tail(tctx, array << ARRAY_SHIFT | tctx->prio, cctx, cpu);
 	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Puts a task into the queue of `cpu`; a strictly better one that comes takes the CPU. */
@@ -429,7 +429,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (before_parent || (arrives && tctx->prio < cctx->prio)) {
 		if (!before_parent)
 			count(COUNT_PREEMPTED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 }
 
@@ -566,7 +566,7 @@ void OP(o1_running, struct task_struct *p)
 	show(p, tctx, cctx);
 	/* It returned without our say, and may have been overtaken. */
 	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }
 

@@ -460,7 +460,7 @@ void OP(staircase_set_weight, struct task_struct *p, u32 weight)
 		return;
 	to_tail(tctx, tctx->prio, cctx, cpu);
 	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Whether `p`, which comes to `cpu`, takes it from the running task. */
@@ -485,7 +485,7 @@ static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 		return;
 	}
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Puts a task into the queue of `cpu` at its place, and preempts if it came by a wakeup. */
@@ -610,7 +610,7 @@ void OP(staircase_running, struct task_struct *p)
 	show(p, tctx, cctx);
 	/* It returned without our say, and may have been overtaken. */
 	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }
 

@@ -351,7 +351,7 @@ void OP(staircase5_set_weight, struct task_struct *p, u32 weight)
 		return;
 	to_tail(tctx, tctx->prio, cctx, cpu);
 	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Puts a task into the queue of `cpu`; a strictly better one that comes takes the CPU. */
@@ -369,7 +369,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (!arrives || cctx->prio == NO_PRIO || tctx->prio >= cctx->prio)
 		return;
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(staircase5_enqueue, struct task_struct *p, u64 enq_flags)
@@ -459,7 +459,7 @@ void OP(staircase5_running, struct task_struct *p)
 	show(p, tctx, cctx);
 	/* It returned without our say, and may have been overtaken. */
 	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }
 
