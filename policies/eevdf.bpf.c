@@ -28,8 +28,8 @@
  * The kernel ends a policy under which a task waits too long (30 s), which
  * takes about 60,000 times the weight of the task in the same queue: many
  * tasks of nice -20 beside one of nice 19. The guard against that, guard_ms, and
- * kthreads_fast, which serves per-CPU kernel threads at once, are off in a
- * simulation, as in the source, and on on a kernel.
+ * kthreads_fast, which serves RCU's and per-CPU kernel threads at once, are off
+ * in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
 #include <hotplug.bpf.h>

@@ -20,8 +20,8 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which per-CPU kernel threads starve behind others, are off in a
- * simulation, as in the source, and on on a kernel.
+ * without which RCU's and per-CPU kernel threads starve behind others, are off
+ * in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
 #include <hotplug.bpf.h>

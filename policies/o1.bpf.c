@@ -27,9 +27,9 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow with 30 tasks on a CPU. The guard against that,
- * guard_ms, and kthreads_fast, without which per-CPU kernel threads wait behind
- * hogs and stall a kernel, are off in a simulation, as in the source, and on on
- * a kernel.
+ * guard_ms, and kthreads_fast, without which RCU's and per-CPU kernel threads
+ * wait behind hogs and stall a kernel, are off in a simulation, as in the
+ * source, and on on a kernel.
  */
 #include <guard.bpf.h>
 #include <hotplug.bpf.h>
