@@ -242,6 +242,48 @@ fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+fn a_play_under_a_policy_is_known_to_the_other_verbs_and_its_ejection_leaves_a_dump() {
+    let loser = object("loser");
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                cd /tmp
+                printf '[workload]\nname = \"hogs\"\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n' \
+                    >hogs.toml
+                runslice play hogs.toml --policy fifo & runs
+                runslice status | grep -e ^policy -e '^run by'
+                runslice run mlfq -- true; echo \"a second one: status $?\"
+                runslice stop; wait $!; echo \"play: status $?\"
+                runslice play hogs.toml --policy $1; echo \"loser: status $?\"
+                cat runslice-verbs-loser-1.dump
+                echo \"left: $(left)\""
+            ),
+            &[&loser],
+        );
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        has(
+            kernel,
+            &words,
+            &[
+                "policy fifo run by runslice, process ",
+                "runslice stop ends it",
+                "a second one: status 4",
+                "fifo is detached: the kernel's own scheduler has all tasks",
+                "play: status 130",
+                "play: verbs-loser was ejected: runnable task stall: ",
+                "play: the kernel's dump is in ./runslice-verbs-loser-1.dump",
+                "loser: status 3",
+                "triggered exit kind 1026",
+            ],
+        );
+        has(kernel, &text, &["left: \n"]);
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_policy_without_callbacks_for_cpus_is_loaded_again_when_one_goes_and_comes() {
     let fixed = object("fixed_cpus");
     for kernel in KERNELS {
