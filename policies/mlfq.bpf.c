@@ -550,7 +550,7 @@ void OP(mlfq_running, struct task_struct *p)
 	tctx->forked = false;
 	show(p, tctx, cctx);
 	/* Rule 1 again: without our say it may have been overtaken. */
-	if (tctx->unasked && waits_before(cpu, tctx->key))
+	if (tctx->unasked && may_ask_again(p) && waits_before(cpu, tctx->key))
 		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->unasked = false;
 }

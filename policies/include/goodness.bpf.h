@@ -137,6 +137,13 @@ static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
 	return bpf_map_lookup_elem(&cpu_ctxs, &index);
 }
 
+static __always_inline struct guard *guard_of(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	return cctx ? &cctx->guard : NULL;
+}
+
 static __always_inline bool allowed_on(struct task_struct *p, s32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
@@ -653,7 +660,7 @@ static __always_inline void arrive(struct task_struct *p)
 	tctx->processor = cpu;
 	publish(cctx, p, tctx);
 	report_task(p, p->static_prio, level_of(tctx), 0);
-	if (tctx->off_cpu)
+	if (tctx->off_cpu && !is_fast(p))
 		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->off_cpu = false;
 }

@@ -101,18 +101,48 @@ static __always_inline bool is_rcu_thread(struct task_struct *p)
 	return p->comm[0] == 'r' && p->comm[1] == 'c' && p->comm[2] == 'u';
 }
 
-/* A kernel thread that stalls a kernel when it waits behind hogs. */
-static __always_inline bool is_awaited(struct task_struct *p)
+/*
+ * A kernel thread that stalls a kernel when it waits behind hogs. It comes back
+ * to its CPU past the policy's queues; who makes a CPU choose again when a task
+ * comes back without being chosen must not do it for this one, or two of them
+ * take the CPU from each other for ever.
+ */
+static __always_inline bool is_fast(struct task_struct *p)
 {
-	return (p->flags & PF_KTHREAD) && (p->nr_cpus_allowed == 1 || is_rcu_thread(p));
+	return kthreads_fast && (p->flags & PF_KTHREAD) &&
+	       (p->nr_cpus_allowed == 1 || is_rcu_thread(p));
 }
 
-/* In `enqueue`, before all else: true if the task has been seen to. */
+/* The guard of a CPU; the policy defines it. */
+static __always_inline struct guard *guard_of(s32 cpu);
+
+/*
+ * Whether the CPU has not asked the policy since its guard was due: it asks only
+ * when nothing is left of what was given to it.
+ */
+static __always_inline bool guard_is_passed_by(struct guard *guard)
+{
+	return guard_ms && guard->look_ns + GUARD_SILENT_NS < scx_bpf_now();
+}
+
+/*
+ * In `enqueue`, before all else: true if the task has been seen to. One that
+ * wakes takes the CPU; one whose turn is over goes behind others of its kind.
+ * When those keep the CPU so busy that the guard is passed by, it stands in the
+ * policy's queues like any task, until it has slept.
+ */
 static __always_inline bool runs_at_once(struct task_struct *p, u64 enq_flags)
 {
-	if (!kthreads_fast || !is_awaited(p))
+	struct guard *guard;
+
+	if (!is_fast(p))
 		return false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+	guard = guard_of(scx_bpf_task_cpu(p));
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		enq_flags |= SCX_ENQ_PREEMPT;
+	else if (guard && guard_is_passed_by(guard))
+		return false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 	return true;
 }
 

@@ -35,6 +35,13 @@ static u32 nr_cpus;
 #define PLACE_BITS 44
 #define PLACE_MIDDLE (1ULL << (PLACE_BITS - 1))
 
+static __always_inline struct guard *guard_of(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	return cctx ? &cctx->guard : NULL;
+}
+
 /* Keys compare as the kernel compares them: as a signed difference. */
 static __always_inline bool is_before(u64 key, u64 other)
 {
@@ -73,14 +80,15 @@ static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
  * Whether a task that came back to the CPU without our say may lose it at once.
  * The kernel puts one that must not migrate back without asking, however often
  * it loses the CPU: it would never run on, nor would anybody behind it. A task
- * that forks is such a one while `init_task` works for it.
+ * that forks is such a one while `init_task` works for it. Fast kernel threads
+ * are put back by the policy itself.
  *
  * Source: do_enqueue_task() in kernel/sched/ext.c, 6.18; seen on 7.2, where RCU
  * stalled after 376,000 turns of one task.
  */
 static __always_inline bool may_ask_again(struct task_struct *p)
 {
-	return !p->migration_disabled;
+	return !p->migration_disabled && !is_fast(p);
 }
 
 /* The first key in the queue of `cpu` of a task that may run there; none if there is none. */

@@ -164,3 +164,75 @@ fn without_the_guard_these_loads_end_in_a_stall() {
         }
     }
 }
+
+/// One CPU for five seconds under `policy` with what a kernel has: guard and fast kernel threads.
+fn five_seconds(policy: &Guarded, tables: &str) -> Summary {
+    let text = format!(
+        "[workload]\nname = \"five\"\nstop = \"duration:5s\"\n\
+         [machine]\ncpus = 1\nhz = 250\n{tables}"
+    );
+    let workload = Workload::parse(&text, "five").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let set = [("guard_ms", "8000"), ("kthreads_fast", "1")];
+    let spec = RunSpec {
+        policy: PolicySpec {
+            name: policy.name.to_owned(),
+            object: policy::object(policy.name).expect("a policy"),
+            table: None,
+            set: (set.iter().chain(policy.knobs))
+                .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()))
+                .collect(),
+        },
+        seed: 1,
+        tie_seed: None,
+        attach_after: Nanos::ZERO,
+        duration: None,
+        machine: workload.machine.clone(),
+        workload: Arc::new(workload),
+    };
+    sim::run(&spec, &mut LongestWait::default()).expect("a run")
+}
+
+/// What each task has run.
+fn milliseconds(summary: &Summary) -> Vec<u64> {
+    let tasks = summary.tasks.iter();
+    tasks.map(|task| task.run.get() / 1_000_000).collect()
+}
+
+/// Two kernel threads of one CPU whose turns are longer than a slice: they share it, and leave it
+/// to hogs while they sleep.
+#[test]
+fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
+    for policy in &GUARDED {
+        let summary = five_seconds(
+            policy,
+            "[task.worker]\ncount = 2\nkind = \"kernel\"\n\
+             do = \"loop(inf)[ run(50ms), sleep(150ms) ]\"\n\
+             [task.hog]\ncount = 3\ndo = \"run(inf)\"\n",
+        );
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
+        // A cycle is 50 ms of work, as much for the other, 150 ms of sleep and a hog's turn.
+        let ran = milliseconds(&summary);
+        assert!(ran[..2].iter().all(|ran| *ran > 500), "{name}: {ran:?}");
+        assert!(ran[2..].iter().sum::<u64>() > 2000, "{name}: {ran:?}");
+    }
+}
+
+/// A kernel puts tasks that must not migrate back onto their CPU without asking. Whoever then makes
+/// the CPU choose again, because somebody better waits, lets two of them take it from each other
+/// for ever.
+#[test]
+fn tasks_that_must_not_migrate_run_on_beside_hogs() {
+    for policy in &GUARDED {
+        let summary = five_seconds(
+            policy,
+            "[task.pinned]\ncount = 2\nmigration_disabled = true\ndo = \"run(inf)\"\n\
+             [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
+             [task.waker]\ndo = \"loop(inf)[ run(100us), sleep(5ms) ]\"\n",
+        );
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
+        let ran = milliseconds(&summary);
+        assert!(ran[..2].iter().all(|ran| *ran > 500), "{name}: {ran:?}");
+    }
+}

@@ -427,10 +427,9 @@ impl Mirror {
         memory.poke_u32(at + layout.normal_prio, prio);
         memory.poke_u32(at + layout.static_prio, fair);
         memory.poke_u32(at + layout.weight, task.weight);
-        memory.poke_u32(
-            at + layout.flags,
-            if task.exiting { flags::PF_EXITING } else { 0 },
-        );
+        let exiting = if task.exiting { flags::PF_EXITING } else { 0 };
+        let kernel = if task.kernel { flags::PF_KTHREAD } else { 0 };
+        memory.poke_u32(at + layout.flags, exiting | kernel);
     }
 }
 
@@ -520,7 +519,7 @@ impl Machine {
     }
 
     /// The address space of a new task: a thread has that of its parent, or of the threads that
-    /// its group began with; a process has one of its own.
+    /// its group began with; a process has one of its own, and a kernel thread none (0).
     ///
     /// Programs compare the address and never look behind it, so it is a number that is taken
     /// once: a freed one would be given to a stranger.
@@ -531,6 +530,9 @@ impl Machine {
         parent: Option<TaskId>,
     ) -> Result<u64, OutOfMemory> {
         const BYTES: u64 = 8;
+        if birth.kernel {
+            return Ok(0);
+        }
         match parent {
             Some(parent) if !birth.process => return Ok(self.task(parent).mm),
             None if !birth.process => {

@@ -40,6 +40,15 @@ pub fn refusals(workload: &Workload, cpus: u16) -> Vec<String> {
                 "waits for children of both kinds, threads and processes",
             );
         }
+        if declared.kind == TaskKind::Kernel {
+            say(first, "kernel threads are simulated, not played");
+        }
+        if declared.migration_disabled {
+            say(
+                first,
+                "only the kernel disables the migration of a task: it cannot be played",
+            );
+        }
         if declared.kind == TaskKind::Thread && forks_forever(group, &code) {
             say(first, "a thread cannot fork its own kind without end");
         }
@@ -177,6 +186,14 @@ mod tests {
                  [task.p]\nkind = \"process\"\ndo = \"run(1ms)\"\n\
                  [task.q]\ndo = \"run(1ms)\"\n",
                 "waits for children of both kinds",
+            ),
+            (
+                "[task.k]\nkind = \"kernel\"\ndo = \"run(1ms)\"\n",
+                "w.toml:5: k: kernel threads are simulated, not played",
+            ),
+            (
+                "[task.t]\nmigration_disabled = true\ndo = \"run(1ms)\"\n",
+                "w.toml:5: t: only the kernel disables the migration of a task",
             ),
         ];
         for (text, want) in cases {

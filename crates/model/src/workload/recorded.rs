@@ -273,6 +273,7 @@ impl Recorded {
                 cpus: None,
                 start: Dist::Const(task.start),
                 kind: TaskKind::Process,
+                migration_disabled: false,
                 body: (task.script.iter())
                     .filter_map(|act| maker.step(own, *act))
                     .collect(),

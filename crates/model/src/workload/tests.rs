@@ -73,7 +73,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
          [irq.j]\npoisson = \"2ms\"\nresume = \"b\"\n\
          [deadline.d]\nperiod = \"10ms\"\npassed = \"queue\"\nmiss = \"underrun\"\n\
          [task.b]\ncount = \"n\"\nnice = -5\npolicy = \"rr:12\"\ncpus = \"0-2\"\n\
-         kind = \"process\"\n\
+         kind = \"process\"\nmigration_disabled = true\n\
          start = \"uniform(1ms, 2ms)\"\ndo = [\"run(1.5ms * n)\", \"yield\"]\n",
     );
     assert_eq!(
@@ -135,8 +135,8 @@ fn everything_in_the_tables_arrives_in_the_tree() {
         (3, -5, SchedPolicy::RoundRobin(12))
     );
     assert_eq!(
-        (group.cpus.clone(), group.kind),
-        (CpuSet::parse("0-2"), TaskKind::Process)
+        (group.cpus.clone(), group.kind, group.migration_disabled),
+        (CpuSet::parse("0-2"), TaskKind::Process, true)
     );
     let amount = Amount {
         dist: Dist::Const(Nanos::from_micros(1500)),
@@ -145,7 +145,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
     let lines: Vec<u32> = group.body.iter().map(|step| step.line).collect();
     assert_eq!(
         (&group.body[0].op, lines),
-        (&Operation::Run(Some(amount)), vec![40, 40])
+        (&Operation::Run(Some(amount)), vec![41, 41])
     );
 }
 
@@ -357,7 +357,7 @@ const BAD_TABLES: &[(&str, &str)] = &[
     ),
     (
         "[task.t]\nkind = \"fibre\"\ndo = \"exit\"\n",
-        "test.toml:4:9: found \"fibre\"; expected \"thread\" or \"process\"",
+        "test.toml:4:9: found \"fibre\"; expected \"thread\" or \"process\" or \"kernel\"",
     ),
     (
         "[task.self]\ndo = \"exit\"\n",

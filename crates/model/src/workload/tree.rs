@@ -232,13 +232,15 @@ pub struct Deadline {
     pub miss: String,
 }
 
-/// A thread of its parent's process, or a process.
+/// A thread of its parent's process, a process, or a thread of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
     /// A thread.
     Thread,
     /// A process.
     Process,
+    /// A kernel thread: `PF_KTHREAD`, and no address space.
+    Kernel,
 }
 
 /// The kernel's scheduling policy of a task (`sched(7)`).
@@ -272,8 +274,10 @@ pub struct Group {
     pub cpus: Option<CpuSet>,
     /// When the tasks that exist from the start become runnable; drawn for each.
     pub start: Dist,
-    /// Thread or process.
+    /// Thread, process or kernel thread.
     pub kind: TaskKind,
+    /// Born inside a section of the kernel that forbids migration, and stays there.
+    pub migration_disabled: bool,
     /// What each does, before it exits.
     pub body: Vec<Step>,
     /// How many variables the body has.

@@ -67,6 +67,10 @@ pub struct Birth {
     pub start: SimTime,
     /// Whether it is a process of its own rather than a thread of its parent's.
     pub process: bool,
+    /// Whether it is a kernel thread.
+    pub kernel: bool,
+    /// Whether it must stay on the CPU where it is born.
+    pub migration_disabled: bool,
 }
 
 /// Something that the workload wants recorded. `kind` fixes the words, as in [`model::Event`].

@@ -183,7 +183,9 @@ impl Work {
             policy: declared.policy,
             cpus: declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
             start,
-            process: declared.kind == TaskKind::Process,
+            process: declared.kind != TaskKind::Thread,
+            kernel: declared.kind == TaskKind::Kernel,
+            migration_disabled: declared.migration_disabled,
         }
     }
 

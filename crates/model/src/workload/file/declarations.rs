@@ -179,8 +179,13 @@ impl<'a> Reader<'a> {
             .map(|text| self.read(text, Parser::dist))
             .transpose()?;
         let kind = table.get("kind");
-        let kinds = [("thread", TaskKind::Thread), ("process", TaskKind::Process)];
+        let kinds = [
+            ("thread", TaskKind::Thread),
+            ("process", TaskKind::Process),
+            ("kernel", TaskKind::Kernel),
+        ];
         let kind = kind.map_or(Ok(TaskKind::Thread), |kind| self.choice(kind, &kinds))?;
+        let migration_disabled = table.flag("migration_disabled")?;
         let expected = "operations, as \"loop(inf)[ run(1ms), sleep(2ms) ]\"";
         let body = table.require("do", "what the task does")?;
         let (body, variables) = self.body(&texts(self.source, body, expected)?)?;
@@ -192,6 +197,7 @@ impl<'a> Reader<'a> {
             cpus,
             start: start.unwrap_or(Dist::Const(Nanos::ZERO)),
             kind,
+            migration_disabled,
             body,
             variables,
         })
