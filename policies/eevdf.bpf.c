@@ -302,7 +302,7 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 		if (cctx->is_idle && !tctx->is_idle)
 			cctx->protected_to = cctx->vruntime;
 		count(COUNT_KICKED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 }
 
@@ -373,7 +373,7 @@ void OP(eevdf_running, struct task_struct *p)
 	if (tctx->in_local || tctx->lowered) {
 		if (tctx->in_local)
 			cctx->protected_to = tctx->vruntime;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->in_local = false;
 	tctx->lowered = false;

@@ -400,7 +400,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (before_parent || (arrives && tctx->prio < cctx->prio)) {
 		if (!before_parent)
 			count(COUNT_PREEMPTED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 }
 

@@ -456,7 +456,7 @@ static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 		return;
 	}
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Puts a task into the queue of `cpu` at its place, and preempts if it came by a wakeup. */

@@ -340,7 +340,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (!arrives || cctx->prio == NO_PRIO || tctx->prio >= cctx->prio)
 		return;
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(staircase5_enqueue, struct task_struct *p, u64 enq_flags)

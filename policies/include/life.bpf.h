@@ -53,7 +53,7 @@ static __always_inline void change_list(struct task_ctx *tctx, u64 list, struct 
 	if (tctx->asleep)
 		return;
 	to_tail(tctx, list, cctx, cpu);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* In `running`, when a turn begins. */
@@ -68,7 +68,7 @@ static __always_inline void note_cpu(struct task_ctx *tctx, s32 cpu)
 static __always_inline void ask_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 {
 	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }
 

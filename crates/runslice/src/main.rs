@@ -4,7 +4,11 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "live")]
+mod attach;
 mod cli;
+#[cfg(feature = "live")]
+mod dumps;
 mod kernel;
 mod output;
 mod policy;

@@ -90,6 +90,9 @@ pub struct Request {
     pub command: Vec<String>,
     /// Programs that the command starts by itself: names on the PATH, or paths.
     pub programs: Vec<String>,
+    /// What a name among the programs and at the begin of a command means, if not what the PATH
+    /// says: the guest calls that file so, whatever it is called here.
+    pub named: Vec<(String, PathBuf)>,
     /// A folder whose copy is the guest's `/share`; files that the command changes there are
     /// returned.
     pub share: Option<PathBuf>,

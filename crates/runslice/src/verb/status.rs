@@ -13,11 +13,11 @@ use live::preflight::{self, Facts};
 use live::{Holder, SchedExt};
 use serde::Serialize;
 
+use crate::attach::left_said;
 use crate::cli::{Status, UnsupportedError};
 use crate::session::{Found, Place, Record};
 use crate::table::Table;
 use crate::tunables::Tunables;
-use crate::verb::run::left_said;
 use crate::{output, policy};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.

@@ -10,10 +10,10 @@ use clap::Args;
 use live::preflight::{self, Facts};
 use live::{SchedExt, State, process};
 
+use crate::attach::left_said;
 use crate::cli::{Status, UnsupportedError};
 use crate::output;
 use crate::session::{Found, Place, Record};
-use crate::verb::run::left_said;
 
 /// Detaching may take 30 s on a loaded machine, and a command some more to end.
 const PATIENCE: Duration = Duration::from_secs(45);
