@@ -155,10 +155,14 @@ impl Machine {
                 let child = self.fork(vm, id, &birth)?;
                 self.work.forked(id, child);
             }
+            Ok(Action::Interrupt { source, cpu, at }) => {
+                self.queue.push(at, cpu, Pending::Interrupt { source });
+            }
             Ok(Action::SetNice { task, nice }) => self.set_nice(vm, task, nice),
             Ok(Action::SetAffinity { task, cpus }) => self.set_affinity(vm, task, &cpus),
             Ok(Action::SetPolicy { task, policy }) => self.set_policy(vm, task, policy),
         }
+        self.over |= self.work.is_stopped();
         Ok(())
     }
 
@@ -177,9 +181,10 @@ impl Machine {
                     .into_iter()
                     .for_each(|task| self.wake(vm, task, false));
                 self.steal(cpu, interrupt.steal);
-                if let Some(next) = interrupt.next {
+                for next in interrupt.next {
                     self.queue.push(next, cpu, Pending::Interrupt { source });
                 }
+                self.over |= self.work.is_stopped();
             }
         }
     }

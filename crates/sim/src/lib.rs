@@ -314,6 +314,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.recorded().clear();
     let end = machine.now;
     sink.finish(end);
+    machine.notes.extend(machine.work.notes());
     Summary {
         end,
         exit,

@@ -10,15 +10,14 @@ use super::{Stop, Workload};
 use crate::{Kernel, MachineSpec, Profile};
 
 mod declarations;
+mod devices;
 mod values;
 
 /// Most instances of one declaration, and most tasks of one group.
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Tables of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 7] = [
-    "disk", "mem", "cgroup", "hotplug", "arrival", "profile", "scenario",
-];
+const NOT_SIMULATED: [&str; 6] = ["disk", "mem", "cgroup", "hotplug", "profile", "scenario"];
 
 impl Workload {
     /// Reads a workload. `file` is what messages call it.
@@ -58,6 +57,10 @@ struct Reader<'a> {
     channels: Entries<'a>,
     locks: Entries<'a>,
     barriers: Entries<'a>,
+    semaphores: Entries<'a>,
+    conditions: Entries<'a>,
+    listeners: Entries<'a>,
+    requests: Entries<'a>,
     interrupts: Entries<'a>,
     deadlines: Entries<'a>,
     groups: Entries<'a>,
@@ -86,6 +89,10 @@ impl<'a> Reader<'a> {
             channels: declared(source, &mut root, "chan")?,
             locks: declared(source, &mut root, "lock")?,
             barriers: declared(source, &mut root, "barrier")?,
+            semaphores: declared(source, &mut root, "sem")?,
+            conditions: declared(source, &mut root, "cond")?,
+            listeners: declared(source, &mut root, "listen")?,
+            requests: declared(source, &mut root, "arrival")?,
             interrupts: declared(source, &mut root, "irq")?,
             deadlines: declared(source, &mut root, "deadline")?,
             groups: declared(source, &mut root, "task")?,
@@ -131,6 +138,10 @@ impl<'a> Reader<'a> {
         let locks = self.locks()?;
         let barriers = self.barriers()?;
         let deadlines = self.deadlines()?;
+        let semaphores = self.semaphores()?;
+        let conditions = self.conditions()?;
+        let listeners = self.listeners()?;
+        let requests = self.requests()?;
         for (name, at, _) in self.groups.clone() {
             self.check_name(name, at)?;
             self.names.groups.push(name.to_owned());
@@ -154,6 +165,10 @@ impl<'a> Reader<'a> {
             channels,
             locks,
             barriers,
+            semaphores,
+            conditions,
+            listeners,
+            requests,
             interrupts,
             deadlines,
             groups,
@@ -205,13 +220,15 @@ impl<'a> Reader<'a> {
         let Some(value) = self.head.get("stop") else {
             return Ok(stop);
         };
-        let expected = "\"all-exit\", \"duration:30s\" or \"task:NAME\"";
+        let expected = "\"all-exit\", \"duration:30s\", \"task:NAME\" or \"arrival:NAME\"";
         for text in texts(self.source, value, expected)? {
             if text.text == "all-exit" {
                 continue;
             }
             if let Some(name) = text.after("task:") {
                 stop.groups.push(self.read(name, Parser::group)?);
+            } else if let Some(name) = text.after("arrival:") {
+                stop.requests.push(self.read(name, Parser::requests)?);
             } else if let Some(span) = text.after("duration:") {
                 let span = self.read(span, Parser::span)?;
                 stop.after = Some(stop.after.map_or(span, |after| after.min(span)));
