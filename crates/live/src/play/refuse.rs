@@ -94,6 +94,14 @@ fn from_outside(workload: &Workload, found: &mut Vec<String>) {
             workload.file
         ));
     }
+    for hotplug in &workload.hotplugs {
+        let (line, name) = (hotplug.line, &hotplug.name);
+        let what = "CPUs are taken from the simulated machine only";
+        found.push(format!(
+            "{}:{line}: [hotplug.{name}]: {what}",
+            workload.file
+        ));
+    }
     for lock in workload
         .locks
         .iter()
@@ -229,6 +237,10 @@ mod tests {
             (
                 "[sem.s]\n[task.t]\ndo = \"sem_post(s)\"\n",
                 "w.toml:5: t: `sem_post` is simulated only",
+            ),
+            (
+                "[hotplug.h]\ncpu = 1\noffline = \"1s\"\n[task.t]\ndo = \"run(1ms)\"\n",
+                "w.toml:3: [hotplug.h]: CPUs are taken from the simulated machine only",
             ),
             (
                 "[lock.l]\nkind = \"rw\"\n[task.t]\ndo = \"lock(l), unlock(l)\"\n",

@@ -17,7 +17,7 @@ mod values;
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Tables of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 6] = ["disk", "mem", "cgroup", "hotplug", "profile", "scenario"];
+const NOT_SIMULATED: [&str; 5] = ["disk", "mem", "cgroup", "profile", "scenario"];
 
 impl Workload {
     /// Reads a workload. `file` is what messages call it.
@@ -62,6 +62,7 @@ struct Reader<'a> {
     listeners: Entries<'a>,
     requests: Entries<'a>,
     interrupts: Entries<'a>,
+    hotplugs: Entries<'a>,
     deadlines: Entries<'a>,
     groups: Entries<'a>,
 }
@@ -94,6 +95,7 @@ impl<'a> Reader<'a> {
             listeners: declared(source, &mut root, "listen")?,
             requests: declared(source, &mut root, "arrival")?,
             interrupts: declared(source, &mut root, "irq")?,
+            hotplugs: declared(source, &mut root, "hotplug")?,
             deadlines: declared(source, &mut root, "deadline")?,
             groups: declared(source, &mut root, "task")?,
         };
@@ -148,6 +150,7 @@ impl<'a> Reader<'a> {
         }
         let groups = self.groups()?;
         let interrupts = self.interrupts()?;
+        let hotplugs = self.hotplugs()?;
         let machine = self.machine()?;
         let name = self.head.require("name", "a string")?;
         let name = text(self.source, name, "a string")?.text.to_owned();
@@ -170,6 +173,7 @@ impl<'a> Reader<'a> {
             listeners,
             requests,
             interrupts,
+            hotplugs,
             deadlines,
             groups,
             spans: self.names.spans,
@@ -193,11 +197,13 @@ impl<'a> Reader<'a> {
         let cpus = integer("cpus", 1, 1024)?;
         let smt = integer("smt", 1, 2)?;
         let llc = integer("llc", 0, 1024)?;
+        let node = integer("node", 0, 1024)?;
         let hz = integer("hz", 100, 1000)?;
         let narrow = |value: i64| u16::try_from(value).expect("the range was checked");
         machine.cpus = cpus.map_or(machine.cpus, narrow);
         machine.smt = smt.map_or(machine.smt, narrow);
         machine.llc = llc.map_or(machine.llc, narrow);
+        machine.node = node.map_or(machine.node, narrow);
         if let Some(value) = table.get("hz") {
             machine.hz = small(hz.expect("the key is there"));
             if ![100, 250, 300, 1000].contains(&machine.hz) {

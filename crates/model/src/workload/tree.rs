@@ -37,6 +37,8 @@ pub struct Workload {
     pub requests: Vec<Requests>,
     /// Interrupt sources, in the order of the file.
     pub interrupts: Vec<Interrupt>,
+    /// CPUs that go offline, in the order of the file.
+    pub hotplugs: Vec<Hotplug>,
     /// Deadlines, in the order of the file.
     pub deadlines: Vec<Deadline>,
     /// Groups of tasks, in the order of the file.
@@ -213,6 +215,21 @@ pub struct Interrupt {
     pub cost: Dist,
     /// What each does.
     pub effect: Effect,
+    /// Line in the file, from one.
+    pub line: u32,
+}
+
+/// `[hotplug.H]`: a CPU goes offline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hotplug {
+    /// Its name.
+    pub name: String,
+    /// The CPU, not CPU 0.
+    pub cpu: CpuId,
+    /// When it goes.
+    pub offline: Nanos,
+    /// When it comes back, if it does; later than it goes.
+    pub online: Option<Nanos>,
     /// Line in the file, from one.
     pub line: u32,
 }

@@ -175,6 +175,11 @@ impl Work {
                 return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
             }
         }
+        for hotplug in &self.workload.hotplugs {
+            if hotplug.cpu.0 >= self.cpus {
+                return no_cpu(&hotplug.name, hotplug.line, format!("{{{}}}", hotplug.cpu));
+            }
+        }
         let tasks: u64 = self
             .workload
             .groups

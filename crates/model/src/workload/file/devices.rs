@@ -6,8 +6,8 @@ use crate::workload::names::intern;
 use crate::workload::parser::{Parser, range};
 use crate::workload::table::Table;
 use crate::workload::{
-    Arrival, Condition, Demand, Dist, Effect, Entrance, Interrupt, Keys, Listener, LockKind,
-    Requests, Semaphore, Woken,
+    Arrival, Condition, Demand, Dist, Effect, Entrance, Hotplug, Interrupt, Keys, Listener,
+    LockKind, Requests, Semaphore, Woken,
 };
 use crate::{CpuId, Nanos};
 
@@ -255,5 +255,37 @@ impl<'a> Reader<'a> {
         let expected = format!("0 to {}", count - 1);
         let problem = range("the instance", index, &expected);
         Err(self.source.error(text.place(0), problem))
+    }
+
+    pub(super) fn hotplugs(&mut self) -> Result<Vec<Hotplug>, WorkloadError> {
+        let mut hotplugs = Vec::new();
+        for (name, at, value) in self.hotplugs.clone() {
+            let mut table = Table::new(self.source, format!("[hotplug.{name}]"), value)?;
+            let cpu = table.require("cpu", "the CPU that goes offline, 1 or more")?;
+            let cpu = self.integer(cpu, 1..=1023, "cpu")?;
+            let offline = self.span(&mut table, "offline", true)?;
+            let offline = offline.ok_or_else(|| table.missing("offline", "when it goes"))?;
+            let online_at = table.get("online").map(|value| value.span().start);
+            let online = self.span(&mut table, "online", false)?;
+            if let (Some(online), Some(at)) = (online, online_at)
+                && online <= offline
+            {
+                let problem = Problem::Range {
+                    what: "online".to_owned(),
+                    found: online.to_string(),
+                    expected: format!("later than {offline}"),
+                };
+                return Err(self.source.error(at, problem));
+            }
+            table.finish()?;
+            hotplugs.push(Hotplug {
+                name: name.to_owned(),
+                cpu: CpuId(u16::try_from(cpu).expect("the range was checked")),
+                offline,
+                online,
+                line: self.source.line(at),
+            });
+        }
+        Ok(hotplugs)
     }
 }
