@@ -53,7 +53,8 @@ impl Machine {
     }
 
     fn handle(&mut self, vm: &mut Vm, entry: Entry) -> Result<(), bpf::OutOfMemory> {
-        let Entry { cpu, what, .. } = entry;
+        let Entry { what, .. } = entry;
+        let cpu = self.serving_cpu(entry.cpu, what);
         self.exec = cpu;
         if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
             // The CPU is in an interrupt: what comes now waits for its end.
@@ -80,7 +81,8 @@ impl Machine {
                 address,
                 generation,
             } => self.fire(vm, address, generation),
-            Pending::Interrupt { source } => self.interrupt(vm, cpu, source),
+            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu), source),
+            Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
             Pending::Tick => self.tick(vm, cpu),
             Pending::Reap { task } => self.reap(vm, task),
             Pending::Attach => self.attach(vm),
@@ -162,10 +164,14 @@ impl Machine {
                 let child = self.fork(vm, id, &birth)?;
                 self.work.forked(id, child);
             }
+            Ok(Action::Interrupt { source, cpu, at }) => {
+                self.queue.push(at, cpu, Pending::Interrupt { source });
+            }
             Ok(Action::SetNice { task, nice }) => self.set_nice(vm, task, nice),
             Ok(Action::SetAffinity { task, cpus }) => self.set_affinity(vm, task, &cpus),
             Ok(Action::SetPolicy { task, policy }) => self.set_policy(vm, task, policy),
         }
+        self.over |= self.work.is_stopped();
         Ok(())
     }
 
@@ -175,7 +181,8 @@ impl Machine {
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
 
-    fn interrupt(&mut self, vm: &mut Vm, cpu: CpuId, source: usize) {
+    /// An interrupt of the CPU `wanted`, which `cpu` serves.
+    fn interrupt(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), source: usize) {
         match self.work.interrupt(source, self.now) {
             Err(error) => self.work_error = Some(error),
             Ok(interrupt) => {
@@ -184,9 +191,10 @@ impl Machine {
                     .into_iter()
                     .for_each(|task| self.wake(vm, task, false));
                 self.steal(cpu, interrupt.steal);
-                if let Some(next) = interrupt.next {
-                    self.queue.push(next, cpu, Pending::Interrupt { source });
+                for next in interrupt.next {
+                    self.queue.push(next, wanted, Pending::Interrupt { source });
                 }
+                self.over |= self.work.is_stopped();
             }
         }
     }

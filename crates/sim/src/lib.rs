@@ -20,6 +20,7 @@ mod dsq;
 mod enqueue;
 mod flags;
 mod host;
+mod hotplug;
 mod idle;
 mod kernel_types;
 mod kfunc;
@@ -35,6 +36,7 @@ mod sched;
 mod tally;
 mod target;
 mod task;
+mod topology;
 mod version;
 mod view;
 mod wake;
@@ -146,6 +148,24 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
             "1 or 2",
         );
     }
+    if !machine.node_size().is_multiple_of(machine.cache_size()) {
+        return wrong(
+            "the number of CPUs of a node",
+            machine.node_size().into(),
+            "a multiple of the CPUs that share a cache (llc)",
+        );
+    }
+    for (what, size) in [
+        (
+            "the number of CPUs that share a cache",
+            machine.cache_size(),
+        ),
+        ("the number of CPUs of a node", machine.node_size()),
+    ] {
+        if !size.is_multiple_of(machine.smt) && machine.cpus.is_multiple_of(machine.smt) {
+            return wrong(what, size.into(), "a multiple of the threads a core");
+        }
+    }
     if !machine.cpus.is_multiple_of(machine.smt) {
         return wrong(
             "the number of CPUs",
@@ -230,6 +250,7 @@ fn run_before(
     for (source, cpu, time) in machine.work.interrupts() {
         machine.queue.push(time, cpu, Pending::Interrupt { source });
     }
+    machine.plan_hotplug();
     machine
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
@@ -314,6 +335,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.recorded().clear();
     let end = machine.now;
     sink.finish(end);
+    machine.notes.extend(machine.work.notes());
     Summary {
         end,
         exit,

@@ -14,7 +14,7 @@ use model::{
 };
 
 use crate::cpu::{Cpu, Curr, Mode, class_on};
-use crate::dsq::Dsqs;
+use crate::dsq::{DsqIndex, Dsqs};
 use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
@@ -181,7 +181,7 @@ impl Machine {
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
             tasks: Vec::new(),
             masks: Masks::new(cpus),
-            dsqs: Dsqs::new(cpus),
+            dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
             idle: Idle::new(&spec, &ops),
             watchdog: Watchdog::new(spec.tick()),
             queue: EventQueue::new(tie_seed),
@@ -319,6 +319,11 @@ impl Machine {
     /// The class of what runs on `cpu`.
     pub(crate) fn class_on(&self, cpu: CpuId) -> Class {
         class_on(&self.cpus[cpu], |task| self.task(task).class)
+    }
+
+    /// The global queue that a task of `cpu` is put into, and that `cpu` takes tasks from.
+    pub(crate) fn global_queue(&self, cpu: CpuId) -> DsqIndex {
+        self.dsqs.global(self.idle.topology.node_of(cpu))
     }
 
     /// Whether `task` is what its CPU runs.

@@ -9,6 +9,7 @@ use model::workload::SchedPolicy;
 use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
 
 use crate::flags;
+use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::task::{OpsState, RunState, ScxState, Task};
@@ -176,8 +177,14 @@ pub(crate) struct Mirror {
     group_mms: std::collections::BTreeMap<u32, u64>,
     /// Masks that programs read where they lie.
     pub online: u64,
+    /// All CPUs that there are.
+    pub possible: u64,
     pub idle_cpu: u64,
     pub idle_smt: u64,
+    /// The idle masks of each node: CPUs and cores.
+    pub idle_nodes: Vec<[u64; 2]>,
+    /// A mask without CPUs.
+    pub none: u64,
     /// Somebody holds a pointer to the idle masks.
     pub idle_shared: bool,
     /// Reference-counted masks that programs have created, and their counts.
@@ -212,8 +219,13 @@ impl Mirror {
             css_set: alloc(u64::from(target.size_of("css_set")?)),
             group_mms: std::collections::BTreeMap::new(),
             online: alloc(MASK_BYTES),
+            possible: alloc(MASK_BYTES),
             idle_cpu: alloc(MASK_BYTES),
             idle_smt: alloc(MASK_BYTES),
+            idle_nodes: (0..cpus.div_ceil(spec.node_size()))
+                .map(|_| [alloc(MASK_BYTES), alloc(MASK_BYTES)])
+                .collect(),
+            none: alloc(MASK_BYTES),
             idle_shared: false,
             masks: std::collections::BTreeMap::new(),
             report_map: None,
@@ -258,9 +270,28 @@ impl Mirror {
         Ok(())
     }
 
+    /// Programs that hold a pointer to the idle masks see every claim.
+    pub fn write_idle(&self, memory: &mut Memory, idle: &Idle) {
+        write_mask(memory, self.idle_cpu, &idle.cpu);
+        write_mask(memory, self.idle_smt, &idle.smt);
+        if idle.per_node {
+            for (node, at) in (0..).zip(&self.idle_nodes) {
+                let there = idle.topology.node(node);
+                write_mask(memory, at[0], &idle.cpu.and(&there));
+                write_mask(memory, at[1], &idle.smt.and(&there));
+            }
+        }
+    }
+
+    /// The CPUs that are online.
+    pub fn write_online(&self, memory: &mut Memory, online: &Mask) {
+        write_mask(memory, self.online, online);
+    }
+
     fn write_cpus(&self, vm: &mut Vm, cpus: u16) {
         let memory = vm.memory();
         write_mask(memory, self.online, &Mask::all(cpus));
+        write_mask(memory, self.possible, &Mask::all(cpus));
         let at = &self.layout;
         for cpu in (0..cpus).map(CpuId) {
             let (rq, idle) = (self.rqs[cpu], self.idle_tasks[cpu]);
@@ -502,8 +533,7 @@ impl Machine {
             memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
         }
         if self.mirror.idle_shared {
-            write_mask(memory, self.mirror.idle_cpu, &self.idle.cpu);
-            write_mask(memory, self.mirror.idle_smt, &self.idle.smt);
+            self.mirror.write_idle(memory, &self.idle);
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod code;
 mod cpuset;
+mod device;
 mod dist;
 mod error;
 mod expr;
@@ -22,6 +23,7 @@ mod tree;
 
 pub use code::{Code, Instr};
 pub use cpuset::{CPUS_MAX, CpuSet};
+pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use error::{Problem, WorkloadError};
 pub use expr::{Binary, EvalError, Expr, Scope};

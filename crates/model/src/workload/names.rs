@@ -14,8 +14,18 @@ pub(super) struct Names {
     pub channels: Instances,
     /// Locks.
     pub locks: Instances,
+    /// Which of the locks are keyed.
+    pub keyed: Vec<bool>,
     /// Barriers.
     pub barriers: Instances,
+    /// Semaphores.
+    pub semaphores: Instances,
+    /// Condition variables.
+    pub conditions: Instances,
+    /// Listening sockets.
+    pub listeners: Instances,
+    /// Requests from outside.
+    pub requests: Vec<String>,
     /// Deadlines.
     pub deadlines: Vec<String>,
     /// Groups of tasks.

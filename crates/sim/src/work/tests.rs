@@ -1,5 +1,6 @@
 //! Workloads on a toy machine.
 
+mod devices;
 mod flow;
 mod measure;
 mod refused;
