@@ -116,11 +116,13 @@ enum {
 	COUNT_LB_BUSY,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligible",
-	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled", "guarded");
+	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -207,8 +209,10 @@ static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
 		moved = tctx->weight;
 		break;
 	}
-	if (moved)
+	if (moved) {
 		count(COUNT_PULLED);
+		count_for(from, COUNT_PULLED_FROM);
+	}
 	return moved;
 }
 

@@ -122,11 +122,12 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("sank", "rose", "preempted", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
-	 "lb_not_found", "pulled", "guarded");
+	 "lb_not_found", "pulled", "pulled_from", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {

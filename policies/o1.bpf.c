@@ -107,6 +107,7 @@ ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
 
 enum {
 	COUNT_SCHEDULE,
+	COUNT_KEPT,
 	COUNT_ARRAY_SWITCHES,
 	COUNT_EXPIRED,
 	COUNT_STAYED_ACTIVE,
@@ -123,13 +124,14 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
-COUNTERS("schedule", "array_switches", "expired", "stayed_active", "pieces", "preempted",
-	 "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
+COUNTERS("schedule", "kept", "array_switches", "expired", "stayed_active", "pieces",
+	 "preempted", "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
 	 "yields_expired_empty", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
-	 "lb_not_found", "pulled", "guarded");
+	 "lb_not_found", "pulled", "pulled_from", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -490,6 +492,7 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 			return;
 	}
 	exchange_before(cctx, tctx->key);
+	count(COUNT_KEPT);
 	set_slice(prev, LONG_SLICE_NS);
 	show(prev, tctx, cctx);
 }

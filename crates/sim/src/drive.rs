@@ -27,6 +27,7 @@ impl Machine {
     ) -> Result<(), bpf::OutOfMemory> {
         while let Some(entry) = self.queue.pop() {
             if entry.time > self.now {
+                audience.sample_before(self, vm, entry.time);
                 self.now = entry.time;
                 self.picks_now = 0;
             }
@@ -43,6 +44,7 @@ impl Machine {
                 break;
             }
         }
+        audience.sample_at_end(self, vm);
         Ok(())
     }
 
