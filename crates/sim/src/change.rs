@@ -123,6 +123,7 @@ impl Machine {
 
     /// `sched_yield()` of the task that runs on `cpu`.
     pub(crate) fn yield_task(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        self.cpus[cpu].counts.yields += 1;
         match self.task(id).class {
             Class::Ext => {
                 self.update_curr(cpu);

@@ -32,6 +32,7 @@ impl Machine {
     ) -> Result<(), bpf::OutOfMemory> {
         while let Some(entry) = self.queue.pop() {
             if entry.time > self.now {
+                audience.sample_before(self, vm, entry.time);
                 self.now = entry.time;
                 self.turns_now = 0;
                 self.retired_before = vm.retired();
@@ -49,6 +50,7 @@ impl Machine {
                 break;
             }
         }
+        audience.sample_at_end(self, vm);
         Ok(())
     }
 

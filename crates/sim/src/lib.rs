@@ -32,6 +32,7 @@ mod mirror;
 mod ops;
 mod queue;
 mod rt;
+mod sample;
 mod sched;
 mod tally;
 mod target;
@@ -48,7 +49,7 @@ use std::sync::Arc;
 
 pub use bpf::Backend;
 use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError};
-use model::{CpuId, EventMask, MachineSpec, RunSpec, SimTime, Sink, Summary};
+use model::{CpuId, EventMask, MachineSpec, Nanos, RunSpec, Sampler, SimTime, Sink, Summary};
 
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
@@ -56,6 +57,7 @@ pub use crate::mirror::MirrorError;
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
 use crate::queue::Pending;
+use crate::sample::{Samples, policy_counters};
 pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
 use crate::view::Audience;
@@ -225,6 +227,23 @@ pub fn run_watched(spec: &RunSpec, watcher: &mut dyn Watcher) -> Result<Summary,
     run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
 }
 
+/// As [`run`], with somebody who is shown the counters every `every`, first at time zero and last
+/// at the end. It changes nothing of the run.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// If `every` is zero.
+pub fn run_sampled(
+    spec: &RunSpec,
+    sampler: &mut dyn Sampler,
+    every: Nanos,
+) -> Result<Summary, Error> {
+    let audience = Audience::Samples(Samples::new(sampler, every));
+    run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
+}
+
 fn run_before(
     spec: &RunSpec,
     mut audience: Audience<'_>,
@@ -342,7 +361,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
         counters: machine.counters.named(machine.spec.kernel),
-        policy_counters: policy_counters(vm),
+        policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed: std::mem::take(&mut machine.printed),
         instructions: vm.retired(),
         callbacks: machine.callbacks,
@@ -350,23 +369,9 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     }
 }
 
-/// Reads the counters that the policy keeps (policies/include/report.bpf.h): a per-CPU array of
-/// them, and their names in a table of 32 bytes each.
-fn policy_counters(vm: &mut Vm) -> Vec<(String, u64)> {
-    const NAME_LEN: u64 = 32;
-    let Some(map) = vm.map_by_name("runslice_counters") else {
-        return Vec::new();
-    };
-    let Some((names, size)) = vm.symbol_address("runslice_counter_names") else {
-        return Vec::new();
-    };
-    (0..size / NAME_LEN as u32)
-        .filter_map(|index| {
-            let at = names + u64::from(index) * NAME_LEN;
-            let bytes = vm.memory().bytes(at, NAME_LEN)?;
-            let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-            let name = String::from_utf8_lossy(name).into_owned();
-            Some((name, vm.map_sum(map, &index.to_le_bytes(), 0)?))
-        })
-        .collect()
+/// Counters over all CPUs.
+fn sums(counters: Vec<(String, Vec<u64>)>) -> Vec<(String, u64)> {
+    let sum = |values: Vec<u64>| values.into_iter().fold(0, u64::wrapping_add);
+    let counters = counters.into_iter();
+    counters.map(|(name, values)| (name, sum(values))).collect()
 }

@@ -33,6 +33,11 @@ impl Machine {
             } else if next == Curr::Idle {
                 self.idle_again(cpu);
             }
+            self.cpus[cpu].counts.schedules += 1;
+            if matches!(next, Curr::Task(_)) {
+                self.cpus[cpu].counts.picks += 1;
+                self.cpus[cpu].counts.kept += u64::from(next == prev);
+            }
             self.cpus[cpu].pick_sequence += 1;
             if next == Curr::Stopper {
                 self.run_stopper(vm, cpu);

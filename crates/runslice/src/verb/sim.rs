@@ -1,5 +1,7 @@
 //! `runslice sim POLICY... --workload WORKLOAD`.
 
+mod books;
+
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,6 +94,9 @@ pub struct Sim {
     /// policy's name is put before the file's ending.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    books: books::Request,
 
     /// Writes the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -237,7 +242,18 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
-    let summary = sim::run(spec, &mut Tee::new(sinks)).map_err(explain)?;
+    let mut sinks = Tee::new(sinks);
+    let summary = match &request.books.schedstat {
+        None => sim::run(spec, &mut sinks).map_err(explain)?,
+        Some(path) => {
+            let path = file_for(path, name, several);
+            let mut books = request.books.open(path, sinks)?;
+            let every = request.books.schedstat_every;
+            let summary = sim::run_sampled(spec, &mut books, every).map_err(explain)?;
+            books.close()?;
+            summary
+        }
+    };
     for (result, path) in [
         events.map(|(sink, path)| (sink.close().map(drop), path)),
         trace.map(|(sink, path)| (sink.close().map(drop), path)),
