@@ -38,7 +38,6 @@ impl Machine {
                 self.cpus[cpu].counts.picks += 1;
                 self.cpus[cpu].counts.kept += u64::from(next == prev);
             }
-            self.cpus[cpu].pick_sequence += 1;
             if next == Curr::Stopper {
                 self.run_stopper(vm, cpu);
             } else if !self.push_away(vm, cpu) {
