@@ -247,8 +247,8 @@ fn define_all(
     let mut bytes = 0;
     let mut stores = Vec::new();
     for callee in plan.callees.store {
-        let id = store::define(module, &mut context, &mut builder_context, callee);
-        stores.push(id.map_err(generator)?);
+        let id = store::define(module, &mut context, &mut builder_context, callee)?;
+        stores.push(id);
         bytes += code_size(&context, "a store")?;
         module.clear_context(&mut context);
     }

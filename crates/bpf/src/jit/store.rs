@@ -10,7 +10,10 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::JITModule;
-use cranelift_module::{FuncId, Module, ModuleResult};
+use cranelift_module::{FuncId, Module};
+
+use super::generator;
+use crate::Refusal;
 
 /// Defines a function that calls `callee`, one of `native.rs`, with the instance, an address and
 /// a value. It returns nothing; whether the program was stopped stands in the instance. The code
@@ -20,13 +23,14 @@ pub(super) fn define(
     context: &mut Context,
     builder_context: &mut FunctionBuilderContext,
     callee: usize,
-) -> ModuleResult<FuncId> {
+) -> Result<FuncId, Refusal> {
     let mut store = super::signature(module);
     store.params.truncate(3);
     let mut signature = module.make_signature();
     signature.call_conv = CallConv::PreserveAll;
     signature.params = vec![AbiParam::new(I64); 3];
-    let id = module.declare_anonymous_function(&signature)?;
+    let id = module.declare_anonymous_function(&signature);
+    let id = id.map_err(generator)?;
     context.func.signature = signature;
     let config = module.target_config();
     let mut b = FunctionBuilder::new(&mut context.func, builder_context);
@@ -40,6 +44,6 @@ pub(super) fn define(
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(config);
-    module.define_function(id, context)?;
+    module.define_function(id, context).map_err(generator)?;
     Ok(id)
 }
