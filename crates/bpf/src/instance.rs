@@ -89,8 +89,8 @@ pub struct Instance<H: Host> {
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
     pub(crate) native: Option<Arc<jit::Program>>,
-    /// Where the native code of each function begins; nothing if an outermost call cannot use it.
-    entries: Box<[Option<jit::Entry>]>,
+    /// How an outermost call of each function begins; nothing as long as there is no native code.
+    entries: Box<[jit::ProgramEntry]>,
     /// The configured budget, as far as it can be told from none.
     allowance: u64,
     /// Why there is none, if it was tried.
@@ -183,7 +183,7 @@ impl<H: Host> Instance<H> {
                 if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
                     self.scratch
                         .rest(self.frame_limit(), self.memory.host_address(self.contexts));
-                    self.entries = program.entries().into();
+                    self.entries = program.program_entries::<H>();
                 }
                 self.native = Some(program);
             }
@@ -310,7 +310,7 @@ impl<H: Host> Instance<H> {
         if jit::is_plain(self) {
             return Ok(answer.value());
         }
-        let result = self.settle(answer.value(), function, host);
+        let result = self.settle(answer.value(), function, args, host);
         result.map_err(|fault| *fault)
     }
 
@@ -330,19 +330,24 @@ impl<H: Host> Instance<H> {
 
     /// Native code for an outermost call of which nothing else needs attention.
     #[inline]
-    fn quick_entry(&mut self, function: u32) -> Option<jit::Entry> {
-        let entry = (*self.entries.get(function as usize)?)?;
+    fn quick_entry(&mut self, function: u32) -> Option<jit::ProgramEntry> {
+        let entry = *self.entries.get(function as usize)?;
         (self.depth == 0 && self.scratch.has_room()).then_some(entry)
     }
 
     /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
     /// which something is to be said.
     #[inline(never)]
-    fn settle(&mut self, value: u64, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
-        let result = jit::settle_outermost(self, value, host);
-        match result {
-            Ok(value) if jit::is_plain(self) => Ok(value),
-            result => self
+    fn settle(
+        &mut self,
+        value: u64,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        match jit::settle_outermost(self, value) {
+            None => self.call_program_slowly(function, args, host),
+            Some(result) => self
                 .leave(result, Nesting::default(), function)
                 .map_err(Box::new),
         }
@@ -438,7 +443,7 @@ impl<H: Host> Instance<H> {
         let held = self.progress.nesting;
         self.depth += 1;
         let native = self.native.as_ref().filter(|_| self.roomy);
-        let entry = native.and_then(|native| native.entry(function, args[0], &self.memory));
+        let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
         let result = match entry {
             Some(entry) => jit::run(self, host, entry, function, args),
             None => interp::run(self, host, function, args),

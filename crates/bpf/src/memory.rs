@@ -410,6 +410,7 @@ impl Memory {
     }
 
     /// Whether the byte at `address` lies in the region.
+    #[cfg(feature = "jit")]
     pub(crate) const fn is_inside(&self, address: u64) -> bool {
         address.wrapping_sub(BASE) < self.size
     }

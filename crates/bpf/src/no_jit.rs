@@ -21,6 +21,10 @@ pub(crate) const fn host_entry<H, F: Copy>(_: F) -> HostEntry<H> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {}
 
+/// How an outermost call of a function begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ProgramEntry {}
+
 /// What native code returns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {}
@@ -40,11 +44,11 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) const fn entries(&self) -> &[Option<Entry>] {
+    pub(crate) fn program_entries<H: Host>(&self) -> Box<[ProgramEntry]> {
         match *self {}
     }
 
-    pub(crate) const fn entry(&self, _: u32, _: u64, _: &Memory) -> Option<Entry> {
+    pub(crate) const fn entry(&self, _: u32, _: &[u64; 5], _: &Memory) -> Option<Entry> {
         match *self {}
     }
 }
@@ -88,7 +92,7 @@ pub(crate) fn run<H: Host>(
 pub(crate) fn run_outermost<H: Host>(
     _: &mut Instance<H>,
     _: &mut H,
-    entry: Entry,
+    entry: ProgramEntry,
     _: u64,
     _: &[u64],
 ) -> Ending {
@@ -99,10 +103,6 @@ pub(crate) const fn is_plain<H: Host>(_: &Instance<H>) -> bool {
     true
 }
 
-pub(crate) fn settle_outermost<H: Host>(
-    _: &Instance<H>,
-    value: u64,
-    _: &mut H,
-) -> Result<u64, Trap> {
-    Ok(value)
+pub(crate) fn settle_outermost<H: Host>(_: &Instance<H>, value: u64) -> Option<Result<u64, Trap>> {
+    Some(Ok(value))
 }

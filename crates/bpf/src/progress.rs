@@ -15,7 +15,7 @@ pub(crate) struct Progress {
     /// First byte of the frame of the function that executes; between calls that of the stack.
     pub(crate) frame: u64,
     pub(crate) nesting: Nesting,
-    /// 1 if the end of the outermost call must look at what was put aside meanwhile, else 0.
+    /// Not 0 if the end of the outermost call must look at what was put aside meanwhile.
     pub(crate) untidy: u32,
 }
 

@@ -60,6 +60,10 @@ impl Translator<'_, '_> {
         if let Some(number) = self.constant(op, ty, signed) {
             return self.set_number(op.dst, number);
         }
+        let told = match self.known(op.src) {
+            Known::Checked(host, _) if ty == I64 && self.told == Some(host) => Known::Argument,
+            _ => Known::Nothing,
+        };
         let value = self.load_at(op.src, op.off, ty);
         let value = match (ty, signed) {
             (I64, _) => value,
@@ -67,6 +71,7 @@ impl Translator<'_, '_> {
             (_, true) => self.b.ins().sextend(I64, value),
         };
         self.set(op.dst, value);
+        self.known[usize::from(op.dst)] = told;
     }
 
     /// The value of a load from a frozen section, or from no memory at all.
@@ -154,7 +159,10 @@ impl Translator<'_, '_> {
         self.b.ins().jump(done, &[BlockArg::from(host)]);
         self.b.switch_to_block(done);
         let host = self.b.block_params(done)[0];
-        if matches!(known, Known::Nothing | Known::Checked(..)) {
+        if known == Known::Argument {
+            self.objects.insert(host);
+        }
+        if matches!(known, Known::Nothing | Known::Checked(..) | Known::Argument) {
             self.known[usize::from(register)] = Known::Checked(host, 0);
         }
         (host, offset)
@@ -165,6 +173,16 @@ impl Translator<'_, '_> {
         let address = self.get(register);
         let host = self.host_address(address);
         self.known[usize::from(register)] = Known::Checked(host, 0);
+        self.told = Some(host);
+    }
+
+    /// Whether `register` most likely points to a kernel object.
+    fn is_object(&self, register: u8) -> bool {
+        match self.known(register) {
+            Known::Argument => true,
+            Known::Checked(host, _) => self.objects.contains(&host),
+            _ => false,
+        }
     }
 
     pub(super) fn host_address(&mut self, address: Value) -> Value {
@@ -174,17 +192,18 @@ impl Translator<'_, '_> {
     fn store_immediate(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.number(op.imm.cast_unsigned());
         let place = self.place(op.dst, op.off, ty);
-        self.store_to(place, value, ty, at);
+        self.store_to(place, value, ty, at, self.is_object(op.dst));
     }
 
     fn store_register(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.get(op.src);
         let place = self.place(op.dst, op.off, ty);
-        self.store_to(place, value, ty, at);
+        self.store_to(place, value, ty, at, self.is_object(op.dst));
     }
 
-    /// Stores the low bits of `value`, 64 bits wide.
-    fn store_to(&mut self, place: Place, value: Value, ty: Type, at: usize) {
+    /// Stores the low bits of `value`, 64 bits wide. Into the writable half, an open word or
+    /// elsewhere; `object` says that an open word is most likely.
+    fn store_to(&mut self, place: Place, value: Value, ty: Type, at: usize, object: bool) {
         let low = match ty {
             I64 => value,
             _ => self.b.ins().ireduce(ty, value),
@@ -204,6 +223,11 @@ impl Translator<'_, '_> {
             }
             Place::Somewhere(address) => address,
         };
+        let done = self.b.create_block();
+        let object = object && ty == I64;
+        if object {
+            self.store_word(address, value, done);
+        }
         let start = self.number(start);
         let distance = self.b.ins().isub(address, start);
         let writable = self.shared(I64, self.plan.at.writable);
@@ -212,8 +236,9 @@ impl Translator<'_, '_> {
             .ins()
             .icmp(IntCC::UnsignedGreaterThan, distance, writable);
         let inside = self.branch_cold(beyond);
-        let done = self.b.create_block();
-        if ty == I64 {
+        if object {
+            self.b.set_cold_block(inside);
+        } else if ty == I64 {
             self.store_word(address, value, done);
         }
         self.store_slowly(address, value, ty, at);
@@ -260,11 +285,10 @@ impl Translator<'_, '_> {
 
     /// Lets Rust decide about a store; ends the function if it is refused.
     fn store_slowly(&mut self, address: Value, value: Value, ty: Type, at: usize) {
-        let callee = self.plan.callees.store[ty.bytes().ilog2() as usize];
-        let callee = self.number(callee as u64);
+        let store = self.stores[ty.bytes().ilog2() as usize];
         let args = [self.context, address, value];
-        let call = self.b.ins().call_indirect(self.store, callee, &args);
-        let (_, stopped) = self.answer(call);
+        self.b.ins().call(store, &args);
+        let stopped = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stopped);
         let fuel = self.b.use_var(self.fuel);
         let unused = self.plan.code.left_in_block(at).cast_signed();
@@ -294,7 +318,7 @@ impl Translator<'_, '_> {
             atomic::AND => self.b.ins().band(old, value),
             _ => self.b.ins().bxor(old, value),
         };
-        self.store_to(place, new, ty, at);
+        self.store_to(place, new, ty, at, false);
         if imm & atomic::FETCH != 0 {
             self.set(op.src, old);
         }
@@ -315,7 +339,7 @@ impl Translator<'_, '_> {
         let (store, done) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(equal, store, &[], done, &[]);
         self.b.switch_to_block(store);
-        self.store_to(place, value, ty, at);
+        self.store_to(place, value, ty, at, false);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
     }

@@ -14,6 +14,8 @@ pub(super) enum Known {
     /// So many bytes behind an address whose place in this process is this value. If that address
     /// lies outside the region, the value is a place where loads give zero, too.
     Checked(Value, i64),
+    /// What a context has told: most likely a pointer to a kernel object.
+    Argument,
     /// So many bytes behind the beginning of an array's element, which programs may write and
     /// which has so many bytes.
     Element(i64, u64),
@@ -29,8 +31,8 @@ impl Known {
             Self::Frame(at) => Self::Frame(at.wrapping_add(distance)),
             Self::Checked(host, at) => Self::Checked(host, at.wrapping_add(distance)),
             Self::Element(at, len) => Self::Element(at.wrapping_add(distance), len),
-            Self::MaybeElement(_) if distance == 0 => self,
-            Self::MaybeElement(_) => Self::Nothing,
+            Self::MaybeElement(_) | Self::Argument if distance == 0 => self,
+            Self::MaybeElement(_) | Self::Argument => Self::Nothing,
         }
     }
 }

@@ -26,16 +26,11 @@ use crate::{CallCtx, Host, Instance, Memory, Stop};
 
 type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Ending;
 
-/// What the functions that native code calls return, in two registers: the result, and whether
-/// the program has come to a stop. If it has, [`Scratch`] says why.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Answer {
-    value: u64,
-    stopped: u64,
-}
+/// A program's: it has a context and no other argument.
+type ProgramCode = unsafe extern "C" fn(*mut c_void, u64) -> Ending;
 
-/// What native code returns, in two registers.
+/// What native code and the functions that it calls return, in two registers. If the program has
+/// come to a stop, [`Scratch`] says why.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Ending {
@@ -50,12 +45,17 @@ impl Ending {
         self.value
     }
 
-    /// What is left of the budget, see [`Progress::fuel`].
+    /// What is left of the budget, see [`Progress::fuel`]. [`NO_FUEL`] from a function of the host
+    /// that has stopped the program.
     #[inline]
     pub(crate) const fn fuel(self) -> i64 {
         self.fuel
     }
 }
+
+/// Less than any block needs and than any program can have left, so that the budget test behind
+/// the call of a host function also finds out whether it has stopped the program.
+const NO_FUEL: i64 = i64::MIN;
 
 /// Where a function's native code begins.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +71,32 @@ impl Entry {
     }
 }
 
+/// How an outermost call of a function begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramEntry(ProgramCode);
+
+impl ProgramEntry {
+    /// # Safety
+    /// `entry` is that of a program, which expects an address in the region as its only argument.
+    pub(super) unsafe fn of(entry: Entry) -> Self {
+        // SAFETY: Only the parameters differ; the caller says that there are no others.
+        Self(unsafe { std::mem::transmute::<Code, ProgramCode>(entry.0) })
+    }
+
+    /// For what cannot be called so.
+    pub(super) const fn absent<H: Host>() -> Self {
+        Self(absent::<H>)
+    }
+}
+
 /// Why native code returned; 0: because the program ended.
 pub(super) mod stop {
     pub(crate) const BUDGET: u32 = 1;
     pub(crate) const POISON: u32 = 2;
     pub(crate) const FRAMES: u32 = 3;
     pub(crate) const HOST: u32 = 4;
+    /// The function was not called at all.
+    pub(crate) const ABSENT: u32 = 5;
 }
 
 /// What native code needs while it runs, in the instance.
@@ -151,12 +171,16 @@ impl Scratch {
         self.activation.frame_limit = frame_limit;
         self.context_at = context_at;
     }
+}
 
+impl<H: Host> Instance<H> {
+    /// Native code is to return, because of `outcome`.
     #[cold]
     #[inline(never)]
-    fn stop(&mut self, outcome: Outcome) {
-        self.stop = stop::HOST;
-        self.outcome = Some(outcome);
+    fn stop_native(&mut self, outcome: Outcome) {
+        self.scratch.stop = stop::HOST;
+        self.scratch.outcome = Some(outcome);
+        self.progress.untidy = 1;
     }
 }
 
@@ -167,6 +191,7 @@ pub(super) struct Offsets {
     pub(super) budget_end: i32,
     pub(super) charged_ps: i32,
     pub(super) frame: i32,
+    pub(super) untidy: i32,
     pub(super) rcu: i32,
     pub(super) preemption: i32,
     pub(super) frame_limit: i32,
@@ -196,6 +221,7 @@ impl Offsets {
             budget_end: (progress + offset_of!(Progress, budget_end)) as i32,
             charged_ps: (progress + offset_of!(Progress, charged_ps)) as i32,
             frame: (progress + offset_of!(Progress, frame)) as i32,
+            untidy: (progress + offset_of!(Progress, untidy)) as i32,
             rcu: (nesting + offset_of!(Nesting, rcu)) as i32,
             preemption: (nesting + offset_of!(Nesting, preemption)) as i32,
             frame_limit: (activation + offset_of!(Activation, frame_limit)) as i32,
@@ -258,7 +284,7 @@ pub(crate) fn run<H: Host>(
 pub(crate) fn run_outermost<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
-    entry: Entry,
+    entry: ProgramEntry,
     context: u64,
     args: &[u64],
 ) -> Ending {
@@ -274,11 +300,15 @@ pub(crate) fn run_outermost<H: Host>(
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();
     activation.host = HostPointer((&raw mut *host).cast());
-    call(vm, entry, [context, 0, 0, 0, 0])
+    let pointer: *mut Instance<H> = vm;
+    // SAFETY: As in `call`; a program has only these two parameters.
+    let ending = unsafe { (entry.0)(pointer.cast(), context) };
+    report_stores(vm, host);
+    ending
 }
 
-/// Whether nothing is to be said or done after a call: it was not stopped, has told the host of
-/// all its stores, holds no lock, and has put nothing aside.
+/// Whether nothing is to be said or done after a call: it was not stopped, holds no lock, and has
+/// put nothing aside.
 #[inline]
 pub(crate) fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
     let Progress {
@@ -288,22 +318,37 @@ pub(crate) fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
     // SAFETY: A reference can be read.
     let word = |word: &u32| unsafe { std::ptr::from_ref(word).read_volatile() };
     let held = word(&nesting.spin_locks) | word(&nesting.rcu) | word(&nesting.preemption);
-    let said = held | word(untidy) | word(&vm.scratch.stop);
     // All together, because each by itself would be a branch.
-    u64::from(said) | vm.memory.open_words.waiting() == 0
+    held | word(untidy) == 0
 }
 
-/// What has become of a call by [`run_outermost`], which has given `value`.
+/// What has become of a call by [`run_outermost`], which has given `value`; `None` if there is no
+/// native code of the function, or none that can be entered so, and it is still to be called.
 pub(crate) fn settle_outermost<H: Host>(
     vm: &mut Instance<H>,
     value: u64,
-    host: &mut H,
-) -> Result<u64, Trap> {
-    report_stores(vm, host);
+) -> Option<Result<u64, Trap>> {
     let reached = std::mem::replace(&mut vm.progress.frame, vm.stack_start);
     match vm.scratch.stop {
-        0 => Ok(value),
-        _ => Err(trap(vm, reached - vm.stack_start)),
+        0 => Some(Ok(value)),
+        stop::ABSENT => {
+            vm.scratch.stop = 0;
+            vm.progress.untidy = 0;
+            None
+        }
+        _ => Some(Err(trap(vm, reached - vm.stack_start))),
+    }
+}
+
+/// Stands in the table of programs for what [`run_outermost`] cannot run.
+unsafe extern "C" fn absent<H: Host>(vm: *mut c_void, _: u64) -> Ending {
+    // SAFETY: The pointer is that of `run_outermost`, which does not use the instance meanwhile.
+    let vm = unsafe { &mut *vm.cast::<Instance<H>>() };
+    vm.scratch.stop = stop::ABSENT;
+    vm.progress.untidy = 1;
+    Ending {
+        value: 0,
+        fuel: vm.progress.fuel,
     }
 }
 
@@ -319,15 +364,17 @@ fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Ending {
 /// Tells the host which of its open words native code has stored into.
 #[inline(always)]
 fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    if vm.memory.open_words.waiting() != 0 {
+    if vm.memory.open_words.is_waiting() {
         report_waiting(vm, host);
     }
 }
 
 fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    for at in 0..vm.memory.open_words.take() {
-        let address = vm.memory.open_words.note(at);
+    let count = vm.memory.open_words.take();
+    let mut at = 0;
+    while let Some(address) = vm.memory.open_words.note(at, count) {
         host.word_stored(&mut vm.memory, address);
+        at += 1;
     }
 }
 
@@ -370,7 +417,7 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
 fn leave_native<H: Host>(
     vm: *mut Instance<H>,
     body: impl FnOnce(&mut Instance<H>, &mut H) -> Result<u64, Stop>,
-) -> Answer {
+) -> Ending {
     // SAFETY: The pointer is that of `call`, which has the instance borrowed mutably and does not
     // use it before native code returns; the same goes for the host.
     let vm = unsafe { &mut *vm };
@@ -382,19 +429,22 @@ fn leave_native<H: Host>(
         body(vm, host)
     }));
     match result {
-        Ok(Ok(value)) => return Answer { value, stopped: 0 },
-        Ok(Err(stop)) => vm.scratch.stop(Outcome::Stop(stop)),
-        Err(panic) => vm.scratch.stop(Outcome::Panic(panic)),
+        Ok(Ok(value)) => {
+            let fuel = vm.progress.fuel;
+            return Ending { value, fuel };
+        }
+        Ok(Err(stop)) => vm.stop_native(Outcome::Stop(stop)),
+        Err(panic) => vm.stop_native(Outcome::Panic(panic)),
     }
-    Answer {
+    Ending {
         value: 0,
-        stopped: 1,
+        fuel: NO_FUEL,
     }
 }
 
 /// A host function as native code calls it.
 pub(crate) type HostEntry<H> =
-    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Answer;
+    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Ending;
 
 /// Made for the one body whose type is `F`, of which there is a value.
 pub(crate) const fn host_entry<H, F>(_: F) -> HostEntry<H>
@@ -414,7 +464,7 @@ unsafe extern "C" fn call_direct<H, F>(
     c: u64,
     d: u64,
     e: u64,
-) -> Answer
+) -> Ending
 where
     H: Host,
     F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
@@ -458,7 +508,7 @@ unsafe extern "C" fn call_import<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> Answer {
+) -> Ending {
     leave_native(vm, |vm, host| {
         let import = vm.scratch.callee as usize;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -473,7 +523,7 @@ unsafe extern "C" fn call_helper<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> Answer {
+) -> Ending {
     leave_native(vm, |vm, host| {
         let import = vm.helper(vm.scratch.callee)?;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -486,7 +536,7 @@ unsafe extern "C" fn store<H: Host, const N: usize>(
     vm: *mut Instance<H>,
     address: u64,
     value: u64,
-) -> Answer {
+) -> Ending {
     leave_native(vm, |vm, host| {
         let bytes = value.to_le_bytes();
         let low = bytes

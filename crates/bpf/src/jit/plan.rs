@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::bind::Intrinsic;
 use crate::map::{Map, Maps, Store};
 use crate::memory::Memory;
-use crate::op::{Code, Kind};
+use crate::op::Code;
 use crate::{Host, Image, Instance};
 
+use super::mentioned;
 use super::native::{Callees, Offsets};
 
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.
@@ -20,7 +21,8 @@ pub(super) struct Plan<'a> {
     pub(super) imports: Vec<ImportPlan>,
     /// By map.
     pub(super) arrays: Vec<Option<ArrayPlan>>,
-    /// Functions that are entered with an address in the region in `r1`, or interpreted.
+    /// Functions that are entered with an address in the region in `r1` and zeros in the other
+    /// registers, or interpreted.
     pub(super) contexts: BTreeSet<u32>,
     /// Addresses of the functions that native code calls.
     pub(super) callees: Callees,
@@ -60,7 +62,7 @@ impl<'a> Plan<'a> {
             maps: &vm.maps,
             imports: imports.collect(),
             arrays: vm.maps.iter().map(array).collect(),
-            contexts: contexts(&vm.image, &vm.code),
+            contexts: contexts(&vm.image),
             callees: Callees::of::<H>(),
             at: Offsets::of::<H>(),
         }
@@ -71,7 +73,7 @@ impl<'a> Plan<'a> {
         self.arrays[self.maps.index(handle).ok()? as usize]
     }
 
-    /// Whether `r1` of `function` points into the region when it is entered.
+    /// Whether `function` is entered with a pointer into the region as its only argument.
     pub(super) fn has_context(&self, function: u32) -> bool {
         self.contexts.contains(&function)
     }
@@ -86,14 +88,17 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Functions that are programs, which get a context, and that no other function calls.
-fn contexts(image: &Image, code: &Code) -> BTreeSet<u32> {
-    let calls = code.ops.iter().filter(|op| op.kind == Kind::CallLocal);
-    let called: BTreeSet<u32> = calls.map(|op| op.imm as u32).collect();
+/// Functions that are programs, which get a context, and that no function calls or takes the
+/// address of. With no programs, as in tests, all such functions.
+fn contexts(image: &Image) -> BTreeSet<u32> {
+    let all = 0..image.functions.len() as u32;
+    let others: BTreeSet<u32> = all.clone().flat_map(|f| mentioned(image, f)).collect();
     let programs = image.programs.iter().map(|program| program.function);
-    programs
-        .filter(|function| !called.contains(function))
-        .collect()
+    let programs: BTreeSet<u32> = match image.programs.is_empty() {
+        true => all.collect(),
+        false => programs.collect(),
+    };
+    &programs - &others
 }
 
 fn array(map: &Map) -> Option<ArrayPlan> {

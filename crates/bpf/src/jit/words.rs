@@ -58,16 +58,17 @@ impl OpenWords {
         std::mem::replace(&mut self.waiting, 0) as usize
     }
 
-    /// The address number `at`, in the order of the stores, of those that [`OpenWords::take`] has
-    /// counted.
+    /// The address number `at`, in the order of the stores, if it is below `count`, which
+    /// [`OpenWords::take`] gave.
     #[inline]
-    pub(crate) const fn note(&self, at: usize) -> u64 {
-        self.notes[at]
+    pub(crate) fn note(&self, at: usize, count: usize) -> Option<u64> {
+        let note = self.notes.get(at);
+        note.copied().filter(|_| at < count)
     }
 
-    /// How many there are to take.
+    /// Whether there is something to take.
     #[inline]
-    pub(crate) const fn waiting(&self) -> u64 {
-        self.waiting
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.waiting != 0
     }
 }
