@@ -615,7 +615,7 @@ void OP(mlfq_cpu_offline, s32 cpu)
 
 s32 OP_SLEEPABLE(mlfq_init)
 {
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(mlfq_exit, struct scx_exit_info *info)

@@ -651,7 +651,7 @@ void OP(staircase_cpu_offline, s32 cpu)
 
 s32 OP_SLEEPABLE(staircase_init)
 {
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(staircase_exit, struct scx_exit_info *info)

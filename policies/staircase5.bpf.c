@@ -508,7 +508,7 @@ s32 OP_SLEEPABLE(staircase5_init)
 
 	nr_online = bpf_cpumask_weight(online);
 	scx_bpf_put_cpumask(online);
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(staircase5_exit, struct scx_exit_info *info)
