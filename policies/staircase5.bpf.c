@@ -29,7 +29,6 @@
  * cpu_factor_max is 8.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
