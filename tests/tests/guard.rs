@@ -165,14 +165,14 @@ fn without_the_guard_these_loads_end_in_a_stall() {
     }
 }
 
-/// One CPU for five seconds under `policy` with what a kernel has: guard and fast kernel threads.
-fn five_seconds(policy: &Guarded, tables: &str) -> Summary {
+/// Five seconds of `cpus` CPUs under `policy` with the guard, and with fast kernel threads or not.
+fn five_seconds(policy: &Guarded, cpus: u16, fast: &str, tables: &str) -> Summary {
     let text = format!(
         "[workload]\nname = \"five\"\nstop = \"duration:5s\"\n\
-         [machine]\ncpus = 1\nhz = 250\n{tables}"
+         [machine]\ncpus = {cpus}\nhz = 250\n{tables}"
     );
     let workload = Workload::parse(&text, "five").unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let set = [("guard_ms", "8000"), ("kthreads_fast", "1")];
+    let set = [("guard_ms", "8000"), ("kthreads_fast", fast)];
     let spec = RunSpec {
         policy: PolicySpec {
             name: policy.name.to_owned(),
@@ -205,6 +205,8 @@ fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
     for policy in &GUARDED {
         let summary = five_seconds(
             policy,
+            1,
+            "1",
             "[task.worker]\ncount = 2\nkind = \"kernel\"\n\
              do = \"loop(inf)[ run(50ms), sleep(150ms) ]\"\n\
              [task.hog]\ncount = 3\ndo = \"run(inf)\"\n",
@@ -226,6 +228,8 @@ fn tasks_that_must_not_migrate_run_on_beside_hogs() {
     for policy in &GUARDED {
         let summary = five_seconds(
             policy,
+            1,
+            "1",
             "[task.pinned]\ncount = 2\nmigration_disabled = true\ndo = \"run(inf)\"\n\
              [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
              [task.waker]\ndo = \"loop(inf)[ run(100us), sleep(5ms) ]\"\n",
@@ -234,5 +238,33 @@ fn tasks_that_must_not_migrate_run_on_beside_hogs() {
         assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
         let ran = milliseconds(&summary);
         assert!(ran[..2].iter().all(|ran| *ran > 500), "{name}: {ran:?}");
+    }
+}
+
+/// A thread of RCU is bound to no CPU, and its turns add up to a grace period.
+#[test]
+fn a_thread_of_rcu_does_not_wait_behind_others() {
+    for policy in &GUARDED {
+        let waited = |fast: &str| {
+            let summary = five_seconds(
+                policy,
+                2,
+                fast,
+                "[task.rcu_preempt]\nkind = \"kernel\"\n\
+                 do = \"loop(inf)[ run(50us), sleep(3ms) ]\"\n\
+                 [task.busy]\ncount = 30\ndo = \"loop(inf)[ run(2ms), sleep(10ms) ]\"\n",
+            );
+            let name = policy.name;
+            assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}, {fast}");
+            summary.tasks[0].wait.get() / 1_000_000
+        };
+        let (fast, slow) = (waited("1"), waited("0"));
+        let name = policy.name;
+        // Who wakes with a fresh slice preempts its equals under staircase.
+        let needed = name != "staircase";
+        assert!(
+            fast < 10 && (slow > 100 || !needed),
+            "{name}: {fast} ms, {slow} ms"
+        );
     }
 }
