@@ -34,7 +34,6 @@
  * kernel, are off in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -120,7 +119,8 @@ enum {
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "pulled_from", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <life.bpf.h>
@@ -652,7 +652,7 @@ void OP(staircase_cpu_offline, s32 cpu)
 
 s32 OP_SLEEPABLE(staircase_init)
 {
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(staircase_exit, struct scx_exit_info *info)
