@@ -65,8 +65,6 @@ KNOB(bool, wake_idle, 0, "bool",
 /* A parent that gets back time holds at most this much (2.6.3: the longest time slice). */
 #define RETURN_NS_MAX (200 * NSEC_PER_MSEC)
 
-#define NR_CPUS_MAX 1024
-
 /* What happened to a task's quantum; decides its level at the next wakeup. */
 enum verdict {
 	VERDICT_UP,	/* blocked within it */
@@ -99,8 +97,6 @@ struct task_ctx {
 	bool unasked;		/* comes back to the CPU without our say */
 };
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
-
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
 	struct guard guard;
@@ -109,8 +105,6 @@ struct cpu_ctx {
 	bool rescued;		/* ... which is in a turn that the guard gave it */
 	bool offline;
 } __attribute__((aligned(64)));
-
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
 
 enum {
 	COUNT_SANK,
@@ -127,18 +121,6 @@ enum {
 
 COUNTERS("sank", "rose", "preempted", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
 	 "lb_not_found", "pulled", "guarded");
-
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
-
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
-
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
 
 #include <percpu.bpf.h>
 
@@ -503,33 +485,24 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 	show(prev, tctx, cctx);
 }
 
-/* A CPU whose task has gone. Rule 11: with nothing to do it takes a task from another. */
-static void decide_anew(s32 cpu, bool was_idle)
-{
-	if (scx_bpf_dsq_move_to_local(cpu))
-		return;
-	if (load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED))
-		scx_bpf_dsq_move_to_local(cpu);
-}
-
-/* Rule 1: the head of the best queue. `prev` is in no queue, but its key counts. */
+/*
+ * Rule 1: the head of the best queue. `prev` is in no queue, but its key counts.
+ * Rule 11: a CPU with nothing to do takes a task from another.
+ */
 void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	struct task_ctx *tctx = NULL;
+	struct task_ctx *tctx;
 
 	if (!cctx)
 		return;
-	if (rescue(cpu)) {
-		count(COUNT_GUARDED);
+	if (rescue(cpu))
 		return;
-	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
+	tctx = able_to_go_on(prev);
 	if (tctx)
 		decide(prev, tctx, cctx, cpu);
 	else
-		decide_anew(cpu, !prev);
+		take_or_pull(cpu, !prev);
 }
 
 void OP(mlfq_running, struct task_struct *p)
@@ -562,10 +535,7 @@ void OP(mlfq_tick, struct task_struct *p)
 
 	if (!cctx)
 		return;
-	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
-		set_slice(p, 0);
-	if (nr_cpus > 1)
-		call_idle_cpu(cpu);
+	look_around(p, cctx, cpu, balance_is_due(cctx));
 }
 
 /* Rule 9. Decision: silent in the source; the task goes behind its equals, and keeps the rest. */

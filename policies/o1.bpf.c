@@ -59,8 +59,6 @@ KNOB(bool, sync_wakeups, 1, "bool",
 #define ARRAY_SHIFT 8
 #define ARRAY_MASK 0xfff
 
-#define NR_CPUS_MAX 1024
-
 struct task_ctx {
 	u64 key;		/* in its queue: array, priority, place; see percpu.bpf.h */
 	u64 ready_ns;		/* since when it waits */
@@ -90,8 +88,6 @@ struct task_ctx {
 	bool in_local;		/* lost the CPU to a higher class, back without our say */
 };
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
-
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
 	struct guard guard;
@@ -102,8 +98,6 @@ struct cpu_ctx {
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
 	bool offline;
 } __attribute__((aligned(64)));
-
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
 
 enum {
 	COUNT_SCHEDULE,
@@ -131,19 +125,8 @@ COUNTERS("schedule", "array_switches", "expired", "stayed_active", "pieces", "pr
 	 "yields_expired_empty", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
 	 "lb_not_found", "pulled", "guarded");
 
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
-
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
-
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
-
 #include <percpu.bpf.h>
+#include <life.bpf.h>
 
 /* Lists of the active array and of the expired one behind it. */
 static __always_inline u64 active_list(struct cpu_ctx *cctx, u32 prio)
@@ -176,7 +159,6 @@ static __always_inline void place_pulled(struct task_ctx *tctx, struct cpu_ctx *
 }
 
 #include <balance.bpf.h>
-
 #include <sleep_avg.bpf.h>
 
 /* ---- Charging ---- */
@@ -317,13 +299,8 @@ void OP(o1_enable, struct task_struct *p)
 
 	if (!tctx)
 		return;
-	/* It may have run in another class meanwhile. */
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->stamp_ns = scx_bpf_now();
+	come_in(p, tctx);
 	tctx->timestamp_ns = tctx->stamp_ns;
-	tctx->left_cpu_ns = tctx->stamp_ns;
-	tctx->ready_ns = tctx->stamp_ns;
-	tctx->requeue = true;
 }
 
 /* A task wakes where it ran, or with a synchronous waker; nobody looks for an idle CPU. */
@@ -377,9 +354,7 @@ void OP(o1_runnable, struct task_struct *p, u64 enq_flags)
 	if (!tctx->is_new)
 		wake_up(p, tctx);
 	tctx->is_new = false;
-	tctx->ready_ns = scx_bpf_now();
-	tctx->left_cpu_ns = tctx->ready_ns;
-	tctx->requeue = true;
+	begin_wait(tctx);
 }
 
 /* A new nice level: the bonus is lost until it is computed anew; the array stays. */
@@ -401,12 +376,8 @@ void OP(o1_set_weight, struct task_struct *p, u32 weight)
 	if (tctx->forked)
 		return;
 	tctx->prio = tctx->static_prio;
-	if (tctx->asleep)
-		return;
 	array = list_of(tctx->key) >> ARRAY_SHIFT;
-	to_tail(tctx, array << ARRAY_SHIFT | tctx->prio, cctx, cpu);
-	/* Whoever is better now: the CPU decides again. */
-	kick(cpu, SCX_KICK_PREEMPT);
+	change_list(tctx, array << ARRAY_SHIFT | tctx->prio, cctx, cpu);
 }
 
 /* Puts a task into the queue of `cpu`; a strictly better one that comes takes the CPU. */
@@ -501,29 +472,22 @@ static void decide_anew(struct cpu_ctx *cctx, s32 cpu, bool was_idle)
 
 	if (first_key(cpu, &key))
 		exchange_before(cctx, key);
-	if (scx_bpf_dsq_move_to_local(cpu))
-		return;
-	if (load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED) &&
-	    scx_bpf_dsq_move_to_local(cpu))
-		return;
-	cctx->expired_ns = 0;
+	if (!take_or_pull(cpu, was_idle))
+		cctx->expired_ns = 0;
 }
 
 /* schedule(): the head of the best active list. `prev` is in no queue, but its key counts. */
 void OP(o1_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	struct task_ctx *tctx = NULL;
+	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	if (rescue(cpu)) {
-		count(COUNT_GUARDED);
+	if (rescue(cpu))
 		return;
-	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
+	tctx = able_to_go_on(prev);
 	if (tctx)
 		decide(prev, tctx, cctx, cpu);
 	else
@@ -544,9 +508,7 @@ static void first_run(struct task_struct *p, struct task_ctx *tctx, struct cpu_c
 	tctx->activated = NOT_WOKEN;
 	tctx->timestamp_ns = scx_bpf_now();
 	tctx->ticked_ns = tctx->time_slice_ns;
-	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
-		count(COUNT_PICKED_ELSEWHERE);
-	tctx->last_cpu = cpu;
+	note_cpu(tctx, cpu);
 }
 
 void OP(o1_running, struct task_struct *p)
@@ -564,10 +526,7 @@ void OP(o1_running, struct task_struct *p)
 		first_run(p, tctx, cctx, cpu);
 	tctx->changing = false;
 	show(p, tctx, cctx);
-	/* It returned without our say, and may have been overtaken. */
-	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		kick(cpu, SCX_KICK_PREEMPT);
-	tctx->in_local = false;
+	ask_again(p, tctx, cpu);
 }
 
 /* scheduler_tick() */
@@ -590,10 +549,7 @@ void OP(o1_tick, struct task_struct *p)
 		set_slice(p, 0);
 	}
 	tctx->ticked_ns = tctx->time_slice_ns;
-	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
-		set_slice(p, 0);
-	if (nr_cpus > 1)
-		call_idle_cpu(cpu);
+	look_around(p, cctx, cpu, balance_is_due(cctx));
 }
 
 /* The four counters of the source's yield statistics; the second includes the first. */
@@ -644,14 +600,9 @@ void OP(o1_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	charge(p, tctx);
-	tctx->rescued = false;
-	tctx->left_cpu_ns = scx_bpf_now();
-	if (runnable) {
+	if (runnable)
 		charge_sleep_avg(tctx);
-		tctx->ready_ns = tctx->left_cpu_ns;
-		/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
-		tctx->in_local = true;
-	}
+	leave_turn(tctx, runnable);
 }
 
 /*
@@ -678,17 +629,12 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx)
-		return;
-	tctx->changing = !(deq_flags & SCX_DEQ_SLEEP);
-	if (tctx->changing)
+	if (!tctx || !falls_asleep(tctx, deq_flags))
 		return;
 	/* do_exit() settles with the parent before schedule() charges the last run. */
 	if (p->flags & PF_EXITING)
 		leave_to_parent(p, tctx);
 	charge_sleep_avg(tctx);
-	tctx->asleep = true;
-	tctx->in_local = false;
 	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
 }
 

@@ -169,6 +169,15 @@ static bool load_balance(s32 cpu, u32 why)
 	return pulled;
 }
 
+/* A CPU whose task has gone: the head of its queue, or what another CPU has too much of. */
+static __always_inline bool take_or_pull(s32 cpu, bool was_idle)
+{
+	if (scx_bpf_dsq_move_to_local(cpu))
+		return true;
+	return load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED) &&
+	       scx_bpf_dsq_move_to_local(cpu);
+}
+
 static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
 {
 	return busy_ns && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;

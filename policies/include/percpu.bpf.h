@@ -17,7 +17,7 @@
  *	struct task_ctx	with u64 key, ready_ns; s32 home; bool rescued
  *	struct cpu_ctx	with u64 places; struct guard guard; u32 prio; bool offline
  *
- * and with functions task_ctx() and cpu_ctx() that look them up.
+ * and of the counter COUNT_GUARDED.
  */
 #ifndef RUNSLICE_PERCPU_BPF_H
 #define RUNSLICE_PERCPU_BPF_H
@@ -26,8 +26,26 @@
 #include <hotplug.bpf.h>
 #include <scx.h>
 
+#define NR_CPUS_MAX 1024
+
 /* CPU numbers are below this; set in `init`. */
 static u32 nr_cpus;
+
+TASK_STORAGE(task_ctxs, struct task_ctx);
+
+ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
+
+static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
+{
+	u32 index = cpu;
+
+	return bpf_map_lookup_elem(&cpu_ctxs, &index);
+}
 
 /* cpu_ctx.prio when none of the policy's tasks is on the CPU. Worse than any priority. */
 #define NO_PRIO 255
@@ -171,6 +189,8 @@ static bool rescue(s32 cpu)
 		tctx->rescued = false;
 	}
 	guard_looked(&cctx->guard, rescued);
+	if (rescued)
+		count(COUNT_GUARDED);
 	return rescued;
 }
 
@@ -198,6 +218,22 @@ static void call_idle_cpu(s32 cpu)
 			kick(idle, SCX_KICK_IDLE);
 		break;
 	}
+}
+
+/* In `tick`, at its end: sends the CPU to `dispatch` where something is due there. */
+static __always_inline void look_around(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu,
+					bool balance_is_due)
+{
+	if (guard_is_due(&cctx->guard) || balance_is_due)
+		set_slice(p, 0);
+	if (nr_cpus > 1)
+		call_idle_cpu(cpu);
+}
+
+/* In `dispatch`: the context of the task that had the CPU, if it could go on. */
+static __always_inline struct task_ctx *able_to_go_on(struct task_struct *prev)
+{
+	return prev && (prev->scx.flags & SCX_TASK_QUEUED) ? task_ctx(prev) : NULL;
 }
 
 /* The queues of all CPUs exist from the start; others take over those of an absent one. */
