@@ -32,7 +32,6 @@
  * in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -306,12 +305,6 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* The task goes on: a slice that dispatch sets means so. */
-static void keep(struct task_struct *prev)
-{
-	set_slice(prev, LONG_SLICE_NS);
-}
-
 void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
@@ -331,7 +324,8 @@ void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	if (take_best(cctx, cpu, tctx))
 		return;
 	if (tctx) {
-		keep(prev);
+		/* A slice that dispatch sets lets it go on. */
+		set_slice(prev, LONG_SLICE_NS);
 		return;
 	}
 	/* Nobody is eligible who may run here: the next best is better than nobody. */
@@ -358,9 +352,7 @@ void OP(eevdf_running, struct task_struct *p)
 	least = tctx->vruntime + to_virtual(base_slice_ns, tctx->weight);
 	if (!run_to_parity && is_before(least, tctx->key))
 		cctx->protected_to = least;
-	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
-		count(COUNT_PICKED_ELSEWHERE);
-	tctx->last_cpu = cpu;
+	note_cpu(tctx, cpu);
 	cctx->vruntime = tctx->vruntime;
 	cctx->stamp_ns = scx_bpf_now();
 	cctx->weight = tctx->weight;

@@ -24,7 +24,6 @@
  * in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -83,6 +82,7 @@ struct task_ctx {
 	u64 left_cpu_ns;	/* when it last ran or woke */
 	u64 turn_ns;		/* left of the turn that the guard gave it */
 	s32 home;		/* the CPU that `key` belongs to */
+	s32 last_cpu;		/* where it ran last */
 	s32 nice;
 	u32 level;		/* 0..queues */
 	u32 verdict;		/* enum verdict, valid while it sleeps */
@@ -107,9 +107,13 @@ struct cpu_ctx {
 } __attribute__((aligned(64)));
 
 enum {
+	COUNT_SCHEDULE,
 	COUNT_SANK,
 	COUNT_ROSE,
 	COUNT_PREEMPTED,
+	COUNT_PICKED_ELSEWHERE,
+	COUNT_YIELDS,
+	COUNT_YIELDS_ALONE,
 	COUNT_LB_IDLE,
 	COUNT_LB_BUSY,
 	COUNT_LB_RESCHED,
@@ -119,8 +123,8 @@ enum {
 	COUNT_GUARDED,
 };
 
-COUNTERS("sank", "rose", "preempted", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
-	 "lb_not_found", "pulled", "guarded");
+COUNTERS("schedule", "sank", "rose", "preempted", "picked_elsewhere", "yields", "yields_alone",
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
 
 #include <percpu.bpf.h>
 
@@ -345,6 +349,7 @@ s32 OP_SLEEPABLE(mlfq_init_task, struct task_struct *p, struct scx_init_task_arg
 		return -ENOMEM;
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->home = -1;
+	tctx->last_cpu = -1;
 	tctx->asleep = true;
 	tctx->nice = nice_of(p);
 	begin_quantum(tctx, top(tctx));
@@ -494,6 +499,7 @@ void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	struct task_ctx *tctx;
 
+	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
 	if (rescue(cpu))
@@ -521,6 +527,7 @@ void OP(mlfq_running, struct task_struct *p)
 		to_head(tctx, tctx->level, cctx, cpu);
 	tctx->requeue = false;
 	tctx->forked = false;
+	note_cpu(tctx, cpu);
 	show(p, tctx, cctx);
 	/* Rule 1 again: without our say it may have been overtaken. */
 	if (tctx->unasked && may_ask_again(p) && waits_before(cpu, tctx->key))
@@ -547,6 +554,9 @@ bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 
 	if (to || !tctx || !cctx)
 		return false;
+	count(COUNT_YIELDS);
+	if (!scx_bpf_dsq_nr_queued(cpu))
+		count(COUNT_YIELDS_ALONE);
 	tctx->yielded = true;
 	to_tail(tctx, tctx->level, cctx, cpu);
 	set_slice(from, 0);
@@ -615,7 +625,7 @@ void OP(mlfq_cpu_offline, s32 cpu)
 
 s32 OP_SLEEPABLE(mlfq_init)
 {
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(mlfq_exit, struct scx_exit_info *info)

@@ -20,10 +20,12 @@
  * no time at all is not charged; a synchronous wakeup of a task that may use
  * one CPU only looks like any other; the waker's CPU is taken in a synchronous
  * wakeup if the task may run there, and today's kernel flags those of sockets,
- * too, which the source did not (sync_wakeups=0: none); there are no nodes and no domains, so
- * rows for several CPUs read "balancer of 2.6.3, no domains"; idle CPUs are
- * called by the ticks of busy ones instead of looking themselves; real-time
- * tasks are none of a policy's business; SCHED_IDLE is nice 19.
+ * too, which the source did not (sync_wakeups=0: none); CPUs and nodes are
+ * balanced as by 2.6.3 also with version=10, which had scheduling domains, so
+ * rows for several CPUs read "balancer of 2.6.3, no domains", and no task moves
+ * when it executes a program; idle CPUs are called by the ticks of busy ones
+ * instead of looking themselves; real-time tasks are none of a policy's
+ * business; SCHED_IDLE is nice 19.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow with 30 tasks on a CPU. The guard against that,
@@ -32,7 +34,6 @@
  * source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -660,7 +661,7 @@ s32 OP_SLEEPABLE(o1_init)
 		if (cctx)
 			cctx->best_expired = NO_EXPIRED_PRIO;
 	}
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(o1_exit, struct scx_exit_info *info)

@@ -34,7 +34,6 @@
  * kernel, are off in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -651,7 +650,7 @@ void OP(staircase_cpu_offline, s32 cpu)
 
 s32 OP_SLEEPABLE(staircase_init)
 {
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(staircase_exit, struct scx_exit_info *info)

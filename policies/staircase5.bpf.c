@@ -29,7 +29,6 @@
  * cpu_factor_max is 8.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -508,7 +507,7 @@ s32 OP_SLEEPABLE(staircase5_init)
 
 	nr_online = bpf_cpumask_weight(online);
 	scx_bpf_put_cpumask(online);
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(staircase5_exit, struct scx_exit_info *info)

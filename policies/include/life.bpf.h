@@ -15,11 +15,8 @@
  *	u64 stamp_ns		when that was
  *	u64 ready_ns		since when it waits
  *	u64 left_cpu_ns		when it last ran or woke
- *	s32 last_cpu		where it ran last; -1 before the first time
  *	bool requeue		takes a new place when it is enqueued
  *	bool asleep, changing, in_local, rescued
- *
- * and the counter COUNT_PICKED_ELSEWHERE.
  */
 #ifndef RUNSLICE_LIFE_BPF_H
 #define RUNSLICE_LIFE_BPF_H
@@ -54,14 +51,6 @@ static __always_inline void change_list(struct task_ctx *tctx, u64 list, struct 
 		return;
 	to_tail(tctx, list, cctx, cpu);
 	kick(cpu, SCX_KICK_PREEMPT);
-}
-
-/* In `running`, when a turn begins. */
-static __always_inline void note_cpu(struct task_ctx *tctx, s32 cpu)
-{
-	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
-		count(COUNT_PICKED_ELSEWHERE);
-	tctx->last_cpu = cpu;
 }
 
 /* In `running`, at its end: a task that returned without our say may have been overtaken. */

@@ -14,10 +14,11 @@
  *
  * A policy includes this file behind the definitions of
  *
- *	struct task_ctx	with u64 key, ready_ns; s32 home; bool rescued
+ *	struct task_ctx	with u64 key, ready_ns; s32 home, last_cpu; bool rescued
  *	struct cpu_ctx	with u64 places; struct guard guard; u32 prio; bool offline
  *
- * and of the counter COUNT_GUARDED.
+ * where last_cpu is the CPU that the task ran on last, -1 before the first time,
+ * and of the counters COUNT_PICKED_ELSEWHERE and COUNT_GUARDED.
  */
 #ifndef RUNSLICE_PERCPU_BPF_H
 #define RUNSLICE_PERCPU_BPF_H
@@ -228,6 +229,14 @@ static __always_inline void look_around(struct task_struct *p, struct cpu_ctx *c
 		set_slice(p, 0);
 	if (nr_cpus > 1)
 		call_idle_cpu(cpu);
+}
+
+/* In `running`, when a turn begins. */
+static __always_inline void note_cpu(struct task_ctx *tctx, s32 cpu)
+{
+	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
+		count(COUNT_PICKED_ELSEWHERE);
+	tctx->last_cpu = cpu;
 }
 
 /* In `dispatch`: the context of the task that had the CPU, if it could go on. */
