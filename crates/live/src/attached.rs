@@ -248,9 +248,8 @@ impl Attached {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        // Whoever forks next relies on there being one thread.
-        let panicked = call.is_some_and(|call| call.join().is_err());
-        assert!(!panicked, "dropping a link does not panic");
+        // Whoever forks next relies on there being one thread. Its end is all that is asked for.
+        let _ = call.map(JoinHandle::join);
         // The policy's own note has the code; one that leaves none is still in the kernel's log.
         let ending = self.loaded.ending()?.or_else(|| self.log.ending());
         let cpus_changed = self.kernel.hotplug_seq() != self.loaded.hotplug_seq;

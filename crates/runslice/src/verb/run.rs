@@ -120,6 +120,7 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
         knobs: attaching.knobs(&spec)?,
         spec,
     };
+    command::check(&request.command)?;
     let place = Place::below(&request.root);
     attaching.clean(&place)?;
     let holder = attaching.preflight(&job.spec)?;
@@ -194,6 +195,7 @@ impl Job<'_> {
                     Ok(child) => child,
                     Err(error) => {
                         attached.detach()?;
+                        say("the kernel's own scheduler is back");
                         return Err(error);
                     }
                 };
