@@ -177,6 +177,13 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
     }
     let words = plan["command"].as_array().into_iter().flatten();
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let cpus = counted(plan["cpus"].as_u64().unwrap_or(0), "CPU");
+    let cpu = plan["cpu"].as_str().unwrap_or_default();
+    let place = format!("{}: {cpus}, {cpu}", words.join(" "));
+    let world = match plan["counts"].as_bool() {
+        Some(true) => "bench in a guest that counts instructions",
+        _ => "bench",
+    };
     let mut seen = BTreeSet::new();
     for run in lines(&path.join(RUNS))? {
         let number = run["number"].as_u64();
@@ -184,9 +191,9 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
             continue;
         }
         entries.push(Entry {
-            world: "bench",
+            world,
             arm: run["arm"].as_str().unwrap_or_default().to_owned(),
-            place: words.join(" "),
+            place: place.clone(),
             run: run["void"]
                 .is_null()
                 .then(|| command_measures(&figures(&run))),

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use live::{preflight::Facts, process};
+use live::process;
 use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{CommandFigures, compare};
@@ -18,16 +18,18 @@ use stats::compare::{CommandFigures, compare};
 use crate::cli::Status;
 use crate::output;
 use crate::sets::File;
-use crate::verb::compare::{Family, Form, Judging, write};
+use crate::verb::compare::{Family, Form, Judging, status, write};
 
 use folder::Folder;
-use machine::Machine;
+use machine::{Host, Machine};
 use plan::{AGAIN, Arm, Turn};
 
 /// Version of the plan and of its runs; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
 /// A scheduler under which so many runs in a row are void gets no more.
 const VOID_MAX: usize = 3;
+/// How the reason begins when the kernel has ejected the policy.
+const EJECTED: &str = "ejected";
 
 /// What `runslice bench` is asked.
 #[derive(Debug, Args)]
@@ -88,8 +90,6 @@ struct Measured {
     status: Option<i32>,
     /// Why the run does not count.
     void: Option<String>,
-    /// Whether that is because the kernel ejected the policy.
-    ejected: bool,
     figures: CommandFigures,
 }
 
@@ -105,14 +105,6 @@ trait Runner {
     fn tell(&mut self, text: &str) {
         say(text);
     }
-}
-
-/// What came of all runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Progress {
-    /// Runs of this call that ended in an ejection.
-    ejected: usize,
-    interrupted: bool,
 }
 
 /// Runs the command under each scheduler in turn and says what differs.
@@ -133,8 +125,8 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
             "cannot keep its memory from being swapped: {error}"
         ));
     }
-    let release = Facts::below(&request.root).release;
-    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &release))?;
+    let host = Host::below(&request.root);
+    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &host))?;
     let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
     say(&format!(
         "{} runs: {} of each scheduler, order of seed {}, results in {}",
@@ -143,38 +135,36 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         request.seed,
         request.folder.display()
     ));
-    let progress = all(&mut machine, &arms, &turns, &mut folder)?;
-    if progress.interrupted {
+    let is_complete = all(&mut machine, &arms, &turns, &mut folder)?;
+    if !is_complete {
         say("interrupted; the same command goes on from here");
         return Ok(Status::Interrupted);
     }
     let mut to = output::open(request.output.as_deref())?;
-    request.conclude(&release, &mut to)?;
+    let status = request.conclude(&host, &mut to)?;
     to.flush()?;
-    match progress.ejected {
-        0 => Ok(Status::Done),
+    match folder.ejected() {
+        0 => Ok(status),
         _ => Ok(Status::Ejected),
     }
 }
 
-/// Every run that is not there yet.
+/// Every run that is not there yet; false when somebody interrupts.
 fn all(
     runner: &mut dyn Runner,
     arms: &[Arm],
     turns: &[Turn],
     folder: &mut Folder,
-) -> anyhow::Result<Progress> {
-    let mut progress = Progress::default();
+) -> anyhow::Result<bool> {
     let mut in_a_row = vec![0; arms.len()];
     for turn in turns {
         let arm = &arms[turn.arm];
         if let Some(void) = folder.done.get(&turn.number) {
-            in_a_row[turn.arm] = if *void { in_a_row[turn.arm] + 1 } else { 0 };
+            in_a_row[turn.arm] = void.as_ref().map_or(0, |_| in_a_row[turn.arm] + 1);
             continue;
         }
         if runner.is_interrupted() {
-            progress.interrupted = true;
-            break;
+            return Ok(false);
         }
         let run = match in_a_row[turn.arm] {
             VOID_MAX.. => Measured {
@@ -184,19 +174,17 @@ fn all(
             _ => runner.run(arm, turn.arm, &folder.log(*turn))?,
         };
         if runner.is_interrupted() {
-            progress.interrupted = true;
-            break;
+            return Ok(false);
         }
         runner.tell(&told(*turn, turns.len(), arm, &run));
         check_warm(*turn, arm, &run, &folder.log(*turn))?;
-        progress.ejected += usize::from(run.ejected);
         in_a_row[turn.arm] = match run.void {
             Some(_) => in_a_row[turn.arm] + 1,
             None => 0,
         };
         folder.add(*turn, arm, &run)?;
     }
-    Ok(progress)
+    Ok(true)
 }
 
 /// A command that fails already under the kernel's own scheduler is no load.
@@ -224,7 +212,7 @@ fn told(turn: Turn, all: usize, arm: &Arm, run: &Measured) -> String {
 
 impl Bench {
     /// Everything that must be the same for runs to be of one kind.
-    fn plan(&self, arms: &[Arm], release: &str) -> Value {
+    fn plan(&self, arms: &[Arm], host: &Host) -> Value {
         let object = |arm: &Arm| {
             arm.policy
                 .as_ref()
@@ -242,28 +230,27 @@ impl Bench {
             "runs": self.runs,
             "warmup": self.warmup,
             "seed": self.seed,
-            "kernel": release,
+            "kernel": host.kernel,
+            "cpu": host.cpu,
+            "counts": host.counts,
             "cpus": live::record::cpus(),
         })
     }
 
     /// The verdict on all runs of the folder.
-    fn conclude(&self, release: &str, to: &mut dyn Write) -> anyhow::Result<()> {
+    fn conclude(&self, host: &Host, to: &mut dyn Write) -> anyhow::Result<Status> {
         let family = Family::of(vec![File::read(&self.folder)?], None, None)?;
         let settings = self.judging.settings();
         let rows = compare(&family.questions(), |series| series.main, &settings);
         if self.format == Form::Human {
             writeln!(
                 to,
-                "kernel {release}, {} CPUs: {} runs of each scheduler in blocks of random order, \
-                 seed {}\n",
-                live::record::cpus(),
-                self.runs,
-                self.seed
+                "kernel {}: {} runs of each scheduler in blocks of random order, seed {}\n",
+                host.kernel, self.runs, self.seed
             )?;
         }
         write(&family, &rows, &settings, self.format, to)?;
-        Ok(())
+        Ok(status(&rows, None, &settings))
     }
 }
 

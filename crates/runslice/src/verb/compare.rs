@@ -183,7 +183,8 @@ fn none_made(rows: &[Row]) -> Option<String> {
     Some(reasons.join("\n"))
 }
 
-fn status(rows: &[Row], fail_if: Option<FailIf>, settings: &Settings) -> Status {
+/// How a comparison ends.
+pub fn status(rows: &[Row], fail_if: Option<FailIf>, settings: &Settings) -> Status {
     let Some(fail_if) = fail_if else {
         let decides = |row: &Row| {
             let judged = row.result.as_ref().ok();

@@ -8,17 +8,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
-use super::Measured;
 use super::plan::{Arm, Turn};
+use super::{EJECTED, Measured};
 use crate::sets;
+
+/// Runs by number, and why they are void if they are.
+type Done = BTreeMap<u64, Option<String>>;
 
 /// A folder that runs are added to.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     runs: File,
-    /// The runs that are there already: number, and whether it is void.
-    pub done: BTreeMap<u64, bool>,
+    /// The runs that are there already: number, and why it is void if it is.
+    pub done: Done,
 }
 
 impl Folder {
@@ -46,6 +49,12 @@ impl Folder {
             runs,
             done,
         })
+    }
+
+    /// Runs so far that ended in an ejection.
+    pub fn ejected(&self) -> usize {
+        let void = self.done.values().flatten();
+        void.filter(|reason| reason.starts_with(EJECTED)).count()
     }
 
     /// Where the output of a run goes.
@@ -81,7 +90,7 @@ impl Folder {
         });
         let written = writeln!(self.runs, "{line}").and_then(|()| self.runs.sync_data());
         written.with_context(|| format!("cannot write into {}", self.path.display()))?;
-        self.done.insert(turn.number, run.void.is_some());
+        self.done.insert(turn.number, run.void.clone());
         Ok(())
     }
 }
@@ -102,7 +111,7 @@ fn check_same(file: &Path, text: &str, plan: &Value) -> anyhow::Result<()> {
 }
 
 /// Opens the file of runs at its end. A last line that a crash has torn is cut off.
-fn open_runs(path: &Path) -> anyhow::Result<(File, BTreeMap<u64, bool>)> {
+fn open_runs(path: &Path) -> anyhow::Result<(File, Done)> {
     let cannot = || format!("cannot use {}", path.display());
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -115,7 +124,7 @@ fn open_runs(path: &Path) -> anyhow::Result<(File, BTreeMap<u64, bool>)> {
         let run: Value = serde_json::from_str(line)
             .with_context(|| format!("{}:{}: no JSON", path.display(), at + 1))?;
         if let Some(number) = run["number"].as_u64() {
-            done.insert(number, !run["void"].is_null());
+            done.insert(number, run["void"].as_str().map(str::to_owned));
         }
     }
     let file = File::options()

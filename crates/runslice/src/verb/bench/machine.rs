@@ -11,7 +11,7 @@ use live::{Attached, Ending, SchedExt, Timed, TimedEnd, Tree, TreeCounts, proces
 use stats::compare::CommandFigures;
 
 use super::plan::Arm;
-use super::{Measured, Runner};
+use super::{EJECTED, Measured, Runner};
 use crate::cli::UnsupportedError;
 use crate::verb::run::{knobs, open, refuse};
 
@@ -19,6 +19,39 @@ use crate::verb::run::{knobs, open, refuse};
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// What a computer is, as far as its runs may be held against those of another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// The release of its kernel.
+    pub kernel: String,
+    /// How its CPUs call themselves.
+    pub cpu: String,
+    /// A guest whose clock counts instructions (`runslice vm --det`): fewer instructions on CPUs
+    /// without caches that take turns, not less time.
+    pub counts: bool,
+}
+
+impl Host {
+    /// The computer whose files are below `root`.
+    pub fn below(root: &Path) -> Self {
+        let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
+        let cpu = read("proc/cpuinfo");
+        let cpu = cpu.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == "model name").then(|| value.trim().to_owned())
+        });
+        let cpu = cpu.unwrap_or_default();
+        // What `vm` boots such a guest with, and nobody a computer that is in use.
+        let words = read("proc/cmdline");
+        let counts = words.split_whitespace().any(|word| word == "norandmaps");
+        Self {
+            kernel: Facts::below(root).release,
+            counts: counts && cpu.starts_with("QEMU"),
+            cpu,
+        }
+    }
+}
 
 /// This computer.
 #[derive(Debug)]
@@ -124,7 +157,7 @@ impl Runner for Machine<'_> {
         let void = if process::signal().is_some() {
             Some("interrupted".to_owned())
         } else if !alive || ending.as_ref().is_some_and(|it| !it.is_normal()) {
-            Some(format!("ejected: {}", cause(ending.as_ref())))
+            Some(format!("{EJECTED}: {}", cause(ending.as_ref())))
         } else if moved {
             Some("another policy was attached meanwhile".to_owned())
         } else {
@@ -134,7 +167,6 @@ impl Runner for Machine<'_> {
         let failed = failed.map(|end| format!("the command ended with {}", end.status));
         Ok(Measured {
             status: end.and_then(|end| end.status.code()),
-            ejected: void.as_ref().is_some_and(|it| it.starts_with("ejected")),
             void: void.or(failed),
             figures: figures(end, tree.counts()?),
         })
@@ -145,6 +177,7 @@ impl Runner for Machine<'_> {
     }
 }
 
+/// Why the kernel ended a policy.
 fn cause(ending: Option<&Ending>) -> String {
     match ending {
         Some(ending) if ending.message.is_empty() => ending.reason.clone(),
@@ -168,5 +201,38 @@ fn figures(end: Option<TimedEnd>, tree: TreeCounts) -> CommandFigures {
         user_ns: end.and_then(|end| nanos(end.user)),
         system_ns: end.and_then(|end| nanos(end.system)),
         memory_bytes: end.map(|end| end.memory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_counts_is_told_from_other_computers() {
+        let name = format!("runslice-host-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(root.join("proc")).unwrap();
+        let host = |cpu: &str, words: &str| {
+            let cpu = format!("processor\t: 0\nmodel name\t: {cpu}\n");
+            std::fs::write(root.join("proc/cpuinfo"), cpu).unwrap();
+            std::fs::write(root.join("proc/cmdline"), words).unwrap();
+            Host::below(&root)
+        };
+        let tcg = "QEMU TCG CPU version 2.5+";
+        let counting = host(tcg, "console=ttyS0 nokaslr norandmaps panic=-1\n");
+        assert!(counting.counts);
+        assert_eq!(counting.cpu, tcg);
+        assert!(!host(tcg, "console=ttyS0 panic=-1\n").counts);
+        assert!(!host("Xeon", "norandmaps\n").counts);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn sums_that_lack_tasks_are_left_out() {
+        let mut tree = TreeCounts::default();
+        assert_eq!(figures(None, tree).slices, Some(0));
+        tree.unseen = 1;
+        assert_eq!(figures(None, tree), CommandFigures::default());
     }
 }

@@ -44,7 +44,6 @@ impl Runner for Pretended {
         Ok(Measured {
             status: Some(0),
             void: ejected.then(|| "ejected: runnable task stall".to_owned()),
-            ejected,
             figures: CommandFigures {
                 time_ns: of(1e9),
                 run_ns: of(8e8),
@@ -103,9 +102,9 @@ fn request(folder: &Path) -> Bench {
 }
 
 /// Goes through all turns; the verdict by scheduler for the time.
-fn bench(request: &Bench, runner: &mut Pretended) -> anyhow::Result<Progress> {
+fn bench(request: &Bench, runner: &mut Pretended) -> anyhow::Result<bool> {
     let arms = plan::arms(&request.policies)?;
-    let mut folder = Folder::open(&request.folder, &request.plan(&arms, "6.18"))?;
+    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &Host::default()))?;
     let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
     all(runner, &arms, &turns, &mut folder)
 }
@@ -137,7 +136,8 @@ fn a_slower_and_a_faster_scheduler_are_found_and_warm_ups_do_not_count() {
     let file = File::read(&scratch.0).unwrap();
     assert!(file.sets.iter().all(|set| set.runs == 20), "{file:?}");
     let mut text = Vec::new();
-    request.conclude("6.18", &mut text).unwrap();
+    let status = request.conclude(&Host::default(), &mut text).unwrap();
+    assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
         text.contains("fifo against default: faster in time_ns"),
@@ -155,8 +155,7 @@ fn an_interrupted_bench_goes_on_in_the_same_order_and_a_torn_line_is_run_again()
     let request = request(&scratch.0);
     let mut first = Pretended::new(1, &FACTORS);
     first.patience = 30;
-    let progress = bench(&request, &mut first).unwrap();
-    assert!(progress.interrupted);
+    assert!(!bench(&request, &mut first).unwrap());
     // The run during which the signal came is not kept.
     let path = scratch.0.join("runs.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -178,13 +177,17 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
     let request = request(&scratch.0);
     let mut runner = Pretended::new(1, &FACTORS);
     runner.ejects = Some(2);
-    let progress = bench(&request, &mut runner).unwrap();
-    assert_eq!(progress.ejected, VOID_MAX);
+    assert!(bench(&request, &mut runner).unwrap());
+    let arms = plan::arms(&request.policies).unwrap();
+    let plan = request.plan(&arms, &Host::default());
+    let folder = Folder::open(&request.folder, &plan).unwrap();
+    assert_eq!(folder.ejected(), VOID_MAX, "also when it is opened again");
     let void = runner.told.iter().filter(|it| it.contains(": void, "));
     assert_eq!(void.count(), 21, "each is said");
     assert_eq!(runner.ran.iter().filter(|at| **at == 2).count(), VOID_MAX);
     let mut text = Vec::new();
-    request.conclude("6.18", &mut text).unwrap();
+    let status = request.conclude(&Host::default(), &mut text).unwrap();
+    assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
         text.contains("mlfq: 20 of 20 runs are void and left out"),
