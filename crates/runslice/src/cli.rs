@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+#[cfg(feature = "live")]
+use crate::verb::bench::Bench;
 use crate::verb::check::Check;
+use crate::verb::compare::Compare;
 #[cfg(feature = "live")]
 use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
@@ -22,6 +25,7 @@ use crate::verb::stat::Stat;
 use crate::verb::status::StatusOf;
 #[cfg(feature = "live")]
 use crate::verb::stop::Stop;
+use crate::verb::sweep::Sweep;
 use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
@@ -40,7 +44,9 @@ pub enum Status {
     Ejected = 3,
     /// This computer lacks what the verb needs.
     Unsupported = 4,
-    /// Nothing can be said: a virtual machine gave no result.
+    /// A comparison exceeded a limit that the user set.
+    Exceeded = 5,
+    /// Nothing can be said: a virtual machine gave no result, or runs do not decide.
     Inconclusive = 6,
     /// A signal ended it, after everything was put back.
     Interrupted = 130,
@@ -69,7 +75,8 @@ Exit status:
   2    usage: an unknown option, policy, knob or workload
   3    a policy misbehaved and was ejected; the results up to then are printed
   4    this computer lacks what the verb needs; the message names the way out
-  6    inconclusive: a virtual machine gave no result
+  5    a comparison exceeded the limit of --fail-if
+  6    inconclusive: a virtual machine gave no result, or the runs do not decide
   130  interrupted, after everything was put back";
 
 #[cfg(feature = "live")]
@@ -138,6 +145,19 @@ pub enum Verb {
     #[command(after_help = EXIT_STATUSES)]
     Stat(Stat),
 
+    /// Simulate every combination of policies, workloads, knobs and machines of a file.
+    #[command(after_help = EXIT_STATUSES)]
+    Sweep(Box<Sweep>),
+
+    /// Run a command under several schedulers in turn and say which is better for it.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Bench(Box<Bench>),
+
+    /// Say whether sets of runs differ, by how much, and how sure that is.
+    #[command(after_help = EXIT_STATUSES)]
+    Compare(Box<Compare>),
+
     /// List the policies and workloads that are built in.
     List(List),
 
@@ -177,6 +197,7 @@ mod tests {
             Status::Usage,
             Status::Ejected,
             Status::Unsupported,
+            Status::Exceeded,
             Status::Inconclusive,
             Status::Interrupted,
         ] {

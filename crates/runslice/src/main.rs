@@ -11,12 +11,15 @@ mod cli;
 mod dumps;
 mod kernel;
 mod output;
+mod parallel;
 mod policy;
 mod progress;
 mod recording;
 mod report;
+mod seeds;
 #[cfg(feature = "live")]
 mod session;
+mod sets;
 mod span;
 mod suggest;
 mod table;

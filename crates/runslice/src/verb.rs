@@ -1,6 +1,9 @@
 //! The verbs of the command line.
 
+#[cfg(feature = "live")]
+pub mod bench;
 pub mod check;
+pub mod compare;
 #[cfg(feature = "live")]
 pub mod doctor;
 pub mod list;
@@ -16,6 +19,7 @@ pub mod stat;
 pub mod status;
 #[cfg(feature = "live")]
 pub mod stop;
+pub mod sweep;
 pub mod trace;
 #[cfg(feature = "live")]
 pub mod vm;
@@ -48,9 +52,13 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Doctor(request) => doctor::run(&request),
         #[cfg(feature = "live")]
         Verb::Play(request) => play::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Bench(request) => bench::run(&request),
         Verb::Sim(request) => sim::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Stat(request) => stat::run(&request),
+        Verb::Compare(request) => compare::run(&request),
+        Verb::Sweep(request) => sweep::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

@@ -8,11 +8,13 @@
 //! where each metric starts and stops.
 //!
 //! Nothing here opens a file or reads a clock; writers and readers are given. No result passes
-//! through floating-point arithmetic.
+//! through floating-point arithmetic but those of [`compare`], which says whether two sets of runs
+//! differ.
 
 #![forbid(unsafe_code)]
 
 mod columns;
+pub mod compare;
 mod conservation;
 mod hash;
 mod histogram;

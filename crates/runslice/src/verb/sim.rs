@@ -3,19 +3,20 @@
 mod books;
 
 use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
 use model::workload::{CostScale, Workload};
-use model::{Kernel, MachineSpec, Nanos, RunSpec, Sink};
+use model::{Kernel, MachineSpec, Nanos, RunSpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{kernel, output, policy, recording, span, workload};
+use crate::{kernel, output, parallel, policy, recording, seeds, span, workload};
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -59,6 +60,17 @@ pub struct Sim {
     /// the workload's.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+
+    /// Runs of each policy, each with its own seed made of `--seed`, the same for all policies; the
+    /// first has `--seed` itself. Prints median, least and most of each figure; JSON and CSV have
+    /// every run. `compare` says whether policies differ.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["events", "trace"],
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    runs: Option<u32>,
+
+    /// Threads for `--runs`. The results are the same with any number. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER", requires = "runs")]
+    jobs: Option<NonZeroUsize>,
 
     /// Ends the run after so much simulated time at the latest: 10s, 1.5ms. Default: when the
     /// workload ends.
@@ -196,25 +208,33 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
     let specs = request.specs()?;
+    let outcomes = match request.runs {
+        Some(runs) => many(request, &specs, runs)?,
+        None => specs
+            .iter()
+            .map(|spec| simulate(request, spec))
+            .collect::<Result<_, _>>()?,
+    };
     let results = Results {
         world: World::Simulated,
         workload: specs[0].workload.name.clone(),
         machine: specs[0].machine.clone(),
         seed: specs[0].seed,
-        outcomes: specs
-            .iter()
-            .map(|spec| simulate(request, spec))
-            .collect::<Result<_, _>>()?,
+        outcomes,
     };
     let mut to = output::open(request.output.as_deref())?;
-    results.write(request.format, request.table, &mut to)?;
+    match request.runs {
+        Some(_) => results.write_runs(request.format, request.table, &mut to)?,
+        None => results.write(request.format, request.table, &mut to)?,
+    }
     to.flush()?;
     report_ejections(request, &results)
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
 fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> {
-    let seen = request.output.is_none() && request.format == Format::Human;
+    let is_shown = request.format == Format::Human && request.runs.is_none();
+    let seen = request.output.is_none() && is_shown;
     let mut status = Status::Done;
     for ejection in results.ejections() {
         status = Status::Ejected;
@@ -223,6 +243,36 @@ fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> 
         }
     }
     Ok(status)
+}
+
+/// Many runs of each policy, policy by policy.
+fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outcome>> {
+    let of_policy = |spec: &RunSpec| -> Vec<RunSpec> {
+        let seeds = (0..u64::from(runs)).map(|run| seeds::of_run(spec.seed, run));
+        let spec = |seed| RunSpec {
+            seed,
+            ..spec.clone()
+        };
+        seeds.map(spec).collect()
+    };
+    let all: Vec<RunSpec> = specs.iter().flat_map(of_policy).collect();
+    parallel::map(&all, parallel::jobs(request.jobs), "runs", measure)
+}
+
+/// One run that only its figures are wanted of.
+pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
+    let mut metrics = Metrics::new();
+    let summary = sim::run(spec, &mut metrics).map_err(explain)?;
+    Ok(outcome(spec, &metrics, summary))
+}
+
+fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
+    Outcome {
+        policy: spec.policy.name.clone(),
+        set: spec.policy.set.clone(),
+        report: metrics.report(),
+        summary,
+    }
 }
 
 /// One run, with everything that listens to it.
@@ -263,12 +313,7 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     {
         result.with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(Outcome {
-        policy: name.clone(),
-        set: spec.policy.set.clone(),
-        report: metrics.report(),
-        summary,
-    })
+    Ok(outcome(spec, &metrics, summary))
 }
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
