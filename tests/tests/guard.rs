@@ -110,6 +110,7 @@ fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
             object: policy::object(guarded.name).expect("a policy"),
             table: None,
             set: guard.into_iter().chain(knobs).collect(),
+            setup: Vec::new(),
         },
         seed: 1,
         tie_seed: None,

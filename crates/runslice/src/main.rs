@@ -4,10 +4,13 @@
 
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod cli;
+mod embedded;
 mod kernel;
 mod output;
 mod policy;
+mod prepare;
 mod progress;
 mod recording;
 mod report;

@@ -1,5 +1,6 @@
 //! The verbs of the command line.
 
+pub mod bundle;
 pub mod check;
 #[cfg(feature = "live")]
 pub mod doctor;
@@ -49,6 +50,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "live")]
         Verb::Play(request) => play::run(&request),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Stat(request) => stat::run(&request),
         Verb::List(request) => list::run(&request),

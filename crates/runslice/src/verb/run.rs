@@ -1,6 +1,7 @@
 //! `runslice run POLICY [-- COMMAND]`.
 
 mod command;
+mod constants;
 mod outcome;
 mod replace;
 mod restarts;
@@ -155,12 +156,13 @@ pub fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         // A kernel may know what this program does not; only values need the latter.
         Err(error) if spec.set.is_empty() => {
             say(&format!("its knobs are not known here: {error:#}"));
-            return Ok(Vec::new());
+            return Ok(constants::constants(spec));
         }
         Err(error) => return Err(error),
     };
     let usage = |error| UsageError(format!("{}: {error}", spec.name));
     let mut values = tunables.set_for_kernel().map_err(usage)?;
+    values.extend(constants::constants(spec));
     for (name, text) in &spec.set {
         let (_, bytes) = tunables.set(name, text).map_err(usage)?;
         values.retain(|(known, _)| known != name);

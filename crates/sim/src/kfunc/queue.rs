@@ -41,6 +41,10 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
     if node > 0 {
         return Ok(s32(errno::ENODEV));
     }
+    // No policy is being attached: a set-up program asks.
+    if !ctx.host.enabling {
+        return Ok(s32(errno::ENODEV));
+    }
     if ctx.host.dsqs.count() >= MOST_QUEUES {
         return Ok(s32(errno::ENOMEM));
     }
