@@ -67,6 +67,7 @@ fn workload(text: &str) {
             object: Arc::clone(&FIFO),
             table: None,
             set: Vec::new(),
+            setup: Vec::new(),
         },
         workload: Arc::new(workload),
         machine: MachineSpec {

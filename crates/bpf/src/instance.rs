@@ -31,6 +31,7 @@ use crate::map::Maps;
 use crate::map::hash::Removed;
 use crate::memory::Memory;
 use crate::nesting::Nesting;
+use crate::objects::Objects;
 use crate::op::Code;
 use crate::progress::Progress;
 use crate::timer::Timers;
@@ -64,6 +65,7 @@ pub struct Instance<H: Host> {
     pub(crate) memory: Memory,
     pub(crate) maps: Maps,
     pub(crate) timers: Timers,
+    pub(crate) objects: Objects,
     pub(crate) variables: Variables,
     pub(crate) code: Arc<Code>,
     /// The same again, for an outermost call to borrow: to count references anew takes as long as
@@ -139,6 +141,7 @@ impl<H: Host> Instance<H> {
             memory,
             maps,
             timers: Timers::default(),
+            objects: Objects::default(),
             variables,
             spare_code: Some(Arc::clone(&code)),
             code,

@@ -282,6 +282,11 @@ impl Memory {
         self.arena.as_mut()?.alloc(wanted, count)
     }
 
+    /// Sets pages of the arena aside, see [`Pages::reserve`].
+    pub(crate) fn reserve_arena(&mut self, address: u64, count: u64) -> Option<bool> {
+        self.arena.as_mut()?.reserve(address, count)
+    }
+
     /// Frees pages of the arena and zeroes them, so that they read as zero from now on. Returns
     /// how many were allocated.
     pub(crate) fn free_arena(&mut self, address: u64, count: u64) -> u64 {

@@ -23,5 +23,5 @@ pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{Kernel, MachineSpec, Profile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
-pub use spec::{CpuTimes, PolicySpec, RunSpec, Summary, TaskTimes};
+pub use spec::{CpuTimes, PolicySpec, RunSpec, SetUp, SetUpTime, Summary, TaskTimes};
 pub use units::{Nanos, Picos, SimTime};

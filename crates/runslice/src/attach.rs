@@ -1,6 +1,8 @@
 //! What every verb does that attaches a policy: looks at the machine before, sets the knobs, and
 //! lets others know what it has attached.
 
+mod constants;
+
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -104,12 +106,13 @@ impl Attaching<'_> {
             // A kernel may know what this program does not; only values need the latter.
             Err(error) if spec.set.is_empty() => {
                 self.say(&format!("its knobs are not known here: {error:#}"));
-                return Ok(Vec::new());
+                return Ok(constants::constants(spec));
             }
             Err(error) => return Err(error),
         };
         let usage = |error| UsageError(format!("{}: {error}", spec.name));
         let mut values = tunables.set_for_kernel().map_err(usage)?;
+        values.extend(constants::constants(spec));
         for (name, text) in &spec.set {
             let (_, bytes) = tunables.set(name, text).map_err(usage)?;
             values.retain(|(known, _)| known != name);

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 #[cfg(feature = "live")]
 use crate::verb::bench::Bench;
+use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 #[cfg(feature = "live")]
@@ -102,6 +103,10 @@ pub enum Verb {
     /// Run policies on a simulated machine and print what tasks experienced.
     #[command(after_help = EXIT_STATUSES)]
     Sim(Box<Sim>),
+
+    /// Keep a policy, its variables, its set-up and its machine in one file that `sim` runs.
+    #[command(after_help = EXIT_STATUSES)]
+    Bundle(Box<BundleOf>),
 
     /// Follow a task: its waits, the queues it stands in, where the policy puts it.
     #[command(after_help = EXIT_STATUSES)]

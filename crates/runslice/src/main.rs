@@ -9,10 +9,14 @@ mod attach;
 mod cli;
 #[cfg(feature = "live")]
 mod dumps;
+mod bundle;
+mod cli;
+mod embedded;
 mod kernel;
 mod output;
 mod parallel;
 mod policy;
+mod prepare;
 mod progress;
 mod recording;
 mod report;

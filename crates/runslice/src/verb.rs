@@ -2,6 +2,7 @@
 
 #[cfg(feature = "live")]
 pub mod bench;
+pub mod bundle;
 pub mod check;
 pub mod compare;
 #[cfg(feature = "live")]
@@ -55,6 +56,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "live")]
         Verb::Bench(request) => bench::run(&request),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Stat(request) => stat::run(&request),
         Verb::Compare(request) => compare::run(&request),

@@ -34,6 +34,7 @@ mod queue;
 mod rt;
 mod sample;
 mod sched;
+mod setup;
 mod tally;
 mod target;
 mod task;
@@ -48,8 +49,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use bpf::Backend;
-use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError};
-use model::{CpuId, EventMask, MachineSpec, Nanos, RunSpec, Sampler, SimTime, Sink, Summary};
+use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError, SetUpError};
+use model::{
+    CpuId, EventMask, MachineSpec, Nanos, PolicySpec, RunSpec, Sampler, SimTime, Sink, Summary,
+};
 
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
@@ -87,6 +90,24 @@ pub enum Error {
         policy: String,
         /// Why.
         source: Box<SetError>,
+    },
+    /// A set-up program cannot be run with what it was given.
+    #[error("policy `{policy}`")]
+    SetUp {
+        /// The policy.
+        policy: String,
+        /// Why.
+        source: Box<SetUpError>,
+    },
+    /// A set-up program did not do its work, so that a loader would have given up.
+    #[error("policy `{policy}`: set-up program `{program}` failed: {why}")]
+    SetUpFailed {
+        /// The policy.
+        policy: String,
+        /// The program.
+        program: String,
+        /// Its result, or where it stopped.
+        why: String,
     },
     /// The object cannot be made ready to run.
     #[error("policy `{policy}`")]
@@ -176,6 +197,66 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+/// Checks that a policy can be made ready on `machine`: that its object loads, that its variables
+/// and its table can be set, that its set-up programs exist and that nothing it calls is missing.
+///
+/// # Errors
+/// What [`run`] would say before it begins.
+pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Error> {
+    prepare(policy, machine, Options::default(), false).map(|_| ())
+}
+
+/// A policy made ready, but for the machine around it.
+struct Ready {
+    target: bpf::Target,
+    ops: Ops,
+    setup: Vec<setup::Run>,
+    vm: Vm,
+}
+
+fn prepare(
+    spec: &PolicySpec,
+    machine: &MachineSpec,
+    options: Options,
+    tally: bool,
+) -> Result<Ready, Error> {
+    let policy = || spec.name.clone();
+    let target = target(machine);
+    let image = load(spec, &target)?;
+    let ops =
+        Ops::of(&image, spec.table.as_deref(), machine.kernel).map_err(|source| Error::Ops {
+            policy: policy(),
+            source,
+        })?;
+    let setup = spec.setup.iter().map(|run| {
+        setup::Run::find(&image, run).map_err(|source| Error::SetUp {
+            policy: policy(),
+            source: Box::new(source),
+        })
+    });
+    let setup = setup.collect::<Result<_, _>>()?;
+    let usual = Config::default();
+    let config = Config {
+        cpus: u32::from(machine.cpus),
+        backend: options.backend,
+        tally,
+        budget: options.budget.unwrap_or(usual.budget),
+        ..usual
+    };
+    let vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
+        Error::Instance {
+            policy: policy(),
+            source: Box::new(source),
+        }
+    })?;
+    Ok(Ready {
+        target,
+        ops,
+        setup,
+        vm,
+    })
 }
 
 /// Runs a policy on a workload. The events go to `sink`, what else is left is the summary.
@@ -277,6 +358,9 @@ fn run_before(
     if let Some(error) = machine.work_error.take() {
         return Err(error.into());
     }
+    if let Some(failure) = machine.setup_failure.take() {
+        return Err(failure.of(&spec.policy.name));
+    }
     // Detaching calls the policy, too, and that is no part of the run.
     let tally = machine.tally.take().unwrap_or_default();
     Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
@@ -289,33 +373,15 @@ fn assemble(
     options: Options,
     tally: bool,
 ) -> Result<(Machine, Vm), Error> {
-    let policy = || spec.policy.name.clone();
-    let target = target(&spec.machine);
-    let image = load(spec, &target)?;
-    let ops =
-        Ops::of(&image, spec.policy.table.as_deref(), spec.machine.kernel).map_err(|source| {
-            Error::Ops {
-                policy: policy(),
-                source,
-            }
-        })?;
-    let usual = Config::default();
-    let config = Config {
-        cpus: u32::from(spec.machine.cpus),
-        backend: options.backend,
-        tally,
-        budget: options.budget.unwrap_or(usual.budget),
-        ..usual
-    };
-    let mut vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
-        Error::Instance {
-            policy: policy(),
-            source: Box::new(source),
-        }
-    })?;
+    let Ready {
+        target,
+        ops,
+        setup,
+        mut vm,
+    } = prepare(&spec.policy, &spec.machine, options, tally)?;
     let mirror = Mirror::new(&target, &spec.machine, &mut vm)?;
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
-    let machine = Machine::new(Parts {
+    let mut machine = Machine::new(Parts {
         spec: spec.machine.clone(),
         workload: Arc::clone(&spec.workload),
         seed: spec.seed,
@@ -326,24 +392,42 @@ fn assemble(
         wants,
         tally,
     });
+    machine.setup = setup;
     Ok((machine, vm))
 }
 
-fn load(spec: &RunSpec, target: &bpf::Target) -> Result<Image, Error> {
-    let policy = || spec.policy.name.clone();
+fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Image, Error> {
+    let policy = || spec.name.clone();
     let load = |source| Error::Load {
         policy: policy(),
         source: Box::new(source),
     };
-    let object = Object::parse(&spec.policy.object).map_err(load)?;
+    let object = Object::parse(&spec.object).map_err(load)?;
     let mut image = object.link(target).map_err(load)?;
-    for (name, value) in &spec.policy.set {
-        image.set_global(name, value).map_err(|source| Error::Set {
-            policy: policy(),
-            source: Box::new(source),
-        })?;
+    for (name, value) in &spec.set {
+        let value = number_of(target, value);
+        image
+            .set_global(name, &value)
+            .map_err(|source| Error::Set {
+                policy: policy(),
+                source: Box::new(source),
+            })?;
     }
     Ok(image)
+}
+
+/// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text
+/// with any other word in it is left as it is.
+fn number_of(target: &bpf::Target, text: &str) -> String {
+    let words = text.split('|').map(|word| target.enumerator(word.trim()));
+    let mask = words.collect::<Option<Vec<i64>>>();
+    mask.map_or_else(
+        || text.to_owned(),
+        |words| {
+            let mask = words.into_iter().fold(0, std::ops::BitOr::bitor);
+            mask.cast_unsigned().to_string()
+        },
+    )
 }
 
 /// Detaches the policy, closes the books and hands the last events over.

@@ -20,6 +20,7 @@ use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
 use crate::queue::{EventQueue, Pending};
+use crate::setup;
 use crate::tally::Tally;
 use crate::task::{Class, Phase, Task};
 use crate::watchdog::Watchdog;
@@ -126,6 +127,11 @@ pub struct Machine {
     pub(crate) workload: std::sync::Arc<model::workload::Workload>,
     pub(crate) work_events: Vec<WorkEvent>,
     pub(crate) work_error: Option<WorkError>,
+    /// What the policy's loader runs, and which of it failed.
+    pub(crate) setup: Vec<setup::Run>,
+    pub(crate) setup_failure: Option<setup::Failure>,
+    /// The policy is being attached, or is attached: kernel functions find it.
+    pub(crate) enabling: bool,
     pub(crate) attached: bool,
     pub(crate) bypass: bool,
     pub(crate) counters: Counters,
@@ -197,6 +203,9 @@ impl Machine {
             workload,
             work_events: Vec::new(),
             work_error: None,
+            setup: Vec::new(),
+            setup_failure: None,
+            enabling: false,
             attached: false,
             bypass: false,
             counters: Counters::default(),
@@ -297,7 +306,10 @@ impl Machine {
 
     /// A misuse of the kernel's interface.
     pub(crate) fn error(&mut self, message: impl Into<String>) {
-        self.eject(ExitKind::Error, 0, message);
+        // Before a policy is attached, `scx_error()` has none to end.
+        if self.enabling {
+            self.eject(ExitKind::Error, 0, message);
+        }
     }
 
     /// `comm[pid]`, as the kernel's messages name a task.

@@ -39,6 +39,10 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
     if id & flags::dsq::BUILTIN != 0 || node < -1 || node >= nodes {
         return Ok(s32(errno::EINVAL));
     }
+    // No policy is being attached: a set-up program asks.
+    if !ctx.host.enabling {
+        return Ok(s32(errno::ENODEV));
+    }
     if ctx.host.dsqs.count() >= MOST_QUEUES {
         return Ok(s32(errno::ENOMEM));
     }
