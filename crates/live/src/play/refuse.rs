@@ -135,6 +135,12 @@ fn unplayed(op: &DeviceOp) -> &'static str {
         DeviceOp::Connect { .. } => "connect",
         DeviceOp::Accept(_) => "accept",
         DeviceOp::Done { .. } => "done",
+        DeviceOp::Read { .. } => "read",
+        DeviceOp::Write { .. } => "write",
+        DeviceOp::Sync(_) => "fsync",
+        DeviceOp::WriteBack(_) => "writeback",
+        DeviceOp::Touch { .. } => "touch",
+        DeviceOp::Reclaim => "reclaim",
         DeviceOp::SpanBegin { .. } => "span_begin with a key",
         DeviceOp::SpanEnd { .. } => "span_end with a key",
     }

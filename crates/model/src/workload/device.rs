@@ -1,7 +1,7 @@
 //! What tasks share besides channels, mutexes and barriers: the tables that declare it and the
 //! operations that use it. docs/workload.md has the exact meaning.
 
-use crate::workload::{Arrival, Dist, Expr, Handoff, Interrupt, Place};
+use crate::workload::{Arrival, Dist, Expr, Handoff, Interrupt, Place, Where};
 use crate::{Nanos, Rng};
 
 /// What a lock is.
@@ -28,6 +28,9 @@ pub struct Keys {
 
 impl Keys {
     /// One key: hot with the chance that was given, else any, each equally likely.
+    ///
+    /// # Panics
+    /// Never: a draw below 32 bits fits them.
     pub fn draw(&self, rng: &mut Rng) -> u32 {
         let hot = self.percent > 0 && rng.below(100) < u64::from(self.percent);
         let below = if hot { self.hot } else { self.count };
@@ -184,6 +187,39 @@ pub enum DeviceOp {
         /// Its number, which the task got with it.
         request: Expr,
     },
+    /// Reads from a disk.
+    Read {
+        /// Index of the disk.
+        disk: u32,
+        /// Bytes, 1 or more.
+        bytes: Expr,
+        /// Where.
+        at: Where,
+    },
+    /// Writes to a disk, or to its cache.
+    Write {
+        /// Index of the disk.
+        disk: u32,
+        /// Bytes, 1 or more.
+        bytes: Expr,
+        /// Where.
+        at: Where,
+    },
+    /// Waits until what was written is on the disk.
+    Sync(u32),
+    /// Writes the dirty pages of a disk's cache to it.
+    WriteBack(u32),
+    /// Uses memory of the task, page by page.
+    Touch {
+        /// Bytes, 0 or more.
+        bytes: Expr,
+        /// Bytes of memory from which pages are drawn; `None`: from the first page on, in order.
+        of: Option<Expr>,
+        /// Variables: pages that are done, and the page that is being fetched, plus 1.
+        slots: [u32; 2],
+    },
+    /// Waits until memory is short, and makes room.
+    Reclaim,
     /// Begins a span that any task may end.
     SpanBegin {
         /// Which.
@@ -231,7 +267,12 @@ impl DeviceOp {
             Self::Connect { to, value, .. } => vec![&to.index, value],
             Self::Done { request, .. } => vec![request],
             Self::SpanBegin { key, .. } | Self::SpanEnd { key, .. } => vec![key],
-            Self::UnlockAll(_) => Vec::new(),
+            Self::Read { bytes, at, .. } | Self::Write { bytes, at, .. } => match at {
+                Where::At(at) => vec![bytes, at],
+                Where::Next | Where::Anywhere => vec![bytes],
+            },
+            Self::Touch { bytes, of, .. } => std::iter::once(bytes).chain(of).collect(),
+            Self::UnlockAll(_) | Self::Sync(_) | Self::WriteBack(_) | Self::Reclaim => Vec::new(),
         }
     }
 }

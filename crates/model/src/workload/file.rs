@@ -11,13 +11,14 @@ use crate::{Kernel, MachineSpec, Profile};
 
 mod declarations;
 mod devices;
+mod storage;
 mod values;
 
 /// Most instances of one declaration, and most tasks of one group.
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Tables of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 5] = ["disk", "mem", "cgroup", "profile", "scenario"];
+const NOT_SIMULATED: [&str; 3] = ["cgroup", "profile", "scenario"];
 
 impl Workload {
     /// Reads a workload. `file` is what messages call it.
@@ -62,6 +63,8 @@ struct Reader<'a> {
     listeners: Entries<'a>,
     requests: Entries<'a>,
     interrupts: Entries<'a>,
+    disks: Entries<'a>,
+    memory: Option<Value<'a>>,
     hotplugs: Entries<'a>,
     deadlines: Entries<'a>,
     groups: Entries<'a>,
@@ -95,6 +98,8 @@ impl<'a> Reader<'a> {
             listeners: declared(source, &mut root, "listen")?,
             requests: declared(source, &mut root, "arrival")?,
             interrupts: declared(source, &mut root, "irq")?,
+            disks: declared(source, &mut root, "disk")?,
+            memory: root.get("mem"),
             hotplugs: declared(source, &mut root, "hotplug")?,
             deadlines: declared(source, &mut root, "deadline")?,
             groups: declared(source, &mut root, "task")?,
@@ -143,6 +148,8 @@ impl<'a> Reader<'a> {
         let semaphores = self.semaphores()?;
         let conditions = self.conditions()?;
         let listeners = self.listeners()?;
+        let disks = self.disks()?;
+        let memory = self.memory()?;
         let requests = self.requests()?;
         for (name, at, _) in self.groups.clone() {
             self.check_name(name, at)?;
@@ -173,6 +180,8 @@ impl<'a> Reader<'a> {
             listeners,
             requests,
             interrupts,
+            disks,
+            memory,
             hotplugs,
             deadlines,
             groups,

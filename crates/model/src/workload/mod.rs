@@ -15,6 +15,7 @@ mod operations;
 mod parser;
 mod recorded;
 mod release;
+mod storage;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -30,4 +31,5 @@ pub use expr::{Binary, EvalError, Expr, Scope};
 pub use irq::Source;
 pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::Releases;
+pub use storage::*;
 pub use tree::*;

@@ -24,6 +24,10 @@ pub(super) struct Names {
     pub conditions: Instances,
     /// Listening sockets.
     pub listeners: Instances,
+    /// Disks.
+    pub disks: Vec<String>,
+    /// Whether memory is limited.
+    pub has_memory: bool,
     /// Requests from outside.
     pub requests: Vec<String>,
     /// Deadlines.

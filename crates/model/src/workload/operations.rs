@@ -7,7 +7,7 @@ use super::token::Token;
 use super::{DeviceOp, Operation, SchedPolicy, Step, Target};
 
 /// Every operation that is executed.
-pub(super) const OPERATIONS: [&str; 42] = [
+pub(super) const OPERATIONS: [&str; 48] = [
     "run",
     "exec",
     "sleep",
@@ -27,6 +27,12 @@ pub(super) const OPERATIONS: [&str; 42] = [
     "connect",
     "accept",
     "done",
+    "read",
+    "write",
+    "fsync",
+    "writeback",
+    "touch",
+    "reclaim",
     "barrier",
     "yield",
     "suspend",
@@ -53,7 +59,7 @@ pub(super) const OPERATIONS: [&str; 42] = [
 ];
 
 /// Operations of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 6] = ["read", "write", "fsync", "touch", "mem", "cgroup_move"];
+const NOT_SIMULATED: [&str; 2] = ["mem", "cgroup_move"];
 
 /// Finds the line of an offset in the text that is read.
 pub(super) type LineOf<'a> = &'a dyn Fn(usize) -> u32;
@@ -104,6 +110,10 @@ impl Parser<'_> {
             "yield" => return Ok(Operation::Yield),
             "suspend" => return Ok(Operation::Suspend),
             "exit" => return Ok(Operation::Exit),
+            "reclaim" => {
+                self.need_memory("reclaim")?;
+                return Ok(Operation::Device(DeviceOp::Reclaim));
+            }
             "let" => return self.declaration(),
             "choose" => return self.choose(line),
             _ => {}

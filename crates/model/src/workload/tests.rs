@@ -295,8 +295,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "14: the weight is -1; expected 0 or more",
     ),
     (
-        "fsync(D)",
-        "7: `fsync` is not simulated yet; see the end of docs/workload.md",
+        "cgroup_move(D)",
+        "7: `cgroup_move` is not simulated yet; see the end of docs/workload.md",
     ),
     ("run(1ms) ö", "16: found `ö`; expected a word or a sign"),
     (
@@ -335,8 +335,8 @@ const BAD_TABLES: &[(&str, &str)] = &[
         "test.toml:3:2: unknown key `tusk`; did you mean `task`?",
     ),
     (
-        "[disk.D]\n",
-        "test.toml:3:2: `[disk]` is not simulated yet; see the end of docs/workload.md",
+        "[cgroup.D]\n",
+        "test.toml:3:2: `[cgroup]` is not simulated yet; see the end of docs/workload.md",
     ),
     (
         "[task.t]\nnice = 20\ndo = \"exit\"\n",

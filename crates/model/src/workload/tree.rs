@@ -2,7 +2,7 @@
 //! time are integer nanoseconds. docs/workload.md has the meaning of every table and operation.
 
 use crate::workload::{
-    Condition, CpuSet, DeviceOp, Dist, Expr, Listener, Lock, Requests, Semaphore,
+    Condition, CpuSet, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory, Requests, Semaphore,
 };
 use crate::{CpuId, Header, MachineSpec, Nanos, TaskGroup};
 
@@ -37,6 +37,10 @@ pub struct Workload {
     pub requests: Vec<Requests>,
     /// Interrupt sources, in the order of the file.
     pub interrupts: Vec<Interrupt>,
+    /// Disks, in the order of the file.
+    pub disks: Vec<Disk>,
+    /// Memory, if it is limited.
+    pub memory: Option<Memory>,
     /// CPUs that go offline, in the order of the file.
     pub hotplugs: Vec<Hotplug>,
     /// Deadlines, in the order of the file.

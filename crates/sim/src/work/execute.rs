@@ -12,6 +12,7 @@ mod devices;
 mod family;
 mod measure;
 mod sharing;
+mod storage;
 
 /// A task that executes more than this while no time passes will never come to an end.
 const STEPS_MAX: u32 = 1_000_000;

@@ -11,10 +11,13 @@ use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 
 mod action;
 mod channel;
+mod disk;
 mod error;
 mod execute;
 mod listen;
+mod pages;
 mod requests;
+mod storage;
 mod sync;
 mod task;
 #[cfg(test)]
@@ -26,6 +29,7 @@ pub use error::WorkError;
 use channel::Queue;
 use listen::Listening;
 use requests::Arrivals;
+use storage::Storage;
 use sync::{Gate, Locks, Tokens};
 use task::{Task, Waits};
 
@@ -47,6 +51,7 @@ pub struct Work {
     conditions: Vec<Vec<VecDeque<TaskId>>>,
     listeners: Vec<Vec<Listening>>,
     arrivals: Vec<Arrivals>,
+    storage: Storage,
     /// When spans with a key began, by span and key.
     spans: BTreeMap<(u32, i64), SimTime>,
     /// Whether something other than an exit has ended the workload.
@@ -109,6 +114,7 @@ impl Work {
             arrivals: (workload.requests.iter().zip(0..))
                 .map(|(declared, number)| Arrivals::new(declared, seed, number))
                 .collect(),
+            storage: Storage::new(&workload, seed),
             spans: BTreeMap::new(),
             is_stopped: false,
             barriers: (workload.barriers.iter())
@@ -174,6 +180,14 @@ impl Work {
             if source.cpu.0 >= self.cpus {
                 return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
             }
+        }
+        for disk in self
+            .workload
+            .disks
+            .iter()
+            .filter(|disk| disk.cpu.0 >= self.cpus)
+        {
+            return no_cpu(&disk.name, disk.line, format!("{{{}}}", disk.cpu));
         }
         for hotplug in &self.workload.hotplugs {
             if hotplug.cpu.0 >= self.cpus {
@@ -296,7 +310,8 @@ impl Work {
     pub fn interrupt(&mut self, source: usize, now: SimTime) -> Result<Interrupt, WorkError> {
         let mut interrupt = match source.checked_sub(self.sources.len()) {
             None => self.irq(source, now)?,
-            Some(arrival) => self.request(arrival, now),
+            Some(arrival) if arrival < self.arrivals.len() => self.request(arrival, now),
+            Some(other) => self.disk_interrupt(other - self.arrivals.len(), now),
         };
         interrupt.wakes.retain(|&task| self.rouse(task));
         Ok(interrupt)
@@ -462,6 +477,9 @@ impl Work {
             Waits::Barrier { of, index } => {
                 format!("the barrier {}[{index}]", self.workload.barriers[of].name)
             }
+            Waits::Disk { of } => format!("the disk {}", self.workload.disks[of].name),
+            Waits::Memory => "free memory".to_owned(),
+            Waits::Pressure => "memory to run short".to_owned(),
             Waits::Child => "a child to exit".to_owned(),
             Waits::Resume => "somebody to resume it".to_owned(),
         })

@@ -27,6 +27,12 @@ pub(super) enum Waits {
     Connection { of: usize, index: usize },
     /// For an instance of a barrier.
     Barrier { of: usize, index: usize },
+    /// For requests of a disk.
+    Disk { of: usize },
+    /// For room in memory, or in a cache.
+    Memory,
+    /// For memory to run short.
+    Pressure,
     /// For a child to exit.
     Child,
     /// To be resumed.
@@ -44,9 +50,29 @@ impl Waits {
             | Self::Signal { index, .. }
             | Self::Connection { index, .. }
             | Self::Barrier { index, .. } => Some(index),
-            Self::Nothing | Self::Child | Self::Resume => None,
+            Self::Nothing
+            | Self::Disk { .. }
+            | Self::Memory
+            | Self::Pressure
+            | Self::Child
+            | Self::Resume => None,
         }
     }
+}
+
+/// What is left of a read or a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    /// The first page of the rest.
+    pub page: u64,
+    pub pages: u64,
+}
+
+/// Where a task reads or writes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    pub disk: usize,
+    pub next: u64,
 }
 
 /// A task.
@@ -78,6 +104,12 @@ pub(super) struct Task {
     pub message_sent: SimTime,
     /// What came with it.
     pub message_value: i64,
+    /// Requests of disks that it waits for.
+    pub requests: u32,
+    /// The read or write that is under way.
+    pub transfer: Option<Transfer>,
+    /// Where it reads and writes on, for each disk that it has used so.
+    pub streams: Vec<Stream>,
     /// Keys of keyed locks that it holds: declaration and key, in the order of taking.
     pub keys: Vec<(usize, usize)>,
     /// Spans that have begun.
@@ -110,6 +142,9 @@ impl Task {
             zombies: 0,
             message_sent: SimTime::ZERO,
             message_value: 0,
+            requests: 0,
+            transfer: None,
+            streams: Vec::new(),
             keys: Vec::new(),
             spans: Vec::new(),
             releases: Releases::default(),
@@ -123,6 +158,7 @@ impl Task {
         self.variables = Vec::new();
         self.pending = VecDeque::new();
         self.keys = Vec::new();
+        self.streams = Vec::new();
         self.spans = Vec::new();
         self.releases = Releases::default();
     }

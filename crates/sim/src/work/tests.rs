@@ -6,4 +6,5 @@ mod measure;
 mod refused;
 mod sharing;
 mod shipped;
+mod storage;
 mod toy;

@@ -3,7 +3,7 @@
 use super::{Failure, Parser};
 use crate::workload::error::Problem;
 use crate::workload::names::{find, intern};
-use crate::workload::{DeviceOp, Expr, Operation, Place};
+use crate::workload::{DeviceOp, Expr, Operation, Place, Where};
 
 impl Parser<'_> {
     /// The arguments of the operation `name`, if it is one of these.
@@ -40,6 +40,23 @@ impl Parser<'_> {
                     Expr::Got
                 };
                 DeviceOp::Done { arrival, request }
+            }
+            "read" => {
+                let (disk, bytes, at) = self.transfer()?;
+                DeviceOp::Read { disk, bytes, at }
+            }
+            "write" => {
+                let (disk, bytes, at) = self.transfer()?;
+                DeviceOp::Write { disk, bytes, at }
+            }
+            "fsync" => DeviceOp::Sync(self.disk()?),
+            "writeback" => DeviceOp::WriteBack(self.disk()?),
+            "touch" => {
+                self.need_memory("touch")?;
+                let bytes = self.expr()?;
+                let of = self.accept(",").then(|| self.expr()).transpose()?;
+                let slots = [self.hidden(), self.hidden()];
+                DeviceOp::Touch { bytes, of, slots }
             }
             _ => return Ok(None),
         }))
@@ -88,6 +105,46 @@ impl Parser<'_> {
         }
         let expected = "a lock of the kind \"keyed\"";
         Err((Problem::unexpected(format!("`{name}`"), expected), at))
+    }
+
+    /// A disk, bytes, and where: `D, 16KiB, rand`.
+    fn transfer(&mut self) -> Result<(u32, Expr, Where), Failure> {
+        let disk = self.disk()?;
+        self.expect(",")?;
+        let bytes = self.expr()?;
+        if !self.accept(",") {
+            return Ok((disk, bytes, Where::Next));
+        }
+        let at = match self.word(&["seq", "rand", "at"])?.as_str() {
+            "seq" => Where::Next,
+            "rand" => Where::Anywhere,
+            _ => {
+                self.expect("(")?;
+                let at = self.deeper(Self::expr)?;
+                self.expect(")")?;
+                Where::At(at)
+            }
+        };
+        Ok((disk, bytes, at))
+    }
+
+    /// The name of a disk.
+    pub fn disk(&mut self) -> Result<u32, Failure> {
+        let (name, at) = self.name("the name of a disk")?;
+        let disks = self.names.disks.iter().map(String::as_str);
+        find("disk", &name, disks).map_err(|problem| (problem, at))
+    }
+
+    /// `operation` makes sense only where memory is limited.
+    pub fn need_memory(&self, operation: &str) -> Result<(), Failure> {
+        if self.names.has_memory {
+            return Ok(());
+        }
+        let expected = "a table [mem] that limits memory";
+        Err((
+            Problem::unexpected(format!("`{operation}` without limits"), expected),
+            self.offset(),
+        ))
     }
 
     /// The name of arrivals.

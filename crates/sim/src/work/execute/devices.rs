@@ -25,6 +25,15 @@ impl Executor<'_> {
             DeviceOp::Connect { to, value, slot } => self.connect(to, value, *slot),
             DeviceOp::Accept(from) => self.accept(from),
             DeviceOp::Done { arrival, request } => self.done(*arrival as usize, request),
+            DeviceOp::Read { disk, bytes, at } => self.read(*disk, bytes, at),
+            DeviceOp::Write { disk, bytes, at } => self.write(*disk, bytes, at),
+            DeviceOp::Sync(disk) => {
+                let all = self.work.workload.disks[*disk as usize].sync_all;
+                Ok(self.sync(*disk, all, true))
+            }
+            DeviceOp::WriteBack(disk) => Ok(self.sync(*disk, true, false)),
+            DeviceOp::Touch { bytes, of, slots } => self.touch(bytes, of.as_ref(), *slots),
+            DeviceOp::Reclaim => Ok(self.reclaim()),
             DeviceOp::SpanBegin { span, key } => {
                 let key = self.eval(key)?;
                 self.work.spans.insert((*span, key), self.now);
