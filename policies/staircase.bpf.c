@@ -126,7 +126,8 @@ enum {
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "pulled_from", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
 {

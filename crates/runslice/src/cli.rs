@@ -12,6 +12,7 @@ use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
 use crate::verb::play::Play;
+use crate::verb::report::Report;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
 #[cfg(feature = "live")]
@@ -137,6 +138,10 @@ pub enum Verb {
     /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
     #[command(after_help = EXIT_STATUSES)]
     Stat(Stat),
+
+    /// Draw runs: latency, runslice, imbalance, priorities, CPUs, as one page or as single files.
+    #[command(after_help = EXIT_STATUSES)]
+    Report(Report),
 
     /// List the policies and workloads that are built in.
     List(List),

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
 pub mod play;
+pub mod report;
 #[cfg(feature = "live")]
 pub mod run;
 #[cfg(feature = "live")]
@@ -51,6 +52,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sim(request) => sim::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Stat(request) => stat::run(&request),
+        Verb::Report(request) => report::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

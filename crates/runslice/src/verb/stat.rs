@@ -5,6 +5,8 @@ mod report;
 mod rows;
 mod task;
 
+pub use report::hz_of;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
