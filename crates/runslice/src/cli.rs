@@ -16,6 +16,7 @@ use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
 use crate::verb::play::Play;
+use crate::verb::report::Report;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
 #[cfg(feature = "live")]
@@ -162,6 +163,10 @@ pub enum Verb {
     /// Say whether sets of runs differ, by how much, and how sure that is.
     #[command(after_help = EXIT_STATUSES)]
     Compare(Box<Compare>),
+
+    /// Draw runs: latency, runslice, imbalance, priorities, CPUs, as one page or as single files.
+    #[command(after_help = EXIT_STATUSES)]
+    Report(Report),
 
     /// List the policies and workloads that are built in.
     List(List),

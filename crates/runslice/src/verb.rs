@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
 pub mod play;
+pub mod report;
 #[cfg(feature = "live")]
 pub mod run;
 #[cfg(feature = "live")]
@@ -61,6 +62,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Stat(request) => stat::run(&request),
         Verb::Compare(request) => compare::run(&request),
         Verb::Sweep(request) => sweep::run(&request),
+        Verb::Report(request) => report::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

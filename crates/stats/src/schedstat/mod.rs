@@ -3,7 +3,8 @@
 //! [`SchedstatReader`] takes snapshots from a file or from a log of many, [`Interval`] is what
 //! happened between two of them, [`Figures`] are the derived numbers: latency, runslice and
 //! imbalance as "The Cursor Wiggles Faster" (2004) defines them. [`Snapshot::write`] writes each
-//! version again. [`Bookkeeper`] writes version 4 from a simulated run. [`TaskCounters`] are the three numbers of one task.
+//! version again. [`Bookkeeper`] writes version 4 from a simulated run.
+//! [`TaskCounters`] are the three numbers of one task.
 //!
 //! docs/schedstat.md lists the fields of each version and where their order comes from.
 
