@@ -130,6 +130,46 @@ fn status_names_a_policy_of_somebody_else_and_stop_refuses_it() {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+fn whoever_is_not_root_may_look_and_is_told_how_to_do_the_rest() {
+    let guest = guest!().with("setpriv");
+    let text = guest.good(
+        &format!(
+            "{BECOMES}
+            # By its path: the shell has a program of that name of its own.
+            other() {{
+                /usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups runslice \"$@\"
+                echo \"$1: status $?\"
+            }}
+            runslice run fifo -- no-such-program; echo \"missing: status $?\"
+            other run fifo -- true
+            runslice run fifo & runs
+            other status; other stop; other set fifo slice_ns=5000000
+            cat /sys/kernel/sched_ext/state
+            runslice stop; wait"
+        ),
+        &[],
+    );
+    has(
+        "6.18",
+        &text.text(),
+        &[
+            "cannot start no-such-program: there is no such program\n",
+            "missing: status 1\n",
+            "this process may not administer the system\n",
+            "run: status 4\n",
+            "\nsince      ",
+            "status: status 0\n",
+            "try sudo runslice stop\n",
+            "stop: status 4\n",
+            "try sudo runslice set\n",
+            "set: status 4\nenabled\n",
+            "fifo is detached",
+        ],
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_service_goes_for_the_time_and_comes_back() {
     let text = good(
         "6.18",
