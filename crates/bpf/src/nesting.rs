@@ -13,12 +13,6 @@ pub(crate) struct Nesting {
 }
 
 impl Nesting {
-    /// Whether nothing is held.
-    #[inline]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.spin_locks | self.rcu | self.preemption | self.interrupts == 0
-    }
-
     /// What a program that began with `before` has not released.
     pub(crate) fn excess_over(self, before: Self) -> Option<String> {
         let kinds = [

@@ -65,14 +65,8 @@ impl Attaching<'_> {
         for finding in notes {
             self.say(&doctor::told(finding));
         }
-        if refused.is_empty() {
-            return Ok(holder);
-        }
-        let words: Vec<_> = refused
-            .iter()
-            .map(|it| format!("{}\n  {}", it.what, it.way_out))
-            .collect();
-        Err(UnsupportedError(words.join("\n")).into())
+        refuse(&refused)?;
+        Ok(holder)
     }
 
     fn refuses(&self, finding: &Finding) -> bool {
@@ -154,6 +148,18 @@ fn is_shipped(spec: &PolicySpec) -> bool {
     policies::ALL
         .iter()
         .any(|policy| policy.object == &*spec.object)
+}
+
+/// An error with what stands in the way and the ways out, if anything does.
+pub fn refuse(refused: &[&Finding]) -> Result<(), UnsupportedError> {
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<_> = refused
+        .iter()
+        .map(|it| format!("{}\n  {}", it.what, it.way_out))
+        .collect();
+    Err(UnsupportedError(words.join("\n")))
 }
 
 /// Opens the object and sets its variables; one that is not shipped gets a short watchdog.

@@ -6,11 +6,10 @@
 
 #[cfg(feature = "live")]
 mod attach;
+mod bundle;
 mod cli;
 #[cfg(feature = "live")]
 mod dumps;
-mod bundle;
-mod cli;
 mod embedded;
 mod kernel;
 mod output;

@@ -2,34 +2,8 @@
 
 #![cfg(feature = "live")]
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
+use runslice_tests::guest;
 use stats::schedstat::{SchedstatReader, Snapshot};
-
-/// Runs a script of shell in a guest that counts instructions, and returns what it printed.
-fn guest(script: &str, files: &[&Path]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args([
-            "vm",
-            "--kernel",
-            "6.18",
-            "--det",
-            "--timeout",
-            "200s",
-            "--with",
-            "runslice",
-        ])
-        .args(["--with", "taskset", "--", "sh", "-c", script, "sh"])
-        .args(files)
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts");
-    let [stdout, stderr] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
-    stdout
-}
 
 /// What stands between two marks of a guest's output.
 fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
@@ -70,7 +44,8 @@ fn version_4_of_a_live_o1_keeps_the_invariants() {
         runslice stop
         runslice stat record /b.stat --as-version 4 --enable; echo \"without: $?\"
         echo BEGIN; cat /a.stat; echo END";
-    let text = guest(script, &[]);
+    let guest = guest!().counted().with("taskset").timeout("200s");
+    let text = guest.good(script, &[]).stdout;
     for said in ["off: 4\n", "on: 0, switch 0\n", "without: 4\n"] {
         assert!(text.contains(said), "no `{said}`: {text}");
     }

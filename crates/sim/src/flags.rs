@@ -170,6 +170,8 @@ pub mod errno {
     pub const EBUSY: i64 = -16;
     /// Exists already.
     pub const EEXIST: i64 = -17;
+    /// No such device.
+    pub const ENODEV: i64 = -19;
     /// Invalid argument.
     pub const EINVAL: i64 = -22;
     /// Not supported.

@@ -223,6 +223,7 @@ fn a_program_can_be_called_with_something_else_than_a_context() {
             section: "syscall".into(),
             function: 0,
             autoload: true,
+            context: None,
         });
         let config = Config {
             backend,
