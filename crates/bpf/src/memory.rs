@@ -394,6 +394,7 @@ impl Memory {
 
     /// Where a guest address in the region lies in this process.
     #[cfg(feature = "jit")]
+    #[inline]
     pub(crate) const fn host_address(&self, address: u64) -> u64 {
         address.wrapping_add(self.delta)
     }
@@ -532,7 +533,7 @@ impl Memory {
     }
 
     /// Writes words into a kernel object of the machine's own.
-    #[inline]
+    #[cfg(not(feature = "jit"))]
     pub(crate) fn put_words(&mut self, address: u64, words: &[u64]) {
         let at = place(address - BASE);
         let (places, _) = self.region[at..at + 8 * words.len()].as_chunks_mut();
