@@ -181,7 +181,8 @@ impl<H: Host> Instance<H> {
         match jit::translate(self) {
             Ok(program) => {
                 if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
-                    self.scratch.limit_frames(self.frame_limit());
+                    self.scratch
+                        .rest(self.frame_limit(), self.memory.host_address(self.contexts));
                     self.entries = program.program_entries::<H>();
                 }
                 self.native = Some(program);
@@ -297,36 +298,32 @@ impl<H: Host> Instance<H> {
             "a callback has {} arguments",
             args.len()
         );
-        // Before all else, so that the caller's array need not exist in memory.
-        let context = match self.depth {
-            0 => self.contexts,
-            _ => self.context(),
-        };
-        jit::put_context(self, context, args);
         let Some(entry) = self.quick_entry(function) else {
-            let result = self.enter_with_context(function, context, host);
+            let result = self.call_program_slowly(function, args, host);
             return result.map_err(|fault| *fault);
         };
         // What else a call needs is as the one before has left it.
         self.depth = 1;
-        let answer = jit::run_outermost(self, host, entry, context);
+        let answer = jit::run_outermost(self, host, entry, self.contexts, args);
         self.depth = 0;
         self.progress.refuel_after(answer.fuel(), self.allowance);
         if jit::is_plain(self) {
             return Ok(answer.value());
         }
-        let result = self.settle(answer.value(), function, host);
+        let result = self.settle(answer.value(), function, args, host);
         result.map_err(|fault| *fault)
     }
 
     /// The fault is boxed, so that the result of a quick call need not pass through memory.
     #[inline(never)]
-    fn enter_with_context(
+    fn call_program_slowly(
         &mut self,
         function: u32,
-        context: u64,
+        args: &[u64],
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
+        let context = self.context();
+        self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
             .map_err(Box::new)
     }
@@ -341,9 +338,15 @@ impl<H: Host> Instance<H> {
     /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
     /// which something is to be said.
     #[inline(never)]
-    fn settle(&mut self, value: u64, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
+    fn settle(
+        &mut self,
+        value: u64,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
         match jit::settle_outermost(self, value) {
-            None => self.enter_with_context(function, self.contexts, host),
+            None => self.call_program_slowly(function, args, host),
             Some(result) => self
                 .leave(result, Nesting::default(), function)
                 .map_err(Box::new),

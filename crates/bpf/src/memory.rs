@@ -394,7 +394,6 @@ impl Memory {
 
     /// Where a guest address in the region lies in this process.
     #[cfg(feature = "jit")]
-    #[inline]
     pub(crate) const fn host_address(&self, address: u64) -> u64 {
         address.wrapping_add(self.delta)
     }
@@ -533,7 +532,7 @@ impl Memory {
     }
 
     /// Writes words into a kernel object of the machine's own.
-    #[cfg(not(feature = "jit"))]
+    #[inline]
     pub(crate) fn put_words(&mut self, address: u64, words: &[u64]) {
         let at = place(address - BASE);
         let (places, _) = self.region[at..at + 8 * words.len()].as_chunks_mut();

@@ -72,7 +72,7 @@ impl Scratch {
         false
     }
 
-    pub(crate) const fn limit_frames(&mut self, _: u64) {}
+    pub(crate) const fn rest(&mut self, _: u64, _: u64) {}
 }
 
 pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Arc<Program>, Refusal> {
@@ -94,6 +94,7 @@ pub(crate) fn run_outermost<H: Host>(
     _: &mut H,
     entry: ProgramEntry,
     _: u64,
+    _: &[u64],
 ) -> Ending {
     match entry {}
 }
@@ -104,8 +105,4 @@ pub(crate) const fn is_plain<H: Host>(_: &Instance<H>) -> bool {
 
 pub(crate) fn settle_outermost<H: Host>(_: &Instance<H>, value: u64) -> Option<Result<u64, Trap>> {
     Some(Ok(value))
-}
-
-pub(crate) fn put_context<H: Host>(vm: &mut Instance<H>, context: u64, args: &[u64]) {
-    vm.memory.put_words(context, args);
 }

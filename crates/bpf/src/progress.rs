@@ -43,10 +43,7 @@ impl Progress {
     pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) {
         let spent = budget.wrapping_sub(fuel.cast_unsigned());
         self.budget_end = self.budget_end.wrapping_add(spent);
-        // Most short calls have not touched it, and a store is dearer than a comparison.
-        if self.fuel != budget.cast_signed() {
-            self.fuel = budget.cast_signed();
-        }
+        self.fuel = budget.cast_signed();
     }
 
     /// Takes `instructions` from the budget that were not retired.

@@ -42,7 +42,7 @@ use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
 use crate::{Host, Image, Insn, Instance, Member, Memory};
 pub(crate) use native::{
-    Entry, HostEntry, ProgramEntry, Scratch, host_entry, is_plain, put_context, run, run_outermost,
+    Entry, HostEntry, ProgramEntry, Scratch, host_entry, is_plain, run, run_outermost,
     settle_outermost,
 };
 use plan::Plan;

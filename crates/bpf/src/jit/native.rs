@@ -112,6 +112,8 @@ pub(crate) struct Scratch {
     /// With [`stop::HOST`].
     outcome: Option<Outcome>,
     room: Room,
+    /// Where the context of an outermost call lies in this process.
+    context_at: u64,
 }
 
 /// A call from Rust into native code; one in another puts the outer one aside.
@@ -163,9 +165,11 @@ impl Scratch {
         self.room.is_here()
     }
 
-    /// Says with which frame pointers functions of the outermost call may call others.
-    pub(crate) const fn limit_frames(&mut self, limit: u64) {
-        self.activation.frame_limit = limit;
+    /// Prepares [`run_outermost`]: with which frame pointers functions may call others, and where
+    /// the context lies in this process.
+    pub(crate) const fn rest(&mut self, frame_limit: u64, context_at: u64) {
+        self.activation.frame_limit = frame_limit;
+        self.context_at = context_at;
     }
 }
 
@@ -270,32 +274,28 @@ pub(crate) fn run<H: Host>(
     Err(trap(vm, reached - first))
 }
 
-/// Writes the arguments of a program, at most as many as fit, into a context of the instance.
-#[inline]
-pub(crate) fn put_context<H: Host>(vm: &mut Instance<H>, context: u64, args: &[u64]) {
-    let at = vm.memory.host_address(context);
-    let at = std::ptr::with_exposed_provenance_mut::<u64>(at as usize);
-    for (word, arg) in args.iter().enumerate() {
-        // Volatile, so that they are stored one by one: a larger word that the compiler made of
-        // two would have to wait for the two stores by which the caller has just made them.
-        // SAFETY: The context lies in the region, which is borrowed with the instance, is aligned,
-        // and has room for all arguments.
-        unsafe { at.add(word).write_volatile(arg.to_le()) };
-    }
-}
-
-/// As [`run`], for the outermost call of a program with its context. [`Progress::fuel`] is the
-/// caller's to set; if not [`is_plain`], then [`settle_outermost`] must follow.
+/// As [`run`], for the outermost call of a program with a context of `args`, at most as many as
+/// fit. [`Progress::fuel`] is the caller's to set; if not [`is_plain`], then [`settle_outermost`]
+/// must follow.
 ///
-/// The stack has room for a frame, and [`Scratch::limit_frames`] was called. All else that native
-/// code needs is as every call leaves it.
+/// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
+/// needs is as every call leaves it.
 #[inline]
 pub(crate) fn run_outermost<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
     entry: ProgramEntry,
     context: u64,
+    args: &[u64],
 ) -> Ending {
+    let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.scratch.context_at as usize);
+    for (word, arg) in args.iter().enumerate() {
+        // Volatile, so that they are stored one by one: a larger word that the compiler made of
+        // two would have to wait for the two stores by which the caller has just made them.
+        // SAFETY: The context lies in the region, which never moves and is borrowed with the
+        // instance, is aligned, and has room for all arguments.
+        unsafe { at.add(word).write_volatile(arg.to_le()) };
+    }
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();
