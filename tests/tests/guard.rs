@@ -276,3 +276,20 @@ fn a_kernel_thread_that_computes_shares_its_cpu_with_a_lone_hog() {
         );
     }
 }
+
+/// Two that compute fill their CPU's own queue for good, so that the kernel asks the policy no more.
+#[test]
+fn kernel_threads_that_compute_for_good_leave_the_guard_its_turns() {
+    for policy in &GUARDED {
+        let text = "[workload]\nname = \"good\"\nstop = \"duration:40s\"\n\
+                    [task.worker]\ncount = 2\nkind = \"kernel\"\ndo = \"run(inf)\"\n\
+                    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n";
+        let set = [("guard_ms", GUARD_MS), ("kthreads_fast", 1)];
+        let (summary, longest) = run(policy, 1, &set, text);
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}: {longest}");
+        // Passed by for 100 ms, and the slices of 20 ms that the threads have by then.
+        let late = bound(5).get() + Nanos::from_millis(100 + 3 * 20).get();
+        assert!(longest.get() <= late, "{name}: {longest}");
+    }
+}
