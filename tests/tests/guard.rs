@@ -277,7 +277,7 @@ fn a_kernel_thread_that_computes_shares_its_cpu_with_a_lone_hog() {
     }
 }
 
-/// Two that compute fill their CPU's own queue for good, so that the kernel asks the policy no more.
+/// Two that compute keep their CPU's own queue full, so that the kernel asks the policy no more.
 #[test]
 fn kernel_threads_that_compute_for_good_leave_the_guard_its_turns() {
     for policy in &GUARDED {
