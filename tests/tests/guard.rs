@@ -90,26 +90,24 @@ impl Load {
     }
 }
 
-/// One minute of `load` on one CPU: what came of it, and the longest wait.
-fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
-    let tables = load.tables();
-    let text = format!("[workload]\nname = \"minute\"\nstop = \"duration:60s\"\n{tables}");
-    let workload = Workload::parse(&text, "minute").unwrap_or_else(|e| panic!("{e}\n{text}"));
+/// A workload on `cpus` CPUs under `guarded` with these knobs and those that it has on a kernel:
+/// what came of it, and the longest wait.
+fn run(guarded: &Guarded, cpus: u16, set: &[(&str, u64)], text: &str) -> (Summary, Nanos) {
+    let workload = Workload::parse(text, "guard").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut machine = workload.machine.clone();
-    machine.cpus = 1;
+    machine.cpus = cpus;
     machine.hz = 250;
-    let guard = [("guard_ms", guard_ms.to_string())];
-    let guard = guard.map(|(knob, value)| (knob.to_owned(), value));
-    let knobs = guarded
-        .knobs
-        .iter()
-        .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()));
+    let set = set.iter().map(|(knob, value)| (*knob, value.to_string()));
+    let own = guarded.knobs.iter();
+    let own = own.map(|(knob, value)| (*knob, (*value).to_owned()));
     let spec = RunSpec {
         policy: PolicySpec {
             name: guarded.name.to_owned(),
             object: policy::object(guarded.name).expect("a policy"),
             table: None,
-            set: guard.into_iter().chain(knobs).collect(),
+            set: (set.chain(own))
+                .map(|(knob, value)| (knob.to_owned(), value))
+                .collect(),
         },
         seed: 1,
         tie_seed: None,
@@ -121,6 +119,13 @@ fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
     let mut waits = LongestWait::default();
     let summary = sim::run(&spec, &mut waits).expect("a run");
     (summary, waits.longest.0)
+}
+
+/// One minute of `load` on one CPU.
+fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
+    let tables = load.tables();
+    let text = format!("[workload]\nname = \"minute\"\nstop = \"duration:60s\"\n{tables}");
+    run(guarded, 1, &[("guard_ms", guard_ms)], &text)
 }
 
 fn rescues(summary: &Summary) -> u64 {
@@ -165,31 +170,11 @@ fn without_the_guard_these_loads_end_in_a_stall() {
     }
 }
 
-/// One CPU for five seconds under `policy` with what a kernel has: guard and fast kernel threads.
-fn five_seconds(policy: &Guarded, tables: &str) -> Summary {
-    let text = format!(
-        "[workload]\nname = \"five\"\nstop = \"duration:5s\"\n\
-         [machine]\ncpus = 1\nhz = 250\n{tables}"
-    );
-    let workload = Workload::parse(&text, "five").unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let set = [("guard_ms", "8000"), ("kthreads_fast", "1")];
-    let spec = RunSpec {
-        policy: PolicySpec {
-            name: policy.name.to_owned(),
-            object: policy::object(policy.name).expect("a policy"),
-            table: None,
-            set: (set.iter().chain(policy.knobs))
-                .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()))
-                .collect(),
-        },
-        seed: 1,
-        tie_seed: None,
-        attach_after: Nanos::ZERO,
-        duration: None,
-        machine: workload.machine.clone(),
-        workload: Arc::new(workload),
-    };
-    sim::run(&spec, &mut LongestWait::default()).expect("a run")
+/// Five seconds of `cpus` CPUs with the guard, and with fast kernel threads or not.
+fn five_seconds(guarded: &Guarded, cpus: u16, fast: u64, tables: &str) -> (Summary, Nanos) {
+    let text = format!("[workload]\nname = \"five\"\nstop = \"duration:5s\"\n{tables}");
+    let set = [("guard_ms", GUARD_MS), ("kthreads_fast", fast)];
+    run(guarded, cpus, &set, &text)
 }
 
 /// What each task has run.
@@ -203,8 +188,10 @@ fn milliseconds(summary: &Summary) -> Vec<u64> {
 #[test]
 fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
     for policy in &GUARDED {
-        let summary = five_seconds(
+        let (summary, _) = five_seconds(
             policy,
+            1,
+            1,
             "[task.worker]\ncount = 2\nkind = \"kernel\"\n\
              do = \"loop(inf)[ run(50ms), sleep(150ms) ]\"\n\
              [task.hog]\ncount = 3\ndo = \"run(inf)\"\n",
@@ -224,8 +211,10 @@ fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
 #[test]
 fn tasks_that_must_not_migrate_run_on_beside_hogs() {
     for policy in &GUARDED {
-        let summary = five_seconds(
+        let (summary, _) = five_seconds(
             policy,
+            1,
+            1,
             "[task.pinned]\ncount = 2\nmigration_disabled = true\ndo = \"run(inf)\"\n\
              [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
              [task.waker]\ndo = \"loop(inf)[ run(100us), sleep(5ms) ]\"\n",
@@ -234,5 +223,73 @@ fn tasks_that_must_not_migrate_run_on_beside_hogs() {
         assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
         let ran = milliseconds(&summary);
         assert!(ran[..2].iter().all(|ran| *ran > 500), "{name}: {ran:?}");
+    }
+}
+
+/// A thread of RCU is bound to no CPU, and its turns add up to a grace period.
+#[test]
+fn a_thread_of_rcu_does_not_wait_behind_others() {
+    for policy in &GUARDED {
+        let waited = |fast: u64| {
+            let (summary, _) = five_seconds(
+                policy,
+                2,
+                fast,
+                "[task.rcu_preempt]\nkind = \"kernel\"\n\
+                 do = \"loop(inf)[ run(50us), sleep(3ms) ]\"\n\
+                 [task.busy]\ncount = 30\ndo = \"loop(inf)[ run(2ms), sleep(10ms) ]\"\n",
+            );
+            let name = policy.name;
+            assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}, {fast}");
+            summary.tasks[0].wait.get() / 1_000_000
+        };
+        let (fast, slow) = (waited(1), waited(0));
+        let name = policy.name;
+        // Who wakes with a fresh slice preempts its equals under staircase.
+        let needed = name != "staircase";
+        assert!(
+            fast < 10 && (slow > 100 || !needed),
+            "{name}: {fast} ms, {slow} ms"
+        );
+    }
+}
+
+/// One that computes for long waits in its CPU's own queue meanwhile, which no policy sees.
+#[test]
+fn a_kernel_thread_that_computes_shares_its_cpu_with_a_lone_hog() {
+    for policy in &GUARDED {
+        let (summary, longest) = five_seconds(
+            policy,
+            1,
+            1,
+            "[task.worker]\nkind = \"kernel\"\ndo = \"run(inf)\"\n\
+             [task.hog]\ndo = \"run(inf)\"\n",
+        );
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
+        let ran = milliseconds(&summary);
+        // Staircase 5 leaves kernel threads on their best stair: there the hog waits for the guard.
+        let bound = Nanos::from_millis(if name == "staircase5" { 5000 } else { 500 });
+        assert!(
+            ran[0] > 1000 && longest < bound,
+            "{name}: {ran:?}, {longest}"
+        );
+    }
+}
+
+/// Two that compute keep their CPU's own queue full, so that the kernel asks the policy no more.
+#[test]
+fn kernel_threads_that_compute_for_good_leave_the_guard_its_turns() {
+    for policy in &GUARDED {
+        let text = "[workload]\nname = \"good\"\nstop = \"duration:40s\"\n\
+                    [task.worker]\ncount = 2\nkind = \"kernel\"\ndo = \"run(inf)\"\n\
+                    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n";
+        let set = [("guard_ms", GUARD_MS), ("kthreads_fast", 1)];
+        let (summary, longest) = run(policy, 1, &set, text);
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}: {longest}");
+        // Passed by for 100 ms, and the slices of 20 ms that the threads have by then.
+        let late = bound(5).get() + Nanos::from_millis(100 + 3 * 20).get();
+        assert!(longest.get() <= late, "{name}: {longest}");
     }
 }
