@@ -105,11 +105,13 @@ enum {
 	COUNT_LB_BUSY,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligible",
-	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled", "guarded");
+	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <virtual_time.bpf.h>
@@ -301,7 +303,7 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 		if (cctx->is_idle && !tctx->is_idle)
 			cctx->protected_to = cctx->vruntime;
 		count(COUNT_KICKED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 }
 
@@ -365,7 +367,7 @@ void OP(eevdf_running, struct task_struct *p)
 	if (tctx->in_local || tctx->lowered) {
 		if (tctx->in_local)
 			cctx->protected_to = tctx->vruntime;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->in_local = false;
 	tctx->lowered = false;

@@ -80,7 +80,7 @@ void OP(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		kick(cpu, SCX_KICK_IDLE);
 }
 
 void OP(fifo_dispatch, s32 cpu, struct task_struct *prev)

@@ -120,11 +120,13 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "sank", "rose", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 
@@ -421,7 +423,7 @@ void OP(mlfq_set_weight, struct task_struct *p, u32 weight)
 		return;
 	to_tail(tctx, level, cctx, cpu);
 	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /*
@@ -435,7 +437,7 @@ static void preempt(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 	if (cctx->prio == NO_PRIO || cctx->rescued || (tctx->level >= cctx->prio && !next))
 		return;
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
@@ -531,7 +533,7 @@ void OP(mlfq_running, struct task_struct *p)
 	show(p, tctx, cctx);
 	/* Rule 1 again: without our say it may have been overtaken. */
 	if (tctx->unasked && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->unasked = false;
 }
 

@@ -114,11 +114,13 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <life.bpf.h>
@@ -455,7 +457,7 @@ static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 		return;
 	}
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Puts a task into the queue of `cpu` at its place, and preempts if it came by a wakeup. */

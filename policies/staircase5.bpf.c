@@ -98,11 +98,13 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <life.bpf.h>
@@ -339,7 +341,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (!arrives || cctx->prio == NO_PRIO || tctx->prio >= cctx->prio)
 		return;
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(staircase5_enqueue, struct task_struct *p, u64 enq_flags)

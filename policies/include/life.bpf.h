@@ -50,14 +50,14 @@ static __always_inline void change_list(struct task_ctx *tctx, u64 list, struct 
 	if (tctx->asleep)
 		return;
 	to_tail(tctx, list, cctx, cpu);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* In `running`, at its end: a task that returned without our say may have been overtaken. */
 static __always_inline void ask_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 {
 	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->in_local = false;
 }
 

@@ -156,7 +156,7 @@ __noinline bool relieve_silent_cpus(s32 this_cpu)
 		    scx_bpf_dsq_nr_queued(i) <= 0)
 			continue;
 		hand_over_all(i);
-		scx_bpf_kick_cpu(i, 0);
+		kick(i, 0);
 		relieved = true;
 	}
 	return relieved;
@@ -216,7 +216,7 @@ static void call_idle_cpu(s32 cpu)
 			continue;
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (idle >= 0)
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+			kick(idle, SCX_KICK_IDLE);
 		break;
 	}
 }
