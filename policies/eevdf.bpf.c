@@ -105,11 +105,13 @@ enum {
 	COUNT_LB_BUSY,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligible",
-	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled", "guarded");
+	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <virtual_time.bpf.h>

@@ -102,6 +102,7 @@ struct cpu_ctx {
 
 enum {
 	COUNT_SCHEDULE,
+	COUNT_KEPT,
 	COUNT_ARRAY_SWITCHES,
 	COUNT_EXPIRED,
 	COUNT_STAYED_ACTIVE,
@@ -118,13 +119,14 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
-COUNTERS("schedule", "array_switches", "expired", "stayed_active", "pieces", "preempted",
-	 "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
+COUNTERS("schedule", "kept", "array_switches", "expired", "stayed_active", "pieces",
+	 "preempted", "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
 	 "yields_expired_empty", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
-	 "lb_not_found", "pulled", "guarded");
+	 "lb_not_found", "pulled", "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <life.bpf.h>
@@ -462,6 +464,7 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 			return;
 	}
 	exchange_before(cctx, tctx->key);
+	count(COUNT_KEPT);
 	set_slice(prev, LONG_SLICE_NS);
 	show(prev, tctx, cctx);
 }

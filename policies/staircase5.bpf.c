@@ -98,11 +98,13 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 #include <life.bpf.h>

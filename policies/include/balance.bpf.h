@@ -30,7 +30,7 @@
  *
  * and the counters COUNT_LB_IDLE (an idle CPU looks again), COUNT_LB_BUSY,
  * COUNT_LB_RESCHED (a CPU is about to go idle), COUNT_LB_IMBALANCE,
- * COUNT_LB_NOT_FOUND and COUNT_PULLED.
+ * COUNT_LB_NOT_FOUND, COUNT_PULLED and, of the CPU that loses, COUNT_PULLED_FROM.
  */
 #ifndef RUNSLICE_BALANCE_BPF_H
 #define RUNSLICE_BALANCE_BPF_H
@@ -244,8 +244,10 @@ static bool pull_one(s32 from, s32 to, bool idle)
 		pulled = scx_bpf_dsq_move_vtime(&again, p, to, 0);
 		break;
 	}
-	if (pulled)
+	if (pulled) {
 		count(COUNT_PULLED);
+		count_for(from, COUNT_PULLED_FROM);
+	}
 	return pulled;
 }
 

@@ -15,8 +15,8 @@
  *	u64 busy_at_ns		in struct cpu_ctx: the next look while busy
  *	u32 failed		in struct cpu_ctx: looks in a row that moved nothing
  *
- * and the counters COUNT_LB_IDLE, COUNT_LB_BUSY, COUNT_LB_NOT_FOUND and
- * COUNT_PULLED.
+ * and the counters COUNT_LB_IDLE, COUNT_LB_BUSY, COUNT_LB_NOT_FOUND,
+ * COUNT_PULLED and, of the CPU that loses, COUNT_PULLED_FROM.
  */
 #ifndef RUNSLICE_FAIR_BALANCE_BPF_H
 #define RUNSLICE_FAIR_BALANCE_BPF_H
@@ -134,8 +134,10 @@ static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
 		moved = tctx->weight;
 		break;
 	}
-	if (moved)
+	if (moved) {
 		count(COUNT_PULLED);
+		count_for(from, COUNT_PULLED_FROM);
+	}
 	return moved;
 }
 

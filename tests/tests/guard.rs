@@ -108,6 +108,7 @@ fn run(guarded: &Guarded, cpus: u16, set: &[(&str, u64)], text: &str) -> (Summar
             set: (set.chain(own))
                 .map(|(knob, value)| (knob.to_owned(), value))
                 .collect(),
+            setup: Vec::new(),
         },
         seed: 1,
         tie_seed: None,

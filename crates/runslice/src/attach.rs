@@ -1,6 +1,8 @@
 //! What every verb does that attaches a policy: looks at the machine before, sets the knobs, and
 //! lets others know what it has attached.
 
+mod constants;
+
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -63,14 +65,8 @@ impl Attaching<'_> {
         for finding in notes {
             self.say(&doctor::told(finding));
         }
-        if refused.is_empty() {
-            return Ok(holder);
-        }
-        let words: Vec<_> = refused
-            .iter()
-            .map(|it| format!("{}\n  {}", it.what, it.way_out))
-            .collect();
-        Err(UnsupportedError(words.join("\n")).into())
+        refuse(&refused)?;
+        Ok(holder)
     }
 
     fn refuses(&self, finding: &Finding) -> bool {
@@ -104,12 +100,13 @@ impl Attaching<'_> {
             // A kernel may know what this program does not; only values need the latter.
             Err(error) if spec.set.is_empty() => {
                 self.say(&format!("its knobs are not known here: {error:#}"));
-                return Ok(Vec::new());
+                return Ok(constants::constants(spec));
             }
             Err(error) => return Err(error),
         };
         let usage = |error| UsageError(format!("{}: {error}", spec.name));
         let mut values = tunables.set_for_kernel().map_err(usage)?;
+        values.extend(constants::constants(spec));
         for (name, text) in &spec.set {
             let (_, bytes) = tunables.set(name, text).map_err(usage)?;
             values.retain(|(known, _)| known != name);
@@ -151,6 +148,18 @@ fn is_shipped(spec: &PolicySpec) -> bool {
     policies::ALL
         .iter()
         .any(|policy| policy.object == &*spec.object)
+}
+
+/// An error with what stands in the way and the ways out, if anything does.
+pub fn refuse(refused: &[&Finding]) -> Result<(), UnsupportedError> {
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<_> = refused
+        .iter()
+        .map(|it| format!("{}\n  {}", it.what, it.way_out))
+        .collect();
+    Err(UnsupportedError(words.join("\n")))
 }
 
 /// Opens the object and sets its variables; one that is not shipped gets a short watchdog.

@@ -6,17 +6,23 @@
 
 #[cfg(feature = "live")]
 mod attach;
+mod bundle;
 mod cli;
 #[cfg(feature = "live")]
 mod dumps;
+mod embedded;
 mod kernel;
 mod output;
+mod parallel;
 mod policy;
+mod prepare;
 mod progress;
 mod recording;
 mod report;
+mod seeds;
 #[cfg(feature = "live")]
 mod session;
+mod sets;
 mod span;
 mod suggest;
 mod table;
