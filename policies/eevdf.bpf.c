@@ -387,7 +387,8 @@ void OP(eevdf_tick, struct task_struct *p)
 	served = renew_request(tctx);
 	if (tctx->rescued)
 		return;
-	if (scx_bpf_dsq_nr_queued(cpu) > 0 &&
+	/* A kernel thread whose turn was over waits in the CPU's own queue. */
+	if ((scx_bpf_dsq_nr_queued(cpu) > 0 || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0) &&
 	    (served || !is_before(tctx->vruntime, cctx->protected_to)))
 		set_slice(p, 0);
 	look_around(p, cctx, cpu, balance_is_due(cctx));

@@ -7,8 +7,9 @@
  * quarter of the other's load at least. A busy CPU compares the smaller of the
  * others' loads now and at its last look, and the greater of its own, so that
  * short peaks move nothing. More seldom, and before that, a CPU looks for the
- * node with the most tasks a CPU, past ones counted in, and if that has a
- * quarter more than its own, does the same with the CPUs of that node.
+ * node with the most tasks a CPU, to which half of what it saw there before is
+ * added, and if that is a quarter more than at its own, does the same with the
+ * CPUs of that node.
  *
  * Source: kernel/sched.c of Linux 2.6.3 (find_busiest_queue, load_balance,
  * find_busiest_node, balance_node).

@@ -172,10 +172,10 @@ fn without_the_guard_these_loads_end_in_a_stall() {
 }
 
 /// Five seconds of `cpus` CPUs with the guard, and with fast kernel threads or not.
-fn five_seconds(guarded: &Guarded, cpus: u16, fast: u64, tables: &str) -> Summary {
+fn five_seconds(guarded: &Guarded, cpus: u16, fast: u64, tables: &str) -> (Summary, Nanos) {
     let text = format!("[workload]\nname = \"five\"\nstop = \"duration:5s\"\n{tables}");
     let set = [("guard_ms", GUARD_MS), ("kthreads_fast", fast)];
-    run(guarded, cpus, &set, &text).0
+    run(guarded, cpus, &set, &text)
 }
 
 /// What each task has run.
@@ -189,7 +189,7 @@ fn milliseconds(summary: &Summary) -> Vec<u64> {
 #[test]
 fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
     for policy in &GUARDED {
-        let summary = five_seconds(
+        let (summary, _) = five_seconds(
             policy,
             1,
             1,
@@ -212,7 +212,7 @@ fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
 #[test]
 fn tasks_that_must_not_migrate_run_on_beside_hogs() {
     for policy in &GUARDED {
-        let summary = five_seconds(
+        let (summary, _) = five_seconds(
             policy,
             1,
             1,
@@ -232,7 +232,7 @@ fn tasks_that_must_not_migrate_run_on_beside_hogs() {
 fn a_thread_of_rcu_does_not_wait_behind_others() {
     for policy in &GUARDED {
         let waited = |fast: u64| {
-            let summary = five_seconds(
+            let (summary, _) = five_seconds(
                 policy,
                 2,
                 fast,
@@ -252,5 +252,45 @@ fn a_thread_of_rcu_does_not_wait_behind_others() {
             fast < 10 && (slow > 100 || !needed),
             "{name}: {fast} ms, {slow} ms"
         );
+    }
+}
+
+/// One that computes for long waits in its CPU's own queue meanwhile, which no policy sees.
+#[test]
+fn a_kernel_thread_that_computes_shares_its_cpu_with_a_lone_hog() {
+    for policy in &GUARDED {
+        let (summary, longest) = five_seconds(
+            policy,
+            1,
+            1,
+            "[task.worker]\nkind = \"kernel\"\ndo = \"run(inf)\"\n\
+             [task.hog]\ndo = \"run(inf)\"\n",
+        );
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
+        let ran = milliseconds(&summary);
+        // Staircase 5 leaves kernel threads on their best stair: there the hog waits for the guard.
+        let bound = Nanos::from_millis(if name == "staircase5" { 5000 } else { 500 });
+        assert!(
+            ran[0] > 1000 && longest < bound,
+            "{name}: {ran:?}, {longest}"
+        );
+    }
+}
+
+/// Two that compute keep their CPU's own queue full, so that the kernel asks the policy no more.
+#[test]
+fn kernel_threads_that_compute_for_good_leave_the_guard_its_turns() {
+    for policy in &GUARDED {
+        let text = "[workload]\nname = \"good\"\nstop = \"duration:40s\"\n\
+                    [task.worker]\ncount = 2\nkind = \"kernel\"\ndo = \"run(inf)\"\n\
+                    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n";
+        let set = [("guard_ms", GUARD_MS), ("kthreads_fast", 1)];
+        let (summary, longest) = run(policy, 1, &set, text);
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}: {longest}");
+        // Passed by for 100 ms, and the slices of 20 ms that the threads have by then.
+        let late = bound(5).get() + Nanos::from_millis(100 + 3 * 20).get();
+        assert!(longest.get() <= late, "{name}: {longest}");
     }
 }
