@@ -317,7 +317,8 @@ pub(crate) fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
     // Each by itself, for the same reason as in `run_outermost`.
     // SAFETY: A reference can be read.
     let word = |word: &u32| unsafe { std::ptr::from_ref(word).read_volatile() };
-    let held = word(&nesting.spin_locks) | word(&nesting.rcu) | word(&nesting.preemption);
+    let sections = word(&nesting.rcu) | word(&nesting.preemption) | word(&nesting.interrupts);
+    let held = word(&nesting.spin_locks) | sections;
     // All together, because each by itself would be a branch.
     held | word(untidy) == 0
 }
