@@ -48,11 +48,15 @@ fn pulls_are_the_models(cpus: u16, node: u16) {
         let mut rng = Rng::new(seed, u64::from(cpus));
         let (text, masks) = workload(&mut rng, cpus);
         let underflow = seed % 4 == 0;
+        // The nodes are the machine's or, on a machine of one node, the knob's.
+        let by_machine = seed % 2 == 1;
         let set = [
             ("faithful_underflow", u32::from(underflow)),
-            ("node_cpus", node.into()),
+            ("node_cpus", if by_machine { 0 } else { node.into() }),
         ];
-        let spec = spec("o1", &set, machine(cpus, 1000), &text);
+        let mut machine = machine(cpus, 1000);
+        machine.node = if by_machine { node } else { 0 };
+        let spec = spec("o1", &set, machine, &text);
         let mut model = Balance::new(masks, underflow).with_nodes(node.into());
         let summary = sim::run(&spec, &mut model).expect("a run");
         let what = format!("{cpus} CPUs, nodes of {node}, seed {seed}\n{text}");
