@@ -14,6 +14,7 @@ mod error;
 mod holder;
 mod kernel_log;
 mod libbpf_log;
+mod patience;
 pub mod pins;
 pub mod play;
 mod policy;

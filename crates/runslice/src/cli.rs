@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 #[cfg(feature = "live")]
 use crate::verb::bench::Bench;
+use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 #[cfg(feature = "live")]
@@ -15,6 +16,7 @@ use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
 use crate::verb::play::Play;
+use crate::verb::report::Report;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
 #[cfg(feature = "live")]
@@ -103,6 +105,10 @@ pub enum Verb {
     #[command(after_help = EXIT_STATUSES)]
     Sim(Box<Sim>),
 
+    /// Keep a policy, its variables, its set-up and its machine in one file that `sim` runs.
+    #[command(after_help = EXIT_STATUSES)]
+    Bundle(Box<BundleOf>),
+
     /// Follow a task: its waits, the queues it stands in, where the policy puts it.
     #[command(after_help = EXIT_STATUSES)]
     Trace(Box<Trace>),
@@ -157,6 +163,10 @@ pub enum Verb {
     /// Say whether sets of runs differ, by how much, and how sure that is.
     #[command(after_help = EXIT_STATUSES)]
     Compare(Box<Compare>),
+
+    /// Draw runs: latency, runslice, imbalance, priorities, CPUs, as one page or as single files.
+    #[command(after_help = EXIT_STATUSES)]
+    Report(Report),
 
     /// List the policies and workloads that are built in.
     List(List),

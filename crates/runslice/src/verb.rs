@@ -2,6 +2,7 @@
 
 #[cfg(feature = "live")]
 pub mod bench;
+pub mod bundle;
 pub mod check;
 pub mod compare;
 #[cfg(feature = "live")]
@@ -9,6 +10,7 @@ pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
 pub mod play;
+pub mod report;
 #[cfg(feature = "live")]
 pub mod run;
 #[cfg(feature = "live")]
@@ -55,10 +57,12 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "live")]
         Verb::Bench(request) => bench::run(&request),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Stat(request) => stat::run(&request),
         Verb::Compare(request) => compare::run(&request),
         Verb::Sweep(request) => sweep::run(&request),
+        Verb::Report(request) => report::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

@@ -2,12 +2,11 @@
 
 #![cfg(feature = "live")]
 
-mod guest;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use guest::{KERNELS, good, object, script};
+use runslice_tests::guest::KERNELS;
+use runslice_tests::{folder, guest};
 use serde_json::Value;
 
 /// The part of `text` between two lines of dashes and `name`.
@@ -19,11 +18,14 @@ fn part<'a>(text: &'a str, name: &str) -> &'a str {
     rest.split("\n--- ").next().unwrap_or(rest)
 }
 
-/// A folder for what a guest sent.
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vm-bench-{name}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("the folder for tests is writable");
+/// The object of a test policy, compiled anew.
+fn object(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
+    let include = root.join("../../policies/include");
+    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}.bpf.o"));
+    fs::write(&path, bytes).expect("the folder for tests is writable");
     path
 }
 
@@ -38,8 +40,8 @@ fn runs(text: &str) -> Vec<Value> {
 #[ignore = "boots a kernel: make test-vm"]
 fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can_be_compared() {
     for kernel in KERNELS {
-        let said = script(
-            kernel,
+        let guest = guest!().kernel(kernel).with("hackbench");
+        let said = guest.run(
             "cd /tmp
             runslice bench default,staircase,mlfq --runs 5 --folder out -- hackbench -g 1 -l 40
             echo \"status $?\"
@@ -47,10 +49,9 @@ fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can
             echo '--- runs'; cat out/runs.jsonl
             echo '--- log'; cat out/logs/0005.log
             echo '--- end'; cat /sys/kernel/sched_ext/state /sys/kernel/sched_ext/enable_seq",
-            &["hackbench"],
             &[],
         );
-        let text = &said.text;
+        let text = &said.text();
         assert_eq!(said.status, Some(0), "{kernel}: {text}");
         // 6: the host was too busy for a verdict on so few runs.
         let ended = ["\nstatus 0\n", "\nstatus 6\n"];
@@ -82,7 +83,7 @@ fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can
             // On two CPUs no more than twice the time on the wall can be used.
             assert!(number("run_ns") < 2 * number("time_ns"), "{kernel}: {run}");
         }
-        let out = folder(kernel);
+        let out = folder!(&format!("vm-bench-{kernel}"));
         let file = |name: &str, text: &str| fs::write(out.join(name), text).expect("writable");
         file("bench.json", part(text, "plan"));
         let lines: Vec<String> = runs.iter().map(|run| format!("{run}\n")).collect();
@@ -107,8 +108,7 @@ fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can
 #[ignore = "boots a kernel: make test-vm"]
 fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
     let loser = object("loser");
-    let text = good(
-        "6.18",
+    let said = guest!().good(
         "cd /tmp
         # More hogs than CPUs: one is queued, and so forgotten.
         runslice bench $1 --runs 5 --warmup 0 --folder out -- sh -c '
@@ -118,11 +118,11 @@ fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
         echo '--- end'; cat /sys/kernel/sched_ext/state",
         &[&loser],
     );
-    let text = &text;
+    let text = &said.text();
     assert!(text.contains("\nstatus 3\n"), "{text}");
     assert!(part(text, "end").starts_with("disabled"), "{text}");
     assert!(
-        text.contains("verbs-loser: 5 of 5 runs are void and left out"),
+        text.contains("bench-loser: 5 of 5 runs are void and left out"),
         "{text}"
     );
     let runs = runs(part(text, "runs"));

@@ -120,6 +120,8 @@ pub struct Task {
     pub state: RunState,
     /// `PF_EXITING`.
     pub exiting: bool,
+    /// `PF_KTHREAD`.
+    pub kernel: bool,
     /// State of its sched_ext entity.
     pub scx_state: ScxState,
     /// The policy has it in custody (7.2).
@@ -187,6 +189,7 @@ impl Task {
             weight: 100,
             state: RunState::New,
             exiting: false,
+            kernel: false,
             scx_state: ScxState::None,
             in_custody: false,
             queued: false,

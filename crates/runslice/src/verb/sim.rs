@@ -1,5 +1,8 @@
 //! `runslice sim POLICY... --workload WORKLOAD`.
 
+mod audit;
+mod books;
+
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -12,6 +15,7 @@ use model::{Kernel, MachineSpec, Nanos, RunSpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
+use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::{kernel, output, parallel, policy, recording, seeds, span, workload};
@@ -23,8 +27,10 @@ pub const TABLE_OF_CSV: &str =
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Policy to run: a built-in name or a BPF object, the file that a kernel would load. Knobs
-    /// stand behind a colon: mlfq:cumulative=1,nq=10. Several policies are compared.
+    /// Policy to run: a built-in name, a BPF object (the file that a kernel would load), a
+    /// scheduler's own binary, whose object is taken, or a bundle, which brings its machine. Of a
+    /// binary with several objects, FILE@NAME is one. Knobs stand behind a colon:
+    /// mlfq:cumulative=1,nq=10. Several policies are compared.
     #[arg(required = true)]
     policy: Vec<String>,
 
@@ -75,17 +81,18 @@ pub struct Sim {
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     duration: Option<Nanos>,
 
-    /// Sets a knob or a global variable of every policy before it is loaded. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
-    set: Vec<(String, String)>,
-
-    /// Table of callbacks to attach. Needed only for an object that has several.
-    #[arg(long, value_name = "NAME")]
-    ops: Option<String>,
+    /// How the policies are made ready.
+    #[command(flatten)]
+    prepare: Prepare,
 
     /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scale)]
     scale: Vec<(String, i64)>,
+
+    /// Runs every policy twice instead, interpreted and as native code, checks that the two agree
+    /// in every event and that all accounts of time add up, and prints the hash of the events.
+    #[arg(long, conflicts_with_all = ["events", "trace", "format", "table"])]
+    audit: bool,
 
     /// How results are written.
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -105,13 +112,19 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
+    #[command(flatten)]
+    books: books::Request,
+
     /// Writes the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 /// The tick rates that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
-fn parse_hz(text: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// When `text` is none of them.
+pub fn parse_hz(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
         _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
@@ -131,8 +144,8 @@ pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
 }
 
 impl Sim {
-    fn machine(&self, workload: &Workload) -> MachineSpec {
-        let asked = &workload.machine;
+    /// The machine that is `asked` for, but as the options say.
+    fn machine(&self, asked: &MachineSpec) -> MachineSpec {
         MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
@@ -156,25 +169,27 @@ impl Sim {
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let workload = Arc::new(self.load()?);
-        let spec = |argument: &String| -> anyhow::Result<RunSpec> {
-            let mut policy = policy::find(argument)?;
-            policy.set.extend(self.set.iter().cloned());
-            policy.table.clone_from(&self.ops);
-            Ok(RunSpec {
-                policy,
+        let mut specs = Vec::new();
+        for argument in &self.policy {
+            let mut found = policy::open(argument)?;
+            self.prepare.apply(&mut found.policy);
+            specs.push(RunSpec {
+                policy: found.policy,
                 workload: Arc::clone(&workload),
-                machine: self.machine(&workload),
+                machine: self.machine(found.machine.as_ref().unwrap_or(&workload.machine)),
                 seed: self.seed.unwrap_or(workload.seed),
                 tie_seed: None,
                 attach_after: Nanos::ZERO,
                 duration: self.duration,
-            })
-        };
-        let mut specs: Vec<RunSpec> = self
-            .policy
-            .iter()
-            .map(spec)
-            .collect::<anyhow::Result<_>>()?;
+            });
+        }
+        let mut machines = specs.iter().map(|spec| &spec.machine);
+        let first = machines.next();
+        if machines.any(|other| Some(other) != first) {
+            let message = "the bundles are for machines that differ; give one machine to all with \
+                           --cpus, --hz and --kernel, or run them one by one";
+            return Err(UsageError(message.to_owned()).into());
+        }
         number_namesakes(&mut specs);
         Ok(specs)
     }
@@ -203,6 +218,14 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
     let specs = request.specs()?;
+    if request.audit {
+        let mut to = output::open(request.output.as_deref())?;
+        for spec in &specs {
+            writeln!(to, "{}", audit::audit(spec)?)?;
+        }
+        to.flush()?;
+        return Ok(Status::Done);
+    }
     let outcomes = match request.runs {
         Some(runs) => many(request, &specs, runs)?,
         None => specs
@@ -293,7 +316,18 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
-    let summary = sim::run(spec, &mut Tee::new(sinks)).map_err(explain)?;
+    let mut sinks = Tee::new(sinks);
+    let summary = match &request.books.schedstat {
+        None => sim::run(spec, &mut sinks).map_err(explain)?,
+        Some(path) => {
+            let path = file_for(path, name, several);
+            let mut books = request.books.open(path, sinks)?;
+            let every = request.books.schedstat_every;
+            let summary = sim::run_sampled(spec, &mut books, every).map_err(explain)?;
+            books.close()?;
+            summary
+        }
+    };
     for (result, path) in [
         events.map(|(sink, path)| (sink.close().map(drop), path)),
         trace.map(|(sink, path)| (sink.close().map(drop), path)),
@@ -310,6 +344,9 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
 pub fn explain(error: sim::Error) -> anyhow::Error {
     match error {
         sim::Error::Set { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
+        sim::Error::SetUp { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()
         }
         other => other.into(),

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use live::preflight::{self, Facts, Severity, function_faults};
-use live::{Attached, Ending, SchedExt, Timed, TimedEnd, Tree, TreeCounts, process};
+use live::{Attached, SchedExt, Timed, TimedEnd, Tree, TreeCounts, process};
 use stats::compare::CommandFigures;
 
 use super::plan::Arm;
 use super::{EJECTED, Measured, Runner};
+use crate::attach::{self, Attaching, cause};
 use crate::cli::UnsupportedError;
-use crate::verb::run::{knobs, open, refuse};
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -89,9 +89,16 @@ impl<'a> Machine<'a> {
             Severity::Breaks => !ignore_cgroups,
             Severity::Changes => false,
         });
-        refuse(&refused.collect::<Vec<_>>())?;
+        attach::refuse(&refused.collect::<Vec<_>>())?;
+        let attaching = Attaching {
+            verb: "bench",
+            root,
+            untested: false,
+            ignore_cgroups,
+            replace: false,
+        };
         let knobs = arms.iter().map(|arm| match &arm.policy {
-            Some(policy) => knobs(policy),
+            Some(policy) => attaching.knobs(policy),
             None => Ok(Vec::new()),
         });
         Ok(Self {
@@ -104,7 +111,7 @@ impl<'a> Machine<'a> {
         let Some(policy) = &arm.policy else {
             return Ok(None);
         };
-        let policy = open(policy, &self.knobs[at])?;
+        let policy = attach::open(policy, &self.knobs[at])?;
         Ok(Some(policy.load()?.attach()?))
     }
 
@@ -174,15 +181,6 @@ impl Runner for Machine<'_> {
 
     fn is_interrupted(&self) -> bool {
         process::signal().is_some()
-    }
-}
-
-/// Why the kernel ended a policy.
-fn cause(ending: Option<&Ending>) -> String {
-    match ending {
-        Some(ending) if ending.message.is_empty() => ending.reason.clone(),
-        Some(ending) => format!("{}: {}", ending.reason, ending.message),
-        None => "the policy does not say why; the kernel's log does".to_owned(),
     }
 }
 
