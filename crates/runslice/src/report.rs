@@ -125,7 +125,7 @@ impl Results {
 
 impl Outcome {
     /// Kind, message and time in the kernel's words, when the policy was ejected.
-    fn ejection(&self) -> Option<String> {
+    pub fn ejection(&self) -> Option<String> {
         ejection(&self.policy, &self.summary.exit)
     }
 }

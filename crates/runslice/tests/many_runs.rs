@@ -97,6 +97,40 @@ fn one_run_of_many_can_neither_be_traced_nor_threads_given_without_runs() {
 }
 
 #[test]
+fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
+    let folder = Folder::new("ejected");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = root.join("tests/objects/loser.bpf.c");
+    let include = root.join("../../policies/include");
+    let object = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
+    fs::write(folder.0.join("loser.bpf.o"), object).expect("writable");
+    let sim = "sim fifo ./loser.bpf.o -w desk --duration 3s --runs 5";
+    let text = folder.said(sim, 3);
+    assert!(
+        text.contains("\nloser: ejected in 5 of 5 runs, which are left out\n"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("loser was ejected at ").count(),
+        1,
+        "the first is told: {text}"
+    );
+    folder.said(&format!("{sim} --format json -o a.json"), 3);
+    let text = folder.said("compare a.json --metric all.wakeup.p99_ns", 1);
+    assert!(
+        text.contains("loser: 5 of 5 runs are void and left out"),
+        "{text}"
+    );
+    assert!(text.contains("nothing can be compared"), "{text}");
+    folder.write(
+        "s.toml",
+        "policy = ['loser.bpf.o']\nworkload = ['desk']\nduration = '3s'\nseeds = 2",
+    );
+    let text = folder.said("sweep s.toml", 3);
+    assert!(text.contains("loser: ejected in 2 of 2 runs"), "{text}");
+}
+
+#[test]
 fn a_difference_is_found_and_fails_a_build_that_asks_for_it() {
     let folder = Folder::new("verdict");
     folder.said(&format!("{DESK} --format json -o a.json"), 0);

@@ -110,7 +110,9 @@ fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
     let loser = object("loser");
     let said = guest!().good(
         "cd /tmp
-        runslice bench $1 --runs 5 --warmup 0 --folder out -- sleep 0.2
+        # More hogs than CPUs: one is queued, and so forgotten.
+        runslice bench $1 --runs 5 --warmup 0 --folder out -- sh -c '
+            for i in 1 2 3 4; do timeout 2 sh -c \"while :; do :; done\" & done; wait'
         echo \"status $?\"
         echo '--- runs'; cat out/runs.jsonl
         echo '--- end'; cat /sys/kernel/sched_ext/state",

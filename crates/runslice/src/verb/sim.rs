@@ -254,9 +254,15 @@ fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> 
     let is_shown = request.format == Format::Human && request.runs.is_none();
     let seen = request.output.is_none() && is_shown;
     let mut status = Status::Done;
-    for ejection in results.ejections() {
+    let mut told: Vec<&str> = Vec::new();
+    for outcome in &results.outcomes {
+        let Some(ejection) = outcome.ejection() else {
+            continue;
+        };
         status = Status::Ejected;
-        if !seen {
+        // Of many runs of a policy the first is enough.
+        if !seen && !told.contains(&outcome.policy.as_str()) {
+            told.push(&outcome.policy);
             writeln!(io::stderr(), "runslice: {ejection}")?;
         }
     }
