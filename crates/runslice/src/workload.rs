@@ -36,7 +36,7 @@ macro_rules! shipped {
 }
 
 /// Every file of workloads/.
-pub const SHIPPED: &[Shipped] = shipped!["chat", "desk", "hackbench", "make"];
+pub const SHIPPED: &[Shipped] = shipped!["chat", "desk", "hackbench", "make", "oltp", "web"];
 
 /// Reads the workload that `argument` names, with its parameters `scale` set anew.
 ///
