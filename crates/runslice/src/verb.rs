@@ -1,6 +1,7 @@
 //! The verbs of the command line.
 
 pub mod check;
+pub mod convert;
 #[cfg(feature = "live")]
 pub mod doctor;
 pub mod list;
@@ -53,6 +54,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Stat(request) => stat::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
+        Verb::Convert(request) => convert::run(&request),
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { folder } => man::run(&folder),
     }?;

@@ -1,4 +1,4 @@
-//! Imports rt-app's configurations: JSON in, the text of a workload file out.
+//! Imports rt-app's configurations, JSON in, the text of a workload file out, and exports to them.
 //!
 //! Source of what rt-app does: `src/rt-app.c` and `src/rt-app_parse_config.c` of the project
 //! scheduler-tools/rt-app, as of 2026. docs/workload.md lists what an import loses.
@@ -10,9 +10,12 @@ use super::table::Source;
 use json::{Json, Value};
 
 mod events;
+mod export;
 mod json;
 #[cfg(test)]
 mod tests;
+
+pub use export::{Exported, export};
 
 /// A configuration as a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]

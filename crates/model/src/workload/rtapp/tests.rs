@@ -188,3 +188,97 @@ fn bad_configurations_are_named_with_their_place() {
     let deep = "[".repeat(200);
     assert!(refusal(&deep).contains("100 deep"));
 }
+
+#[test]
+fn what_is_exported_is_imported_again_as_it_was() {
+    let text = "[workload]\nname = \"w\"\nstop = \"duration:2s\"\n\
+        [lock.m]\nhandoff = \"barge\"\n[cond.q]\n[sem.s]\n[barrier.b]\nparties = 3\n\
+        [task.a]\ncount = 2\nnice = -3\ncpus = \"0,2\"\nstart = \"1ms\"\n\
+        do = \"loop(inf)[ run(1ms), lock(m), wait(q, m), unlock(m), loop(5)[ run(200us), \
+        timer(10ms, start, move) ], sleep(3us), barrier(b), sem_wait(s), yield ]\"\n\
+        [task.b]\npolicy = \"fifo:7\"\ndo = \"run(2ms), signal(q), broadcast(q), sem_post(s), \
+        barrier(b), fork(c), setaffinity(self, {1}), run(inf)\"\n\
+        [task.c]\ncount = 0\ndo = \"run(9us)\"\n";
+    let first = Workload::parse(text, "w.toml").unwrap();
+    let exported = export(&first).unwrap_or_else(|refused| panic!("{refused:?}"));
+    assert_eq!(exported.lost, [""; 0]);
+    let (second, lost) = imported(&exported.json);
+    assert_eq!(lost, [""; 0], "{}", exported.json);
+    for (one, other) in first.groups.iter().zip(&second.groups) {
+        assert_eq!(
+            (
+                &one.name, one.count, one.nice, one.policy, &one.cpus, &one.start
+            ),
+            (
+                &other.name,
+                other.count,
+                other.nice,
+                other.policy,
+                &other.cpus,
+                &other.start
+            )
+        );
+    }
+    assert_eq!(second.barriers[0].parties, 3);
+    assert_eq!(second.stop.after, first.stop.after);
+    // Written again it is the same text: nothing was lost on the way.
+    let again = export(&second).unwrap_or_else(|refused| panic!("{refused:?}"));
+    let renamed = again
+        .json
+        .replace("mutex_", "")
+        .replace("cond_", "")
+        .replace("sem_s", "s");
+    let renamed = renamed.replace("barrier_", "");
+    let slots = |text: &str| {
+        let cut = |part: &str| {
+            part.trim_start_matches(|c: char| c.is_ascii_digit())
+                .to_owned()
+        };
+        text.split("unique")
+            .map(cut)
+            .collect::<Vec<_>>()
+            .join("unique")
+    };
+    assert_eq!(slots(&renamed), slots(&exported.json));
+}
+
+#[test]
+fn what_has_no_counterpart_is_refused_with_its_line() {
+    let cases = [
+        (
+            "[chan.c]\nkind = \"pipe\"\n[task.t]\ndo = \"send(c)\"\n",
+            "w.toml:6: an operation",
+        ),
+        (
+            "[task.t]\ndo = \"run(exp(1ms))\"\n",
+            "w.toml:4: a drawn or computed span",
+        ),
+        (
+            "[task.t]\ndo = \"loop(2)[ loop(3)[ loop(4)[ run(1us) ] ] ]\"\n",
+            "nested loop",
+        ),
+        (
+            "[irq.i]\nonce = true\n[task.t]\ndo = \"run(1us)\"\n",
+            "w.toml:3: interrupts",
+        ),
+        (
+            "[barrier.b]\nparties = 2\n[task.t]\ndo = \"barrier(b)\"\n",
+            "barrier `b` has 2 parties, but rt-app would count 1",
+        ),
+        (
+            "[sem.s]\nvalue = 1\n[task.t]\ndo = \"sem_wait(s)\"\n",
+            "a semaphore with tokens",
+        ),
+    ];
+    for (tables, want) in cases {
+        let text = format!("[workload]\nname = \"w\"\n{tables}");
+        let workload = Workload::parse(&text, "w.toml").unwrap();
+        let refused = export(&workload).unwrap_err().join("; ");
+        assert!(refused.contains(want), "{tables}{refused}");
+    }
+    let rounded = "[workload]\nname = \"w\"\n[task.t]\nkind = \"process\"\ndo = \"exec(1500ns)\"\n";
+    let workload = Workload::parse(rounded, "w.toml").unwrap();
+    let exported = export(&workload).unwrap();
+    assert!(exported.json.contains("\"run0\": 2"), "{}", exported.json);
+    assert_eq!(exported.lost.len(), 3, "{:?}", exported.lost);
+}
