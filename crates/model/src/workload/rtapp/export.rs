@@ -161,6 +161,8 @@ impl Exporter<'_> {
         for step in body {
             self.step(step, group, &mut phases, &mut cpus);
         }
+        // What a task changes before it exits is of no consequence.
+        phases.pop_if(|phase| phase.events.is_empty());
         let phases = phases.iter().enumerate().map(|(number, phase)| {
             let mut members = vec![format!("\"loop\": {}", phase.count)];
             members.extend(phase.properties.iter().cloned());
@@ -192,14 +194,14 @@ impl Exporter<'_> {
             Operation::Exit => {}
             Operation::Loop { count, body, .. } => {
                 let count = self.repeat(count.as_ref(), line);
-                let mut phase = self.phase(count, group, cpus);
+                let mut phase = self.phase(count, group, cpus, phases);
                 for inner in body {
                     self.event(inner, group, &mut phase);
                 }
                 phases.push(phase);
             }
             Operation::Run(None) => {
-                let mut phase = self.phase(-1, group, cpus);
+                let mut phase = self.phase(-1, group, cpus, phases);
                 phase.events.push(format!("\"run0\": {PIECE_US}"));
                 phases.push(phase);
             }
@@ -208,20 +210,22 @@ impl Exporter<'_> {
                 cpus: set,
             } => {
                 cpus.clone_from(set);
-                phases.push(self.phase(1, group, cpus));
+                let phase = self.phase(1, group, cpus, phases);
+                phases.push(phase);
             }
             Operation::SetPolicy {
                 target: Target::Me,
                 policy,
             } => {
-                let mut phase = self.phase(1, group, cpus);
+                let mut phase = self.phase(1, group, cpus, phases);
                 phase.properties.extend(class(*policy, group.nice));
                 phases.push(phase);
             }
             _ => {
                 let open = phases.last().is_some_and(|phase| phase.count == 1);
                 if !open {
-                    phases.push(self.phase(1, group, cpus));
+                    let phase = self.phase(1, group, cpus, phases);
+                    phases.push(phase);
                 }
                 let phase = phases.last_mut().expect("one was pushed");
                 self.event(step, group, phase);
@@ -229,11 +233,22 @@ impl Exporter<'_> {
         }
     }
 
-    /// A phase; a task goes back to its own CPUs in a phase that names none.
-    fn phase(&mut self, count: i64, group: &Group, cpus: &Option<CpuSet>) -> Phase {
+    /// A phase, with what a phase before it says that has no events yet. A task goes back to its
+    /// own CPUs in a phase that names none.
+    fn phase(
+        &mut self,
+        count: i64,
+        group: &Group,
+        cpus: &Option<CpuSet>,
+        phases: &mut Vec<Phase>,
+    ) -> Phase {
+        let before = phases.pop_if(|phase| phase.events.is_empty());
+        let mut properties = before.map_or_else(Vec::new, |phase| phase.properties);
+        properties.retain(|property| !property.starts_with("\"cpus\""));
         let mut phase = Phase {
             count,
-            ..Phase::default()
+            properties,
+            events: Vec::new(),
         };
         match cpus {
             Some(cpus) if group.cpus.as_ref() != Some(cpus) => phase.properties.push(list(cpus)),

@@ -21,7 +21,8 @@ pub(super) enum Value {
     Number(f64),
     Text(String),
     List(Vec<Json>),
-    /// Names in the order of the file. Two may be equal, as rt-app's workgen allows.
+    /// Names in the order of the file. Two may be equal, as rt-app's workgen allows, and a name
+    /// without a value has null.
     Object(Vec<(String, Json)>),
 }
 
@@ -140,10 +141,15 @@ impl Reader<'_> {
             }
             let name = self.text()?;
             self.skip()?;
-            if !self.accept(":") {
-                return self.fail("`:`");
-            }
-            let value = self.value(depth + 1)?;
+            let value = match self.peek() {
+                // workgen lets an event stand without a value.
+                Some(',' | '}') => Json {
+                    at: self.at,
+                    value: Value::Null,
+                },
+                _ if self.accept(":") => self.value(depth + 1)?,
+                _ => return self.fail("`:`"),
+            };
             members.push((name, value));
             self.comma('}')?;
         }

@@ -200,6 +200,12 @@ impl Importer<'_> {
     fn task(&mut self, number: usize, task: &Json, policy: &str) -> Result<String, WorkloadError> {
         let (theirs, own) = self.names[number].clone();
         self.members(task, "an object with the task's events")?;
+        if let Some(old) = task.get("lock_order") {
+            return self.fail(
+                old,
+                "the grammar of rt-app 1.0 and later, which has no `lock_order`",
+            );
+        }
         let policy = match task.get("policy") {
             Some(policy) => self.text(policy)?.to_owned(),
             None => policy.to_owned(),

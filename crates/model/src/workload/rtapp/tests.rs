@@ -31,6 +31,18 @@ fn comments_trailing_commas_and_equal_names_are_read_as_rt_app_and_workgen_do() 
 }
 
 #[test]
+fn an_event_may_stand_without_a_value() {
+    let (workload, _) =
+        imported("{ \"tasks\": { \"t\": { \"suspend\", \"run\": 5, \"yield\" } } }");
+    assert_eq!(workload.conditions[0].name, "resume_t");
+    let missing = refusal("{ \"tasks\": { \"t\": { \"run\" } } }");
+    assert!(
+        missing.contains("found null; expected a whole number"),
+        "{missing}"
+    );
+}
+
+#[test]
 fn classes_cpus_delay_and_duration_arrive() {
     let (workload, lost) = imported(
         "{ \"tasks\": { \"a\": { \"instance\": 3, \"priority\": -5, \"cpus\": [0, 2], \
@@ -180,6 +192,10 @@ fn bad_configurations_are_named_with_their_place() {
             "case.json:1:10: found `\\\"`; expected `,` or `}`",
         ),
         ("/* no end", "expected a comment that ends"),
+        (
+            "{ \"tasks\": { \"t\": { \"exec\": 5, \"lock_order\": [] } } }",
+            "expected the grammar of rt-app 1.0 and later",
+        ),
     ];
     for (json, want) in cases {
         let message = refusal(json);
