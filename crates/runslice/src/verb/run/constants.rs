@@ -9,7 +9,8 @@ use model::PolicySpec;
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// The variables of `spec`'s object that its loader would fill, and their values as they lie in
-/// memory. None for an object without such variables, and on a kernel that does not describe itself.
+/// memory. None for an object without such variables, and on a kernel that does not describe
+/// itself.
 pub fn constants(spec: &PolicySpec) -> Vec<(String, Vec<u8>)> {
     let Ok(object) = Object::parse(&spec.object) else {
         // Whoever loads it says what is wrong with it.
