@@ -1,7 +1,7 @@
 //! Set-up programs: what a policy's loader runs in the kernel before and after it attaches.
 //!
-//! Source: `bpf_prog_test_run_syscall()`, kernel 6.18, net/bpf/test_run.c: a program gets a copy of
-//! the caller's context, runs on the caller's CPU and gives its result back. What it does is
+//! Source: `bpf_prog_test_run_syscall()`, kernel 6.18, `net/bpf/test_run.c`: a program gets a copy
+//! of the caller's context, runs on the caller's CPU and gives its result back. What it does is
 //! outside every callback.
 
 use bpf::Image;
