@@ -97,7 +97,7 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
 
 /// The numbers that `path` names in a value of type `ty`, which messages call `name`.
 pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, PathError> {
-    let mut found = vec![0];
+    let mut found = vec![0_u32];
     let (mut ty, mut rest) = (ty, path);
     while !rest.is_empty() {
         let at = || format!("{name}{}", &path[..path.len() - rest.len()]);
