@@ -18,6 +18,7 @@ mod dispatch;
 mod drive;
 mod dsq;
 mod enqueue;
+mod entries;
 mod flags;
 mod host;
 mod hotplug;
@@ -54,6 +55,8 @@ use model::{
     CpuId, EventMask, MachineSpec, Nanos, PolicySpec, RunSpec, Sampler, SimTime, Sink, Summary,
 };
 
+use crate::entries::Entries;
+pub use crate::entries::EntryError;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
@@ -99,13 +102,21 @@ pub enum Error {
         /// Why.
         source: Box<SetUpError>,
     },
-    /// A set-up program did not do its work, so that a loader would have given up.
-    #[error("policy `{policy}`: set-up program `{program}` failed: {why}")]
+    /// An entry of a map cannot be made.
+    #[error("policy `{policy}`")]
+    Entry {
+        /// The policy.
+        policy: String,
+        /// Why.
+        source: EntryError,
+    },
+    /// A set-up program or a map did not do its work, so that a loader would have given up.
+    #[error("policy `{policy}`: {what} failed: {why}")]
     SetUpFailed {
         /// The policy.
         policy: String,
-        /// The program.
-        program: String,
+        /// The program or the entry of a map.
+        what: String,
         /// Its result, or where it stopped.
         why: String,
     },
@@ -212,6 +223,7 @@ pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Er
 struct Ready {
     target: bpf::Target,
     ops: Ops,
+    entries: Vec<Entries>,
     setup: Vec<setup::Run>,
     vm: Vm,
 }
@@ -224,7 +236,7 @@ fn prepare(
 ) -> Result<Ready, Error> {
     let policy = || spec.name.clone();
     let target = target(machine);
-    let image = load(spec, &target)?;
+    let (image, entries) = load(spec, &target)?;
     let ops =
         Ops::of(&image, spec.table.as_deref(), machine.kernel).map_err(|source| Error::Ops {
             policy: policy(),
@@ -254,6 +266,7 @@ fn prepare(
     Ok(Ready {
         target,
         ops,
+        entries,
         setup,
         vm,
     })
@@ -376,6 +389,7 @@ fn assemble(
     let Ready {
         target,
         ops,
+        entries,
         setup,
         mut vm,
     } = prepare(&spec.policy, &spec.machine, options, tally)?;
@@ -392,11 +406,13 @@ fn assemble(
         wants,
         tally,
     });
+    machine.entries = entries;
     machine.setup = setup;
     Ok((machine, vm))
 }
 
-fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Image, Error> {
+/// The object, bound to `target` and with its variables set; and what is to be put into its maps.
+fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<(Image, Vec<Entries>), Error> {
     let policy = || spec.name.clone();
     let load = |source| Error::Load {
         policy: policy(),
@@ -404,16 +420,24 @@ fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Image, Error> {
     };
     let object = Object::parse(&spec.object).map_err(load)?;
     let mut image = object.link(target).map_err(load)?;
+    let mut entries = Vec::new();
     for (name, value) in &spec.set {
         let value = number_of(target, value);
-        image
-            .set_global(name, &value)
-            .map_err(|source| Error::Set {
-                policy: policy(),
-                source: Box::new(source),
-            })?;
+        let found = Entries::find(&image, name, &value).map_err(|source| Error::Entry {
+            policy: policy(),
+            source,
+        })?;
+        if let Some(found) = found {
+            entries.push(found);
+            continue;
+        }
+        let set = image.set_global(name, &value);
+        set.map_err(|source| Error::Set {
+            policy: policy(),
+            source: Box::new(source),
+        })?;
     }
-    Ok(image)
+    Ok((image, entries))
 }
 
 /// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text

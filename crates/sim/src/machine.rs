@@ -15,6 +15,7 @@ use model::{
 
 use crate::cpu::{Cpu, Curr, Mode, class_on};
 use crate::dsq::{DsqIndex, Dsqs};
+use crate::entries::Entries;
 use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
@@ -127,12 +128,15 @@ pub struct Machine {
     pub(crate) workload: std::sync::Arc<model::workload::Workload>,
     pub(crate) work_events: Vec<WorkEvent>,
     pub(crate) work_error: Option<WorkError>,
-    /// What the policy's loader runs, and which of it failed.
+    /// What the policy's loader puts into maps and runs, and which of it failed.
+    pub(crate) entries: Vec<Entries>,
     pub(crate) setup: Vec<setup::Run>,
     pub(crate) setup_failure: Option<setup::Failure>,
     /// The policy is being attached, or is attached: kernel functions find it.
     pub(crate) enabling: bool,
     pub(crate) attached: bool,
+    /// The policy was told of the root cgroup.
+    pub(crate) cgroup_known: bool,
     pub(crate) bypass: bool,
     pub(crate) counters: Counters,
     pub(crate) exit: Option<Exit>,
@@ -203,10 +207,12 @@ impl Machine {
             workload,
             work_events: Vec::new(),
             work_error: None,
+            entries: Vec::new(),
             setup: Vec::new(),
             setup_failure: None,
             enabling: false,
             attached: false,
+            cgroup_known: false,
             bypass: false,
             counters: Counters::default(),
             exit: None,

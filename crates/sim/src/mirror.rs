@@ -136,6 +136,10 @@ struct ArgLayout {
     init_fork: u64,
     init_cgroup: u64,
     exit_cancelled: u64,
+    group_weight: u64,
+    group_period: u64,
+    group_quota: u64,
+    group_burst: u64,
     info_kind: u64,
     info_code: u64,
     info_reason: u64,
@@ -156,6 +160,10 @@ impl ArgLayout {
             init_fork: at("scx_init_task_args", "fork")?,
             init_cgroup: at("scx_init_task_args", "cgroup")?,
             exit_cancelled: at("scx_exit_task_args", "cancelled")?,
+            group_weight: at("scx_cgroup_init_args", "weight")?,
+            group_period: at("scx_cgroup_init_args", "bw_period_us")?,
+            group_quota: at("scx_cgroup_init_args", "bw_quota_us")?,
+            group_burst: at("scx_cgroup_init_args", "bw_burst_us")?,
             info_kind: at("scx_exit_info", "kind")?,
             info_code: at("scx_exit_info", "exit_code")?,
             info_reason: at("scx_exit_info", "reason")?,
@@ -361,6 +369,18 @@ impl Mirror {
         memory.write(self.args_at + self.args.init_fork, &[u8::from(fork)]);
         memory.poke_u64(self.args_at + self.args.init_cgroup, self.root_cgroup);
         self.args_at
+    }
+
+    /// `struct scx_cgroup_init_args` of the root: weight 100, 100 ms, no quota (`scx_tg_init()`,
+    /// kernel 6.18).
+    pub fn root_cgroup_args(&self, vm: &mut Vm) -> u64 {
+        let (at, args) = (self.args_at, &self.args);
+        let memory = vm.memory();
+        memory.poke_u32(at + args.group_weight, 100);
+        memory.poke_u64(at + args.group_period, 100_000);
+        memory.poke_u64(at + args.group_quota, u64::MAX);
+        memory.poke_u64(at + args.group_burst, 0);
+        at
     }
 
     /// `struct scx_exit_task_args`.

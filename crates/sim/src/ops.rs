@@ -275,6 +275,16 @@ impl Machine {
         vm: &mut Vm,
         body: impl FnOnce(&mut Vm, &mut Self) -> Result<R, bpf::Fault>,
     ) -> Option<R> {
+        let result = self.outside_callbacks(vm, body);
+        self.settle_call(result)
+    }
+
+    /// Runs a program without a lock and with nothing that it is about.
+    pub(crate) fn outside_callbacks<R>(
+        &mut self,
+        vm: &mut Vm,
+        body: impl FnOnce(&mut Vm, &mut Self) -> R,
+    ) -> R {
         self.contexts.push(Context {
             mask: kf::UNLOCKED,
             locked: None,
@@ -284,7 +294,7 @@ impl Machine {
         self.flush_mirrors(vm);
         let result = body(vm, self);
         self.contexts.pop();
-        self.settle_call(result)
+        result
     }
 
     fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {

@@ -346,6 +346,9 @@ pub fn explain(error: sim::Error) -> anyhow::Error {
         sim::Error::Set { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()
         }
+        sim::Error::Entry { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
         sim::Error::SetUp { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()
         }
