@@ -69,10 +69,7 @@ fn main() {
                 .expect("what was written is read")
         );
     });
-    println!(
-        "decode: {} at least, {} in the middle of {ROUNDS}",
-        decode.0, decode.1
-    );
+    println!("decode: {decode}, mean of {ROUNDS}");
 
     let folder = std::env::temp_dir().join(format!("runslice-bench-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder for temporary files");
