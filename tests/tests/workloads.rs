@@ -92,6 +92,7 @@ fn under_every_policy(
                 object: policy.object.into(),
                 table: None,
                 set: Vec::new(),
+                setup: Vec::new(),
             },
             machine: workload.machine.clone(),
             seed: workload.seed,
