@@ -1,7 +1,8 @@
 //! Dispatch queues.
 //!
-//! One local queue a CPU, one global queue a node, and the policy's own. A queue is first-in-first-out or
-//! ordered by vtime, by its content; an empty one can change. Source: spec of 6.18's
+//! One local queue a CPU, one global queue a node, and the policy's own. A queue is
+//! first-in-first-out or ordered by vtime, by its content; an empty one can change. Source: spec
+//! of 6.18's
 //! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -82,8 +83,8 @@ pub enum Mixed {
     Priq,
 }
 
-/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, behind them comes one global
-/// queue for each node.
+/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, behind them comes one
+/// global queue for each node.
 pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,

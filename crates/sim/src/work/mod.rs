@@ -181,12 +181,8 @@ impl Work {
                 return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
             }
         }
-        for disk in self
-            .workload
-            .disks
-            .iter()
-            .filter(|disk| disk.cpu.0 >= self.cpus)
-        {
+        let mut disks = self.workload.disks.iter();
+        if let Some(disk) = disks.find(|disk| disk.cpu.0 >= self.cpus) {
             return no_cpu(&disk.name, disk.line, format!("{{{}}}", disk.cpu));
         }
         for hotplug in &self.workload.hotplugs {

@@ -293,7 +293,8 @@ impl Exporter<'_> {
                 Some((
                     "timer",
                     format!(
-                        "{{ \"ref\": \"unique{slot}\", \"period\": {period}, \"mode\": \"{mode}\" }}"
+                        "{{ \"ref\": \"unique{slot}\", \"period\": {period}, \"mode\": \
+                         \"{mode}\" }}"
                     ),
                 ))
             }

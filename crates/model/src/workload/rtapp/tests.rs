@@ -49,7 +49,8 @@ fn classes_cpus_delay_and_duration_arrive() {
          \"delay\": 1500, \"run\": 10 }, \
          \"b\": { \"policy\": \"SCHED_FIFO\", \"loop\": 1, \"run\": 10 }, \
          \"c\": { \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 100, \"run\": 10 } }, \
-         \"global\": { \"duration\": 2, \"calibration\": \"CPU0\", \"default_policy\": \"SCHED_BATCH\" } }",
+         \"global\": { \"duration\": 2, \"calibration\": \"CPU0\", \"default_policy\": \
+         \"SCHED_BATCH\" } }",
     );
     let [a, b, c] = &workload.groups[..] else {
         panic!("three tasks")
@@ -131,9 +132,11 @@ fn what_tasks_share_gets_tables() {
         "{ \"tasks\": { \"a\": { \"instance\": 2, \"lock\": \"m\", \
          \"wait\": { \"ref\": \"q\", \"mutex\": \"m\" }, \"unlock\": \"m\", \"barrier\": \"b\", \
          \"suspend\": \"\", \"sem_wait\": \"s\", \"memrun\": { \"type\": \"read\" } }, \
-         \"b\": { \"lock\": \"m\", \"broad\": \"q\", \"sync\": { \"ref\": \"q\", \"mutex\": \"m\" }, \
+         \"b\": { \"lock\": \"m\", \"broad\": \"q\", \"sync\": { \"ref\": \"q\", \"mutex\": \
+         \"m\" }, \
          \"unlock\": \"m\", \"barrier\": \"b\", \"resume\": \"a\", \"sem_post\": \"s\", \
-         \"fork\": \"c\", \"yield\": \"\" }, \"c\": { \"instance\": 0, \"loop\": 1, \"run\": 1 } }, \
+         \"fork\": \"c\", \"yield\": \"\" }, \"c\": { \"instance\": 0, \"loop\": 1, \"run\": 1 } \
+         }, \
          \"resources\": {} }",
     );
     assert_eq!(workload.locks.len(), 2);

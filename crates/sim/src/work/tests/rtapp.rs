@@ -48,7 +48,8 @@ fn a_signalled_task_goes_on_when_it_gets_its_mutex_back() {
     // one CPU without preemption it runs on until 6.
     let toy = played(
         "{ \"tasks\": { \
-         \"consumer\": { \"loop\": 1, \"lock\": \"m\", \"wait\": { \"ref\": \"q\", \"mutex\": \"m\" }, \
+         \"consumer\": { \"loop\": 1, \"lock\": \"m\", \"wait\": { \"ref\": \"q\", \"mutex\": \
+         \"m\" }, \
          \"unlock\": \"m\", \"run\": 5000 }, \
          \"producer\": { \"loop\": 1, \"run1\": 2000, \"lock\": \"m\", \"signal\": \"q\", \
          \"run2\": 3000, \"unlock\": \"m\", \"run3\": 1000 } } }",
@@ -82,7 +83,8 @@ fn a_timer_begins_with_its_task_and_not_at_its_first_turn() {
 #[test]
 fn instances_meet_at_a_barrier() {
     let toy = played(
-        "{ \"tasks\": { \"t\": { \"instance\": 3, \"loop\": 2, \"run\": 1000, \"barrier\": \"b\" }, \
+        "{ \"tasks\": { \"t\": { \"instance\": 3, \"loop\": 2, \"run\": 1000, \"barrier\": \"b\" \
+         }, \
          \"u\": { \"loop\": 2, \"sleep\": 9000, \"barrier\": \"b\" } } }",
     );
     // The fourth one gets the CPU at 3 ms, sleeps until 12 and opens the barrier.
