@@ -692,6 +692,22 @@ mod tests {
     }
 
     #[test]
+    fn the_documents_example_has_as_many_runs_as_it_says() {
+        let document = include_str!("../../../../../docs/sweep.md");
+        let (_, rest) = document.split_once("```toml\n").unwrap();
+        let (example, rest) = rest.split_once("```").unwrap();
+        let runs = runs(example).unwrap();
+        let said = format!(
+            "These are {} runs: {} combinations",
+            runs.len(),
+            runs.len() / 20
+        );
+        assert!(rest.contains(&said), "{said}");
+        let hogs: Vec<_> = runs.iter().map(|run| run.scale.as_slice()).collect();
+        assert!(hogs.contains(&&[("hogs".to_owned(), 1)][..]));
+    }
+
+    #[test]
     fn files_are_relative_to_the_sweep() {
         let source = Source {
             name: "a/s.toml",
