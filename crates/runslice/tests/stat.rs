@@ -306,3 +306,41 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
     assert_eq!(sums[0], sums[1], "the terminal is as it was: {screen}");
     tmux(&["kill-server"]);
 }
+
+#[test]
+fn the_numbers_of_a_task_are_read_from_a_log_of_any_age() {
+    let folder = folder("task");
+    let between: Vec<String> = (4..=41).map(|field| field.to_string()).collect();
+    let stat = |numbers: &str| format!("77 (a b) S {} {numbers}\n", between.join(" "));
+    let logs = [
+        (
+            "old",
+            format!("{}\n{}", stat("100 40 10"), stat("300 50 20")),
+        ),
+        (
+            "new",
+            "100000000 40000000 10\n300000000 50000000 20\n".to_owned(),
+        ),
+    ];
+    for (name, log) in logs {
+        let file = folder.join(name);
+        std::fs::write(&file, log).expect("the folder for tests is writable");
+        let text = good(&["stat", "task", "--from", file.to_str().expect("plain")]);
+        let row: Vec<&str> = text
+            .lines()
+            .nth(1)
+            .expect("a row")
+            .split_whitespace()
+            .collect();
+        assert_eq!(row, ["2", "10", "1.00", "ms", "20.0", "ms"], "{name}");
+    }
+    let torn = folder.join("torn");
+    std::fs::write(&torn, "1 2 3\n1 2\n").expect("the folder for tests is writable");
+    let output = runslice(&["stat", "task", "--from", torn.to_str().expect("plain")]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr.contains("torn, line 2: /proc/PID/schedstat has 2 fields"),
+        "{stderr}"
+    );
+}
