@@ -41,6 +41,7 @@ fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text
 
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate
+	$(CARGO) bench --package runslice-tests --bench switches
 	$(CARGO) bench --package runslice-tests --bench callbacks
 
 lint: setup ## formatting, clippy, documentation, tidy
