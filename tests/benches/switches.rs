@@ -67,7 +67,12 @@ fn run(spec: &RunSpec, with_statistics: bool) -> Measured {
         0
     };
     let time = cpu_time() - start;
-    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{}", summary.exit.message);
+    assert_eq!(
+        summary.exit.kind,
+        ExitKind::Unreg,
+        "{}",
+        summary.exit.message
+    );
     Measured {
         switches,
         callbacks: summary.callbacks,

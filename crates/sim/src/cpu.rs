@@ -149,6 +149,7 @@ impl Cpu {
     }
 
     /// Books the time since the last change and begins `mode`.
+    #[inline]
     pub fn enter(&mut self, mode: Mode, now: SimTime) {
         let spent = now.since(self.mode_since);
         match self.mode {
@@ -163,6 +164,7 @@ impl Cpu {
     /// The clock that tasks are charged by: time that interrupts took does not count.
     ///
     /// Source: `rq_clock_task()` with `CONFIG_IRQ_TIME_ACCOUNTING`.
+    #[inline]
     pub fn task_clock(&self, now: SimTime) -> u64 {
         let ahead = self.busy_until.as_nanos().saturating_sub(now.as_nanos());
         // `stolen_ns` holds an interrupt's whole length from its start.

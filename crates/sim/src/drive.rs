@@ -12,6 +12,8 @@ use crate::work::Action;
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
+/// So many tasks do not stay in a processor's cache.
+const MANY_TASKS: usize = 300;
 /// Picks of one CPU in one moment after which no time will ever pass. A real CPU would spend the
 /// rest of its life in the scheduler.
 const MOST_PICKS: u32 = 1_000_000;
@@ -33,6 +35,11 @@ impl Machine {
             if entry.what == Pending::End {
                 break;
             }
+            if self.tasks.len() > MANY_TASKS
+                && let Some(task) = self.queue.likely_timer()
+            {
+                self.touch_task(vm, task);
+            }
             self.handle(vm, entry)?;
             audience.look(self);
             if self.recorded().len() >= PORTION {
@@ -46,8 +53,9 @@ impl Machine {
         Ok(())
     }
 
+    #[inline]
     fn handle(&mut self, vm: &mut Vm, entry: Entry) -> Result<(), bpf::OutOfMemory> {
-        let Entry { cpu, what, .. } = entry;
+        let (cpu, what) = (entry.cpu(), entry.what);
         self.exec = cpu;
         if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
             // The CPU is in an interrupt: what comes now waits for its end.
@@ -258,6 +266,7 @@ impl Machine {
     }
 
     /// Notices when no time passes any more.
+    #[inline]
     fn count_pick(&mut self, cpu: CpuId) {
         self.picks_now += 1;
         if self.picks_now > MOST_PICKS {

@@ -93,13 +93,53 @@ impl Idle {
         self.cpu.remove(cpu);
         idle
     }
+
+    /// Picks and claims an idle CPU of `allowed`; the search begins behind `rotor`.
+    fn pick(&mut self, rotor: &mut u32, allowed: &Mask, flags: u64) -> Option<CpuId> {
+        loop {
+            let mut found = None;
+            if self.has_smt() {
+                found = rotate(rotor, &self.smt, allowed);
+                if found.is_none() && flags & PICK_CORE != 0 {
+                    return None;
+                }
+            }
+            let cpu = match found {
+                Some(cpu) => cpu,
+                None => rotate(rotor, &self.cpu, allowed)?,
+            };
+            if self.claim(cpu) {
+                return Some(cpu);
+            }
+        }
+    }
+
+    /// As [`Idle::pick`], first among the CPUs that share a cache with `prev`.
+    fn pick_near_then_far(
+        &mut self,
+        rotor: &mut u32,
+        prev: CpuId,
+        allowed: &Mask,
+        flags: u64,
+    ) -> Option<CpuId> {
+        let near = self.llc(prev).map(|llc| llc.and(allowed));
+        near.and_then(|near| self.pick(rotor, &near, flags))
+            .or_else(|| self.pick(rotor, allowed, flags))
+    }
+
+    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
+    fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
+        let mut siblings = self.core(prev);
+        let found = siblings.find(|&cpu| cpu != prev && allowed.has(cpu) && self.cpu.has(cpu))?;
+        self.claim(found).then_some(found)
+    }
 }
 
 /// `cpumask_any_and_distribute()`: the CPU of both masks that follows the last one given out on
 /// this CPU, in turn.
 pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
-    let both = a.and(b);
-    let next = both.next_from(*rotor as u16 + 1).or_else(|| both.first())?;
+    let behind = a.next_in_both(b, *rotor as u16 + 1);
+    let next = behind.or_else(|| a.next_in_both(b, 0))?;
     *rotor = u32::from(next.0);
     Some(next)
 }
@@ -141,23 +181,8 @@ impl Machine {
 
     /// Picks and claims an idle CPU of `allowed` (`scx_pick_idle_cpu()`).
     pub(crate) fn pick_idle(&mut self, allowed: &Mask, flags: u64) -> Option<CpuId> {
-        loop {
-            let rotor = &mut self.cpus[self.exec].rotor;
-            let mut found = None;
-            if self.idle.has_smt() {
-                found = rotate(rotor, &self.idle.smt, allowed);
-                if found.is_none() && flags & PICK_CORE != 0 {
-                    return None;
-                }
-            }
-            let cpu = match found {
-                Some(cpu) => cpu,
-                None => rotate(rotor, &self.idle.cpu, allowed)?,
-            };
-            if self.idle.claim(cpu) {
-                return Some(cpu);
-            }
-        }
+        let rotor = &mut self.cpus[self.exec].rotor;
+        self.idle.pick(rotor, allowed, flags)
     }
 
     /// The built-in choice, as a policy asks for it: a task that cannot move gets its CPU or none.
@@ -193,74 +218,52 @@ impl Machine {
         within: Option<&Mask>,
         flags: u64,
     ) -> Option<CpuId> {
-        let mut allowed = self.masks.get(self.task(id).cpus).clone();
-        if let Some(within) = within {
-            allowed = allowed.and(within);
-        }
+        // The waker is about to sleep; its own CPU is free when it does.
+        let here = self.exec;
+        let leaves = self.current().is_some_and(|task| self.task(task).exiting);
+        let is_free = !leaves && self.dsqs.is_empty(self.dsqs.local(here));
+        let is_7_2 = self.is_7_2();
+        let own = self.tasks[id.index()].cpus;
+        let (idle, rotor) = (&mut self.idle, &mut self.cpus[here].rotor);
+        let both;
+        let allowed = match within {
+            Some(within) => {
+                both = self.masks.get(own).and(within);
+                &both
+            }
+            None => self.masks.get(own),
+        };
         if allowed.is_empty() {
             return None;
         }
         let prev_allowed = allowed.has(prev);
-        let near = self.idle.llc(prev).map(|llc| llc.and(&allowed));
-        if wake_flags & wake::SYNC != 0
-            && let Some(cpu) = self.select_for_sync(prev, prev_allowed, &allowed)
-        {
-            return Some(cpu);
-        }
-        if self.idle.has_smt() {
-            if prev_allowed && self.idle.smt.has(prev) && self.idle.claim(prev) {
+        if wake_flags & wake::SYNC != 0 {
+            if prev_allowed && idle.share_cache(here, prev) && idle.claim(prev) {
                 return Some(prev);
             }
-            let core = self.pick_near_then_far(near.as_ref(), &allowed, PICK_CORE);
+            if is_free && !idle.cpu.is_empty() && allowed.has(here) {
+                return Some(here);
+            }
+        }
+        if idle.has_smt() {
+            if prev_allowed && idle.smt.has(prev) && idle.claim(prev) {
+                return Some(prev);
+            }
+            let core = idle.pick_near_then_far(rotor, prev, allowed, PICK_CORE);
             if core.is_some() || flags & PICK_CORE != 0 {
                 return core;
             }
         }
-        if prev_allowed && self.idle.claim(prev) {
+        if prev_allowed && idle.claim(prev) {
             return Some(prev);
         }
-        if self.idle.has_smt()
-            && self.is_7_2()
-            && let Some(sibling) = self.claim_sibling(prev, &allowed)
+        if idle.has_smt()
+            && is_7_2
+            && let Some(sibling) = idle.claim_sibling(prev, allowed)
         {
             return Some(sibling);
         }
-        self.pick_near_then_far(near.as_ref(), &allowed, flags)
-    }
-
-    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
-    fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
-        let mut siblings = self.idle.core(prev);
-        let idle = &self.idle.cpu;
-        let found = siblings.find(|&cpu| cpu != prev && allowed.has(cpu) && idle.has(cpu))?;
-        self.idle.claim(found).then_some(found)
-    }
-
-    fn pick_near_then_far(
-        &mut self,
-        near: Option<&Mask>,
-        allowed: &Mask,
-        flags: u64,
-    ) -> Option<CpuId> {
-        near.and_then(|near| self.pick_idle(near, flags))
-            .or_else(|| self.pick_idle(allowed, flags))
-    }
-
-    /// The waker is about to sleep: its own CPU may be the best.
-    fn select_for_sync(
-        &mut self,
-        prev: CpuId,
-        prev_allowed: bool,
-        allowed: &Mask,
-    ) -> Option<CpuId> {
-        let here = self.exec;
-        if prev_allowed && self.idle.share_cache(here, prev) && self.idle.claim(prev) {
-            return Some(prev);
-        }
-        let leaves = self.current().is_some_and(|task| self.task(task).exiting);
-        let local = self.dsqs.local(here);
-        let free = !leaves && self.dsqs.is_empty(local) && !self.idle.cpu.is_empty();
-        (free && allowed.has(here)).then_some(here)
+        idle.pick_near_then_far(rotor, prev, allowed, flags)
     }
 
     /// Whether `cpu` idles, as the tracking of the kernel's core sees it.

@@ -32,6 +32,7 @@ mod ops;
 mod queue;
 mod rt;
 mod sched;
+mod sorted;
 mod tally;
 mod target;
 mod task;

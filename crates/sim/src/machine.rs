@@ -222,6 +222,7 @@ impl Machine {
     }
 
     /// Records an event of this moment.
+    #[inline]
     pub(crate) fn emit(&mut self, kind: EventKind, task: TaskId, cpu: CpuId, words: (u64, u64)) {
         if self.wants.has(kind) {
             self.emit_detailed(kind, task, cpu, 0, words);
@@ -254,7 +255,14 @@ impl Machine {
     }
 
     /// Records what the workload wants recorded about `task`.
+    #[inline]
     pub(crate) fn record_work(&mut self, task: TaskId, cpu: CpuId) {
+        if !self.work_events.is_empty() {
+            self.record_work_events(task, cpu);
+        }
+    }
+
+    fn record_work_events(&mut self, task: TaskId, cpu: CpuId) {
         let mut events = std::mem::take(&mut self.work_events);
         for event in events.drain(..) {
             self.emit(event.kind, task, cpu, (event.a, event.b));
@@ -345,7 +353,7 @@ impl Machine {
 
     /// Jiffies since the run began.
     pub(crate) fn jiffies(&self) -> u64 {
-        self.now.as_nanos() / self.spec.tick().get()
+        self.now.as_nanos() / self.watchdog.tick().get()
     }
 
     // ---- Time ----
@@ -358,6 +366,7 @@ impl Machine {
     }
 
     /// Makes `cpu` look at what it has to do.
+    #[inline]
     pub(crate) fn poke(&mut self, cpu: CpuId) {
         if cpu != self.exec && !self.cpus[cpu].resume_pending {
             self.cpus[cpu].resume_pending = true;
@@ -369,6 +378,7 @@ impl Machine {
     /// Charges the current task of `cpu` for the time since its last charge.
     ///
     /// Source: `update_curr_scx()`, kernel 6.18.
+    #[inline]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
         let Curr::Task(id) = self.cpus[cpu].curr else {
             return;
@@ -388,6 +398,7 @@ impl Machine {
     }
 
     /// Lets the current task of `cpu` execute from now on.
+    #[inline]
     pub(crate) fn start_executing(&mut self, cpu: CpuId) {
         debug_assert!(self.cpus[cpu].executing_since.is_none());
         let Curr::Task(id) = self.cpus[cpu].curr else {
@@ -403,6 +414,7 @@ impl Machine {
     }
 
     /// Stops the clock of the current task's work, if it executes.
+    #[inline]
     pub(crate) fn stop_executing(&mut self, cpu: CpuId) {
         let Some(since) = self.cpus[cpu].executing_since.take() else {
             return;
@@ -468,6 +480,7 @@ impl Machine {
     }
 
     /// Books a switch from `prev` to the current task of `cpu`, and tells it.
+    #[inline]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
         let curr = self.cpus[cpu].curr;

@@ -63,6 +63,19 @@ impl Mask {
         Some(CpuId(index as u16 * 64 + word.trailing_zeros() as u16))
     }
 
+    /// The lowest CPU that is in both sets and is `from` or above.
+    #[inline]
+    pub fn next_in_both(&self, other: &Self, from: u16) -> Option<CpuId> {
+        let start = usize::from(from / 64);
+        let mut both = self.0.get(start)? & other.0.get(start)? & (u64::MAX << (from % 64));
+        let mut index = start;
+        while both == 0 {
+            index += 1;
+            both = self.0.get(index)? & other.0.get(index)?;
+        }
+        Some(CpuId(index as u16 * 64 + both.trailing_zeros() as u16))
+    }
+
     /// The CPUs of the set, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> {
         let mut next = self.first();

@@ -10,7 +10,7 @@ use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
 
 use crate::flags;
 use crate::machine::{Machine, Vm};
-use crate::mask::Mask;
+use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, RunState, ScxState, Task};
 use crate::work::Birth;
 
@@ -25,8 +25,6 @@ pub(crate) mod stale {
     pub const SLICE: u8 = 1;
     /// State of the sched_ext entity.
     pub const FLAGS: u8 = 2;
-    /// Migration disabled.
-    pub const MIGRATION: u8 = 4;
     /// Affinity.
     pub const CPUS: u8 = 8;
     /// Policy, priorities, weight, `PF_*`.
@@ -37,6 +35,8 @@ pub(crate) mod stale {
     pub const PARENT: u8 = 64;
     /// CPU, run state.
     pub const STATE: u8 = 128;
+    /// What changes with every turn of a task.
+    pub const TURN: u8 = SLICE | FLAGS | STATE;
 }
 
 /// Offsets of the fields that the machine keeps up to date.
@@ -184,6 +184,8 @@ pub(crate) struct Mirror {
     pub masks: std::collections::BTreeMap<u64, u32>,
     /// The policy's report map.
     report_map: Option<u32>,
+    /// The task whose mirror shows what callbacks add to `migration_disabled`, and what it shows.
+    pub guarded: Option<(TaskId, u16)>,
     stale_tasks: Vec<TaskId>,
     stale_cpus: Vec<CpuId>,
 }
@@ -217,6 +219,7 @@ impl Mirror {
             idle_shared: false,
             masks: std::collections::BTreeMap::new(),
             report_map: None,
+            guarded: None,
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
             layout,
@@ -359,43 +362,44 @@ impl Mirror {
         Some((word(0)?.ok()?, word(4)?.ok()?, flags))
     }
 
-    fn write_task(&self, memory: &mut Memory, task: &Task, mask: &Mask, count: u32, what: u8) {
-        let (at, layout) = (task.address, &self.layout);
+    /// What changes with every turn of a task.
+    #[inline]
+    fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {
+        let layout = &self.layout;
+        let object = memory.kernel_object(task.address, layout.task_size);
         if what & stale::SLICE != 0 {
-            memory.poke_u64(at + layout.slice, task.slice);
-            memory.poke_u64(at + layout.vtime, task.vtime);
-            memory.poke_u64(at + layout.sum_exec, task.sum_exec);
-        }
-        if what & stale::MIGRATION != 0 {
-            memory.write(
-                at + layout.migration_disabled,
-                &task.migration_disabled.to_le_bytes(),
-            );
+            put(object, layout.slice, task.slice.to_le_bytes());
+            put(object, layout.vtime, task.vtime.to_le_bytes());
+            put(object, layout.sum_exec, task.sum_exec.to_le_bytes());
         }
         if what & stale::FLAGS != 0 {
-            let queued = if task.queued { flags::TASK_QUEUED } else { 0 };
-            let custody = if task.in_custody {
-                flags::TASK_IN_CUSTODY
-            } else {
-                0
-            };
+            let queued = u32::from(task.queued) * flags::TASK_QUEUED;
+            let custody = u32::from(task.in_custody) * flags::TASK_IN_CUSTODY;
             let state = self.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
-            memory.poke_u32(at + layout.scx_flags, queued | custody | state);
-            memory.poke_u64(at + layout.runnable_at, task.runnable_at);
-        }
-        if what & stale::CPUS != 0 {
-            write_mask(memory, at + layout.cpus_mask, mask);
-            memory.poke_u32(at + layout.nr_cpus_allowed, count);
+            let flags = queued | custody | state;
+            put(object, layout.scx_flags, flags.to_le_bytes());
+            put(object, layout.runnable_at, task.runnable_at.to_le_bytes());
         }
         if what & stale::STATE != 0 {
-            memory.poke_u32(at + layout.wake_cpu, u32::from(task.cpu.0));
+            let cpu = u32::from(task.cpu.0);
+            put(object, layout.wake_cpu, cpu.to_le_bytes());
             // TASK_RUNNING, TASK_INTERRUPTIBLE, TASK_DEAD (include/linux/sched.h, 6.18).
-            let state = match task.state {
+            let state: u32 = match task.state {
                 RunState::Runnable => 0,
                 RunState::Sleeping | RunState::New => 1,
                 RunState::Dead => 0x80,
             };
-            memory.poke_u32(at + layout.state, state);
+            put(object, layout.state, state.to_le_bytes());
+        }
+    }
+
+    /// The rest.
+    #[inline(never)]
+    fn write_task(&self, memory: &mut Memory, task: &Task, masks: &Masks, what: u8) {
+        let (at, layout) = (task.address, &self.layout);
+        if what & stale::CPUS != 0 {
+            write_mask(memory, at + layout.cpus_mask, masks.get(task.cpus));
+            memory.poke_u32(at + layout.nr_cpus_allowed, masks.count(task.cpus));
         }
         if what & stale::POLICY != 0 {
             self.write_policy(memory, task);
@@ -445,6 +449,14 @@ pub enum MirrorError {
     Memory(#[from] OutOfMemory),
 }
 
+/// Writes a field of an object.
+#[inline(always)]
+fn put<const N: usize>(object: &mut [u8], at: u64, bytes: [u8; N]) {
+    let place = object.get_mut(at as usize..);
+    let place = place.and_then(|place| place.first_chunk_mut());
+    *place.expect("a field lies in its object") = bytes;
+}
+
 /// Writes a mask where programs can read it.
 pub(crate) fn write_mask(memory: &mut Memory, at: u64, mask: &Mask) {
     for (index, &word) in mask.words().iter().enumerate() {
@@ -469,6 +481,7 @@ pub(crate) fn read_mask(memory: &Memory, at: u64, cpus: u16) -> Mask {
 
 impl Machine {
     /// Notes that parts of a task's mirror are out of date.
+    #[inline]
     fn touch(&mut self, id: TaskId, what: u8) {
         let task = &mut self.tasks[id.index()];
         if task.stale == 0 {
@@ -478,18 +491,29 @@ impl Machine {
     }
 
     /// Brings everything up to date that a program can look at.
+    #[inline]
     pub(crate) fn flush_mirrors(&mut self, vm: &mut Vm) {
+        let mirror = &self.mirror;
+        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
+        if is_stale || mirror.idle_shared {
+            self.flush_stale(vm);
+        }
+    }
+
+    fn flush_stale(&mut self, vm: &mut Vm) {
         let memory = vm.memory();
         while let Some(id) = self.mirror.stale_tasks.pop() {
             let Some(task) = self.tasks.get_mut(id.index()) else {
                 continue;
             };
             let what = std::mem::take(&mut task.stale);
-            let task = &self.tasks[id.index()];
-            if task.address != 0 {
-                let mask = self.masks.get(task.cpus);
-                let count = self.masks.count(task.cpus);
-                self.mirror.write_task(memory, task, mask, count, what);
+            if task.address == 0 {
+                continue;
+            }
+            self.mirror.write_turn(memory, task, what);
+            if what & !stale::TURN != 0 {
+                let task = &self.tasks[id.index()];
+                self.mirror.write_task(memory, task, &self.masks, what);
                 if what & stale::PARENT != 0 {
                     self.write_parent(memory, id);
                 }
@@ -577,6 +601,7 @@ impl Machine {
     }
 
     /// The task whose mirror begins at `address`.
+    #[inline]
     pub(crate) fn task_at(&self, memory: &Memory, address: u64) -> Option<TaskId> {
         if address == 0 {
             return None;
@@ -610,7 +635,14 @@ impl Machine {
 
     /// A program has stored into a task's slice or vtime.
     pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
-        if let Some((id, base)) = self.open_field(memory, address, 8) {
+        let layout = &self.mirror.layout;
+        let found = [layout.vtime, layout.slice]
+            .into_iter()
+            .find_map(|distance| {
+                let base = address.wrapping_sub(distance);
+                Some((self.task_at(memory, base)?, base))
+            });
+        if let Some((id, base)) = found {
             self.take_fields_over(memory, id, base);
         }
     }
@@ -685,14 +717,36 @@ impl Machine {
         self.touch(id, stale::PARENT);
     }
 
-    pub(crate) fn mirror_migration_disabled(&mut self, id: TaskId) {
-        self.touch(id, stale::MIGRATION);
+    /// Writes `migration_disabled` into the mirror of a task, if there still is one.
+    pub(crate) fn write_migration_disabled(&self, vm: &mut Vm, id: TaskId) {
+        let task = self.tasks.get(id.index());
+        if let Some(task) = task.filter(|task| task.address != 0) {
+            let at = task.address + self.mirror.layout.migration_disabled;
+            vm.memory().poke_u16(at, task.migration_disabled);
+        }
     }
 
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
         if self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
         }
+    }
+
+    /// Loads what a turn of a task begins with, so that it comes from memory all at once and while
+    /// other work is done, instead of one piece after the other.
+    #[inline]
+    pub(crate) fn touch_task(&self, vm: &mut Vm, id: TaskId) {
+        let Some(task) = self.tasks.get(id.index()) else {
+            return;
+        };
+        let layout = &self.mirror.layout;
+        let memory = vm.memory();
+        let at = task.address;
+        let turn = memory.load_u64(at + layout.slice) ^ memory.load_u64(at + layout.sum_exec);
+        let rest = memory.load_u64(at) ^ memory.load_u64(at + layout.task_size);
+        let own = task.runnable_at ^ task.times.run.get() ^ u64::from(task.direct.is_some());
+        let work = self.work.touch(id) ^ self.dsqs.touch(id);
+        std::hint::black_box(turn ^ rest ^ own ^ work);
     }
 
     /// Address of the task that executes the code of this moment: `current`.

@@ -39,13 +39,31 @@ impl Machine {
             }
             self.run_stopper(vm, cpu);
         }
-        self.run_deferred(cpu);
+        if !self.cpus[cpu].deferred.is_empty() {
+            self.run_deferred(cpu);
+        }
         self.reenqueue_deferred(vm, cpu);
         self.arm_tick(cpu);
     }
 
     /// Gives each class from the previous task's downward its chance to fetch work.
     fn balance(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
+        if !self.attached {
+            return;
+        }
+        let state = &self.cpus[cpu];
+        let only_ext = state.to_move.is_empty() && state.rt.is_empty() && state.fair.is_empty();
+        if !only_ext && self.higher_class_has_task(cpu) {
+            return;
+        }
+        self.cpus[cpu].in_balance = true;
+        self.cpus[cpu].keep = false;
+        self.balance_ext(vm, cpu, prev);
+        self.cpus[cpu].in_balance = false;
+    }
+
+    /// Whether a class above the policy's, from the previous task's downward, has a task.
+    fn higher_class_has_task(&self, cpu: CpuId) -> bool {
         // Since 6.19 the policy is asked only when no higher class has a task.
         let start = if self.is_7_2() {
             Class::Stop
@@ -60,13 +78,7 @@ impl Machine {
             Class::Ext | Class::Idle => false,
         };
         let above = [Class::Stop, Class::Rt, Class::Fair];
-        if above.into_iter().any(|class| class >= start && has(class)) || !self.attached {
-            return;
-        }
-        self.cpus[cpu].in_balance = true;
-        self.cpus[cpu].keep = false;
-        self.balance_ext(vm, cpu, prev);
-        self.cpus[cpu].in_balance = false;
+        above.into_iter().any(|class| class >= start && has(class))
     }
 
     /// Fetches work for the policy's class, or decides that the previous task stays.
