@@ -40,6 +40,8 @@ pub enum Mode {
     Stolen,
     /// Nothing.
     Idle,
+    /// A switch.
+    Overhead,
 }
 
 /// Kicks that wait for the CPU's next chance to take an interrupt, by target.
@@ -100,8 +102,12 @@ pub struct Cpu {
     pub executing_since: Option<SimTime>,
     /// Until when an interrupt has the CPU.
     pub busy_until: SimTime,
-    /// Time that interrupts took, nanoseconds.
+    /// Until when a switch has the CPU; interrupts come behind it.
+    pub overhead_until: SimTime,
+    /// Time that interrupts and switches took, nanoseconds.
     pub stolen_ns: u64,
+    /// What its code has cost and nobody has paid for yet, picoseconds.
+    pub owed_ps: u64,
     /// How it spent the run.
     pub times: CpuTimes,
     /// What it does now.
@@ -141,7 +147,9 @@ impl Cpu {
             work_generation: 0,
             executing_since: None,
             busy_until: SimTime::ZERO,
+            overhead_until: SimTime::ZERO,
             stolen_ns: 0,
+            owed_ps: 0,
             times: CpuTimes::default(),
             mode: Mode::Idle,
             mode_since: SimTime::ZERO,
@@ -156,9 +164,17 @@ impl Cpu {
             Mode::Run => self.times.run += spent,
             Mode::Stolen => self.times.stolen += spent,
             Mode::Idle => self.times.idle += spent,
+            Mode::Overhead => self.times.overhead += spent,
         }
         self.mode = mode;
         self.mode_since = now;
+    }
+
+    /// Books the end of a switch: what comes behind it is an interrupt, as long as the CPU is busy.
+    pub fn end_overhead(&mut self, now: SimTime) {
+        if self.mode == Mode::Overhead && now >= self.overhead_until {
+            self.enter(Mode::Stolen, self.overhead_until);
+        }
     }
 
     /// The clock that tasks are charged by: time that interrupts took does not count.

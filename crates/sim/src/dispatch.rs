@@ -72,6 +72,7 @@ impl Machine {
 
     /// Moves a waiting task to `target`'s run queue and its local queue. No callback is called.
     fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
+        self.charge(|costs| costs.migration);
         self.leave_dsq(id);
         self.set_task_cpu(id, target);
         let local = self.dsqs.local(target);

@@ -73,6 +73,7 @@ impl Machine {
             }
             Pending::Resume => self.cpus[cpu].resume_pending = false,
             Pending::Timer { task, generation } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
                 if self.task(task).sleep_generation == generation {
                     self.wake(vm, task, false);
                 }
@@ -81,11 +82,18 @@ impl Machine {
             Pending::BpfTimer {
                 address,
                 generation,
-            } => self.fire(vm, address, generation),
+            } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
+                self.fire(vm, address, generation);
+            }
             Pending::Interrupt { source } => self.interrupt(vm, cpu, source),
             Pending::Tick => self.tick(vm, cpu),
             Pending::Reap { task } => self.reap(vm, task),
-            Pending::Attach => self.attach(vm),
+            Pending::Attach => {
+                self.attach(vm);
+                // Done by the loader, in its own time.
+                self.cpus[cpu].owed_ps = 0;
+            }
             Pending::Watchdog => self.watch_over(),
             Pending::End => unreachable!("handled by the caller"),
         }
@@ -102,7 +110,11 @@ impl Machine {
             if self.now < self.cpus[cpu].busy_until {
                 return Ok(());
             }
-            if self.cpus[cpu].kicks.pending {
+            if self.has_debt(cpu) {
+                let span = self.take_debt(cpu);
+                self.steal(cpu, span);
+            } else if self.cpus[cpu].kicks.pending {
+                self.charge(|costs| costs.kick_irq);
                 self.run_kicks(cpu);
             } else if self.cpus[cpu].deferred_irq {
                 self.cpus[cpu].deferred_irq = false;
@@ -123,6 +135,9 @@ impl Machine {
                     return Ok(());
                 }
                 self.step(vm, cpu, id)?;
+                if self.has_debt(cpu) {
+                    self.pay_by_task(cpu);
+                }
             }
         }
         Ok(())
@@ -155,11 +170,16 @@ impl Machine {
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
             Ok(Action::Exit) => {
                 self.count_pick(cpu);
+                self.charge(|costs| costs.exit);
                 self.exit(vm, cpu, id);
                 self.over |= self.work.finished(self.now);
             }
-            Ok(Action::Wake { task, sync }) => self.wake(vm, task, sync),
+            Ok(Action::Wake { task, sync }) => {
+                self.charge(|costs| costs.wakeup);
+                self.wake(vm, task, sync);
+            }
             Ok(Action::Fork(birth)) => {
+                self.charge(|costs| costs.fork);
                 let child = self.fork(vm, id, &birth)?;
                 self.work.forked(id, child);
             }
@@ -180,6 +200,7 @@ impl Machine {
         match self.work.interrupt(source, self.now) {
             Err(error) => self.work_error = Some(error),
             Ok(interrupt) => {
+                self.charge_interrupt(cpu, |_| 0);
                 interrupt
                     .wakes
                     .into_iter()

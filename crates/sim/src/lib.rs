@@ -29,6 +29,7 @@ mod machine;
 mod mask;
 mod mirror;
 mod ops;
+mod profile;
 mod queue;
 mod rt;
 mod sched;
@@ -54,6 +55,7 @@ use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
+pub use crate::profile::Costs;
 use crate::queue::Pending;
 pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
@@ -261,19 +263,30 @@ fn assemble(
             }
         })?;
     let usual = Config::default();
+    let is_ideal = Costs::of(spec.machine.profile).is_none();
     let config = Config {
         cpus: u32::from(spec.machine.cpus),
         backend: options.backend,
         tally,
+        builtin_cost_ps: if is_ideal {
+            |_| 0
+        } else {
+            |name| Costs::of_function(name)
+        },
         budget: options.budget.unwrap_or(usual.budget),
         ..usual
     };
-    let mut vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
-        Error::Instance {
+    let mut functions = kfunc::table();
+    if !is_ideal {
+        for function in &mut functions {
+            function.cost_ps = Costs::of_function(function.name);
+        }
+    }
+    let mut vm =
+        Instance::new(Arc::new(image), &functions, config).map_err(|source| Error::Instance {
             policy: policy(),
             source: Box::new(source),
-        }
-    })?;
+        })?;
     let mirror = Mirror::new(&target, &spec.machine, &mut vm)?;
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
     let machine = Machine::new(Parts {

@@ -19,6 +19,7 @@ use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
+use crate::profile::Costs;
 use crate::queue::{EventQueue, Pending};
 use crate::tally::Tally;
 use crate::task::{Class, Phase, Task};
@@ -99,6 +100,8 @@ fn position(named: &[(&'static str, u64)], name: &str) -> usize {
 /// What the simulated machine is.
 pub struct Machine {
     pub(crate) spec: MachineSpec,
+    /// What actions cost; `None`: nothing.
+    pub(crate) costs: Option<Costs>,
     pub(crate) now: SimTime,
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's.
     pub(crate) exec: CpuId,
@@ -174,6 +177,7 @@ impl Machine {
         } = parts;
         let cpus = spec.cpus;
         Self {
+            costs: Costs::of(spec.profile),
             now: SimTime::ZERO,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
@@ -370,7 +374,13 @@ impl Machine {
     pub(crate) fn poke(&mut self, cpu: CpuId) {
         if cpu != self.exec && !self.cpus[cpu].resume_pending {
             self.cpus[cpu].resume_pending = true;
-            let when = self.now.max(self.cpus[cpu].busy_until);
+            let mut arrival = self.now;
+            if let Some(costs) = &self.costs {
+                let sender = self.cpus[self.exec].owed_ps / 1_000;
+                arrival = arrival + Nanos::new(sender + costs.ipi_flight);
+                self.charge_interrupt(cpu, |costs| costs.ipi_handler);
+            }
+            let when = arrival.max(self.cpus[cpu].busy_until);
             self.queue.push(when, cpu, Pending::Resume);
         }
     }
@@ -440,7 +450,10 @@ impl Machine {
         let begin = state.busy_until.max(now);
         state.busy_until = begin + span;
         state.stolen_ns += span.get();
-        state.enter(Mode::Stolen, now);
+        state.end_overhead(now);
+        if state.mode != Mode::Overhead {
+            state.enter(Mode::Stolen, now);
+        }
         let until = state.busy_until;
         let curr = state.curr;
         if let Curr::Task(id) = curr {
@@ -454,7 +467,9 @@ impl Machine {
     /// Books the end of stolen time on `cpu`.
     pub(crate) fn end_steal(&mut self, cpu: CpuId) {
         let now = self.now;
-        if self.cpus[cpu].mode != Mode::Stolen || now < self.cpus[cpu].busy_until {
+        let state = &mut self.cpus[cpu];
+        state.end_overhead(now);
+        if state.mode != Mode::Stolen || now < state.busy_until {
             return;
         }
         match self.cpus[cpu].curr {
@@ -471,6 +486,7 @@ impl Machine {
         let now = self.now;
         for cpu in (0..self.spec.cpus).map(CpuId) {
             self.stop_executing(cpu);
+            self.cpus[cpu].end_overhead(now);
             let mode = self.cpus[cpu].mode;
             self.cpus[cpu].enter(mode, now);
         }
@@ -514,9 +530,11 @@ impl Machine {
         };
         self.cpus[cpu].enter(mode, now);
         self.cpus[cpu].times.switches += 1;
+        let overhead = self.switch_overhead(cpu, prev);
+        self.begin_overhead(cpu, overhead);
         self.mirror_curr(cpu);
         if self.wants(EventKind::Switch) {
-            let words = (u64::from(prev.id().0), 0);
+            let words = (u64::from(prev.id().0), overhead.get());
             self.emit_detailed(EventKind::Switch, curr.id(), cpu, state as u8, words);
         }
     }

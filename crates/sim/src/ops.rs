@@ -262,6 +262,7 @@ impl Machine {
         };
         self.guard(vm, guarded);
         self.flush_mirrors(vm);
+        let spent = self.spent(vm);
         let result = if self.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
@@ -271,6 +272,7 @@ impl Machine {
             self.unguard(vm, id);
         }
         self.contexts.pop();
+        self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
             Err(fault) => self.settle_fault(&fault),
@@ -306,8 +308,10 @@ impl Machine {
             direct: None,
         });
         self.flush_mirrors(vm);
+        let spent = self.spent(vm);
         let result = body(vm, self);
         self.contexts.pop();
+        self.charge_call(vm, spent);
         self.settle_call(result)
     }
 

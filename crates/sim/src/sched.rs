@@ -30,8 +30,11 @@ impl Machine {
                 self.put_prev(vm, cpu, prev, next);
                 self.set_next(vm, cpu, prev, next);
                 self.switched(cpu, prev);
-            } else if next == Curr::Idle {
-                self.idle_again(cpu);
+            } else {
+                self.charge(|costs| costs.keep);
+                if next == Curr::Idle {
+                    self.idle_again(cpu);
+                }
             }
             self.cpus[cpu].pick_sequence += 1;
             if next != Curr::Stopper {
@@ -347,6 +350,7 @@ impl Machine {
             return;
         };
         self.arm_tick(cpu);
+        self.charge_interrupt(cpu, |costs| costs.tick);
         match self.task(id).class {
             Class::Ext => self.tick_ext(vm, cpu, id),
             Class::Rt => self.tick_rt(cpu, id),

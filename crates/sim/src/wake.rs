@@ -27,6 +27,9 @@ impl Machine {
         if cpu != from {
             enqueue |= enq::MIGRATED;
         }
+        if cpu != self.exec {
+            self.charge(|costs| costs.wakeup_remote);
+        }
         self.activate(vm, id, cpu, enqueue, false);
     }
 
