@@ -4,7 +4,7 @@ CARGO ?= scripts/cargo
 
 # Tests that boot kernels.
 VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace \
-	--test vm_vectors --test vm_det
+	--test vm_vectors --test vm_det --test vm_bench --test vm_stat
 
 .PHONY: help setup demo test test-long test-vm fuzz bench lint
 
@@ -37,7 +37,7 @@ test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half a
 			--include-ignored --test-threads=1; \
 	fi
 
-fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text
+fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
 
 bench: setup ## how fast the simulator is, in CPU time of this machine

@@ -28,11 +28,10 @@
  * The kernel ends a policy under which a task waits too long (30 s), which
  * takes about 60,000 times the weight of the task in the same queue: many
  * tasks of nice -20 beside one of nice 19. The guard against that, guard_ms, and
- * kthreads_fast, which serves per-CPU kernel threads at once, are off in a
- * simulation, as in the source, and on on a kernel.
+ * kthreads_fast, which serves RCU's and per-CPU kernel threads at once, are off
+ * in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -47,18 +46,12 @@ KNOB(u64, tick_ns, 4000000, "ns", "period of the kernel's tick, which limits the
      1000000, 10000000);
 KNOB(bool, run_to_parity, 1, "bool",
      "a running task is safe until its request is served; 0: for base_slice_ns", 0, 1);
-KNOB(u32, busy_ms, 16, "ms", "how often a busy CPU looks for work elsewhere, times CPUs; 0 never",
-     0, 10000);
-KNOB(u64, cache_hot_ns, 500000, "ns", "balancing leaves tasks alone that ran so recently", 0,
-     1000000000);
 KNOB(u32, examined_max, 64, "count", "tasks looked at in search of an eligible one", 1, 100000);
 
 /* ---- State ---- */
 
 /* The tick ends turns, not the kernel's slice, which is longer than any. */
 #define LONG_SLICE_NS (2 * NSEC_PER_SEC)
-
-#define NR_CPUS_MAX 1024
 
 /* task_ctx.home of a task that counts in no queue's average. */
 #define NOWHERE -1
@@ -81,8 +74,6 @@ struct task_ctx {
 	bool in_local;		/* lost the CPU to a higher class, back without our say */
 };
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
-
 struct cpu_ctx {
 	struct bpf_spin_lock lock;	/* of the next three */
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
@@ -102,8 +93,6 @@ struct cpu_ctx {
 	bool offline;
 } __attribute__((aligned(64)));
 
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
-
 enum {
 	COUNT_SCHEDULE,
 	COUNT_EXAMINED,
@@ -116,153 +105,17 @@ enum {
 	COUNT_LB_BUSY,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligible",
-	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled", "guarded");
-
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
-
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
-
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
+	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
-
 #include <virtual_time.bpf.h>
-
-/* ---- Balancing ---- */
-
-/* A busy CPU leaves differences below this alone: 17 % (imbalance_pct of a domain of cores). */
-#define IMBALANCE_PERCENT 117
-
-/* No more tasks are moved in one go (sysctl_sched_nr_migrate). */
-#define PULLS_MAX 32
-
-/* A weight is shifted by so much at most. */
-#define FAILURES_MAX 16U
-
-/* The CPU with the greatest load of those where a task waits; -1 if there is none. */
-static s32 find_busiest(s32 this_cpu, u64 *load)
-{
-	s32 busiest = -1;
-	int cpu;
-
-	*load = 0;
-	for_each_number(cpu, 0, nr_cpus) {
-		struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-		if (!cctx || cpu == this_cpu || scx_bpf_dsq_nr_queued(cpu) <= 0 ||
-		    cctx->load <= *load)
-			continue;
-		*load = cctx->load;
-		busiest = cpu;
-	}
-	return busiest;
-}
-
-/* Busy CPUs that failed so often take what is hot in a cache, too (cache_nice_tries). */
-#define HOT_FAILURES 1
-
-/*
- * detach_tasks(): moves a task of the queue of `from` that weighs no more than
- * `most`, or twice of it after one failure, and so on; returns its weight.
- */
-static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
-{
-	struct cpu_ctx *source = cpu_ctx(from), *target = cpu_ctx(to);
-	u64 now = scx_bpf_now();
-	struct average there, here;
-	struct task_struct *p;
-	u32 moved = 0;
-
-	if (!source || !target)
-		return 0;
-	measure(source, &there);
-	measure(target, &here);
-	for_each_queued(it, p, from, 0) {
-		struct task_ctx *tctx = task_ctx(p);
-		struct place place;
-
-		if (!tctx || tctx->weight >> failed > most || tctx->home != from ||
-		    !may_run_on(p, to))
-			continue;
-		if (failed <= HOT_FAILURES && now - tctx->left_cpu_ns < cache_hot_ns)
-			continue;
-		place = place_in(&here, tctx, lag_of(&there, tctx));
-		place.key = place.vruntime + tctx->key - tctx->vruntime;
-		scx_bpf_dsq_move_set_vtime(&it, place.key);
-		if (!scx_bpf_dsq_move_vtime(&it, p, to, 0))
-			continue;
-		/* It may have left for another reason in this moment: then it is not ours. */
-		if (forget(tctx))
-			enter(tctx, target, to, &place);
-		moved = tctx->weight;
-		break;
-	}
-	if (moved)
-		count(COUNT_PULLED);
-	return moved;
-}
-
-/* sched_balance_newidle(): one task from the busiest CPU. */
-static bool balance_idle(s32 cpu)
-{
-	u64 load;
-	s32 busiest = find_busiest(cpu, &load);
-
-	count(COUNT_LB_IDLE);
-	if (busiest >= 0 && pull_one(busiest, cpu, ~0ULL, 0))
-		return true;
-	count(COUNT_LB_NOT_FOUND);
-	return false;
-}
-
-static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
-{
-	return busy_ms && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;
-}
-
-/* A busy CPU takes half of what the busiest has more, if that is much. */
-static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
-{
-	u32 failed = cctx->failed;
-	bool pulled = false;
-	u64 load, more;
-	s32 busiest;
-	int i;
-
-	if (!balance_is_due(cctx))
-		return;
-	cctx->busy_at_ns = scx_bpf_now() + busy_ms * nr_cpus * NSEC_PER_MSEC;
-	count(COUNT_LB_BUSY);
-	busiest = find_busiest(cpu, &load);
-	if (busiest < 0 || load * 100 <= cctx->load * IMBALANCE_PERCENT) {
-		cctx->failed = 0;
-		count(COUNT_LB_NOT_FOUND);
-		return;
-	}
-	more = (load - cctx->load) / 2;
-	for_each_number(i, 0, PULLS_MAX) {
-		u32 moved = more ? pull_one(busiest, cpu, more, failed) : 0;
-
-		if (!moved)
-			break;
-		failed = 0;
-		cctx->failed = 0;
-		more -= min(more, (u64)moved);
-		pulled = true;
-	}
-	if (!pulled)
-		cctx->failed = min(failed + 1, FAILURES_MAX);
-}
+#include <fair_balance.bpf.h>
 
 /* ---- The choice ---- */
 
@@ -379,41 +232,6 @@ void OP(eevdf_enable, struct task_struct *p)
 		tctx->charged_ns = p->se.sum_exec_runtime;
 }
 
-/* sched_balance_find_dst_cpu() in outline: where the least weight is. */
-static s32 least_loaded(struct task_struct *p, s32 prev_cpu)
-{
-	u64 least = ~0ULL;
-	s32 best = prev_cpu;
-	int cpu;
-
-	for_each_number(cpu, 0, nr_cpus) {
-		struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-		if (!cctx || cctx->offline || cctx->load >= least || !may_run_on(p, cpu))
-			continue;
-		least = cctx->load;
-		best = cpu;
-	}
-	return best;
-}
-
-/* wake_affine(): the waker's CPU, if less waits there than where the task ran. */
-static bool is_lighter(s32 this_cpu, s32 prev_cpu, u32 weight, bool sync)
-{
-	struct cpu_ctx *here = cpu_ctx(this_cpu), *there = cpu_ctx(prev_cpu);
-	u64 load;
-
-	if (!here || !there || here->offline)
-		return false;
-	/* The waker is about to leave. */
-	if (sync && !scx_bpf_dsq_nr_queued(this_cpu))
-		return true;
-	load = here->load + weight;
-	if (sync && here->prio != NO_PRIO)
-		load -= min((u64)here->weight, load);
-	return load * 100 < there->load * (100 + (IMBALANCE_PERCENT - 100) / 2);
-}
-
 s32 OP(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -485,30 +303,21 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 		if (cctx->is_idle && !tctx->is_idle)
 			cctx->protected_to = cctx->vruntime;
 		count(COUNT_KICKED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
-}
-
-/* The task goes on: a slice that dispatch sets means so. */
-static void keep(struct task_struct *prev)
-{
-	set_slice(prev, LONG_SLICE_NS);
 }
 
 void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	struct task_ctx *tctx = NULL;
+	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	if (rescue(cpu)) {
-		count(COUNT_GUARDED);
+	if (rescue(cpu))
 		return;
-	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
+	tctx = able_to_go_on(prev);
 	if (tctx) {
 		charge(prev, tctx);
 		renew_request(tctx);
@@ -517,7 +326,8 @@ void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	if (take_best(cctx, cpu, tctx))
 		return;
 	if (tctx) {
-		keep(prev);
+		/* A slice that dispatch sets lets it go on. */
+		set_slice(prev, LONG_SLICE_NS);
 		return;
 	}
 	/* Nobody is eligible who may run here: the next best is better than nobody. */
@@ -544,9 +354,7 @@ void OP(eevdf_running, struct task_struct *p)
 	least = tctx->vruntime + to_virtual(base_slice_ns, tctx->weight);
 	if (!run_to_parity && is_before(least, tctx->key))
 		cctx->protected_to = least;
-	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
-		count(COUNT_PICKED_ELSEWHERE);
-	tctx->last_cpu = cpu;
+	note_cpu(tctx, cpu);
 	cctx->vruntime = tctx->vruntime;
 	cctx->stamp_ns = scx_bpf_now();
 	cctx->weight = tctx->weight;
@@ -559,7 +367,7 @@ void OP(eevdf_running, struct task_struct *p)
 	if (tctx->in_local || tctx->lowered) {
 		if (tctx->in_local)
 			cctx->protected_to = tctx->vruntime;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->in_local = false;
 	tctx->lowered = false;
@@ -582,10 +390,7 @@ void OP(eevdf_tick, struct task_struct *p)
 	if (scx_bpf_dsq_nr_queued(cpu) > 0 &&
 	    (served || !is_before(tctx->vruntime, cctx->protected_to)))
 		set_slice(p, 0);
-	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
-		set_slice(p, 0);
-	if (nr_cpus > 1)
-		call_idle_cpu(cpu);
+	look_around(p, cctx, cpu, balance_is_due(cctx));
 }
 
 /* yield_task_fair(): an eligible task gives the rest of its request away. */

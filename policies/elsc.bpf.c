@@ -31,8 +31,9 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s): some 150
  * CPU hogs at nice 0 on one CPU are enough. The guard against that, guard_ms,
- * and kthreads_fast are off in a simulation, as in the source, and on on a
- * kernel.
+ * and kthreads_fast, without which RCU's and per-CPU kernel threads wait behind
+ * hogs and stall a kernel, are off in a simulation, as in the source, and on on
+ * a kernel.
  */
 #include <bpf.h>
 

@@ -12,6 +12,12 @@
  * Differs from the source: a task that blocks gives up the rest of its slice
  * and gets a new one when it wakes; a woken task may pass the queue by taking
  * an idle CPU; nice levels are ignored.
+ *
+ * On a kernel: there is no guard against starvation, as nobody starves before
+ * 30 s are full of others' slices, and no fast lane for kernel threads. When a
+ * CPU goes exactly while a task that is bound to it waits here inside a section
+ * that RCU waits for, the kernel ends the policy: see percpu.bpf.h for what it
+ * takes to avoid that.
  */
 #include <hotplug.bpf.h>
 #include <knobs.bpf.h>
@@ -74,7 +80,7 @@ void OP(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		kick(cpu, SCX_KICK_IDLE);
 }
 
 void OP(fifo_dispatch, s32 cpu, struct task_struct *prev)

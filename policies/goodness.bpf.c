@@ -30,10 +30,10 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s): some 150
  * CPU hogs at nice 0 on one CPU are enough, for each has 200 ms. The guard
- * against that, guard_ms, and kthreads_fast, without which per-CPU kernel
- * threads wait behind hogs and stall a kernel, are off in a simulation, as in
- * the source, and on on a kernel. The walk holds a lock: with
- * thousands of runnable tasks or more than 16 CPUs set scan_max.
+ * against that, guard_ms, and kthreads_fast, without which RCU's and per-CPU
+ * kernel threads wait behind hogs and stall a kernel, are off in a simulation,
+ * as in the source, and on on a kernel. The walk holds a lock: with thousands
+ * of runnable tasks or more than 16 CPUs set scan_max.
  */
 #include <bpf.h>
 #include <knobs.bpf.h>

@@ -20,11 +20,10 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which per-CPU kernel threads starve behind others, are off in a
- * simulation, as in the source, and on on a kernel.
+ * without which RCU's and per-CPU kernel threads starve behind others, are off
+ * in a simulation, as in the source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -65,8 +64,6 @@ KNOB(bool, wake_idle, 0, "bool",
 /* A parent that gets back time holds at most this much (2.6.3: the longest time slice). */
 #define RETURN_NS_MAX (200 * NSEC_PER_MSEC)
 
-#define NR_CPUS_MAX 1024
-
 /* What happened to a task's quantum; decides its level at the next wakeup. */
 enum verdict {
 	VERDICT_UP,	/* blocked within it */
@@ -85,6 +82,7 @@ struct task_ctx {
 	u64 left_cpu_ns;	/* when it last ran or woke */
 	u64 turn_ns;		/* left of the turn that the guard gave it */
 	s32 home;		/* the CPU that `key` belongs to */
+	s32 last_cpu;		/* where it ran last */
 	s32 nice;
 	u32 level;		/* 0..queues */
 	u32 verdict;		/* enum verdict, valid while it sleeps */
@@ -99,8 +97,6 @@ struct task_ctx {
 	bool unasked;		/* comes back to the CPU without our say */
 };
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
-
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
 	struct guard guard;
@@ -110,35 +106,27 @@ struct cpu_ctx {
 	bool offline;
 } __attribute__((aligned(64)));
 
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
-
 enum {
+	COUNT_SCHEDULE,
 	COUNT_SANK,
 	COUNT_ROSE,
 	COUNT_PREEMPTED,
+	COUNT_PICKED_ELSEWHERE,
+	COUNT_YIELDS,
+	COUNT_YIELDS_ALONE,
 	COUNT_LB_IDLE,
 	COUNT_LB_BUSY,
 	COUNT_LB_RESCHED,
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
-COUNTERS("sank", "rose", "preempted", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
-	 "lb_not_found", "pulled", "guarded");
-
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
-
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
-
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
+COUNTERS("schedule", "sank", "rose", "preempted", "picked_elsewhere", "yields", "yields_alone",
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
 
@@ -363,6 +351,7 @@ s32 OP_SLEEPABLE(mlfq_init_task, struct task_struct *p, struct scx_init_task_arg
 		return -ENOMEM;
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->home = -1;
+	tctx->last_cpu = -1;
 	tctx->asleep = true;
 	tctx->nice = nice_of(p);
 	begin_quantum(tctx, top(tctx));
@@ -434,7 +423,7 @@ void OP(mlfq_set_weight, struct task_struct *p, u32 weight)
 		return;
 	to_tail(tctx, level, cctx, cpu);
 	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /*
@@ -448,7 +437,7 @@ static void preempt(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 	if (cctx->prio == NO_PRIO || cctx->rescued || (tctx->level >= cctx->prio && !next))
 		return;
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
@@ -503,33 +492,25 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 	show(prev, tctx, cctx);
 }
 
-/* A CPU whose task has gone. Rule 11: with nothing to do it takes a task from another. */
-static void decide_anew(s32 cpu, bool was_idle)
-{
-	if (scx_bpf_dsq_move_to_local(cpu))
-		return;
-	if (load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED))
-		scx_bpf_dsq_move_to_local(cpu);
-}
-
-/* Rule 1: the head of the best queue. `prev` is in no queue, but its key counts. */
+/*
+ * Rule 1: the head of the best queue. `prev` is in no queue, but its key counts.
+ * Rule 11: a CPU with nothing to do takes a task from another.
+ */
 void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	struct task_ctx *tctx = NULL;
+	struct task_ctx *tctx;
 
+	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	if (rescue(cpu)) {
-		count(COUNT_GUARDED);
+	if (rescue(cpu))
 		return;
-	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
+	tctx = able_to_go_on(prev);
 	if (tctx)
 		decide(prev, tctx, cctx, cpu);
 	else
-		decide_anew(cpu, !prev);
+		take_or_pull(cpu, !prev);
 }
 
 void OP(mlfq_running, struct task_struct *p)
@@ -548,10 +529,11 @@ void OP(mlfq_running, struct task_struct *p)
 		to_head(tctx, tctx->level, cctx, cpu);
 	tctx->requeue = false;
 	tctx->forked = false;
+	note_cpu(tctx, cpu);
 	show(p, tctx, cctx);
 	/* Rule 1 again: without our say it may have been overtaken. */
-	if (tctx->unasked && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (tctx->unasked && may_ask_again(p) && waits_before(cpu, tctx->key))
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->unasked = false;
 }
 
@@ -562,10 +544,7 @@ void OP(mlfq_tick, struct task_struct *p)
 
 	if (!cctx)
 		return;
-	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
-		set_slice(p, 0);
-	if (nr_cpus > 1)
-		call_idle_cpu(cpu);
+	look_around(p, cctx, cpu, balance_is_due(cctx));
 }
 
 /* Rule 9. Decision: silent in the source; the task goes behind its equals, and keeps the rest. */
@@ -577,6 +556,9 @@ bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 
 	if (to || !tctx || !cctx)
 		return false;
+	count(COUNT_YIELDS);
+	if (!scx_bpf_dsq_nr_queued(cpu))
+		count(COUNT_YIELDS_ALONE);
 	tctx->yielded = true;
 	to_tail(tctx, tctx->level, cctx, cpu);
 	set_slice(from, 0);
@@ -645,7 +627,7 @@ void OP(mlfq_cpu_offline, s32 cpu)
 
 s32 OP_SLEEPABLE(mlfq_init)
 {
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(mlfq_exit, struct scx_exit_info *info)

@@ -20,19 +20,20 @@
  * no time at all is not charged; a synchronous wakeup of a task that may use
  * one CPU only looks like any other; the waker's CPU is taken in a synchronous
  * wakeup if the task may run there, and today's kernel flags those of sockets,
- * too, which the source did not (sync_wakeups=0: none); there are no nodes and no domains, so
- * rows for several CPUs read "balancer of 2.6.3, no domains"; idle CPUs are
- * called by the ticks of busy ones instead of looking themselves; real-time
- * tasks are none of a policy's business; SCHED_IDLE is nice 19.
+ * too, which the source did not (sync_wakeups=0: none); CPUs and nodes are
+ * balanced as by 2.6.3 also with version=10, which had scheduling domains, so
+ * rows for several CPUs read "balancer of 2.6.3, no domains", and no task moves
+ * when it executes a program; idle CPUs are called by the ticks of busy ones
+ * instead of looking themselves; real-time tasks are none of a policy's
+ * business; SCHED_IDLE is nice 19.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow with 30 tasks on a CPU. The guard against that,
- * guard_ms, and kthreads_fast, without which per-CPU kernel threads wait behind
- * hogs and stall a kernel, are off in a simulation, as in the source, and on on
- * a kernel.
+ * guard_ms, and kthreads_fast, without which RCU's and per-CPU kernel threads
+ * wait behind hogs and stall a kernel, are off in a simulation, as in the
+ * source, and on on a kernel.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -58,8 +59,6 @@ KNOB(bool, sync_wakeups, 1, "bool",
 /* A list is a priority in an array; arrays have numbers that grow with each exchange. */
 #define ARRAY_SHIFT 8
 #define ARRAY_MASK 0xfff
-
-#define NR_CPUS_MAX 1024
 
 struct task_ctx {
 	u64 key;		/* in its queue: array, priority, place; see percpu.bpf.h */
@@ -90,8 +89,6 @@ struct task_ctx {
 	bool in_local;		/* lost the CPU to a higher class, back without our say */
 };
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
-
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
 	struct guard guard;
@@ -103,10 +100,9 @@ struct cpu_ctx {
 	bool offline;
 } __attribute__((aligned(64)));
 
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
-
 enum {
 	COUNT_SCHEDULE,
+	COUNT_KEPT,
 	COUNT_ARRAY_SWITCHES,
 	COUNT_EXPIRED,
 	COUNT_STAYED_ACTIVE,
@@ -123,27 +119,17 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
-COUNTERS("schedule", "array_switches", "expired", "stayed_active", "pieces", "preempted",
-	 "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
+COUNTERS("schedule", "kept", "array_switches", "expired", "stayed_active", "pieces",
+	 "preempted", "picked_elsewhere", "yields", "yields_both_empty", "yields_active_empty",
 	 "yields_expired_empty", "lb_idle", "lb_busy", "lb_resched", "lb_imbalance",
-	 "lb_not_found", "pulled", "guarded");
-
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
-
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
-
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
+	 "lb_not_found", "pulled", "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
+#include <life.bpf.h>
 
 /* Lists of the active array and of the expired one behind it. */
 static __always_inline u64 active_list(struct cpu_ctx *cctx, u32 prio)
@@ -176,7 +162,6 @@ static __always_inline void place_pulled(struct task_ctx *tctx, struct cpu_ctx *
 }
 
 #include <balance.bpf.h>
-
 #include <sleep_avg.bpf.h>
 
 /* ---- Charging ---- */
@@ -317,13 +302,8 @@ void OP(o1_enable, struct task_struct *p)
 
 	if (!tctx)
 		return;
-	/* It may have run in another class meanwhile. */
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->stamp_ns = scx_bpf_now();
+	come_in(p, tctx);
 	tctx->timestamp_ns = tctx->stamp_ns;
-	tctx->left_cpu_ns = tctx->stamp_ns;
-	tctx->ready_ns = tctx->stamp_ns;
-	tctx->requeue = true;
 }
 
 /* A task wakes where it ran, or with a synchronous waker; nobody looks for an idle CPU. */
@@ -377,9 +357,7 @@ void OP(o1_runnable, struct task_struct *p, u64 enq_flags)
 	if (!tctx->is_new)
 		wake_up(p, tctx);
 	tctx->is_new = false;
-	tctx->ready_ns = scx_bpf_now();
-	tctx->left_cpu_ns = tctx->ready_ns;
-	tctx->requeue = true;
+	begin_wait(tctx);
 }
 
 /* A new nice level: the bonus is lost until it is computed anew; the array stays. */
@@ -401,12 +379,8 @@ void OP(o1_set_weight, struct task_struct *p, u32 weight)
 	if (tctx->forked)
 		return;
 	tctx->prio = tctx->static_prio;
-	if (tctx->asleep)
-		return;
 	array = list_of(tctx->key) >> ARRAY_SHIFT;
-	to_tail(tctx, array << ARRAY_SHIFT | tctx->prio, cctx, cpu);
-	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	change_list(tctx, array << ARRAY_SHIFT | tctx->prio, cctx, cpu);
 }
 
 /* Puts a task into the queue of `cpu`; a strictly better one that comes takes the CPU. */
@@ -429,7 +403,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (before_parent || (arrives && tctx->prio < cctx->prio)) {
 		if (!before_parent)
 			count(COUNT_PREEMPTED);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		kick(cpu, SCX_KICK_PREEMPT);
 	}
 }
 
@@ -490,6 +464,7 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 			return;
 	}
 	exchange_before(cctx, tctx->key);
+	count(COUNT_KEPT);
 	set_slice(prev, LONG_SLICE_NS);
 	show(prev, tctx, cctx);
 }
@@ -501,29 +476,22 @@ static void decide_anew(struct cpu_ctx *cctx, s32 cpu, bool was_idle)
 
 	if (first_key(cpu, &key))
 		exchange_before(cctx, key);
-	if (scx_bpf_dsq_move_to_local(cpu))
-		return;
-	if (load_balance(cpu, was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED) &&
-	    scx_bpf_dsq_move_to_local(cpu))
-		return;
-	cctx->expired_ns = 0;
+	if (!take_or_pull(cpu, was_idle))
+		cctx->expired_ns = 0;
 }
 
 /* schedule(): the head of the best active list. `prev` is in no queue, but its key counts. */
 void OP(o1_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	struct task_ctx *tctx = NULL;
+	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	if (rescue(cpu)) {
-		count(COUNT_GUARDED);
+	if (rescue(cpu))
 		return;
-	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
+	tctx = able_to_go_on(prev);
 	if (tctx)
 		decide(prev, tctx, cctx, cpu);
 	else
@@ -544,9 +512,7 @@ static void first_run(struct task_struct *p, struct task_ctx *tctx, struct cpu_c
 	tctx->activated = NOT_WOKEN;
 	tctx->timestamp_ns = scx_bpf_now();
 	tctx->ticked_ns = tctx->time_slice_ns;
-	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
-		count(COUNT_PICKED_ELSEWHERE);
-	tctx->last_cpu = cpu;
+	note_cpu(tctx, cpu);
 }
 
 void OP(o1_running, struct task_struct *p)
@@ -564,10 +530,7 @@ void OP(o1_running, struct task_struct *p)
 		first_run(p, tctx, cctx, cpu);
 	tctx->changing = false;
 	show(p, tctx, cctx);
-	/* It returned without our say, and may have been overtaken. */
-	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	tctx->in_local = false;
+	ask_again(p, tctx, cpu);
 }
 
 /* scheduler_tick() */
@@ -590,10 +553,7 @@ void OP(o1_tick, struct task_struct *p)
 		set_slice(p, 0);
 	}
 	tctx->ticked_ns = tctx->time_slice_ns;
-	if (balance_is_due(cctx) || guard_is_due(&cctx->guard))
-		set_slice(p, 0);
-	if (nr_cpus > 1)
-		call_idle_cpu(cpu);
+	look_around(p, cctx, cpu, balance_is_due(cctx));
 }
 
 /* The four counters of the source's yield statistics; the second includes the first. */
@@ -644,14 +604,9 @@ void OP(o1_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	charge(p, tctx);
-	tctx->rescued = false;
-	tctx->left_cpu_ns = scx_bpf_now();
-	if (runnable) {
+	if (runnable)
 		charge_sleep_avg(tctx);
-		tctx->ready_ns = tctx->left_cpu_ns;
-		/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
-		tctx->in_local = true;
-	}
+	leave_turn(tctx, runnable);
 }
 
 /*
@@ -678,17 +633,12 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx)
-		return;
-	tctx->changing = !(deq_flags & SCX_DEQ_SLEEP);
-	if (tctx->changing)
+	if (!tctx || !falls_asleep(tctx, deq_flags))
 		return;
 	/* do_exit() settles with the parent before schedule() charges the last run. */
 	if (p->flags & PF_EXITING)
 		leave_to_parent(p, tctx);
 	charge_sleep_avg(tctx);
-	tctx->asleep = true;
-	tctx->in_local = false;
 	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
 }
 
@@ -714,7 +664,7 @@ s32 OP_SLEEPABLE(o1_init)
 		if (cctx)
 			cctx->best_expired = NO_EXPIRED_PRIO;
 	}
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(o1_exit, struct scx_exit_info *info)

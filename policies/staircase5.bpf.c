@@ -24,12 +24,11 @@
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which per-CPU kernel threads wait behind hogs and stall a kernel, are
- * off in a simulation, as in the source, and on on a kernel, where
+ * without which RCU's and per-CPU kernel threads wait behind hogs and stall a
+ * kernel, are off in a simulation, as in the source, and on on a kernel, where
  * cpu_factor_max is 8.
  */
 #include <guard.bpf.h>
-#include <hotplug.bpf.h>
 #include <knobs.bpf.h>
 #include <report.bpf.h>
 
@@ -53,8 +52,6 @@ KNOB(bool, wake_idle, 0, "bool",
 /* The kernel's scale: nice -20 is 100, and nice 19 the last stair. */
 #define LAST_STAIR 139
 
-#define NR_CPUS_MAX 1024
-
 struct task_ctx {
 	u64 key;		/* in its queue: stair and place; see percpu.bpf.h */
 	u64 ready_ns;		/* since when it waits */
@@ -77,8 +74,6 @@ struct task_ctx {
 	bool in_local;		/* lost the CPU to a higher class, back without our say */
 };
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
-
 struct cpu_ctx {
 	u64 places;		/* given so far; see percpu.bpf.h */
 	struct guard guard;
@@ -86,8 +81,6 @@ struct cpu_ctx {
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
 	bool offline;
 } __attribute__((aligned(64)));
-
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
 
 /* CPUs that lengthen the interval. */
 static u32 nr_online = 1;
@@ -105,25 +98,16 @@ enum {
 	COUNT_LB_IMBALANCE,
 	COUNT_LB_NOT_FOUND,
 	COUNT_PULLED,
+	COUNT_PULLED_FROM,
 	COUNT_GUARDED,
 };
 
 COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled", "guarded");
-
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
-
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
-
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
+	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
+	 "pulled_from", "guarded");
 
 #include <percpu.bpf.h>
+#include <life.bpf.h>
 
 /* One array: the best list first. */
 static __always_inline u64 pull_order(u64 key, s32 from)
@@ -298,14 +282,8 @@ void OP(staircase5_enable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx)
-		return;
-	/* It may have run in another class meanwhile. */
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->stamp_ns = scx_bpf_now();
-	tctx->left_cpu_ns = tctx->stamp_ns;
-	tctx->ready_ns = tctx->stamp_ns;
-	tctx->requeue = true;
+	if (tctx)
+		come_in(p, tctx);
 }
 
 s32 OP(staircase5_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -327,9 +305,7 @@ void OP(staircase5_runnable, struct task_struct *p, u64 enq_flags)
 	if (!(enq_flags & SCX_ENQ_WAKEUP))
 		return;
 	wake_up(p, tctx);
-	tctx->ready_ns = scx_bpf_now();
-	tctx->left_cpu_ns = tctx->ready_ns;
-	tctx->requeue = true;
+	begin_wait(tctx);
 }
 
 /* A new nice level: the task stands on its new top stair, and keeps its slice. */
@@ -347,11 +323,7 @@ void OP(staircase5_set_weight, struct task_struct *p, u32 weight)
 	if (was == tctx->static_prio)
 		return;
 	tctx->prio = tctx->static_prio;
-	if (tctx->asleep)
-		return;
-	to_tail(tctx, tctx->prio, cctx, cpu);
-	/* Whoever is better now: the CPU decides again. */
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	change_list(tctx, tctx->prio, cctx, cpu);
 }
 
 /* Puts a task into the queue of `cpu`; a strictly better one that comes takes the CPU. */
@@ -369,7 +341,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (!arrives || cctx->prio == NO_PRIO || tctx->prio >= cctx->prio)
 		return;
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 void OP(staircase5_enqueue, struct task_struct *p, u64 enq_flags)
@@ -416,15 +388,12 @@ static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
 void OP(staircase5_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	struct task_ctx *tctx = NULL;
+	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
-	if (rescue(cpu)) {
-		count(COUNT_GUARDED);
+	if (rescue(cpu))
 		return;
-	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		tctx = task_ctx(prev);
+	tctx = able_to_go_on(prev);
 	if (tctx && cctx) {
 		settle(prev, tctx, cpu);
 		balance_busy(cctx, cpu);
@@ -432,10 +401,7 @@ void OP(staircase5_dispatch, s32 cpu, struct task_struct *prev)
 			keep(prev, tctx, cpu);
 		return;
 	}
-	if (scx_bpf_dsq_move_to_local(cpu))
-		return;
-	if (load_balance(cpu, prev ? COUNT_LB_RESCHED : COUNT_LB_IDLE))
-		scx_bpf_dsq_move_to_local(cpu);
+	take_or_pull(cpu, !prev);
 }
 
 void OP(staircase5_running, struct task_struct *p)
@@ -451,16 +417,11 @@ void OP(staircase5_running, struct task_struct *p)
 		to_tail(tctx, tctx->prio, cctx, cpu);
 	if (!tctx->changing) {
 		tctx->run_ns = 0;
-		if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
-			count(COUNT_PICKED_ELSEWHERE);
-		tctx->last_cpu = cpu;
+		note_cpu(tctx, cpu);
 	}
 	tctx->changing = false;
 	show(p, tctx, cctx);
-	/* It returned without our say, and may have been overtaken. */
-	if (tctx->in_local && may_ask_again(p) && waits_before(cpu, tctx->key))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	tctx->in_local = false;
+	ask_again(p, tctx, cpu);
 }
 
 void OP(staircase5_tick, struct task_struct *p)
@@ -468,10 +429,8 @@ void OP(staircase5_tick, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (cctx && (balance_is_due(cctx) || guard_is_due(&cctx->guard)))
-		set_slice(p, 0);
-	if (nr_cpus > 1)
-		call_idle_cpu(cpu);
+	if (cctx)
+		look_around(p, cctx, cpu, balance_is_due(cctx));
 }
 
 /* The task gets a full slice, and goes to the tail of the stair where it begins. */
@@ -503,13 +462,7 @@ void OP(staircase5_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	charge(p, tctx);
-	tctx->rescued = false;
-	tctx->left_cpu_ns = scx_bpf_now();
-	if (runnable) {
-		tctx->ready_ns = tctx->left_cpu_ns;
-		/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
-		tctx->in_local = true;
-	}
+	leave_turn(tctx, runnable);
 }
 
 /* A child that ends in its first slice leaves its interval to its parent. */
@@ -530,15 +483,10 @@ void OP(staircase5_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx)
-		return;
-	tctx->changing = !(deq_flags & SCX_DEQ_SLEEP);
-	if (tctx->changing)
+	if (!tctx || !falls_asleep(tctx, deq_flags))
 		return;
 	if (tctx->first && (p->flags & PF_EXITING))
 		refund(p, tctx);
-	tctx->asleep = true;
-	tctx->in_local = false;
 }
 
 /* ---- Machine, load and unload ---- */
@@ -561,7 +509,7 @@ s32 OP_SLEEPABLE(staircase5_init)
 
 	nr_online = bpf_cpumask_weight(online);
 	scx_bpf_put_cpumask(online);
-	return create_queues();
+	return prepare_queues();
 }
 
 void OP(staircase5_exit, struct scx_exit_info *info)

@@ -8,6 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use model::workload::{CpuSet, Workload};
 use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
 use runslice_tests::policy;
+use stats::figure::{self, Collector};
 use stats::{Conservation, EventReader, JsonLines, Metrics, Perfetto, Tee, TraceHash};
 
 #[path = "../../crates/runslice/src/span.rs"]
@@ -67,6 +68,7 @@ fn workload(text: &str) {
             object: Arc::clone(&FIFO),
             table: None,
             set: Vec::new(),
+            setup: Vec::new(),
         },
         workload: Arc::new(workload),
         machine: MachineSpec {
@@ -94,11 +96,13 @@ fn events(bytes: &[u8]) {
     let (mut hash, mut metrics) = (TraceHash::new(), Metrics::new());
     let (mut conservation, mut perfetto) = (Conservation::new(), Perfetto::new(std::io::sink()));
     let mut lines = JsonLines::new(&mut again);
-    let sinks: [&mut dyn model::Sink; 5] = [
+    let mut figures = Collector::new(None);
+    let sinks: [&mut dyn model::Sink; 6] = [
         &mut hash,
         &mut metrics,
         &mut conservation,
         &mut perfetto,
+        &mut figures,
         &mut lines,
     ];
     let mut tee = Tee::new(sinks.into());
@@ -106,6 +110,13 @@ fn events(bytes: &[u8]) {
     lines.close().expect("a vector takes everything");
     match read {
         Ok(()) => {
+            for chart in figures
+                .charts()
+                .iter()
+                .chain(&figure::comparison(&[&figures]))
+            {
+                let _ = figure::svg(chart, true);
+            }
             let mut second = TraceHash::new();
             stats::replay(&*again, &mut second).expect("what was written can be read");
             assert_eq!(hash.value(), second.value());

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The balancer of Linux 2.6.3 between CPUs of one node, over the queues of
- * percpu.bpf.h.
+ * The balancer of Linux 2.6.3, over the queues of percpu.bpf.h.
  *
- * A CPU that runs out of work takes one task from the CPU with the most; every
- * busy_ns a busy CPU takes half of the difference, if that is a quarter of the
- * other's load at least. A busy CPU compares the smaller of the others' loads
- * now and at its last look, and the greater of its own, so that short peaks
- * move nothing.
+ * A CPU that runs out of work takes one task from the CPU of its node with the
+ * most; every busy_ns a busy CPU takes half of the difference, if that is a
+ * quarter of the other's load at least. A busy CPU compares the smaller of the
+ * others' loads now and at its last look, and the greater of its own, so that
+ * short peaks move nothing. More seldom, and before that, a CPU looks for the
+ * node with the most tasks a CPU, past ones counted in, and if that has a
+ * quarter more than its own, does the same with the CPUs of that node.
  *
- * Source: kernel/sched.c of Linux 2.6.3 (find_busiest_queue, load_balance).
- * Differs from the source: CPUs have no nodes; busy CPUs look when they
- * dispatch, not in the tick; the source's count of tasks to pull runs below
- * zero when the difference is 1 and then empties the other list, which
- * `faithful_underflow` brings back. A CPU that has gone offline counts as
- * loaded, so that the tasks in its queue are not left behind.
+ * Source: kernel/sched.c of Linux 2.6.3 (find_busiest_queue, load_balance,
+ * find_busiest_node, balance_node).
+ * Differs from the source: a new program is not moved to the idlest node when
+ * it is executed, because no callback tells of that; busy CPUs look when they
+ * dispatch, not in the tick, and idle ones when a busy one calls them; the
+ * source's count of tasks to pull runs below zero when the difference is 1 and
+ * then empties the other list, which `faithful_underflow` brings back. A CPU
+ * that has gone offline counts as loaded, so that the tasks in its queue are
+ * not left behind.
  *
  * A policy includes this file behind percpu.bpf.h and defines before it
  *
@@ -25,7 +29,7 @@
  *
  * and the counters COUNT_LB_IDLE (an idle CPU looks again), COUNT_LB_BUSY,
  * COUNT_LB_RESCHED (a CPU is about to go idle), COUNT_LB_IMBALANCE,
- * COUNT_LB_NOT_FOUND and COUNT_PULLED.
+ * COUNT_LB_NOT_FOUND, COUNT_PULLED and, of the CPU that loses, COUNT_PULLED_FROM.
  */
 #ifndef RUNSLICE_BALANCE_BPF_H
 #define RUNSLICE_BALANCE_BPF_H
@@ -39,6 +43,69 @@ KNOB(u64, cache_hot_ns, 1000000, "ns", "a busy CPU leaves tasks alone that ran s
      1000000000);
 KNOB(bool, faithful_underflow, 0, "bool",
      "a busy CPU that finds a difference of 1 pulls all tasks, as 2.6.3 did", 0, 1);
+
+KNOB(u32, node_cpus, 0, "CPUs", "CPUs of a node (at load); 0: as the machine has them", 0, 1024);
+
+/* ---- Nodes ---- */
+
+/* CPUs of nodes beyond these count to the last. */
+#define NODES_MAX 64
+#define IDLE_NODE_NS (5 * NSEC_PER_MSEC)
+/* A node that has less than this more than the own one is left alone. */
+#define NODE_THRESHOLD_PERCENT 125
+
+static u32 nr_nodes = 1;
+static u8 node_numbers[NR_CPUS_MAX];
+static u32 node_sizes[NODES_MAX];
+
+/* What a CPU saw of the nodes at its last look at them. */
+struct nodes {
+	u64 looked_ns;
+	u32 running[NODES_MAX];
+	u32 load[NODES_MAX];	/* prev_node_load: 10 for a task a CPU, and half of before */
+};
+
+ARRAY(last_nodes, struct nodes, NR_CPUS_MAX);
+
+static __always_inline u32 node_of(u32 cpu)
+{
+	return cpu < NR_CPUS_MAX ? node_numbers[cpu] % NODES_MAX : 0;
+}
+
+/* Which CPUs form a node. */
+static void measure_nodes(void)
+{
+	const struct cpumask *possible = scx_bpf_get_possible_cpumask();
+	u32 cpu;
+
+	for_each_number(cpu, 0, nr_cpus) {
+		u32 node = 0;
+
+		if (cpu >= NR_CPUS_MAX)
+			break;
+		if (node_cpus)
+			node = cpu / node_cpus;
+		else if (bpf_cpumask_test_cpu(cpu, possible))
+			node = scx_bpf_cpu_node(cpu);
+		node = min(node, NODES_MAX - 1U);
+		node_numbers[cpu] = node;
+		node_sizes[node]++;
+		nr_nodes = max(nr_nodes, node + 1);
+	}
+	scx_bpf_put_cpumask(possible);
+}
+
+/* In `init`. */
+static __always_inline s32 prepare_queues(void)
+{
+	s32 error = create_queues();
+
+	if (!error)
+		measure_nodes();
+	return error;
+}
+
+/* ---- Loads ---- */
 
 /* What a CPU saw of the others at its last look (prev_cpu_load). */
 struct loads {
@@ -66,8 +133,8 @@ struct found {
 	u32 imbalance;
 };
 
-/* find_busiest_queue(): the first CPU with the greatest load above 1. */
-static struct found find_busiest(s32 this_cpu, bool idle)
+/* find_busiest_queue(): the first CPU of `node` with the greatest load above 1. */
+static struct found find_busiest(s32 this_cpu, u32 node, bool idle)
 {
 	u32 row = this_cpu, most = 1;
 	u32 now_mine = load_of(this_cpu), mine = now_mine;
@@ -84,6 +151,8 @@ static struct found find_busiest(s32 this_cpu, bool idle)
 
 		if (cpu >= NR_CPUS_MAX)
 			break;
+		if (cpu != row && node_of(cpu) != node)
+			continue;
 		now = load_of(cpu);
 		load = idle ? now : min(now, (u32)last->of[cpu]);
 		last->of[cpu] = min(now, 0xffffU);
@@ -100,6 +169,43 @@ static struct found find_busiest(s32 this_cpu, bool idle)
 		found.cpu = -1;
 	return found;
 }
+
+/*
+ * find_busiest_node(): -1 if no other node has so much more. Not static, so that
+ * a verifier follows it once.
+ */
+__noinline s32 find_busiest_node(u32 this_cpu)
+{
+	struct nodes *last = bpf_map_lookup_elem(&last_nodes, &this_cpu);
+	u32 own = node_of(this_cpu), most;
+	s32 busiest = -1;
+	u32 i;
+
+	if (!last || own >= NODES_MAX)
+		return -1;
+	for_each_number(i, 0, NODES_MAX) {
+		if (i < NODES_MAX)
+			last->running[i] = 0;
+	}
+	for_each_number(i, 0, nr_cpus) {
+		last->running[node_of(i) % NODES_MAX] += load_of(i);
+	}
+	for_each_number(i, 0, nr_nodes) {
+		if (i < NODES_MAX && node_sizes[i])
+			last->load[i] = last->load[i] / 2 + 10 * last->running[i] / node_sizes[i];
+	}
+	most = last->load[own];
+	for_each_number(i, 0, nr_nodes) {
+		if (i >= NODES_MAX || i == own || last->load[i] <= most ||
+		    100 * last->load[i] <= NODE_THRESHOLD_PERCENT * last->load[own])
+			continue;
+		most = last->load[i];
+		busiest = i;
+	}
+	return busiest;
+}
+
+/* ---- Pulling ---- */
 
 static bool may_pull(struct task_struct *p, struct task_ctx *tctx, s32 to, bool idle, u64 now)
 {
@@ -137,16 +243,18 @@ static bool pull_one(s32 from, s32 to, bool idle)
 		pulled = scx_bpf_dsq_move_vtime(&again, p, to, 0);
 		break;
 	}
-	if (pulled)
+	if (pulled) {
 		count(COUNT_PULLED);
+		count_for(from, COUNT_PULLED_FROM);
+	}
 	return pulled;
 }
 
-/* load_balance(): whether something was pulled to `cpu`. In `dispatch` only; `why` counts it. */
-static bool load_balance(s32 cpu, u32 why)
+/* load_balance(): whether something was pulled from `node` to `cpu`; `why` counts it. */
+static bool load_balance(s32 cpu, u32 node, u32 why)
 {
 	bool idle = why != COUNT_LB_BUSY;
-	struct found found = find_busiest(cpu, idle);
+	struct found found = find_busiest(cpu, node, idle);
 	bool pulled = false;
 	u32 pulls = 1;
 	int i;
@@ -169,12 +277,43 @@ static bool load_balance(s32 cpu, u32 why)
 	return pulled;
 }
 
+/* balance_node(): once in a `period`, at the same times on all CPUs. */
+static bool balance_node(s32 cpu, u64 period, u32 why)
+{
+	u64 now = scx_bpf_now();
+	u32 row = cpu;
+	struct nodes *last = bpf_map_lookup_elem(&last_nodes, &row);
+	s32 node;
+
+	if (nr_nodes < 2 || !last || now / period == last->looked_ns / period)
+		return false;
+	last->looked_ns = now;
+	node = find_busiest_node(cpu);
+	return node >= 0 && load_balance(cpu, node, why);
+}
+
+/*
+ * A CPU whose task has gone: the head of its queue, or what another CPU has too
+ * much of. In `dispatch` only.
+ */
+static bool take_or_pull(s32 cpu, bool was_idle)
+{
+	bool pulled = false;
+
+	if (scx_bpf_dsq_move_to_local(cpu))
+		return true;
+	if (was_idle)
+		pulled = balance_node(cpu, IDLE_NODE_NS, COUNT_LB_IDLE);
+	pulled |= load_balance(cpu, node_of(cpu), was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED);
+	return pulled && scx_bpf_dsq_move_to_local(cpu);
+}
+
 static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
 {
 	return busy_ns && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;
 }
 
-/* Every busy_ns; at the same times on all CPUs, as the source's jiffies % period. */
+/* Every busy_ns, other nodes every second time; as the source's jiffies % period. */
 static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
 {
 	u64 period = max(busy_ns, 1ULL);
@@ -182,7 +321,8 @@ static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
 	if (!balance_is_due(cctx))
 		return;
 	cctx->busy_at_ns = (scx_bpf_now() / period + 1) * period;
-	load_balance(cpu, COUNT_LB_BUSY);
+	balance_node(cpu, 2 * period, COUNT_LB_BUSY);
+	load_balance(cpu, node_of(cpu), COUNT_LB_BUSY);
 }
 
 #endif /* RUNSLICE_BALANCE_BPF_H */

@@ -150,6 +150,8 @@ static long (*const bpf_timer_start)(struct bpf_timer *timer, u64 ns, u64 flags)
 static long (*const bpf_timer_cancel)(struct bpf_timer *timer) = (void *)172;
 static long (*const bpf_trace_vprintk)(const char *fmt, u32 fmt_size, const void *data,
 				       u32 data_len) = (void *)177;
+static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key,
+						 u32 cpu) = (void *)195;
 
 /* Prints a line to the trace buffer; at most three arguments. */
 #define bpf_printk(fmt, args...) ({				\

@@ -137,6 +137,13 @@ static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
 	return bpf_map_lookup_elem(&cpu_ctxs, &index);
 }
 
+static __always_inline struct guard *guard_of(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	return cctx ? &cctx->guard : NULL;
+}
+
 static __always_inline bool allowed_on(struct task_struct *p, s32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
@@ -362,7 +369,7 @@ static __always_inline s32 find_idle(struct task_struct *p, struct task_ctx *tct
 static __always_inline void preempt(s32 cpu)
 {
 	count(COUNT_PREEMPTED);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /*
@@ -418,7 +425,7 @@ static void tell_cpus(struct task_struct *p, struct task_ctx *tctx, bool may_pre
 
 	if (idle >= 0) {
 		if (idle != scx_bpf_task_cpu(p))
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+			kick(idle, SCX_KICK_IDLE);
 		return;
 	}
 	if (!may_preempt)
@@ -530,7 +537,7 @@ static __always_inline void after_enqueue(struct task_struct *p, struct task_ctx
 	if (!tctx->quiet && !yielded)
 		tell_cpus(p, tctx, woken || (tctx->off_cpu && smp_kernel));
 	if (tctx->forked && tctx->parent_spent)
-		scx_bpf_kick_cpu(tctx->processor, SCX_KICK_PREEMPT);
+		kick(tctx->processor, SCX_KICK_PREEMPT);
 	tctx->forked = false;
 	tctx->quiet = false;
 	tctx->off_cpu = false;
@@ -579,7 +586,7 @@ static __always_inline void relieve(struct bpf_iter_scx_dsq *it, struct task_str
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
 	if (cctx && is_silent(&cctx->guard) && scx_bpf_dsq_move(it, p, SCX_DSQ_GLOBAL, 0))
-		scx_bpf_kick_cpu(cpu, 0);
+		kick(cpu, 0);
 }
 
 /*
@@ -653,8 +660,8 @@ static __always_inline void arrive(struct task_struct *p)
 	tctx->processor = cpu;
 	publish(cctx, p, tctx);
 	report_task(p, p->static_prio, level_of(tctx), 0);
-	if (tctx->off_cpu)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (tctx->off_cpu && !is_fast(p))
+		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->off_cpu = false;
 }
 

@@ -14,10 +14,11 @@
  *
  * A policy includes this file behind the definitions of
  *
- *	struct task_ctx	with u64 key, ready_ns; s32 home; bool rescued
+ *	struct task_ctx	with u64 key, ready_ns; s32 home, last_cpu; bool rescued
  *	struct cpu_ctx	with u64 places; struct guard guard; u32 prio; bool offline
  *
- * and with functions task_ctx() and cpu_ctx() that look them up.
+ * where last_cpu is the CPU that the task ran on last, -1 before the first time,
+ * and of the counters COUNT_PICKED_ELSEWHERE and COUNT_GUARDED.
  */
 #ifndef RUNSLICE_PERCPU_BPF_H
 #define RUNSLICE_PERCPU_BPF_H
@@ -26,14 +27,39 @@
 #include <hotplug.bpf.h>
 #include <scx.h>
 
+#define NR_CPUS_MAX 1024
+
 /* CPU numbers are below this; set in `init`. */
 static u32 nr_cpus;
+
+TASK_STORAGE(task_ctxs, struct task_ctx);
+
+ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
+
+static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
+{
+	u32 index = cpu;
+
+	return bpf_map_lookup_elem(&cpu_ctxs, &index);
+}
 
 /* cpu_ctx.prio when none of the policy's tasks is on the CPU. Worse than any priority. */
 #define NO_PRIO 255
 
 #define PLACE_BITS 44
 #define PLACE_MIDDLE (1ULL << (PLACE_BITS - 1))
+
+static __always_inline struct guard *guard_of(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+
+	return cctx ? &cctx->guard : NULL;
+}
 
 /* Keys compare as the kernel compares them: as a signed difference. */
 static __always_inline bool is_before(u64 key, u64 other)
@@ -73,14 +99,15 @@ static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
  * Whether a task that came back to the CPU without our say may lose it at once.
  * The kernel puts one that must not migrate back without asking, however often
  * it loses the CPU: it would never run on, nor would anybody behind it. A task
- * that forks is such a one while `init_task` works for it.
+ * that forks is such a one while `init_task` works for it. Fast kernel threads
+ * are put back by the policy itself.
  *
  * Source: do_enqueue_task() in kernel/sched/ext.c, 6.18; seen on 7.2, where RCU
  * stalled after 376,000 turns of one task.
  */
 static __always_inline bool may_ask_again(struct task_struct *p)
 {
-	return !p->migration_disabled;
+	return !p->migration_disabled && !is_fast(p);
 }
 
 /* The first key in the queue of `cpu` of a task that may run there; none if there is none. */
@@ -129,7 +156,7 @@ __noinline bool relieve_silent_cpus(s32 this_cpu)
 		    scx_bpf_dsq_nr_queued(i) <= 0)
 			continue;
 		hand_over_all(i);
-		scx_bpf_kick_cpu(i, 0);
+		kick(i, 0);
 		relieved = true;
 	}
 	return relieved;
@@ -163,6 +190,8 @@ static bool rescue(s32 cpu)
 		tctx->rescued = false;
 	}
 	guard_looked(&cctx->guard, rescued);
+	if (rescued)
+		count(COUNT_GUARDED);
 	return rescued;
 }
 
@@ -187,9 +216,33 @@ static void call_idle_cpu(s32 cpu)
 			continue;
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (idle >= 0)
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+			kick(idle, SCX_KICK_IDLE);
 		break;
 	}
+}
+
+/* In `tick`, at its end: sends the CPU to `dispatch` where something is due there. */
+static __always_inline void look_around(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu,
+					bool balance_is_due)
+{
+	if (guard_is_due(&cctx->guard) || balance_is_due)
+		set_slice(p, 0);
+	if (nr_cpus > 1)
+		call_idle_cpu(cpu);
+}
+
+/* In `running`, when a turn begins. */
+static __always_inline void note_cpu(struct task_ctx *tctx, s32 cpu)
+{
+	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
+		count(COUNT_PICKED_ELSEWHERE);
+	tctx->last_cpu = cpu;
+}
+
+/* In `dispatch`: the context of the task that had the CPU, if it could go on. */
+static __always_inline struct task_ctx *able_to_go_on(struct task_struct *prev)
+{
+	return prev && (prev->scx.flags & SCX_TASK_QUEUED) ? task_ctx(prev) : NULL;
 }
 
 /* The queues of all CPUs exist from the start; others take over those of an absent one. */

@@ -72,6 +72,15 @@ static __always_inline void report_task(struct task_struct *p, u32 prio, u32 lev
 	}									\
 	_Static_assert(sizeof(runslice_counter_names) > 0, "a policy without counters needs none")
 
+/* Counts on another CPU. Atomic, because any CPU may: a counter is counted this way only. */
+#define count_for(cpu, which) ({						\
+	u32 which_ = (which);							\
+	u64 *count_ = bpf_map_lookup_percpu_elem(&runslice_counters, &which_, cpu);	\
+										\
+	if (count_)								\
+		__sync_fetch_and_add(count_, 1);				\
+})
+
 /* How it ended: kind is 0 until the policy's exit callback has run. */
 struct {
 	s64 kind;

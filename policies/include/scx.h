@@ -238,6 +238,8 @@ __kfunc void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);
 __kfunc s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);
 __kfunc s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);
 __kfunc u32 scx_bpf_nr_cpu_ids(void);
+__kfunc int scx_bpf_cpu_node(s32 cpu);
+__kfunc const struct cpumask *scx_bpf_get_possible_cpumask(void);
 __kfunc const struct cpumask *scx_bpf_get_online_cpumask(void);
 __kfunc void scx_bpf_put_cpumask(const struct cpumask *cpumask);
 __kfunc void scx_bpf_cpuperf_set(s32 cpu, u32 perf);

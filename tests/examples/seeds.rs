@@ -12,6 +12,7 @@ use runslice_tests::policy::{self, TESTED};
 use runslice_tests::run::Run;
 use runslice_tests::scripted;
 use stats::JsonLines;
+use stats::schedstat::{Bookkeeper, Bookkeeping, Layout, Snapshot, VERSIONS};
 
 /// Names of shipped policies whose objects are small enough to learn from.
 const SHIPPED: [&str; 3] = ["fifo", "mlfq", "elsc"];
@@ -32,9 +33,11 @@ fn main() {
             .map(|seed| (format!("script{seed}"), scripted::random(seed)))
             .collect(),
         "text" => texts(),
+        "schedstat" => statistics(),
         other => {
             eprintln!(
-                "seeds: no target is called `{other}`; there are object, program, host, text"
+                "seeds: no target is called `{other}`; there are object, program, host, text, \
+                 schedstat"
             );
             process::exit(2);
         }
@@ -106,5 +109,48 @@ fn texts() -> Vec<Seed> {
     let _ = run.feed(&mut lines);
     lines.close().expect("a vector takes everything");
     add('e', &String::from_utf8(events).expect("JSON"));
+    seeds
+}
+
+/// A log of each version, one of a simulated run, and the numbers of a task in each form.
+fn statistics() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    for version in VERSIONS {
+        let layout = Layout::of(version).expect("it has a table");
+        let mut rng = Rng::new(version.into(), 0x57a7);
+        let mut text = b"l".to_vec();
+        for timestamp in [1000, 2000] {
+            let mut snapshot = Snapshot::new(layout, timestamp);
+            for cpu in 0..2 {
+                let mut numbers = |count: usize| -> Vec<u64> {
+                    (0..count).map(|_| timestamp * (1 + rng.below(9))).collect()
+                };
+                snapshot.push_cpu(cpu, &numbers(layout.cpu.len()));
+                if !layout.domain.is_empty() {
+                    snapshot.push_domain(0, "MC", "3", &numbers(layout.domain.len()));
+                }
+            }
+            snapshot.sum_totals();
+            snapshot
+                .write(&mut text)
+                .expect("a vector takes everything");
+        }
+        seeds.push((format!("version{version}"), text));
+    }
+    let mut books = Bookkeeper::new(Bookkeeping::V4, b"l".to_vec());
+    let run = Run {
+        until: Nanos::from_millis(40),
+        ..Run::new(
+            "o1",
+            "[task.a]\ncount = 3\ndo = \"loop(9)[ run(2ms), sleep(1ms) ]\"\n",
+        )
+    };
+    sim::run_sampled(&run.spec(), &mut books, Nanos::from_millis(10)).expect("a run");
+    let text = books.close().expect("a vector takes everything");
+    seeds.push(("simulated".to_owned(), text));
+    let fields: Vec<String> = (4..=44).map(|field| field.to_string()).collect();
+    let stat = format!("t77 (a) b (c) S {}\n", fields.join(" "));
+    seeds.push(("stat".to_owned(), stat.into_bytes()));
+    seeds.push(("task".to_owned(), b"t1500000 300 7\n".to_vec()));
     seeds
 }

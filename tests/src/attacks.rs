@@ -143,6 +143,7 @@ fn image(functions: &[Vec<Insn>], maps: Vec<MapDef>) -> Arc<Image> {
         struct_ops: Vec::new(),
         symbols: Vec::new(),
         knobs: Vec::new(),
+        types: Vec::new(),
         lines: Vec::new(),
         license: "GPL".into(),
     })

@@ -209,7 +209,12 @@ pub fn run(image: &Arc<Image>, backend: Backend, budget: u64) -> Result<Seen, In
     } else {
         2 << 30
     };
-    for start in [BASE, BASE + half, BASE + 2 * half - (4 << 30)] {
+    for start in [
+        BASE,
+        BASE + (64 << 10),
+        BASE + half,
+        BASE + 2 * half - (4 << 30),
+    ] {
         let bytes = vm.memory().bytes(start, COMPARED);
         seen.memory.extend(bytes.expect("the region is larger"));
     }

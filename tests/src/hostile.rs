@@ -89,6 +89,7 @@ impl Breaker {
                 object: Arc::from(self.damaged(seed)),
                 table: None,
                 set: Vec::new(),
+                setup: Vec::new(),
             },
             workload: Arc::clone(&self.workload),
             machine: MachineSpec {

@@ -10,6 +10,7 @@ pub mod collect;
 pub mod comparable;
 pub mod custody;
 pub mod exchange;
+pub mod guest;
 pub mod hostile;
 pub mod longest_wait;
 pub mod models;

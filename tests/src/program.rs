@@ -131,6 +131,7 @@ fn write(choices: &mut Choices<'_>, arena: bool) -> Image {
         section: "syscall".into(),
         function: at as u32,
         autoload: true,
+        context: None,
     };
     Image {
         programs: functions.iter().enumerate().map(program).collect(),
@@ -141,6 +142,7 @@ fn write(choices: &mut Choices<'_>, arena: bool) -> Image {
         struct_ops: Vec::new(),
         symbols: Vec::new(),
         knobs: Vec::new(),
+        types: Vec::new(),
         lines: Vec::new(),
         license: "MIT".into(),
         code: writer.code,

@@ -124,6 +124,7 @@ impl RandomRun {
                 object: policy::object(name).expect("a test policy"),
                 table: None,
                 set,
+                setup: Vec::new(),
             },
             workload: Arc::new(workload),
             machine,

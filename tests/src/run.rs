@@ -57,6 +57,7 @@ impl<'a> Run<'a> {
                 object: policy::object(self.policy).unwrap_or_else(|error| panic!("{error}")),
                 table: None,
                 set: set.collect(),
+                setup: Vec::new(),
             },
             workload: Arc::new(workload),
             machine: MachineSpec {

@@ -131,6 +131,7 @@ impl Scenario {
                 object: policy::object(name)?,
                 table: None,
                 set,
+                setup: Vec::new(),
             },
             workload: Arc::new(workload),
             machine,

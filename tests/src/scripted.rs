@@ -70,6 +70,7 @@ pub fn spec(bytes: &[u8]) -> RunSpec {
             object: object(script),
             table: Some(table.to_owned()),
             set: Vec::new(),
+            setup: Vec::new(),
         },
         workload: Arc::clone(&PARSED[workload]),
         machine: MachineSpec {

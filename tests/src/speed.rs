@@ -111,6 +111,7 @@ impl Case {
                 object: policy::object("vtime").unwrap_or_else(|error| panic!("{error}")),
                 table: None,
                 set: vec![("slice_ns".to_owned(), slice.get().to_string())],
+                setup: Vec::new(),
             },
             workload: Arc::new(workload),
             machine: self.machine(),

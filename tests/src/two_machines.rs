@@ -279,17 +279,18 @@ pub fn sleepers_run_in_the_order_of_their_wakeups() -> Body {
         policy: "fifo",
         knobs: "slice_ns=60000000",
         until_ms: 1_000,
-        tables: "[task.A]\ncpus = \"1\"\ndo = \"run(100ms)\"\n\
-                 [task.D]\ncpus = \"1\"\nstart = \"30ms\"\ndo = \"run(2ms)\"\n\
-                 [task.B]\ncpus = \"1\"\nstart = \"10ms\"\ndo = \"run(2ms)\"\n\
-                 [task.C]\ncpus = \"1\"\nstart = \"20ms\"\ndo = \"run(2ms)\"\n",
+        tables: "[task.A]\ncpus = \"1\"\nstart = \"40ms\"\ndo = \"run(100ms)\"\n\
+                 [task.D]\ncpus = \"1\"\nstart = \"70ms\"\ndo = \"run(2ms)\"\n\
+                 [task.B]\ncpus = \"1\"\nstart = \"50ms\"\ndo = \"run(2ms)\"\n\
+                 [task.C]\ncpus = \"1\"\nstart = \"60ms\"\ndo = \"run(2ms)\"\n",
     };
     let check = |run: &Yield| {
         assert_survived(run);
-        // On a kernel they run a moment before, too: they are there, and sleep until they start.
+        // On a kernel they run a moment before, too: they are there, and sleep until they start,
+        // for which they need the CPU before A has it for a slice.
         let first = |name: &str| {
             let turns = run.turns(name).into_iter();
-            let started = turns.filter(|turn| turn.ready.as_nanos() > ms(8));
+            let started = turns.filter(|turn| turn.ready.as_nanos() > ms(45));
             started.filter_map(|turn| turn.ran).min().expect("it ran")
         };
         assert!(first("B") < first("C") && first("C") < first("D"));

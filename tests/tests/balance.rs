@@ -40,43 +40,58 @@ fn workload(rng: &mut Rng, cpus: u16) -> (String, Vec<Vec<bool>>) {
     (text, masks)
 }
 
+/// Random runs on `cpus` CPUs in nodes of `node`: the policy's pulls are the model's.
+fn pulls_are_the_models(cpus: u16, node: u16) {
+    let mut all = Looks::default();
+    let mut decisions = 0;
+    for seed in 0..30 {
+        let mut rng = Rng::new(seed, u64::from(cpus));
+        let (text, masks) = workload(&mut rng, cpus);
+        let underflow = seed % 4 == 0;
+        let set = [
+            ("faithful_underflow", u32::from(underflow)),
+            ("node_cpus", node.into()),
+        ];
+        let spec = spec("o1", &set, machine(cpus, 1000), &text);
+        let mut model = Balance::new(masks, underflow).with_nodes(node.into());
+        let summary = sim::run(&spec, &mut model).expect("a run");
+        let what = format!("{cpus} CPUs, nodes of {node}, seed {seed}\n{text}");
+        assert_eq!(model.differs, None, "{what}");
+        assert_eq!(summary.exit.message, "", "{what}");
+        let counted = |name: &str| {
+            let found = summary.policy_counters.iter().find(|(own, _)| own == name);
+            found.expect("a counter").1
+        };
+        let counters = Looks {
+            lb_idle: counted("lb_idle"),
+            lb_busy: counted("lb_busy"),
+            lb_resched: counted("lb_resched"),
+            lb_imbalance: counted("lb_imbalance"),
+            lb_not_found: counted("lb_not_found"),
+            pulled: counted("pulled"),
+        };
+        assert_eq!(counters, model.looks, "{what}");
+        decisions += model.decisions;
+        all.pulled += counters.pulled;
+        all.lb_busy += counters.lb_busy;
+    }
+    assert!(decisions > 8_000, "{cpus} CPUs: only {decisions} decisions");
+    assert!(
+        all.pulled > 150 && all.lb_busy > 500,
+        "{cpus} CPUs, nodes of {node}: {all:?}"
+    );
+}
+
 #[test]
 fn every_pull_on_2_4_and_16_cpus_is_the_models() {
     for cpus in [2, 4, 16] {
-        let mut all = Looks::default();
-        let mut decisions = 0;
-        for seed in 0..30 {
-            let mut rng = Rng::new(seed, u64::from(cpus));
-            let (text, masks) = workload(&mut rng, cpus);
-            let underflow = seed % 4 == 0;
-            let set = [("faithful_underflow", u32::from(underflow))];
-            let spec = spec("o1", &set, machine(cpus, 1000), &text);
-            let mut model = Balance::new(masks, underflow);
-            let summary = sim::run(&spec, &mut model).expect("a run");
-            let what = format!("{cpus} CPUs, seed {seed}\n{text}");
-            assert_eq!(model.differs, None, "{what}");
-            assert_eq!(summary.exit.message, "", "{what}");
-            let counted = |name: &str| {
-                let found = summary.policy_counters.iter().find(|(own, _)| own == name);
-                found.expect("a counter").1
-            };
-            let counters = Looks {
-                lb_idle: counted("lb_idle"),
-                lb_busy: counted("lb_busy"),
-                lb_resched: counted("lb_resched"),
-                lb_imbalance: counted("lb_imbalance"),
-                lb_not_found: counted("lb_not_found"),
-                pulled: counted("pulled"),
-            };
-            assert_eq!(counters, model.looks, "{what}");
-            decisions += model.decisions;
-            all.pulled += counters.pulled;
-            all.lb_busy += counters.lb_busy;
-        }
-        assert!(decisions > 8_000, "{cpus} CPUs: only {decisions} decisions");
-        assert!(
-            all.pulled > 150 && all.lb_busy > 500,
-            "{cpus} CPUs: {all:?}"
-        );
+        pulls_are_the_models(cpus, cpus);
+    }
+}
+
+#[test]
+fn every_pull_between_nodes_is_the_models() {
+    for (cpus, node) in [(4, 2), (4, 1), (6, 4), (16, 4)] {
+        pulls_are_the_models(cpus, node);
     }
 }

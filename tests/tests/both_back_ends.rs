@@ -185,6 +185,18 @@ fn what_fuzzing_found_stays_mended() {
         refusal.to_string().contains("refers to nothing"),
         "{refusal}"
     );
+
+    // A dispatch that inserts and moves nothing to where it is needed, a full 32 rounds long for
+    // each turn of the scheduler: the moment ended after a million turns, which took minutes.
+    let script = include_bytes!("found/host_that_takes_minutes.bin");
+    let (_, _, summary) = scripted::check(script).expect("a run");
+    let message = "the machine is busy with scheduling alone";
+    assert_eq!(summary.exit.message, message, "{:?}", summary.exit);
+    assert!(
+        summary.instructions < 50_000_000,
+        "{} instructions",
+        summary.instructions
+    );
 }
 
 #[test]

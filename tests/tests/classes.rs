@@ -20,6 +20,7 @@ fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f
             object: policy::object("fifo").unwrap(),
             table: None,
             set: Vec::new(),
+            setup: Vec::new(),
         },
         machine: workload.machine.clone(),
         seed: 1,

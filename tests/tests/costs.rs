@@ -16,6 +16,7 @@ fn costs(policy: &str, hogs: u32) -> Costs {
         object: policies::find(policy).expect("a policy").object.into(),
         table: None,
         set: Vec::new(),
+        setup: Vec::new(),
     };
     let costs = measure(&policy, hogs).unwrap_or_else(|error| panic!("{error}"));
     assert!(!costs.exit.kind.is_error(), "{:?}", costs.exit);

@@ -43,6 +43,7 @@ fn shipped(policy: &str, workload: &str) -> RunSpec {
             object: policy::object(policy).expect("a shipped policy"),
             table: None,
             set: Vec::new(),
+            setup: Vec::new(),
         },
         machine: MachineSpec {
             cpus: 4,

@@ -90,26 +90,25 @@ impl Load {
     }
 }
 
-/// One minute of `load` on one CPU: what came of it, and the longest wait.
-fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
-    let tables = load.tables();
-    let text = format!("[workload]\nname = \"minute\"\nstop = \"duration:60s\"\n{tables}");
-    let workload = Workload::parse(&text, "minute").unwrap_or_else(|e| panic!("{e}\n{text}"));
+/// A workload on `cpus` CPUs under `guarded` with these knobs and those that it has on a kernel:
+/// what came of it, and the longest wait.
+fn run(guarded: &Guarded, cpus: u16, set: &[(&str, u64)], text: &str) -> (Summary, Nanos) {
+    let workload = Workload::parse(text, "guard").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut machine = workload.machine.clone();
-    machine.cpus = 1;
+    machine.cpus = cpus;
     machine.hz = 250;
-    let guard = [("guard_ms", guard_ms.to_string())];
-    let guard = guard.map(|(knob, value)| (knob.to_owned(), value));
-    let knobs = guarded
-        .knobs
-        .iter()
-        .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()));
+    let set = set.iter().map(|(knob, value)| (*knob, value.to_string()));
+    let own = guarded.knobs.iter();
+    let own = own.map(|(knob, value)| (*knob, (*value).to_owned()));
     let spec = RunSpec {
         policy: PolicySpec {
             name: guarded.name.to_owned(),
             object: policy::object(guarded.name).expect("a policy"),
             table: None,
-            set: guard.into_iter().chain(knobs).collect(),
+            set: (set.chain(own))
+                .map(|(knob, value)| (knob.to_owned(), value))
+                .collect(),
+            setup: Vec::new(),
         },
         seed: 1,
         tie_seed: None,
@@ -121,6 +120,13 @@ fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
     let mut waits = LongestWait::default();
     let summary = sim::run(&spec, &mut waits).expect("a run");
     (summary, waits.longest.0)
+}
+
+/// One minute of `load` on one CPU.
+fn minute(guarded: &Guarded, guard_ms: u64, load: Load) -> (Summary, Nanos) {
+    let tables = load.tables();
+    let text = format!("[workload]\nname = \"minute\"\nstop = \"duration:60s\"\n{tables}");
+    run(guarded, 1, &[("guard_ms", guard_ms)], &text)
 }
 
 fn rescues(summary: &Summary) -> u64 {
@@ -162,5 +168,89 @@ fn without_the_guard_these_loads_end_in_a_stall() {
             assert_eq!(summary.exit.kind, ExitKind::ErrorStall, "{what}");
             assert_eq!(rescues(&summary), 0, "{what}");
         }
+    }
+}
+
+/// Five seconds of `cpus` CPUs with the guard, and with fast kernel threads or not.
+fn five_seconds(guarded: &Guarded, cpus: u16, fast: u64, tables: &str) -> Summary {
+    let text = format!("[workload]\nname = \"five\"\nstop = \"duration:5s\"\n{tables}");
+    let set = [("guard_ms", GUARD_MS), ("kthreads_fast", fast)];
+    run(guarded, cpus, &set, &text).0
+}
+
+/// What each task has run.
+fn milliseconds(summary: &Summary) -> Vec<u64> {
+    let tasks = summary.tasks.iter();
+    tasks.map(|task| task.run.get() / 1_000_000).collect()
+}
+
+/// Two kernel threads of one CPU whose turns are longer than a slice: they share it, and leave it
+/// to hogs while they sleep.
+#[test]
+fn kernel_threads_share_their_cpu_with_each_other_and_with_hogs() {
+    for policy in &GUARDED {
+        let summary = five_seconds(
+            policy,
+            1,
+            1,
+            "[task.worker]\ncount = 2\nkind = \"kernel\"\n\
+             do = \"loop(inf)[ run(50ms), sleep(150ms) ]\"\n\
+             [task.hog]\ncount = 3\ndo = \"run(inf)\"\n",
+        );
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
+        // A cycle is 50 ms of work, as much for the other, 150 ms of sleep and a hog's turn.
+        let ran = milliseconds(&summary);
+        assert!(ran[..2].iter().all(|ran| *ran > 500), "{name}: {ran:?}");
+        assert!(ran[2..].iter().sum::<u64>() > 2000, "{name}: {ran:?}");
+    }
+}
+
+/// A kernel puts tasks that must not migrate back onto their CPU without asking. Whoever then makes
+/// the CPU choose again, because somebody better waits, lets two of them take it from each other
+/// for ever.
+#[test]
+fn tasks_that_must_not_migrate_run_on_beside_hogs() {
+    for policy in &GUARDED {
+        let summary = five_seconds(
+            policy,
+            1,
+            1,
+            "[task.pinned]\ncount = 2\nmigration_disabled = true\ndo = \"run(inf)\"\n\
+             [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
+             [task.waker]\ndo = \"loop(inf)[ run(100us), sleep(5ms) ]\"\n",
+        );
+        let name = policy.name;
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}");
+        let ran = milliseconds(&summary);
+        assert!(ran[..2].iter().all(|ran| *ran > 500), "{name}: {ran:?}");
+    }
+}
+
+/// A thread of RCU is bound to no CPU, and its turns add up to a grace period.
+#[test]
+fn a_thread_of_rcu_does_not_wait_behind_others() {
+    for policy in &GUARDED {
+        let waited = |fast: u64| {
+            let summary = five_seconds(
+                policy,
+                2,
+                fast,
+                "[task.rcu_preempt]\nkind = \"kernel\"\n\
+                 do = \"loop(inf)[ run(50us), sleep(3ms) ]\"\n\
+                 [task.busy]\ncount = 30\ndo = \"loop(inf)[ run(2ms), sleep(10ms) ]\"\n",
+            );
+            let name = policy.name;
+            assert_eq!(summary.exit.kind, ExitKind::Unreg, "{name}, {fast}");
+            summary.tasks[0].wait.get() / 1_000_000
+        };
+        let (fast, slow) = (waited(1), waited(0));
+        let name = policy.name;
+        // Who wakes with a fresh slice preempts its equals under staircase.
+        let needed = name != "staircase";
+        assert!(
+            fast < 10 && (slow > 100 || !needed),
+            "{name}: {fast} ms, {slow} ms"
+        );
     }
 }

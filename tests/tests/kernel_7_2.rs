@@ -93,3 +93,24 @@ fn seven_two_prefers_the_idle_thread_of_the_previous_core() {
     assert_eq!(cpu_of_sleeper(Kernel::V6_18), CpuId(1));
     assert_eq!(cpu_of_sleeper(Kernel::V7_2), CpuId(3));
 }
+
+/// Nothing of it is a pick, and each callback is short; but no time passes, and a kernel would be
+/// at it for ever.
+#[test]
+fn a_policy_that_always_has_tasks_offered_again_is_ended() {
+    let mut spec = Run {
+        cpus: 1,
+        until: Nanos::from_millis(10),
+        ..Run::new("reenqueues", "[task.two]\ncount = 2\ndo = \"run(1ms)\"\n")
+    }
+    .spec();
+    spec.machine.kernel = Kernel::V7_2;
+    let summary = sim::run(&spec, &mut Taker::default()).expect("a run");
+    assert_eq!(
+        summary.exit.message, "the machine is busy with scheduling alone",
+        "{:?}",
+        summary.exit
+    );
+    let fault = summary.exit.fault.unwrap_or_default();
+    assert!(fault.contains("at 0.000000000 s"), "{fault}");
+}

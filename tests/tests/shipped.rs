@@ -35,6 +35,7 @@ fn no_shipped_policy_is_ejected_and_no_time_is_lost_under_any_shipped_workload()
                     object: policy.object.into(),
                     table: None,
                     set: Vec::new(),
+                    setup: Vec::new(),
                 },
                 machine: workload.machine.clone(),
                 seed: workload.seed,

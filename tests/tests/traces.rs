@@ -215,6 +215,7 @@ fn simulated(recorded: &Recorded, section: &Section) -> Comparable {
             object: policy::object(recorded.policy).expect("a test policy"),
             table: None,
             set: set.collect(),
+            setup: Vec::new(),
         },
         machine: MachineSpec {
             kernel: recorded.kernel,

@@ -19,6 +19,7 @@ fn simulate(scenario: &Scenario, kernel: Kernel) -> Yield {
             object: policy::object(scenario.policy).unwrap_or_else(|error| panic!("{error}")),
             table: None,
             set: set.collect(),
+            setup: Vec::new(),
         },
         machine: MachineSpec {
             kernel,

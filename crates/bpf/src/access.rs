@@ -272,12 +272,14 @@ impl<H: Host> Instance<H> {
 
     /// Cancels timers and drops kernel pointers of a value that is freed or overwritten.
     fn drop_fields(&mut self, map: u32, value: u64, copies: u64, host: &mut H) {
+        self.empty_holders(map, value, copies, host);
         let Some(map) = self.maps.get(map) else {
             return;
         };
         if map.timer_at.is_none() && map.kptrs_at.is_empty() {
             return;
         }
+        let mut own = Vec::new();
         for copy in 0..copies {
             let value = value + copy * map.shape.stride;
             if let Some(timer) = map.timer_at.map(|at| value + u64::from(at))
@@ -287,11 +289,35 @@ impl<H: Host> Instance<H> {
             }
             for at in &map.kptrs_at {
                 let object = self.memory.load_u64(value + u64::from(*at));
-                if object != 0 {
-                    self.memory.poke_u64(value + u64::from(*at), 0);
-                    host.release(&mut self.memory, object);
+                if object == 0 {
+                    continue;
+                }
+                self.memory.poke_u64(value + u64::from(*at), 0);
+                match self.objects.is_object(object) {
+                    true => own.push(object),
+                    false => host.release(&mut self.memory, object),
                 }
             }
+        }
+        self.drop_all(own, host);
+    }
+
+    /// Frees what stands in trees and lists of a value that is freed or overwritten.
+    fn empty_holders(&mut self, map: u32, value: u64, copies: u64, host: &mut H) {
+        if self.objects.is_empty() {
+            return;
+        }
+        let Some(stride) = self.maps.get(map).map(|map| map.shape.stride) else {
+            return;
+        };
+        let freed = self.owners_within(value, stride * copies);
+        self.drop_all(freed, host);
+    }
+
+    fn drop_all(&mut self, objects: Vec<u64>, host: &mut H) {
+        for object in objects {
+            // An object that no verifier has seen may have dropped what it did not own.
+            let _gone = self.drop_object(object, host);
         }
     }
 

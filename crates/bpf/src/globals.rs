@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::bytes;
-use crate::image::{Image, Knob, Scalar, Symbol};
+use crate::image::{Image, Knob, Member, Program, Scalar, StructOps, Symbol, Type};
+use crate::path::{self, PathError};
 
 /// Why a global variable cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum SetError {
         /// The variable.
         name: String,
     },
+    /// A path into a variable that leads nowhere, or not far enough.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// Text that is no number.
     #[error("`{text}` is no value for `{name}`; write {expected}")]
     BadValue {
@@ -53,6 +57,55 @@ pub enum SetError {
         /// Unit of a knob, or empty.
         unit: String,
     },
+}
+
+/// Why a set-up program cannot be run with what it was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetUpError {
+    /// No program of that name that user space could run.
+    #[error("no program `{name}` in a section `syscall`; {}", listed(.programs))]
+    NoProgram {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        programs: Vec<String>,
+    },
+    /// The program takes no values, or the object does not say which.
+    #[error("`{0}` takes no values")]
+    NoArgument(String),
+    /// More values than fields.
+    #[error("`{name}` takes {} values: {}", .fields.len(), .fields.join(", "))]
+    TooMany {
+        /// The program.
+        name: String,
+        /// Its numbers, in order.
+        fields: Vec<String>,
+    },
+    /// More than a kernel accepts.
+    #[error("the context of `{name}` has {size} bytes; a kernel takes {MOST_CONTEXT}")]
+    TooLarge {
+        /// The program.
+        name: String,
+        /// Bytes.
+        size: u32,
+    },
+    /// A field that is none.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A value that is none.
+    #[error(transparent)]
+    Value(#[from] SetError),
+}
+
+/// Greatest context of a syscall program (`U16_MAX`, Linux 6.18, net/bpf/test_run.c).
+const MOST_CONTEXT: u32 = 0xffff;
+
+fn listed(programs: &[String]) -> String {
+    if programs.is_empty() {
+        return "the object has none there".to_owned();
+    }
+    format!("the object has {}", programs.join(", "))
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
@@ -84,6 +137,11 @@ impl Scalar {
         }
     }
 
+    /// The bits of a value.
+    fn mask(self) -> u64 {
+        u64::MAX >> (64 - 8 * u32::from(self.size()))
+    }
+
     /// Least and greatest value.
     #[must_use]
     pub fn range(self) -> (i128, i128) {
@@ -101,28 +159,32 @@ impl Scalar {
 impl Image {
     /// Sets the initial value of a global variable; for a knob, within the knob's range.
     ///
-    /// `text` is `true` or `false` or 1 or 0 for a `bool`, else a number in decimal or, with `0x`,
-    /// in hexadecimal, perhaps negative.
+    /// `name` may lead into a variable: `mode.slice_ns`, `weights[3]`, `weights[0-7]` for a range
+    /// and `weights[*]` for all elements. `text` is `true` or `false` or 1 or 0 for a `bool`, else
+    /// a number in decimal or, with `0x`, in hexadecimal, perhaps negative.
     ///
     /// # Errors
     /// [`SetError`] says what may be set, in which unit and range.
     pub fn set_global(&mut self, name: &str, text: &str) -> Result<(), SetError> {
-        let Some(index) = self.symbols.iter().position(|symbol| symbol.name == name) else {
-            return Err(self.unknown(name));
+        let (variable, path) = path::split(name);
+        let named = |symbol: &Symbol| symbol.name == variable;
+        let Some(index) = self.symbols.iter().position(named) else {
+            return match self.struct_ops.iter_mut().find(|ops| ops.name == variable) {
+                Some(table) => set_member(table, name, path, text),
+                None => Err(self.unknown(name)),
+            };
         };
         let symbol = &self.symbols[index];
         let not_scalar = || SetError::NotScalar {
             name: name.to_owned(),
         };
-        let scalar = symbol.scalar.ok_or_else(not_scalar)?;
-        let value = parse(text, scalar).ok_or_else(|| SetError::BadValue {
-            name: name.to_owned(),
-            text: text.to_owned(),
-            expected: match scalar {
-                Scalar::Bool => "true, false, 1 or 0",
-                _ => "a whole number, such as 20000000, -1 or 0xff",
-            },
-        })?;
+        let ty = symbol.ty.as_deref().ok_or_else(not_scalar)?;
+        let places = path::places(variable, ty, path)?;
+        let (map, start) = (symbol.map as usize, symbol.offset);
+        let Some(scalar) = places.first().map(|place| place.scalar) else {
+            return Ok(());
+        };
+        let value = number(name, text, scalar)?;
         let knob = self.knobs.iter().find(|knob| knob.symbol as usize == index);
         let (min, max) =
             knob.map_or_else(|| scalar.range(), |knob| (knob.min.into(), knob.max.into()));
@@ -137,15 +199,71 @@ impl Image {
                 unit,
             });
         }
-        let (map, start) = (symbol.map as usize, symbol.offset as usize);
         let len = usize::from(scalar.size());
-        let place = self.maps[map]
-            .initial
-            .as_mut()
-            .and_then(|bytes| Arc::make_mut(bytes).get_mut(start..start + len));
-        let place = place.ok_or_else(not_scalar)?;
-        place.copy_from_slice(&value.to_le_bytes()[..len]);
+        let bytes = self.maps[map].initial.as_mut().ok_or_else(not_scalar)?;
+        let bytes = Arc::make_mut(bytes);
+        for place in places {
+            let at = (start + place.offset) as usize;
+            let place = bytes.get_mut(at..at + len).ok_or_else(not_scalar)?;
+            place.copy_from_slice(&value.to_le_bytes()[..len]);
+        }
         Ok(())
+    }
+
+    /// The function of the `SEC("syscall")` program `name`, and its context made of `text`: values
+    /// by commas, for the fields of its argument in their order, or `FIELD=VALUE`, where a field
+    /// is a path as in [`Image::set_global`]. What is not named is 0.
+    ///
+    /// # Errors
+    /// [`SetUpError`] says which programs or fields there are.
+    pub fn context(&self, name: &str, text: &str) -> Result<(u32, Vec<u8>), SetUpError> {
+        let setup = |program: &&Program| program.section.trim_start_matches('?') == "syscall";
+        let programs = self.programs.iter().filter(setup);
+        let Some(program) = programs.clone().find(|program| program.name == name) else {
+            return Err(SetUpError::NoProgram {
+                name: name.to_owned(),
+                programs: programs.map(|program| program.name.clone()).collect(),
+            });
+        };
+        let ty = program.context.as_deref();
+        let size = ty.and_then(Type::size).unwrap_or(0);
+        if size > MOST_CONTEXT {
+            return Err(SetUpError::TooLarge {
+                name: name.to_owned(),
+                size,
+            });
+        }
+        let mut bytes = vec![0; size as usize];
+        let values = text.split(',').filter(|value| !value.is_empty());
+        for (nth, value) in values.enumerate() {
+            let (field, value) = match value.split_once('=') {
+                Some((field, value)) => (field.to_owned(), value),
+                None => (nth_field(name, ty, nth)?, value),
+            };
+            let ty = ty.ok_or_else(|| SetUpError::NoArgument(name.to_owned()))?;
+            let path = match field.starts_with('[') {
+                true => field.clone(),
+                false => format!(".{field}"),
+            };
+            for place in path::places(name, ty, &path)? {
+                let (min, max) = place.scalar.range();
+                let number = number(&field, value, place.scalar)?;
+                if !(min..=max).contains(&number) {
+                    return Err(SetUpError::Value(SetError::OutOfRange {
+                        name: field,
+                        text: value.to_owned(),
+                        min,
+                        max,
+                        unit: String::new(),
+                    }));
+                }
+                let (at, len) = (place.offset as usize, usize::from(place.scalar.size()));
+                let place = bytes.get_mut(at..at + len);
+                let place = place.ok_or_else(|| SetUpError::NoArgument(name.to_owned()))?;
+                place.copy_from_slice(&number.to_le_bytes()[..len]);
+            }
+        }
+        Ok((program.function, bytes))
     }
 
     /// Gives every knob that has a value for kernels that value; in a loader that loads into one,
@@ -201,6 +319,63 @@ fn describe(knob: &Knob) -> String {
         knob.max,
         unit_suffix(&knob.unit)
     )
+}
+
+/// Sets a number of a table, as a loader may before the table is loaded.
+fn set_member(table: &mut StructOps, name: &str, path: &str, text: &str) -> Result<(), SetError> {
+    let wanted = path.strip_prefix('.').unwrap_or_default();
+    let known = table.numbers.iter().find(|(member, _)| member == wanted);
+    let Some((member, scalar)) = known else {
+        return Err(SetError::Path(PathError::NoField {
+            at: table.name.clone(),
+            field: wanted.to_owned(),
+            fields: table.numbers.iter().map(|(name, _)| name.clone()).collect(),
+        }));
+    };
+    let value = number(name, text, *scalar)?;
+    let (min, max) = scalar.range();
+    if !(min..=max).contains(&value) {
+        return Err(SetError::OutOfRange {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            min,
+            max,
+            unit: String::new(),
+        });
+    }
+    table.members.retain(|(other, _)| other != member);
+    let bits = value as u64 & scalar.mask();
+    table.members.push((member.clone(), Member::Int(bits)));
+    Ok(())
+}
+
+/// The path of the `nth` value of a context without names: a field that is a number.
+fn nth_field(program: &str, ty: Option<&Type>, nth: usize) -> Result<String, SetUpError> {
+    let Some(Type::Struct { fields, .. }) = ty else {
+        return Err(SetUpError::NoArgument(program.to_owned()));
+    };
+    let mut numbers = fields
+        .iter()
+        .filter(|field| matches!(*field.ty, Type::Scalar(_)));
+    let field = numbers.clone().nth(nth);
+    field
+        .map(|field| field.name.clone())
+        .ok_or_else(|| SetUpError::TooMany {
+            name: program.to_owned(),
+            fields: numbers.by_ref().map(|field| field.name.clone()).collect(),
+        })
+}
+
+/// The number that `text` says, for `name` of type `scalar`; it may be out of the type's range.
+fn number(name: &str, text: &str, scalar: Scalar) -> Result<i128, SetError> {
+    parse(text, scalar).ok_or_else(|| SetError::BadValue {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        expected: match scalar {
+            Scalar::Bool => "true, false, 1 or 0",
+            _ => "a whole number, such as 20000000, -1 or 0xff",
+        },
+    })
 }
 
 fn parse(text: &str, scalar: Scalar) -> Option<i128> {

@@ -61,6 +61,8 @@ pub struct Image {
     pub symbols: Vec<Symbol>,
     /// Tunables.
     pub knobs: Vec<Knob>,
+    /// The object's own types that its programs ask the kernel about by number, to allocate them.
+    pub types: Vec<OwnType>,
     /// Which source line each instruction came from; sorted by instruction.
     pub lines: Vec<Line>,
     /// The licence string of the object.
@@ -89,6 +91,9 @@ pub struct Program {
     pub function: u32,
     /// False for sections that begin with `?`: a kernel loads those only when asked.
     pub autoload: bool,
+    /// What its one argument points to, if the object says: the context of a `SEC("syscall")`
+    /// program.
+    pub context: Option<Arc<Type>>,
 }
 
 /// A map as the object declares it.
@@ -182,6 +187,8 @@ pub struct StructOps {
     pub autoload: bool,
     /// Members that are not zero, by name.
     pub members: Vec<(String, Member)>,
+    /// Numbers of the type that the kernel has too, set or not.
+    pub numbers: Vec<(String, Scalar)>,
 }
 
 /// A member's value.
@@ -208,6 +215,43 @@ pub struct Symbol {
     pub size: u32,
     /// The type, as far as a value can be written as text.
     pub scalar: Option<Scalar>,
+    /// The type, as far as values inside it can be written as text.
+    pub ty: Option<Arc<Type>>,
+}
+
+/// A type in which values can be found by a path such as `.weights[3]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A number or truth value.
+    Scalar(Scalar),
+    /// So many elements, each `stride` bytes.
+    Array {
+        /// Type of an element.
+        element: Arc<Self>,
+        /// Elements.
+        len: u32,
+        /// Bytes from one element to the next.
+        stride: u32,
+    },
+    /// Fields of a structure or union, in the order of their declaration; without bit fields,
+    /// pointers and floating point.
+    Struct {
+        /// Bytes.
+        size: u32,
+        /// The fields; those of anonymous members among them.
+        fields: Vec<TypeField>,
+    },
+}
+
+/// A field of a [`Type::Struct`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeField {
+    /// Its name.
+    pub name: String,
+    /// Bytes from the structure's start.
+    pub offset: u32,
+    /// Its type.
+    pub ty: Arc<Type>,
 }
 
 /// A type whose values can be written as text.
@@ -219,6 +263,17 @@ pub enum Scalar {
     Signed(u8),
     /// `bool`.
     Bool,
+}
+
+/// A type of the object's that programs may allocate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnType {
+    /// Its number in the object's types.
+    pub id: u32,
+    /// Bytes.
+    pub size: u32,
+    /// Offsets of pointers to kernel objects and to allocated objects (`__kptr`).
+    pub kptrs_at: Vec<u32>,
 }
 
 /// A tunable of a policy: a global in the section `.data.knobs` with declaration tags.

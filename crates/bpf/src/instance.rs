@@ -31,6 +31,7 @@ use crate::map::Maps;
 use crate::map::hash::Removed;
 use crate::memory::Memory;
 use crate::nesting::Nesting;
+use crate::objects::Objects;
 use crate::op::Code;
 use crate::progress::Progress;
 use crate::timer::Timers;
@@ -64,6 +65,7 @@ pub struct Instance<H: Host> {
     pub(crate) memory: Memory,
     pub(crate) maps: Maps,
     pub(crate) timers: Timers,
+    pub(crate) objects: Objects,
     pub(crate) variables: Variables,
     pub(crate) code: Arc<Code>,
     /// The same again, for an outermost call to borrow: to count references anew takes as long as
@@ -75,7 +77,6 @@ pub struct Instance<H: Host> {
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
     pub(crate) progress: Progress,
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) stack_start: u64,
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
@@ -86,21 +87,20 @@ pub struct Instance<H: Host> {
     removed: Vec<Removed>,
     /// Where the innermost of nested calls failed.
     innermost: Option<Fault>,
-    /// Whether the end of the outermost call must look at `removed` and `innermost`.
-    untidy: bool,
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
     pub(crate) native: Option<Arc<jit::Program>>,
-    /// Where the native code of each function begins; nothing if an outermost call cannot use it.
-    entries: Box<[Option<jit::Entry>]>,
+    /// How an outermost call of each function begins; nothing as long as there is no native code.
+    entries: Box<[jit::ProgramEntry]>,
     /// The configured budget, as far as it can be told from none.
     allowance: u64,
     /// Why there is none, if it was tried.
     refusal: Option<Refusal>,
     /// Native code is made at the first outermost call after so many retired instructions.
     translate_at: u64,
-    /// Whether the outermost call runs on a native stack with room enough for native code.
+    /// Whether the outermost call runs on a native stack with room enough for native code. True
+    /// between calls.
     pub(crate) roomy: bool,
 }
 
@@ -121,7 +121,7 @@ impl<H: Host> Instance<H> {
         let mut memory =
             Memory::reserve(config.map_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
         let stack_bytes = u64::from(config.stack_bytes);
-        let stack_top = memory.alloc_map(stack_bytes)?;
+        let stack_start = memory.alloc_map(stack_bytes)?;
         let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
         let contexts = memory.alloc_kernel(context_bytes, 64)?;
         let variables = Variables::new(&mut memory, &image.variables, config.cpus)?;
@@ -141,6 +141,7 @@ impl<H: Host> Instance<H> {
             memory,
             maps,
             timers: Timers::default(),
+            objects: Objects::default(),
             variables,
             spare_code: Some(Arc::clone(&code)),
             code,
@@ -149,24 +150,24 @@ impl<H: Host> Instance<H> {
             config,
             contexts,
             progress: Progress {
-                stack_top,
+                frame: stack_start,
                 ..Progress::default()
             },
-            stack_start: stack_top,
-            stack_end: stack_top + stack_bytes,
+            stack_start,
+            stack_end: stack_start + stack_bytes,
             frames: Vec::new(),
             depth: 0,
             removed: Vec::new(),
             innermost: None,
-            untidy: false,
             scratch: jit::Scratch::default(),
             native: None,
             entries: Box::default(),
             allowance,
             refusal: None,
             translate_at,
-            roomy: false,
+            roomy: true,
         };
+        instance.progress.refuel(allowance);
         if instance.config.backend == Backend::Jit {
             instance.translate();
         }
@@ -183,8 +184,9 @@ impl<H: Host> Instance<H> {
         match jit::translate(self) {
             Ok(program) => {
                 if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
-                    self.scratch.limit_frames(self.frame_limit());
-                    self.entries = program.entries().into();
+                    self.scratch
+                        .rest(self.frame_limit(), self.memory.host_address(self.contexts));
+                    self.entries = program.program_entries::<H>();
                 }
                 self.native = Some(program);
             }
@@ -192,10 +194,18 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    /// The greatest frame pointer with which a function of the next call may call another: by
-    /// depth, and by stack.
+    /// Where the first frame of the call begins that has just been counted in.
+    pub(crate) fn first_frame(&self) -> u64 {
+        match self.depth {
+            0 | 1 => self.stack_start,
+            _ => self.progress.frame + FRAME_BYTES,
+        }
+    }
+
+    /// The greatest frame pointer with which a function of this call may call another: by depth,
+    /// and by stack.
     pub(crate) fn frame_limit(&self) -> u64 {
-        let deepest = self.progress.stack_top + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
+        let deepest = self.first_frame() + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
         deepest.min(self.stack_end.saturating_sub(FRAME_BYTES))
     }
 
@@ -254,7 +264,9 @@ impl<H: Host> Instance<H> {
         self.progress.charged_ps += cost_ps;
     }
 
-    pub(crate) const fn budget(&self) -> u64 {
+    /// Instructions that an outermost call may retire.
+    #[must_use]
+    pub const fn budget(&self) -> u64 {
         self.config.budget
     }
 
@@ -289,53 +301,58 @@ impl<H: Host> Instance<H> {
             "a callback has {} arguments",
             args.len()
         );
-        if let Some(entry) = self.quick_entry(function) {
-            let context = self.contexts;
-            self.memory.put_words(context, args);
-            return self.enter_quickly(entry, function, context, host);
+        let Some(entry) = self.quick_entry(function) else {
+            let result = self.call_program_slowly(function, args, host);
+            return result.map_err(|fault| *fault);
+        };
+        // What else a call needs is as the one before has left it.
+        self.depth = 1;
+        let answer = jit::run_outermost(self, host, entry, self.contexts, args);
+        self.depth = 0;
+        self.progress.refuel_after(answer.fuel(), self.allowance);
+        if jit::is_plain(self) {
+            return Ok(answer.value());
         }
-        self.call_program_slowly(function, args, host)
+        let result = self.settle(answer.value(), function, args, host);
+        result.map_err(|fault| *fault)
     }
 
+    /// The fault is boxed, so that the result of a quick call need not pass through memory.
     #[inline(never)]
     fn call_program_slowly(
         &mut self,
         function: u32,
         args: &[u64],
         host: &mut H,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let context = self.context();
         self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
+            .map_err(Box::new)
     }
 
     /// Native code for an outermost call of which nothing else needs attention.
     #[inline]
-    fn quick_entry(&mut self, function: u32) -> Option<jit::Entry> {
-        let entry = (*self.entries.get(function as usize)?)?;
+    fn quick_entry(&mut self, function: u32) -> Option<jit::ProgramEntry> {
+        let entry = *self.entries.get(function as usize)?;
         (self.depth == 0 && self.scratch.has_room()).then_some(entry)
     }
 
-    /// What [`Instance::enter`] does, for an outermost call with [`Instance::quick_entry`].
-    #[inline]
-    fn enter_quickly(
+    /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
+    /// which something is to be said.
+    #[inline(never)]
+    fn settle(
         &mut self,
-        entry: jit::Entry,
+        value: u64,
         function: u32,
-        context: u64,
+        args: &[u64],
         host: &mut H,
-    ) -> Result<u64, Fault> {
-        self.progress.refuel(self.allowance);
-        self.roomy = true;
-        self.depth = 1;
-        let result = jit::run_outermost(self, host, entry, context);
-        self.depth = 0;
-        match result {
-            Some(result) if !self.untidy && self.progress.nesting.is_empty() => Ok(result),
-            _ => {
-                let result = result.ok_or_else(|| jit::trap_outermost(self));
-                self.leave(result, Nesting::default(), function)
-            }
+    ) -> Result<u64, Box<Fault>> {
+        match jit::settle_outermost(self, value) {
+            None => self.call_program_slowly(function, args, host),
+            Some(result) => self
+                .leave(result, Nesting::default(), function)
+                .map_err(Box::new),
         }
     }
 
@@ -421,7 +438,6 @@ impl<H: Host> Instance<H> {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
         if self.depth == 0 {
-            self.progress.refuel(self.allowance);
             if self.retired() >= self.translate_at {
                 self.translate();
             }
@@ -430,12 +446,18 @@ impl<H: Host> Instance<H> {
         let held = self.progress.nesting;
         self.depth += 1;
         let native = self.native.as_ref().filter(|_| self.roomy);
-        let result = match native.and_then(|program| program.entry(function)) {
+        let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
+        let result = match entry {
             Some(entry) => jit::run(self, host, entry, function, args),
             None => interp::run(self, host, function, args),
         };
         self.depth -= 1;
-        let tidy = self.depth > 0 || !self.untidy;
+        let tidy = self.depth > 0 || self.progress.untidy == 0;
+        if self.depth == 0 {
+            self.progress.refuel(self.allowance);
+            // As quick calls want it.
+            self.roomy = true;
+        }
         match result {
             Ok(result) if tidy && self.progress.nesting == held => Ok(result),
             result => self.leave(result, held, function),
@@ -463,7 +485,7 @@ impl<H: Host> Instance<H> {
         };
         if self.depth == 0 {
             self.innermost = None;
-            self.untidy = false;
+            self.progress.untidy = 0;
         }
         result
     }
@@ -526,7 +548,7 @@ impl<H: Host> Instance<H> {
     /// have its address, as RCU has it in the kernel.
     pub(crate) fn bury(&mut self, removed: Removed) {
         self.removed.push(removed);
-        self.untidy = true;
+        self.progress.untidy = 1;
         if self.depth == 0 {
             self.free_removed();
         }
@@ -576,7 +598,7 @@ impl<H: Host> Instance<H> {
     fn remember(&mut self, fault: &Fault) {
         if self.depth > 0 {
             self.innermost = Some(fault.clone());
-            self.untidy = true;
+            self.progress.untidy = 1;
         }
     }
 }

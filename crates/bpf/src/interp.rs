@@ -35,8 +35,7 @@ pub(crate) struct Frame {
     may_goto: u32,
 }
 
-/// Runs `function` until it exits. The frame pointer begins one frame above the instance's stack
-/// top, which is restored when this returns.
+/// Runs `function` until it exits, in the first frame of the call.
 pub(crate) fn run<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
@@ -44,7 +43,7 @@ pub(crate) fn run<H: Host>(
     args: [u64; 5],
 ) -> Result<u64, Trap> {
     let code = vm.lend_code();
-    let stack_top = vm.progress.stack_top;
+    let outer = vm.progress.frame;
     let retired = vm.retired();
     let mut activation = Activation {
         regs: [0; 16],
@@ -54,11 +53,11 @@ pub(crate) fn run<H: Host>(
         limit: vm.progress.budget_end,
     };
     activation.regs[1..6].copy_from_slice(&args);
-    activation.regs[10] = stack_top;
+    activation.regs[10] = vm.first_frame();
     let result = activation.execute(&code, vm, host, function);
     vm.frames.truncate(activation.frames);
     vm.progress.set_retired(activation.retired);
-    vm.progress.stack_top = stack_top;
+    vm.progress.frame = outer;
     vm.take_code_back(code);
     result
 }
@@ -372,7 +371,7 @@ impl Activation {
         self.regs[10] = frame + FRAME_BYTES;
         let clear = u64::from(clear);
         vm.memory.clear(self.regs[10] - clear, clear);
-        vm.progress.stack_top = self.regs[10];
+        vm.progress.frame = frame;
         Ok(())
     }
 
@@ -417,7 +416,7 @@ impl Activation {
         self.regs[1..6].fill(0);
         self.regs[6..10].copy_from_slice(&frame.kept);
         self.regs[10] -= FRAME_BYTES;
-        vm.progress.stack_top = self.regs[10];
+        vm.progress.frame -= FRAME_BYTES;
         self.may_goto = frame.may_goto;
         Some(frame.back)
     }

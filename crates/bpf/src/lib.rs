@@ -28,7 +28,9 @@ mod nesting;
 #[cfg(not(feature = "jit"))]
 mod no_jit;
 mod object;
+mod objects;
 mod op;
+mod path;
 mod progress;
 #[cfg(test)]
 mod scene;
@@ -47,12 +49,13 @@ pub use decode::BadInsn;
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
 pub use format::format;
-pub use globals::SetError;
+pub use globals::{SetError, SetUpError};
 pub use helper_names::helper_name;
 pub use host::*;
 pub use image::*;
 pub use instance::Instance;
 pub use map::arena::Pages;
 pub use memory::{BASE, Memory, OutOfMemory};
+pub use path::PathError;
 pub use target::{Field, Kconfig, Target};
 pub use verify::Violation;

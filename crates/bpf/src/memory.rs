@@ -35,13 +35,12 @@ const GIB_4: u64 = 1 << 32;
 /// Allocations are aligned to this much at least.
 const GRAIN: u64 = 16;
 
-/// Mapped behind the region and never written, so that a native load of up to 8 bytes that begins
-/// in the region needs no other check. Nothing is ever allocated in the region's last bytes, so
-/// such a load gives zero, as it must.
-const TAIL: u64 = 4096;
-
-/// Left free below the arena's window, because a load has a signed 16-bit offset.
-const GUARD: u64 = 1 << 16;
+/// Bytes that nobody ever allocates, so that they read as zero: the first and the last of the
+/// region, those below the arena's window, and as many mapped before and behind the region.
+///
+/// A load has a signed 16-bit offset. If its pointer lies in the region, native code can load
+/// without looking where the load itself begins and ends; if not, the load gives zero for certain.
+pub(crate) const GUARD: u64 = 1 << 16;
 
 /// The heap that an allocation wanted is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,7 +129,7 @@ pub struct Memory {
     /// never moves.
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     delta: u64,
-    /// Bytes of the region; the mapping is longer, see [`TAIL`].
+    /// Bytes of the region; the mapping begins [`GUARD`] bytes before it and ends as many behind.
     size: u64,
     /// Frozen data sections, as ranges of addresses. Native code has their contents built in.
     frozen: Vec<Range<u64>>,
@@ -166,18 +165,18 @@ impl Memory {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
         }
         let mut region = MmapOptions::new()
-            .len((size + TAIL) as usize)
+            .len((size + 2 * GUARD) as usize)
             .no_reserve_swap()
             .map_anon()?;
         let host_address = region.as_mut_ptr().expose_provenance() as u64;
         Ok(Self {
-            delta: host_address.wrapping_sub(BASE),
+            delta: host_address.wrapping_sub(BASE - GUARD),
             region,
             size,
             frozen: Vec::new(),
             frozen_end: 0,
             open_words: OpenWords::default(),
-            kernel: Heap::new(0, half),
+            kernel: Heap::new(GUARD, half - GUARD),
             maps: Heap::new(half, map_bytes),
             arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
         })
@@ -283,6 +282,11 @@ impl Memory {
         self.arena.as_mut()?.alloc(wanted, count)
     }
 
+    /// Sets pages of the arena aside, see [`Pages::reserve`].
+    pub(crate) fn reserve_arena(&mut self, address: u64, count: u64) -> Option<bool> {
+        self.arena.as_mut()?.reserve(address, count)
+    }
+
     /// Frees pages of the arena and zeroes them, so that they read as zero from now on. Returns
     /// how many were allocated.
     pub(crate) fn free_arena(&mut self, address: u64, count: u64) -> u64 {
@@ -301,7 +305,7 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn load<const N: usize>(&self, address: u64) -> [u8; N] {
-        let at = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
+        let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);
         let tail = self.region.get(at..);
         tail.and_then(|tail| tail.first_chunk())
             .copied()
@@ -364,7 +368,7 @@ impl Memory {
     /// [`Verdict::Protected`].
     #[inline]
     pub(crate) fn is_kernel_object(&self, address: u64, len: u64) -> bool {
-        let at = address.wrapping_sub(BASE);
+        let at = address.wrapping_sub(BASE + self.kernel.start);
         at < self.kernel.used().saturating_sub(len - 1) && !self.is_frozen(address, len)
     }
 
@@ -393,6 +397,12 @@ impl Memory {
         }
     }
 
+    /// Where a guest address in the region lies in this process.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn host_address(&self, address: u64) -> u64 {
+        address.wrapping_add(self.delta)
+    }
+
     /// Where native code finds what to add to a guest address.
     #[cfg(feature = "jit")]
     pub(crate) const DELTA: usize = std::mem::offset_of!(Self, delta);
@@ -402,6 +412,12 @@ impl Memory {
     pub(crate) const fn shared_bits(&self) -> (u32, u64) {
         let bits = self.size.ilog2();
         (bits, BASE >> bits)
+    }
+
+    /// Whether the byte at `address` lies in the region.
+    #[cfg(feature = "jit")]
+    pub(crate) const fn is_inside(&self, address: u64) -> bool {
+        address.wrapping_sub(BASE) < self.size
     }
 
     /// Bytes of the region.
@@ -473,15 +489,14 @@ impl Memory {
     pub fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
         let at = address.wrapping_sub(BASE);
         let end = at.checked_add(len).filter(|end| *end <= self.size)?;
-        self.region.get(at as usize..end as usize)
+        self.region.get(place(at)..place(end))
     }
 
     /// Text at `address` up to a zero byte, at most `max` bytes, none of them outside the region.
     #[must_use]
     pub fn text(&self, address: u64, max: usize) -> &[u8] {
-        let at = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
-        let tail = self.region[..self.size as usize].get(at..);
-        let tail = tail.unwrap_or_default();
+        let left = self.size.saturating_sub(address.wrapping_sub(BASE));
+        let tail = self.bytes(address, left).unwrap_or_default();
         let most = &tail[..tail.len().min(max)];
         most.split(|byte| *byte == 0).next().unwrap_or_default()
     }
@@ -533,7 +548,7 @@ impl Memory {
     /// Writes words into a kernel object of the machine's own.
     #[inline]
     pub(crate) fn put_words(&mut self, address: u64, words: &[u64]) {
-        let at = (address - BASE) as usize;
+        let at = place(address - BASE);
         let (places, _) = self.region[at..at + 8 * words.len()].as_chunks_mut();
         for (place, word) in places.iter_mut().zip(words) {
             *place = word.to_le_bytes();
@@ -555,10 +570,10 @@ impl Memory {
     /// Mirrors of kernel objects change all the time, so they come first.
     #[inline]
     fn poke<const N: usize>(&mut self, address: u64, bytes: [u8; N]) {
-        let at = address.wrapping_sub(BASE);
+        let at = address.wrapping_sub(BASE + self.kernel.start);
         // Behind `open` there is room for 8 bytes.
         if at <= self.kernel.open
-            && let Some(place) = self.region.get_mut(at as usize..)
+            && let Some(place) = self.region.get_mut((self.kernel.start + at) as usize..)
             && let Some(place) = place.first_chunk_mut::<N>()
         {
             *place = bytes;
@@ -587,14 +602,20 @@ impl Memory {
 
     #[inline(always)]
     fn put(&mut self, at: u64, bytes: &[u8]) {
-        let at = at as usize;
+        let at = place(at);
         self.region[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
     fn zero(&mut self, at: u64, len: u64) {
-        let at = at as usize;
+        let at = place(at);
         self.region[at..at + len as usize].fill(0);
     }
+}
+
+/// Where in the mapping the byte `at` of the region lies.
+#[inline]
+const fn place(at: u64) -> usize {
+    (GUARD + at) as usize
 }
 
 /// Where a store points to.

@@ -9,21 +9,17 @@ pub(crate) struct Nesting {
     pub(crate) spin_locks: u32,
     pub(crate) rcu: u32,
     pub(crate) preemption: u32,
+    pub(crate) interrupts: u32,
 }
 
 impl Nesting {
-    /// Whether nothing is held.
-    #[inline]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.spin_locks | self.rcu | self.preemption == 0
-    }
-
     /// What a program that began with `before` has not released.
     pub(crate) fn excess_over(self, before: Self) -> Option<String> {
         let kinds = [
             (self.spin_locks, before.spin_locks, "a spin lock"),
             (self.rcu, before.rcu, "the RCU read lock"),
             (self.preemption, before.preemption, "disabled preemption"),
+            (self.interrupts, before.interrupts, "disabled interrupts"),
         ];
         let left = kinds.iter().find(|(now, before, _)| now != before)?;
         Some(format!("the program ended and left {}", left.2))

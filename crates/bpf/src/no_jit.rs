@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::backend::{Execution, Refusal};
 use crate::interp::Trap;
-use crate::{Host, Instance};
+use crate::{Host, Instance, Memory};
 
 /// Native code. There is none.
 #[derive(Debug)]
@@ -21,16 +21,34 @@ pub(crate) const fn host_entry<H, F: Copy>(_: F) -> HostEntry<H> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {}
 
+/// How an outermost call of a function begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ProgramEntry {}
+
+/// What native code returns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {}
+
+impl Ending {
+    pub(crate) const fn value(self) -> u64 {
+        match self {}
+    }
+
+    pub(crate) const fn fuel(self) -> i64 {
+        match self {}
+    }
+}
+
 impl Program {
     pub(crate) const fn size(&self) -> Execution {
         match *self {}
     }
 
-    pub(crate) const fn entries(&self) -> &[Option<Entry>] {
+    pub(crate) fn program_entries<H: Host>(&self) -> Box<[ProgramEntry]> {
         match *self {}
     }
 
-    pub(crate) const fn entry(&self, _: u32) -> Option<Entry> {
+    pub(crate) const fn entry(&self, _: u32, _: &[u64; 5], _: &Memory) -> Option<Entry> {
         match *self {}
     }
 }
@@ -54,7 +72,7 @@ impl Scratch {
         false
     }
 
-    pub(crate) const fn limit_frames(&mut self, _: u64) {}
+    pub(crate) const fn rest(&mut self, _: u64, _: u64) {}
 }
 
 pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Arc<Program>, Refusal> {
@@ -74,12 +92,17 @@ pub(crate) fn run<H: Host>(
 pub(crate) fn run_outermost<H: Host>(
     _: &mut Instance<H>,
     _: &mut H,
-    entry: Entry,
+    entry: ProgramEntry,
     _: u64,
-) -> Option<u64> {
+    _: &[u64],
+) -> Ending {
     match entry {}
 }
 
-pub(crate) fn trap_outermost<H: Host>(_: &Instance<H>) -> Trap {
-    unreachable!("there is no native code that could have stopped")
+pub(crate) const fn is_plain<H: Host>(_: &Instance<H>) -> bool {
+    true
+}
+
+pub(crate) fn settle_outermost<H: Host>(_: &Instance<H>, value: u64) -> Option<Result<u64, Trap>> {
+    Some(Ok(value))
 }

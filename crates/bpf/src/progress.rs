@@ -6,15 +6,17 @@ use crate::nesting::Nesting;
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Instructions until the budget is spent; negative when built-in functions have overdrawn it.
-    /// Exact whenever somebody else than the back end can look.
+    /// Exact whenever somebody else than the back end can look. Between calls that of the next.
     pub(crate) fuel: i64,
     /// The count of retired instructions at which the budget is spent.
     pub(crate) budget_end: u64,
     /// Costs beyond instructions, picoseconds.
     pub(crate) charged_ps: u64,
-    /// First free byte of the stack: the frame pointer of the function that executes.
-    pub(crate) stack_top: u64,
+    /// First byte of the frame of the function that executes; between calls that of the stack.
+    pub(crate) frame: u64,
     pub(crate) nesting: Nesting,
+    /// Not 0 if the end of the outermost call must look at what was put aside meanwhile.
+    pub(crate) untidy: u32,
 }
 
 impl Progress {
@@ -29,10 +31,18 @@ impl Progress {
         self.fuel = self.budget_end.wrapping_sub(retired).cast_signed();
     }
 
-    /// Gives the outermost call its budget.
+    /// Gives the next outermost call its budget.
     #[inline]
     pub(crate) const fn refuel(&mut self, budget: u64) {
         self.budget_end = self.retired().wrapping_add(budget);
+        self.fuel = budget.cast_signed();
+    }
+
+    /// As [`Progress::refuel`], after a call that has left `fuel`.
+    #[inline]
+    pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) {
+        let spent = budget.wrapping_sub(fuel.cast_unsigned());
+        self.budget_end = self.budget_end.wrapping_add(spent);
         self.fuel = budget.cast_signed();
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     Backend, Config, Function, Host, HostFunction, Image, Import, Insn, Instance, MapDef, MapKind,
-    Memory, Stop,
+    Memory, OwnType, Stop,
 };
 
 /// A host whose answers a test sets, and that keeps what it hears.
@@ -108,6 +108,10 @@ pub(crate) mod insn {
         new(0x07, dst, 0, 0, imm)
     }
 
+    pub(crate) const fn add_register(dst: u8, src: u8) -> Insn {
+        new(0x0f, dst, src, 0, 0)
+    }
+
     pub(crate) const fn load(dst: u8, src: u8, off: i16) -> Insn {
         new(0x79, dst, src, off, 0)
     }
@@ -145,6 +149,7 @@ pub(crate) struct Object {
     functions: Vec<Function>,
     maps: Vec<MapDef>,
     imports: Vec<Import>,
+    types: Vec<OwnType>,
 }
 
 impl Object {
@@ -198,6 +203,16 @@ impl Object {
         self
     }
 
+    /// A type that programs may allocate, of so many bytes.
+    pub(crate) fn own_type(mut self, id: u32, size: u32, kptrs_at: &[u32]) -> Self {
+        self.types.push(OwnType {
+            id,
+            size,
+            kptrs_at: kptrs_at.to_vec(),
+        });
+        self
+    }
+
     pub(crate) fn image(self) -> Arc<Image> {
         Arc::new(Image {
             code: self.code,
@@ -210,6 +225,7 @@ impl Object {
             struct_ops: Vec::new(),
             symbols: Vec::new(),
             knobs: Vec::new(),
+            types: self.types,
             lines: Vec::new(),
             license: "MIT".into(),
         })

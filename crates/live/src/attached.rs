@@ -1,7 +1,7 @@
 //! A policy in the kernel: loaded, attached, watched and detached.
 
 use std::path::Path;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
@@ -170,6 +170,11 @@ impl Attached {
         self.kernel.state() == Some(State::Enabled) && self.kernel.enable_seq() == self.sequence
     }
 
+    /// Whether the kernel has taken the policy away. Somebody else's may be there already.
+    fn is_gone(&self) -> bool {
+        self.kernel.state() == Some(State::Disabled) || self.kernel.enable_seq() != self.sequence
+    }
+
     /// The kernel's event counters for the policy.
     #[must_use]
     pub fn events(&self) -> Vec<(String, u64)> {
@@ -227,14 +232,14 @@ impl Attached {
     /// ended: 64 is a normal end (`SCX_EXIT_UNREG`, kernel 6.18), 1024 and above an ejection.
     ///
     /// # Errors
-    /// When the kernel does not come to rest, or the policy's own note cannot be read.
+    /// When the kernel does not come to rest within 30 s, or the policy's own note cannot be read.
     pub fn detach(mut self) -> Result<Option<Ending>, Error> {
-        drop(self.link.take());
+        let link = self.link.take();
+        // The call comes back when the policy is gone, which may be never. So a thread of its own
+        // makes it, and this one can say so.
+        let call = thread::Builder::new().spawn(move || drop(link)).ok();
         let end = Instant::now() + DETACH_PATIENCE;
-        // Somebody else's policy may be there at once; ours is gone then, too.
-        while self.kernel.state() != Some(State::Disabled)
-            && self.kernel.enable_seq() == self.sequence
-        {
+        while !(self.is_gone() && call.as_ref().is_none_or(JoinHandle::is_finished)) {
             if Instant::now() > end {
                 return Err(Error::StillThere {
                     state: format!("{:?}", self.kernel.state()),
@@ -243,6 +248,8 @@ impl Attached {
             }
             thread::sleep(Duration::from_millis(10));
         }
+        // Whoever forks next relies on there being one thread. Its end is all that is asked for.
+        let _ = call.map(JoinHandle::join);
         // The policy's own note has the code; one that leaves none is still in the kernel's log.
         let ending = self.loaded.ending()?.or_else(|| self.log.ending());
         let cpus_changed = self.kernel.hotplug_seq() != self.loaded.hotplug_seq;

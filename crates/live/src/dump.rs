@@ -5,10 +5,10 @@
 //! is read here: for every object, whatever its callbacks do.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::Error;
+use crate::{Error, patience};
 
 /// Where trace files are, the newer place first.
 const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
@@ -16,6 +16,9 @@ const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 const BUFFER_KIB: usize = 1024;
 /// Trace buffers of all CPUs in KiB, at most.
 const BUFFERS_KIB: usize = 64 * 1024;
+/// How long the removal of a buffer may take: the kernel waits meanwhile until no program can run
+/// in a trace event any more (`tracepoint_synchronize_unregister()`, 6.18).
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A trace buffer of its own that gets the dump of the policy that is ejected next. Goes away
 /// with this value.
@@ -50,15 +53,21 @@ impl Dump {
         Ok(lines_of(&String::from_utf8_lossy(&trace)))
     }
 
+    /// Removes the buffer. What cannot be removed is left to the next command.
+    ///
+    /// # Errors
+    /// When it cannot be removed, or not within ten seconds; a process of its own goes on then.
+    pub fn remove(mut self) -> Result<(), Error> {
+        // Nothing is left for the value's end, which would wait as long again.
+        patience::remove_folder(&std::mem::take(&mut self.folder), PATIENCE)
+    }
+
     /// Removes the buffer that a killed process left.
     ///
     /// # Errors
-    /// When it is there and cannot be removed.
-    pub fn remove_left(root: &Path, name: &str) -> io::Result<()> {
-        match fs::remove_dir(instances(root).join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+    /// As [`Dump::remove`].
+    pub fn remove_left(root: &Path, name: &str) -> Result<(), Error> {
+        patience::remove_folder(&instances(root).join(name), PATIENCE)
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
@@ -70,7 +79,7 @@ impl Dump {
 impl Drop for Dump {
     fn drop(&mut self) {
         // The next command finds what could not be removed, and tries again.
-        let _ = fs::remove_dir(&self.folder);
+        let _ = patience::remove_folder(&self.folder, PATIENCE);
     }
 }
 

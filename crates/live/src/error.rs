@@ -66,6 +66,16 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// The kernel takes its time, and a process was left behind that waits for it.
+    #[error("process {pid} still {what} after {seconds} s; the kernel lets it end when it can")]
+    Slow {
+        /// What the process does.
+        what: String,
+        /// The process.
+        pid: i32,
+        /// How long was waited.
+        seconds: u64,
+    },
     /// A map of the loaded object cannot be read.
     #[error("{policy}: cannot read the map `{map}`: {source}")]
     Map {

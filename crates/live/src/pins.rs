@@ -75,6 +75,15 @@ pub fn name(section: &str) -> String {
 /// # Errors
 /// When the map is not there, or this process may not read it.
 pub fn counters(folder: &Path, count: usize) -> Result<Vec<u64>, Error> {
+    let each = counters_by_cpu(folder, count)?.into_iter();
+    Ok(each.map(|values| values.into_iter().sum()).collect())
+}
+
+/// The policy's own counters, of which there are `count`, each with its value on every CPU.
+///
+/// # Errors
+/// As [`counters`].
+pub fn counters_by_cpu(folder: &Path, count: usize) -> Result<Vec<Vec<u64>>, Error> {
     let path = folder.join(COUNTERS);
     let error = |source| Error::Pin {
         path: path.clone(),
@@ -85,7 +94,7 @@ pub fn counters(folder: &Path, count: usize) -> Result<Vec<u64>, Error> {
         .unwrap_or(u32::MAX)
         .min(map.max_entries());
     (0..count)
-        .map(|index| sum(&map, index).map_err(error))
+        .map(|index| by_cpu(&map, index).map_err(error))
         .collect()
 }
 
@@ -94,12 +103,17 @@ pub fn counters(folder: &Path, count: usize) -> Result<Vec<u64>, Error> {
 /// # Errors
 /// When the map cannot be read.
 pub fn sum(map: &impl MapCore, index: u32) -> Result<u64, libbpf_rs::Error> {
+    Ok(by_cpu(map, index)?.into_iter().sum())
+}
+
+/// One counter on every CPU.
+fn by_cpu(map: &impl MapCore, index: u32) -> Result<Vec<u64>, libbpf_rs::Error> {
     let values = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)?;
     let numbers = values.into_iter().flatten().map(|bytes| {
         let bytes = bytes.first_chunk::<8>().copied().unwrap_or_default();
         u64::from_ne_bytes(bytes)
     });
-    Ok(numbers.sum())
+    Ok(numbers.collect())
 }
 
 impl Section {

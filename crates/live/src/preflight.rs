@@ -34,6 +34,8 @@ pub struct Facts {
     pub has_types: bool,
     /// This process may administer the system.
     pub is_administrator: bool,
+    /// The kernel interprets programs instead of translating them (`net.core.bpf_jit_enable`).
+    pub is_interpreting: bool,
     /// The kernel hides its memory from programs (lockdown mode `confidentiality`).
     pub is_locked_down: bool,
     /// CPUs that were taken from the scheduler at boot (`isolcpus=domain`), as the kernel lists
@@ -86,6 +88,7 @@ impl Facts {
             holder: class.policy().and_then(|_| Holder::below(root)),
             has_types: root.join("sys/kernel/btf/vmlinux").is_file(),
             is_administrator: has_capability(&status, CAP_SYS_ADMIN),
+            is_interpreting: read(root, "proc/sys/net/core/bpf_jit_enable") == "0",
             is_locked_down: lockdown.contains("[confidentiality]"),
             isolated: read(root, "sys/devices/system/cpu/isolated"),
             tickless: cpu_list(&read(root, "sys/devices/system/cpu/nohz_full")),
@@ -132,6 +135,16 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             Blocks,
             "the kernel does not describe its types (/sys/kernel/btf/vmlinux)".to_owned(),
             "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+        );
+    }
+    if facts.is_interpreting {
+        // add_kfunc_call() in kernel/bpf/verifier.c, 6.18.
+        find(
+            Blocks,
+            "the kernel does not translate programs (net.core.bpf_jit_enable=0), and only \
+             translated ones can call it"
+                .to_owned(),
+            "sysctl net.core.bpf_jit_enable=1 switches that on",
         );
     }
     if !facts.is_administrator {

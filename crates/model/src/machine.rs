@@ -92,8 +92,11 @@ pub struct MachineSpec {
     pub cpus: u16,
     /// Hardware threads of one core, 1 or 2; CPUs `2n` and `2n + 1` then share a core.
     pub smt: u16,
-    /// CPUs that share a last-level cache; 0 for all of them.
+    /// CPUs that share a last-level cache; 0 for all of them, or all of a node.
     pub llc: u16,
+    /// CPUs of one NUMA node; 0 for all of them. Every other node is equally far.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub node: u16,
     /// Ticks a second: 100, 250, 300 or 1000.
     pub hz: u32,
     /// The kernel whose behaviour is simulated.
@@ -112,6 +115,7 @@ impl Default for MachineSpec {
             cpus: 4,
             smt: 1,
             llc: 0,
+            node: 0,
             hz: 250,
             kernel: Kernel::default(),
             profile: Profile::default(),
@@ -120,7 +124,38 @@ impl Default for MachineSpec {
     }
 }
 
+/// Machines of one node are written as they were before there were nodes.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(value: &u16) -> bool {
+    *value == 0
+}
+
 impl MachineSpec {
+    /// CPUs of one NUMA node, 1 or more; the last node may have fewer.
+    #[must_use]
+    pub const fn node_size(&self) -> u16 {
+        let all = if self.cpus == 0 { 1 } else { self.cpus };
+        if self.node == 0 || self.node > all {
+            all
+        } else {
+            self.node
+        }
+    }
+
+    /// CPUs of one last-level cache, 1 or more.
+    #[must_use]
+    pub const fn cache_size(&self) -> u16 {
+        let node = self.node_size();
+        if self.llc == 0 || self.llc > node {
+            node
+        } else {
+            self.llc
+        }
+    }
+
     /// Nanoseconds between two ticks of one CPU. At HZ 300 the kernel's `TICK_NSEC` is rounded
     /// to the nearest nanosecond, 3,333,333.
     #[must_use]

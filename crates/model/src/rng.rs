@@ -34,6 +34,24 @@ impl Rng {
         Self::new(seed, STREAM_IRQ + source as u64)
     }
 
+    /// The stream of the times at which requests from outside come.
+    #[must_use]
+    pub const fn of_arrival(seed: u64, arrival: u32) -> Self {
+        Self::new(seed, STREAM_ARRIVAL + arrival as u64)
+    }
+
+    /// The stream of the spans that the users of requests think.
+    #[must_use]
+    pub const fn of_think(seed: u64, arrival: u32) -> Self {
+        Self::new(seed, STREAM_THINK + arrival as u64)
+    }
+
+    /// The stream of what a disk draws.
+    #[must_use]
+    pub const fn of_disk(seed: u64, disk: u32) -> Self {
+        Self::new(seed, STREAM_DISK + disk as u64)
+    }
+
     /// The next 64 random bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GAMMA);
@@ -56,6 +74,9 @@ impl Rng {
 /// These bits keep the other streams apart from those of tasks.
 const STREAM_START: u64 = 1 << 63;
 const STREAM_IRQ: u64 = 1 << 62;
+const STREAM_ARRIVAL: u64 = STREAM_IRQ | 1 << 32;
+const STREAM_THINK: u64 = STREAM_IRQ | 2 << 32;
+const STREAM_DISK: u64 = STREAM_IRQ | 3 << 32;
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -16,6 +16,28 @@ pub struct PolicySpec {
     pub table: Option<String>,
     /// Knobs and raw variables to set, as the user wrote them: name and value.
     pub set: Vec<(String, String)>,
+    /// Programs to run as the policy's loader would, in this order.
+    pub setup: Vec<SetUp>,
+}
+
+/// A run of one of an object's `SEC("syscall")` programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetUp {
+    /// The program's name.
+    pub program: String,
+    /// Its argument's values as the user wrote them, by commas; empty: all zero.
+    pub args: String,
+    /// When it is run.
+    pub when: SetUpTime,
+}
+
+/// When a set-up program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetUpTime {
+    /// When the object is loaded and its table is not attached yet.
+    Loaded,
+    /// As soon as the table is attached.
+    Attached,
 }
 
 /// Everything that a run is a function of. The same spec gives the same bytes on every machine.

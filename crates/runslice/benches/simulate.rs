@@ -82,6 +82,7 @@ fn main() {
                 object: Arc::from(policy.object),
                 table: None,
                 set: Vec::new(),
+                setup: Vec::new(),
             },
             workload: Arc::clone(&workload),
             machine: workload.machine.clone(),

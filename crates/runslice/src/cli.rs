@@ -6,12 +6,17 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+#[cfg(feature = "live")]
+use crate::verb::bench::Bench;
+use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
+use crate::verb::compare::Compare;
 #[cfg(feature = "live")]
 use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
 use crate::verb::play::Play;
+use crate::verb::report::Report;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
 #[cfg(feature = "live")]
@@ -22,6 +27,7 @@ use crate::verb::stat::Stat;
 use crate::verb::status::StatusOf;
 #[cfg(feature = "live")]
 use crate::verb::stop::Stop;
+use crate::verb::sweep::Sweep;
 use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
@@ -40,7 +46,9 @@ pub enum Status {
     Ejected = 3,
     /// This computer lacks what the verb needs.
     Unsupported = 4,
-    /// Nothing can be said: a virtual machine gave no result.
+    /// A comparison exceeded a limit that the user set.
+    Exceeded = 5,
+    /// Nothing can be said: a virtual machine gave no result, or runs do not decide.
     Inconclusive = 6,
     /// A signal ended it, after everything was put back.
     Interrupted = 130,
@@ -69,7 +77,8 @@ Exit status:
   2    usage: an unknown option, policy, knob or workload
   3    a policy misbehaved and was ejected; the results up to then are printed
   4    this computer lacks what the verb needs; the message names the way out
-  6    inconclusive: a virtual machine gave no result
+  5    a comparison exceeded the limit of --fail-if
+  6    inconclusive: a virtual machine gave no result, or the runs do not decide
   130  interrupted, after everything was put back";
 
 #[cfg(feature = "live")]
@@ -95,6 +104,10 @@ pub enum Verb {
     /// Run policies on a simulated machine and print what tasks experienced.
     #[command(after_help = EXIT_STATUSES)]
     Sim(Box<Sim>),
+
+    /// Keep a policy, its variables, its set-up and its machine in one file that `sim` runs.
+    #[command(after_help = EXIT_STATUSES)]
+    Bundle(Box<BundleOf>),
 
     /// Follow a task: its waits, the queues it stands in, where the policy puts it.
     #[command(after_help = EXIT_STATUSES)]
@@ -138,6 +151,23 @@ pub enum Verb {
     #[command(after_help = EXIT_STATUSES)]
     Stat(Stat),
 
+    /// Simulate every combination of policies, workloads, knobs and machines of a file.
+    #[command(after_help = EXIT_STATUSES)]
+    Sweep(Box<Sweep>),
+
+    /// Run a command under several schedulers in turn and say which is better for it.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Bench(Box<Bench>),
+
+    /// Say whether sets of runs differ, by how much, and how sure that is.
+    #[command(after_help = EXIT_STATUSES)]
+    Compare(Box<Compare>),
+
+    /// Draw runs: latency, runslice, imbalance, priorities, CPUs, as one page or as single files.
+    #[command(after_help = EXIT_STATUSES)]
+    Report(Report),
+
     /// List the policies and workloads that are built in.
     List(List),
 
@@ -177,6 +207,7 @@ mod tests {
             Status::Usage,
             Status::Ejected,
             Status::Unsupported,
+            Status::Exceeded,
             Status::Inconclusive,
             Status::Interrupted,
         ] {

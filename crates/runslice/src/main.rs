@@ -4,15 +4,25 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "live")]
+mod attach;
+mod bundle;
 mod cli;
+#[cfg(feature = "live")]
+mod dumps;
+mod embedded;
 mod kernel;
 mod output;
+mod parallel;
 mod policy;
+mod prepare;
 mod progress;
 mod recording;
 mod report;
+mod seeds;
 #[cfg(feature = "live")]
 mod session;
+mod sets;
 mod span;
 mod suggest;
 mod table;
@@ -42,7 +52,7 @@ fn explain(error: &anyhow::Error) -> Status {
         return Status::Done;
     }
     // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "runslice: {error:#}");
+    let _ = writeln!(io::stderr(), "runslice: {}", words(error));
     if error.is::<UsageError>() {
         Status::Usage
     } else if error.is::<UnsupportedError>() {
@@ -52,6 +62,19 @@ fn explain(error: &anyhow::Error) -> Status {
     }
 }
 
+/// An error with its causes, each once: some errors have their cause's words in their own.
+fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.contains(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_errors = error
         .chain()
@@ -59,4 +82,21 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io_errors
         .map(io::Error::kind)
         .any(|kind| kind == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let missing = io::Error::from_raw_os_error(2);
+        let said = anyhow::anyhow!("/x: {missing}");
+        let error = Err::<(), _>(missing).context("/x: No such file or directory (os error 2)");
+        assert_eq!(words(&error.unwrap_err()), said.to_string());
+        let error: anyhow::Result<()> = Err(anyhow::anyhow!("no room")).context("cannot write y");
+        assert_eq!(words(&error.unwrap_err()), "cannot write y: no room");
+    }
 }

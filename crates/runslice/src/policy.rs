@@ -3,11 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
-use model::PolicySpec;
+use anyhow::{Context as _, bail};
+use bpf::Object;
+use model::{MachineSpec, PolicySpec};
 
+use crate::bundle::{self, Bundle};
 use crate::cli::UsageError;
-use crate::suggest;
+use crate::{embedded, suggest};
+
+/// A policy, and the machine that it came with.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// A bundle's machine.
+    pub machine: Option<MachineSpec>,
+}
 
 /// Finds the policy that `argument` names, for example `fifo`, `mlfq:cumulative=1,nq=10` or
 /// `build/mine.bpf.o:slice_ns=5000000`.
@@ -15,22 +26,123 @@ use crate::suggest;
 /// # Errors
 /// When there is no such policy, the file cannot be read, or a knob has no value.
 pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
+    open(argument).map(|found| found.policy)
+}
+
+/// As [`find`], with the machine of a bundle.
+///
+/// # Errors
+/// As [`find`].
+pub fn open(argument: &str) -> anyhow::Result<Found> {
     let (name, knobs) = split(argument);
-    let object = match policies::ALL.iter().find(|policy| policy.name == name) {
-        Some(policy) => Arc::from(policy.object),
-        None if looks_like_a_path(name) => read(Path::new(name))?,
+    let mut found = match policies::ALL.iter().find(|policy| policy.name == name) {
+        Some(policy) => plain(Arc::from(policy.object)),
+        None if looks_like_a_path(name) => load(name)?,
         None => return Err(unknown(name)),
     };
-    let set = knobs
+    let knobs = knobs
         .split(',')
         .filter(|knob| !knob.is_empty())
         .map(setting);
-    Ok(PolicySpec {
-        name: label(argument),
-        object,
-        table: None,
-        set: set.collect::<Result<_, _>>().map_err(UsageError)?,
-    })
+    let knobs: Vec<_> = knobs.collect::<Result<_, _>>().map_err(UsageError)?;
+    match found.policy.name.is_empty() {
+        true => found.policy.name = label(argument),
+        false if !knobs.is_empty() => {
+            let (_, text) = split(argument);
+            found.policy.name += &format!(":{text}");
+        }
+        false => {}
+    }
+    found.policy.set.extend(knobs);
+    Ok(found)
+}
+
+/// A policy without a name of its own.
+fn plain(object: Arc<[u8]>) -> Found {
+    Found {
+        policy: PolicySpec {
+            name: String::new(),
+            object,
+            table: None,
+            set: Vec::new(),
+            setup: Vec::new(),
+        },
+        machine: None,
+    }
+}
+
+/// Reads an object, a bundle, or the object of a scheduler's binary. `FILE@NAME` names a table of
+/// callbacks, and so the object that has it.
+fn load(name: &str) -> anyhow::Result<Found> {
+    let (path, wanted) = match name.rsplit_once('@') {
+        Some((path, wanted)) if !Path::new(name).exists() => (path, Some(wanted)),
+        _ => (name, None),
+    };
+    let file = read_file(Path::new(path))?;
+    if bundle::is_bundle(&file) {
+        let bundle = Bundle::read(&file).with_context(|| path.to_owned())?;
+        return Ok(Found {
+            policy: bundle.policy,
+            machine: Some(bundle.machine),
+        });
+    }
+    let mut found = plain(object_in(path, file, wanted)?);
+    found.policy.table = wanted.map(str::to_owned);
+    Ok(found)
+}
+
+/// The object that `file` is, or the one in it that is called `wanted`.
+fn object_in(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<Arc<[u8]>> {
+    if embedded::is_object(&file) {
+        return Ok(Arc::from(file));
+    }
+    let objects = embedded::objects(&file);
+    let named: Vec<_> = objects.iter().map(|object| tables(object)).collect();
+    let names = || named.concat().join(", ");
+    let chosen: Vec<_> = match wanted {
+        Some(wanted) => {
+            let all = objects.iter().zip(&named);
+            all.filter(|(_, tables)| tables.iter().any(|table| table == wanted))
+                .map(|(object, _)| object)
+                .collect()
+        }
+        // Objects that are no policies, such as a probe of a kernel's features, are not meant.
+        None => {
+            let all = objects.iter().zip(&named);
+            all.filter(|(_, tables)| !tables.is_empty())
+                .map(|(object, _)| object)
+                .collect()
+        }
+    };
+    match (chosen[..].as_ref(), wanted) {
+        ([object], _) => Ok(Arc::from(**object)),
+        // Not an ELF file at all: the loader says what is wrong with it.
+        ([], None) if objects.is_empty() => Ok(Arc::from(file)),
+        ([], None) => bail!("{path}: none of the BPF objects in it is a scheduling policy"),
+        ([], Some(wanted)) => Err(UsageError(format!(
+            "{path}: no object in it has a table `{wanted}`; there are: {}",
+            names()
+        ))
+        .into()),
+        (_, _) => Err(UsageError(format!(
+            "{path}: it has several policies; choose one with {path}@NAME: {}",
+            names()
+        ))
+        .into()),
+    }
+}
+
+/// Names of an object's tables of callbacks; none if it cannot be read.
+fn tables(object: &[u8]) -> Vec<String> {
+    Object::parse(object).map_or_else(|_| Vec::new(), |object| object.tables())
+}
+
+/// The object that a file is, that a bundle has, or that is in a scheduler's binary.
+///
+/// # Errors
+/// When the file cannot be read, or has several.
+pub fn object(name: &str) -> anyhow::Result<Arc<[u8]>> {
+    load(name).map(|found| found.policy.object)
 }
 
 /// Reads `NAME=VALUE`.
@@ -44,6 +156,18 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads `PROGRAM` or `PROGRAM:VALUES`.
+///
+/// # Errors
+/// When there is no program.
+pub fn setup(text: &str) -> Result<(String, String), String> {
+    let (program, values) = text.split_once(':').unwrap_or((text, ""));
+    if program.is_empty() {
+        return Err(format!("`{text}` names no program; write PROGRAM:VALUES"));
+    }
+    Ok((program.to_owned(), values.to_owned()))
+}
+
 /// The name or path, and the knobs. A file whose own name has a colon is taken whole.
 fn split(argument: &str) -> (&str, &str) {
     if Path::new(argument).is_file() {
@@ -53,10 +177,9 @@ fn split(argument: &str) -> (&str, &str) {
 }
 
 fn looks_like_a_path(name: &str) -> bool {
-    name.contains('/')
-        || Path::new(name)
-            .extension()
-            .is_some_and(|extension| extension == "o")
+    let file = name.split_once('@').map_or(name, |(file, _)| file);
+    let ending = Path::new(file).extension();
+    name.contains('/') || ending.is_some_and(|ending| ending == "o" || ending == "bundle")
 }
 
 /// What tables call it: the argument without folders and without the ending of an object.
@@ -81,8 +204,11 @@ pub fn label(argument: &str) -> String {
 /// # Errors
 /// When it cannot be read; the message names it.
 pub fn read(path: &Path) -> anyhow::Result<Arc<[u8]>> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Arc::from(bytes))
+    read_file(path).map(Arc::from)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn unknown(name: &str) -> anyhow::Error {
@@ -136,5 +262,67 @@ mod tests {
     #[test]
     fn a_knob_without_a_value_is_a_usage_error() {
         assert!(find("fifo:slice_ns").unwrap_err().is::<UsageError>());
+    }
+
+    /// A file of these bytes, gone at the end of the test.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str, bytes: &[u8]) -> Self {
+            let unique = format!("runslice-test-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(unique);
+            std::fs::write(&path, bytes).unwrap();
+            Self(path)
+        }
+
+        fn name(&self) -> &str {
+            self.0.to_str().unwrap()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn shipped(name: &str) -> &'static [u8] {
+        policies::find(name).unwrap().object
+    }
+
+    #[test]
+    fn a_binary_gives_its_object_and_one_with_several_asks_which() {
+        let (fifo, mlfq) = (shipped("fifo"), shipped("mlfq"));
+        let one = Scratch::new("one", &[&[0x7f; 99], fifo, b"rest"].concat());
+        let found = find(one.name()).unwrap();
+        assert_eq!(*found.object, *fifo);
+        assert_eq!(found.table, None);
+        let two = Scratch::new("two", &[b"head", fifo, mlfq].concat());
+        let error = find(two.name()).unwrap_err().to_string();
+        assert!(error.ends_with("@NAME: fifo_ops, mlfq_ops"), "{error}");
+        let named = find(&format!("{}@mlfq_ops:nq=3", two.name())).unwrap();
+        assert_eq!(*named.object, *mlfq);
+        assert_eq!(named.table.as_deref(), Some("mlfq_ops"));
+        assert_eq!(named.set, [("nq".to_owned(), "3".to_owned())]);
+        let error = find(&format!("{}@none", two.name())).unwrap_err();
+        assert!(error.to_string().ends_with("there are: fifo_ops, mlfq_ops"));
+    }
+
+    #[test]
+    fn a_bundle_brings_its_name_its_settings_and_its_machine() {
+        let machine = MachineSpec {
+            cpus: 12,
+            ..MachineSpec::default()
+        };
+        let mut policy = find("mlfq:nq=10").unwrap();
+        policy.name = "mine".to_owned();
+        let bundle = Bundle { policy, machine };
+        let file = Scratch::new("mine.bundle", &bundle.write());
+        let found = open(&format!("{}:nq=5", file.name())).unwrap();
+        assert_eq!(found.machine, Some(bundle.machine));
+        assert_eq!(found.policy.name, "mine:nq=5");
+        let values: Vec<_> = found.policy.set.iter().map(|(_, value)| value).collect();
+        assert_eq!(values, ["10", "5"], "the later one counts");
+        assert_eq!(found.policy.object, bundle.policy.object);
     }
 }

@@ -3,6 +3,7 @@
 mod csv;
 mod human;
 mod json;
+pub mod runs;
 
 use std::io::{self, Write};
 
@@ -11,6 +12,8 @@ use model::{Exit, MachineSpec, Summary};
 use stats::Report;
 
 pub use self::csv::quoted;
+pub use self::human::counted;
+pub use self::json::json_of;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,6 +97,23 @@ impl Results {
             Format::Human => human::write(self, to),
             Format::Json => json::write(self, to),
             Format::Csv => csv::write(self, table, to),
+        }
+    }
+
+    /// Writes many runs of each policy: for people their spread, for programs every run.
+    ///
+    /// # Errors
+    /// When `to` does not take them.
+    pub fn write_runs(
+        &self,
+        format: Format,
+        table: TableName,
+        to: &mut dyn Write,
+    ) -> io::Result<()> {
+        match format {
+            Format::Human => runs::write(self, to),
+            Format::Json => json::write_runs(self, to),
+            Format::Csv => csv::write_runs(self, table, to),
         }
     }
 

@@ -1,11 +1,16 @@
 //! The verbs of the command line.
 
+#[cfg(feature = "live")]
+pub mod bench;
+pub mod bundle;
 pub mod check;
+pub mod compare;
 #[cfg(feature = "live")]
 pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
 pub mod play;
+pub mod report;
 #[cfg(feature = "live")]
 pub mod run;
 #[cfg(feature = "live")]
@@ -16,6 +21,7 @@ pub mod stat;
 pub mod status;
 #[cfg(feature = "live")]
 pub mod stop;
+pub mod sweep;
 pub mod trace;
 #[cfg(feature = "live")]
 pub mod vm;
@@ -48,9 +54,15 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Doctor(request) => doctor::run(&request),
         #[cfg(feature = "live")]
         Verb::Play(request) => play::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Bench(request) => bench::run(&request),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Stat(request) => stat::run(&request),
+        Verb::Compare(request) => compare::run(&request),
+        Verb::Sweep(request) => sweep::run(&request),
+        Verb::Report(request) => report::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Completions { shell } => completions::run(shell),

@@ -2,32 +2,22 @@
 
 #![cfg(feature = "live")]
 
-use std::process::{Command, Stdio};
+use runslice_tests::guest;
 
 /// What a counted guest prints when hackbench has run under a policy: its time, then what
 /// schedstat has counted since the kernel began.
-fn hackbench(policy: &str, more: &[&str]) -> Vec<u8> {
+fn hackbench(policy: &str, more: &[&str]) -> String {
     let script = format!(
         "echo 1 >/proc/sys/kernel/sched_schedstats
          runslice run {policy} -- timeout 60 hackbench -g 1 -l 40 || exit 1
          cat /proc/schedstat"
     );
-    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(["vm", "--det", "--with", "runslice", "--with", "hackbench"])
-        .args(["--timeout", "120s"])
-        .args(more)
-        .args(["--", "sh", "-c", &script])
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{policy}: {said}");
-    output.stdout
+    let guest = guest!().counted().with("hackbench").options(more);
+    guest.good(&script, &[]).stdout
 }
 
 /// Seconds, as hackbench says.
-fn time(said: &[u8]) -> f64 {
-    let said = String::from_utf8_lossy(said);
+fn time(said: &str) -> f64 {
     let time = said.lines().find_map(|line| line.strip_prefix("Time: "));
     time.and_then(|time| time.trim().parse().ok())
         .unwrap_or_else(|| panic!("no time in {said}"))
@@ -37,22 +27,21 @@ fn time(said: &[u8]) -> f64 {
 #[ignore = "boots a kernel: make test-vm"]
 fn hackbench_under_a_policy_repeats_its_output_and_schedstat() {
     let first = hackbench("mlfq", &[]);
-    let text = String::from_utf8_lossy(&first).into_owned();
     assert!(
-        text.contains("\ncpu1 ") && text.contains("domain0 "),
-        "{text}"
+        first.contains("\ncpu1 ") && first.contains("domain0 "),
+        "{first}"
     );
     assert!(time(&first) > 0.0);
     assert!(
         first == hackbench("mlfq", &[]),
-        "two counted runs differ from: {text}"
+        "two counted runs differ from: {first}"
     );
 }
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn five_samples_of_hackbench_differ_and_agree() {
-    let samples: Vec<Vec<u8>> = (1..=5)
+    let samples: Vec<String> = (1..=5)
         .map(|seed| hackbench("mlfq", &["--seed", &seed.to_string()]))
         .collect();
     let mut times: Vec<f64> = samples.iter().map(|said| time(said)).collect();

@@ -6,15 +6,12 @@
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use model::{Event, EventKind};
+use runslice_tests::guest::Guest;
+use runslice_tests::{folder, guest};
 use serde_json::Value;
 use stats::{Conservation, EventReader};
-
-/// Held while a guest runs.
-static ONE: Mutex<()> = Mutex::new(());
 
 /// Everything that can be played, with counts that do not depend on any scheduler.
 const EVERYTHING: &str = r#"
@@ -132,9 +129,6 @@ const COUNTS: [(&str, u64); 10] = [
     ("right", 1),
 ];
 
-/// What the kernel prints when something is wrong with it.
-const COMPLAINTS: [&str; 4] = ["WARNING:", "BUG:", "Oops", "rcu: INFO"];
-
 const PING_PONG: &str = r#"
 [workload]
 name = "ping-pong"
@@ -154,36 +148,14 @@ do = ["loop(300)[ recv(ball[0]), run(2ms), send(ball[1]) ]"]
 
 /// A folder that a guest shares, with a workload in it.
 fn share(name: &str, workload: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vm-play-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    let folder = folder!(&format!("vm-play-{name}"));
     std::fs::write(folder.join("load.toml"), workload).expect("writable");
     folder
 }
 
-/// Runs a script in a guest whose /share is `folder`, and returns what it printed.
-fn guest(folder: &Path, more: &[&str], script: &str) -> String {
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = folder.to_string_lossy();
-    let mut words = vec!["vm", "--share", &folder, "--with", "runslice"];
-    words.extend(["--timeout", "120s", "--kernel-log"]);
-    words.extend(more);
-    words.extend(["--", "sh", "-c", script]);
-    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(&words)
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts");
-    let text = said(&output);
-    assert!(output.status.success(), "{text}");
-    let bad = |line: &&str| COMPLAINTS.iter().any(|word| line.contains(word));
-    assert_eq!(text.lines().find(bad), None, "{text}");
-    text
-}
-
-fn said(output: &Output) -> String {
-    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b));
-    format!("{stdout}{stderr}")
+/// A guest with that folder.
+fn guest_of(folder: &Path) -> Guest {
+    guest!().share(folder)
 }
 
 fn document(path: &Path) -> Value {
@@ -230,17 +202,18 @@ fn reports_stand_before_their_runs(events: &[Event]) -> usize {
 #[ignore = "boots a kernel: make test-vm"]
 fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
     let folder = share("everything", EVERYTHING);
-    let text = guest(
-        &folder,
-        &[],
-        "runslice play load.toml --format json -o plain.json || exit 1
+    let text = guest_of(&folder)
+        .good(
+            "runslice play load.toml --format json -o plain.json || exit 1
          runslice play load.toml --events plain.jsonl --format json -o events.json || exit 1
          for policy in fifo o1; do
              runslice play load.toml --policy $policy --events $policy.jsonl \\
                  --format json -o $policy.json || exit 1
          done
          cat /sys/kernel/sched_ext/state",
-    );
+            &[],
+        )
+        .text();
     assert!(text.lines().any(|line| line == "disabled"), "{text}");
     assert!(!text.contains("were lost"), "{text}");
     assert!(!text.contains("had to be inferred"), "{text}");
@@ -302,11 +275,10 @@ fn a_killed_player_leaves_no_task_and_no_policy() {
     let hogs = hogs.replace(", waitpid(any)", ", run(inf)");
     let folder = share("killed", &hogs);
     for signal in ["KILL", "INT"] {
-        let text = guest(
-            &folder,
-            &[],
-            &format!(
-                "runslice play load.toml --policy fifo & player=$!
+        let text = guest_of(&folder)
+            .good(
+                &format!(
+                    "runslice play load.toml --policy fifo & player=$!
                  there() {{ cat /proc/[0-9]*/comm 2>/dev/null | grep -c -E '^(hog|child|parent)'; }}
                  until [ $(there) -ge 5 ]; do sleep 0.2; done
                  kill -{signal} $player; wait $player; echo status $?
@@ -315,8 +287,10 @@ fn a_killed_player_leaves_no_task_and_no_policy() {
                      sleep 0.5
                  done
                  echo \"left $(there), $(cat /sys/kernel/sched_ext/state)\""
-            ),
-        );
+                ),
+                &[],
+            )
+            .text();
         assert!(text.contains("left 0, disabled"), "{signal}: {text}");
         let status = if signal == "INT" {
             "status 130"
@@ -333,13 +307,15 @@ fn a_killed_player_leaves_no_task_and_no_policy() {
 fn ping_pong_recorded_on_a_kernel_takes_half_the_time_at_half_the_cost() {
     let folder = share("pong", PING_PONG);
     // Counted time: how fast this computer emulates does not matter.
-    let text = guest(
-        &folder,
-        &["--det"],
-        "runslice play load.toml --events e.jsonl || exit 1
+    let text = guest_of(&folder)
+        .counted()
+        .good(
+            "runslice play load.toml --events e.jsonl || exit 1
          runslice sim fifo --from e.jsonl --format json -o whole.json || exit 1
          runslice sim fifo --from e.jsonl --cost-scale 0.5 --format json -o half.json",
-    );
+            &[],
+        )
+        .text();
     assert!(!text.contains("were lost"), "{text}");
     keeps_the_rules(&folder.join("e.jsonl"));
     let run = |name: &str| {
@@ -381,11 +357,14 @@ fn ping_pong_recorded_on_a_kernel_takes_half_the_time_at_half_the_cost() {
 fn recording_takes_a_small_part_of_all_instructions() {
     let folder = share("overhead", PING_PONG);
     for cpus in ["1", "2"] {
-        let text = guest(
-            &folder,
-            &["--det", "--cpus", cpus],
-            "runslice play chat --scale rooms=1 --scale msgs=5 --overhead",
-        );
+        let text = guest_of(&folder)
+            .counted()
+            .cpus(cpus)
+            .good(
+                "runslice play chat --scale rooms=1 --scale msgs=5 --overhead",
+                &[],
+            )
+            .text();
         println!("{cpus} CPUs\n{text}");
         let share = |name: &str| -> f64 {
             let line = text
@@ -420,15 +399,17 @@ do = "loop(inf)[ run(1ms), count(done) ]"
 fn a_play_is_over_when_its_time_is() {
     let folder = share("crowd", CROWD);
     // Counted time: a millisecond is a million instructions.
-    let text = guest(
-        &folder,
-        &["--det"],
-        "for policy in fifo staircase; do
+    let text = guest_of(&folder)
+        .counted()
+        .good(
+            "for policy in fifo staircase; do
              runslice play load.toml --policy $policy --format json -o $policy.json || exit 1
              runslice play load.toml --policy $policy --events $policy.jsonl \\
                  --format json -o $policy-events.json || exit 1
          done",
-    );
+            &[],
+        )
+        .text();
     assert!(!text.contains("were lost"), "{text}");
     for name in ["fifo", "fifo-events", "staircase", "staircase-events"] {
         let report = document(&folder.join(format!("{name}.json")));

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use runslice_tests::guest;
+
 /// A policy in C that real verifiers refuse: it reads through a pointer that may be null. (With a
 /// constant key they would know that it is not.)
 const UNCHECKED: &str = "\
@@ -49,21 +51,8 @@ fn the_running_kernel_is_traced_under_a_policy() {
         grep -c returns queue.csv
         grep -m1 waits queue.csv
         runslice trace status nobody --for 100ms; echo status $?";
-    let output = runslice(&[
-        "vm",
-        "--det",
-        "--with",
-        "runslice",
-        "--timeout",
-        "100s",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ]);
-    let text = said(&output);
-    assert!(output.status.success(), "{text}");
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = guest!().counted().good(script, &[]);
+    let (text, stdout) = (said.text(), said.stdout);
     let returns = stdout.lines().find_map(|line| line.parse::<u32>().ok());
     assert!(returns.is_some_and(|count| count >= 3), "{text}");
     // The policy's word is there: mlfq's priorities begin at 100.

@@ -6,14 +6,14 @@
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use runslice_tests::policy;
+use runslice_tests::guest::KERNELS;
 use runslice_tests::two_machines::{Scenario, Taker, Yield, all};
+use runslice_tests::{folder, guest, policy};
 
-/// Names a folder of recordings that an earlier run has made, to look at them again without a
-/// guest.
+/// Names a folder with recordings of an earlier run in `two-machines-6.18` and so on, to look at
+/// them again without a guest.
 const AGAIN: &str = "RUNSLICE_TWO_MACHINES";
 
 /// What the guest executes, once for each scenario, in its shared folder.
@@ -27,9 +27,7 @@ const PLAY: &str = "\
 
 /// The folder with what `kernel` made of every scenario.
 fn played(kernel: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("two-machines-{kernel}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    let folder = folder!(&format!("two-machines-{kernel}"));
     let mut script = PLAY.to_owned();
     for scenario in all().iter().map(|body| body.scenario) {
         let toml = folder.join(format!("{}.toml", scenario.name));
@@ -46,33 +44,18 @@ fn played(kernel: &str) -> PathBuf {
         };
         script += &format!("play {} {name}{knobs}\n", scenario.name);
     }
-    let share = folder.to_string_lossy();
-    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(["vm", "--kernel", kernel, "--with", "runslice", "--det"])
-        .args([
-            "--timeout",
-            "280s",
-            "--share",
-            &share,
-            "--",
-            "sh",
-            "-c",
-            &script,
-        ])
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{text}");
+    let guest = guest!().kernel(kernel).counted();
+    let _ = guest.timeout("280s").share(&folder).good(&script, &[]);
     folder
 }
 
-/// What 6.18 made of a scenario.
-fn on_the_kernel(scenario: &Scenario) -> Yield {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| match std::env::var_os(AGAIN) {
-        Some(folder) => PathBuf::from(folder),
-        None => played("6.18"),
+/// What a kernel, by its place in [`KERNELS`], made of a scenario.
+fn on_the_kernel(at: usize, scenario: &Scenario) -> Yield {
+    static FOLDERS: [OnceLock<PathBuf>; KERNELS.len()] = [const { OnceLock::new() }; _];
+    let kernel = KERNELS[at];
+    let folder = FOLDERS[at].get_or_init(|| match std::env::var_os(AGAIN) {
+        Some(folder) => Path::new(&folder).join(format!("two-machines-{kernel}")),
+        None => played(kernel),
     });
     let read = |ending: &str| {
         let path = folder.join(format!("{}.{ending}", scenario.name));
@@ -92,4 +75,16 @@ fn on_the_kernel(scenario: &Scenario) -> Yield {
     taker.with((kind, message))
 }
 
-runslice_tests::every_body!(on_the_kernel, #[ignore = "boots a kernel: make test-vm"]);
+mod on_6_18 {
+    runslice_tests::every_body!(
+        |scenario: &super::Scenario| super::on_the_kernel(0, scenario),
+        #[ignore = "boots a kernel: make test-vm"]
+    );
+}
+
+mod on_7_2 {
+    runslice_tests::every_body!(
+        |scenario: &super::Scenario| super::on_the_kernel(1, scenario),
+        #[ignore = "boots a kernel: make test-vm"]
+    );
+}

@@ -6,11 +6,11 @@
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use model::{Event, EventKind, PrevState};
-use runslice_tests::policy;
+use runslice_tests::guest::KERNELS;
 use runslice_tests::two_machines::{Taker, Yield};
+use runslice_tests::{folder, guest, policy};
 
 /// A question: a policy with its variables, and a workload.
 struct Question {
@@ -21,12 +21,11 @@ struct Question {
     tables: &'static str,
 }
 
-/// Plays it on 6.18 in a folder of its own, which then has `e.jsonl` and what the policy printed.
-fn ask(question: &Question) -> PathBuf {
+/// Plays it on a kernel in a folder of its own, which then has `e.jsonl` and what the policy
+/// printed.
+fn ask(kernel: &str, question: &Question) -> PathBuf {
     let Question { name, cpus, .. } = question;
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vm-vectors-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    let folder = folder!(&format!("vm-vectors-{name}-{kernel}"));
     let load = format!(
         "[workload]\nname = \"{name}\"\nstop = \"duration:300ms\"\n{}",
         question.tables
@@ -46,16 +45,9 @@ fn ask(question: &Question) -> PathBuf {
          exit 0",
         question.set
     );
-    let share = folder.to_string_lossy();
-    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(["vm", "--kernel", "6.18", "--det", "--cpus", cpus])
-        .args(["--with", "runslice", "--timeout", "100s", "--share", &share])
-        .args(["--", "sh", "-c", &script])
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts");
-    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b));
-    assert!(output.status.success(), "{stdout}{stderr}");
+    let guest = guest!().kernel(kernel).counted();
+    let guest = guest.cpus(cpus).share(&folder);
+    let _ = guest.timeout("100s").good(&script, &[]);
     folder
 }
 
@@ -75,17 +67,18 @@ fn events(folder: &Path) -> Yield {
     taker.with((0, String::new()))
 }
 
-#[test]
-#[ignore = "boots a kernel: make test-vm"]
-fn v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu() {
+fn v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu(kernel: &str) {
     let ask_with = |name, set| {
-        events(&ask(&Question {
-            name,
-            cpus: "2",
-            policy: "probe-last",
-            set,
-            tables: "[task.A]\nkind = \"process\"\ncpus = \"1\"\ndo = \"run(inf)\"\n",
-        }))
+        events(&ask(
+            kernel,
+            &Question {
+                name,
+                cpus: "2",
+                policy: "probe-last",
+                set,
+                tables: "[task.A]\nkind = \"process\"\ncpus = \"1\"\ndo = \"run(inf)\"\n",
+            },
+        ))
     };
     // How long CPU 1 had nothing to do while A waited for it, each time.
     let idle = |run: &Yield| -> Vec<u64> {
@@ -121,20 +114,21 @@ fn v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu() {
     assert!(with.iter().all(|&ns| ns < 1_000_000), "{with:?}");
 }
 
-#[test]
-#[ignore = "boots a kernel: make test-vm"]
-fn v23_a_waiting_task_is_enqueued_again_and_the_preempted_one_is_not() {
-    let folder = ask(&Question {
-        name: "v23",
-        cpus: "1",
-        policy: "probe",
-        set: ":batch=2,reenqueue=1,tell=1",
-        tables: "[task.A]\nkind = \"process\"\nstart = \"1ms\"\ndo = \"run(50ms)\"\n\
+fn v23_a_waiting_task_is_enqueued_again_and_the_preempted_one_is_not(kernel: &str) {
+    let folder = ask(
+        kernel,
+        &Question {
+            name: "v23",
+            cpus: "1",
+            policy: "probe",
+            set: ":batch=2,reenqueue=1,tell=1",
+            tables: "[task.A]\nkind = \"process\"\nstart = \"1ms\"\ndo = \"run(50ms)\"\n\
                  [task.B]\nkind = \"process\"\nstart = \"1ms\"\ndo = \"run(50ms)\"\n\
                  [task.H]\nkind = \"process\"\ndo = \"run(5ms)\"\n\
                  [task.R]\nkind = \"process\"\npolicy = \"fifo:50\"\nstart = \"10.04ms\"\n\
                  do = \"run(5ms)\"\n",
-    });
+        },
+    );
     let said = printed(&folder);
     println!("{}", said.join("\n"));
     let speaks_of = |name: &'static str| {
@@ -163,20 +157,21 @@ fn v23_a_waiting_task_is_enqueued_again_and_the_preempted_one_is_not() {
     assert!(found > 0, "{said:?}");
 }
 
-#[test]
-#[ignore = "boots a kernel: make test-vm"]
-fn v35_an_iterator_sees_neither_what_leaves_nor_what_comes() {
-    let folder = ask(&Question {
-        name: "v35",
-        cpus: "1",
-        policy: "probe",
-        set: ":walk=3,tell=1",
-        tables: "[task.H]\nkind = \"process\"\ndo = \"run(12ms), sleep(1s)\"\n\
+fn v35_an_iterator_sees_neither_what_leaves_nor_what_comes(kernel: &str) {
+    let folder = ask(
+        kernel,
+        &Question {
+            name: "v35",
+            cpus: "1",
+            policy: "probe",
+            set: ":walk=3,tell=1",
+            tables: "[task.H]\nkind = \"process\"\ndo = \"run(12ms), sleep(1s)\"\n\
                  [task.C]\nkind = \"process\"\nstart = \"2ms\"\ndo = \"run(2ms), sleep(1s)\"\n\
                  [task.A]\nkind = \"process\"\nstart = \"3ms\"\ndo = \"run(2ms), sleep(1s)\"\n\
                  [task.B]\nkind = \"process\"\nstart = \"4ms\"\ndo = \"run(2ms), sleep(1s)\"\n\
                  [task.D]\nkind = \"process\"\nstart = \"5ms\"\ndo = \"run(2ms), sleep(1s)\"\n",
-    });
+        },
+    );
     let said = printed(&folder);
     println!("{}", said.join("\n"));
     // What each walk said, in which A left and D came.
@@ -194,17 +189,18 @@ fn v35_an_iterator_sees_neither_what_leaves_nor_what_comes() {
     }
 }
 
-#[test]
-#[ignore = "boots a kernel: make test-vm"]
-fn v36_a_spurious_insert_changes_the_slice_and_no_queue() {
-    let folder = ask(&Question {
-        name: "v36",
-        cpus: "1",
-        policy: "probe",
-        set: ":walk=2,tell=1",
-        tables: "[task.A]\nkind = \"process\"\ndo = \"run(40ms), sleep(1s)\"\n\
+fn v36_a_spurious_insert_changes_the_slice_and_no_queue(kernel: &str) {
+    let folder = ask(
+        kernel,
+        &Question {
+            name: "v36",
+            cpus: "1",
+            policy: "probe",
+            set: ":walk=2,tell=1",
+            tables: "[task.A]\nkind = \"process\"\ndo = \"run(40ms), sleep(1s)\"\n\
                  [task.B]\nkind = \"process\"\nstart = \"2ms\"\ndo = \"run(40ms), sleep(1s)\"\n",
-    });
+        },
+    );
     let said = printed(&folder);
     println!("{}", said.join("\n"));
     let ours = |it: &&String| it.contains(" A ") || it.contains(" B ");
@@ -226,3 +222,27 @@ fn v36_a_spurious_insert_changes_the_slice_and_no_queue() {
         );
     }
 }
+
+/// The questions, each as a test of its own.
+macro_rules! asked {
+    ($($module:ident: $kernel:expr),+) => { $(
+        mod $module {
+            $crate::asked! { @ $kernel,
+                v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu
+                v23_a_waiting_task_is_enqueued_again_and_the_preempted_one_is_not
+                v35_an_iterator_sees_neither_what_leaves_nor_what_comes
+                v36_a_spurious_insert_changes_the_slice_and_no_queue
+            }
+        }
+    )+ };
+    (@ $kernel:expr, $($name:ident)+) => { $(
+        #[test]
+        #[ignore = "boots a kernel: make test-vm"]
+        fn $name() {
+            super::$name($kernel);
+        }
+    )+ };
+}
+use asked;
+
+asked! { on_6_18: super::KERNELS[0], on_7_2: super::KERNELS[1] }

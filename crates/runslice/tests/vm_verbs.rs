@@ -2,11 +2,10 @@
 
 #![cfg(feature = "live")]
 
-mod guest;
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
-
-use guest::{KERNELS, good, object, script};
+use runslice_tests::guest;
+use runslice_tests::guest::KERNELS;
 
 /// Shell: waits until the kernel says `$1`, as long as the guest lives.
 const BECOMES: &str = "\
@@ -23,6 +22,22 @@ const BECOMES: &str = "\
             grep -v -e ^lock -e :$ -e '^$' || true
     }
     ";
+
+/// Runs a script that must end well, and returns all that was printed.
+fn good(kernel: &str, script: &str, files: &[&Path]) -> String {
+    guest!().kernel(kernel).good(script, files).text()
+}
+
+/// The object of a test policy, compiled anew.
+fn object(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
+    let include = root.join("../../policies/include");
+    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("verbs-{name}.bpf.o"));
+    std::fs::write(&path, bytes).expect("the folder for tests is writable");
+    path
+}
 
 fn has(kernel: &str, text: &str, words: &[&str]) {
     for word in words {
@@ -109,6 +124,46 @@ fn status_names_a_policy_of_somebody_else_and_stop_refuses_it() {
             "which is not runslice's\n  end the process that runs it: kill ",
             "no policy is attached\n",
             "policy     none: the kernel's own scheduler has all tasks\n",
+        ],
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn whoever_is_not_root_may_look_and_is_told_how_to_do_the_rest() {
+    let guest = guest!().with("setpriv");
+    let text = guest.good(
+        &format!(
+            "{BECOMES}
+            # By its path: the shell has a program of that name of its own.
+            other() {{
+                /usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups runslice \"$@\"
+                echo \"$1: status $?\"
+            }}
+            runslice run fifo -- no-such-program; echo \"missing: status $?\"
+            other run fifo -- true
+            runslice run fifo & runs
+            other status; other stop; other set fifo slice_ns=5000000
+            cat /sys/kernel/sched_ext/state
+            runslice stop; wait"
+        ),
+        &[],
+    );
+    has(
+        "6.18",
+        &text.text(),
+        &[
+            "cannot start no-such-program: there is no such program\n",
+            "missing: status 1\n",
+            "this process may not administer the system\n",
+            "run: status 4\n",
+            "\nsince      ",
+            "status: status 0\n",
+            "try sudo runslice stop\n",
+            "stop: status 4\n",
+            "try sudo runslice set\n",
+            "set: status 4\nenabled\n",
+            "fifo is detached",
         ],
     );
 }
@@ -227,6 +282,48 @@ fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+fn a_play_under_a_policy_is_known_to_the_other_verbs_and_its_ejection_leaves_a_dump() {
+    let loser = object("loser");
+    for kernel in KERNELS {
+        let text = good(
+            kernel,
+            &format!(
+                "{BECOMES}
+                cd /tmp
+                printf '[workload]\nname = \"hogs\"\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n' \
+                    >hogs.toml
+                runslice play hogs.toml --policy fifo & runs
+                runslice status | grep -e ^policy -e '^run by'
+                runslice run mlfq -- true; echo \"a second one: status $?\"
+                runslice stop; wait $!; echo \"play: status $?\"
+                runslice play hogs.toml --policy $1; echo \"loser: status $?\"
+                cat runslice-verbs-loser-1.dump
+                echo \"left: $(left)\""
+            ),
+            &[&loser],
+        );
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        has(
+            kernel,
+            &words,
+            &[
+                "policy fifo run by runslice, process ",
+                "runslice stop ends it",
+                "a second one: status 4",
+                "fifo is detached: the kernel's own scheduler has all tasks",
+                "play: status 130",
+                "play: verbs-loser was ejected: runnable task stall: ",
+                "play: the kernel's dump is in ./runslice-verbs-loser-1.dump",
+                "loser: status 3",
+                "triggered exit kind 1026",
+            ],
+        );
+        has(kernel, &text, &["left: \n"]);
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_policy_without_callbacks_for_cpus_is_loaded_again_when_one_goes_and_comes() {
     let fixed = object("fixed_cpus");
     for kernel in KERNELS {
@@ -313,8 +410,8 @@ fn a_panic_leaves_the_default_scheduler() {
         panic!("while fifo is attached");
     }
     let me = std::env::current_exe().expect("this program has a file");
-    let said = script(
-        "6.18",
+    let guest = guest!().with(&me.to_string_lossy());
+    let text = guest.run(
         &format!(
             "{BECOMES}
             {INSIDE}=1 $1 --include-ignored --exact a_panic_leaves_the_default_scheduler
@@ -323,12 +420,11 @@ fn a_panic_leaves_the_default_scheduler() {
             echo \"left: $(left 2>/dev/null)\"
             cat /sys/kernel/sched_ext/enable_seq"
         ),
-        &[&me.to_string_lossy()],
         &[&me],
     );
     has(
         "6.18",
-        &said.text,
+        &text.text(),
         &["while fifo is attached", "status 101\n", "left: \n1\n"],
     );
 }

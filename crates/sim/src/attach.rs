@@ -3,7 +3,7 @@
 //! Source: `scx_enable()` and `scx_disable_workfn()`, kernel 6.18. Both take place in one moment
 //! of simulated time; a kernel needs milliseconds.
 
-use model::{CpuId, Exit, ExitKind, Op, TaskId};
+use model::{CpuId, Exit, ExitKind, Op, SetUpTime, TaskId};
 
 use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
@@ -15,6 +15,11 @@ const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
 impl Machine {
     /// Attaches the policy to the running system.
     pub(crate) fn attach(&mut self, vm: &mut Vm) {
+        if !self.set_up(vm, SetUpTime::Loaded) {
+            return;
+        }
+        // A kernel has no policy before; see `create_dsq` and `error`.
+        self.enabling = true;
         let result = self.call(
             vm,
             &Call {
@@ -56,6 +61,7 @@ impl Machine {
         self.bypass = false;
         self.cycle_waiting(vm);
         (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
+        self.set_up(vm, SetUpTime::Attached);
     }
 
     /// Moves a task from its class into the policy's, if it belongs there.

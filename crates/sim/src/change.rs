@@ -49,7 +49,13 @@ impl Machine {
         // The kernel chooses the destination before it knows whether it will need one.
         let rotor = &mut self.cpus[self.exec].rotor;
         let allowed = self.masks.get(mask);
-        let target = rotate(rotor, allowed, allowed).expect("the mask is not empty");
+        let Some(target) = rotate(rotor, allowed, self.idle.topology.online()) else {
+            let name = self.name(id);
+            self.note(format!(
+                "an affinity of {name} has no CPU that is online; the kernel refuses it"
+            ));
+            return;
+        };
         let leaves = !self.masks.has(mask, self.task(id).cpu);
         self.change(vm, id, deq::SAVE | deq::NOCLOCK, |machine, vm| {
             machine.task_mut(id).cpus = mask;
@@ -62,7 +68,7 @@ impl Machine {
                 machine.cpus[cpu].to_move.push((id, target));
             }
         });
-        self.emit_change(id, Changed::Affinity, u64::from(self.masks.count(mask)));
+        self.emit_affinity(id);
         let cpu = self.task(id).cpu;
         if leaves && self.is_running(id) {
             self.resched(cpu);
@@ -117,6 +123,7 @@ impl Machine {
 
     /// `sched_yield()` of the task that runs on `cpu`.
     pub(crate) fn yield_task(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        self.cpus[cpu].counts.yields += 1;
         match self.task(id).class {
             Class::Ext => {
                 self.update_curr(cpu);
@@ -245,6 +252,12 @@ impl Machine {
     /// Whether only tasks of class `SCHED_EXT` are the policy's.
     pub(crate) fn is_partial(&self) -> bool {
         self.ops.flag(crate::flags::ops::SWITCH_PARTIAL)
+    }
+
+    /// Records that a task may use other CPUs than before.
+    pub(crate) fn emit_affinity(&mut self, id: TaskId) {
+        let count = self.masks.count(self.task(id).cpus);
+        self.emit_change(id, Changed::Affinity, u64::from(count));
     }
 
     fn emit_change(&mut self, id: TaskId, changed: Changed, value: u64) {

@@ -1,6 +1,6 @@
 //! A CPU and its run queue.
 
-use model::{CpuId, CpuTimes, SimTime, TaskId};
+use model::{CpuCounts, CpuId, CpuTimes, SimTime, TaskId};
 
 use crate::mask::Mask;
 use crate::task::Class;
@@ -76,8 +76,8 @@ pub struct Cpu {
     pub released: bool,
     /// Enqueue counter (`ops_qseq`).
     pub qseq: u64,
-    /// Counts picks, for waiting kicks.
-    pub pick_sequence: u64,
+    /// What its scheduler has done, for whoever asks.
+    pub counts: CpuCounts,
     /// Inserts into other CPUs' local queues that wait for the lock.
     pub deferred: Vec<TaskId>,
     /// Deferred inserts wait for an interrupt on this CPU.
@@ -128,7 +128,7 @@ impl Cpu {
             keep: false,
             released: false,
             qseq: 0,
-            pick_sequence: 0,
+            counts: CpuCounts::default(),
             deferred: Vec::new(),
             deferred_irq: false,
             reenqueue: false,

@@ -53,7 +53,7 @@ impl Machine {
                 self.wake_if_below(target, cpu);
             }
             Some(target) if !self.can_migrate(id, target, true) => {
-                let global = self.dsqs.global();
+                let global = self.global_queue(from);
                 self.dispatch_enqueue(global, id, flags & !enq::DSQ_PRIQ);
             }
             Some(target) => {
@@ -104,6 +104,10 @@ impl Machine {
             }
             return false;
         }
+        if !self.is_online(cpu) {
+            self.counters.dispatch_local_dsq_offline += u64::from(enforce);
+            return false;
+        }
         true
     }
 
@@ -129,7 +133,7 @@ impl Machine {
 
     /// Takes a task from the global queue to the local queue of `cpu`.
     pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
-        let global = self.dsqs.global();
+        let global = self.global_queue(cpu);
         !self.dsqs.is_empty(global) && self.consume(cpu, global, 0)
     }
 
@@ -147,7 +151,11 @@ impl Machine {
                 self.wake_if_below(target, cpu);
             }
             _ => {
-                let dsq = if refused { self.dsqs.global() } else { dsq };
+                let dsq = if refused {
+                    self.global_queue(from)
+                } else {
+                    dsq
+                };
                 self.leave_dsq(id);
                 self.dispatch_enqueue(dsq, id, flags);
             }

@@ -14,9 +14,14 @@ use crate::work::Action;
 const PORTION: usize = 4096;
 /// So many tasks do not stay in a processor's cache.
 const MANY_TASKS: usize = 300;
-/// Picks of one CPU in one moment after which no time will ever pass. A real CPU would spend the
-/// rest of its life in the scheduler.
-const MOST_PICKS: u32 = 1_000_000;
+/// Turns of the scheduler in one moment after which no time will ever pass. A real CPU would spend
+/// the rest of its life there.
+const MOST_TURNS: u32 = 1_000_000;
+/// What the policy may retire in one moment: so many callbacks of the greatest length, and so many
+/// instructions for each CPU and task. A task's callbacks are a few hundred instructions together,
+/// and a policy that looks at all tasks for each pick stays far below.
+const MOST_LONG_CALLBACKS: u64 = 10;
+const MOST_INSTRUCTIONS_EACH: u64 = 1_000_000;
 /// The least delay of a BPF timer, so that one that arms itself without delay lets time pass.
 const LEAST_TIMER_DELAY: u64 = 1_000;
 
@@ -29,8 +34,10 @@ impl Machine {
     ) -> Result<(), bpf::OutOfMemory> {
         while let Some(entry) = self.queue.pop() {
             if entry.time > self.now {
+                audience.sample_before(self, vm, entry.time);
                 self.now = entry.time;
-                self.picks_now = 0;
+                self.turns_now = 0;
+                self.retired_before = vm.retired();
             }
             if entry.what == Pending::End {
                 break;
@@ -50,12 +57,14 @@ impl Machine {
                 break;
             }
         }
+        audience.sample_at_end(self, vm);
         Ok(())
     }
 
     #[inline]
     fn handle(&mut self, vm: &mut Vm, entry: Entry) -> Result<(), bpf::OutOfMemory> {
-        let (cpu, what) = (entry.cpu(), entry.what);
+        let what = entry.what;
+        let cpu = self.serving_cpu(entry.cpu(), what);
         self.exec = cpu;
         if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
             // The CPU is in an interrupt: what comes now waits for its end.
@@ -86,7 +95,8 @@ impl Machine {
                 self.charge_interrupt(cpu, |costs| costs.timer);
                 self.fire(vm, address, generation);
             }
-            Pending::Interrupt { source } => self.interrupt(vm, cpu, source),
+            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu()), source),
+            Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
             Pending::Tick => self.tick(vm, cpu),
             Pending::Reap { task } => self.reap(vm, task),
             Pending::Attach => {
@@ -117,11 +127,12 @@ impl Machine {
                 self.charge(|costs| costs.kick_irq);
                 self.run_kicks(cpu);
             } else if self.cpus[cpu].deferred_irq {
+                self.count_turn(vm, cpu);
                 self.cpus[cpu].deferred_irq = false;
                 self.run_deferred(cpu);
                 self.reenqueue_deferred(vm, cpu);
             } else if self.cpus[cpu].need_resched {
-                self.count_pick(cpu);
+                self.count_turn(vm, cpu);
                 self.schedule(vm, cpu, None);
             } else {
                 let Curr::Task(id) = self.cpus[cpu].curr else {
@@ -169,7 +180,7 @@ impl Machine {
             Ok(Action::Block) => self.sleep(vm, cpu, id),
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
             Ok(Action::Exit) => {
-                self.count_pick(cpu);
+                self.count_turn(vm, cpu);
                 self.charge(|costs| costs.exit);
                 self.exit(vm, cpu, id);
                 self.over |= self.work.finished(self.now);
@@ -183,20 +194,25 @@ impl Machine {
                 let child = self.fork(vm, id, &birth)?;
                 self.work.forked(id, child);
             }
+            Ok(Action::Interrupt { source, cpu, at }) => {
+                self.queue.push(at, cpu, Pending::Interrupt { source });
+            }
             Ok(Action::SetNice { task, nice }) => self.set_nice(vm, task, nice),
             Ok(Action::SetAffinity { task, cpus }) => self.set_affinity(vm, task, &cpus),
             Ok(Action::SetPolicy { task, policy }) => self.set_policy(vm, task, policy),
         }
+        self.over |= self.work.is_stopped();
         Ok(())
     }
 
     fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        self.count_pick(cpu);
+        self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
 
-    fn interrupt(&mut self, vm: &mut Vm, cpu: CpuId, source: usize) {
+    /// An interrupt of the CPU `wanted`, which `cpu` serves.
+    fn interrupt(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), source: usize) {
         match self.work.interrupt(source, self.now) {
             Err(error) => self.work_error = Some(error),
             Ok(interrupt) => {
@@ -206,9 +222,10 @@ impl Machine {
                     .into_iter()
                     .for_each(|task| self.wake(vm, task, false));
                 self.steal(cpu, interrupt.steal);
-                if let Some(next) = interrupt.next {
-                    self.queue.push(next, cpu, Pending::Interrupt { source });
+                for next in interrupt.next {
+                    self.queue.push(next, wanted, Pending::Interrupt { source });
                 }
+                self.over |= self.work.is_stopped();
             }
         }
     }
@@ -286,24 +303,30 @@ impl Machine {
         ));
     }
 
-    /// Notices when no time passes any more.
-    #[inline]
-    fn count_pick(&mut self, cpu: CpuId) {
-        self.picks_now += 1;
-        if self.picks_now > MOST_PICKS {
-            let text = format!(
-                "CPU {cpu} picked a task {MOST_PICKS} times at {} s without any time passing",
-                self.now
-            );
-            self.eject(
-                model::ExitKind::Error,
-                0,
-                "the machine is busy with scheduling alone",
-            );
-            if let Some(exit) = &mut self.exit {
-                exit.fault.get_or_insert(text);
-            }
+    /// Notices when no time passes any more: before a turn of the scheduler.
+    fn count_turn(&mut self, vm: &Vm, cpu: CpuId) {
+        self.turns_now += 1;
+        let retired = vm.retired() - self.retired_before;
+        if self.turns_now <= MOST_TURNS && retired <= self.most_instructions(vm) {
+            return;
         }
+        let text = format!(
+            "CPU {cpu}, at {} s: the scheduler had {} turns and the policy retired {retired} \
+             instructions without any time passing",
+            self.now, self.turns_now
+        );
+        let message = "the machine is busy with scheduling alone";
+        self.eject(model::ExitKind::Error, 0, message);
+        if let Some(exit) = &mut self.exit {
+            exit.fault.get_or_insert(text);
+        }
+    }
+
+    /// What the policy may retire in one moment.
+    fn most_instructions(&self, vm: &Vm) -> u64 {
+        let parts = u64::from(self.spec.cpus) + self.tasks.len() as u64;
+        let long = vm.budget().saturating_mul(MOST_LONG_CALLBACKS);
+        long.saturating_add(parts * MOST_INSTRUCTIONS_EACH)
     }
 
     /// Ends the run at `time` at the latest.

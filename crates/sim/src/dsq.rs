@@ -1,6 +1,6 @@
 //! Dispatch queues.
 //!
-//! One local queue a CPU, one global queue, and the policy's own. A queue is first-in-first-out or
+//! One local queue a CPU, one global queue a node, and the policy's own. A queue is first-in-first-out or
 //! ordered by vtime, by its content; an empty one can change. Source: spec of 6.18's
 //! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
 
@@ -80,7 +80,8 @@ pub enum Mixed {
     Priq,
 }
 
-/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, `cpus` is the global one.
+/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, behind them comes one global
+/// queue for each node.
 pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,
@@ -129,10 +130,10 @@ impl Dsq {
 }
 
 impl Dsqs {
-    /// The built-in queues of a machine of `cpus` CPUs.
-    pub fn new(cpus: u16) -> Self {
+    /// The built-in queues of a machine of `cpus` CPUs in `nodes` nodes.
+    pub fn new(cpus: u16, nodes: u16) -> Self {
         let mut queues: Vec<Dsq> = (0..cpus).map(|_| Dsq::new(flags::dsq::LOCAL)).collect();
-        queues.push(Dsq::new(flags::dsq::GLOBAL));
+        queues.extend((0..nodes).map(|_| Dsq::new(flags::dsq::GLOBAL)));
         Self {
             queues,
             places: Vec::new(),
@@ -148,10 +149,10 @@ impl Dsqs {
         DsqIndex(u32::from(cpu.0))
     }
 
-    /// The global queue.
+    /// The global queue of a node.
     #[inline]
-    pub fn global(&self) -> DsqIndex {
-        DsqIndex(self.cpus)
+    pub fn global(&self, node: u16) -> DsqIndex {
+        DsqIndex(self.cpus + u32::from(node))
     }
 
     /// The CPU whose local queue this is.
@@ -509,7 +510,7 @@ mod tests {
     use super::*;
 
     fn queue_of(tasks: u32) -> (Dsqs, DsqIndex) {
-        let mut dsqs = Dsqs::new(2);
+        let mut dsqs = Dsqs::new(2, 1);
         (0..tasks).for_each(|task| dsqs.add_task(TaskId(task)));
         let dsq = dsqs.create(7).unwrap();
         (dsqs, dsq)

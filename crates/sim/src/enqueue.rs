@@ -110,9 +110,12 @@ impl Machine {
 
     fn choose_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
         let cpu = self.task(id).cpu;
-        let (local, global) = (self.dsqs.local(cpu), self.dsqs.global());
+        let (local, global) = (self.dsqs.local(cpu), self.global_queue(cpu));
         if sticky {
             return self.dispatch_enqueue(local, id, flags);
+        }
+        if !self.is_online(cpu) {
+            return self.enqueue_with_new_slice(local, id, flags);
         }
         if self.bypass {
             self.counters.bypass_dispatch += 1;
@@ -217,7 +220,7 @@ impl Machine {
     pub(crate) fn verdict_queue(&mut self, cpu: CpuId, dsq_id: u64, id: TaskId) -> DsqIndex {
         match dsq_id {
             flags::dsq::LOCAL => self.dsqs.local(cpu),
-            flags::dsq::GLOBAL => self.dsqs.global(),
+            flags::dsq::GLOBAL => self.global_queue(self.task(id).cpu),
             on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
                 let target = (on & flags::dsq::CPU_MASK) as u32 as i32;
                 if self.has_cpu(i64::from(target)) {
@@ -225,7 +228,7 @@ impl Machine {
                 } else {
                     let what = "in SCX_DSQ_LOCAL_ON dispatch verdict";
                     self.error(format!("invalid CPU {target} {what}"));
-                    self.dsqs.global()
+                    self.global_queue(self.task(id).cpu)
                 }
             }
             user => self.dsqs.user(user).unwrap_or_else(|| {
@@ -236,7 +239,7 @@ impl Machine {
                     format!(" for {name}")
                 };
                 self.error(format!("non-existent DSQ 0x{user:x}{whose}"));
-                self.dsqs.global()
+                self.global_queue(self.task(id).cpu)
             }),
         }
     }

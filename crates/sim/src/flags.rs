@@ -164,6 +164,8 @@ pub mod errno {
     pub const ENOENT: i64 = -2;
     /// Out of memory.
     pub const ENOMEM: i64 = -12;
+    /// Permission denied.
+    pub const EACCES: i64 = -13;
     /// Busy.
     pub const EBUSY: i64 = -16;
     /// Exists already.
@@ -172,4 +174,6 @@ pub mod errno {
     pub const ENODEV: i64 = -19;
     /// Invalid argument.
     pub const EINVAL: i64 = -22;
+    /// Not supported.
+    pub const EOPNOTSUPP: i64 = -95;
 }

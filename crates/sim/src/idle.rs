@@ -4,6 +4,8 @@
 //! and stays out until it schedules again; forgetting a claimed CPU is a class of real bugs, so
 //! the rule is kept. Source: `kernel/sched/ext_idle.c` of 6.17 to 7.0.
 
+use std::rc::Rc;
+
 use model::{CpuId, MachineSpec, Op, TaskId};
 
 use crate::cpu::Curr;
@@ -11,11 +13,18 @@ use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::ops::{Call, Ops};
+use crate::topology::Topology;
 
 /// Pick only wholly idle cores (`SCX_PICK_IDLE_CORE`).
 pub(crate) const PICK_CORE: u64 = 1;
 
+/// Look only in the node that was given (`SCX_PICK_IDLE_IN_NODE`).
+pub(crate) const PICK_IN_NODE: u64 = 2;
+
 /// The masks.
+///
+/// With masks for each node the kernel has a pair a node. They never overlap, so here one pair
+/// serves both ways, and a search in a node sees the node's part.
 pub(crate) struct Idle {
     /// CPUs that idle and are not claimed.
     pub cpu: Mask,
@@ -23,48 +32,48 @@ pub(crate) struct Idle {
     pub smt: Mask,
     /// Whether tracking is on.
     pub enabled: bool,
-    /// Hardware threads of a core.
-    threads: u16,
-    /// CPUs that share a last-level cache; 0: they do not matter to the choice.
-    llc: u16,
-    cpus: u16,
+    /// Whether the policy asked for masks for each node.
+    pub per_node: bool,
+    /// Which CPUs belong together.
+    pub topology: Topology,
+    /// Whether caches and nodes matter to the built-in choice.
+    uses: (bool, bool),
 }
 
 impl Idle {
     /// Masks of a machine whose CPUs all idle: what a kernel starts with.
     pub fn new(spec: &MachineSpec, ops: &Ops) -> Self {
-        let all = Mask::all(spec.cpus);
-        Self {
-            cpu: all.clone(),
-            smt: all,
+        let topology = Topology::new(spec);
+        let mut idle = Self {
+            cpu: topology.online().clone(),
+            smt: topology.online().clone(),
             enabled: !ops.has(Op::UpdateIdle) || ops.flag(flags::ops::KEEP_BUILTIN_IDLE),
-            threads: spec.smt.max(1),
-            llc: if spec.llc < spec.cpus { spec.llc } else { 0 },
-            cpus: spec.cpus,
-        }
+            per_node: ops.flag(flags::ops::BUILTIN_IDLE_PER_NODE),
+            topology,
+            uses: (false, false),
+        };
+        idle.look_at_topology();
+        idle
+    }
+
+    /// Decides anew what matters to the built-in choice: CPUs have come or gone.
+    pub fn look_at_topology(&mut self) {
+        let nodes = !self.per_node && self.topology.uses_nodes();
+        self.uses = (self.topology.uses_llc(), nodes);
     }
 
     /// Whether cores have several hardware threads.
     pub fn has_smt(&self) -> bool {
-        self.threads > 1
+        self.topology.has_smt()
     }
 
     fn core(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<> {
-        let first = cpu.0 / self.threads * self.threads;
-        (first..(first + self.threads).min(self.cpus)).map(CpuId)
+        self.topology.core(cpu)
     }
 
-    /// CPUs that share a last-level cache with `cpu`.
-    fn llc(&self, cpu: CpuId) -> Option<Mask> {
-        let size = if self.llc == 0 { return None } else { self.llc };
-        let first = cpu.0 / size * size;
-        let mut mask = Mask::empty(self.cpus);
-        (first..(first + size).min(self.cpus)).for_each(|cpu| mask.insert(CpuId(cpu)));
-        Some(mask)
-    }
-
-    fn share_cache(&self, a: CpuId, b: CpuId) -> bool {
-        self.llc == 0 || a.0 / self.llc == b.0 / self.llc
+    /// The node whose masks a search for `cpu` begins in; `None`: there is one pair for all.
+    fn start_node(&self, cpu: CpuId) -> Option<u16> {
+        self.per_node.then(|| self.topology.node_of(cpu))
     }
 
     /// Notes that `cpu` idles or leaves idle.
@@ -74,8 +83,14 @@ impl Idle {
         }
         if idle {
             self.cpu.insert(cpu);
-            if self.core(cpu).all(|sibling| self.cpu.has(sibling)) {
-                self.core(cpu).for_each(|sibling| self.smt.insert(sibling));
+            // A core whose other thread is offline has one thread.
+            let siblings = self.core(cpu).filter(|&it| self.topology.is_online(it));
+            if siblings.into_iter().all(|sibling| self.cpu.has(sibling)) {
+                for sibling in self.core(cpu) {
+                    if self.topology.is_online(sibling) {
+                        self.smt.insert(sibling);
+                    }
+                }
             }
         } else {
             self.cpu.remove(cpu);
@@ -92,46 +107,6 @@ impl Idle {
         let idle = self.cpu.has(cpu);
         self.cpu.remove(cpu);
         idle
-    }
-
-    /// Picks and claims an idle CPU of `allowed`; the search begins behind `rotor`.
-    fn pick(&mut self, rotor: &mut u32, allowed: &Mask, flags: u64) -> Option<CpuId> {
-        loop {
-            let mut found = None;
-            if self.has_smt() {
-                found = rotate(rotor, &self.smt, allowed);
-                if found.is_none() && flags & PICK_CORE != 0 {
-                    return None;
-                }
-            }
-            let cpu = match found {
-                Some(cpu) => cpu,
-                None => rotate(rotor, &self.cpu, allowed)?,
-            };
-            if self.claim(cpu) {
-                return Some(cpu);
-            }
-        }
-    }
-
-    /// As [`Idle::pick`], first among the CPUs that share a cache with `prev`.
-    fn pick_near_then_far(
-        &mut self,
-        rotor: &mut u32,
-        prev: CpuId,
-        allowed: &Mask,
-        flags: u64,
-    ) -> Option<CpuId> {
-        let near = self.llc(prev).map(|llc| llc.and(allowed));
-        near.and_then(|near| self.pick(rotor, &near, flags))
-            .or_else(|| self.pick(rotor, allowed, flags))
-    }
-
-    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
-    fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
-        let mut siblings = self.core(prev);
-        let found = siblings.find(|&cpu| cpu != prev && allowed.has(cpu) && self.cpu.has(cpu))?;
-        self.claim(found).then_some(found)
     }
 }
 
@@ -179,10 +154,63 @@ impl Machine {
         );
     }
 
-    /// Picks and claims an idle CPU of `allowed` (`scx_pick_idle_cpu()`).
-    pub(crate) fn pick_idle(&mut self, allowed: &Mask, flags: u64) -> Option<CpuId> {
-        let rotor = &mut self.cpus[self.exec].rotor;
-        self.idle.pick(rotor, allowed, flags)
+    /// Picks and claims an idle CPU of `allowed`. With a node the search begins there and goes on
+    /// in the others, from the lowest number, unless the flags say otherwise: all are equally far.
+    ///
+    /// Source: `scx_pick_idle_cpu()`, kernel 6.18.
+    pub(crate) fn pick_idle(
+        &mut self,
+        allowed: &Mask,
+        node: Option<u16>,
+        flags: u64,
+    ) -> Option<CpuId> {
+        let Some(start) = node else {
+            return self.pick_idle_in(allowed, flags);
+        };
+        let found = self.pick_idle_in_node(allowed, node, flags);
+        if found.is_some() || flags & PICK_IN_NODE != 0 {
+            return found;
+        }
+        let others = (0..self.idle.topology.nodes()).filter(|&other| other != start);
+        others
+            .into_iter()
+            .find_map(|other| self.pick_idle_in_node(allowed, Some(other), flags))
+    }
+
+    fn pick_idle_in_node(
+        &mut self,
+        allowed: &Mask,
+        node: Option<u16>,
+        flags: u64,
+    ) -> Option<CpuId> {
+        match node {
+            None => self.pick_idle_in(allowed, flags),
+            Some(node) => {
+                let there = self.idle.topology.node(node).and(allowed);
+                self.pick_idle_in(&there, flags)
+            }
+        }
+    }
+
+    /// Source: `pick_idle_cpu_in_node()`, kernel 6.18.
+    fn pick_idle_in(&mut self, allowed: &Mask, flags: u64) -> Option<CpuId> {
+        loop {
+            let rotor = &mut self.cpus[self.exec].rotor;
+            let mut found = None;
+            if self.idle.has_smt() {
+                found = rotate(rotor, &self.idle.smt, allowed);
+                if found.is_none() && flags & PICK_CORE != 0 {
+                    return None;
+                }
+            }
+            let cpu = match found {
+                Some(cpu) => cpu,
+                None => rotate(rotor, &self.idle.cpu, allowed)?,
+            };
+            if self.idle.claim(cpu) {
+                return Some(cpu);
+            }
+        }
     }
 
     /// The built-in choice, as a policy asks for it: a task that cannot move gets its CPU or none.
@@ -218,52 +246,95 @@ impl Machine {
         within: Option<&Mask>,
         flags: u64,
     ) -> Option<CpuId> {
-        // The waker is about to sleep; its own CPU is free when it does.
-        let here = self.exec;
-        let leaves = self.current().is_some_and(|task| self.task(task).exiting);
-        let is_free = !leaves && self.dsqs.is_empty(self.dsqs.local(here));
-        let is_7_2 = self.is_7_2();
-        let own = self.tasks[id.index()].cpus;
-        let (idle, rotor) = (&mut self.idle, &mut self.cpus[here].rotor);
-        let both;
-        let allowed = match within {
-            Some(within) => {
-                both = self.masks.get(own).and(within);
-                &both
-            }
-            None => self.masks.get(own),
-        };
+        let mut allowed = self.masks.shared(self.task(id).cpus);
+        if let Some(within) = within {
+            allowed = Rc::new(allowed.and(within));
+        }
         if allowed.is_empty() {
             return None;
         }
         let prev_allowed = allowed.has(prev);
-        if wake_flags & wake::SYNC != 0 {
-            if prev_allowed && idle.share_cache(here, prev) && idle.claim(prev) {
-                return Some(prev);
-            }
-            if is_free && !idle.cpu.is_empty() && allowed.has(here) {
-                return Some(here);
-            }
+        let node = self.idle.start_node(prev);
+        let (by_llc, by_node) = self.idle.uses;
+        let topology = &self.idle.topology;
+        let near = [
+            by_llc.then(|| topology.llc(prev).and(&allowed)),
+            by_node.then(|| topology.near(prev).and(&allowed)),
+        ];
+        if wake_flags & wake::SYNC != 0
+            && let Some(cpu) = self.select_for_sync(prev, prev_allowed, &allowed, flags)
+        {
+            return Some(cpu);
         }
-        if idle.has_smt() {
-            if prev_allowed && idle.smt.has(prev) && idle.claim(prev) {
+        if self.idle.has_smt() {
+            if prev_allowed && self.idle.smt.has(prev) && self.idle.claim(prev) {
                 return Some(prev);
             }
-            let core = idle.pick_near_then_far(rotor, prev, allowed, PICK_CORE);
+            let core = self.pick_near_then_far(&near, &allowed, node, flags | PICK_CORE);
             if core.is_some() || flags & PICK_CORE != 0 {
                 return core;
             }
         }
-        if prev_allowed && idle.claim(prev) {
+        if prev_allowed && self.idle.claim(prev) {
             return Some(prev);
         }
-        if idle.has_smt()
-            && is_7_2
-            && let Some(sibling) = idle.claim_sibling(prev, allowed)
+        if self.idle.has_smt()
+            && self.is_7_2()
+            && let Some(sibling) = self.claim_sibling(prev, &allowed)
         {
             return Some(sibling);
         }
-        idle.pick_near_then_far(rotor, prev, allowed, flags)
+        self.pick_near_then_far(&near, &allowed, node, flags)
+    }
+
+    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
+    fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
+        let mut siblings = self.idle.core(prev);
+        let idle = &self.idle.cpu;
+        let found = siblings.find(|&cpu| cpu != prev && allowed.has(cpu) && idle.has(cpu))?;
+        self.idle.claim(found).then_some(found)
+    }
+
+    /// Looks behind the same cache, then in the same node, then anywhere.
+    fn pick_near_then_far(
+        &mut self,
+        near: &[Option<Mask>; 2],
+        allowed: &Mask,
+        node: Option<u16>,
+        flags: u64,
+    ) -> Option<CpuId> {
+        let core = flags & PICK_CORE;
+        for near in near.iter().flatten() {
+            let found = self.pick_idle_in_node(near, node, core);
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.pick_idle(allowed, node, flags)
+    }
+
+    /// The waker is about to sleep: its own CPU may be the best.
+    fn select_for_sync(
+        &mut self,
+        prev: CpuId,
+        prev_allowed: bool,
+        allowed: &Mask,
+        flags: u64,
+    ) -> Option<CpuId> {
+        let here = self.exec;
+        if prev_allowed && self.idle.topology.share_cache(here, prev) && self.idle.claim(prev) {
+            return Some(prev);
+        }
+        let leaves = self.current().is_some_and(|task| self.task(task).exiting);
+        let local = self.dsqs.local(here);
+        let waker_node = self.idle.start_node(here);
+        let elsewhere = flags & PICK_IN_NODE != 0 && waker_node != self.idle.start_node(prev);
+        let some_idle = match waker_node {
+            None => !self.idle.cpu.is_empty(),
+            Some(node) => !self.idle.cpu.and(&self.idle.topology.node(node)).is_empty(),
+        };
+        let free = !leaves && self.dsqs.is_empty(local) && !elsewhere && some_idle;
+        (free && allowed.has(here)).then_some(here)
     }
 
     /// Whether `cpu` idles, as the tracking of the kernel's core sees it.

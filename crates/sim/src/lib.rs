@@ -20,6 +20,7 @@ mod dsq;
 mod enqueue;
 mod flags;
 mod host;
+mod hotplug;
 mod idle;
 mod kernel_types;
 mod kfunc;
@@ -32,11 +33,14 @@ mod ops;
 mod profile;
 mod queue;
 mod rt;
+mod sample;
 mod sched;
+mod setup;
 mod sorted;
 mod tally;
 mod target;
 mod task;
+mod topology;
 mod version;
 mod view;
 mod wake;
@@ -47,8 +51,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use bpf::Backend;
-use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError};
-use model::{CpuId, EventMask, MachineSpec, RunSpec, SimTime, Sink, Summary};
+use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError, SetUpError};
+use model::{
+    CpuId, EventMask, MachineSpec, Nanos, PolicySpec, RunSpec, Sampler, SimTime, Sink, Summary,
+};
 
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
@@ -57,6 +63,7 @@ use crate::ops::Ops;
 pub use crate::ops::OpsError;
 pub use crate::profile::Costs;
 use crate::queue::Pending;
+use crate::sample::{Samples, policy_counters};
 pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
 use crate::view::Audience;
@@ -86,6 +93,24 @@ pub enum Error {
         policy: String,
         /// Why.
         source: Box<SetError>,
+    },
+    /// A set-up program cannot be run with what it was given.
+    #[error("policy `{policy}`")]
+    SetUp {
+        /// The policy.
+        policy: String,
+        /// Why.
+        source: Box<SetUpError>,
+    },
+    /// A set-up program did not do its work, so that a loader would have given up.
+    #[error("policy `{policy}`: set-up program `{program}` failed: {why}")]
+    SetUpFailed {
+        /// The policy.
+        policy: String,
+        /// The program.
+        program: String,
+        /// Its result, or where it stopped.
+        why: String,
     },
     /// The object cannot be made ready to run.
     #[error("policy `{policy}`")]
@@ -149,6 +174,24 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
             "1 or 2",
         );
     }
+    if !machine.node_size().is_multiple_of(machine.cache_size()) {
+        return wrong(
+            "the number of CPUs of a node",
+            machine.node_size().into(),
+            "a multiple of the CPUs that share a cache (llc)",
+        );
+    }
+    for (what, size) in [
+        (
+            "the number of CPUs that share a cache",
+            machine.cache_size(),
+        ),
+        ("the number of CPUs of a node", machine.node_size()),
+    ] {
+        if !size.is_multiple_of(machine.smt) && machine.cpus.is_multiple_of(machine.smt) {
+            return wrong(what, size.into(), "a multiple of the threads a core");
+        }
+    }
     if !machine.cpus.is_multiple_of(machine.smt) {
         return wrong(
             "the number of CPUs",
@@ -157,6 +200,73 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+/// Checks that a policy can be made ready on `machine`: that its object loads, that its variables
+/// and its table can be set, that its set-up programs exist and that nothing it calls is missing.
+///
+/// # Errors
+/// What [`run`] would say before it begins.
+pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Error> {
+    prepare(policy, machine, Options::default(), false).map(|_| ())
+}
+
+/// A policy made ready, but for the machine around it.
+struct Ready {
+    target: bpf::Target,
+    ops: Ops,
+    setup: Vec<setup::Run>,
+    vm: Vm,
+}
+
+fn prepare(
+    spec: &PolicySpec,
+    machine: &MachineSpec,
+    options: Options,
+    tally: bool,
+) -> Result<Ready, Error> {
+    let policy = || spec.name.clone();
+    let target = target(machine);
+    let image = load(spec, &target)?;
+    let ops =
+        Ops::of(&image, spec.table.as_deref(), machine.kernel).map_err(|source| Error::Ops {
+            policy: policy(),
+            source,
+        })?;
+    let setup = spec.setup.iter().map(|run| {
+        setup::Run::find(&image, run).map_err(|source| Error::SetUp {
+            policy: policy(),
+            source: Box::new(source),
+        })
+    });
+    let setup = setup.collect::<Result<_, _>>()?;
+    let usual = Config::default();
+    let is_ideal = Costs::of(machine.profile).is_none();
+    let mut functions = kfunc::table();
+    if !is_ideal {
+        for function in &mut functions {
+            function.cost_ps = Costs::of_function(function.name);
+        }
+    }
+    let config = Config {
+        cpus: u32::from(machine.cpus),
+        backend: options.backend,
+        tally,
+        builtin_cost_ps: if is_ideal { |_| 0 } else { Costs::of_function },
+        budget: options.budget.unwrap_or(usual.budget),
+        ..usual
+    };
+    let vm =
+        Instance::new(Arc::new(image), &functions, config).map_err(|source| Error::Instance {
+            policy: policy(),
+            source: Box::new(source),
+        })?;
+    Ok(Ready {
+        target,
+        ops,
+        setup,
+        vm,
+    })
 }
 
 /// Runs a policy on a workload. The events go to `sink`, what else is left is the summary.
@@ -208,6 +318,23 @@ pub fn run_watched(spec: &RunSpec, watcher: &mut dyn Watcher) -> Result<Summary,
     run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
 }
 
+/// As [`run`], with somebody who is shown the counters every `every`, first at time zero and last
+/// at the end. It changes nothing of the run.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// If `every` is zero.
+pub fn run_sampled(
+    spec: &RunSpec,
+    sampler: &mut dyn Sampler,
+    every: Nanos,
+) -> Result<Summary, Error> {
+    let audience = Audience::Samples(Samples::new(sampler, every));
+    run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
+}
+
 fn run_before(
     spec: &RunSpec,
     mut audience: Audience<'_>,
@@ -233,12 +360,16 @@ fn run_before(
     for (source, cpu, time) in machine.work.interrupts() {
         machine.queue.push(time, cpu, Pending::Interrupt { source });
     }
+    machine.plan_hotplug();
     machine
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
     machine.run(&mut vm, &mut audience)?;
     if let Some(error) = machine.work_error.take() {
         return Err(error.into());
+    }
+    if let Some(failure) = machine.setup_failure.take() {
+        return Err(failure.of(&spec.policy.name));
     }
     // Detaching calls the policy, too, and that is no part of the run.
     let tally = machine.tally.take().unwrap_or_default();
@@ -252,44 +383,15 @@ fn assemble(
     options: Options,
     tally: bool,
 ) -> Result<(Machine, Vm), Error> {
-    let policy = || spec.policy.name.clone();
-    let target = target(&spec.machine);
-    let image = load(spec, &target)?;
-    let ops =
-        Ops::of(&image, spec.policy.table.as_deref(), spec.machine.kernel).map_err(|source| {
-            Error::Ops {
-                policy: policy(),
-                source,
-            }
-        })?;
-    let usual = Config::default();
-    let is_ideal = Costs::of(spec.machine.profile).is_none();
-    let config = Config {
-        cpus: u32::from(spec.machine.cpus),
-        backend: options.backend,
-        tally,
-        builtin_cost_ps: if is_ideal {
-            |_| 0
-        } else {
-            |name| Costs::of_function(name)
-        },
-        budget: options.budget.unwrap_or(usual.budget),
-        ..usual
-    };
-    let mut functions = kfunc::table();
-    if !is_ideal {
-        for function in &mut functions {
-            function.cost_ps = Costs::of_function(function.name);
-        }
-    }
-    let mut vm =
-        Instance::new(Arc::new(image), &functions, config).map_err(|source| Error::Instance {
-            policy: policy(),
-            source: Box::new(source),
-        })?;
+    let Ready {
+        target,
+        ops,
+        setup,
+        mut vm,
+    } = prepare(&spec.policy, &spec.machine, options, tally)?;
     let mirror = Mirror::new(&target, &spec.machine, &mut vm)?;
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
-    let machine = Machine::new(Parts {
+    let mut machine = Machine::new(Parts {
         spec: spec.machine.clone(),
         workload: Arc::clone(&spec.workload),
         seed: spec.seed,
@@ -300,24 +402,42 @@ fn assemble(
         wants,
         tally,
     });
+    machine.setup = setup;
     Ok((machine, vm))
 }
 
-fn load(spec: &RunSpec, target: &bpf::Target) -> Result<Image, Error> {
-    let policy = || spec.policy.name.clone();
+fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Image, Error> {
+    let policy = || spec.name.clone();
     let load = |source| Error::Load {
         policy: policy(),
         source: Box::new(source),
     };
-    let object = Object::parse(&spec.policy.object).map_err(load)?;
+    let object = Object::parse(&spec.object).map_err(load)?;
     let mut image = object.link(target).map_err(load)?;
-    for (name, value) in &spec.policy.set {
-        image.set_global(name, value).map_err(|source| Error::Set {
-            policy: policy(),
-            source: Box::new(source),
-        })?;
+    for (name, value) in &spec.set {
+        let value = number_of(target, value);
+        image
+            .set_global(name, &value)
+            .map_err(|source| Error::Set {
+                policy: policy(),
+                source: Box::new(source),
+            })?;
     }
     Ok(image)
+}
+
+/// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text
+/// with any other word in it is left as it is.
+fn number_of(target: &bpf::Target, text: &str) -> String {
+    let words = text.split('|').map(|word| target.enumerator(word.trim()));
+    let mask = words.collect::<Option<Vec<i64>>>();
+    mask.map_or_else(
+        || text.to_owned(),
+        |words| {
+            let mask = words.into_iter().fold(0, std::ops::BitOr::bitor);
+            mask.cast_unsigned().to_string()
+        },
+    )
 }
 
 /// Detaches the policy, closes the books and hands the last events over.
@@ -328,13 +448,14 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.recorded().clear();
     let end = machine.now;
     sink.finish(end);
+    machine.notes.extend(machine.work.notes());
     Summary {
         end,
         exit,
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
         counters: machine.counters.named(machine.spec.kernel),
-        policy_counters: policy_counters(vm),
+        policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed: std::mem::take(&mut machine.printed),
         instructions: vm.retired(),
         callbacks: machine.callbacks,
@@ -342,23 +463,9 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     }
 }
 
-/// Reads the counters that the policy keeps (policies/include/report.bpf.h): a per-CPU array of
-/// them, and their names in a table of 32 bytes each.
-fn policy_counters(vm: &mut Vm) -> Vec<(String, u64)> {
-    const NAME_LEN: u64 = 32;
-    let Some(map) = vm.map_by_name("runslice_counters") else {
-        return Vec::new();
-    };
-    let Some((names, size)) = vm.symbol_address("runslice_counter_names") else {
-        return Vec::new();
-    };
-    (0..size / NAME_LEN as u32)
-        .filter_map(|index| {
-            let at = names + u64::from(index) * NAME_LEN;
-            let bytes = vm.memory().bytes(at, NAME_LEN)?;
-            let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-            let name = String::from_utf8_lossy(name).into_owned();
-            Some((name, vm.map_sum(map, &index.to_le_bytes(), 0)?))
-        })
-        .collect()
+/// Counters over all CPUs.
+fn sums(counters: Vec<(String, Vec<u64>)>) -> Vec<(String, u64)> {
+    let sum = |values: Vec<u64>| values.into_iter().fold(0, u64::wrapping_add);
+    let counters = counters.into_iter();
+    counters.map(|(name, values)| (name, sum(values))).collect()
 }

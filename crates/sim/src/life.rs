@@ -99,6 +99,8 @@ impl Machine {
             task.tgid = self.task(parent).tgid;
         }
         task.mm = self.mm_of(vm, birth, parent)?;
+        task.kernel = birth.kernel;
+        task.migration_disabled = u16::from(birth.migration_disabled);
         // While init_task runs, the child still has its parent's parent.
         task.parent = parent.and_then(|parent| self.task(parent).parent);
         task.nice = birth.nice;

@@ -14,13 +14,14 @@ use model::{
 };
 
 use crate::cpu::{Cpu, Curr, Mode, class_on};
-use crate::dsq::Dsqs;
+use crate::dsq::{DsqIndex, Dsqs};
 use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
 use crate::profile::Costs;
 use crate::queue::{EventQueue, Pending};
+use crate::setup;
 use crate::tally::Tally;
 use crate::task::{Class, Phase, Task};
 use crate::watchdog::Watchdog;
@@ -129,6 +130,11 @@ pub struct Machine {
     pub(crate) workload: std::sync::Arc<model::workload::Workload>,
     pub(crate) work_events: Vec<WorkEvent>,
     pub(crate) work_error: Option<WorkError>,
+    /// What the policy's loader runs, and which of it failed.
+    pub(crate) setup: Vec<setup::Run>,
+    pub(crate) setup_failure: Option<setup::Failure>,
+    /// The policy is being attached, or is attached: kernel functions find it.
+    pub(crate) enabling: bool,
     pub(crate) attached: bool,
     pub(crate) bypass: bool,
     pub(crate) counters: Counters,
@@ -140,8 +146,10 @@ pub struct Machine {
     pub(crate) callbacks: u64,
     /// What each callback did, if that was asked.
     pub(crate) tally: Option<BTreeMap<&'static str, Tally>>,
-    /// Picks in this very moment; see [`crate::drive`].
-    pub(crate) picks_now: u32,
+    /// Turns of the scheduler in this very moment; see [`crate::drive`].
+    pub(crate) turns_now: u32,
+    /// Instructions that the policy had retired when this moment began.
+    pub(crate) retired_before: u64,
     /// The workload has come to its end.
     pub(crate) over: bool,
     wants: EventMask,
@@ -183,7 +191,7 @@ impl Machine {
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
             tasks: Vec::new(),
             masks: Masks::new(cpus),
-            dsqs: Dsqs::new(cpus),
+            dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
             idle: Idle::new(&spec, &ops),
             watchdog: Watchdog::new(spec.tick()),
             queue: EventQueue::new(tie_seed),
@@ -199,6 +207,9 @@ impl Machine {
             workload,
             work_events: Vec::new(),
             work_error: None,
+            setup: Vec::new(),
+            setup_failure: None,
+            enabling: false,
             attached: false,
             bypass: false,
             counters: Counters::default(),
@@ -210,7 +221,8 @@ impl Machine {
             notes: Vec::new(),
             callbacks: 0,
             tally: tally.then(BTreeMap::new),
-            picks_now: 0,
+            turns_now: 0,
+            retired_before: 0,
             over: false,
             wants,
             out: Vec::new(),
@@ -306,7 +318,10 @@ impl Machine {
 
     /// A misuse of the kernel's interface.
     pub(crate) fn error(&mut self, message: impl Into<String>) {
-        self.eject(ExitKind::Error, 0, message);
+        // Before a policy is attached, `scx_error()` has none to end.
+        if self.enabling {
+            self.eject(ExitKind::Error, 0, message);
+        }
     }
 
     /// `comm[pid]`, as the kernel's messages name a task.
@@ -328,6 +343,11 @@ impl Machine {
     /// The class of what runs on `cpu`.
     pub(crate) fn class_on(&self, cpu: CpuId) -> Class {
         class_on(&self.cpus[cpu], |task| self.task(task).class)
+    }
+
+    /// The global queue that a task of `cpu` is put into, and that `cpu` takes tasks from.
+    pub(crate) fn global_queue(&self, cpu: CpuId) -> DsqIndex {
+        self.dsqs.global(self.idle.topology.node_of(cpu))
     }
 
     /// Whether `task` is what its CPU runs.

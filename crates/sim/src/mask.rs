@@ -1,5 +1,7 @@
 //! Sets of CPUs, interned: 100,000 tasks share a handful of masks.
 
+use std::rc::Rc;
+
 use model::CpuId;
 
 /// A set of CPUs.
@@ -119,7 +121,7 @@ impl MaskId {
 
 /// The table of masks that tasks have.
 pub struct Masks {
-    masks: Vec<Mask>,
+    masks: Vec<Rc<Mask>>,
     counts: Vec<u32>,
 }
 
@@ -127,7 +129,7 @@ impl Masks {
     /// A table for a machine of `cpus` CPUs.
     pub fn new(cpus: u16) -> Self {
         Self {
-            masks: vec![Mask::all(cpus)],
+            masks: vec![Rc::new(Mask::all(cpus))],
             counts: vec![u32::from(cpus)],
         }
     }
@@ -137,10 +139,10 @@ impl Masks {
         let index = self
             .masks
             .iter()
-            .position(|known| *known == mask)
+            .position(|known| **known == mask)
             .unwrap_or_else(|| {
                 self.counts.push(mask.count());
-                self.masks.push(mask);
+                self.masks.push(Rc::new(mask));
                 self.masks.len() - 1
             });
         MaskId(u32::try_from(index).expect("fewer than 2^32 masks"))
@@ -149,6 +151,11 @@ impl Masks {
     /// The mask.
     pub fn get(&self, id: MaskId) -> &Mask {
         &self.masks[id.0 as usize]
+    }
+
+    /// The mask, to keep.
+    pub fn shared(&self, id: MaskId) -> Rc<Mask> {
+        Rc::clone(&self.masks[id.0 as usize])
     }
 
     /// How many CPUs the mask has.

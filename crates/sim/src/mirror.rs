@@ -4,15 +4,19 @@
 //! memory, laid out by the types of `kernel/6.18.h`, and are brought up to date before somebody can
 //! look: when a callback begins, and after a kernel function that changes something.
 
+mod layout;
+
 use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::workload::SchedPolicy;
 use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
 
 use crate::flags;
+use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, RunState, ScxState, Task};
 use crate::work::Birth;
+use layout::{ArgLayout, Layout};
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
@@ -39,123 +43,6 @@ pub(crate) mod stale {
     pub const TURN: u8 = SLICE | FLAGS | STATE;
 }
 
-/// Offsets of the fields that the machine keeps up to date.
-struct Layout {
-    task_size: u64,
-    cpus_ptr: u64,
-    cpus_mask: u64,
-    slice: u64,
-    vtime: u64,
-    disallow: u64,
-    weight: u64,
-    scx_flags: u64,
-    runnable_at: u64,
-    pid: u64,
-    tgid: u64,
-    flags: u64,
-    nr_cpus_allowed: u64,
-    migration_disabled: u64,
-    wake_cpu: u64,
-    state: u64,
-    prio: u64,
-    static_prio: u64,
-    normal_prio: u64,
-    rt_priority: u64,
-    policy: u64,
-    sum_exec: u64,
-    comm: u64,
-    real_parent: u64,
-    parent: u64,
-    group_leader: u64,
-    cgroups: u64,
-    mm: u64,
-    rq_size: u64,
-    rq_cpu: u64,
-    rq_curr: u64,
-    rq_idle: u64,
-}
-
-impl Layout {
-    fn of(target: &Target) -> Result<Self, LoadError> {
-        let at = |structure, path| {
-            target
-                .field(structure, path)
-                .map(|field| u64::from(field.offset))
-        };
-        let task = |path| at("task_struct", path);
-        Ok(Self {
-            task_size: u64::from(target.size_of("task_struct")?).next_multiple_of(8),
-            cpus_ptr: task("cpus_ptr")?,
-            cpus_mask: task("cpus_mask")?,
-            slice: task("scx.slice")?,
-            vtime: task("scx.dsq_vtime")?,
-            disallow: task("scx.disallow")?,
-            weight: task("scx.weight")?,
-            scx_flags: task("scx.flags")?,
-            runnable_at: task("scx.runnable_at")?,
-            pid: task("pid")?,
-            tgid: task("tgid")?,
-            flags: task("flags")?,
-            nr_cpus_allowed: task("nr_cpus_allowed")?,
-            migration_disabled: task("migration_disabled")?,
-            wake_cpu: task("wake_cpu")?,
-            state: task("__state")?,
-            prio: task("prio")?,
-            static_prio: task("static_prio")?,
-            normal_prio: task("normal_prio")?,
-            rt_priority: task("rt_priority")?,
-            policy: task("policy")?,
-            sum_exec: task("se.sum_exec_runtime")?,
-            comm: task("comm")?,
-            real_parent: task("real_parent")?,
-            parent: task("parent")?,
-            group_leader: task("group_leader")?,
-            cgroups: task("cgroups")?,
-            mm: task("mm")?,
-            rq_size: u64::from(target.size_of("rq")?).next_multiple_of(8),
-            rq_cpu: at("rq", "cpu")?,
-            rq_curr: at("rq", "curr")?,
-            rq_idle: at("rq", "idle")?,
-        })
-    }
-}
-
-/// Offsets of the arguments that callbacks get by pointer.
-struct ArgLayout {
-    release_reason: u64,
-    release_task: u64,
-    init_fork: u64,
-    init_cgroup: u64,
-    exit_cancelled: u64,
-    info_kind: u64,
-    info_code: u64,
-    info_reason: u64,
-    info_msg: u64,
-    info_dump: u64,
-}
-
-impl ArgLayout {
-    fn of(target: &Target) -> Result<Self, LoadError> {
-        let at = |structure, path| {
-            target
-                .field(structure, path)
-                .map(|field| u64::from(field.offset))
-        };
-        Ok(Self {
-            release_reason: at("scx_cpu_release_args", "reason")?,
-            release_task: at("scx_cpu_release_args", "task")?,
-            init_fork: at("scx_init_task_args", "fork")?,
-            init_cgroup: at("scx_init_task_args", "cgroup")?,
-            exit_cancelled: at("scx_exit_task_args", "cancelled")?,
-            info_kind: at("scx_exit_info", "kind")?,
-            info_code: at("scx_exit_info", "exit_code")?,
-            info_reason: at("scx_exit_info", "reason")?,
-            info_msg: at("scx_exit_info", "msg")?,
-            info_dump: at("scx_exit_info", "dump")?,
-        })
-    }
-}
-
 /// The mirrors.
 pub(crate) struct Mirror {
     layout: Layout,
@@ -172,12 +59,20 @@ pub(crate) struct Mirror {
     /// The root cgroup, and the `css_set` of every task.
     pub root_cgroup: u64,
     css_set: u64,
+    /// Where a cgroup's own state lies in it.
+    css_at: u64,
     /// The address space of each group whose tasks exist from the start as threads, by group.
     group_mms: std::collections::BTreeMap<u32, u64>,
     /// Masks that programs read where they lie.
     pub online: u64,
+    /// All CPUs that there are.
+    pub possible: u64,
     pub idle_cpu: u64,
     pub idle_smt: u64,
+    /// The idle masks of each node: CPUs and cores.
+    pub idle_nodes: Vec<[u64; 2]>,
+    /// A mask without CPUs.
+    pub none: u64,
     /// Somebody holds a pointer to the idle masks.
     pub idle_shared: bool,
     /// Reference-counted masks that programs have created, and their counts.
@@ -197,6 +92,10 @@ impl Mirror {
         let args = ArgLayout::of(target)?;
         let cpus = spec.cpus;
         let mut failed = None;
+        // Where a program looks for them that knows the variable.
+        let known: Vec<_> = (0..u32::from(cpus))
+            .map(|cpu| vm.variable_address("runqueues", cpu))
+            .collect();
         let memory = vm.memory();
         let mut alloc = |size: u64| {
             memory.alloc_kernel(size, 64).unwrap_or_else(|error| {
@@ -208,14 +107,22 @@ impl Mirror {
             args_at: alloc(256),
             reason_at: alloc(TEXT_BYTES),
             message_at: alloc(TEXT_BYTES),
-            rqs: PerCpu::new(cpus, |_| alloc(layout.rq_size)),
+            rqs: PerCpu::new(cpus, |cpu| {
+                known[cpu.index()].unwrap_or_else(|| alloc(layout.rq_size))
+            }),
             idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size + 8)),
             root_cgroup: alloc(u64::from(target.size_of("cgroup")?)),
+            css_at: u64::from(target.field("cgroup", "self")?.offset),
             css_set: alloc(u64::from(target.size_of("css_set")?)),
             group_mms: std::collections::BTreeMap::new(),
             online: alloc(MASK_BYTES),
+            possible: alloc(MASK_BYTES),
             idle_cpu: alloc(MASK_BYTES),
             idle_smt: alloc(MASK_BYTES),
+            idle_nodes: (0..cpus.div_ceil(spec.node_size()))
+                .map(|_| [alloc(MASK_BYTES), alloc(MASK_BYTES)])
+                .collect(),
+            none: alloc(MASK_BYTES),
             idle_shared: false,
             masks: std::collections::BTreeMap::new(),
             report_map: None,
@@ -261,9 +168,28 @@ impl Mirror {
         Ok(())
     }
 
+    /// Programs that hold a pointer to the idle masks see every claim.
+    pub fn write_idle(&self, memory: &mut Memory, idle: &Idle) {
+        write_mask(memory, self.idle_cpu, &idle.cpu);
+        write_mask(memory, self.idle_smt, &idle.smt);
+        if idle.per_node {
+            for (node, at) in (0..).zip(&self.idle_nodes) {
+                let there = idle.topology.node(node);
+                write_mask(memory, at[0], &idle.cpu.and(&there));
+                write_mask(memory, at[1], &idle.smt.and(&there));
+            }
+        }
+    }
+
+    /// The CPUs that are online.
+    pub fn write_online(&self, memory: &mut Memory, online: &Mask) {
+        write_mask(memory, self.online, online);
+    }
+
     fn write_cpus(&self, vm: &mut Vm, cpus: u16) {
         let memory = vm.memory();
         write_mask(memory, self.online, &Mask::all(cpus));
+        write_mask(memory, self.possible, &Mask::all(cpus));
         let at = &self.layout;
         for cpu in (0..cpus).map(CpuId) {
             let (rq, idle) = (self.rqs[cpu], self.idle_tasks[cpu]);
@@ -274,6 +200,7 @@ impl Mirror {
             memory.write(idle + at.comm, comm.as_bytes());
             memory.poke_u32(idle + at.flags, flags::PF_KTHREAD);
             memory.poke_u32(idle + at.nr_cpus_allowed, 1);
+            memory.poke_u32(idle + at.thread_cpu, u32::from(cpu.0));
             memory.poke_u64(idle + at.cpus_ptr, idle + at.cpus_mask);
             let mut mask = Mask::empty(cpus);
             mask.insert(cpu);
@@ -289,6 +216,11 @@ impl Mirror {
         // There a state that lasts no time here comes second: INIT_BEGIN.
         let later = self.kernel >= Kernel::V7_2 && state != ScxState::None;
         number + u32::from(later)
+    }
+
+    /// `&cgroup->self` of the root.
+    pub fn root_css(&self) -> u64 {
+        self.root_cgroup + self.css_at
     }
 
     /// Address of a task's mask, which `ops.set_cpumask` gets.
@@ -371,6 +303,8 @@ impl Mirror {
             put(object, layout.slice, task.slice.to_le_bytes());
             put(object, layout.vtime, task.vtime.to_le_bytes());
             put(object, layout.sum_exec, task.sum_exec.to_le_bytes());
+            // All of it is the task's own code: what a system call takes is not told apart.
+            put(object, layout.utime, task.sum_exec.to_le_bytes());
         }
         if what & stale::FLAGS != 0 {
             let queued = u32::from(task.queued) * flags::TASK_QUEUED;
@@ -383,6 +317,7 @@ impl Mirror {
         if what & stale::STATE != 0 {
             let cpu = u32::from(task.cpu.0);
             put(object, layout.wake_cpu, cpu.to_le_bytes());
+            put(object, layout.thread_cpu, cpu.to_le_bytes());
             // TASK_RUNNING, TASK_INTERRUPTIBLE, TASK_DEAD (include/linux/sched.h, 6.18).
             let state: u32 = match task.state {
                 RunState::Runnable => 0,
@@ -431,10 +366,9 @@ impl Mirror {
         memory.poke_u32(at + layout.normal_prio, prio);
         memory.poke_u32(at + layout.static_prio, fair);
         memory.poke_u32(at + layout.weight, task.weight);
-        memory.poke_u32(
-            at + layout.flags,
-            if task.exiting { flags::PF_EXITING } else { 0 },
-        );
+        let exiting = if task.exiting { flags::PF_EXITING } else { 0 };
+        let kernel = if task.kernel { flags::PF_KTHREAD } else { 0 };
+        memory.poke_u32(at + layout.flags, exiting | kernel);
     }
 }
 
@@ -527,8 +461,7 @@ impl Machine {
             memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
         }
         if self.mirror.idle_shared {
-            write_mask(memory, self.mirror.idle_cpu, &self.idle.cpu);
-            write_mask(memory, self.mirror.idle_smt, &self.idle.smt);
+            self.mirror.write_idle(memory, &self.idle);
         }
     }
 
@@ -544,7 +477,7 @@ impl Machine {
     }
 
     /// The address space of a new task: a thread has that of its parent, or of the threads that
-    /// its group began with; a process has one of its own.
+    /// its group began with; a process has one of its own, and a kernel thread none (0).
     ///
     /// Programs compare the address and never look behind it, so it is a number that is taken
     /// once: a freed one would be given to a stranger.
@@ -555,6 +488,9 @@ impl Machine {
         parent: Option<TaskId>,
     ) -> Result<u64, OutOfMemory> {
         const BYTES: u64 = 8;
+        if birth.kernel {
+            return Ok(0);
+        }
         match parent {
             Some(parent) if !birth.process => return Ok(self.task(parent).mm),
             None if !birth.process => {
@@ -584,6 +520,8 @@ impl Machine {
         let task = &mut self.tasks[id.index()];
         task.address = address;
         memory.poke_u32(address + layout.pid, task.pid);
+        memory.poke_u64(address + layout.start_time, self.now.as_nanos());
+        memory.poke_u64(address + layout.start_boottime, self.now.as_nanos());
         memory.poke_u32(address + layout.tgid, task.tgid);
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.cgroups, self.mirror.css_set);

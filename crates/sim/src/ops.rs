@@ -33,7 +33,7 @@ pub enum OpsError {
     )]
     NoTable,
     /// More than one.
-    #[error("the object defines several `struct sched_ext_ops` ({0}): choose one with `@NAME`")]
+    #[error("the object defines several `struct sched_ext_ops` ({0}): choose one with `FILE@NAME`")]
     SeveralTables(String),
     /// The table's name is empty or its bytes are no name.
     #[error("`{table}.name` is empty; the kernel refuses to attach it (-EINVAL)")]

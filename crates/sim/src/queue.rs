@@ -19,6 +19,8 @@ pub enum Pending {
     BpfTimer { address: u64, generation: u64 },
     /// An interrupt source of the workload fires.
     Interrupt { source: usize },
+    /// The CPU goes offline or comes back.
+    Hotplug { online: bool },
     /// A task of the workload starts.
     Start { task: TaskId },
     /// The periodic tick.
@@ -44,7 +46,7 @@ impl Pending {
             Self::Resume => 2,
             Self::Timer { .. } | Self::Start { .. } => 3,
             Self::BpfTimer { .. } => 4,
-            Self::Interrupt { .. } => 5,
+            Self::Interrupt { .. } | Self::Hotplug { .. } => 5,
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,

@@ -58,6 +58,7 @@ impl Machine {
             return prev;
         }
         let allowed = self.masks.get(self.task(id).cpus);
+        let allowed = allowed.and(self.idle.topology.online());
         allowed
             .iter()
             .min_by_key(|&cpu| urgency(cpu))
@@ -66,7 +67,7 @@ impl Machine {
 
     /// The previous CPU if it idles, else the first allowed idle one, else the previous one.
     pub(crate) fn select_cpu_fair(&self, id: TaskId, prev: CpuId) -> CpuId {
-        let idles = |cpu: CpuId| self.cpus[cpu].curr == Curr::Idle;
+        let idles = |cpu: CpuId| self.cpus[cpu].curr == Curr::Idle && self.is_online(cpu);
         if idles(prev) {
             return prev;
         }

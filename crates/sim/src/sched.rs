@@ -36,11 +36,16 @@ impl Machine {
                     self.idle_again(cpu);
                 }
             }
-            self.cpus[cpu].pick_sequence += 1;
-            if next != Curr::Stopper {
+            self.cpus[cpu].counts.schedules += 1;
+            if matches!(next, Curr::Task(_)) {
+                self.cpus[cpu].counts.picks += 1;
+                self.cpus[cpu].counts.kept += u64::from(next == prev);
+            }
+            if next == Curr::Stopper {
+                self.run_stopper(vm, cpu);
+            } else if !self.push_away(vm, cpu) {
                 break;
             }
-            self.run_stopper(vm, cpu);
         }
         if !self.cpus[cpu].deferred.is_empty() {
             self.run_deferred(cpu);
@@ -116,7 +121,7 @@ impl Machine {
         if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
             return;
         }
-        if self.ops.has(Op::Dispatch) && !self.bypass {
+        if self.ops.has(Op::Dispatch) && !self.bypass && self.is_online(cpu) {
             for round in 1.. {
                 self.call_dispatch(vm, cpu, prev, queued);
                 if keeps(self) {
@@ -314,7 +319,7 @@ impl Machine {
     fn run_stopper(&mut self, vm: &mut Vm, cpu: CpuId) {
         for (id, target) in std::mem::take(&mut self.cpus[cpu].to_move) {
             let task = self.task(id);
-            let stays = task.cpu != cpu || self.masks.has(task.cpus, cpu);
+            let stays = task.cpu != cpu || self.masks.has(task.cpus, cpu) && self.is_online(cpu);
             if stays || task.state != RunState::Runnable {
                 continue;
             }

@@ -164,6 +164,8 @@ pub struct Task {
     pub nice: i8,
     /// Weight on the policy's scale, `1..=10_000`.
     pub weight: u32,
+    /// `PF_KTHREAD`.
+    pub kernel: bool,
     /// References that programs hold.
     pub references: u32,
     /// The kernel has dropped its last reference.
@@ -193,6 +195,7 @@ impl Task {
             weight: 100,
             state: RunState::New,
             exiting: false,
+            kernel: false,
             scx_state: ScxState::None,
             in_custody: false,
             queued: false,

@@ -2,7 +2,8 @@
 
 use model::{CpuId, SimTime, Sink, TaskId};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, Vm};
+use crate::sample::Samples;
 use crate::task::RunState;
 
 /// A sink that is shown the machine after every moment in which something happened.
@@ -78,6 +79,8 @@ pub(crate) enum Audience<'a> {
     Listens(&'a mut dyn Sink),
     /// Looks, too.
     Watches(&'a mut dyn Watcher),
+    /// Is shown counters now and then.
+    Samples(Samples<'a>),
 }
 
 impl Audience<'_> {
@@ -85,6 +88,21 @@ impl Audience<'_> {
         match self {
             Self::Listens(sink) => *sink,
             Self::Watches(watcher) => *watcher,
+            Self::Samples(samples) => samples.sampler,
+        }
+    }
+
+    /// Shows the counters as they are before anything happens at `now`.
+    pub fn sample_before(&mut self, machine: &mut Machine, vm: &mut Vm, now: SimTime) {
+        if let Self::Samples(samples) = self {
+            samples.before(machine, vm, now);
+        }
+    }
+
+    /// Shows the counters as they are when nothing more will happen.
+    pub fn sample_at_end(&mut self, machine: &mut Machine, vm: &mut Vm) {
+        if let Self::Samples(samples) = self {
+            samples.at_end(machine, vm);
         }
     }
 

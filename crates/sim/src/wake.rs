@@ -78,16 +78,22 @@ impl Machine {
         let task = self.task(id);
         let asked = self.masks.count(task.cpus) > 1 && task.migration_disabled == 0;
         let cpu = match (asked, task.class) {
-            (false, _) => self.first_allowed(id),
+            (false, _) => self.only_allowed(id),
             (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
             (true, Class::Rt) => self.select_cpu_rt(id, prev),
             (true, _) => self.select_cpu_fair(id, prev),
         };
-        let allowed = self.masks.has(self.task(id).cpus, cpu);
-        (if allowed { cpu } else { self.first_allowed(id) }, asked)
+        let allowed = self.masks.has(self.task(id).cpus, cpu) && self.is_online(cpu);
+        let cpu = if allowed {
+            cpu
+        } else {
+            self.fallback_cpu(vm, id)
+        };
+        (cpu, asked)
     }
 
-    fn first_allowed(&self, id: TaskId) -> CpuId {
+    /// Where a task goes that has no choice.
+    fn only_allowed(&self, id: TaskId) -> CpuId {
         let task = self.task(id);
         if task.migration_disabled > 0 {
             return task.cpu;

@@ -90,6 +90,12 @@ impl Histogram {
         self.sum += other.sum;
     }
 
+    /// The largest value of each bucket that has values, in rising order, and how many it has.
+    pub fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let filled = self.buckets().filter(|bucket| bucket.count > 0);
+        filled.map(|bucket| (bucket.max, bucket.count))
+    }
+
     /// How many values there are.
     #[must_use]
     pub const fn count(&self) -> u64 {

@@ -2,18 +2,22 @@
 //!
 //! A machine sends [`model::Event`]s to a [`model::Sink`]; the sinks of this crate turn them into
 //! numbers ([`Metrics`], whose result is a [`Report`]), check them ([`Conservation`]), take their
-//! fingerprint ([`TraceHash`]), follow single tasks ([`trace::Tracer`]) or write them down
+//! fingerprint ([`TraceHash`]), follow single tasks ([`trace::Tracer`]), draw them
+//! ([`figure::Collector`]) or write them down
 //! ([`JsonLines`], [`Perfetto`]). [`EventReader`]
 //! reads what [`JsonLines`] wrote. docs/events.md is the contract: what each event means, and
 //! where each metric starts and stops.
 //!
 //! Nothing here opens a file or reads a clock; writers and readers are given. No result passes
-//! through floating-point arithmetic.
+//! through floating-point arithmetic but those of [`compare`], which says whether two sets of runs
+//! differ.
 
 #![forbid(unsafe_code)]
 
 mod columns;
+pub mod compare;
 mod conservation;
+pub mod figure;
 mod hash;
 mod histogram;
 mod json_lines;

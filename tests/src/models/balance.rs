@@ -14,6 +14,12 @@ const BUSY: u64 = 200 * MS;
 /// A busy CPU leaves tasks alone that ran so recently, ns: `cache_decay_ticks` of a small cache.
 const HOT: u64 = MS;
 
+/// How often an idle CPU looks at the nodes, ns: `IDLE_NODE_REBALANCE_TICK` at 1000 ticks.
+const IDLE_NODE: u64 = 5 * MS;
+
+/// How often a busy one does: `BUSY_NODE_REBALANCE_TICK`.
+const BUSY_NODE: u64 = 2 * BUSY;
+
 /// Why a CPU looks for work elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
@@ -49,6 +55,9 @@ struct Cpu {
     /// `prev_cpu_load`.
     seen: Vec<i64>,
     next_look: u64,
+    /// `prev_node_load`, and when it was brought up to date.
+    seen_nodes: Vec<i64>,
+    looked_at_nodes: u64,
     running: Option<TaskId>,
     expected: Option<TaskId>,
 }
@@ -72,6 +81,8 @@ pub struct Balance {
     pub differs: Option<String>,
     /// Whether a difference of 1 pulls everything, as in the source.
     faithful_underflow: bool,
+    /// CPUs of one node.
+    node_cpus: usize,
     /// CPUs that tasks of a group may use.
     masks: Vec<Vec<bool>>,
     nice: Vec<i8>,
@@ -96,12 +107,20 @@ impl Balance {
             decisions: 0,
             differs: None,
             faithful_underflow,
+            node_cpus: usize::MAX,
             masks,
             nice: Vec::new(),
             cpus: Vec::new(),
             tasks: Vec::new(),
             now: SimTime::ZERO,
         }
+    }
+
+    /// With nodes of so many CPUs.
+    #[must_use]
+    pub const fn with_nodes(mut self, cpus: usize) -> Self {
+        self.node_cpus = cpus;
+        self
     }
 
     fn differ(&mut self, what: impl FnOnce() -> String) {
@@ -124,11 +143,48 @@ impl Balance {
         }
     }
 
-    /// `find_busiest_queue()`: the CPU, and by how much it has more.
-    fn busiest(&mut self, this: usize, why: Why) -> Option<(usize, i64)> {
+    /// `find_busiest_node()`: the node with the most tasks a CPU, half of what was seen before
+    /// added, if it has over a quarter more than the own one.
+    fn busiest_node(&mut self, this: usize) -> Option<usize> {
+        let nodes = self.cpus.chunks(self.node_cpus);
+        let loads: Vec<i64> = nodes
+            .zip(&self.cpus[this].seen_nodes)
+            .map(|(cpus, seen)| {
+                let running: i64 = cpus.iter().map(|cpu| cpu.queue.running()).sum();
+                seen / 2 + 10 * running / cpus.len() as i64
+            })
+            .collect();
+        self.cpus[this].seen_nodes.clone_from(&loads);
+        let own = loads[this / self.node_cpus];
+        let mut busiest = (None, own);
+        for (node, load) in loads.into_iter().enumerate() {
+            if load > busiest.1 && 100 * load > 125 * own {
+                busiest = (Some(node), load);
+            }
+        }
+        busiest.0
+    }
+
+    /// `balance_node()`, once in each period.
+    fn look_at_nodes(&mut self, this: usize, period: u64, why: Why) {
+        let now = self.now.as_nanos();
+        let before = std::mem::replace(&mut self.cpus[this].looked_at_nodes, now);
+        if before / period == now / period {
+            self.cpus[this].looked_at_nodes = before;
+        } else if let Some(node) = self.busiest_node(this) {
+            self.look(this, node, why);
+        }
+    }
+
+    /// `find_busiest_queue()`: the CPU of the node, and by how much it has more.
+    fn busiest(&mut self, this: usize, node: usize, why: Why) -> Option<(usize, i64)> {
         let idle = why != Why::Busy;
         let loads: Vec<i64> = self.cpus.iter().map(|cpu| cpu.queue.running()).collect();
-        let seen = std::mem::replace(&mut self.cpus[this].seen, loads.clone());
+        let seen = self.cpus[this].seen.clone();
+        let looked_at = |at: usize| at == this || at / self.node_cpus == node;
+        for at in (0..loads.len()).filter(|at| looked_at(*at)) {
+            self.cpus[this].seen[at] = loads[at];
+        }
         let mine = if idle {
             loads[this]
         } else {
@@ -137,7 +193,7 @@ impl Balance {
         let mut busiest: Option<(usize, i64)> = None;
         for (at, load) in loads.iter().enumerate() {
             let load = if idle { *load } else { (*load).min(seen[at]) };
-            if at != this && load > busiest.map_or(1, |(_, most)| most) {
+            if at != this && looked_at(at) && load > busiest.map_or(1, |(_, most)| most) {
                 busiest = Some((at, load));
             }
         }
@@ -148,13 +204,13 @@ impl Balance {
     }
 
     /// `load_balance()`
-    fn look(&mut self, this: usize, why: Why) {
+    fn look(&mut self, this: usize, node: usize, why: Why) {
         match why {
             Why::Idle => self.looks.lb_idle += 1,
             Why::Leaving => self.looks.lb_resched += 1,
             Why::Busy => self.looks.lb_busy += 1,
         }
-        let Some((from, imbalance)) = self.busiest(this, why) else {
+        let Some((from, imbalance)) = self.busiest(this, node, why) else {
             self.looks.lb_not_found += 1;
             return;
         };
@@ -181,14 +237,23 @@ impl Balance {
     /// `schedule()` on a CPU.
     fn decide(&mut self, at: usize, was_idle: bool) {
         let now = self.now.as_nanos();
+        let own = at / self.node_cpus;
         self.decisions += 1;
         if self.cpus[at].queue.current().is_some() {
             if now >= self.cpus[at].next_look {
                 self.cpus[at].next_look = (now / BUSY + 1) * BUSY;
-                self.look(at, Why::Busy);
+                if self.node_cpus < self.cpus.len() {
+                    self.look_at_nodes(at, BUSY_NODE, Why::Busy);
+                }
+                self.look(at, own, Why::Busy);
             }
+        } else if self.cpus[at].queue.running() == 0 && was_idle {
+            if self.node_cpus < self.cpus.len() {
+                self.look_at_nodes(at, IDLE_NODE, Why::Idle);
+            }
+            self.look(at, own, Why::Idle);
         } else if self.cpus[at].queue.running() == 0 {
-            self.look(at, if was_idle { Why::Idle } else { Why::Leaving });
+            self.look(at, own, Why::Leaving);
         }
         self.cpus[at].expected = self.cpus[at].queue.schedule(self.now);
     }
@@ -268,6 +333,8 @@ impl Sink for Balance {
                 queue: O1::one_of(cpus),
                 seen: vec![0; cpus.into()],
                 next_look: 0,
+                seen_nodes: vec![0; usize::from(cpus)],
+                looked_at_nodes: 0,
                 running: None,
                 expected: None,
             })

@@ -26,6 +26,7 @@ pub fn spec(policy: &str, set: &[(&str, u32)], machine: MachineSpec, tasks: &str
             set: set
                 .map(|(knob, value)| ((*knob).to_owned(), value.to_string()))
                 .collect(),
+            setup: Vec::new(),
         },
         workload: Arc::new(workload),
         machine,

@@ -27,6 +27,7 @@ pub fn one_cpu(name: &str, set: Vec<(String, String)>, seed: u64) -> RunSpec {
             object: policy::object(name).expect("a policy"),
             table: None,
             set,
+            setup: Vec::new(),
         },
         workload: Arc::new(workload),
         machine,

@@ -205,6 +205,7 @@ impl Vector {
             struct_ops: Vec::new(),
             symbols: Vec::new(),
             knobs: Vec::new(),
+            types: Vec::new(),
             lines: Vec::new(),
             license: "MIT".into(),
         }

@@ -1,14 +1,16 @@
 //! Pages of the arena.
 
 use super::Line;
+use crate::Errno;
 use crate::host::{CallCtx, Host, Stop};
 use crate::map::Store;
 use crate::map::arena::Pages;
 
-pub(super) fn table<H: Host>() -> [Line<H>; 2] {
+pub(super) fn table<H: Host>() -> [Line<H>; 3] {
     lines![
         ("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)", alloc),
         ("bpf_arena_free_pages", "void(ptr,ptr,u32)", free),
+        ("bpf_arena_reserve_pages", "s32(ptr,ptr,u32)", reserve),
     ]
 }
 
@@ -43,4 +45,23 @@ fn free<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> 
         ctx.vm.spend(freed * Pages::SIZE);
     }
     Ok(0)
+}
+
+/// Sets pages aside: 0, `-EBUSY` if one is taken, `-EINVAL` if they are not in the arena.
+fn reserve<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [handle, address, count, ..] = args;
+    let count = count & u64::from(u32::MAX);
+    let errno = |errno: Errno| u64::from((-errno.0).cast_unsigned());
+    if !is_arena(ctx, handle)? {
+        return Ok(errno(Errno::EINVAL));
+    }
+    if count == 0 {
+        return Ok(0);
+    }
+    ctx.vm.spend(count);
+    Ok(match ctx.vm.memory.reserve_arena(address, count) {
+        Some(true) => 0,
+        Some(false) => errno(Errno::EBUSY),
+        None => errno(Errno::EINVAL),
+    })
 }

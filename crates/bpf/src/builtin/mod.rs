@@ -13,6 +13,7 @@ mod arena;
 mod iterate;
 mod maps;
 mod memory;
+mod objects;
 mod print;
 mod queues;
 mod ringbuf;
@@ -46,6 +47,7 @@ pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFuncti
         &ringbuf::table(),
         &iterate::table(),
         &arena::table(),
+        &objects::table(),
     ]
     .concat();
     let function = |(name, prototype, body, direct): Line<H>| HostFunction {
@@ -129,6 +131,9 @@ mod interpreted {
 
     #[path = "tests.rs"]
     mod tests;
+
+    #[path = "objects_tests.rs"]
+    mod objects_tests;
 }
 
 #[cfg(all(test, feature = "jit"))]
@@ -139,4 +144,8 @@ mod native {
     #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
     #[path = "tests.rs"]
     mod tests;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "objects_tests.rs"]
+    mod objects_tests;
 }

@@ -4,7 +4,7 @@ use super::Line;
 use crate::host::{CallCtx, Host, Stop};
 use crate::nesting::leave;
 
-pub(super) fn table<H: Host>() -> [Line<H>; 6] {
+pub(super) fn table<H: Host>() -> [Line<H>; 8] {
     lines![
         ("bpf_spin_lock", "", spin_lock),
         ("bpf_spin_unlock", "", spin_unlock),
@@ -12,6 +12,8 @@ pub(super) fn table<H: Host>() -> [Line<H>; 6] {
         ("bpf_rcu_read_unlock", "void()", rcu_read_unlock),
         ("bpf_preempt_disable", "void()", preempt_disable),
         ("bpf_preempt_enable", "void()", preempt_enable),
+        ("bpf_local_irq_save", "void(ptr)", irq_save),
+        ("bpf_local_irq_restore", "void(ptr)", irq_restore),
     ]
 }
 
@@ -50,4 +52,24 @@ fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64,
         "disabled preemption",
     )
     .map(|()| 0)
+}
+
+/// The flags are opaque to programs; ours say how deep the section is.
+fn irq_save<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let depth = &mut ctx.vm.progress.nesting.interrupts;
+    *depth += 1;
+    let flags = u64::from(*depth).to_le_bytes();
+    super::deliver(ctx.vm, args[0], &flags).map(|()| 0)
+}
+
+/// Sections end in the reverse order of their beginning, as a verifier demands.
+fn irq_restore<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let depth = ctx.vm.progress.nesting.interrupts;
+    if ctx.vm.memory.load_u64(args[0]) != u64::from(depth) {
+        return Err(Stop::Refused(
+            "interrupts were restored out of order".to_owned(),
+        ));
+    }
+    let nesting = &mut ctx.vm.progress.nesting;
+    leave(&mut nesting.interrupts, "disabled interrupts").map(|()| 0)
 }

@@ -2,7 +2,7 @@
 
 use super::BACKEND;
 use crate::map::Store;
-use crate::scene::insn::{EXIT, address, call, load, mov, store_u32};
+use crate::scene::insn::{EXIT, add, address, call, copy, load, mov, store_u32};
 use crate::scene::{Object, World};
 use crate::{Errno, Instance, MapKind, Stop};
 
@@ -569,4 +569,41 @@ fn storage_is_no_plain_map_to_programs() {
         Store::Hash(_)
     ));
     assert_eq!(calls.call("bpf_map_lookup_elem", &[map, key]), 0);
+}
+
+#[test]
+fn sections_without_interrupts_nest_and_end_in_reverse_order() {
+    let names = [
+        ("bpf_local_irq_save", "void(ptr)"),
+        ("bpf_local_irq_restore", "void(ptr)"),
+    ];
+    // Function 0 opens two sections and closes them in the order of its context's word.
+    let save = |slot: i16| [copy(1, 10), add(1, slot.into()), call(0)];
+    let restore = |slot: i16| [copy(1, 10), add(1, slot.into()), call(1)];
+    let object = Object::default()
+        .function(&[
+            &save(-8),
+            &save(-16),
+            &restore(-16),
+            &restore(-8),
+            &[mov(0, 0), EXIT],
+        ])
+        .function(&[
+            &save(-8),
+            &save(-16),
+            &restore(-8),
+            &restore(-16),
+            &[mov(0, 0), EXIT],
+        ])
+        .function(&[&save(-8), &[mov(0, 0), EXIT]]);
+    let mut calls = Calls::of(&names, object);
+    let mut run = |function| {
+        let result = calls.vm.call_program(function, &[], &mut calls.host);
+        result.map_err(|fault| fault.stop.to_string())
+    };
+    assert_eq!(run(0), Ok(0));
+    assert_eq!(run(1), Err("interrupts were restored out of order".into()));
+    let left = run(2).unwrap_err();
+    assert!(left.ends_with("left disabled interrupts"), "{left}");
+    assert_eq!(run(0), Ok(0), "nothing is left of the failures");
 }

@@ -1,10 +1,12 @@
 //! Loads, stores and atomic operations.
 //!
 //! An address in the region is told from others by its upper bits, which the whole region shares.
-//! A load that begins in the region is done as it is (what lies behind the region's end reads as
-//! zero, see `memory.rs`); any other gives zero. A store into the writable half is done if it ends
-//! before the last allocation does; any other is decided in Rust. An access at a fixed distance
-//! from `r10` inside the frame, or at a constant address, needs no check.
+//! What is checked is a pointer, once for all loads at fixed distances from it: what lies around
+//! the region reads as zero, and so do the region's ends (`memory.rs`, `GUARD`), so that a load at
+//! a signed 16-bit distance from a pointer in the region can be done as it is, and any other gives
+//! zero. A store into the writable half is done if it ends before the last allocation does; any
+//! other is decided in Rust. No check is needed at a fixed distance from `r10` inside the frame, at
+//! a constant address, and in an array's element that a look-up has found.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
@@ -58,14 +60,18 @@ impl Translator<'_, '_> {
         if let Some(number) = self.constant(op, ty, signed) {
             return self.set_number(op.dst, number);
         }
-        let place = self.place(op.src, op.off, ty);
-        let value = self.load_from(place, ty);
+        let told = match self.known(op.src) {
+            Known::Checked(host, _) if ty == I64 && self.told == Some(host) => Known::Argument,
+            _ => Known::Nothing,
+        };
+        let value = self.load_at(op.src, op.off, ty);
         let value = match (ty, signed) {
             (I64, _) => value,
             (_, false) => self.b.ins().uextend(I64, value),
             (_, true) => self.b.ins().sextend(I64, value),
         };
         self.set(op.dst, value);
+        self.known[usize::from(op.dst)] = told;
     }
 
     /// The value of a load from a frozen section, or from no memory at all.
@@ -103,6 +109,10 @@ impl Translator<'_, '_> {
                 let host = self.host_address(guest);
                 Place::Fixed(address, host)
             }
+            Known::Element(at, len) if at >= 0 && at.cast_unsigned() + size as u64 <= len => {
+                let base = self.get(register);
+                Place::Direct(self.host_address(base), offset)
+            }
             _ => {
                 let base = self.get(register);
                 Place::Somewhere(self.b.ins().iadd_imm_s(base, i64::from(offset)))
@@ -110,15 +120,26 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Loads a value of type `ty`; 0 outside the region.
-    pub(super) fn load_from(&mut self, place: Place, ty: Type) -> Value {
-        let address = match place {
-            Place::Direct(host, offset) => {
-                return self.b.ins().load(ty, guest_flags(), host, offset);
-            }
-            Place::Fixed(_, host) => return self.b.ins().load(ty, guest_flags(), host, 0),
-            Place::Somewhere(address) => address,
+    /// Loads a value of type `ty` at `offset` from `register`; 0 outside the region.
+    fn load_at(&mut self, register: u8, offset: i32, ty: Type) -> Value {
+        let (host, offset) = match self.place(register, offset, ty) {
+            Place::Direct(host, offset) => (host, offset),
+            Place::Fixed(_, host) => (host, 0),
+            Place::Somewhere(_) => self.checked(register, offset),
         };
+        self.b.ins().load(ty, guest_flags(), host, offset)
+    }
+
+    /// A host address and a distance from it where a load at `offset` from `register` can be done
+    /// and gives what it must, whatever is in the register.
+    fn checked(&mut self, register: u8, offset: i32) -> (Value, i32) {
+        let known = self.known(register);
+        if let Known::Checked(host, at) = known
+            && let Ok(distance) = i16::try_from(at.saturating_add(offset.into()))
+        {
+            return (host, distance.into());
+        }
+        let address = self.get(register);
         let (bits, shared) = self.plan.memory.shared_bits();
         let upper = self.b.ins().ushr_imm_u(address, i64::from(bits));
         let upper = self.b.ins().ireduce(I32, upper);
@@ -127,16 +148,41 @@ impl Translator<'_, '_> {
             .ins()
             .icmp_imm_u(IntCC::NotEqual, upper, shared.cast_signed());
         let done = self.b.create_block();
-        self.b.append_block_param(done, ty);
+        self.b.append_block_param(done, I64);
         let inside = self.branch_cold(wild);
-        let zero = self.b.ins().iconst(ty, 0);
-        self.b.ins().jump(done, &[BlockArg::from(zero)]);
+        // Zeros lie on both sides of the region's beginning.
+        let base = self.number(BASE);
+        let zeros = self.host_address(base);
+        self.b.ins().jump(done, &[BlockArg::from(zeros)]);
         self.b.switch_to_block(inside);
         let host = self.host_address(address);
-        let value = self.b.ins().load(ty, guest_flags(), host, 0);
-        self.b.ins().jump(done, &[BlockArg::from(value)]);
+        self.b.ins().jump(done, &[BlockArg::from(host)]);
         self.b.switch_to_block(done);
-        self.b.block_params(done)[0]
+        let host = self.b.block_params(done)[0];
+        if known == Known::Argument {
+            self.objects.insert(host);
+        }
+        if matches!(known, Known::Nothing | Known::Checked(..) | Known::Argument) {
+            self.known[usize::from(register)] = Known::Checked(host, 0);
+        }
+        (host, offset)
+    }
+
+    /// Notes that the pointer in `register` lies in the region.
+    pub(super) fn trust(&mut self, register: u8) {
+        let address = self.get(register);
+        let host = self.host_address(address);
+        self.known[usize::from(register)] = Known::Checked(host, 0);
+        self.told = Some(host);
+    }
+
+    /// Whether `register` most likely points to a kernel object.
+    fn is_object(&self, register: u8) -> bool {
+        match self.known(register) {
+            Known::Argument => true,
+            Known::Checked(host, _) => self.objects.contains(&host),
+            _ => false,
+        }
     }
 
     pub(super) fn host_address(&mut self, address: Value) -> Value {
@@ -146,17 +192,18 @@ impl Translator<'_, '_> {
     fn store_immediate(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.number(op.imm.cast_unsigned());
         let place = self.place(op.dst, op.off, ty);
-        self.store_to(place, value, ty, at);
+        self.store_to(place, value, ty, at, self.is_object(op.dst));
     }
 
     fn store_register(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.get(op.src);
         let place = self.place(op.dst, op.off, ty);
-        self.store_to(place, value, ty, at);
+        self.store_to(place, value, ty, at, self.is_object(op.dst));
     }
 
-    /// Stores the low bits of `value`, 64 bits wide.
-    fn store_to(&mut self, place: Place, value: Value, ty: Type, at: usize) {
+    /// Stores the low bits of `value`, 64 bits wide. Into the writable half, an open word or
+    /// elsewhere; `object` says that an open word is most likely.
+    fn store_to(&mut self, place: Place, value: Value, ty: Type, at: usize, object: bool) {
         let low = match ty {
             I64 => value,
             _ => self.b.ins().ireduce(ty, value),
@@ -176,6 +223,11 @@ impl Translator<'_, '_> {
             }
             Place::Somewhere(address) => address,
         };
+        let done = self.b.create_block();
+        let object = object && ty == I64;
+        if object {
+            self.store_word(address, value, done);
+        }
         let start = self.number(start);
         let distance = self.b.ins().isub(address, start);
         let writable = self.shared(I64, self.plan.at.writable);
@@ -184,8 +236,9 @@ impl Translator<'_, '_> {
             .ins()
             .icmp(IntCC::UnsignedGreaterThan, distance, writable);
         let inside = self.branch_cold(beyond);
-        let done = self.b.create_block();
-        if ty == I64 {
+        if object {
+            self.b.set_cold_block(inside);
+        } else if ty == I64 {
             self.store_word(address, value, done);
         }
         self.store_slowly(address, value, ty, at);
@@ -232,11 +285,10 @@ impl Translator<'_, '_> {
 
     /// Lets Rust decide about a store; ends the function if it is refused.
     fn store_slowly(&mut self, address: Value, value: Value, ty: Type, at: usize) {
-        let callee = self.plan.callees.store[ty.bytes().ilog2() as usize];
-        let callee = self.number(callee as u64);
+        let store = self.stores[ty.bytes().ilog2() as usize];
         let args = [self.context, address, value];
-        let call = self.b.ins().call_indirect(self.store, callee, &args);
-        let (_, stopped) = self.answer(call);
+        self.b.ins().call(store, &args);
+        let stopped = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stopped);
         let fuel = self.b.use_var(self.fuel);
         let unused = self.plan.code.left_in_block(at).cast_signed();
@@ -247,9 +299,9 @@ impl Translator<'_, '_> {
 
     /// Atomic operations are plain ones: there is one thread of execution.
     fn atomic(&mut self, op: Op, ty: Type, at: usize) {
-        let place = self.place(op.dst, op.off, ty);
         let value = self.get(op.src);
-        let old = self.load_from(place, ty);
+        let old = self.load_at(op.dst, op.off, ty);
+        let place = self.place(op.dst, op.off, ty);
         let old = match ty {
             I64 => old,
             _ => self.b.ins().uextend(I64, old),
@@ -266,7 +318,7 @@ impl Translator<'_, '_> {
             atomic::AND => self.b.ins().band(old, value),
             _ => self.b.ins().bxor(old, value),
         };
-        self.store_to(place, new, ty, at);
+        self.store_to(place, new, ty, at, false);
         if imm & atomic::FETCH != 0 {
             self.set(op.src, old);
         }
@@ -287,7 +339,7 @@ impl Translator<'_, '_> {
         let (store, done) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(equal, store, &[], done, &[]);
         self.b.switch_to_block(store);
-        self.store_to(place, value, ty, at);
+        self.store_to(place, value, ty, at, false);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
     }

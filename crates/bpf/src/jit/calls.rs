@@ -14,36 +14,35 @@ use super::native::stop;
 use super::plan::ArrayPlan;
 use crate::bind::Intrinsic;
 use crate::builtin::MAX_TURNS;
-use crate::interp::FRAME_BYTES;
 use crate::op::Op;
 use crate::{BASE, Errno};
 
 impl Translator<'_, '_> {
     /// A call of import `import`.
-    pub(super) fn call_host(&mut self, import: usize, at: usize) {
+    pub(super) fn call_host(&mut self, import: usize) {
         match self.plan.imports[import].intrinsic {
-            Some(Intrinsic::Lookup) => self.lookup(import, at),
+            Some(Intrinsic::Lookup) => self.lookup(import),
             Some(Intrinsic::Clock) => self.built_in(import, |t| t.shared(I64, t.plan.at.now_ns)),
             Some(Intrinsic::Cpu) => self.built_in(import, |t| t.shared(I64, t.plan.at.cpu)),
             Some(Intrinsic::RcuLock) => self.enter_section(import, self.plan.at.rcu),
             Some(Intrinsic::PreemptDisable) => self.enter_section(import, self.plan.at.preemption),
-            Some(Intrinsic::RcuUnlock) => self.leave_section(import, self.plan.at.rcu, at),
+            Some(Intrinsic::RcuUnlock) => self.leave_section(import, self.plan.at.rcu),
             Some(Intrinsic::PreemptEnable) => {
-                self.leave_section(import, self.plan.at.preemption, at);
+                self.leave_section(import, self.plan.at.preemption);
             }
             Some(Intrinsic::IterNew | Intrinsic::IterNext | Intrinsic::IterDestroy) => {
-                self.iterate(import, at);
+                self.iterate(import);
             }
-            None => self.call_import(import, at),
+            None => self.call_import(import),
         }
         self.clobber();
     }
 
     /// A call of the helper whose number is in a register.
-    pub(super) fn call_helper(&mut self, op: Op, at: usize) {
+    pub(super) fn call_helper(&mut self, op: Op) {
         let number = self.get(op.dst);
         self.set_shared(self.plan.at.callee, number);
-        self.call_rust(self.plan.callees.helper, at);
+        self.call_rust(self.plan.callees.helper);
         self.clobber();
     }
 
@@ -54,37 +53,34 @@ impl Translator<'_, '_> {
         }
     }
 
-    fn call_import(&mut self, import: usize, at: usize) {
+    fn call_import(&mut self, import: usize) {
         if let Some(direct) = self.plan.imports[import].direct {
             self.charge_cost(import);
-            return self.call_rust(direct, at);
+            return self.call_rust(direct);
         }
         let number = self.number(import as u64);
         self.set_shared(self.plan.at.callee, number);
-        self.call_rust(self.plan.callees.import, at);
+        self.call_rust(self.plan.callees.import);
     }
 
-    /// Calls `callee`, one of `native.rs`, with `r1` to `r5`; the result is in `r0`.
-    fn call_rust(&mut self, callee: usize, at: usize) {
+    /// Calls `callee`, one of `native.rs`, with `r1` to `r5`; the result is in `r0`. If it has
+    /// stopped the program, the next block's budget test finds that out.
+    fn call_rust(&mut self, callee: usize) {
         self.save_fuel();
         let callee = self.number(callee as u64);
         let args = self.arguments();
         let call = self.b.ins().call_indirect(self.signature, callee, &args);
-        let (result, stopped) = self.answer(call);
-        let on = self.branch_cold(stopped);
-        let fuel = self.shared(I64, self.plan.at.fuel);
-        self.leave(at, fuel);
-        self.b.switch_to_block(on);
-        self.reload_fuel();
+        let (result, fuel) = self.answer(call);
+        self.b.def_var(self.fuel, fuel);
         self.set(0, result);
     }
 
-    /// The result of a call, and whether the program has come to a stop.
-    pub(super) fn answer(&self, call: Inst) -> (Value, Value) {
-        let &[result, stopped] = self.b.func.dfg.inst_results(call) else {
+    /// The result of a call, and the fuel that it has left.
+    fn answer(&self, call: Inst) -> (Value, Value) {
+        let &[result, fuel] = self.b.func.dfg.inst_results(call) else {
             unreachable!("the signature has two results")
         };
-        (result, stopped)
+        (result, fuel)
     }
 
     fn arguments(&mut self) -> [Value; 6] {
@@ -103,18 +99,18 @@ impl Translator<'_, '_> {
             .icmp(IntCC::UnsignedGreaterThan, self.top, limit);
         self.stop_if(beyond, stop::FRAMES, at);
         self.save_fuel();
-        let top = self.b.ins().iadd_imm_s(self.top, FRAME_BYTES as i64);
-        self.set_shared(self.plan.at.stack_top, top);
+        self.set_shared(self.plan.at.frame, self.top);
         let callee = self.callees[&(op.imm as u32)];
         let args = self.arguments();
         let call = self.b.ins().call(callee, &args);
-        let (result, stopped) = self.answer(call);
+        let (result, fuel) = self.answer(call);
+        let stopped = self.shared(I32, self.plan.at.stop);
         let on = self.branch_cold(stopped);
         // The callee has noted where and why.
-        self.b.ins().return_(&[result, stopped]);
+        self.b.ins().return_(&[result, fuel]);
         self.b.switch_to_block(on);
-        self.set_shared(self.plan.at.stack_top, self.top);
-        self.reload_fuel();
+        self.set_shared(self.plan.at.frame, self.start);
+        self.b.def_var(self.fuel, fuel);
         self.set(0, result);
         self.clobber();
     }
@@ -156,10 +152,10 @@ impl Translator<'_, '_> {
     }
 
     /// Leaves a section; one that was not entered is Rust's to complain about.
-    fn leave_section(&mut self, import: usize, offset: i32, at: usize) {
+    fn leave_section(&mut self, import: usize, offset: i32) {
         let depth = self.shared(I32, offset);
         let outside = self.b.ins().icmp_imm_u(IntCC::Equal, depth, 0);
-        self.unless(outside, import, at, |t| {
+        self.unless(outside, import, |t| {
             let less = t.b.ins().iadd_imm_s(depth, -1);
             t.set_shared(offset, less);
             t.number(0)
@@ -167,16 +163,10 @@ impl Translator<'_, '_> {
     }
 
     /// Calls `import` if `slow` holds, else does what `fast` emits.
-    fn unless(
-        &mut self,
-        slow: Value,
-        import: usize,
-        at: usize,
-        fast: impl FnOnce(&mut Self) -> Value,
-    ) {
+    fn unless(&mut self, slow: Value, import: usize, fast: impl FnOnce(&mut Self) -> Value) {
         let on = self.branch_cold(slow);
         let done = self.b.create_block();
-        self.call_import(import, at);
+        self.call_import(import);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(on);
         self.built_in(import, fast);
@@ -185,13 +175,13 @@ impl Translator<'_, '_> {
     }
 
     /// A look-up in an array that is known here, with a key in memory.
-    fn lookup(&mut self, import: usize, at: usize) {
+    fn lookup(&mut self, import: usize) {
         let array = match self.known(1) {
             Known::Number(handle) => self.plan.array(handle),
             _ => None,
         };
         let Some(array) = array else {
-            return self.call_import(import, at);
+            return self.call_import(import);
         };
         match self.place(2, 0, I32) {
             Place::Somewhere(key) => {
@@ -203,18 +193,33 @@ impl Translator<'_, '_> {
                     .b
                     .ins()
                     .icmp(IntCC::UnsignedGreaterThan, distance, last);
-                self.unless(wild, import, at, |t| {
+                self.unless(wild, import, |t| {
                     let host = t.host_address(key);
-                    t.value_of(array, Place::Direct(host, 0))
+                    t.value_of(array, host, 0)
                 });
             }
-            place => self.built_in(import, |t| t.value_of(array, place)),
+            Place::Direct(host, offset) => {
+                self.built_in(import, |t| t.value_of(array, host, offset));
+                self.found(array);
+            }
+            Place::Fixed(_, host) => {
+                self.built_in(import, |t| t.value_of(array, host, 0));
+                self.found(array);
+            }
         }
     }
 
-    /// The address of the value whose index lies at `key`, on this CPU; 0 if there is none.
-    fn value_of(&mut self, array: ArrayPlan, key: Place) -> Value {
-        let index = self.load_from(key, I32);
+    /// Notes that `r0` points to an element of `array` or is null.
+    fn found(&mut self, array: ArrayPlan) {
+        if array.base >= self.plan.memory.writable_start() {
+            self.known[0] = Known::MaybeElement(array.stride);
+        }
+    }
+
+    /// The address of the value whose index lies at the host address `key` plus `offset`, on this
+    /// CPU; 0 if there is none.
+    fn value_of(&mut self, array: ArrayPlan, key: Value, offset: i32) -> Value {
+        let index = self.b.ins().load(I32, guest_flags(), key, offset);
         let mut known =
             self.b
                 .ins()
@@ -240,9 +245,10 @@ impl Translator<'_, '_> {
     }
 
     /// `bpf_iter_num_*` on an iterator in the frame; elsewhere it is Rust's.
-    fn iterate(&mut self, import: usize, at: usize) {
-        let Place::Direct(host, offset) = self.place(1, 0, I64) else {
-            return self.call_import(import, at);
+    fn iterate(&mut self, import: usize) {
+        let (Known::Frame(_), Place::Direct(host, offset)) = (self.known(1), self.place(1, 0, I64))
+        else {
+            return self.call_import(import);
         };
         let which = self.plan.imports[import].intrinsic;
         self.built_in(import, |t| match which {

@@ -2,9 +2,9 @@
 //!
 //! A register of the program is a variable of the generator, and so is the *fuel*: the
 //! instructions until the budget is spent. Each basic block of the bytecode begins with a test and
-//! a subtraction; the fuel is written to the instance before a call and read back after it.
+//! a subtraction; the fuel is written to the instance before a call, and what is called returns it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64, I64X2};
@@ -18,7 +18,7 @@ use cranelift_module::{FuncId, Module};
 use super::known::Known;
 use super::native::stop;
 use super::plan::Plan;
-use crate::interp::MAY_GOTO_TURNS;
+use crate::interp::{FRAME_BYTES, MAY_GOTO_TURNS};
 use crate::op::{Kind, Op};
 
 /// A function that is about to be translated.
@@ -26,6 +26,8 @@ pub(super) struct Start<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) module: &'a mut JITModule,
     pub(super) ids: &'a BTreeMap<u32, FuncId>,
+    /// Functions that store values of 1, 2, 4 and 8 bytes.
+    pub(super) stores: [FuncId; 4],
     pub(super) function: u32,
 }
 
@@ -40,15 +42,22 @@ pub(super) struct Translator<'a, 'b> {
     /// `r10`, and the host's address of the same byte.
     pub(super) top: Value,
     pub(super) frame: Value,
+    /// The guest address of the frame.
+    pub(super) start: Value,
     registers: [Variable; 10],
     pub(super) known: [Known; 11],
+    /// Where the context lies in this process, if it is known to lie in the region.
+    pub(super) told: Option<Value>,
+    /// Host addresses of [`Known::Checked`] that are those of a [`Known::Argument`].
+    pub(super) objects: BTreeSet<Value>,
     pub(super) fuel: Variable,
     turns: Variable,
     /// Functions that this one calls.
     pub(super) callees: BTreeMap<u32, FuncRef>,
-    /// The signature of every function but those that store.
+    /// The signature of functions of the host.
     pub(super) signature: SigRef,
-    pub(super) store: SigRef,
+    /// Functions that store, see [`super::store`].
+    pub(super) stores: [FuncRef; 4],
     /// Where jumps lead to.
     blocks: BTreeMap<usize, Block>,
     /// Ends the function early; parameters are the operation and the fuel.
@@ -71,6 +80,8 @@ impl Start<'_> {
             .iter()
             .filter(|op| op.kind == Kind::CallLocal)
             .map(|op| op.imm as u32);
+        let uses_frame = |op: &Op| op.kind == Kind::CallLocal || op.dst == 10 || op.src == 10;
+        let needs_frame = self.plan.code.ops[range.clone()].iter().any(uses_frame);
         let mut callees = BTreeMap::new();
         for callee in called {
             let reference = self
@@ -78,14 +89,18 @@ impl Start<'_> {
                 .declare_func_in_func(self.ids[&callee], function);
             callees.insert(callee, reference);
         }
-        let own = function.signature.clone();
-        let mut store = own.clone();
-        store.params.truncate(3);
-        let signatures = [own, store].map(|own| function.import_signature(own));
+        let signature = function.import_signature(super::signature(self.module));
+        let stores = self
+            .stores
+            .map(|id| self.module.declare_func_in_func(id, function));
         let config = self.module.target_config();
         let b = FunctionBuilder::new(function, builder_context);
-        let mut translator = Translator::new(self.plan, b, callees, signatures);
+        let mut translator =
+            Translator::new(self.plan, b, callees, (signature, stores), needs_frame);
         translator.prologue(entry.clear);
+        if self.plan.has_context(self.function) {
+            translator.trust(1);
+        }
         translator.find_leaders(range.clone());
         translator.body(range);
         translator.epilogue();
@@ -99,14 +114,20 @@ impl<'a, 'b> Translator<'a, 'b> {
         plan: &'a Plan<'a>,
         mut b: FunctionBuilder<'b>,
         callees: BTreeMap<u32, FuncRef>,
-        [signature, store]: [SigRef; 2],
+        (signature, stores): (SigRef, [FuncRef; 4]),
+        needs_frame: bool,
     ) -> Self {
         let block = b.create_block();
         b.append_block_params_for_function_params(block);
         b.switch_to_block(block);
         let context = b.block_params(block)[0];
-        let top = b.ins().load(I64, TRUSTED, context, plan.at.stack_top);
-        let delta = b.ins().load(I64, TRUSTED, context, plan.at.delta);
+        let start = match needs_frame {
+            true => b.ins().load(I64, TRUSTED, context, plan.at.frame),
+            false => b.ins().iconst(I64, 0),
+        };
+        let top = b.ins().iadd_imm_s(start, FRAME_BYTES as i64);
+        let unchanging = TRUSTED.with_readonly();
+        let delta = b.ins().load(I64, unchanging, context, plan.at.delta);
         let frame = b.ins().iadd(top, delta);
         let registers = std::array::from_fn(|_| b.declare_var(I64));
         let (fuel, turns) = (b.declare_var(I64), b.declare_var(I32));
@@ -123,13 +144,16 @@ impl<'a, 'b> Translator<'a, 'b> {
             delta,
             top,
             frame,
+            start,
             registers,
             known,
+            told: None,
+            objects: BTreeSet::new(),
             fuel,
             turns,
             callees,
             signature,
-            store,
+            stores,
             blocks: BTreeMap::new(),
             leave,
         }
@@ -140,7 +164,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         let block = self.b.current_block().expect("the entry block");
         for register in 0..10 {
             match register {
-                1..=5 => {
+                1..=5 if register < self.b.block_params(block).len() => {
                     let value = self.b.block_params(block)[register];
                     self.set(register as u8, value);
                 }
@@ -205,7 +229,22 @@ impl<'a, 'b> Translator<'a, 'b> {
         let len = i64::from(self.plan.code.block_len[at]);
         let fuel = self.b.use_var(self.fuel);
         let short = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, fuel, len);
-        self.stop_if(short, stop::BUDGET, at);
+        let on = self.branch_cold(short);
+        let before = at
+            .checked_sub(1)
+            .map(|before| self.plan.code.ops[before].kind);
+        if let Some(Kind::CallHost | Kind::CallHelper) = before {
+            // No fuel, or the function has stopped the program.
+            let stopped = self.shared(I32, self.plan.at.stop);
+            let (host, budget) = (self.b.create_block(), self.b.create_block());
+            self.b.ins().brif(stopped, host, &[], budget, &[]);
+            self.b.switch_to_block(host);
+            let fuel = self.shared(I64, self.plan.at.fuel);
+            self.leave(at - 1, fuel);
+            self.b.switch_to_block(budget);
+        }
+        self.stop(stop::BUDGET, at);
+        self.b.switch_to_block(on);
         let left = self.b.ins().iadd_imm_s(fuel, -len);
         self.b.def_var(self.fuel, left);
     }
@@ -217,8 +256,8 @@ impl<'a, 'b> Translator<'a, 'b> {
             return true;
         }
         match op.kind {
-            Kind::CallHost => self.call_host(op.imm as usize, at),
-            Kind::CallHelper => self.call_helper(op, at),
+            Kind::CallHost => self.call_host(op.imm as usize),
+            Kind::CallHelper => self.call_helper(op),
             Kind::CallLocal => self.call_local(op, at),
             Kind::Fall => {}
             Kind::Poison => {
@@ -226,9 +265,8 @@ impl<'a, 'b> Translator<'a, 'b> {
                 return false;
             }
             Kind::Exit => {
-                self.save_fuel();
-                let (result, going) = (self.get(0), self.number(0));
-                self.b.ins().return_(&[result, going]);
+                let (result, fuel) = (self.get(0), self.b.use_var(self.fuel));
+                self.b.ins().return_(&[result, fuel]);
                 return false;
             }
             Kind::Jump => {
@@ -250,11 +288,34 @@ impl<'a, 'b> Translator<'a, 'b> {
         let next = self.blocks.get(&(at + 1)).copied();
         let fresh = next.is_none();
         let next = next.unwrap_or_else(|| self.b.create_block());
+        let found = self.is_null_test(op);
         self.b.ins().brif(taken, target, &[], next, &[]);
         if fresh {
             self.b.switch_to_block(next);
+            if found {
+                self.is_no_null(op.dst);
+            }
         }
         fresh
+    }
+
+    /// Whether `op` jumps if the result of a look-up is null.
+    fn is_null_test(&self, op: Op) -> bool {
+        op.kind == Kind::Jeq64K
+            && op.imm == 0
+            && matches!(self.known(op.dst), Known::MaybeElement(_))
+    }
+
+    /// The result of a look-up in `register`, and in those that it was copied to, is an element.
+    fn is_no_null(&mut self, register: u8) {
+        let element = self.get(register);
+        for copy in 0..10 {
+            if let Known::MaybeElement(len) = self.known(copy)
+                && self.get(copy) == element
+            {
+                self.known[usize::from(copy)] = Known::Element(0, len);
+            }
+        }
     }
 
     /// Whether `may_goto` jumps: after so many turns of this frame.
@@ -276,11 +337,8 @@ impl<'a, 'b> Translator<'a, 'b> {
         self.b
             .ins()
             .store(TRUSTED, op, self.context, self.plan.at.op);
-        self.b
-            .ins()
-            .store(TRUSTED, fuel, self.context, self.plan.at.fuel);
-        let (nothing, stopped) = (self.number(0), self.number(1));
-        self.b.ins().return_(&[nothing, stopped]);
+        let nothing = self.number(0);
+        self.b.ins().return_(&[nothing, fuel]);
     }
 
     pub(super) fn get(&mut self, register: u8) -> Value {
@@ -349,6 +407,8 @@ impl<'a, 'b> Translator<'a, 'b> {
     fn stop(&mut self, reason: u32, at: usize) {
         let reason = self.b.ins().iconst(I32, i64::from(reason));
         self.set_shared(self.plan.at.stop, reason);
+        // Not zero is enough.
+        self.set_shared(self.plan.at.untidy, reason);
         let fuel = self.b.use_var(self.fuel);
         self.leave(at, fuel);
     }

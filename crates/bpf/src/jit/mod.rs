@@ -23,6 +23,7 @@ mod native;
 mod plan;
 mod shared;
 mod stack;
+mod store;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,9 +40,10 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use crate::backend::{Execution, Refusal};
 use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
-use crate::{Host, Image, Insn, Instance, Member};
+use crate::{Host, Image, Insn, Instance, Member, Memory};
 pub(crate) use native::{
-    Entry, HostEntry, Scratch, host_entry, run, run_outermost, trap_outermost,
+    Entry, HostEntry, ProgramEntry, Scratch, host_entry, is_plain, run, run_outermost,
+    settle_outermost,
 };
 use plan::Plan;
 pub(crate) use words::OpenWords;
@@ -61,6 +63,8 @@ pub(crate) struct Program {
     /// Owns the machine code; `None` only while it is dropped.
     module: Option<JITModule>,
     entries: Vec<Option<Entry>>,
+    /// Functions that must be entered with a pointer into the region as their only argument.
+    contexts: BTreeSet<u32>,
     size: Execution,
 }
 
@@ -91,14 +95,22 @@ impl Program {
         self.size.clone()
     }
 
-    /// By function; `None` for one that is interpreted.
-    pub(crate) fn entries(&self) -> &[Option<Entry>] {
-        &self.entries
+    /// For outermost calls, by function.
+    pub(crate) fn program_entries<H: Host>(&self) -> Box<[ProgramEntry]> {
+        let of = |(function, entry): (u32, &Option<Entry>)| match entry {
+            // SAFETY: The function was translated with a context as its only argument.
+            Some(entry) if self.contexts.contains(&function) => unsafe { ProgramEntry::of(*entry) },
+            _ => ProgramEntry::absent::<H>(),
+        };
+        (0..).zip(&self.entries).map(of).collect()
     }
 
+    /// Where `function` begins, if it may be entered with `args`; it is interpreted otherwise.
     #[inline]
-    pub(crate) fn entry(&self, function: u32) -> Option<Entry> {
-        *self.entries.get(function as usize)?
+    pub(crate) fn entry(&self, function: u32, args: &[u64; 5], memory: &Memory) -> Option<Entry> {
+        let entry = *self.entries.get(function as usize)?;
+        let is_context = memory.is_inside(args[0]) && args[1..] == [0; 4];
+        entry.filter(|_| is_context || !self.contexts.contains(&function))
     }
 }
 
@@ -130,6 +142,7 @@ pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refus
     let program = Arc::new(Program {
         module: Some(module),
         entries,
+        contexts: plan.contexts,
         size: Execution::Native {
             functions: functions.len() as u32,
             instructions: instructions as u32,
@@ -167,7 +180,7 @@ fn reachable(image: &Image) -> BTreeSet<u32> {
 
 /// The functions that `function` calls or takes the address of. Every slot is looked at, so the
 /// second slot of a constant may name one too many, which does no harm.
-fn mentioned(image: &Image, function: u32) -> impl Iterator<Item = u32> + '_ {
+pub(super) fn mentioned(image: &Image, function: u32) -> impl Iterator<Item = u32> + '_ {
     const CALL: u8 = 0x85;
     const LD_IMM64: u8 = 0x18;
     let range = &image.functions[function as usize];
@@ -220,6 +233,10 @@ fn define_all(
     let mut ids = BTreeMap::new();
     let signature = signature(module);
     for function in functions {
+        let mut signature = signature.clone();
+        if plan.has_context(*function) {
+            signature.params.truncate(2);
+        }
         let id = module
             .declare_function(&format!("f{function}"), Linkage::Local, &signature)
             .map_err(generator)?;
@@ -228,12 +245,24 @@ fn define_all(
     let mut context = module.make_context();
     let mut builder_context = FunctionBuilderContext::new();
     let mut bytes = 0;
+    let mut stores = Vec::new();
+    for callee in plan.callees.store {
+        let id = store::define(module, &mut context, &mut builder_context, callee)?;
+        stores.push(id);
+        bytes += code_size(&context, "a store")?;
+        module.clear_context(&mut context);
+    }
+    let stores = stores.try_into().expect("one for each size");
     for (function, id) in &ids {
         context.func.signature = signature.clone();
+        if plan.has_context(*function) {
+            context.func.signature.params.truncate(2);
+        }
         let start = function::Start {
             plan,
             module,
             ids: &ids,
+            stores,
             function: *function,
         };
         start.translate(&mut context.func, &mut builder_context);
@@ -267,7 +296,7 @@ fn code_size(context: &Context, function: &str) -> Result<u32, Refusal> {
 }
 
 /// The signature of every translated function and of what it calls: the instance and `r1` to `r5`
-/// in; `r0` and whether the program has come to a stop out.
+/// in; `r0` and the fuel that is left out.
 fn signature(module: &JITModule) -> Signature {
     let mut signature = module.make_signature();
     signature.params = vec![AbiParam::new(I64); 6];

@@ -24,16 +24,38 @@ use crate::nesting::Nesting;
 use crate::progress::Progress;
 use crate::{CallCtx, Host, Instance, Memory, Stop};
 
-type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Answer;
+type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Ending;
 
-/// What native code and the functions that it calls return, in two registers: the result, and
-/// whether the program has come to a stop. If it has, [`Scratch`] says why.
+/// A program's: it has a context and no other argument.
+type ProgramCode = unsafe extern "C" fn(*mut c_void, u64) -> Ending;
+
+/// What native code and the functions that it calls return, in two registers. If the program has
+/// come to a stop, [`Scratch`] says why.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Answer {
+pub(crate) struct Ending {
     value: u64,
-    stopped: u64,
+    fuel: i64,
 }
+
+impl Ending {
+    /// `r0`, if the program was not stopped.
+    #[inline]
+    pub(crate) const fn value(self) -> u64 {
+        self.value
+    }
+
+    /// What is left of the budget, see [`Progress::fuel`]. [`NO_FUEL`] from a function of the host
+    /// that has stopped the program.
+    #[inline]
+    pub(crate) const fn fuel(self) -> i64 {
+        self.fuel
+    }
+}
+
+/// Less than any block needs and than any program can have left, so that the budget test behind
+/// the call of a host function also finds out whether it has stopped the program.
+const NO_FUEL: i64 = i64::MIN;
 
 /// Where a function's native code begins.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +71,32 @@ impl Entry {
     }
 }
 
+/// How an outermost call of a function begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramEntry(ProgramCode);
+
+impl ProgramEntry {
+    /// # Safety
+    /// `entry` is that of a program, which expects an address in the region as its only argument.
+    pub(super) unsafe fn of(entry: Entry) -> Self {
+        // SAFETY: Only the parameters differ; the caller says that there are no others.
+        Self(unsafe { std::mem::transmute::<Code, ProgramCode>(entry.0) })
+    }
+
+    /// For what cannot be called so.
+    pub(super) const fn absent<H: Host>() -> Self {
+        Self(absent::<H>)
+    }
+}
+
 /// Why native code returned; 0: because the program ended.
 pub(super) mod stop {
     pub(crate) const BUDGET: u32 = 1;
     pub(crate) const POISON: u32 = 2;
     pub(crate) const FRAMES: u32 = 3;
     pub(crate) const HOST: u32 = 4;
+    /// The function was not called at all.
+    pub(crate) const ABSENT: u32 = 5;
 }
 
 /// What native code needs while it runs, in the instance.
@@ -70,6 +112,8 @@ pub(crate) struct Scratch {
     /// With [`stop::HOST`].
     outcome: Option<Outcome>,
     room: Room,
+    /// Where the context of an outermost call lies in this process.
+    context_at: u64,
 }
 
 /// A call from Rust into native code; one in another puts the outer one aside.
@@ -121,16 +165,22 @@ impl Scratch {
         self.room.is_here()
     }
 
-    /// Says with which frame pointers functions of the outermost call may call others.
-    pub(crate) const fn limit_frames(&mut self, limit: u64) {
-        self.activation.frame_limit = limit;
+    /// Prepares [`run_outermost`]: with which frame pointers functions may call others, and where
+    /// the context lies in this process.
+    pub(crate) const fn rest(&mut self, frame_limit: u64, context_at: u64) {
+        self.activation.frame_limit = frame_limit;
+        self.context_at = context_at;
     }
+}
 
+impl<H: Host> Instance<H> {
+    /// Native code is to return, because of `outcome`.
     #[cold]
     #[inline(never)]
-    fn stop(&mut self, outcome: Outcome) {
-        self.stop = stop::HOST;
-        self.outcome = Some(outcome);
+    fn stop_native(&mut self, outcome: Outcome) {
+        self.scratch.stop = stop::HOST;
+        self.scratch.outcome = Some(outcome);
+        self.progress.untidy = 1;
     }
 }
 
@@ -140,7 +190,8 @@ pub(super) struct Offsets {
     pub(super) fuel: i32,
     pub(super) budget_end: i32,
     pub(super) charged_ps: i32,
-    pub(super) stack_top: i32,
+    pub(super) frame: i32,
+    pub(super) untidy: i32,
     pub(super) rcu: i32,
     pub(super) preemption: i32,
     pub(super) frame_limit: i32,
@@ -169,7 +220,8 @@ impl Offsets {
             fuel: (progress + offset_of!(Progress, fuel)) as i32,
             budget_end: (progress + offset_of!(Progress, budget_end)) as i32,
             charged_ps: (progress + offset_of!(Progress, charged_ps)) as i32,
-            stack_top: (progress + offset_of!(Progress, stack_top)) as i32,
+            frame: (progress + offset_of!(Progress, frame)) as i32,
+            untidy: (progress + offset_of!(Progress, untidy)) as i32,
             rcu: (nesting + offset_of!(Nesting, rcu)) as i32,
             preemption: (nesting + offset_of!(Nesting, preemption)) as i32,
             frame_limit: (activation + offset_of!(Activation, frame_limit)) as i32,
@@ -197,9 +249,8 @@ pub(crate) fn run<H: Host>(
     function: u32,
     args: [u64; 5],
 ) -> Result<u64, Trap> {
-    let stack_top = vm.progress.stack_top;
-    let frame = stack_top + FRAME_BYTES;
-    if frame > vm.stack_end {
+    let first = vm.first_frame();
+    if first + FRAME_BYTES > vm.stack_end {
         return Err(no_stack(vm, function));
     }
     let activation = Activation {
@@ -209,54 +260,100 @@ pub(crate) fn run<H: Host>(
         host: HostPointer((&raw mut *host).cast()),
     };
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
-    vm.progress.stack_top = frame;
-    let answer = call(vm, entry, args);
+    let outer_frame = std::mem::replace(&mut vm.progress.frame, first);
+    let ending = call(vm, entry, args);
+    vm.progress.fuel = ending.fuel;
     report_stores(vm, host);
     if vm.depth > 1 {
         vm.scratch.activation = outer;
     }
-    let reached = std::mem::replace(&mut vm.progress.stack_top, stack_top);
-    if answer.stopped == 0 {
-        return Ok(answer.value);
+    let reached = std::mem::replace(&mut vm.progress.frame, outer_frame);
+    if vm.scratch.stop == 0 {
+        return Ok(ending.value);
     }
-    Err(trap(vm, reached - stack_top))
+    Err(trap(vm, reached - first))
 }
 
-/// As [`run`], for the outermost call of a program with its context. `None` if it was stopped;
-/// then [`trap_outermost`] must follow.
+/// As [`run`], for the outermost call of a program with a context of `args`, at most as many as
+/// fit. [`Progress::fuel`] is the caller's to set; if not [`is_plain`], then [`settle_outermost`]
+/// must follow.
 ///
-/// The stack is empty and has room for a frame, and [`Scratch::limit_frames`] was called.
+/// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
+/// needs is as every call leaves it.
 #[inline]
 pub(crate) fn run_outermost<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
-    entry: Entry,
+    entry: ProgramEntry,
     context: u64,
-) -> Option<u64> {
+    args: &[u64],
+) -> Ending {
+    let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.scratch.context_at as usize);
+    for (word, arg) in args.iter().enumerate() {
+        // Volatile, so that they are stored one by one: a larger word that the compiler made of
+        // two would have to wait for the two stores by which the caller has just made them.
+        // SAFETY: The context lies in the region, which never moves and is borrowed with the
+        // instance, is aligned, and has room for all arguments.
+        unsafe { at.add(word).write_volatile(arg.to_le()) };
+    }
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();
     activation.host = HostPointer((&raw mut *host).cast());
-    // Not added and subtracted again: that would make each call wait for the one before.
-    vm.progress.stack_top = vm.stack_start + FRAME_BYTES;
-    let answer = call(vm, entry, [context, 0, 0, 0, 0]);
+    let pointer: *mut Instance<H> = vm;
+    // SAFETY: As in `call`; a program has only these two parameters.
+    let ending = unsafe { (entry.0)(pointer.cast(), context) };
     report_stores(vm, host);
-    if answer.stopped != 0 {
-        return None;
-    }
-    vm.progress.stack_top = vm.stack_start;
-    Some(answer.value)
+    ending
 }
 
-/// Why [`run_outermost`] has stopped.
-#[cold]
-pub(crate) fn trap_outermost<H: Host>(vm: &mut Instance<H>) -> Trap {
-    let reached = std::mem::replace(&mut vm.progress.stack_top, vm.stack_start);
-    trap(vm, reached - vm.stack_start)
+/// Whether nothing is to be said or done after a call: it was not stopped, holds no lock, and has
+/// put nothing aside.
+#[inline]
+pub(crate) fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
+    let Progress {
+        nesting, untidy, ..
+    } = &vm.progress;
+    // Each by itself, for the same reason as in `run_outermost`.
+    // SAFETY: A reference can be read.
+    let word = |word: &u32| unsafe { std::ptr::from_ref(word).read_volatile() };
+    let held = word(&nesting.spin_locks) | word(&nesting.rcu) | word(&nesting.preemption);
+    // All together, because each by itself would be a branch.
+    held | word(untidy) == 0
+}
+
+/// What has become of a call by [`run_outermost`], which has given `value`; `None` if there is no
+/// native code of the function, or none that can be entered so, and it is still to be called.
+pub(crate) fn settle_outermost<H: Host>(
+    vm: &mut Instance<H>,
+    value: u64,
+) -> Option<Result<u64, Trap>> {
+    let reached = std::mem::replace(&mut vm.progress.frame, vm.stack_start);
+    match vm.scratch.stop {
+        0 => Some(Ok(value)),
+        stop::ABSENT => {
+            vm.scratch.stop = 0;
+            vm.progress.untidy = 0;
+            None
+        }
+        _ => Some(Err(trap(vm, reached - vm.stack_start))),
+    }
+}
+
+/// Stands in the table of programs for what [`run_outermost`] cannot run.
+unsafe extern "C" fn absent<H: Host>(vm: *mut c_void, _: u64) -> Ending {
+    // SAFETY: The pointer is that of `run_outermost`, which does not use the instance meanwhile.
+    let vm = unsafe { &mut *vm.cast::<Instance<H>>() };
+    vm.scratch.stop = stop::ABSENT;
+    vm.progress.untidy = 1;
+    Ending {
+        value: 0,
+        fuel: vm.progress.fuel,
+    }
 }
 
 #[inline]
-fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Answer {
+fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Ending {
     let [a, b, c, d, e] = args;
     let pointer: *mut Instance<H> = vm;
     // SAFETY: The code was made for this instance or one like it, by `translate`. It touches the
@@ -273,8 +370,11 @@ fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
 }
 
 fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    for address in vm.memory.open_words.take() {
+    let count = vm.memory.open_words.take();
+    let mut at = 0;
+    while let Some(address) = vm.memory.open_words.note(at, count) {
         host.word_stored(&mut vm.memory, address);
+        at += 1;
     }
 }
 
@@ -287,7 +387,7 @@ fn no_stack<H: Host>(vm: &Instance<H>, function: u32) -> Trap {
     }
 }
 
-/// Why native code has stopped, with `used` bytes of frames.
+/// Why native code has stopped, with `used` bytes of frames below that of the function that did.
 #[cold]
 fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
     let op = vm.scratch.op as usize;
@@ -297,7 +397,7 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
             budget: vm.budget(),
         },
         stop::POISON => Stop::Poison(vm.image().poisons[vm.code.ops[op].imm as usize].clone()),
-        stop::FRAMES if used >= FRAME_BYTES * MAX_FRAMES as u64 => Stop::CallDepth {
+        stop::FRAMES if used >= FRAME_BYTES * (MAX_FRAMES as u64 - 1) => Stop::CallDepth {
             limit: MAX_FRAMES as u32,
         },
         stop::FRAMES => Stop::StackOverflow {
@@ -317,7 +417,7 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
 fn leave_native<H: Host>(
     vm: *mut Instance<H>,
     body: impl FnOnce(&mut Instance<H>, &mut H) -> Result<u64, Stop>,
-) -> Answer {
+) -> Ending {
     // SAFETY: The pointer is that of `call`, which has the instance borrowed mutably and does not
     // use it before native code returns; the same goes for the host.
     let vm = unsafe { &mut *vm };
@@ -329,19 +429,22 @@ fn leave_native<H: Host>(
         body(vm, host)
     }));
     match result {
-        Ok(Ok(value)) => return Answer { value, stopped: 0 },
-        Ok(Err(stop)) => vm.scratch.stop(Outcome::Stop(stop)),
-        Err(panic) => vm.scratch.stop(Outcome::Panic(panic)),
+        Ok(Ok(value)) => {
+            let fuel = vm.progress.fuel;
+            return Ending { value, fuel };
+        }
+        Ok(Err(stop)) => vm.stop_native(Outcome::Stop(stop)),
+        Err(panic) => vm.stop_native(Outcome::Panic(panic)),
     }
-    Answer {
+    Ending {
         value: 0,
-        stopped: 1,
+        fuel: NO_FUEL,
     }
 }
 
 /// A host function as native code calls it.
 pub(crate) type HostEntry<H> =
-    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Answer;
+    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Ending;
 
 /// Made for the one body whose type is `F`, of which there is a value.
 pub(crate) const fn host_entry<H, F>(_: F) -> HostEntry<H>
@@ -361,7 +464,7 @@ unsafe extern "C" fn call_direct<H, F>(
     c: u64,
     d: u64,
     e: u64,
-) -> Answer
+) -> Ending
 where
     H: Host,
     F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,
@@ -405,7 +508,7 @@ unsafe extern "C" fn call_import<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> Answer {
+) -> Ending {
     leave_native(vm, |vm, host| {
         let import = vm.scratch.callee as usize;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -420,7 +523,7 @@ unsafe extern "C" fn call_helper<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> Answer {
+) -> Ending {
     leave_native(vm, |vm, host| {
         let import = vm.helper(vm.scratch.callee)?;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -433,7 +536,7 @@ unsafe extern "C" fn store<H: Host, const N: usize>(
     vm: *mut Instance<H>,
     address: u64,
     value: u64,
-) -> Answer {
+) -> Ending {
     leave_native(vm, |vm, host| {
         let bytes = value.to_le_bytes();
         let low = bytes

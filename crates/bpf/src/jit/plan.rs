@@ -1,5 +1,6 @@
 //! What the translator must know of an instance.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::bind::Intrinsic;
@@ -8,6 +9,7 @@ use crate::memory::Memory;
 use crate::op::Code;
 use crate::{Host, Image, Instance};
 
+use super::mentioned;
 use super::native::{Callees, Offsets};
 
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.
@@ -19,6 +21,9 @@ pub(super) struct Plan<'a> {
     pub(super) imports: Vec<ImportPlan>,
     /// By map.
     pub(super) arrays: Vec<Option<ArrayPlan>>,
+    /// Functions that are entered with an address in the region in `r1` and zeros in the other
+    /// registers, or interpreted.
+    pub(super) contexts: BTreeSet<u32>,
     /// Addresses of the functions that native code calls.
     pub(super) callees: Callees,
     pub(super) at: Offsets,
@@ -57,6 +62,7 @@ impl<'a> Plan<'a> {
             maps: &vm.maps,
             imports: imports.collect(),
             arrays: vm.maps.iter().map(array).collect(),
+            contexts: contexts(&vm.image),
             callees: Callees::of::<H>(),
             at: Offsets::of::<H>(),
         }
@@ -67,6 +73,11 @@ impl<'a> Plan<'a> {
         self.arrays[self.maps.index(handle).ok()? as usize]
     }
 
+    /// Whether `function` is entered with a pointer into the region as its only argument.
+    pub(super) fn has_context(&self, function: u32) -> bool {
+        self.contexts.contains(&function)
+    }
+
     /// Whether programs may write these bytes as long as the instance lives: they lie in an array.
     pub(super) fn is_writable(&self, address: u64, len: u64) -> bool {
         let holds = |array: &ArrayPlan| {
@@ -75,6 +86,19 @@ impl<'a> Plan<'a> {
         };
         address >= self.memory.writable_start() && self.arrays.iter().flatten().any(holds)
     }
+}
+
+/// Functions that are programs, which get a context, and that no function calls or takes the
+/// address of. With no programs, as in tests, all such functions.
+fn contexts(image: &Image) -> BTreeSet<u32> {
+    let all = 0..image.functions.len() as u32;
+    let others: BTreeSet<u32> = all.clone().flat_map(|f| mentioned(image, f)).collect();
+    let programs = image.programs.iter().map(|program| program.function);
+    let programs: BTreeSet<u32> = match image.programs.is_empty() {
+        true => all.collect(),
+        false => programs.collect(),
+    };
+    &programs - &others
 }
 
 fn array(map: &Map) -> Option<ArrayPlan> {

@@ -25,6 +25,7 @@ pub(super) struct Key {
     /// By map, and where the handles of maps begin.
     arrays: Vec<Option<ArrayPlan>>,
     handles: Option<u64>,
+    contexts: BTreeSet<u32>,
     /// Frozen sections, by address.
     constants: Vec<(u64, Box<[u8]>)>,
     /// Bytes of the region, and where its parts begin.
@@ -43,6 +44,7 @@ impl Key {
             imports: plan.imports.clone(),
             arrays: plan.arrays.clone(),
             handles: plan.maps.handle(0),
+            contexts: plan.contexts.clone(),
             constants: plan.memory.constants(),
             size: plan.memory.size(),
             writable_start: plan.memory.writable_start(),

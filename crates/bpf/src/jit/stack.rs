@@ -20,8 +20,8 @@ impl Room {
     /// Whether the current frame lies in it.
     #[inline]
     pub(super) fn is_here(&mut self) -> bool {
-        let local = 0_u8;
-        let here = std::ptr::from_ref(&local).addr();
+        let local = MaybeUninit::<u8>::uninit();
+        let here = local.as_ptr().addr();
         if here.wrapping_sub(self.lowest) < self.size {
             return true;
         }

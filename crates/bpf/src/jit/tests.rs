@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store, store_u32};
+use crate::scene::insn::{
+    EXIT, add, add_register, address, call, copy, ja, load, mov, store, store_u32,
+};
 use crate::scene::{Object, World};
 use crate::{
-    Backend, CallCtx, Config, Direct, Execution, HostFunction, Insn, Instance, InstanceError,
+    BASE, Backend, CallCtx, Config, Direct, Execution, HostFunction, Insn, Instance, InstanceError,
     MapKind, Refusal, Stop, WARM,
 };
 
@@ -125,19 +127,117 @@ fn a_busy_instance_is_translated_between_two_calls() {
 
 #[test]
 fn a_thread_without_stack_enough_interprets() {
-    let mut vm = caller().with(Backend::Jit, &table(|_, _| Ok(0)), Config::default());
-    let here = |vm: &mut Instance<World>| {
-        assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(7));
-        vm.roomy
-    };
-    assert!(here(&mut vm));
-    let small = std::thread::Builder::new().stack_size(128 << 10);
-    let thread = small.spawn(move || {
-        let result = vm.call_program(1, &[], &mut World::default());
-        (result, vm.roomy)
+    let table = table(|ctx, _| {
+        ctx.host.cpu = 1 + u32::from(ctx.vm.roomy);
+        Ok(0)
     });
-    let (result, roomy) = thread.expect("a thread").join().expect("it ends");
-    assert_eq!((result, roomy), (Ok(7), false));
+    let mut vm = caller().with(Backend::Jit, &table, Config::default());
+    let roomy = |vm: &mut Instance<World>| {
+        let mut world = World::default();
+        assert_eq!(vm.call_program(0, &[], &mut world), Ok(1));
+        world.cpu
+    };
+    assert_eq!(roomy(&mut vm), 2);
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let thread = small.spawn(move || (roomy(&mut vm), vm));
+    let (there, mut vm) = thread.expect("a thread").join().expect("it ends");
+    assert_eq!((there, roomy(&mut vm)), (1, 2));
+}
+
+/// Loads at all distances from pointers on both sides of both ends of the region, in an order in
+/// which one check serves several of them; and from a pointer into memory that is not zero.
+#[test]
+fn loads_around_the_ends_of_the_region_give_what_lies_there() {
+    let distances = [0, 1, -1, -8, 7, 0x7fff, -0x8000, 0x1000, -0x1000];
+    let loads = distances
+        .map(|at| [load(2, 1, at), add_register(0, 2)])
+        .concat();
+    let first = [load(3, 1, 8), load(1, 1, 0), mov(0, 0)];
+    // The pointer moves, and what is known of it with it or not.
+    let moves = [add_register(1, 3), add(1, 0x7000), add(1, -0xe000), EXIT];
+    let parts = moves
+        .each_ref()
+        .map(|step| [&loads[..], std::slice::from_ref(step)].concat());
+    let body = [&first[..], &parts.concat()].concat();
+    let object = || Object::default().function(&[&body]);
+    let [mut interpreted, mut native] = [Backend::Interpreter, Backend::Jit]
+        .map(|backend| object().with(backend, &[], Config::default()));
+    let known = [&mut interpreted, &mut native].map(|vm| {
+        let object = vm
+            .memory()
+            .alloc_kernel(1 << 17, 8)
+            .expect("a little memory");
+        (0..1 << 14).for_each(|at| vm.memory().poke_u64(object + 8 * at, at + 1));
+        object
+    });
+    assert_eq!(known[0], known[1]);
+    let (size, far) = (4 << 30, 1 << 16);
+    let ends = [
+        0,
+        BASE,
+        BASE + far,
+        BASE + size - far,
+        BASE + size,
+        known[0] + far,
+    ];
+    let mut found = 0;
+    for end in ends {
+        for near in [
+            -0x8000_i64,
+            -0x7fff,
+            -9,
+            -8,
+            -1,
+            0,
+            1,
+            0x7ff8,
+            0x7fff,
+            0x8000,
+        ] {
+            for step in [0, 1, 0x1_0000_0000, u64::MAX] {
+                let args = [end.wrapping_add_signed(near), step];
+                let on =
+                    |vm: &mut Instance<World>| vm.call_program(0, &args, &mut World::default());
+                let expected = on(&mut interpreted);
+                assert_eq!(on(&mut native), expected, "{args:x?}");
+                found += u32::from(expected != Ok(0));
+            }
+        }
+    }
+    assert!((20..200).contains(&found), "{found} of 240 found something");
+}
+
+/// A program is called with a context that lies in the region, and native code counts on that. But
+/// its address can be had, and a callback's arguments are anything.
+#[test]
+fn a_program_can_be_called_with_something_else_than_a_context() {
+    let body = [load(0, 1, 8), EXIT];
+    let mut results = Vec::new();
+    for backend in [Backend::Interpreter, Backend::Jit] {
+        let mut image = Object::default().function(&[&body]).image();
+        let programs = &mut Arc::get_mut(&mut image)
+            .expect("nobody else has it")
+            .programs;
+        programs.push(crate::Program {
+            name: "program".into(),
+            section: "syscall".into(),
+            function: 0,
+            autoload: true,
+            context: None,
+        });
+        let config = Config {
+            backend,
+            ..Config::default()
+        };
+        let mut vm = Instance::new(image, &[], config).expect("a good object");
+        let mut world = World::default();
+        assert_eq!(vm.call_program(0, &[1, 2], &mut world), Ok(2));
+        let address = vm.function_address(0).expect("it has one");
+        for first in [0, 1 << 40, BASE - 8, BASE, u64::MAX - 15, !BASE] {
+            results.push(vm.call_function(address, [first, 0, 0, 0, 0], &mut world));
+        }
+    }
+    assert_eq!(results, [const { Ok(0) }; 12]);
 }
 
 #[test]

@@ -52,13 +52,18 @@ impl OpenWords {
         self.flags[word(start)..word((start + len).next_multiple_of(8))].fill(0);
     }
 
-    /// The addresses that were stored into since the last time, in order; from now on they are
-    /// known.
+    /// How many addresses were stored into since the last time; from now on they are known.
     #[inline]
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = u64> + use<> {
-        let waiting = std::mem::take(&mut self.waiting) as usize;
-        let notes = self.notes;
-        notes.into_iter().take(waiting)
+    pub(crate) const fn take(&mut self) -> usize {
+        std::mem::replace(&mut self.waiting, 0) as usize
+    }
+
+    /// The address number `at`, in the order of the stores, if it is below `count`, which
+    /// [`OpenWords::take`] gave.
+    #[inline]
+    pub(crate) fn note(&self, at: usize, count: usize) -> Option<u64> {
+        let note = self.notes.get(at);
+        note.copied().filter(|_| at < count)
     }
 
     /// Whether there is something to take.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::maps::{Declared, problem};
+use super::types::Types;
 use crate::btf::{Btf, Kind, TypeId};
-use crate::image::{MapDef, MapKind, Scalar, Symbol};
+use crate::image::{MapDef, MapKind, Symbol, Type};
 use crate::object::{Place, Section, SectionKind, SymbolKind};
 use crate::{LoadError, MapProblem, Object, Target};
 
@@ -81,6 +82,7 @@ impl Data {
 
     fn add_symbols(&mut self, object: &Object) {
         let types = variable_types(&object.btf);
+        let mut known = Types::new(&object.btf);
         for symbol in &object.elf.symbols {
             let Place::Section(section) = symbol.place else {
                 continue;
@@ -100,37 +102,30 @@ impl Data {
                 continue;
             }
             let ty = types.get(&(&*object.elf.sections[section].name, &*symbol.name));
-            let scalar = ty.and_then(|&ty| scalar(&object.btf, ty));
-            let scalar = scalar.filter(|scalar| u32::from(scalar.size()) == size);
+            let ty = ty.and_then(|&ty| known.of(ty));
+            let ty = ty.filter(|ty| ty.size() == Some(size));
+            let scalar = match ty.as_deref() {
+                Some(Type::Scalar(scalar)) => Some(*scalar),
+                _ => None,
+            };
             self.symbols.push(Symbol {
                 name: symbol.name.clone(),
                 map,
                 offset,
                 size,
                 scalar,
+                ty,
             });
         }
     }
 
-    /// Gives the target's values to read-only variables named like an enumerator with two leading
-    /// underscores: `const volatile u64 __SCX_DSQ_LOCAL __weak`.
-    ///
-    /// Schedulers that must run on kernels with other values read these variables, and their
-    /// loaders fill them one by one; here the name alone says what belongs there.
+    /// Gives the target's values to [`Object::constants`].
     fn fill_enumerators(&mut self, object: &Object, target: &Target) {
-        let weak: BTreeMap<_, _> = object
-            .elf
-            .symbols
-            .iter()
-            .filter(|symbol| symbol.is_weak && symbol.size == 8)
-            .filter_map(|symbol| Some((&*symbol.name, symbol.name.strip_prefix("__")?)))
-            .collect();
+        let values: BTreeMap<_, _> = object.constants(target).collect();
         for symbol in &self.symbols {
             let map = &mut self.maps[symbol.map as usize];
-            let Some(enumerator) = weak.get(&*symbol.name).filter(|_| map.frozen) else {
-                continue;
-            };
-            let (Some(value), Some(bytes)) = (target.enumerator(enumerator), &mut map.initial)
+            let (Some(value), Some(bytes), true) =
+                (values.get(&*symbol.name), &mut map.initial, map.frozen)
             else {
                 continue;
             };
@@ -163,21 +158,4 @@ pub(super) fn variable_types(btf: &Btf) -> BTreeMap<(&str, &str), TypeId> {
         }
     }
     types
-}
-
-fn scalar(btf: &Btf, ty: TypeId) -> Option<Scalar> {
-    let (size, signed) = match btf.stripped(ty) {
-        Kind::Int(int) if int.bool && int.size == 1 => return Some(Scalar::Bool),
-        Kind::Int(int) => (int.size, int.signed),
-        Kind::Enum(list) => (list.size, list.signed),
-        _ => return None,
-    };
-    let size = u8::try_from(size)
-        .ok()
-        .filter(|size| matches!(size, 1 | 2 | 4 | 8))?;
-    Some(if signed {
-        Scalar::Signed(size)
-    } else {
-        Scalar::Unsigned(size)
-    })
 }

@@ -10,6 +10,7 @@ mod knobs;
 mod live;
 mod maps;
 mod struct_ops;
+mod types;
 mod value_fields;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ impl Object {
             symbols: data.symbols,
             struct_ops: Vec::new(),
             knobs: Vec::new(),
+            types: types::allocated(self)?,
             lines: lines(self),
             license: self.license.clone(),
         };
@@ -85,12 +87,14 @@ fn functions(object: &Object) -> Vec<Function> {
 fn programs(object: &Object) -> Vec<Program> {
     let functions = (0..).zip(&object.functions);
     let programs = functions.filter(|(_, function)| function.is_program);
+    let mut types = types::Types::new(&object.btf);
     programs
         .map(|(index, function)| Program {
             name: function.name.clone(),
             section: object.section_of(function).name.clone(),
             function: index,
             autoload: object.is_autoloaded(function),
+            context: types.argument(&function.name),
         })
         .collect()
 }

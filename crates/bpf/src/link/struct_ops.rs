@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::data::variable_types;
+use super::types::scalar;
 use crate::btf::{Btf, Kind, TypeId, essential};
 use crate::bytes;
 use crate::image::{Member, StructOps};
@@ -103,6 +104,7 @@ impl Table<'_> {
             .map(|member| (kernel.text(member.name), member.ty))
             .collect();
         let mut members = Vec::new();
+        let mut numbers = Vec::new();
         for member in &composite.members {
             let name = btf.text(member.name);
             let size = btf.size(member.ty).ok_or_else(no_type)?;
@@ -117,6 +119,12 @@ impl Table<'_> {
                 offset,
                 bytes: bytes.ok_or_else(no_type)?,
             };
+            if let (Some(scalar), true) = (
+                scalar(btf.stripped(member.ty)),
+                kernel_members.contains_key(name),
+            ) {
+                numbers.push((name.to_owned(), scalar));
+            }
             let Some(value) = self.value(&slot)? else {
                 continue;
             };
@@ -131,6 +139,7 @@ impl Table<'_> {
             name: self.symbol.name.clone(),
             type_name: type_name.to_owned(),
             members,
+            numbers,
             autoload: !self.section.name.starts_with('?'),
         })
     }

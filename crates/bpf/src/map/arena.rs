@@ -1,5 +1,7 @@
 //! The arena's pages: 4 GiB of addresses, of which a program allocates what it uses.
 
+use crate::memory::GUARD;
+
 /// Which pages of the arena's window are allocated.
 #[derive(Debug)]
 pub struct Pages {
@@ -8,7 +10,16 @@ pub struct Pages {
     used: u64,
     /// Pages that may be allocated at all: the map's `max_entries`.
     count: u64,
-    allocated: Vec<bool>,
+    pages: Vec<Page>,
+}
+
+/// What a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Free,
+    Allocated,
+    /// Set aside by a program: neither allocated nor to be had.
+    Reserved,
 }
 
 impl Pages {
@@ -21,7 +32,7 @@ impl Pages {
             cap,
             used: 0,
             count: 0,
-            allocated: Vec::new(),
+            pages: Vec::new(),
         }
     }
 
@@ -33,7 +44,7 @@ impl Pages {
 
     /// Pages below the highest one that was ever allocated.
     pub(crate) const fn touched(&self) -> u64 {
-        self.allocated.len() as u64
+        self.pages.len() as u64
     }
 
     /// Bytes that the arena's pages may take together.
@@ -41,10 +52,10 @@ impl Pages {
         self.cap.min(self.count * Self::SIZE)
     }
 
-    /// Limits the arena to `count` pages. The window's last page is never given: nothing may lie
-    /// at the end of the region (see `memory.rs`).
+    /// Limits the arena to `count` pages. The window's last pages are never given: nothing may lie
+    /// at the end of the region.
     pub(crate) fn resize(&mut self, count: u32) {
-        self.count = u64::from(count).min((1 << 32) / Self::SIZE - 1);
+        self.count = u64::from(count).min(((1 << 32) - GUARD) / Self::SIZE);
     }
 
     /// The first of `count` free neighbours, or exactly those at `wanted`. `None` when there are
@@ -62,11 +73,7 @@ impl Pages {
                 .filter(|first| self.free_run(*first, count)),
             None => self.first_fit(count),
         }?;
-        let end = (first + count) as usize;
-        if self.allocated.len() < end {
-            self.allocated.resize(end, false);
-        }
-        self.allocated[first as usize..end].fill(true);
+        self.mark(first..first + count, Page::Allocated);
         self.used += count;
         Some(self.base + first * Self::SIZE)
     }
@@ -74,11 +81,11 @@ impl Pages {
     /// The lowest run of `count` free pages; one pass over the pages that were ever allocated.
     fn first_fit(&self, count: u64) -> Option<u64> {
         let mut first = 1;
-        for (page, taken) in (0_u64..).zip(&self.allocated).skip(1) {
+        for (page, state) in (0_u64..).zip(&self.pages).skip(1) {
             if page - first >= count {
                 break;
             }
-            if *taken {
+            if *state != Page::Free {
                 first = page + 1;
             }
         }
@@ -89,11 +96,19 @@ impl Pages {
         let fits = first
             .checked_add(count)
             .is_some_and(|end| end <= self.count);
-        fits && (first..first + count).all(|page| !self.is_allocated(page))
+        fits && (first..first + count).all(|page| self.state(page) == Page::Free)
     }
 
-    fn is_allocated(&self, page: u64) -> bool {
-        self.allocated.get(page as usize).copied().unwrap_or(false)
+    fn state(&self, page: u64) -> Page {
+        self.pages.get(page as usize).copied().unwrap_or(Page::Free)
+    }
+
+    fn mark(&mut self, pages: std::ops::Range<u64>, state: Page) {
+        let (first, end) = (pages.start as usize, pages.end as usize);
+        if self.pages.len() < end {
+            self.pages.resize(end, Page::Free);
+        }
+        self.pages[first..end].fill(state);
     }
 
     fn page_of(&self, address: u64) -> Option<u64> {
@@ -101,15 +116,30 @@ impl Pages {
         at.is_multiple_of(Self::SIZE).then_some(at / Self::SIZE)
     }
 
+    /// Sets `count` pages from `address` on aside: nobody gets them, and nothing is there. False
+    /// if one of them is taken; `None` if they do not lie in the arena.
+    ///
+    /// Source: `arena_reserve_pages()`, kernel 6.18, kernel/bpf/arena.c.
+    pub(crate) fn reserve(&mut self, address: u64, count: u64) -> Option<bool> {
+        let first = self.page_of(self.base + (address & 0xffff_ffff))?;
+        let end = first.checked_add(count).filter(|end| *end <= self.count)?;
+        if !(first..end).all(|page| self.state(page) == Page::Free) {
+            return Some(false);
+        }
+        self.mark(first..end, Page::Reserved);
+        Some(true)
+    }
+
     /// Marks pages as free and returns those that were allocated.
     pub(crate) fn free(&mut self, address: u64, count: u64) -> Vec<u64> {
         let first = (address.wrapping_sub(self.base) & 0xffff_ffff) / Self::SIZE;
         let mut freed = Vec::new();
         for page in (first..self.count).take(count as usize) {
-            let Some(taken) = self.allocated.get_mut(page as usize) else {
+            let Some(state) = self.pages.get_mut(page as usize) else {
                 break;
             };
-            if std::mem::take(taken) {
+            // A kernel frees what was set aside, too.
+            if std::mem::replace(state, Page::Free) == Page::Allocated {
                 freed.push(self.base + page * Self::SIZE);
             }
         }
@@ -126,7 +156,7 @@ impl Pages {
     pub(crate) fn holds(&self, address: u64, len: u64) -> bool {
         let at = address.wrapping_sub(self.base);
         let last = at.saturating_add(len.max(1) - 1) / Self::SIZE;
-        (at / Self::SIZE..=last).all(|page| self.is_allocated(page))
+        (at / Self::SIZE..=last).all(|page| self.state(page) == Page::Allocated)
     }
 }
 
@@ -177,5 +207,25 @@ mod tests {
         assert_eq!(pages.free(first, 5), [first]);
         assert_eq!(pages.free(first, 1), [0; 0]);
         assert!(!pages.holds(first, 1));
+    }
+
+    #[test]
+    fn pages_that_are_set_aside_are_given_to_nobody() {
+        let mut pages = pages(6);
+        assert_eq!(pages.reserve(BASE + 2 * 4096, 2), Some(true));
+        assert_eq!(pages.alloc(None, 2), Some(BASE + 4 * 4096));
+        assert_eq!(pages.alloc(None, 1), Some(BASE + 4096));
+        assert_eq!(pages.alloc(Some(BASE + 2 * 4096), 1), None);
+        assert!(!pages.holds(BASE + 2 * 4096, 1), "nothing is there");
+        assert_eq!(pages.reserve(BASE + 3 * 4096, 1), Some(false));
+        assert_eq!(pages.reserve(BASE + 4096, 1), Some(false), "allocated");
+        assert_eq!(pages.reserve(BASE + 5 * 4096, 2), None, "beyond the end");
+        assert_eq!(pages.reserve(BASE + 1, 1), None, "no page begins there");
+        assert_eq!(pages.free(BASE + 2 * 4096, 2), [0; 0], "nothing was there");
+        assert_eq!(
+            pages.alloc(None, 2),
+            Some(BASE + 2 * 4096),
+            "and now it can be had"
+        );
     }
 }

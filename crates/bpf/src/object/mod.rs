@@ -6,9 +6,9 @@ pub(crate) use elf::{Elf, Place, Reloc, Section, SectionKind, Symbol, SymbolKind
 
 use std::collections::BTreeMap;
 
-use crate::LoadError;
 use crate::btf::{Btf, Ext};
 use crate::isa::SLOT;
+use crate::{LoadError, Target};
 
 /// More than ten times what the biggest scheduler known (lavd, 28,552) has.
 const MAX_INSNS: usize = 1 << 20;
@@ -94,6 +94,41 @@ impl Object {
                     self.is_autoloaded(function),
                 )
             })
+    }
+
+    /// Names of the `struct_ops` tables, in the object's order.
+    #[must_use]
+    pub fn tables(&self) -> Vec<String> {
+        let sections = &self.elf.sections;
+        let is_table = |section: usize| {
+            let name = sections[section].name.trim_start_matches('?');
+            name.starts_with(".struct_ops")
+        };
+        let tables = self.elf.symbols.iter().filter(|symbol| {
+            symbol.kind == SymbolKind::Object
+                && matches!(symbol.place, Place::Section(section) if is_table(section))
+        });
+        tables.map(|symbol| symbol.name.clone()).collect()
+    }
+
+    /// Read-only variables named like an enumerator of `target` with two leading underscores
+    /// (`const volatile u64 __SCX_DSQ_LOCAL __weak`), and the enumerators' values.
+    ///
+    /// Schedulers that must run on kernels with other values read these variables, and their
+    /// loaders fill them one by one; the name alone says what belongs there.
+    pub fn constants<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a str, i64)> {
+        let is_constant = |symbol: &&Symbol| {
+            let Place::Section(section) = symbol.place else {
+                return false;
+            };
+            let section = &self.elf.sections[section].name;
+            symbol.is_weak && symbol.size == 8 && section.starts_with(".rodata")
+        };
+        let symbols = self.elf.symbols.iter().filter(is_constant);
+        symbols.filter_map(|symbol| {
+            let enumerator = symbol.name.strip_prefix("__")?;
+            Some((&*symbol.name, target.enumerator(enumerator)?))
+        })
     }
 
     /// Says whether a program is loaded; by default those are whose section has no leading `?`.

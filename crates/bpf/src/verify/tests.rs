@@ -24,6 +24,7 @@ fn image(words: &[[u8; 8]]) -> Image {
         struct_ops: Vec::new(),
         symbols: Vec::new(),
         knobs: Vec::new(),
+        types: Vec::new(),
         lines: Vec::new(),
         license: String::new(),
     }

@@ -127,14 +127,3 @@ fn an_unknown_name_gets_the_nearest_and_all_knobs() {
     let far = linked("whole.bpf.c").set_global("zzz", "1").unwrap_err();
     assert!(!far.to_string().contains("did you mean"), "{far}");
 }
-
-#[test]
-fn an_array_cannot_be_set_from_text() {
-    let error = linked("whole.bpf.c").set_global("hits", "1").unwrap_err();
-    assert_eq!(
-        error,
-        SetError::NotScalar {
-            name: "hits".to_owned()
-        }
-    );
-}

@@ -5,6 +5,7 @@ mod damage;
 mod externs;
 mod globals;
 mod image;
+mod paths;
 
 use std::path::Path;
 

@@ -1,6 +1,8 @@
 //! What of a workload cannot be played, and what is played as something else.
 
-use model::workload::{Capacity, ChannelKind, Code, Expr, Instr, TaskKind, Workload};
+use model::workload::{
+    Capacity, ChannelKind, Code, DeviceOp, Expr, Instr, LockKind, TaskKind, Workload,
+};
 
 /// A task that wants the time of a message needs this many bytes of it.
 pub const STAMP: u64 = 8;
@@ -10,6 +12,7 @@ pub const STAMP: u64 = 8;
 pub fn refusals(workload: &Workload, cpus: u16) -> Vec<String> {
     let mut found = Vec::new();
     channels(workload, &mut found);
+    from_outside(workload, &mut found);
     for (group, declared) in workload.groups.iter().enumerate() {
         let code = Code::new(&declared.body, declared.variables);
         let mut say = |line: u32, what: &str| {
@@ -38,6 +41,15 @@ pub fn refusals(workload: &Workload, cpus: u16) -> Vec<String> {
             say(
                 line,
                 "waits for children of both kinds, threads and processes",
+            );
+        }
+        if declared.kind == TaskKind::Kernel {
+            say(first, "kernel threads are simulated, not played");
+        }
+        if declared.migration_disabled {
+            say(
+                first,
+                "only the kernel disables the migration of a task: it cannot be played",
             );
         }
         if declared.kind == TaskKind::Thread && forks_forever(group, &code) {
@@ -81,11 +93,70 @@ fn channels(workload: &Workload, found: &mut Vec<String>) {
     }
 }
 
+/// Tables that only the simulated machine has.
+fn from_outside(workload: &Workload, found: &mut Vec<String>) {
+    for requests in &workload.requests {
+        let (line, name) = (requests.irq.line, &requests.irq.name);
+        let what = "requests from outside are simulated only; let a task send them";
+        found.push(format!(
+            "{}:{line}: [arrival.{name}]: {what}",
+            workload.file
+        ));
+    }
+    for hotplug in &workload.hotplugs {
+        let (line, name) = (hotplug.line, &hotplug.name);
+        let what = "CPUs are taken from the simulated machine only";
+        found.push(format!(
+            "{}:{line}: [hotplug.{name}]: {what}",
+            workload.file
+        ));
+    }
+    for lock in workload
+        .locks
+        .iter()
+        .filter(|lock| lock.kind != LockKind::Mutex)
+    {
+        let what = "only mutexes are played";
+        found.push(format!("{}: [lock.{}]: {what}", workload.file, lock.name));
+    }
+}
+
+/// How the file writes an operation that is not played.
+fn unplayed(op: &DeviceOp) -> &'static str {
+    match op {
+        DeviceOp::LockShared(_) => "lock_shared",
+        DeviceOp::TryLock { .. } => "lock ... else",
+        DeviceOp::UnlockAll(_) => "unlock_all",
+        DeviceOp::SemWait(_) => "sem_wait",
+        DeviceOp::SemPost(_) => "sem_post",
+        DeviceOp::CondWait { .. } => "wait",
+        DeviceOp::Signal(_) => "signal",
+        DeviceOp::Broadcast(_) => "broadcast",
+        DeviceOp::Connect { .. } => "connect",
+        DeviceOp::Accept(_) => "accept",
+        DeviceOp::Done { .. } => "done",
+        DeviceOp::Read { .. } => "read",
+        DeviceOp::Write { .. } => "write",
+        DeviceOp::Sync(_) => "fsync",
+        DeviceOp::WriteBack(_) => "writeback",
+        DeviceOp::Touch { .. } => "touch",
+        DeviceOp::Reclaim => "reclaim",
+        DeviceOp::SpanBegin { .. } => "span_begin with a key",
+        DeviceOp::SpanEnd { .. } => "span_end with a key",
+    }
+}
+
 fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
+    let reads_message = |expr: &&Expr| expr.mentions(&|part| *part == Expr::Got);
+    if instr.exprs().iter().any(reads_message) {
+        return Some("`got` is simulated only: played messages carry no value".to_owned());
+    }
     match instr {
+        Instr::Device(op) => Some(format!("`{}` is simulated only", unplayed(op))),
         Instr::Send {
             to,
             bytes: Some(bytes),
+            ..
         } => {
             let channel = &workload.channels[to.of as usize];
             let same = i64::try_from(channel.msg).is_ok_and(|msg| *bytes == Expr::Number(msg));
@@ -177,6 +248,36 @@ mod tests {
                  [task.p]\nkind = \"process\"\ndo = \"run(1ms)\"\n\
                  [task.q]\ndo = \"run(1ms)\"\n",
                 "waits for children of both kinds",
+            ),
+            (
+                "[task.k]\nkind = \"kernel\"\ndo = \"run(1ms)\"\n",
+                "w.toml:5: k: kernel threads are simulated, not played",
+            ),
+            (
+                "[task.t]\nmigration_disabled = true\ndo = \"run(1ms)\"\n",
+                "w.toml:5: t: only the kernel disables the migration of a task",
+            ),
+            (
+                "[sem.s]\n[task.t]\ndo = \"sem_post(s)\"\n",
+                "w.toml:5: t: `sem_post` is simulated only",
+            ),
+            (
+                "[hotplug.h]\ncpu = 1\noffline = \"1s\"\n[task.t]\ndo = \"run(1ms)\"\n",
+                "w.toml:3: [hotplug.h]: CPUs are taken from the simulated machine only",
+            ),
+            (
+                "[lock.l]\nkind = \"rw\"\n[task.t]\ndo = \"lock(l), unlock(l)\"\n",
+                "w.toml: [lock.l]: only mutexes are played",
+            ),
+            (
+                "[chan.c]\nkind = \"queue\"\n[task.t]\ndo = \"recv(c), count(n, 1 + got)\"\n",
+                "w.toml:6: t: `got` is simulated only",
+            ),
+            (
+                "[chan.c]\nkind = \"queue\"\n\
+                 [arrival.a]\nkind = \"poisson\"\nrate = 9\nsend = \"c\"\n\
+                 [task.t]\ndo = \"recv(c)\"\n",
+                "w.toml:5: [arrival.a]: requests from outside are simulated only",
             ),
         ];
         for (text, want) in cases {

@@ -72,6 +72,14 @@ impl Scope for Sight<'_> {
         self.stage.queued(of, index)
     }
 
+    fn got(&self) -> i64 {
+        unreachable!("`got` is refused before the play")
+    }
+
+    fn key(&mut self, _: u32) -> i64 {
+        unreachable!("keyed locks are refused before the play")
+    }
+
     fn random(&mut self, bound: u64) -> u64 {
         self.rng.below(bound)
     }
@@ -216,6 +224,7 @@ impl Task {
                 let place = self.place(to)?;
                 self.stage.send(place, &mut self.buffer, true)?;
             }
+            Instr::Device(op) => unreachable!("{op:?} is refused before the play"),
             Instr::Recv(from) => {
                 let place = self.place(from)?;
                 self.message_sent = self.stage.recv(place, &mut self.buffer)?;

@@ -8,6 +8,7 @@ fn good() -> Facts {
         holder: None,
         has_types: true,
         is_administrator: true,
+        is_interpreting: false,
         is_locked_down: false,
         isolated: String::new(),
         tickless: String::new(),
@@ -60,6 +61,13 @@ fn each_obstacle_is_named() {
                 ..good()
             },
             "may not administer",
+        ),
+        (
+            Facts {
+                is_interpreting: true,
+                ..good()
+            },
+            "net.core.bpf_jit_enable=0",
         ),
         (
             Facts {
@@ -181,6 +189,7 @@ fn facts_are_read_from_the_kernels_files() {
         "sys/kernel/security/lockdown",
         "none integrity [confidentiality]\n",
     );
+    write("proc/sys/net/core/bpf_jit_enable", "0\n");
     write("sys/devices/system/cpu/isolated", "\n");
     write("sys/devices/system/cpu/nohz_full", "(null)\n");
     write("proc/sys/kernel/sysrq", "438\n");
@@ -203,6 +212,7 @@ fn facts_are_read_from_the_kernels_files() {
             name: "scx_lavd".to_owned(),
             service: None,
         }),
+        is_interpreting: true,
         is_locked_down: true,
         groups: vec![
             ("/idle".to_owned(), GroupRule::Weight),

@@ -26,8 +26,9 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;		/* PF_* */
-	int on_cpu;
-	int on_rq;
+	/* Signed in 6.18 and a byte in 7.2: only an unsigned field may change its size. */
+	unsigned int on_cpu;
+	unsigned int on_rq;
 	int static_prio;
 	unsigned int policy;		/* SCHED_* */
 	int nr_cpus_allowed;

@@ -1,6 +1,6 @@
 //! What the guest finds in its memory when it starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,15 @@ const FOLDERS: [&str; 6] = [
     "/bin",
 ];
 
+/// Where the guest finds programs that have another name there.
+const NAMED: &str = "/runslice/bin";
+
 /// The files that a guest gets, by where they lie on both sides.
 #[derive(Debug, Default)]
 struct Luggage {
     files: BTreeSet<PathBuf>,
+    /// Programs that were asked for by the name that they have in the guest only.
+    named: BTreeMap<String, PathBuf>,
     /// Folders of programs that were asked for by name.
     program_folders: BTreeSet<PathBuf>,
     /// Folders of shared libraries.
@@ -38,10 +43,10 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
     let mut luggage = Luggage::default();
     for (index, word) in request.command.iter().enumerate() {
         let starts = index == 0 || request.command[index - 1] == "--";
-        luggage.take_word(word, starts, &busybox)?;
+        luggage.take_word(word, starts, &request.named, &busybox)?;
     }
     for program in &request.programs {
-        luggage.take_program(program, &busybox)?;
+        luggage.take_program(program, &request.named, &busybox)?;
     }
     let mut archive = Archive::default();
     for folder in ["proc", "sys", "dev", "tmp", "run", "out", "root"] {
@@ -60,6 +65,9 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
     for path in &luggage.files {
         add(&mut archive, path, &path.to_string_lossy())?;
     }
+    for (name, path) in &luggage.named {
+        archive.link(&format!("{}/{name}", &NAMED[1..]), &path.to_string_lossy());
+    }
     if let Some(share) = &request.share {
         archive.folder("share");
         add_folder(&mut archive, share, "share")?;
@@ -69,9 +77,15 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
 
 impl Luggage {
     /// Brings what a word of the command names: the program if one stands here, or a file.
-    fn take_word(&mut self, word: &str, starts: bool, busybox: &Busybox) -> Result<(), VmError> {
+    fn take_word(
+        &mut self,
+        word: &str,
+        starts: bool,
+        named: &[(String, PathBuf)],
+        busybox: &Busybox,
+    ) -> Result<(), VmError> {
         if starts {
-            return self.take_program(word, busybox);
+            return self.take_program(word, named, busybox);
         }
         // A policy's file may have knobs behind a colon.
         let names = [Some(word), word.split_once(':').map(|(file, _)| file)];
@@ -85,7 +99,16 @@ impl Luggage {
         }
     }
 
-    fn take_program(&mut self, name: &str, busybox: &Busybox) -> Result<(), VmError> {
+    fn take_program(
+        &mut self,
+        name: &str,
+        named: &[(String, PathBuf)],
+        busybox: &Busybox,
+    ) -> Result<(), VmError> {
+        if let Some((_, path)) = named.iter().find(|(known, _)| known == name) {
+            self.named.insert(name.to_owned(), path.clone());
+            return self.take_file(path);
+        }
         let Some(path) = programs::find(name) else {
             let is_builtin = busybox.programs.contains(name);
             return is_builtin
@@ -149,7 +172,8 @@ fn settings(request: &Request, luggage: &Luggage) -> String {
         Pace::Counted { .. } => "/dev/ttyS1",
     };
     let own = FOLDERS.iter().map(PathBuf::from);
-    let path = joined(luggage.program_folders.iter().cloned().chain(own));
+    let brought = luggage.program_folders.iter().cloned();
+    let path = joined([PathBuf::from(NAMED)].into_iter().chain(brought).chain(own));
     let libraries = joined(luggage.library_folders.iter().cloned());
     let folder = match &request.share {
         Some(_) => PathBuf::from("/share"),
@@ -227,5 +251,21 @@ mod tests {
             .output()
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&said.stdout), "it's $HOME a b \n");
+    }
+
+    #[test]
+    fn a_program_has_the_name_by_which_it_was_asked_for() {
+        let mut luggage = Luggage::default();
+        let busybox = Busybox {
+            bytes: Vec::new(),
+            programs: BTreeSet::new(),
+        };
+        let me = std::env::current_exe().unwrap();
+        let named = [("runslice".to_owned(), me.clone())];
+        luggage.take_program("runslice", &named, &busybox).unwrap();
+        assert!(luggage.files.contains(&me));
+        assert_eq!(luggage.named.get("runslice"), Some(&me));
+        let error = luggage.take_program("no-such-program", &named, &busybox);
+        assert!(error.unwrap_err().to_string().contains("no-such-program"));
     }
 }

@@ -90,6 +90,9 @@ pub struct Request {
     pub command: Vec<String>,
     /// Programs that the command starts by itself: names on the PATH, or paths.
     pub programs: Vec<String>,
+    /// What a name among the programs and at the begin of a command means, if not what the PATH
+    /// says: the guest calls that file so, whatever it is called here.
+    pub named: Vec<(String, PathBuf)>,
     /// A folder whose copy is the guest's `/share`; files that the command changes there are
     /// returned.
     pub share: Option<PathBuf>,
@@ -110,7 +113,7 @@ pub fn run(request: &Request) -> Result<Outcome, VmError> {
     let mut accelerator = qemu::accelerator(request.pace);
     let mut broken = 0;
     loop {
-        let outcome = run_once(request, &archive, accelerator)?;
+        let outcome = run_once(request, &archive, accelerator, broken)?;
         if outcome.never_started() && accelerator == qemu::KVM {
             // The processor promises more than it can, as in some virtual machines.
             accelerator = qemu::TCG;
@@ -127,9 +130,14 @@ fn run_once(
     request: &Request,
     archive: &[u8],
     accelerator: &'static str,
+    broken: u32,
 ) -> Result<Outcome, VmError> {
     let scratch = scratch::Folder::create()?;
-    let mut machine = qemu::Machine::new(request, &scratch, archive, accelerator)?;
+    let how = qemu::How {
+        accelerator,
+        broken,
+    };
+    let mut machine = qemu::Machine::new(request, &scratch, archive, how)?;
     let waited = machine.run(qemu::patience(request))?;
     outcome::read(&waited, &scratch, machine.accelerator())
 }

@@ -37,6 +37,15 @@ const COUNTED_SLOWDOWN: u32 = 8;
 /// From one look at QEMU to the next.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How a guest is started, besides what was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// [`KVM`] or [`TCG`].
+    pub accelerator: &'static str,
+    /// How often the emulator has broken it before. A guest that counts would break again.
+    pub broken: u32,
+}
+
 /// A virtual machine that has been started. Dropping it ends it.
 #[derive(Debug)]
 pub struct Machine {
@@ -71,7 +80,7 @@ pub fn patience(request: &Request) -> Duration {
 }
 
 impl Machine {
-    /// Starts the guest on `accelerator`, [`KVM`] or [`TCG`].
+    /// Starts the guest.
     ///
     /// # Errors
     /// When QEMU is missing or a file cannot be written.
@@ -79,7 +88,7 @@ impl Machine {
         request: &Request,
         scratch: &Folder,
         archive: &[u8],
-        accelerator: &'static str,
+        how: How,
     ) -> Result<Self, VmError> {
         let missing = VmError::ToolMissing {
             program: QEMU,
@@ -94,7 +103,7 @@ impl Machine {
         let result = scratch.join(RESULT);
         File::create(&result).map_err(VmError::file(&result))?;
         let child = Command::new(&qemu)
-            .args(arguments(request, accelerator))
+            .args(arguments(request, how))
             .current_dir(scratch.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -104,7 +113,7 @@ impl Machine {
         Ok(Self {
             child,
             words,
-            accelerator,
+            accelerator: how.accelerator,
         })
     }
 
@@ -180,7 +189,7 @@ fn has_virtualisation(cpuinfo: &str) -> bool {
 }
 
 /// All that QEMU is told. Paths of our own are relative to the scratch folder.
-fn arguments(request: &Request, accelerator: &str) -> Vec<String> {
+fn arguments(request: &Request, how: How) -> Vec<String> {
     let image = std::path::absolute(&request.kernel.image);
     let image = image.unwrap_or_else(|_| request.kernel.image.clone());
     let mut words: Vec<String> = Vec::new();
@@ -189,11 +198,12 @@ fn arguments(request: &Request, accelerator: &str) -> Vec<String> {
     add(&format!("-smp {} -m {}M", request.cpus, request.memory_mib));
     add(&format!("-serial file:{CONSOLE} -initrd {ARCHIVE}"));
     match request.pace {
-        Pace::Fast => add(&fast(accelerator)),
+        Pace::Fast => add(&fast(how.accelerator)),
         Pace::Counted { speed, sample } => add(&counted(speed, sample)),
     }
     words.extend(["-kernel".to_owned(), image.to_string_lossy().into_owned()]);
-    words.extend(["-append".to_owned(), kernel_arguments(request.pace)]);
+    let append = kernel_arguments(request.pace, how.broken);
+    words.extend(["-append".to_owned(), append]);
     words
 }
 
@@ -226,14 +236,19 @@ fn counted(speed: Speed, sample: Option<u64>) -> String {
     )
 }
 
-fn kernel_arguments(pace: Pace) -> String {
+/// A word that no kernel knows makes another run of a guest that counts, and always the same one.
+fn kernel_arguments(pace: Pace, broken: u32) -> String {
     let fixed = match pace {
         Pace::Fast => "",
         Pace::Counted { .. } => {
             " nokaslr norandmaps random.trust_cpu=off random.trust_bootloader=on"
         }
     };
-    format!("console=ttyS0 loglevel=4 panic=-1 rdinit=/init{fixed}")
+    let again = match broken {
+        0 => String::new(),
+        times => format!(" runslice.again={times}"),
+    };
+    format!("console=ttyS0 loglevel=4 panic=-1 rdinit=/init{fixed}{again}")
 }
 
 #[cfg(test)]
@@ -255,6 +270,19 @@ mod tests {
         assert!(
             sampled.contains("-seed 7") && !sampled.contains("-rdrand"),
             "{sampled}"
+        );
+    }
+
+    #[test]
+    fn a_guest_that_broke_is_started_as_another_run() {
+        let counted = Pace::Counted {
+            speed: Speed::default(),
+            sample: None,
+        };
+        let first = kernel_arguments(counted, 0);
+        assert_eq!(
+            kernel_arguments(counted, 2),
+            format!("{first} runslice.again=2")
         );
     }
 

@@ -2,7 +2,9 @@
 //! is one number.
 
 use crate::Nanos;
-use crate::workload::{Amount, Binary, CpuSet, Expr, Operation, Place, SchedPolicy, Step, Target};
+use crate::workload::{
+    Amount, Binary, CpuSet, DeviceOp, Expr, Operation, Place, SchedPolicy, Step, Target,
+};
 
 /// One instruction. Those that are also operations are documented at
 /// [`Operation`].
@@ -19,6 +21,7 @@ pub enum Instr {
     Send {
         to: Place,
         bytes: Option<Expr>,
+        value: Option<Expr>,
     },
     Recv(Place),
     Lock(Place),
@@ -59,6 +62,7 @@ pub enum Instr {
     },
     Release(u32),
     Complete(u32),
+    Device(DeviceOp),
     Let {
         slot: u32,
         value: Expr,
@@ -72,6 +76,46 @@ pub enum Instr {
     },
     /// Draws one of these by weight and goes on there.
     Choose(Vec<(u64, u32)>),
+}
+
+impl Instr {
+    /// The expressions that it evaluates, in no particular order.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Self::Run(amount) | Self::Sleep(amount) => vec![&amount.times],
+            Self::Send { to, bytes, value } => {
+                let given = bytes.iter().chain(value);
+                std::iter::once(&to.index).chain(given).collect()
+            }
+            Self::Recv(place) | Self::Lock(place) | Self::Unlock(place) | Self::Barrier(place) => {
+                vec![&place.index]
+            }
+            Self::Resume(target)
+            | Self::SetAffinity { target, .. }
+            | Self::SetPolicy { target, .. } => target.index().into_iter().collect(),
+            Self::SetNice { target, nice } => target.index().into_iter().chain([nice]).collect(),
+            Self::Pool { width, total, .. } => vec![width, total],
+            Self::Count { by, .. } => vec![by],
+            Self::Let { value, .. } => vec![value],
+            Self::Unless { cond, .. } => vec![cond],
+            Self::Device(op) => op.exprs(),
+            Self::RunForever
+            | Self::Timer { .. }
+            | Self::Yield
+            | Self::Suspend
+            | Self::Fork(_)
+            | Self::Exit
+            | Self::Wait { .. }
+            | Self::Phase(_)
+            | Self::SpanBegin(_)
+            | Self::SpanEnd(_)
+            | Self::Release(_)
+            | Self::Complete(_)
+            | Self::Jump(_)
+            | Self::Choose(_) => Vec::new(),
+        }
+    }
 }
 
 /// A group's operations, flattened.
@@ -153,6 +197,7 @@ impl Code {
                 let send = Instr::Send {
                     to: Place { of: *of, index },
                     bytes: None,
+                    value: None,
                 };
                 self.counted(*slot, first, end, except.as_ref(), line, |code| {
                     code.push(send, line);
@@ -181,6 +226,14 @@ impl Code {
                     },
                     line,
                 );
+            }
+            Operation::Attempt {
+                op,
+                failed,
+                otherwise,
+            } => {
+                self.push(Instr::Device(op.clone()), line);
+                self.branch(&Expr::Variable(*failed), otherwise, &[], line);
             }
             _ => {
                 self.push(plain(op), line);
@@ -299,7 +352,7 @@ fn plain(op: &Operation) -> Instr {
         Operation::Run(None) => Instr::RunForever,
         Operation::Sleep(amount) => Instr::Sleep(amount),
         Operation::Timer { period, slot } => Instr::Timer { period, slot },
-        Operation::Send { to, bytes } => Instr::Send { to, bytes },
+        Operation::Send { to, bytes, value } => Instr::Send { to, bytes, value },
         Operation::Recv(from) => Instr::Recv(from),
         Operation::Lock(lock) => Instr::Lock(lock),
         Operation::Unlock(lock) => Instr::Unlock(lock),
@@ -320,7 +373,9 @@ fn plain(op: &Operation) -> Instr {
         Operation::Count { counter, by } => Instr::Count { counter, by },
         Operation::Release(deadline) => Instr::Release(deadline),
         Operation::Complete(deadline) => Instr::Complete(deadline),
-        Operation::Broadcast { .. }
+        Operation::Device(op) => Instr::Device(op),
+        Operation::Attempt { .. }
+        | Operation::Broadcast { .. }
         | Operation::Pool { .. }
         | Operation::Choose(_)
         | Operation::If { .. }

@@ -11,6 +11,10 @@ pub trait Scope {
     /// Messages that wait in instance `index` of channel declaration `of`; `None` if there is no
     /// such instance.
     fn queued(&self, of: u32, index: i64) -> Option<i64>;
+    /// What came with the message, connection or request that the task received last.
+    fn got(&self) -> i64;
+    /// A key of keyed lock declaration `of`, as its keys are distributed.
+    fn key(&mut self, of: u32) -> i64;
     /// A number in `0..bound`, every one equally likely.
     fn random(&mut self, bound: u64) -> u64;
 }
@@ -47,6 +51,10 @@ pub enum Expr {
     Cpus,
     /// `len(c[i])`: messages that wait in a channel.
     Queued(u32, Box<Expr>),
+    /// `got`: what came with the last message.
+    Got,
+    /// `randkey(L)`: a drawn key of a keyed lock.
+    Key(u32),
     /// `rand(n)`: a number in `0..n`.
     Random(Box<Expr>),
     /// `-x`.
@@ -89,6 +97,8 @@ impl Expr {
                 let index = index.eval(scope)?;
                 scope.queued(*of, index).ok_or(EvalError::NoInstance(index))
             }
+            Self::Got => Ok(scope.got()),
+            Self::Key(of) => Ok(scope.key(*of)),
             Self::Random(bound) => {
                 let bound = bound.eval(scope)?;
                 let range = u64::try_from(bound).ok().filter(|&bound| bound > 0);
@@ -99,6 +109,25 @@ impl Expr {
             Self::Not(x) => Ok(i64::from(x.eval(scope)? == 0)),
             Self::Binary(op, x, y) => op.apply(x, y, scope),
         }
+    }
+}
+
+impl Expr {
+    /// Whether `test` holds for the expression or a part of it.
+    pub fn mentions(&self, test: &dyn Fn(&Self) -> bool) -> bool {
+        let inside = || match self {
+            Self::Queued(_, x) | Self::Random(x) | Self::Negate(x) | Self::Not(x) => {
+                x.mentions(test)
+            }
+            Self::Binary(_, x, y) => x.mentions(test) || y.mentions(test),
+            Self::Number(_)
+            | Self::Variable(_)
+            | Self::Me
+            | Self::Cpus
+            | Self::Got
+            | Self::Key(_) => false,
+        };
+        test(self) || inside()
     }
 }
 

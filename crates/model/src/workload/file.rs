@@ -10,15 +10,15 @@ use super::{Stop, Workload};
 use crate::{Kernel, MachineSpec, Profile};
 
 mod declarations;
+mod devices;
+mod storage;
 mod values;
 
 /// Most instances of one declaration, and most tasks of one group.
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Tables of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 7] = [
-    "disk", "mem", "cgroup", "hotplug", "arrival", "profile", "scenario",
-];
+const NOT_SIMULATED: [&str; 3] = ["cgroup", "profile", "scenario"];
 
 impl Workload {
     /// Reads a workload. `file` is what messages call it.
@@ -58,7 +58,14 @@ struct Reader<'a> {
     channels: Entries<'a>,
     locks: Entries<'a>,
     barriers: Entries<'a>,
+    semaphores: Entries<'a>,
+    conditions: Entries<'a>,
+    listeners: Entries<'a>,
+    requests: Entries<'a>,
     interrupts: Entries<'a>,
+    disks: Entries<'a>,
+    memory: Option<Value<'a>>,
+    hotplugs: Entries<'a>,
     deadlines: Entries<'a>,
     groups: Entries<'a>,
 }
@@ -86,7 +93,14 @@ impl<'a> Reader<'a> {
             channels: declared(source, &mut root, "chan")?,
             locks: declared(source, &mut root, "lock")?,
             barriers: declared(source, &mut root, "barrier")?,
+            semaphores: declared(source, &mut root, "sem")?,
+            conditions: declared(source, &mut root, "cond")?,
+            listeners: declared(source, &mut root, "listen")?,
+            requests: declared(source, &mut root, "arrival")?,
             interrupts: declared(source, &mut root, "irq")?,
+            disks: declared(source, &mut root, "disk")?,
+            memory: root.get("mem"),
+            hotplugs: declared(source, &mut root, "hotplug")?,
             deadlines: declared(source, &mut root, "deadline")?,
             groups: declared(source, &mut root, "task")?,
         };
@@ -131,12 +145,19 @@ impl<'a> Reader<'a> {
         let locks = self.locks()?;
         let barriers = self.barriers()?;
         let deadlines = self.deadlines()?;
+        let semaphores = self.semaphores()?;
+        let conditions = self.conditions()?;
+        let listeners = self.listeners()?;
+        let disks = self.disks()?;
+        let memory = self.memory()?;
+        let requests = self.requests()?;
         for (name, at, _) in self.groups.clone() {
             self.check_name(name, at)?;
             self.names.groups.push(name.to_owned());
         }
         let groups = self.groups()?;
         let interrupts = self.interrupts()?;
+        let hotplugs = self.hotplugs()?;
         let machine = self.machine()?;
         let name = self.head.require("name", "a string")?;
         let name = text(self.source, name, "a string")?.text.to_owned();
@@ -154,7 +175,14 @@ impl<'a> Reader<'a> {
             channels,
             locks,
             barriers,
+            semaphores,
+            conditions,
+            listeners,
+            requests,
             interrupts,
+            disks,
+            memory,
+            hotplugs,
             deadlines,
             groups,
             spans: self.names.spans,
@@ -178,11 +206,13 @@ impl<'a> Reader<'a> {
         let cpus = integer("cpus", 1, 1024)?;
         let smt = integer("smt", 1, 2)?;
         let llc = integer("llc", 0, 1024)?;
+        let node = integer("node", 0, 1024)?;
         let hz = integer("hz", 100, 1000)?;
         let narrow = |value: i64| u16::try_from(value).expect("the range was checked");
         machine.cpus = cpus.map_or(machine.cpus, narrow);
         machine.smt = smt.map_or(machine.smt, narrow);
         machine.llc = llc.map_or(machine.llc, narrow);
+        machine.node = node.map_or(machine.node, narrow);
         if let Some(value) = table.get("hz") {
             machine.hz = small(hz.expect("the key is there"));
             if ![100, 250, 300, 1000].contains(&machine.hz) {
@@ -206,13 +236,15 @@ impl<'a> Reader<'a> {
         let Some(value) = self.head.get("stop") else {
             return Ok(stop);
         };
-        let expected = "\"all-exit\", \"duration:30s\" or \"task:NAME\"";
+        let expected = "\"all-exit\", \"duration:30s\", \"task:NAME\" or \"arrival:NAME\"";
         for text in texts(self.source, value, expected)? {
             if text.text == "all-exit" {
                 continue;
             }
             if let Some(name) = text.after("task:") {
                 stop.groups.push(self.read(name, Parser::group)?);
+            } else if let Some(name) = text.after("arrival:") {
+                stop.requests.push(self.read(name, Parser::requests)?);
             } else if let Some(span) = text.after("duration:") {
                 let span = self.read(span, Parser::span)?;
                 stop.after = Some(stop.after.map_or(span, |after| after.min(span)));

@@ -4,6 +4,7 @@
 
 mod code;
 mod cpuset;
+mod device;
 mod dist;
 mod error;
 mod expr;
@@ -14,6 +15,7 @@ mod operations;
 mod parser;
 mod recorded;
 mod release;
+mod storage;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,10 +24,12 @@ mod tree;
 
 pub use code::{Code, Instr};
 pub use cpuset::{CPUS_MAX, CpuSet};
+pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use error::{Problem, WorkloadError};
 pub use expr::{Binary, EvalError, Expr, Scope};
 pub use irq::Source;
 pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::Releases;
+pub use storage::*;
 pub use tree::*;

@@ -14,8 +14,22 @@ pub(super) struct Names {
     pub channels: Instances,
     /// Locks.
     pub locks: Instances,
+    /// Which of the locks are keyed.
+    pub keyed: Vec<bool>,
     /// Barriers.
     pub barriers: Instances,
+    /// Semaphores.
+    pub semaphores: Instances,
+    /// Condition variables.
+    pub conditions: Instances,
+    /// Listening sockets.
+    pub listeners: Instances,
+    /// Disks.
+    pub disks: Vec<String>,
+    /// Whether memory is limited.
+    pub has_memory: bool,
+    /// Requests from outside.
+    pub requests: Vec<String>,
     /// Deadlines.
     pub deadlines: Vec<String>,
     /// Groups of tasks.

@@ -4,10 +4,10 @@ use super::error::Problem;
 use super::names::{find, intern};
 use super::parser::{Failure, KEYWORDS, Parser, check_weights, range};
 use super::token::Token;
-use super::{Operation, SchedPolicy, Step, Target};
+use super::{DeviceOp, Operation, SchedPolicy, Step, Target};
 
 /// Every operation that is executed.
-pub(super) const OPERATIONS: [&str; 32] = [
+pub(super) const OPERATIONS: [&str; 48] = [
     "run",
     "exec",
     "sleep",
@@ -17,6 +17,22 @@ pub(super) const OPERATIONS: [&str; 32] = [
     "bcast",
     "lock",
     "unlock",
+    "lock_shared",
+    "unlock_all",
+    "sem_wait",
+    "sem_post",
+    "wait",
+    "signal",
+    "broadcast",
+    "connect",
+    "accept",
+    "done",
+    "read",
+    "write",
+    "fsync",
+    "writeback",
+    "touch",
+    "reclaim",
     "barrier",
     "yield",
     "suspend",
@@ -43,20 +59,7 @@ pub(super) const OPERATIONS: [&str; 32] = [
 ];
 
 /// Operations of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 12] = [
-    "read",
-    "write",
-    "fsync",
-    "touch",
-    "wait",
-    "signal",
-    "broadcast",
-    "accept",
-    "sem_wait",
-    "sem_post",
-    "mem",
-    "cgroup_move",
-];
+const NOT_SIMULATED: [&str; 2] = ["mem", "cgroup_move"];
 
 /// Finds the line of an offset in the text that is read.
 pub(super) type LineOf<'a> = &'a dyn Fn(usize) -> u32;
@@ -107,11 +110,22 @@ impl Parser<'_> {
             "yield" => return Ok(Operation::Yield),
             "suspend" => return Ok(Operation::Suspend),
             "exit" => return Ok(Operation::Exit),
+            "reclaim" => {
+                self.need_memory("reclaim")?;
+                return Ok(Operation::Device(DeviceOp::Reclaim));
+            }
             "let" => return self.declaration(),
             "choose" => return self.choose(line),
             _ => {}
         }
         self.expect("(")?;
+        if let Some(op) = self.device(name)? {
+            self.expect(")")?;
+            return Ok(Operation::Device(op));
+        }
+        if name == "lock" {
+            return self.lock(line);
+        }
         match name {
             "if" | "loop" | "for" | "while" => return self.nesting(name, line),
             _ => {}
@@ -135,11 +149,11 @@ impl Parser<'_> {
             "send" => {
                 let to = self.channel()?;
                 let bytes = self.accept(",").then(|| self.expr()).transpose()?;
-                Operation::Send { to, bytes }
+                let value = self.accept(",").then(|| self.expr()).transpose()?;
+                Operation::Send { to, bytes, value }
             }
             "recv" => Operation::Recv(self.channel()?),
             "bcast" => self.broadcast()?,
-            "lock" => Operation::Lock(self.place("lock", |names| &names.locks)?),
             "unlock" => Operation::Unlock(self.place("lock", |names| &names.locks)?),
             "barrier" => Operation::Barrier(self.place("barrier", |names| &names.barriers)?),
             "resume" => Operation::Resume(self.target()?),
@@ -158,8 +172,7 @@ impl Parser<'_> {
                 Operation::SetPolicy { target, policy }
             }
             "phase" => Operation::Phase(intern(&self.label()?, &mut self.names.phases)),
-            "span_begin" => Operation::SpanBegin(intern(&self.label()?, &mut self.names.spans)),
-            "span_end" => Operation::SpanEnd(intern(&self.label()?, &mut self.names.spans)),
+            "span_begin" | "span_end" => self.span_edge(name)?,
             "count" => {
                 let counter = intern(&self.label()?, &mut self.names.counters);
                 let one = super::Expr::Number(1);
@@ -216,6 +229,21 @@ impl Parser<'_> {
                 self.scope.truncate(outer);
                 Operation::Loop { count, slot, body }
             }
+        })
+    }
+
+    /// A lock, from behind the parenthesis, and what is done if taking it were a deadlock.
+    fn lock(&mut self, line: LineOf) -> Result<Operation, Failure> {
+        let lock = self.place("lock", |names| &names.locks)?;
+        self.expect(")")?;
+        if !self.accept("else") {
+            return Ok(Operation::Lock(lock));
+        }
+        let failed = self.hidden();
+        Ok(Operation::Attempt {
+            op: DeviceOp::TryLock { lock, failed },
+            failed,
+            otherwise: self.body(line)?,
         })
     }
 
@@ -292,7 +320,7 @@ impl Parser<'_> {
     }
 
     /// A variable without a name.
-    fn hidden(&mut self) -> u32 {
+    pub fn hidden(&mut self) -> u32 {
         self.variables += 1;
         self.variables - 1
     }
@@ -404,7 +432,7 @@ impl Parser<'_> {
     }
 
     /// A name that exists by being used.
-    fn label(&mut self) -> Result<String, Failure> {
+    pub fn label(&mut self) -> Result<String, Failure> {
         self.name("a name").map(|(name, _)| name)
     }
 

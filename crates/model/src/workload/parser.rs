@@ -5,6 +5,7 @@ use super::names::{self, Instances, Names};
 use super::token::{Token, tokens};
 use super::{Expr, Place, Target};
 
+mod device;
 mod distribution;
 mod expression;
 
@@ -29,8 +30,8 @@ pub(super) struct Parser<'n> {
 }
 
 /// Words that no variable may be called.
-pub(super) const KEYWORDS: [&str; 9] = [
-    "self", "cpus", "len", "rand", "and", "or", "not", "inf", "else",
+pub(super) const KEYWORDS: [&str; 11] = [
+    "self", "cpus", "len", "rand", "got", "randkey", "and", "or", "not", "inf", "else",
 ];
 
 impl<'n> Parser<'n> {

@@ -2,7 +2,7 @@
 
 use crate::workload::{
     Amount, Capacity, Channel, ChannelKind, Dist, Expr, Group, Operation, Place, SchedPolicy, Step,
-    Stop, Target, TaskKind, Workload,
+    Target, TaskKind, Workload,
 };
 use crate::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
@@ -273,6 +273,7 @@ impl Recorded {
                 cpus: None,
                 start: Dist::Const(task.start),
                 kind: TaskKind::Process,
+                migration_disabled: false,
                 body: (task.script.iter())
                     .filter_map(|act| maker.step(own, *act))
                     .collect(),
@@ -290,18 +291,13 @@ impl Recorded {
             name: header.workload.clone(),
             file: file.to_owned(),
             seed: header.seed,
-            stop: Stop::default(),
             machine: header.machine.clone(),
-            scale: Vec::new(),
             channels: channels.collect(),
-            locks: Vec::new(),
-            barriers: Vec::new(),
-            interrupts: Vec::new(),
-            deadlines: Vec::new(),
             groups,
             spans: header.spans,
             counters: header.counters,
             phases: header.phases,
+            ..Workload::default()
         })
     }
 }
@@ -343,6 +339,7 @@ impl Maker {
             Act::Wake(task) => Operation::Send {
                 to: place(number(task)?),
                 bytes: None,
+                value: None,
             },
             Act::Fork(task) => Operation::Fork(number(task)?),
             Act::Count(counter, by) => Operation::Count {
@@ -501,6 +498,7 @@ mod tests {
             Operation::Send {
                 to: place(1),
                 bytes: None,
+                value: None,
             },
             run(2),
             Operation::Count {

@@ -3,6 +3,8 @@
 use super::*;
 use crate::{CpuId, Nanos, Profile, Rng};
 
+mod devices;
+
 fn parse(tables: &str) -> Workload {
     let text = format!("[workload]\nname = \"test\"\n{tables}");
     Workload::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -73,7 +75,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
          [irq.j]\npoisson = \"2ms\"\nresume = \"b\"\n\
          [deadline.d]\nperiod = \"10ms\"\npassed = \"queue\"\nmiss = \"underrun\"\n\
          [task.b]\ncount = \"n\"\nnice = -5\npolicy = \"rr:12\"\ncpus = \"0-2\"\n\
-         kind = \"process\"\n\
+         kind = \"process\"\nmigration_disabled = true\n\
          start = \"uniform(1ms, 2ms)\"\ndo = [\"run(1.5ms * n)\", \"yield\"]\n",
     );
     assert_eq!(
@@ -83,6 +85,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
     let stop = Stop {
         after: Some(Nanos::from_secs(3)),
         groups: vec![0],
+        requests: vec![],
     };
     assert_eq!(workload.stop, stop);
     let machine = &workload.machine;
@@ -135,8 +138,8 @@ fn everything_in_the_tables_arrives_in_the_tree() {
         (3, -5, SchedPolicy::RoundRobin(12))
     );
     assert_eq!(
-        (group.cpus.clone(), group.kind),
-        (CpuSet::parse("0-2"), TaskKind::Process)
+        (group.cpus.clone(), group.kind, group.migration_disabled),
+        (CpuSet::parse("0-2"), TaskKind::Process, true)
     );
     let amount = Amount {
         dist: Dist::Const(Nanos::from_micros(1500)),
@@ -145,7 +148,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
     let lines: Vec<u32> = group.body.iter().map(|step| step.line).collect();
     assert_eq!(
         (&group.body[0].op, lines),
-        (&Operation::Run(Some(amount)), vec![40, 40])
+        (&Operation::Run(Some(amount)), vec![41, 41])
     );
 }
 
@@ -292,8 +295,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "14: the weight is -1; expected 0 or more",
     ),
     (
-        "fsync(D)",
-        "7: `fsync` is not simulated yet; see the end of docs/workload.md",
+        "cgroup_move(D)",
+        "7: `cgroup_move` is not simulated yet; see the end of docs/workload.md",
     ),
     ("run(1ms) ö", "16: found `ö`; expected a word or a sign"),
     (
@@ -332,8 +335,8 @@ const BAD_TABLES: &[(&str, &str)] = &[
         "test.toml:3:2: unknown key `tusk`; did you mean `task`?",
     ),
     (
-        "[disk.D]\n",
-        "test.toml:3:2: `[disk]` is not simulated yet; see the end of docs/workload.md",
+        "[cgroup.D]\n",
+        "test.toml:3:2: `[cgroup]` is not simulated yet; see the end of docs/workload.md",
     ),
     (
         "[task.t]\nnice = 20\ndo = \"exit\"\n",
@@ -357,7 +360,7 @@ const BAD_TABLES: &[(&str, &str)] = &[
     ),
     (
         "[task.t]\nkind = \"fibre\"\ndo = \"exit\"\n",
-        "test.toml:4:9: found \"fibre\"; expected \"thread\" or \"process\"",
+        "test.toml:4:9: found \"fibre\"; expected \"thread\" or \"process\" or \"kernel\"",
     ),
     (
         "[task.self]\ndo = \"exit\"\n",
@@ -378,8 +381,8 @@ const BAD_TABLES: &[(&str, &str)] = &[
         "test.toml:5:8: the capacity is 0; expected 1 or more",
     ),
     (
-        "[lock.l]\nkind = \"rw\"\n",
-        "test.toml:4:9: found \"rw\"; expected \"mutex\"",
+        "[lock.l]\nkind = \"spin\"\n",
+        "test.toml:4:9: found \"spin\"; expected \"mutex\" or \"rw\" or \"keyed\"",
     ),
     (
         "[deadline.d]\n",
@@ -412,7 +415,7 @@ const BAD_TABLES: &[(&str, &str)] = &[
     (
         "stop = \"never\"\n",
         "test.toml:3:9: found \"never\"; \
-         expected \"all-exit\", \"duration:30s\" or \"task:NAME\"",
+         expected \"all-exit\", \"duration:30s\", \"task:NAME\" or \"arrival:NAME\"",
     ),
     (
         "stop = [\"task:u\"]\n",
@@ -466,10 +469,10 @@ fn what_is_no_toml_is_refused_with_its_line() {
 
 #[test]
 fn a_mistake_in_a_long_string_is_shown_in_its_own_line() {
-    let message = refusal("[task.t]\ndo = \"\"\"\n  run(1ms),\n  walk(1ms)\n\"\"\"\n");
-    assert_eq!(message, "test.toml:6:3: unknown operation `walk`");
-    let message = refusal("[task.t]\ndo = [\"run(1ms)\",\n  \"\\u0077alk(1ms)\"]\n");
-    assert_eq!(message, "test.toml:5:3: unknown operation `walk`");
+    let message = refusal("[task.t]\ndo = \"\"\"\n  run(1ms),\n  juggle(1ms)\n\"\"\"\n");
+    assert_eq!(message, "test.toml:6:3: unknown operation `juggle`");
+    let message = refusal("[task.t]\ndo = [\"run(1ms)\",\n  \"\\u006auggle(1ms)\"]\n");
+    assert_eq!(message, "test.toml:5:3: unknown operation `juggle`");
 }
 
 #[test]

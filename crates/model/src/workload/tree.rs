@@ -1,11 +1,13 @@
 //! What a workload is once it has been read: counts are numbers, names are indices, spans of
 //! time are integer nanoseconds. docs/workload.md has the meaning of every table and operation.
 
-use crate::workload::{CpuSet, Dist, Expr};
+use crate::workload::{
+    Condition, CpuSet, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory, Requests, Semaphore,
+};
 use crate::{CpuId, Header, MachineSpec, Nanos, TaskGroup};
 
 /// A load: who runs, what they do, and what they share.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     /// Its name.
     pub name: String,
@@ -25,8 +27,22 @@ pub struct Workload {
     pub locks: Vec<Lock>,
     /// Barriers, in the order of the file.
     pub barriers: Vec<Barrier>,
+    /// Semaphores, in the order of the file.
+    pub semaphores: Vec<Semaphore>,
+    /// Condition variables, in the order of the file.
+    pub conditions: Vec<Condition>,
+    /// Listening sockets, in the order of the file.
+    pub listeners: Vec<Listener>,
+    /// Requests from outside, in the order of the file.
+    pub requests: Vec<Requests>,
     /// Interrupt sources, in the order of the file.
     pub interrupts: Vec<Interrupt>,
+    /// Disks, in the order of the file.
+    pub disks: Vec<Disk>,
+    /// Memory, if it is limited.
+    pub memory: Option<Memory>,
+    /// CPUs that go offline, in the order of the file.
+    pub hotplugs: Vec<Hotplug>,
     /// Deadlines, in the order of the file.
     pub deadlines: Vec<Deadline>,
     /// Groups of tasks, in the order of the file.
@@ -93,6 +109,8 @@ pub struct Stop {
     pub after: Option<Nanos>,
     /// When every task of one of these groups has exited, and at least one had begun.
     pub groups: Vec<u32>,
+    /// When every request of one of these arrivals is done.
+    pub requests: Vec<u32>,
 }
 
 /// What a channel imitates.
@@ -143,17 +161,6 @@ pub enum Handoff {
     Fifo,
     /// Frees the lock and wakes the first of them; whoever runs first takes it.
     Barge,
-}
-
-/// `[lock.L]`: a mutex.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lock {
-    /// Its name.
-    pub name: String,
-    /// How many there are.
-    pub count: u32,
-    /// What an unlocker does.
-    pub handoff: Handoff,
 }
 
 /// `[barrier.B]`: opens when all its parties have come, and closes again.
@@ -216,6 +223,21 @@ pub struct Interrupt {
     pub line: u32,
 }
 
+/// `[hotplug.H]`: a CPU goes offline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hotplug {
+    /// Its name.
+    pub name: String,
+    /// The CPU, not CPU 0.
+    pub cpu: CpuId,
+    /// When it goes.
+    pub offline: Nanos,
+    /// When it comes back, if it does; later than it goes.
+    pub online: Option<Nanos>,
+    /// Line in the file, from one.
+    pub line: u32,
+}
+
 /// `[deadline.D]`: work that must be done in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadline {
@@ -232,13 +254,15 @@ pub struct Deadline {
     pub miss: String,
 }
 
-/// A thread of its parent's process, or a process.
+/// A thread of its parent's process, a process, or a thread of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
     /// A thread.
     Thread,
     /// A process.
     Process,
+    /// A kernel thread: `PF_KTHREAD`, and no address space.
+    Kernel,
 }
 
 /// The kernel's scheduling policy of a task (`sched(7)`).
@@ -272,8 +296,10 @@ pub struct Group {
     pub cpus: Option<CpuSet>,
     /// When the tasks that exist from the start become runnable; drawn for each.
     pub start: Dist,
-    /// Thread or process.
+    /// Thread, process or kernel thread.
     pub kind: TaskKind,
+    /// Born inside a section of the kernel that forbids migration, and stays there.
+    pub migration_disabled: bool,
     /// What each does, before it exits.
     pub body: Vec<Step>,
     /// How many variables the body has.
@@ -301,6 +327,17 @@ pub enum Target {
         /// Index within the group.
         index: Expr,
     },
+}
+
+impl Target {
+    /// The expression that says which member of a group it is.
+    #[must_use]
+    pub fn index(&self) -> Option<&Expr> {
+        match self {
+            Self::Me => None,
+            Self::Member { index, .. } => Some(index),
+        }
+    }
 }
 
 /// A drawn span, taken so many times.
@@ -343,6 +380,8 @@ pub enum Operation {
         to: Place,
         /// Bytes; `None`: the channel's own message size.
         bytes: Option<Expr>,
+        /// What the receiver sees as `got`; `None`: the sender's index.
+        value: Option<Expr>,
     },
     /// Takes one message out of a channel; blocks while it is empty.
     Recv(Place),
@@ -463,4 +502,15 @@ pub enum Operation {
     Release(u32),
     /// The work that the last release asked for is done.
     Complete(u32),
+    /// Uses something shared.
+    Device(DeviceOp),
+    /// Uses something shared, and does something else if that was refused.
+    Attempt {
+        /// What is tried.
+        op: DeviceOp,
+        /// Variable that is 1 if it was refused, else 0.
+        failed: u32,
+        /// What is done then.
+        otherwise: Vec<Step>,
+    },
 }

@@ -11,6 +11,19 @@ use crate::report::{Results, TableName};
 /// # Errors
 /// When `to` does not take it.
 pub fn write(results: &Results, table: TableName, to: &mut dyn Write) -> io::Result<()> {
+    put(results, table, false, to)
+}
+
+/// Writes `table` of many runs of each policy, which their seeds tell apart.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_runs(results: &Results, table: TableName, to: &mut dyn Write) -> io::Result<()> {
+    put(results, table, true, to)
+}
+
+fn put(results: &Results, table: TableName, seeds: bool, to: &mut dyn Write) -> io::Result<()> {
+    let results = &(results, seeds);
     match table {
         TableName::Groups => rows(results, to, stats::columns(), |r| {
             r.groups.iter().chain([&r.all]).collect()
@@ -41,17 +54,19 @@ pub fn write(results: &Results, table: TableName, to: &mut dyn Write) -> io::Res
 }
 
 fn rows<Row>(
-    results: &Results,
+    (results, seeds): &(&Results, bool),
     to: &mut dyn Write,
     columns: &[Column<Row>],
     of: impl Fn(&Report) -> Vec<&Row>,
 ) -> io::Result<()> {
     let names = columns.iter().map(|column| column.name.to_owned());
-    line(to, "policy", names)?;
+    let seed = seeds.then(|| "seed".to_owned());
+    line(to, "policy", seed.into_iter().chain(names))?;
     for outcome in &results.outcomes {
         for row in of(&outcome.report) {
             let values = columns.iter().map(|column| (column.value)(row).plain());
-            line(to, &outcome.policy, values)?;
+            let seed = seeds.then(|| outcome.report.seed.to_string());
+            line(to, &outcome.policy, seed.into_iter().chain(values))?;
         }
     }
     Ok(())

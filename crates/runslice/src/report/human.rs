@@ -53,7 +53,7 @@ fn heading(results: &Results) -> String {
 }
 
 /// A number of things: `1 CPU`, `4 CPUs`.
-fn counted(count: u64, thing: &str) -> String {
+pub fn counted(count: u64, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),
         _ => format!("{count} {thing}s"),

@@ -7,7 +7,8 @@ use model::{Exit, MachineSpec, Summary};
 use serde::Serialize;
 use stats::Report;
 
-use crate::report::Results;
+use crate::report::runs::{self, Spread};
+use crate::report::{Outcome, Results, World};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -15,9 +16,13 @@ const VERSION: u32 = 1;
 #[derive(Serialize)]
 struct Document<'a> {
     runslice_results: u32,
+    world: &'static str,
     workload: &'a str,
     machine: &'a MachineSpec,
     seed: u64,
+    /// Of many runs of each policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    spread: Vec<Spread<'a>>,
     runs: Vec<Run<'a>>,
 }
 
@@ -80,28 +85,58 @@ impl<'a> From<&'a Summary> for Rest<'a> {
     }
 }
 
+impl<'a> From<&'a Outcome> for Run<'a> {
+    fn from(outcome: &'a Outcome) -> Self {
+        let set = outcome.set.iter();
+        Self {
+            policy: &outcome.policy,
+            set: set
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect(),
+            exit: End::from(&outcome.summary.exit),
+            report: &outcome.report,
+            rest: Rest::from(&outcome.summary),
+        }
+    }
+}
+
+/// One run as the document has it.
+///
+/// # Errors
+/// When it cannot be said in JSON.
+pub fn json_of(outcome: &Outcome) -> serde_json::Result<serde_json::Value> {
+    serde_json::to_value(Run::from(outcome))
+}
+
 /// Writes the document.
 ///
 /// # Errors
 /// When `to` does not take it.
 pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    let runs = results.outcomes.iter().map(|outcome| Run {
-        policy: &outcome.policy,
-        set: outcome
-            .set
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect(),
-        exit: End::from(&outcome.summary.exit),
-        report: &outcome.report,
-        rest: Rest::from(&outcome.summary),
-    });
+    put(results, Vec::new(), to)
+}
+
+/// Writes the document of many runs of each policy.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let sets = runs::sets(results);
+    put(results, runs::spreads(&sets), to)
+}
+
+fn put(results: &Results, spread: Vec<Spread<'_>>, to: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         runslice_results: VERSION,
+        world: match results.world {
+            World::Simulated => "simulated",
+            World::Played => "played",
+        },
         workload: &results.workload,
         machine: &results.machine,
         seed: results.seed,
-        runs: runs.collect(),
+        spread,
+        runs: results.outcomes.iter().map(Run::from).collect(),
     };
     serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
     writeln!(to)

@@ -4,7 +4,6 @@
 mod verifier;
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -59,7 +58,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     }
     let file = match policies::find(&request.object) {
         Some(policy) => Arc::from(policy.object),
-        None => policy::read(Path::new(&request.object))?,
+        None => policy::object(&request.object)?,
     };
     let object = Object::parse(&file).with_context(|| request.object.clone())?;
     let mut to = output::open(None)?;

@@ -6,23 +6,24 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use live::pins::Pins;
 use live::play::{self, Played, Player};
-use live::preflight::{self, Facts, Severity};
 use live::record::{
     self, Cost, Depth, Mended, Others, ProgramCost, Recorder, Recording, Records, Story,
 };
-use live::{Attached, Ending, process};
+use live::{Attached, Dump, Ending, process};
 use model::workload::Workload;
 use model::{
     Exit, ExitKind, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink, Summary, TaskGroup,
 };
 use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
 
+use crate::attach::{self, Attaching, cause};
 use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::verb::run::{knobs, open, refuse};
+use crate::session::{Place, Record, Session};
 use crate::verb::sim;
-use crate::{kernel, output, policy, span, workload};
+use crate::{dumps, kernel, output, policy, span, workload};
 
 mod against;
 mod measured;
@@ -85,6 +86,14 @@ pub struct Play {
     #[arg(long)]
     ignore_cgroups: bool,
 
+    /// Attaches to a kernel that nobody has tried, or that describes its functions wrongly.
+    #[arg(long)]
+    untested: bool,
+
+    /// Folder for the kernel's dump of a policy that is ejected.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dumps: PathBuf,
+
     /// Looks at the files of another system below this folder before attaching.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
@@ -124,7 +133,7 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         return Err(UsageError(format!("this workload cannot be played:\n{list}")).into());
     }
     let spec = request.policy.as_deref().map(policy::find).transpose()?;
-    check_machine(request, spec.is_some())?;
+    check_machine(request, spec.as_ref())?;
     play::notes(&load).iter().for_each(|note| say(note));
     process::catch_signals();
     if request.overhead {
@@ -142,34 +151,58 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
 }
 
 /// What a play needs besides a workload.
-fn check_machine(request: &Play, attaches: bool) -> anyhow::Result<()> {
+fn check_machine(request: &Play, spec: Option<&PolicySpec>) -> anyhow::Result<()> {
     if !process::is_root() {
         let way = "playing creates a namespace of processes and loads tracing programs, which \
                    takes root: try sudo, or `runslice vm -- runslice play ...`";
         return Err(UnsupportedError(way.to_owned()).into());
     }
-    if !attaches {
-        return Ok(());
-    }
-    let findings = preflight::judge(&Facts::below(&request.root));
-    let refused: Vec<_> = findings
-        .iter()
-        .filter(|finding| match finding.severity {
-            // An untested kernel is `run`'s to try.
-            Severity::Blocks | Severity::Untested => true,
-            Severity::Breaks => !request.ignore_cgroups,
-            Severity::Changes => false,
-        })
-        .collect();
-    Ok(refuse(&refused)?)
+    let Some(spec) = spec else { return Ok(()) };
+    let attaching = request.attaching();
+    attaching.clean(&Place::below(&request.root))?;
+    attaching.preflight(spec)?;
+    Ok(())
 }
 
-fn attach(spec: &PolicySpec) -> anyhow::Result<Attached> {
-    let policy = open(spec, &knobs(spec)?)?;
-    Ok(policy.load()?.attach()?)
+/// A policy that is attached for a play, and what others are told of it. Dropped in this order.
+struct Held {
+    pins: Option<Pins>,
+    attached: Attached,
+    dump: Option<Dump>,
+    _session: Session,
 }
 
 impl Play {
+    fn attaching(&self) -> Attaching<'_> {
+        Attaching {
+            verb: "play",
+            root: &self.root,
+            untested: self.untested,
+            ignore_cgroups: self.ignore_cgroups,
+            replace: false,
+        }
+    }
+
+    fn attach(&self, spec: &PolicySpec) -> anyhow::Result<Held> {
+        let attaching = self.attaching();
+        let session = Session::begin(&Place::below(&self.root))?;
+        let policy = attach::open(spec, &attaching.knobs(spec)?)?;
+        let loaded = policy.load()?;
+        let dump = dumps::listen(&attaching);
+        let mut attached = loaded.attach()?;
+        let mut record = Record {
+            set: spec.set.clone(),
+            ..Record::of_this_process(&spec.name)
+        };
+        let pins = attaching.share(&mut attached, &session, &mut record, spec);
+        Ok(Held {
+            pins,
+            attached,
+            dump,
+            _session: session,
+        })
+    }
+
     fn seed(&self, load: &Workload) -> u64 {
         self.seed.unwrap_or(load.seed)
     }
@@ -187,15 +220,15 @@ impl Play {
     ) -> anyhow::Result<Take> {
         let cost = self.overhead.then(Cost::measure).transpose()?;
         // Tasks are forked before anything makes a second thread.
-        let attached = spec.map(attach).transpose()?;
+        let held = spec.map(|spec| self.attach(spec)).transpose()?;
         let tell_counts = depth == Depth::Events;
         let mut player = Player::prepare(load, self.seed(load), record::cpus(), tell_counts)?;
         // The tasks exist; from here on nobody may keep the player from ending them in time.
         record::be_urgent();
-        let mut recorder = Recorder::start(depth, attached.is_some())?;
+        let mut recorder = Recorder::start(depth, held.is_some())?;
         let before = (record::schedstat(), record::clock());
         player.start();
-        let is_alive = || attached.as_ref().is_none_or(Attached::is_alive);
+        let is_alive = || held.as_ref().is_none_or(|held| held.attached.is_alive());
         player.wait(self.limit(load), || {
             process::signal().is_some() || !is_alive()
         });
@@ -207,10 +240,15 @@ impl Play {
         let played = player.stop();
         let recording = recorder.stop()?;
         let (mut ending, mut counters) = (None, Vec::new());
-        if let Some(attached) = attached {
-            counters = attached.counters()?;
-            counters.extend(attached.events());
-            ending = attached.detach()?;
+        if let Some(held) = held {
+            counters = held.attached.counters()?;
+            counters.extend(held.attached.events());
+            drop(held.pins);
+            ending = held.attached.detach()?;
+            if let (true, Some(dump), Some(spec)) = (ejected, &held.dump, spec) {
+                dumps::keep(&self.attaching(), dump, &self.dumps, &spec.name);
+            }
+            dumps::forget(&self.attaching(), held.dump);
         }
         let passed = Duration::from_nanos(after.1.saturating_sub(before.1));
         Ok(Take {
@@ -388,10 +426,10 @@ fn warn(take: &Take, mended: Mended) {
 
 fn status(name: &str, take: &Take) -> Status {
     if take.ejected {
-        let why = take.ending.as_ref().map_or_else(String::new, |ending| {
-            format!(": {}: {}", ending.reason, ending.message)
-        });
-        say(&format!("{name} was ejected{why}"));
+        say(&format!(
+            "{name} was ejected: {}",
+            cause(take.ending.as_ref())
+        ));
         return Status::Ejected;
     }
     match take.interrupted {

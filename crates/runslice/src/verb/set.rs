@@ -8,6 +8,7 @@ use bpf::Knob;
 use clap::Args;
 use live::pins::Section;
 use live::preflight::{self, Facts};
+use live::process;
 
 use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::session::{Found, Place, Record};
@@ -53,6 +54,10 @@ pub fn run(request: &Set) -> anyhow::Result<Status> {
             .map_err(|error| UsageError(format!("{}: {error}", record.name())))
     });
     let changes: Vec<_> = changes.collect::<Result<_, _>>()?;
+    if !process::is_root() {
+        let way = "changing a policy that runs takes root: try sudo runslice set";
+        return Err(UnsupportedError(way.to_owned()).into());
+    }
     let mut to = output::open(None)?;
     for Change {
         name,

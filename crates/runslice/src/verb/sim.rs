@@ -1,19 +1,24 @@
 //! `runslice sim POLICY... --workload WORKLOAD`.
 
+mod audit;
+mod books;
+
 use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
 use model::workload::{CostScale, Workload};
-use model::{Kernel, MachineSpec, Nanos, Profile, RunSpec, Sink};
+use model::{Kernel, MachineSpec, Nanos, Profile, RunSpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
+use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{kernel, output, policy, recording, span, workload};
+use crate::{kernel, output, parallel, policy, recording, seeds, span, workload};
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -22,8 +27,10 @@ pub const TABLE_OF_CSV: &str =
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Policy to run: a built-in name or a BPF object, the file that a kernel would load. Knobs
-    /// stand behind a colon: mlfq:cumulative=1,nq=10. Several policies are compared.
+    /// Policy to run: a built-in name, a BPF object (the file that a kernel would load), a
+    /// scheduler's own binary, whose object is taken, or a bundle, which brings its machine. Of a
+    /// binary with several objects, FILE@NAME is one. Knobs stand behind a colon:
+    /// mlfq:cumulative=1,nq=10. Several policies are compared.
     #[arg(required = true)]
     policy: Vec<String>,
 
@@ -63,22 +70,34 @@ pub struct Sim {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
+    /// Runs of each policy, each with its own seed made of `--seed`, the same for all policies; the
+    /// first has `--seed` itself. Prints median, least and most of each figure; JSON and CSV have
+    /// every run. `compare` says whether policies differ.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["events", "trace"],
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    runs: Option<u32>,
+
+    /// Threads for `--runs`. The results are the same with any number. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER", requires = "runs")]
+    jobs: Option<NonZeroUsize>,
+
     /// Ends the run after so much simulated time at the latest: 10s, 1.5ms. Default: when the
     /// workload ends.
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     duration: Option<Nanos>,
 
-    /// Sets a knob or a global variable of every policy before it is loaded. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
-    set: Vec<(String, String)>,
-
-    /// Table of callbacks to attach. Needed only for an object that has several.
-    #[arg(long, value_name = "NAME")]
-    ops: Option<String>,
+    /// How the policies are made ready.
+    #[command(flatten)]
+    prepare: Prepare,
 
     /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scale)]
     scale: Vec<(String, i64)>,
+
+    /// Runs every policy twice instead, interpreted and as native code, checks that the two agree
+    /// in every event and that all accounts of time add up, and prints the hash of the events.
+    #[arg(long, conflicts_with_all = ["events", "trace", "format", "table"])]
+    audit: bool,
 
     /// How results are written.
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -98,13 +117,19 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
+    #[command(flatten)]
+    books: books::Request,
+
     /// Writes the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 /// The tick rates that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
-fn parse_hz(text: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// When `text` is none of them.
+pub fn parse_hz(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
         _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
@@ -134,8 +159,8 @@ pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
 }
 
 impl Sim {
-    fn machine(&self, workload: &Workload) -> MachineSpec {
-        let asked = &workload.machine;
+    /// The machine that is `asked` for, but as the options say.
+    fn machine(&self, asked: &MachineSpec) -> MachineSpec {
         MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
@@ -160,25 +185,27 @@ impl Sim {
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let workload = Arc::new(self.load()?);
-        let spec = |argument: &String| -> anyhow::Result<RunSpec> {
-            let mut policy = policy::find(argument)?;
-            policy.set.extend(self.set.iter().cloned());
-            policy.table.clone_from(&self.ops);
-            Ok(RunSpec {
-                policy,
+        let mut specs = Vec::new();
+        for argument in &self.policy {
+            let mut found = policy::open(argument)?;
+            self.prepare.apply(&mut found.policy);
+            specs.push(RunSpec {
+                policy: found.policy,
                 workload: Arc::clone(&workload),
-                machine: self.machine(&workload),
+                machine: self.machine(found.machine.as_ref().unwrap_or(&workload.machine)),
                 seed: self.seed.unwrap_or(workload.seed),
                 tie_seed: None,
                 attach_after: Nanos::ZERO,
                 duration: self.duration,
-            })
-        };
-        let mut specs: Vec<RunSpec> = self
-            .policy
-            .iter()
-            .map(spec)
-            .collect::<anyhow::Result<_>>()?;
+            });
+        }
+        let mut machines = specs.iter().map(|spec| &spec.machine);
+        let first = machines.next();
+        if machines.any(|other| Some(other) != first) {
+            let message = "the bundles are for machines that differ; give one machine to all with \
+                           --cpus, --hz and --kernel, or run them one by one";
+            return Err(UsageError(message.to_owned()).into());
+        }
         number_namesakes(&mut specs);
         Ok(specs)
     }
@@ -207,25 +234,41 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
     let specs = request.specs()?;
+    if request.audit {
+        let mut to = output::open(request.output.as_deref())?;
+        for spec in &specs {
+            writeln!(to, "{}", audit::audit(spec)?)?;
+        }
+        to.flush()?;
+        return Ok(Status::Done);
+    }
+    let outcomes = match request.runs {
+        Some(runs) => many(request, &specs, runs)?,
+        None => specs
+            .iter()
+            .map(|spec| simulate(request, spec))
+            .collect::<Result<_, _>>()?,
+    };
     let results = Results {
         world: World::Simulated,
         workload: specs[0].workload.name.clone(),
         machine: specs[0].machine.clone(),
         seed: specs[0].seed,
-        outcomes: specs
-            .iter()
-            .map(|spec| simulate(request, spec))
-            .collect::<Result<_, _>>()?,
+        outcomes,
     };
     let mut to = output::open(request.output.as_deref())?;
-    results.write(request.format, request.table, &mut to)?;
+    match request.runs {
+        Some(_) => results.write_runs(request.format, request.table, &mut to)?,
+        None => results.write(request.format, request.table, &mut to)?,
+    }
     to.flush()?;
     report_ejections(request, &results)
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
 fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> {
-    let seen = request.output.is_none() && request.format == Format::Human;
+    let is_shown = request.format == Format::Human && request.runs.is_none();
+    let seen = request.output.is_none() && is_shown;
     let mut status = Status::Done;
     for ejection in results.ejections() {
         status = Status::Ejected;
@@ -234,6 +277,36 @@ fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> 
         }
     }
     Ok(status)
+}
+
+/// Many runs of each policy, policy by policy.
+fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outcome>> {
+    let of_policy = |spec: &RunSpec| -> Vec<RunSpec> {
+        let seeds = (0..u64::from(runs)).map(|run| seeds::of_run(spec.seed, run));
+        let spec = |seed| RunSpec {
+            seed,
+            ..spec.clone()
+        };
+        seeds.map(spec).collect()
+    };
+    let all: Vec<RunSpec> = specs.iter().flat_map(of_policy).collect();
+    parallel::map(&all, parallel::jobs(request.jobs), "runs", measure)
+}
+
+/// One run that only its figures are wanted of.
+pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
+    let mut metrics = Metrics::new();
+    let summary = sim::run(spec, &mut metrics).map_err(explain)?;
+    Ok(outcome(spec, &metrics, summary))
+}
+
+fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
+    Outcome {
+        policy: spec.policy.name.clone(),
+        set: spec.policy.set.clone(),
+        report: metrics.report(),
+        summary,
+    }
 }
 
 /// One run, with everything that listens to it.
@@ -253,7 +326,18 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
-    let summary = sim::run(spec, &mut Tee::new(sinks)).map_err(explain)?;
+    let mut sinks = Tee::new(sinks);
+    let summary = match &request.books.schedstat {
+        None => sim::run(spec, &mut sinks).map_err(explain)?,
+        Some(path) => {
+            let path = file_for(path, name, several);
+            let mut books = request.books.open(path, sinks)?;
+            let every = request.books.schedstat_every;
+            let summary = sim::run_sampled(spec, &mut books, every).map_err(explain)?;
+            books.close()?;
+            summary
+        }
+    };
     for (result, path) in [
         events.map(|(sink, path)| (sink.close().map(drop), path)),
         trace.map(|(sink, path)| (sink.close().map(drop), path)),
@@ -263,18 +347,16 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     {
         result.with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(Outcome {
-        policy: name.clone(),
-        set: spec.policy.set.clone(),
-        report: metrics.report(),
-        summary,
-    })
+    Ok(outcome(spec, &metrics, summary))
 }
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
 pub fn explain(error: sim::Error) -> anyhow::Error {
     match error {
         sim::Error::Set { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
+        sim::Error::SetUp { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()
         }
         other => other.into(),

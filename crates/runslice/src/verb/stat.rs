@@ -1,9 +1,15 @@
 //! `runslice stat`: the kernel's own scheduler statistics, recorded and reported.
 
+#[cfg(feature = "live")]
+mod four;
 mod record;
 mod report;
 mod rows;
+#[cfg(feature = "live")]
+mod switch;
 mod task;
+
+pub use report::hz_of;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

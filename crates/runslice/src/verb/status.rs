@@ -13,11 +13,11 @@ use live::preflight::{self, Facts};
 use live::{Holder, SchedExt};
 use serde::Serialize;
 
+use crate::attach::left_said;
 use crate::cli::{Status, UnsupportedError};
 use crate::session::{Found, Place, Record};
 use crate::table::Table;
 use crate::tunables::Tunables;
-use crate::verb::run::left_said;
 use crate::{output, policy};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -109,6 +109,8 @@ struct Counter {
 /// When the kernel has no sched_ext, or standard output is closed.
 pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     let place = Place::below(&request.root);
+    // First, for it waits for one that is attaching: what the kernel says must not be older.
+    let found = place.find()?;
     let facts = Facts::below(&request.root);
     if facts.state.is_none()
         && let Some(finding) = preflight::judge(&facts).first()
@@ -118,7 +120,6 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_s = now.map_or(0, |now| now.as_secs());
-    let found = place.find()?;
     if let Found::Left(record) = &found {
         // Nobody can be told when standard error is closed too.
         let _ = writeln!(io::stderr(), "status: {}", left_said(record.as_deref()));

@@ -1,6 +1,6 @@
 //! `runslice stop`.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use clap::Args;
 use live::preflight::{self, Facts};
 use live::{SchedExt, State, process};
 
+use crate::attach::left_said;
 use crate::cli::{Status, UnsupportedError};
 use crate::output;
 use crate::session::{Found, Place, Record};
-use crate::verb::run::left_said;
 
 /// Detaching may take 30 s on a loaded machine, and a command some more to end.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -54,8 +54,16 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
 
 /// Asks the process to end, and waits until it has.
 fn end(record: &Record, place: &Place) -> anyhow::Result<()> {
-    process::ask_pid_to_end(record.pid)
-        .with_context(|| format!("cannot end process {}", record.pid))?;
+    match process::ask_pid_to_end(record.pid) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let way = format!(
+                "process {} runs {} and belongs to somebody else: try sudo runslice stop",
+                record.pid, record.policy
+            );
+            return Err(UnsupportedError(way).into());
+        }
+        asked => asked.with_context(|| format!("cannot end process {}", record.pid))?,
+    }
     let limit = Instant::now() + PATIENCE;
     while place.is_held() {
         if Instant::now() > limit {

@@ -159,6 +159,13 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         Format::Csv => rows::write_csv(request.call, &tracer, &mut to)?,
     }
     to.flush()?;
+    if tracer.turns().is_empty() {
+        writeln!(
+            io::stderr(),
+            "runslice: {} was there and never ran or waited: record for longer, or trace another",
+            request.task
+        )?;
+    }
     if tracer.left_out() > 0 {
         writeln!(io::stderr(), "runslice: {}", left_out(tracer.left_out()))?;
     }

@@ -16,7 +16,7 @@ use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::span;
 
 /// How a command calls this program.
-const OWN_NAME: &str = "runslice";
+pub const OWN_NAME: &str = "runslice";
 
 /// What `runslice vm` is asked.
 #[derive(Debug, Args)]
@@ -92,8 +92,9 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
             false => Pace::Fast,
         },
         timeout: Duration::from_nanos(request.timeout.get()),
-        command: with_own_name(&request.command)?,
-        programs: programs(&request.with)?,
+        command: request.command.clone(),
+        programs: request.with.clone(),
+        named: own_name()?,
         share: request.share.clone(),
         folder: env::current_dir().context("the working folder is gone")?,
     })
@@ -133,34 +134,13 @@ fn speed(text: &str) -> Result<Speed, String> {
     mips.ok_or_else(|| format!("speeds are {}", known()))
 }
 
-/// The command with this program's path where `runslice` stands for a program.
-fn with_own_name(words: &[String]) -> anyhow::Result<Vec<String>> {
-    let mut named = words.to_vec();
-    for index in 0..words.len() {
-        let starts = index == 0 || words[index - 1] == "--";
-        if starts && words[index] == OWN_NAME {
-            named[index] = own_path()?;
-        }
-    }
-    Ok(named)
-}
-
-/// The path of this program.
+/// `runslice` means this program in a guest, whatever its file is called here.
 ///
 /// # Errors
-/// When the system cannot say.
-pub fn own_path() -> anyhow::Result<String> {
+/// When the system cannot say where the file is.
+pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
     let me = env::current_exe().context("cannot find this program's own file")?;
-    Ok(me.to_string_lossy().into_owned())
-}
-
-/// Programs to bring along; `runslice` is this one.
-fn programs(names: &[String]) -> anyhow::Result<Vec<String>> {
-    let named = names.iter().map(|name| match name.as_str() {
-        OWN_NAME => own_path(),
-        _ => Ok(name.clone()),
-    });
-    named.collect()
+    Ok(vec![(OWN_NAME.to_owned(), me)])
 }
 
 fn print(request: &Vm, outcome: &Outcome) -> anyhow::Result<()> {

@@ -121,7 +121,7 @@ hotplug() {
     runslice run "$1" -- sh -c '
         cpu1=/sys/devices/system/cpu/cpu1/online
         : >/tmp/go
-        for i in 1 2 3; do
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
             echo 0 >$cpu1 && sleep 1 && echo 1 >$cpu1 || exit 1
             for task in '"$bound"'; do taskset -p 2 $task; done
             sleep 1

@@ -103,7 +103,10 @@ GIVES(u32, bpf_cpumask_any_and_distribute, const struct cpumask *src1,
       const struct cpumask *src2)
 GIVES(u32, bpf_cpumask_weight, const struct cpumask *cpumask)
 
+GIVES(int, bpf_cpumask_populate, struct cpumask *dst, void *src, size_t src__sz)
+
 /* Objects and groups. */
+GIVES(long, bpf_task_under_cgroup, struct task_struct *task, struct cgroup *ancestor)
 GIVES(struct task_struct *, bpf_task_acquire, struct task_struct *p)
 VOID(bpf_task_release, struct task_struct *p)
 GIVES(struct task_struct *, bpf_task_from_pid, s32 pid)
@@ -132,6 +135,18 @@ GIVES(int, bpf_rbtree_add_impl, struct bpf_rb_root *root, struct bpf_rb_node *no
 GIVES(struct bpf_rb_node *, bpf_rbtree_first, struct bpf_rb_root *root)
 GIVES(struct bpf_rb_node *, bpf_rbtree_remove, struct bpf_rb_root *root,
       struct bpf_rb_node *node)
+GIVES(void *, bpf_refcount_acquire_impl, void *p__refcounted_kptr, void *meta__ign)
+GIVES(int, bpf_list_push_front_impl, struct bpf_list_head *head, struct bpf_list_node *node,
+      void *meta__ign, u64 off)
+GIVES(int, bpf_list_push_back_impl, struct bpf_list_head *head, struct bpf_list_node *node,
+      void *meta__ign, u64 off)
+GIVES(struct bpf_list_node *, bpf_list_pop_front, struct bpf_list_head *head)
+GIVES(struct bpf_list_node *, bpf_list_pop_back, struct bpf_list_head *head)
+GIVES(struct bpf_list_node *, bpf_list_front, struct bpf_list_head *head)
+GIVES(struct bpf_list_node *, bpf_list_back, struct bpf_list_head *head)
+VOID(bpf_local_irq_save, unsigned long *flags__irq_flag)
+VOID(bpf_local_irq_restore, unsigned long *flags__irq_flag)
+GIVES(int, bpf_arena_reserve_pages, void *p__map, void *ptr__ign, u32 page_cnt)
 GIVES(void *, bpf_arena_alloc_pages, void *p__map, void *addr__ign, u32 page_cnt, int node_id,
       u64 flags)
 VOID(bpf_arena_free_pages, void *p__map, void *ptr__ign, u32 page_cnt)

@@ -236,6 +236,16 @@ struct sched_ext_entity {
 
 #define TASK_COMM_LEN 16
 
+struct thread_info {
+	unsigned long flags;
+	u32 cpu;
+};
+
+struct sched_info {
+	unsigned long pcount;
+	unsigned long long run_delay;
+};
+
 struct task_struct {
 	/* What callbacks read most stands first, in one or two cache lines. */
 	const cpumask_t *cpus_ptr;
@@ -278,6 +288,8 @@ struct task_struct {
 	u64 stime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	struct thread_info thread_info;
+	struct sched_info sched_info;
 	cpumask_t *user_cpus_ptr;
 	cpumask_t cpus_mask;
 };
@@ -371,6 +383,18 @@ struct bpf_rb_node {
 	u64 __opaque[4];
 };
 
+struct bpf_list_head {
+	u64 __opaque[2];
+};
+
+struct bpf_list_node {
+	u64 __opaque[3];
+};
+
+struct bpf_refcount {
+	u32 __opaque[1];
+};
+
 struct bpf_perf_event_value {
 	u64 counter;
 	u64 enabled;
@@ -391,3 +415,25 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
+
+/* ---- Variables ---- */
+
+struct cpufreq_cpuinfo {
+	unsigned int max_freq;
+	unsigned int min_freq;
+	unsigned int transition_latency;
+};
+
+struct cpufreq_policy {
+	unsigned int cpu;
+	struct cpufreq_cpuinfo cpuinfo;
+	unsigned int min;
+	unsigned int max;
+	unsigned int cur;
+};
+
+#define PERCPU __attribute__((section(".data..percpu"), used))
+
+PERCPU struct rq runqueues;
+/* Null, as on a machine without a frequency driver: no CPU changes its speed. */
+PERCPU struct cpufreq_policy *cpufreq_cpu_data;

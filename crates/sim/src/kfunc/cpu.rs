@@ -50,16 +50,13 @@ fn nr_cpu_ids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     Ok(u64::from(ctx.host.spec.cpus))
 }
 
-fn nr_node_ids(_: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    Ok(1)
+fn nr_node_ids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    Ok(u64::from(ctx.host.idle.topology.nodes()))
 }
 
 fn cpu_node(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
-    Ok(s32(if cpu_or_error(ctx, cpu).is_some() {
-        0
-    } else {
-        -1
-    }))
+    let node = cpu_or_error(ctx, cpu).map(|cpu| ctx.host.idle.topology.node_of(cpu));
+    Ok(s32(node.map_or(-1, i64::from)))
 }
 
 fn cpu_rq(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {

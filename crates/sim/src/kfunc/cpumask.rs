@@ -3,7 +3,8 @@
 use bpf::Stop;
 use model::CpuId;
 
-use super::{Ctx, Line, Return};
+use super::{Ctx, Line, Return, s32};
+use crate::flags::errno;
 use crate::idle::rotate;
 use crate::mask::Mask;
 use crate::mirror::{MASK_BYTES, read_mask, write_mask};
@@ -46,6 +47,7 @@ pub(super) const TABLE: &[Line] = &lines![
         any_and_distribute,
     ),
     ("bpf_cpumask_weight", "u32(ptr)", weight),
+    ("bpf_cpumask_populate", "s32(ptr,ptr,u64)", populate),
 ];
 
 fn read(ctx: &mut Ctx<'_>, at: u64) -> Mask {
@@ -225,4 +227,16 @@ fn any_and_distribute(ctx: &mut Ctx<'_>, [a, b, ..]: [u64; 5]) -> Return {
 
 fn weight(ctx: &mut Ctx<'_>, [at, ..]: [u64; 5]) -> Return {
     Ok(u64::from(read(ctx, at).count()))
+}
+
+/// Sets a mask from words in the program's memory, which must be there for every CPU.
+///
+/// Source: `bpf_cpumask_populate()`, kernel 6.18: too small a buffer is `-EACCES`.
+fn populate(ctx: &mut Ctx<'_>, [dst, src, size, ..]: [u64; 5]) -> Return {
+    let words = u64::from(ctx.host.spec.cpus).div_ceil(64);
+    if size < 8 * words {
+        return Ok(s32(errno::EACCES));
+    }
+    let mask = read(ctx, src);
+    write(ctx, dst, &mask).map(|()| 0)
 }

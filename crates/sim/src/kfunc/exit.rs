@@ -39,16 +39,23 @@ fn text(ctx: &mut Ctx<'_>, pattern: u64, data: u64, size: u32) -> Option<String>
 
 fn error(ctx: &mut Ctx<'_>, [pattern, data, size, ..]: [u64; 5]) -> Return {
     if let Some(text) = text(ctx, pattern, data, size as u32) {
-        ctx.host.eject(ExitKind::ErrorBpf, 0, text);
+        end(ctx, ExitKind::ErrorBpf, 0, text);
     }
     Ok(0)
 }
 
 fn exit(ctx: &mut Ctx<'_>, [code, pattern, data, size, _]: [u64; 5]) -> Return {
     if let Some(text) = text(ctx, pattern, data, size as u32) {
-        ctx.host.eject(ExitKind::UnregBpf, code.cast_signed(), text);
+        end(ctx, ExitKind::UnregBpf, code.cast_signed(), text);
     }
     Ok(0)
+}
+
+/// Ends the policy, if there is one: a set-up program may run before it is attached.
+fn end(ctx: &mut Ctx<'_>, kind: ExitKind, code: i64, text: String) {
+    if ctx.host.enabling {
+        ctx.host.eject(kind, code, text);
+    }
 }
 
 /// Only dump callbacks may print a dump, and this machine asks for none.

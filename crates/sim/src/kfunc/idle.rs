@@ -4,9 +4,9 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, cpu_or_error, s32, task};
 use crate::flags::{errno, kf, ops};
-use crate::idle::rotate;
+use crate::idle::{PICK_IN_NODE, rotate};
 use crate::mask::Mask;
-use crate::mirror::{read_mask, write_mask};
+use crate::mirror::read_mask;
 
 pub(super) const TABLE: &[Line] = &lines![
     (
@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Line] = &lines![
         idle_smtmask_node,
     ),
     ("scx_bpf_put_idle_cpumask", "void(ptr)", put),
-    ("scx_bpf_get_possible_cpumask", "ptr()", online),
+    ("scx_bpf_get_possible_cpumask", "ptr()", possible),
     ("scx_bpf_get_online_cpumask", "ptr()", online),
     ("scx_bpf_put_cpumask", "void(ptr)", put),
 ];
@@ -79,13 +79,24 @@ fn kept(ctx: &mut Ctx<'_>, per_node: bool) -> bool {
     is_per_node == per_node
 }
 
-/// Whether `node` is the machine's one node.
-fn has_node(ctx: &mut Ctx<'_>, node: u64) -> bool {
-    let node = node as i32;
-    if node != 0 && node != -1 {
-        ctx.host.error(format!("invalid node {node}"));
+/// The node that a function was given, if masks are kept for each node and it exists; else the
+/// error that the function returns, or that stands for no mask.
+///
+/// Source: `validate_node()`, kernel 6.18. There is no node -1, which is no reason to eject.
+fn node_of(ctx: &mut Ctx<'_>, node: u64) -> Result<u16, u64> {
+    if !kept(ctx, true) {
+        return Err(s32(errno::EOPNOTSUPP));
     }
-    node == 0 || node == -1
+    let node = node as i32;
+    if node == -1 {
+        return Err(s32(errno::ENOENT));
+    }
+    let exists = u16::try_from(node).ok();
+    let exists = exists.filter(|&node| node < ctx.host.idle.topology.nodes());
+    exists.ok_or_else(|| {
+        ctx.host.error(format!("invalid node {node}"));
+        s32(errno::EINVAL)
+    })
 }
 
 fn mask(ctx: &mut Ctx<'_>, at: u64) -> Mask {
@@ -95,9 +106,7 @@ fn mask(ctx: &mut Ctx<'_>, at: u64) -> Mask {
 /// Programs that hold a pointer to the idle masks see every claim.
 fn refresh(ctx: &mut Ctx<'_>) {
     if ctx.host.mirror.idle_shared {
-        let memory = ctx.vm.memory();
-        write_mask(memory, ctx.host.mirror.idle_cpu, &ctx.host.idle.cpu);
-        write_mask(memory, ctx.host.mirror.idle_smt, &ctx.host.idle.smt);
+        ctx.host.mirror.write_idle(ctx.vm.memory(), &ctx.host.idle);
     }
 }
 
@@ -169,16 +178,20 @@ fn pick_idle(ctx: &mut Ctx<'_>, [allowed, flags, ..]: [u64; 5]) -> Return {
         return Ok(s32(errno::EBUSY));
     }
     let allowed = mask(ctx, allowed);
-    let found = ctx.host.pick_idle(&allowed, flags);
+    let found = ctx.host.pick_idle(&allowed, None, flags);
     Ok(cpu_or_busy(ctx, found))
 }
 
 fn pick_idle_node(ctx: &mut Ctx<'_>, [allowed, node, flags, ..]: [u64; 5]) -> Return {
-    if !kept(ctx, true) || !has_node(ctx, node) || !enabled(ctx) {
+    let node = match node_of(ctx, node) {
+        Ok(node) => node,
+        Err(error) => return Ok(error),
+    };
+    if !enabled(ctx) {
         return Ok(s32(errno::EBUSY));
     }
     let allowed = mask(ctx, allowed);
-    let found = ctx.host.pick_idle(&allowed, flags);
+    let found = ctx.host.pick_idle(&allowed, Some(node), flags);
     Ok(cpu_or_busy(ctx, found))
 }
 
@@ -186,27 +199,31 @@ fn pick_any(ctx: &mut Ctx<'_>, [allowed, flags, ..]: [u64; 5]) -> Return {
     if !kept(ctx, false) {
         return Ok(s32(errno::EBUSY));
     }
-    any(ctx, allowed, flags)
+    any(ctx, allowed, None, flags)
 }
 
 fn pick_any_node(ctx: &mut Ctx<'_>, [allowed, node, flags, ..]: [u64; 5]) -> Return {
-    if !kept(ctx, true) || !has_node(ctx, node) {
-        return Ok(s32(errno::EBUSY));
+    match node_of(ctx, node) {
+        Ok(node) => any(ctx, allowed, Some(node), flags),
+        Err(error) => Ok(error),
     }
-    any(ctx, allowed, flags)
 }
 
 /// An idle CPU if there is one and idle CPUs are tracked, else the next of the mask in turn.
-fn any(ctx: &mut Ctx<'_>, allowed: u64, flags: u64) -> Return {
+fn any(ctx: &mut Ctx<'_>, allowed: u64, node: Option<u16>, flags: u64) -> Return {
     let allowed = mask(ctx, allowed);
     let machine = &mut *ctx.host;
     let idle = if machine.idle.enabled {
-        machine.pick_idle(&allowed, flags)
+        machine.pick_idle(&allowed, node, flags)
     } else {
         None
     };
+    let within = match node.filter(|_| flags & PICK_IN_NODE != 0) {
+        Some(node) => machine.idle.topology.node(node).and(&allowed),
+        None => allowed,
+    };
     let exec = machine.exec;
-    let found = idle.or_else(|| rotate(&mut machine.cpus[exec].rotor, &allowed, &allowed));
+    let found = idle.or_else(|| rotate(&mut machine.cpus[exec].rotor, &within, &within));
     Ok(cpu_or_busy(ctx, found))
 }
 
@@ -219,11 +236,7 @@ fn idle_cpumask(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 }
 
 fn idle_cpumask_node(ctx: &mut Ctx<'_>, [node, ..]: [u64; 5]) -> Return {
-    if !kept(ctx, true) || !has_node(ctx, node) || !enabled(ctx) {
-        return Ok(0);
-    }
-    share(ctx);
-    Ok(ctx.host.mirror.idle_cpu)
+    node_mask(ctx, node, 0)
 }
 
 fn idle_smtmask(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
@@ -235,11 +248,18 @@ fn idle_smtmask(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 }
 
 fn idle_smtmask_node(ctx: &mut Ctx<'_>, [node, ..]: [u64; 5]) -> Return {
-    if !kept(ctx, true) || !has_node(ctx, node) || !enabled(ctx) {
-        return Ok(0);
-    }
+    let which = usize::from(ctx.host.idle.has_smt());
+    node_mask(ctx, node, which)
+}
+
+/// One of the two masks of a node; the empty mask if there is none.
+fn node_mask(ctx: &mut Ctx<'_>, node: u64, which: usize) -> Return {
+    let node = node_of(ctx, node);
+    let Some(node) = node.ok().filter(|_| enabled(ctx)) else {
+        return Ok(ctx.host.mirror.none);
+    };
     share(ctx);
-    Ok(smt_or_cpu(ctx))
+    Ok(ctx.host.mirror.idle_nodes[usize::from(node)][which])
 }
 
 /// Without hardware threads the mask of idle cores is that of idle CPUs.
@@ -260,6 +280,10 @@ fn share(ctx: &mut Ctx<'_>) {
 /// Dropping the reference; the masks live as long as the machine.
 fn put(_: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     Ok(0)
+}
+
+fn possible(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
+    Ok(ctx.host.mirror.possible)
 }
 
 fn online(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {

@@ -34,15 +34,7 @@ type Return = Result<u64, Stop>;
 /// A line of a table: name, prototype (empty for helpers), body, twice.
 type Line = (&'static str, &'static str, Body<Machine>, Direct<Machine>);
 
-/// Functions that policies are known to call and that this machine does not model yet. A policy
-/// that needs one is told so by name.
-const UNMODELLED: [(&str, &str); 3] = [
-    ("bpf_iter_css_new", "s32(ptr,ptr,u32)"),
-    ("bpf_iter_css_next", "ptr(ptr)"),
-    ("bpf_iter_css_destroy", "void(ptr)"),
-];
-
-/// Every function that the machine offers, and those that it knows by name only.
+/// Every function that the machine offers.
 pub(crate) fn table() -> Vec<HostFunction<Machine>> {
     let modelled = [
         queue::TABLE,
@@ -55,7 +47,7 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
         cgroup::TABLE,
         exit::TABLE,
     ];
-    let modelled = modelled
+    modelled
         .concat()
         .into_iter()
         .map(|(name, prototype, body, direct)| HostFunction {
@@ -64,17 +56,8 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
             cost_ps: 0,
             body: Some(body),
             direct: Some(direct),
-        });
-    let unmodelled = UNMODELLED
-        .into_iter()
-        .map(|(name, prototype)| HostFunction {
-            name,
-            prototype,
-            cost_ps: 0,
-            body: None,
-            direct: None,
-        });
-    modelled.chain(unmodelled).collect()
+        })
+        .collect()
 }
 
 /// The task whose `task_struct` begins at `address`. A kernel's verifier lets nothing else pass.

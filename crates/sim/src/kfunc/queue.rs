@@ -35,10 +35,12 @@ const MOST_QUEUES: usize = 1 << 20;
 
 fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
     let node = node as i32;
-    if id & flags::dsq::BUILTIN != 0 || node < -1 {
+    let nodes = i32::from(ctx.host.idle.topology.nodes());
+    if id & flags::dsq::BUILTIN != 0 || node < -1 || node >= nodes {
         return Ok(s32(errno::EINVAL));
     }
-    if node > 0 {
+    // No policy is being attached: a set-up program asks.
+    if !ctx.host.enabling {
         return Ok(s32(errno::ENODEV));
     }
     if ctx.host.dsqs.count() >= MOST_QUEUES {

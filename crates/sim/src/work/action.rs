@@ -1,7 +1,7 @@
 //! What tasks and interrupts ask of the machine.
 
 use model::workload::{CpuSet, SchedPolicy};
-use model::{EventKind, Nanos, SimTime, TaskId};
+use model::{CpuId, EventKind, Nanos, SimTime, TaskId};
 
 /// What a task does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,15 @@ pub enum Action {
     Yield,
     /// Leaves for good.
     Exit,
+    /// An interrupt source fires at this time, not earlier than now. Nothing else happens.
+    Interrupt {
+        /// Number of the source, as in [`Work::interrupts`](super::Work::interrupts).
+        source: usize,
+        /// The CPU that takes it.
+        cpu: CpuId,
+        /// When.
+        at: SimTime,
+    },
     /// Wakes another task, from this task's context.
     Wake {
         /// Whom.
@@ -67,6 +76,10 @@ pub struct Birth {
     pub start: SimTime,
     /// Whether it is a process of its own rather than a thread of its parent's.
     pub process: bool,
+    /// Whether it is a kernel thread.
+    pub kernel: bool,
+    /// Whether it must stay on the CPU where it is born.
+    pub migration_disabled: bool,
 }
 
 /// Something that the workload wants recorded. `kind` fixes the words, as in [`model::Event`].
@@ -87,6 +100,6 @@ pub struct Interrupt {
     pub steal: Nanos,
     /// Tasks that it wakes, in this order, from interrupt context.
     pub wakes: Vec<TaskId>,
-    /// When the same source interrupts again.
-    pub next: Option<SimTime>,
+    /// When the same source interrupts again; never earlier than now.
+    pub next: Vec<SimTime>,
 }

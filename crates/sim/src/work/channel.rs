@@ -31,6 +31,7 @@ fn unix_charge(bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 struct Message {
     sent: SimTime,
+    value: i64,
     /// What it takes of the capacity, in the channel's own unit.
     charge: u64,
 }
@@ -78,9 +79,9 @@ impl Queue {
         self.messages.len()
     }
 
-    /// Puts a message in, or says `None` when the channel is full. `woken`: the sender had
+    /// Puts a message of so many bytes with a value in, or says `None` when the channel is full. `woken`: the sender had
     /// waited for this.
-    pub fn send(&mut self, bytes: u64, now: SimTime, woken: bool) -> Option<Wakes> {
+    pub fn send(&mut self, (bytes, value): (u64, i64), now: SimTime, woken: bool) -> Option<Wakes> {
         if !self.has_room(bytes) {
             self.pages_wanted = self.pages_wanted.max(bytes.div_ceil(PAGE));
             return None;
@@ -90,7 +91,11 @@ impl Queue {
         if self.is_paged() {
             self.fill_pages(bytes);
         }
-        self.messages.push_back(Message { sent: now, charge });
+        self.messages.push_back(Message {
+            sent: now,
+            value,
+            charge,
+        });
         self.used += charge;
         let tells_reader = self.kind != ChannelKind::Pipe || was_empty;
         let mut wakes = Wakes {
@@ -108,9 +113,9 @@ impl Queue {
         Some(wakes)
     }
 
-    /// Takes a message out and says when it was sent, or `None` when there is none. `woken`: the
+    /// Takes a message out and says its value and when it was sent, or `None` when there is none. `woken`: the
     /// reader had waited for this.
-    pub fn recv(&mut self, woken: bool) -> Option<(SimTime, Wakes)> {
+    pub fn recv(&mut self, woken: bool) -> Option<((i64, SimTime), Wakes)> {
         let was_full = self.is_full();
         let message = self.messages.pop_front()?;
         self.used -= message.charge;
@@ -141,7 +146,7 @@ impl Queue {
             ChannelKind::Queue => wakes.tasks.extend(self.writers.pop_front()),
             ChannelKind::Unix | ChannelKind::Tcp => {}
         }
-        Some((message.sent, wakes))
+        Some(((message.value, message.sent), wakes))
     }
 
     /// `task` sleeps until there is a message.

@@ -58,6 +58,16 @@ pub enum WorkError {
         /// The operation that should have come first.
         what: &'static str,
     },
+    /// A request is done that has not come, or that was done before.
+    #[error("{place}: request {number} of `{name}` is not under way")]
+    NoRequest {
+        /// File, line and task.
+        place: String,
+        /// The arrivals.
+        name: String,
+        /// The request's number.
+        number: i64,
+    },
     /// An affinity has no CPU of the machine in it.
     #[error("{place}: no CPU of {cpus} exists; the machine has CPUs 0 to {last}")]
     NoCpu {

@@ -2,15 +2,17 @@
 
 use std::rc::Rc;
 
-use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Instr, Scope, Target};
+use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Instr, Lock, LockKind, Scope, Target};
 use model::{EventKind, Nanos, Rng, SimTime, TaskId};
 
 use super::channel::Queue;
 use super::{Action, Work, WorkError, WorkEvent};
 
+mod devices;
 mod family;
 mod measure;
 mod sharing;
+mod storage;
 
 /// A task that executes more than this while no time passes will never come to an end.
 const STEPS_MAX: u32 = 1_000_000;
@@ -67,14 +69,14 @@ pub(super) fn step(
                 steps: STEPS_MAX,
             });
         }
-        let (next, action) = match step.execute(&code.instrs[at as usize])? {
-            Next::Go => (at + 1, None),
-            Next::To(to) => (to, None),
-            Next::Act(action) => (at + 1, Some(action)),
-            Next::Again(action) => (at, Some(action)),
+        let (next, action, again) = match step.execute(&code.instrs[at as usize])? {
+            Next::Go => (at + 1, None, false),
+            Next::To(to) => (to, None, false),
+            Next::Act(action) => (at + 1, Some(action), false),
+            Next::Again(action) => (at, Some(action), true),
         };
         let state = &mut work.tasks[task.index()];
-        state.at = next;
+        (state.at, state.tries_again) = (next, again);
         if let Some(action) = action {
             if state.pending.is_empty() {
                 return Ok(action);
@@ -134,6 +136,8 @@ struct Sight<'a> {
     me: u32,
     cpus: u16,
     channels: &'a [Vec<Queue>],
+    locks: &'a [Lock],
+    got: i64,
     rng: &'a mut Rng,
 }
 
@@ -155,6 +159,17 @@ impl Scope for Sight<'_> {
         i64::try_from(queue.len()).ok()
     }
 
+    fn got(&self) -> i64 {
+        self.got
+    }
+
+    fn key(&mut self, of: u32) -> i64 {
+        let LockKind::Keyed(keys) = self.locks[of as usize].kind else {
+            unreachable!("the front end asks for a keyed lock")
+        };
+        keys.draw(self.rng).into()
+    }
+
     fn random(&mut self, bound: u64) -> u64 {
         self.rng.below(bound)
     }
@@ -167,9 +182,10 @@ impl Executor<'_> {
             Instr::RunForever => Ok(Next::Again(Action::Run(FOREVER))),
             Instr::Sleep(amount) => self.sleep(amount),
             Instr::Timer { period, slot } => Ok(self.timer(*period, *slot)),
-            Instr::Send { to, bytes } => self.send(to, bytes.as_ref()),
+            Instr::Send { to, bytes, value } => self.send(to, bytes.as_ref(), value.as_ref()),
+            Instr::Device(op) => self.device(op),
             Instr::Recv(from) => self.recv(from),
-            Instr::Lock(lock) => self.lock(lock),
+            Instr::Lock(lock) => self.lock(lock, false),
             Instr::Unlock(lock) => self.unlock(lock),
             Instr::Barrier(barrier) => self.barrier(barrier),
             Instr::Yield => Ok(Next::Act(Action::Yield)),
@@ -241,6 +257,8 @@ impl Executor<'_> {
             me: state.index,
             cpus: self.work.cpus,
             channels: &self.work.channels,
+            locks: &self.work.workload.locks,
+            got: state.message_value,
             rng: &mut state.rng,
         };
         expr.eval(&mut sight).map_err(|source| WorkError::Eval {

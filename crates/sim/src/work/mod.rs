@@ -3,6 +3,7 @@
 //! Start at [`Work::step`]. The machine says which task runs and what time it is; this module says
 //! what that task does next. docs/workload.md has the meaning of every operation.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,8 +12,13 @@ use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 
 mod action;
 mod channel;
+mod disk;
 mod error;
 mod execute;
+mod listen;
+mod pages;
+mod requests;
+mod storage;
 mod sync;
 mod task;
 #[cfg(test)]
@@ -22,7 +28,10 @@ pub use action::{Action, Birth, Interrupt, WorkEvent};
 pub use error::WorkError;
 
 use channel::Queue;
-use sync::{Gate, Mutex};
+use listen::Listening;
+use requests::Arrivals;
+use storage::Storage;
+use sync::{Gate, Locks, Tokens};
 use task::{Task, Waits};
 
 /// Most tasks that exist at once.
@@ -36,8 +45,18 @@ pub struct Work {
     /// One for each group.
     codes: Rc<[Code]>,
     channels: Vec<Vec<Queue>>,
-    locks: Vec<Vec<Mutex>>,
+    locks: Vec<Locks>,
     barriers: Vec<Vec<Gate>>,
+    semaphores: Vec<Vec<Tokens>>,
+    /// Who waits at each condition variable, in the order of coming.
+    conditions: Vec<Vec<VecDeque<TaskId>>>,
+    listeners: Vec<Vec<Listening>>,
+    arrivals: Vec<Arrivals>,
+    storage: Storage,
+    /// When spans with a key began, by span and key.
+    spans: BTreeMap<(u32, i64), SimTime>,
+    /// Whether something other than an exit has ended the workload.
+    is_stopped: bool,
     sources: Vec<Source>,
     /// By [`TaskId`].
     tasks: Vec<Task>,
@@ -75,13 +94,30 @@ impl Work {
                         .collect()
                 })
                 .collect(),
-            locks: (workload.locks.iter())
-                .map(|lock| {
-                    per_instance(lock.count)
-                        .map(|_| Mutex::new(lock.handoff))
+            locks: workload.locks.iter().map(Locks::new).collect(),
+            semaphores: (workload.semaphores.iter())
+                .map(|declared| {
+                    per_instance(declared.count)
+                        .map(|_| Tokens::new(declared.value))
                         .collect()
                 })
                 .collect(),
+            conditions: (workload.conditions.iter())
+                .map(|declared| vec![VecDeque::new(); declared.count as usize])
+                .collect(),
+            listeners: (workload.listeners.iter())
+                .map(|declared| {
+                    per_instance(declared.count)
+                        .map(|_| Listening::new(declared))
+                        .collect()
+                })
+                .collect(),
+            arrivals: (workload.requests.iter().zip(0..))
+                .map(|(declared, number)| Arrivals::new(declared, seed, number))
+                .collect(),
+            storage: Storage::new(&workload, seed),
+            spans: BTreeMap::new(),
+            is_stopped: false,
             barriers: (workload.barriers.iter())
                 .map(|gate| {
                     per_instance(gate.count)
@@ -140,9 +176,23 @@ impl Work {
                 }
             }
         }
-        for source in &self.workload.interrupts {
+        let requests = self.workload.requests.iter().map(|requests| &requests.irq);
+        for source in self.workload.interrupts.iter().chain(requests) {
             if source.cpu.0 >= self.cpus {
                 return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
+            }
+        }
+        for disk in self
+            .workload
+            .disks
+            .iter()
+            .filter(|disk| disk.cpu.0 >= self.cpus)
+        {
+            return no_cpu(&disk.name, disk.line, format!("{{{}}}", disk.cpu));
+        }
+        for hotplug in &self.workload.hotplugs {
+            if hotplug.cpu.0 >= self.cpus {
+                return no_cpu(&hotplug.name, hotplug.line, format!("{{{}}}", hotplug.cpu));
             }
         }
         let tasks: u64 = self
@@ -184,7 +234,9 @@ impl Work {
             policy: declared.policy,
             cpus: declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
             start,
-            process: declared.kind == TaskKind::Process,
+            process: declared.kind != TaskKind::Thread,
+            kernel: declared.kind == TaskKind::Kernel,
+            migration_disabled: declared.migration_disabled,
         }
     }
 
@@ -246,9 +298,20 @@ impl Work {
     pub fn interrupts(&mut self) -> Vec<(usize, CpuId, SimTime)> {
         let declared = self.workload.interrupts.iter();
         let sources = self.sources.iter_mut().zip(declared).enumerate();
-        sources
+        let mut first: Vec<_> = sources
             .map(|(index, (source, declared))| (index, declared.cpu, source.first(declared)))
-            .collect()
+            .collect();
+        for arrival in 0..self.arrivals.len() {
+            let source = self.arrival_source(arrival);
+            let requests = self.first_requests(arrival);
+            first.extend(requests.into_iter().map(|(cpu, time)| (source, cpu, time)));
+        }
+        first
+    }
+
+    /// The number of the interrupt source that brings the requests of one declaration.
+    fn arrival_source(&self, arrival: usize) -> usize {
+        self.sources.len() + arrival
     }
 
     /// An interrupt of `source` arrives.
@@ -256,19 +319,30 @@ impl Work {
     /// # Errors
     /// If its effect names an instance that does not exist.
     pub fn interrupt(&mut self, source: usize, now: SimTime) -> Result<Interrupt, WorkError> {
+        let mut interrupt = match source.checked_sub(self.sources.len()) {
+            None => self.irq(source, now)?,
+            Some(arrival) if arrival < self.arrivals.len() => self.request(arrival, now),
+            Some(other) => self.disk_interrupt(other - self.arrivals.len(), now),
+        };
+        interrupt.wakes.retain(|&task| self.rouse(task));
+        Ok(interrupt)
+    }
+
+    /// An interrupt of an `[irq]`.
+    fn irq(&mut self, source: usize, now: SimTime) -> Result<Interrupt, WorkError> {
         let workload = Arc::clone(&self.workload);
         let declared = &workload.interrupts[source];
         let steal = self.sources[source].cost(declared);
         let next = self.sources[source].next(declared, now);
         let place = || format!("{}:{}: irq {}", workload.file, declared.line, declared.name);
-        let woken = match &declared.effect {
+        let wakes = match &declared.effect {
             Effect::None => Vec::new(),
             Effect::Send(to) => {
                 let (of, index) = self.constant_place(to, place)?;
                 let bytes = workload.channels[of].msg;
                 // A message that finds the channel full is lost: nobody could wait for room.
                 self.channels[of][index]
-                    .send(bytes, now, false)
+                    .send((bytes, 0), now, false)
                     .unwrap_or_default()
                     .tasks
             }
@@ -280,7 +354,7 @@ impl Work {
                     .collect()
             }
         };
-        let wakes = woken.into_iter().filter(|&task| self.rouse(task)).collect();
+        let next = next.into_iter().collect();
         Ok(Interrupt { steal, wakes, next })
     }
 
@@ -352,10 +426,23 @@ impl Work {
             members.alive == 0 && members.born >= group.count.max(1)
         };
         all_exited
+            || self.is_stopped
             || self
                 .duration()
                 .is_some_and(|span| now >= SimTime::ZERO + span)
             || self.workload.stop.groups.iter().any(group_exited)
+    }
+
+    /// Whether something other than an exit or the time has ended the workload.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// What is to be said at the end of a run, besides its events.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.note_requests()
     }
 
     /// The time after which it is over at the latest, if the file says so.
@@ -380,9 +467,30 @@ impl Work {
             Waits::Lock { of, index } => {
                 format!("the lock {}[{index}]", self.workload.locks[of].name)
             }
+            Waits::Token { of, index } => {
+                format!(
+                    "the semaphore {}[{index}]",
+                    self.workload.semaphores[of].name
+                )
+            }
+            Waits::Signal { of, index } => {
+                format!(
+                    "the condition {}[{index}]",
+                    self.workload.conditions[of].name
+                )
+            }
+            Waits::Connection { of, index } => {
+                format!(
+                    "a connection to {}[{index}]",
+                    self.workload.listeners[of].name
+                )
+            }
             Waits::Barrier { of, index } => {
                 format!("the barrier {}[{index}]", self.workload.barriers[of].name)
             }
+            Waits::Disk { of } => format!("the disk {}", self.workload.disks[of].name),
+            Waits::Memory => "free memory".to_owned(),
+            Waits::Pressure => "memory to run short".to_owned(),
             Waits::Child => "a child to exit".to_owned(),
             Waits::Resume => "somebody to resume it".to_owned(),
         })

@@ -19,12 +19,60 @@ pub(super) enum Waits {
     Room { of: usize, index: usize },
     /// For an instance of a lock.
     Lock { of: usize, index: usize },
+    /// For a token of an instance of a semaphore.
+    Token { of: usize, index: usize },
+    /// For a signal of an instance of a condition variable.
+    Signal { of: usize, index: usize },
+    /// For a connection to an instance of a listening socket.
+    Connection { of: usize, index: usize },
     /// For an instance of a barrier.
     Barrier { of: usize, index: usize },
+    /// For requests of a disk.
+    Disk { of: usize },
+    /// For room in memory, or in a cache.
+    Memory,
+    /// For memory to run short.
+    Pressure,
     /// For a child to exit.
     Child,
     /// To be resumed.
     Resume,
+}
+
+impl Waits {
+    /// Which instance of something declared it waits for.
+    pub fn instance(self) -> Option<usize> {
+        match self {
+            Self::Message { index, .. }
+            | Self::Room { index, .. }
+            | Self::Lock { index, .. }
+            | Self::Token { index, .. }
+            | Self::Signal { index, .. }
+            | Self::Connection { index, .. }
+            | Self::Barrier { index, .. } => Some(index),
+            Self::Nothing
+            | Self::Disk { .. }
+            | Self::Memory
+            | Self::Pressure
+            | Self::Child
+            | Self::Resume => None,
+        }
+    }
+}
+
+/// What is left of a read or a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    /// The first page of the rest.
+    pub page: u64,
+    pub pages: u64,
+}
+
+/// Where a task reads or writes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    pub disk: usize,
+    pub next: u64,
 }
 
 /// A task.
@@ -41,6 +89,8 @@ pub(super) struct Task {
     /// What it does before its next instruction.
     pub pending: VecDeque<Action>,
     pub waits: Waits,
+    /// Whether its next instruction is the one for which it waits, or waited.
+    pub tries_again: bool,
     /// Whether it is blocked and nobody has woken it yet.
     pub is_asleep: bool,
     /// Whether a `resume` came before its `suspend`.
@@ -52,6 +102,16 @@ pub(super) struct Task {
     pub zombies: u32,
     /// When the message that it received last was sent.
     pub message_sent: SimTime,
+    /// What came with it.
+    pub message_value: i64,
+    /// Requests of disks that it waits for.
+    pub requests: u32,
+    /// The read or write that is under way.
+    pub transfer: Option<Transfer>,
+    /// Where it reads and writes on, for each disk that it has used so.
+    pub streams: Vec<Stream>,
+    /// Keys of keyed locks that it holds: declaration and key, in the order of taking.
+    pub keys: Vec<(usize, usize)>,
     /// Spans that have begun.
     pub spans: Vec<(u32, SimTime)>,
     pub releases: Releases,
@@ -74,12 +134,18 @@ impl Task {
             rng,
             pending: VecDeque::new(),
             waits: Waits::Nothing,
+            tries_again: false,
             is_asleep: false,
             is_resumed: false,
             has_exited: false,
             children: 0,
             zombies: 0,
             message_sent: SimTime::ZERO,
+            message_value: 0,
+            requests: 0,
+            transfer: None,
+            streams: Vec::new(),
+            keys: Vec::new(),
             spans: Vec::new(),
             releases: Releases::default(),
             steps: 0,
@@ -91,6 +157,8 @@ impl Task {
     pub fn shrink(&mut self) {
         self.variables = Vec::new();
         self.pending = VecDeque::new();
+        self.keys = Vec::new();
+        self.streams = Vec::new();
         self.spans = Vec::new();
         self.releases = Releases::default();
     }

@@ -1,8 +1,10 @@
 //! Workloads on a toy machine.
 
+mod devices;
 mod flow;
 mod measure;
 mod refused;
 mod sharing;
 mod shipped;
+mod storage;
 mod toy;

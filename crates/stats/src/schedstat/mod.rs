@@ -3,10 +3,13 @@
 //! [`SchedstatReader`] takes snapshots from a file or from a log of many, [`Interval`] is what
 //! happened between two of them, [`Figures`] are the derived numbers: latency, runslice and
 //! imbalance as "The Cursor Wiggles Faster" (2004) defines them. [`Snapshot::write`] writes each
-//! version again. [`TaskCounters`] are the three numbers of one task.
+//! version again. [`Bookkeeper`] writes version 4 from a simulated run.
+//! [`TaskCounters`] are the three numbers of one task.
 //!
 //! docs/schedstat.md lists the fields of each version and where their order comes from.
 
+mod bookkeeper;
+mod four;
 mod interval;
 mod layout;
 mod reader;
@@ -15,6 +18,8 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use bookkeeper::Bookkeeper;
+pub use four::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};
 pub use interval::{CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError};
 pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
 pub use reader::{SchedstatError, SchedstatReader};

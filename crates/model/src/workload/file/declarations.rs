@@ -7,7 +7,7 @@ use crate::workload::parser::{Failure, Parser, range};
 use crate::workload::table::{Table, Text, texts};
 use crate::workload::{
     Arrival, Barrier, Capacity, Channel, ChannelKind, CpuSet, Deadline, Dist, Effect, Group,
-    Handoff, Interrupt, Lock, Step, TaskKind,
+    Handoff, Interrupt, Lock, LockKind, Step, TaskKind,
 };
 use crate::{CpuId, Nanos};
 
@@ -77,18 +77,17 @@ impl<'a> Reader<'a> {
         for (name, at, value) in self.locks.clone() {
             self.check_name(name, at)?;
             let mut table = Table::new(self.source, format!("[lock.{name}]"), value)?;
-            if let Some(kind) = table.get("kind") {
-                self.choice(kind, &[("mutex", ())])?;
-            }
-            let count = self.count(&mut table, 1..=COUNT_MAX)?.unwrap_or(1);
+            let (kind, count) = self.lock_kind(&mut table)?;
             let kinds = [("fifo", Handoff::Fifo), ("barge", Handoff::Barge)];
             let handoff = table.get("handoff");
             let handoff = handoff.map_or(Ok(Handoff::Fifo), |value| self.choice(value, &kinds))?;
             table.finish()?;
             self.names.locks.push((name.to_owned(), count));
+            self.names.keyed.push(matches!(kind, LockKind::Keyed(_)));
             locks.push(Lock {
                 name: name.to_owned(),
                 count,
+                kind,
                 handoff,
             });
         }
@@ -179,8 +178,13 @@ impl<'a> Reader<'a> {
             .map(|text| self.read(text, Parser::dist))
             .transpose()?;
         let kind = table.get("kind");
-        let kinds = [("thread", TaskKind::Thread), ("process", TaskKind::Process)];
+        let kinds = [
+            ("thread", TaskKind::Thread),
+            ("process", TaskKind::Process),
+            ("kernel", TaskKind::Kernel),
+        ];
         let kind = kind.map_or(Ok(TaskKind::Thread), |kind| self.choice(kind, &kinds))?;
+        let migration_disabled = table.flag("migration_disabled")?;
         let expected = "operations, as \"loop(inf)[ run(1ms), sleep(2ms) ]\"";
         let body = table.require("do", "what the task does")?;
         let (body, variables) = self.body(&texts(self.source, body, expected)?)?;
@@ -192,6 +196,7 @@ impl<'a> Reader<'a> {
             cpus,
             start: start.unwrap_or(Dist::Const(Nanos::ZERO)),
             kind,
+            migration_disabled,
             body,
             variables,
         })

@@ -73,6 +73,13 @@ impl Parser<'_> {
                 self.expect(")")?;
                 Ok(Expr::Queued(place.of, Box::new(place.index)))
             }
+            "got" => Ok(Expr::Got),
+            "randkey" => {
+                self.expect("(")?;
+                let of = self.keyed_lock()?;
+                self.expect(")")?;
+                Ok(Expr::Key(of))
+            }
             "rand" => {
                 self.expect("(")?;
                 let bound = self.deeper(Self::expr)?;
@@ -118,6 +125,17 @@ impl Parser<'_> {
         })
     }
 
+    /// `A[i]`, a listening socket, with a constant index.
+    pub fn constant_listener(&mut self) -> Result<Place, Failure> {
+        let at = self.offset();
+        let Place { of, index } = self.place("listening socket", |names| &names.listeners)?;
+        let index = value_before_the_run(&index).map_err(|problem| (problem, at))?;
+        Ok(Place {
+            of,
+            index: Expr::Number(index),
+        })
+    }
+
     /// `T` or `T[i]`, a task, with a constant index.
     pub fn constant_target(&mut self) -> Result<Target, Failure> {
         let at = self.offset();
@@ -149,6 +167,8 @@ fn unknown_before_the_run(expr: &Expr) -> Option<&'static str> {
         Expr::Cpus => Some("cpus"),
         Expr::Queued(..) => Some("len"),
         Expr::Random(_) => Some("rand"),
+        Expr::Got => Some("got"),
+        Expr::Key(_) => Some("randkey"),
         Expr::Negate(x) | Expr::Not(x) => unknown_before_the_run(x),
         Expr::Binary(_, x, y) => unknown_before_the_run(x).or_else(|| unknown_before_the_run(y)),
     }
@@ -172,6 +192,14 @@ impl Scope for Nowhere {
 
     fn queued(&self, _: u32, _: i64) -> Option<i64> {
         unreachable!("a constant has no channels")
+    }
+
+    fn got(&self) -> i64 {
+        unreachable!("a constant receives nothing")
+    }
+
+    fn key(&mut self, _: u32) -> i64 {
+        unreachable!("a constant does not draw")
     }
 
     fn random(&mut self, _: u64) -> u64 {

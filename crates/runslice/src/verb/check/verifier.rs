@@ -10,7 +10,7 @@ use live::Policy;
 use live::vm::{self, End, Pace, Request};
 
 use crate::cli::{Status, UnsupportedError};
-use crate::verb::vm::{explain, own_path, say};
+use crate::verb::vm::{OWN_NAME, explain, own_name, say};
 
 /// Kernels that are asked when none is named: those that are tested.
 const KERNELS: [&str; 2] = ["6.18", "7.2"];
@@ -68,35 +68,36 @@ fn ask_one(object: &str, name: &str, to: &mut dyn Write) -> anyhow::Result<Statu
         memory_mib: MEMORY_MIB,
         pace: Pace::Fast,
         timeout: PATIENCE,
-        command: [&own_path()?, "check", "--here", object]
+        command: [OWN_NAME, "check", "--here", object]
             .map(str::to_owned)
             .to_vec(),
         programs: Vec::new(),
+        named: own_name()?,
         share: None,
         folder: env::current_dir().context("the working folder is gone")?,
     })
     .map_err(explain)?;
     match outcome.end {
         End::Exited(0) => {
-            writeln!(to, "\nkernel {name}: the verifier accepts it")?;
+            writeln!(to, "kernel {name}: the verifier accepts it")?;
             Ok(Status::Done)
         }
         End::Exited(1) => {
             let why = String::from_utf8_lossy(&outcome.stderr).into_owned();
-            write!(to, "\nkernel {name}: refused\n{why}")?;
+            write!(to, "kernel {name}: refused\n{why}")?;
             Ok(Status::Failure)
         }
         End::Exited(other) => {
             let why = String::from_utf8_lossy(&outcome.stderr).into_owned();
-            write!(to, "\nkernel {name}: no answer (status {other})\n{why}")?;
+            write!(to, "kernel {name}: no answer (status {other})\n{why}")?;
             Ok(Status::Inconclusive)
         }
         End::TimedOut => {
-            writeln!(to, "\nkernel {name}: no answer within {PATIENCE:?}")?;
+            writeln!(to, "kernel {name}: no answer within {PATIENCE:?}")?;
             Ok(Status::Inconclusive)
         }
         End::NoResult { reason } => {
-            writeln!(to, "\nkernel {name}: no answer: {reason}")?;
+            writeln!(to, "kernel {name}: no answer: {reason}")?;
             Ok(Status::Inconclusive)
         }
     }

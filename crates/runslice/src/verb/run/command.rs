@@ -1,10 +1,12 @@
 //! The command that runs under the policy.
 
+use std::env;
+use std::path::PathBuf;
 use std::process::{self, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use live::process::{ask_for_policy, ask_to_end, signal};
 
 use super::{PAUSE, Reason};
@@ -41,6 +43,26 @@ impl Child {
             });
         }
         self.end.is_some()
+    }
+}
+
+/// Looks for the command's program before anything is attached for it.
+///
+/// # Errors
+/// When there is a command and no such program.
+pub fn check(words: &[String]) -> anyhow::Result<()> {
+    let Some(program) = words.first() else {
+        return Ok(());
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = match program.contains('/') {
+        true => vec![PathBuf::from(program)],
+        false => env::split_paths(&path).map(|it| it.join(program)).collect(),
+    };
+    places.retain(|place| place.is_file());
+    match places.is_empty() {
+        true => bail!("cannot start {program}: there is no such program"),
+        false => Ok(()),
     }
 }
 
@@ -123,6 +145,15 @@ mod tests {
     fn no_command_is_no_child_and_a_missing_one_an_error() {
         assert!(start(&[], false).unwrap().is_none());
         assert!(end(None, &Reason::Time).is_none());
+        for missing in ["/no/such/program", "no-such-program", "/"] {
+            let error = check(&[missing.to_owned()]).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("cannot start {missing}: there is no such program")
+            );
+        }
+        check(&words("true")).unwrap();
+        check(&[]).unwrap();
         let error = start(&["/no/such/program".to_owned()], false).unwrap_err();
         assert_eq!(error.to_string(), "cannot start /no/such/program");
     }

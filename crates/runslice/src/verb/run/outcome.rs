@@ -1,11 +1,9 @@
 //! What came of a run: the command's time and latencies, the policy's counters and the kernel's.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use live::TreeCounts;
 use model::{Nanos, PolicySpec};
 use serde::Serialize;
@@ -16,8 +14,6 @@ use crate::verb::status::Form;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
-/// So many dumps of one policy are kept in one folder.
-const DUMPS: u32 = 1000;
 
 /// All that is known afterwards.
 #[derive(Debug)]
@@ -263,46 +259,6 @@ impl Line {
     }
 }
 
-/// Saves a dump of `policy` as a new file in `folder`, or where all may write if it cannot be
-/// written there.
-///
-/// # Errors
-/// When neither can be written.
-pub fn keep(folder: &Path, policy: &str, text: &str) -> anyhow::Result<PathBuf> {
-    let name: String = policy
-        .chars()
-        .map(|c| match c {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
-            _ => '_',
-        })
-        .collect();
-    let spare = std::env::temp_dir();
-    let first = create(folder, &name).or_else(|_| create(&spare, &name));
-    let (path, mut file) = first.with_context(|| {
-        format!(
-            "cannot write into {} or {}",
-            folder.display(),
-            spare.display()
-        )
-    })?;
-    file.write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(path)
-}
-
-/// Makes a file that was not there: no dump overwrites another, and no link is followed.
-fn create(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
-    for number in 1..=DUMPS {
-        let path = folder.join(format!("runslice-{name}-{number}.dump"));
-        match File::create_new(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(file) => return Ok((path, file)),
-        }
-    }
-    Err(ErrorKind::AlreadyExists.into())
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt as _;
@@ -401,18 +357,5 @@ SCX_EV_X            5
         line.before = counters(10);
         let text = line.text(Duration::from_secs(7), &counters(25));
         assert_eq!(text, "7 s  direct 15/s");
-    }
-
-    #[test]
-    fn no_dump_overwrites_another() {
-        let name = format!("runslice-dumps-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let first = keep(&folder, "a/b:c=1", "one").unwrap();
-        let second = keep(&folder, "a/b:c=1", "two").unwrap();
-        assert_eq!(first.file_name().unwrap(), "runslice-a_b_c_1-1.dump");
-        assert_eq!(second.file_name().unwrap(), "runslice-a_b_c_1-2.dump");
-        assert_eq!(std::fs::read_to_string(first).unwrap(), "one");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

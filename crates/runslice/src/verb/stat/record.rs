@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use model::Nanos;
-use stats::schedstat::SchedstatReader;
+use stats::schedstat::{SchedstatReader, Snapshot};
 
+#[cfg(feature = "live")]
+use super::four::Four;
+#[cfg(feature = "live")]
+use super::switch::{self, SwitchedOn};
 use crate::cli::{Status, UnsupportedError};
 use crate::span;
 
@@ -30,6 +34,18 @@ pub struct Record {
     /// Where the statistics are read.
     #[arg(long, value_name = "FILE", default_value = "/proc/schedstat")]
     from: PathBuf,
+
+    /// Writes this version, made of the counters of the policy that runslice runs and of the
+    /// kernel's own, both counted from the begin of the recording. There is version 4.
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(4..=4))]
+    as_version: Option<u32>,
+
+    /// Switches kernel.sched_schedstats on for the time of the recording, which takes root. Most
+    /// counters stand still without it.
+    #[cfg(feature = "live")]
+    #[arg(long)]
+    enable: bool,
 }
 
 /// Records until the time is over. Each snapshot is written at once and whole, so that Ctrl-C
@@ -38,13 +54,11 @@ pub struct Record {
 /// # Errors
 /// When this kernel has no statistics or the file cannot be written.
 pub fn run(request: &Record) -> anyhow::Result<Status> {
-    let mut source = source(&request.from)?;
+    #[cfg(feature = "live")]
+    let _on = prepare(request)?;
+    let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
-    snapshot(&mut source, &mut text).with_context(|| request.from.display().to_string())?;
-    // A file that is no statistics is noticed now, and not when the report is wanted.
-    SchedstatReader::new(text.as_slice())
-        .next_snapshot()
-        .with_context(|| request.from.display().to_string())?;
+    readings.next(&mut text)?;
     let mut to = destination(&request.file)?;
     let named = || format!("cannot write {}", request.file.display());
     let every = Duration::from_nanos(request.every.get().max(1));
@@ -62,10 +76,103 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
         if end.is_some_and(|end| next > end) {
             return Ok(Status::Done);
         }
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        if !wait_until(next) {
+            return Ok(Status::Interrupted);
+        }
         next = next.max(Instant::now() - every);
-        snapshot(&mut source, &mut text).with_context(|| request.from.display().to_string())?;
+        readings.next(&mut text)?;
     }
+}
+
+/// Sleeps. `false` if a signal came that is caught.
+fn wait_until(time: Instant) -> bool {
+    /// Between two looks for a signal.
+    #[cfg(feature = "live")]
+    const LOOK: Duration = Duration::from_millis(100);
+    #[cfg(feature = "live")]
+    while time.saturating_duration_since(Instant::now()) > LOOK {
+        if live::process::signal().is_some() {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    std::thread::sleep(time.saturating_duration_since(Instant::now()));
+    true
+}
+
+/// Switches the kernel's counters on if that was asked for, and says it if they are off.
+#[cfg(feature = "live")]
+fn prepare(request: &Record) -> anyhow::Result<Option<SwitchedOn>> {
+    let root = Path::new("/");
+    if request.enable {
+        // From here on a signal must not end the process before the switch is back.
+        live::process::catch_signals();
+        return SwitchedOn::now(root).map(Some);
+    }
+    if request.as_version.is_some() && switch::is_on(root) == Some(false) {
+        let message = "kernel.sched_schedstats is 0, and version 4 needs what the kernel counts \
+                       with it; --enable switches it on for the time of the recording";
+        return Err(UnsupportedError(message.to_owned()).into());
+    }
+    Ok(None)
+}
+
+/// Where snapshots come from.
+struct Readings<'a> {
+    path: &'a Path,
+    source: File,
+    #[cfg(feature = "live")]
+    four: Option<Four>,
+}
+
+impl<'a> Readings<'a> {
+    fn open(request: &'a Record) -> anyhow::Result<Self> {
+        let mut readings = Self {
+            path: &request.from,
+            source: source(&request.from)?,
+            #[cfg(feature = "live")]
+            four: None,
+        };
+        // A file that is no statistics is noticed now, and not when the report is wanted.
+        let mut text = Vec::new();
+        readings.raw(&mut text)?;
+        parsed(&text).with_context(|| request.from.display().to_string())?;
+        #[cfg(feature = "live")]
+        if request.as_version.is_some() {
+            readings.four = Some(Four::of_this_machine()?);
+        }
+        Ok(readings)
+    }
+
+    /// The next snapshot as text.
+    fn next(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
+        #[cfg(feature = "live")]
+        if let Some(mut four) = self.four.take() {
+            let snapshot = four.snapshot(|| {
+                self.raw(text)?;
+                parsed(text)
+            });
+            self.four = Some(four);
+            text.clear();
+            snapshot?.write(text)?;
+            return Ok(());
+        }
+        self.raw(text)
+    }
+
+    /// Reads the file from its beginning; the kernel prints it anew.
+    fn raw(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
+        text.clear();
+        let read = self.source.rewind();
+        let read = read.and_then(|()| self.source.read_to_end(text));
+        read.with_context(|| self.path.display().to_string())?;
+        Ok(())
+    }
+}
+
+fn parsed(text: &[u8]) -> anyhow::Result<Snapshot> {
+    let snapshot = SchedstatReader::new(text).next_snapshot()?;
+    snapshot.context("no snapshot")
 }
 
 fn source(path: &Path) -> anyhow::Result<File> {
@@ -87,12 +194,4 @@ fn destination(path: &Path) -> anyhow::Result<Box<dyn Write>> {
     Ok(Box::new(file.with_context(|| {
         format!("cannot write {}", path.display())
     })?))
-}
-
-/// Reads the file from its beginning; the kernel prints it anew.
-fn snapshot(source: &mut File, text: &mut Vec<u8>) -> io::Result<()> {
-    text.clear();
-    source.rewind()?;
-    source.read_to_end(text)?;
-    Ok(())
 }

@@ -83,7 +83,7 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
     let Some(first) = reader.next_snapshot().with_context(named)? else {
         bail!("{}: no snapshot", named());
     };
-    let hz = request.form.hz_of(&first)?;
+    let hz = hz_of(request.form.hz, &first)?;
     let mut before = first.clone();
     let mut last = None;
     let mut rows = Vec::new();
@@ -138,7 +138,7 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
 pub fn diff(request: &Diff) -> anyhow::Result<Status> {
     let before = pick(&request.before, true)?;
     let after = pick(&request.after, false)?;
-    let hz = request.form.hz_of(&after)?;
+    let hz = hz_of(request.form.hz, &after)?;
     let interval = Interval::new(&before, &after).with_context(|| {
         format!(
             "{} to {}",
@@ -175,24 +175,27 @@ fn pick(path: &Path, first: bool) -> anyhow::Result<Snapshot> {
     Ok(snapshot)
 }
 
-impl Form {
-    /// The kernel's HZ: as the user says, or as is likely, and then said.
-    fn hz_of(&self, snapshot: &Snapshot) -> io::Result<u32> {
-        if let Some(hz) = self.hz {
-            return Ok(hz);
-        }
-        let hz = if snapshot.layout().version <= 14 {
-            1_000
-        } else {
-            250
-        };
-        writeln!(
-            io::stderr(),
-            "runslice: counts {hz} jiffies as a second; --hz says otherwise"
-        )?;
-        Ok(hz)
+/// The kernel's HZ: as the user says, or as is likely, and then said.
+///
+/// # Errors
+/// When standard error does not take the line.
+pub fn hz_of(asked: Option<u32>, snapshot: &Snapshot) -> io::Result<u32> {
+    if let Some(hz) = asked {
+        return Ok(hz);
     }
+    let hz = if snapshot.layout().version <= 14 {
+        1_000
+    } else {
+        250
+    };
+    writeln!(
+        io::stderr(),
+        "runslice: counts {hz} jiffies as a second; --hz says otherwise"
+    )?;
+    Ok(hz)
+}
 
+impl Form {
     fn rows(&self, interval: &Interval, hz: u32) -> impl Iterator<Item = Row> {
         let mut rows = Vec::new();
         let all = interval.cpus.len();

@@ -30,6 +30,7 @@ impl Executor<'_> {
         let state = self.state();
         state.has_exited = true;
         let (parent, sync) = (state.parent, state.is_process);
+        self.leave_memory();
         if let Some(parent) = parent {
             let parent_state = &mut self.work.tasks[parent.index()];
             parent_state.children -= 1;

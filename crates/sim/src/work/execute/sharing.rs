@@ -10,13 +10,13 @@ use crate::work::{Action, Work, WorkError};
 
 impl Executor<'_> {
     /// The indices of an instance that exists. `name` and `count` tell of a declaration.
-    fn instance(
+    pub(super) fn instance(
         &mut self,
         Place { of, index }: &Place,
         count: impl Fn(&Work, usize) -> usize,
         name: impl Fn(&Work, usize) -> &str,
     ) -> Result<(usize, usize), WorkError> {
-        let (of, index) = (*of as usize, self.eval(index)?);
+        let (of, index) = (*of as usize, self.eval_or_kept(index)?);
         let count = count(self.work, of);
         match usize::try_from(index) {
             Ok(instance) if instance < count => Ok((of, instance)),
@@ -47,7 +47,24 @@ impl Executor<'_> {
 
     /// Whether the task had waited for the operation that it now executes.
     pub(super) fn had_waited(&mut self) -> bool {
-        std::mem::take(&mut self.state().waits) != Waits::Nothing
+        self.waited_for().is_some()
+    }
+
+    /// What the task had waited for, for the sake of the operation that it now executes.
+    pub(super) fn waited_for(&mut self) -> Option<Waits> {
+        let state = self.state();
+        let waited = std::mem::take(&mut state.waits);
+        (state.tries_again && waited != Waits::Nothing).then_some(waited)
+    }
+
+    /// An index, which is drawn only once: who has waited for an instance tries that one again.
+    fn eval_or_kept(&mut self, index: &Expr) -> Result<i64, WorkError> {
+        let state = self.state();
+        let kept = state.waits.instance().filter(|_| state.tries_again);
+        match kept {
+            Some(kept) => Ok(i64::try_from(kept).expect("an index of a file")),
+            None => self.eval(index),
+        }
     }
 
     pub(super) fn wake(&mut self, wakes: Wakes) {
@@ -62,7 +79,12 @@ impl Executor<'_> {
         }
     }
 
-    pub(super) fn send(&mut self, to: &Place, bytes: Option<&Expr>) -> Result<Next, WorkError> {
+    pub(super) fn send(
+        &mut self,
+        to: &Place,
+        bytes: Option<&Expr>,
+        value: Option<&Expr>,
+    ) -> Result<Next, WorkError> {
         let (of, index) = self.channel(to)?;
         let bytes = match bytes {
             Some(bytes) => self
@@ -70,8 +92,9 @@ impl Executor<'_> {
                 .unsigned_abs(),
             None => self.work.workload.channels[of].msg,
         };
+        let value = self.eval(value.unwrap_or(&Expr::Me))?;
         let woken = self.had_waited();
-        match self.work.channels[of][index].send(bytes, self.now, woken) {
+        match self.work.channels[of][index].send((bytes, value), self.now, woken) {
             Some(wakes) => {
                 self.wake(wakes);
                 Ok(Next::Go)
@@ -87,8 +110,8 @@ impl Executor<'_> {
         let (of, index) = self.channel(from)?;
         let woken = self.had_waited();
         match self.work.channels[of][index].recv(woken) {
-            Some((sent, wakes)) => {
-                self.state().message_sent = sent;
+            Some(((value, sent), wakes)) => {
+                (self.state().message_sent, self.state().message_value) = (sent, value);
                 self.wake(wakes);
                 Ok(Next::Go)
             }
@@ -99,18 +122,54 @@ impl Executor<'_> {
         }
     }
 
-    fn mutex(&mut self, place: &Place) -> Result<(usize, usize), WorkError> {
+    pub(super) fn mutex(&mut self, place: &Place) -> Result<(usize, usize), WorkError> {
         self.instance(
             place,
-            |work, of| work.locks[of].len(),
+            |work, of| work.locks[of].count as usize,
             |work, of| &work.workload.locks[of].name,
         )
     }
 
-    pub(super) fn lock(&mut self, lock: &Place) -> Result<Next, WorkError> {
-        let (of, index) = self.mutex(lock)?;
-        match self.work.locks[of][index].lock(self.task) {
-            Taken::Yes => Ok(Next::Go),
+    /// As [`mutex`](Self::mutex), whatever the task had waited for.
+    pub(super) fn mutex_anew(&mut self, place: &Place) -> Result<(usize, usize), WorkError> {
+        debug_assert_eq!(
+            self.state().waits,
+            Waits::Nothing,
+            "the wait was asked for before"
+        );
+        self.mutex(place)
+    }
+
+    /// Takes a lock, for reading if `reads`.
+    pub(super) fn lock(&mut self, lock: &Place, reads: bool) -> Result<Next, WorkError> {
+        let place = self.mutex(lock)?;
+        self.take_lock(place, reads)
+    }
+
+    pub(super) fn take_lock(
+        &mut self,
+        place: (usize, usize),
+        reads: bool,
+    ) -> Result<Next, WorkError> {
+        let woken = self.had_waited();
+        self.take_lock_after(place, reads, woken)
+    }
+
+    /// Takes a lock; `woken`: the task had waited for it.
+    pub(super) fn take_lock_after(
+        &mut self,
+        (of, index): (usize, usize),
+        reads: bool,
+        woken: bool,
+    ) -> Result<Next, WorkError> {
+        let task = self.task;
+        let taken = self.work.locks[of].lock(index, task, reads, woken);
+        // A lock that is handed over is the task's when it goes on, and it will not come here.
+        if self.work.locks[of].is_keyed() && matches!(taken, Taken::Yes | Taken::Later) {
+            self.state().keys.push((of, index));
+        }
+        match taken {
+            Taken::Yes | Taken::Again => Ok(Next::Go),
             Taken::Later => Ok(Next::Act(self.block(Waits::Lock { of, index }))),
             Taken::Retry => Ok(Next::Again(self.block(Waits::Lock { of, index }))),
             Taken::Twice => Err(WorkError::Lock {
@@ -121,19 +180,22 @@ impl Executor<'_> {
     }
 
     pub(super) fn unlock(&mut self, lock: &Place) -> Result<Next, WorkError> {
-        let (of, index) = self.mutex(lock)?;
-        let Ok(next) = self.work.locks[of][index].unlock(self.task) else {
+        let place = self.mutex(lock)?;
+        self.give_lock(place)?;
+        Ok(Next::Go)
+    }
+
+    pub(super) fn give_lock(&mut self, (of, index): (usize, usize)) -> Result<(), WorkError> {
+        let Ok(tasks) = self.work.locks[of].unlock(index, self.task) else {
             let what = "gives back a lock that it does not hold";
             return Err(WorkError::Lock {
                 place: self.place(),
                 what,
             });
         };
-        self.wake(Wakes {
-            tasks: next.into_iter().collect(),
-            sync: false,
-        });
-        Ok(Next::Go)
+        self.state().keys.retain(|&held| held != (of, index));
+        self.wake(Wakes { tasks, sync: false });
+        Ok(())
     }
 
     pub(super) fn barrier(&mut self, barrier: &Place) -> Result<Next, WorkError> {

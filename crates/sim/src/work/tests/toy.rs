@@ -109,7 +109,7 @@ impl Toy {
                 Later::Interrupt(source) => {
                     let interrupt = self.work.interrupt(source, time)?;
                     interrupt.wakes.into_iter().for_each(|task| self.wake(task));
-                    if let Some(next) = interrupt.next {
+                    for next in interrupt.next {
                         assert!(next > time, "interrupts come one after the other");
                         self.at(next, Later::Interrupt(source));
                     }
@@ -178,6 +178,7 @@ impl Toy {
                     let child = (!fails).then(|| self.bear(&birth, Some(task)));
                     self.work.forked(task, child);
                 }
+                Action::Interrupt { source, at, .. } => self.at(at, Later::Interrupt(source)),
                 Action::SetNice { .. } | Action::SetAffinity { .. } | Action::SetPolicy { .. } => {}
             }
         }

@@ -1,0 +1,199 @@
+//! Setting what lies inside variables, tables and the arguments of set-up programs.
+
+use super::{Image, linked};
+use bpf::{Member, PathError, SetError, SetUpError};
+
+fn paths() -> Image {
+    linked("paths.bpf.c")
+}
+
+fn bytes(image: &Image, name: &str) -> Vec<u8> {
+    let symbol = image.symbols.iter().find(|symbol| symbol.name == name);
+    let symbol = symbol.expect("a variable");
+    let all = image.maps[symbol.map as usize].initial.as_ref().unwrap();
+    all[symbol.offset as usize..][..symbol.size as usize].to_vec()
+}
+
+fn words(image: &Image, name: &str) -> Vec<u64> {
+    let bytes = bytes(image, name);
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// Bytes of a `struct mode`.
+const MODE: usize = 48;
+
+#[test]
+fn one_element_a_range_and_all_of_them_are_set() {
+    let mut image = paths();
+    image.set_global("grid[1][2]", "7").unwrap();
+    assert_eq!(words(&image, "grid"), [0, 0, 0, 0, 0, 7]);
+    image.set_global("grid[*][1]", "0x10").unwrap();
+    assert_eq!(words(&image, "grid"), [0, 16, 0, 0, 16, 7]);
+    image.set_global("grid[0][0-1]", "3").unwrap();
+    assert_eq!(words(&image, "grid"), [3, 3, 0, 0, 16, 7]);
+    image.set_global("grid[*][*]", "1").unwrap();
+    assert_eq!(words(&image, "grid"), [1; 6]);
+}
+
+#[test]
+fn a_field_is_found_through_arrays_and_anonymous_unions() {
+    let mut image = paths();
+    image.set_global("modes[1].bias[2]", "-2").unwrap();
+    image.set_global("modes[2].on", "true").unwrap();
+    image.set_global("modes[3].narrow", "0x01020304").unwrap();
+    image.set_global("modes[0-1].pair[*].high", "9").unwrap();
+    let modes = bytes(&image, "modes");
+    let mode = |index: usize| &modes[index * MODE..][..MODE];
+    assert_eq!(modes.len(), 4 * MODE);
+    assert_eq!(mode(1)[8..10], (-2_i16).to_le_bytes());
+    assert_eq!(mode(2)[10], 1);
+    assert_eq!(mode(3)[16..24], 0x0102_0304_u64.to_le_bytes());
+    for (index, high) in [9, 9, 0, 0].into_iter().enumerate() {
+        assert_eq!(mode(index)[24..28], [0, high, 0, high], "mode {index}");
+    }
+    let others: usize = modes.iter().filter(|byte| **byte != 0).count();
+    assert_eq!(others, 2 + 1 + 4 + 4, "nothing else has changed");
+}
+
+#[test]
+fn a_path_that_leads_nowhere_says_what_there_is_and_changes_nothing() {
+    let mut image = paths();
+    let before = (bytes(&image, "grid"), bytes(&image, "modes"));
+    for (path, expected) in [
+        (
+            "modes[1].levle",
+            "`modes[1]` has no field `levle`; it has `level`, `bias`, `on`, `wide`, `narrow`, \
+             `pair`",
+        ),
+        (
+            "modes[4].level",
+            "`modes` has 4 elements, 0 to 3; there is none with number 4",
+        ),
+        (
+            "modes[0-4].level",
+            "`modes` has 4 elements, 0 to 3; there is none with number 4",
+        ),
+        (
+            "grid",
+            "`grid` is an array of 2: set one element with `grid[0]`, all with `grid[*]`",
+        ),
+        (
+            "grid[1]",
+            "`grid[1]` is an array of 3: set one element with `grid[1][0]`, all with `grid[1][*]`",
+        ),
+        (
+            "grid[1][x]",
+            "`[x]` is no index; write a number, a range such as 0-3, or * for all",
+        ),
+        (
+            "grid[1][2-1]",
+            "`[2-1]` is no index; write a number, a range such as 0-3, or * for all",
+        ),
+        (
+            "grid[1][2][3]",
+            "`grid[1][2]` has nothing inside that `[3]` could name",
+        ),
+        ("grid.x", "`grid` has nothing inside that `.x` could name"),
+        ("grid[1", "`grid` has nothing inside that `[1` could name"),
+        (
+            "modes[0]",
+            "`modes[0]` is a structure: set a field, one of `level`, `bias`, `on`, `wide`, \
+             `narrow`, `pair`",
+        ),
+    ] {
+        let error = image.set_global(path, "1").unwrap_err();
+        assert_eq!(error.to_string(), expected, "{path}");
+    }
+    assert_eq!((bytes(&image, "grid"), bytes(&image, "modes")), before);
+}
+
+#[test]
+fn a_value_inside_has_the_range_of_its_own_type() {
+    let mut image = paths();
+    for (path, text) in [
+        ("modes[0].bias[0]", "32768"),
+        ("modes[0].on", "2"),
+        ("modes[0].pair[0].low", "-1"),
+        ("modes[*].level", "4294967296"),
+    ] {
+        let error = image.set_global(path, text).unwrap_err();
+        assert!(
+            matches!(error, SetError::OutOfRange { .. }),
+            "{path}: {error}"
+        );
+    }
+    assert!(bytes(&image, "modes").iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn numbers_of_a_table_are_set_before_it_is_loaded() {
+    let mut image = paths();
+    let member = |image: &Image, name: &str| {
+        let all = image.struct_ops[0].members.clone().into_iter();
+        let mut found = all.filter(|(known, _)| known == name);
+        (found.next().map(|(_, value)| value), found.count())
+    };
+    assert_eq!(member(&image, "flags"), (None, 0));
+    for flags in [6, 9] {
+        image.set_global("paths.flags", &flags.to_string()).unwrap();
+        assert_eq!(member(&image, "flags"), (Some(Member::Int(flags)), 0));
+    }
+    let error = image.set_global("paths.start", "1").unwrap_err();
+    assert!(
+        matches!(&error, SetError::Path(PathError::NoField { fields, .. })
+            if fields == &["timeout_ns", "flags"]),
+        "{error}"
+    );
+    let error = image.set_global("paths.flags", "4294967296").unwrap_err();
+    assert!(matches!(error, SetError::OutOfRange { .. }), "{error}");
+}
+
+#[test]
+fn the_argument_of_a_program_is_made_of_values_and_names() {
+    let image = paths();
+    let context = |text| image.context("configure", text).map(|(_, bytes)| bytes);
+    let expect = |cpu: i32, mask: u64, list: [u32; 2], clear: u8| {
+        let mut bytes = vec![0; 32];
+        bytes[..4].copy_from_slice(&cpu.to_le_bytes());
+        bytes[8..16].copy_from_slice(&mask.to_le_bytes());
+        bytes[16..20].copy_from_slice(&list[0].to_le_bytes());
+        bytes[20..24].copy_from_slice(&list[1].to_le_bytes());
+        bytes[24] = clear;
+        bytes
+    };
+    assert_eq!(context(""), Ok(expect(0, 0, [0, 0], 0)));
+    assert_eq!(context("-1"), Ok(expect(-1, 0, [0, 0], 0)));
+    assert_eq!(context("1,0xff,true"), Ok(expect(1, 255, [0, 0], 1)));
+    assert_eq!(context("2,list[1]=5,clear=1"), Ok(expect(2, 0, [0, 5], 1)));
+    let (function, _) = image.context("configure", "").unwrap();
+    assert_eq!(image.functions[function as usize].name, "configure");
+}
+
+#[test]
+fn a_bad_argument_says_what_the_program_takes() {
+    let image = paths();
+    let error = |program, text| image.context(program, text).unwrap_err().to_string();
+    assert_eq!(
+        error("configure", "1,2,0,4"),
+        "`configure` takes 3 values: cpu, mask, clear"
+    );
+    assert_eq!(
+        error("configure", "mode=1"),
+        "`configure` has no field `mode`; it has `cpu`, `mask`, `list`, `clear`"
+    );
+    assert_eq!(
+        error("configure", "2147483648"),
+        "2147483648 is out of range for `cpu`: -2147483648 to 2147483647"
+    );
+    assert_eq!(error("plain", "1"), "`plain` takes no values");
+    assert_eq!(
+        error("on_start", ""),
+        "no program `on_start` in a section `syscall`; the object has configure, plain"
+    );
+    assert!(matches!(
+        image.context("configure", "x"),
+        Err(SetUpError::Value(SetError::BadValue { .. }))
+    ));
+    assert_eq!(image.context("plain", "").unwrap().1, [0; 0]);
+}

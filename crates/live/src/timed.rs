@@ -1,0 +1,195 @@
+//! A command whose end is seen when it comes, with what the kernel counted for it.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// A command that runs, in a group of processes of its own. What of the group outlives the command
+/// is ended with it.
+#[derive(Debug)]
+pub struct Timed {
+    pid: libc::pid_t,
+    /// Becomes readable when the process ends.
+    pidfd: OwnedFd,
+    began: Instant,
+    ended: Option<TimedEnd>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedEnd {
+    /// Its status.
+    pub status: ExitStatus,
+    /// From just before it was started until its end was seen.
+    pub took: Duration,
+    /// In user space: it, and those of its descendants that were waited for.
+    pub user: Duration,
+    /// In the kernel, of the same.
+    pub system: Duration,
+    /// The most memory that one of these processes had, in bytes.
+    pub memory: u64,
+}
+
+impl Timed {
+    /// Starts `command`.
+    ///
+    /// # Errors
+    /// When it cannot be started or watched.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        command.process_group(0);
+        let began = Instant::now();
+        let mut child = command.spawn()?;
+        let out_of_range = |_| io::Error::from(io::ErrorKind::InvalidData);
+        let pid = libc::pid_t::try_from(child.id()).map_err(out_of_range)?;
+        // SAFETY: the call takes numbers only; the process is our child and not waited for, so
+        // that its number belongs to it.
+        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        let Ok(fd @ 0..) = i32::try_from(fd) else {
+            let error = io::Error::last_os_error();
+            end_group(pid, libc::SIGKILL);
+            let _ = child.wait();
+            return Err(error);
+        };
+        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        #[expect(unsafe_code, reason = "the descriptor comes from a bare system call")]
+        let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self {
+            pid,
+            pidfd,
+            began,
+            ended: None,
+        })
+    }
+
+    /// Waits for its end, but not longer than `patience`, and not beyond a signal. `None` when it
+    /// goes on.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wait(&mut self, patience: Duration) -> io::Result<Option<TimedEnd>> {
+        if self.ended.is_some() {
+            return Ok(self.ended);
+        }
+        let mut poll = libc::pollfd {
+            fd: self.pidfd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let millis = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: the pointer is to one live `pollfd`, as the count says.
+        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        let ready = unsafe { libc::poll(&raw mut poll, 1, millis) };
+        let took = self.began.elapsed();
+        match ready {
+            0 => Ok(None),
+            1.. => {
+                self.ended = Some(self.reap(took)?);
+                Ok(self.ended)
+            }
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    fn reap(&self, took: Duration) -> io::Result<TimedEnd> {
+        // Before the process is waited for, its number can belong to no other group.
+        end_group(self.pid, libc::SIGKILL);
+        let mut status = 0;
+        // SAFETY: a zeroed `rusage` is a valid one; both pointers are to live values.
+        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        let (result, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            let result = libc::wait4(self.pid, &raw mut status, 0, &raw mut usage);
+            (result, usage)
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(TimedEnd {
+            status: ExitStatus::from_raw(status),
+            took,
+            user: span(usage.ru_utime),
+            system: span(usage.ru_stime),
+            // In kibibytes (man 2 getrusage).
+            memory: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        })
+    }
+
+    /// Asks the command and all of its group to end, as a terminal would.
+    pub fn ask_to_end(&self) {
+        if self.ended.is_none() {
+            end_group(self.pid, libc::SIGTERM);
+        }
+    }
+}
+
+impl Drop for Timed {
+    /// Leaves no process behind.
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.reap(Duration::ZERO);
+        }
+    }
+}
+
+fn end_group(pid: libc::pid_t, signal: libc::c_int) {
+    // SAFETY: the call takes numbers only.
+    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+    unsafe {
+        libc::kill(-pid, signal);
+    }
+}
+
+fn span(time: libc::timeval) -> Duration {
+    let micros = time.tv_sec * 1_000_000 + time.tv_usec;
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Timed {
+        let mut command = Command::new("sh");
+        Timed::start(command.args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn a_command_is_waited_for_and_its_status_and_memory_are_known() {
+        let mut timed = sh("exit 7");
+        let end = timed.wait(Duration::from_secs(60)).unwrap().unwrap();
+        assert_eq!(end.status.code(), Some(7));
+        assert!(end.memory > 0);
+        // Asked again, the same.
+        let again = timed.wait(Duration::ZERO).unwrap().unwrap();
+        assert_eq!((again.status, again.took), (end.status, end.took));
+    }
+
+    #[test]
+    fn a_command_that_goes_on_is_none_and_ends_when_it_is_asked_with_its_children() {
+        let mut timed = sh("sleep 600 & sleep 600; true");
+        assert!(timed.wait(Duration::from_millis(1)).unwrap().is_none());
+        timed.ask_to_end();
+        let end = timed.wait(Duration::from_secs(60)).unwrap().unwrap();
+        assert!(!end.status.success());
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error() {
+        let error = Timed::start(&mut Command::new("/no/such/program")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn nothing_is_left_behind() {
+        let timed = sh("exec sleep 600");
+        let pid = timed.pid;
+        drop(timed);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+}

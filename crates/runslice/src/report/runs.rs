@@ -1,0 +1,170 @@
+//! Many runs of each policy: the spread of their figures.
+
+use std::io::{self, Write};
+
+use model::Nanos;
+use serde::Serialize;
+use stats::compare::{Better, Extent, Measure, Set, measures};
+use stats::{Millionths, Thousandths, Value};
+
+use crate::report::Results;
+use crate::table::Table;
+
+/// Figures of a group that are shown, besides those that are compared unasked.
+const OF_GROUPS: [&str; 4] = [
+    ".wakeup.p50_ns",
+    ".wakeup.p99_ns",
+    ".delay.p99_ns",
+    ".share_ppm",
+];
+
+/// The spread of one metric over the runs of one policy.
+#[derive(Debug, Serialize)]
+pub struct Spread<'a> {
+    policy: &'a str,
+    metric: &'a str,
+    measure: Measure,
+    better: Better,
+    #[serde(flatten)]
+    extent: Extent,
+}
+
+/// The runs by policy, in the order of the policies.
+pub fn sets(results: &Results) -> Vec<Set> {
+    let mut sets: Vec<Set> = Vec::new();
+    for outcome in &results.outcomes {
+        if sets.last().is_none_or(|set| set.arm != outcome.policy) {
+            sets.push(Set::new(&outcome.policy, "", ""));
+        }
+        let Some(set) = sets.last_mut() else { continue };
+        if outcome.summary.exit.kind.is_error() {
+            set.void += 1;
+            continue;
+        }
+        // A report is made of numbers and names only, which can always be written.
+        let report = serde_json::to_value(&outcome.report).unwrap_or_default();
+        set.add(measures(&report));
+    }
+    sets
+}
+
+/// The spread of everything, for programs.
+pub fn spreads(sets: &[Set]) -> Vec<Spread<'_>> {
+    let all = sets.iter().flat_map(|set| {
+        set.series.iter().filter_map(|series| {
+            Some(Spread {
+                policy: &set.arm,
+                metric: &series.name,
+                measure: series.measure,
+                better: series.better,
+                extent: Extent::of(&series.values)?,
+            })
+        })
+    });
+    all.collect()
+}
+
+/// Writes median, least and most of the figures that people look at first.
+///
+/// # Errors
+/// When `to` does not take them.
+pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let sets = sets(results);
+    let runs = sets.iter().map(|set| set.runs + set.void).max();
+    writeln!(
+        to,
+        "{}: {}, HZ {}, kernel {}, {} runs of seed {}\n",
+        results.workload,
+        super::human::counted(results.machine.cpus.into(), "CPU"),
+        results.machine.hz,
+        results.machine.kernel.name(),
+        runs.unwrap_or(0),
+        results.seed,
+    )?;
+    write_sets(&sets, to)
+}
+
+/// Writes the table of several policies, and how many of their runs were ejected.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_sets(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
+    write!(to, "{}", table(sets))?;
+    for set in sets.iter().filter(|set| set.void > 0) {
+        let (void, all) = (set.void, set.void + set.runs);
+        writeln!(
+            to,
+            "\n{}: ejected in {void} of {all} runs, which are left out",
+            set.arm
+        )?;
+    }
+    Ok(())
+}
+
+fn table(sets: &[Set]) -> Table {
+    let mut table = Table::default()
+        .names("figure")
+        .names("policy")
+        .numbers("runs")
+        .numbers("median")
+        .numbers("min")
+        .numbers("max");
+    let mut names: Vec<&str> = Vec::new();
+    for series in sets.iter().flat_map(|set| &set.series) {
+        let is_shown = series.main || OF_GROUPS.iter().any(|end| series.name.ends_with(end));
+        if is_shown && !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
+        }
+    }
+    for name in names {
+        let mut shown = name;
+        for set in sets {
+            let Some(series) = set.find(name) else {
+                continue;
+            };
+            let Some(extent) = Extent::of(&series.values) else {
+                continue;
+            };
+            let value = |value| shown_value(series.measure, value);
+            table.row([
+                std::mem::take(&mut shown).to_owned(),
+                set.arm.clone(),
+                extent.runs.to_string(),
+                value(extent.median),
+                value(extent.min),
+                value(extent.max),
+            ]);
+        }
+    }
+    table
+}
+
+/// A value as people read it.
+pub fn shown_value(measure: Measure, value: f64) -> String {
+    /// Bytes in a mebibyte.
+    const MIB: f64 = 1_048_576.0;
+    let whole = value.round() as u64;
+    match measure {
+        Measure::Nanos => Nanos::new(whole).to_string(),
+        Measure::Count => whole.to_string(),
+        Measure::Rate => format!("{value:.1}/s"),
+        Measure::Millionths => Value::Share(Millionths(whole)).to_string(),
+        Measure::Thousandths => Value::Average(Thousandths(whole)).to_string(),
+        Measure::Bytes => format!("{:.1} MiB", value / MIB),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_in_their_unit() {
+        let shown = |measure, value| shown_value(measure, value);
+        assert_eq!(shown(Measure::Nanos, 1_500_000.4), "1.50 ms");
+        assert_eq!(shown(Measure::Rate, 12.34), "12.3/s");
+        assert_eq!(shown(Measure::Millionths, 250_000.0), "25.0 %");
+        assert_eq!(shown(Measure::Thousandths, 1_500.0), "1.50");
+        assert_eq!(shown(Measure::Bytes, 3_145_728.0), "3.0 MiB");
+    }
+}

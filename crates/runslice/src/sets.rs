@@ -1,0 +1,164 @@
+//! Files with sets of runs: what this program wrote, and what hyperfine and schbench write.
+
+mod foreign;
+mod own;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+use stats::compare::{Measured, Set};
+
+pub use own::SWEEP;
+#[cfg(feature = "live")]
+pub use own::{BENCH, RUNS};
+
+/// The sets of one file.
+#[derive(Debug)]
+pub struct File {
+    /// What it is called in tables: its name without folders and ending.
+    pub stem: String,
+    /// The sets, in the order in which their first runs came.
+    pub sets: Vec<Set>,
+    /// The arm that is the baseline, if the file knows one.
+    pub baseline: Option<String>,
+    /// The arm that is the baseline a second time, if the file knows one.
+    pub again: Option<String>,
+}
+
+/// Where one run belongs, and what was measured in it.
+#[derive(Debug)]
+struct Entry {
+    world: &'static str,
+    arm: String,
+    place: String,
+    /// `None` for a run that does not count.
+    run: Option<Vec<Measured>>,
+}
+
+impl File {
+    /// Reads a file, or a folder that `bench` or `sweep` wrote.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds nothing that is known; the message names file and place.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut entries = Vec::new();
+        let (mut baseline, mut again) = (None, None);
+        if path.is_dir() {
+            (baseline, again) = own::folder(path, &mut entries)?;
+        } else {
+            for (at, document) in documents(path)?.iter().enumerate() {
+                let name = || format!("{}: document {}", path.display(), at + 1);
+                entries.extend(of_document(document).with_context(name)?);
+            }
+        }
+        if entries.is_empty() {
+            bail!("{}: there are no runs in it", path.display());
+        }
+        let stem = path.file_stem().unwrap_or_default();
+        Ok(Self {
+            stem: stem.to_string_lossy().into_owned(),
+            sets: grouped(entries),
+            baseline,
+            again,
+        })
+    }
+}
+
+/// The JSON documents of a file; there may be several, one after the other.
+fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let documents = serde_json::Deserializer::from_str(&text).into_iter();
+    documents
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{}: no JSON", path.display()))
+}
+
+/// The runs of one document, whoever wrote it.
+fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
+    for (mark, version, read) in own::KINDS {
+        if let Some(found) = document.get(mark) {
+            if found.as_u64() != Some(version) {
+                bail!("`{mark}` is {found}; this program reads version {version}");
+            }
+            return Ok(read(document));
+        }
+    }
+    if document["results"].is_array() {
+        return foreign::hyperfine(document);
+    }
+    if document["normal"].is_object() && document["int"].is_object() {
+        return Ok(foreign::schbench(document));
+    }
+    bail!(
+        "neither results of runslice sim, sweep, play, run or bench, nor of hyperfine or schbench"
+    )
+}
+
+/// Runs of one arm in one place are a set.
+fn grouped(entries: Vec<Entry>) -> Vec<Set> {
+    let mut sets: Vec<Set> = Vec::new();
+    for entry in entries {
+        let is_its = |set: &Set| {
+            set.arm == entry.arm && set.place == entry.place && set.world == entry.world
+        };
+        let at = sets.iter().position(is_its).unwrap_or_else(|| {
+            sets.push(Set::new(&entry.arm, &entry.place, entry.world));
+            sets.len() - 1
+        });
+        match entry.run {
+            Some(run) => sets[at].add(run),
+            None => sets[at].void += 1,
+        }
+    }
+    sets
+}
+
+/// Reads one file after the other.
+///
+/// # Errors
+/// Those of [`File::read`].
+pub fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
+    paths.iter().map(|path| File::read(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_of_a_later_version_is_refused_by_name() {
+        let error = of_document(&json!({"runslice_results": 9})).unwrap_err();
+        let want = "`runslice_results` is 9; this program reads version 1";
+        assert_eq!(error.to_string(), want);
+        let error = of_document(&json!({"x": 1})).unwrap_err().to_string();
+        assert!(error.starts_with("neither results"), "{error}");
+    }
+
+    #[test]
+    fn runs_of_one_policy_on_one_machine_are_a_set_and_ejected_ones_are_void() {
+        let run = |policy: &str, kind: u32, elapsed: u64| {
+            json!({
+                "policy": policy, "set": {}, "exit": {"kind": kind},
+                "report": {"machine": {"elapsed_ns": elapsed}},
+            })
+        };
+        let document = json!({
+            "runslice_results": 1, "world": "simulated", "workload": "desk", "seed": 1,
+            "machine": {"cpus": 4, "hz": 250, "kernel": "6.18", "smt": 1, "llc": 0},
+            "runs": [
+                run("fifo", 64, 5), run("mlfq", 64, 6), run("fifo", 1024, 1), run("fifo", 64, 7),
+            ],
+        });
+        let sets = grouped(of_document(&document).unwrap());
+        assert_eq!(sets.len(), 2);
+        assert_eq!((sets[0].runs, sets[0].void), (2, 1));
+        let series = sets[0].find("machine.elapsed_ns").unwrap();
+        assert_eq!(series.values, [5.0, 7.0]);
+        assert_eq!(sets[0].place, "desk: 4 CPUs, HZ 250, kernel 6.18");
+        assert_eq!(sets[1].arm, "mlfq");
+    }
+}

@@ -1,0 +1,237 @@
+//! Results that this program wrote.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use model::ExitKind;
+use serde_json::Value;
+use stats::compare::{CommandFigures, command_measures, measures};
+
+use super::{Entry, documents};
+use crate::report::counted;
+
+/// What `sweep` calls its results in its folder.
+pub const SWEEP: &str = "results.json";
+/// What `bench` calls its plan in its folder.
+pub const BENCH: &str = "bench.json";
+/// What `bench` calls its runs in its folder, one a line.
+pub const RUNS: &str = "runs.jsonl";
+
+type Reader = fn(&Value) -> Vec<Entry>;
+
+/// The key that names a document's kind, its version, and who reads it.
+pub const KINDS: [(&str, u64, Reader); 3] = [
+    ("runslice_results", 1, results),
+    ("runslice_sweep", 1, sweep),
+    ("runslice_run", 1, run),
+];
+
+/// A scheduler as tables call it: with what was set in it besides.
+fn arm(policy: &str, set: &Value) -> String {
+    let mut name = policy.to_owned();
+    for (knob, value) in set.as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        let setting = format!("{knob}={value}");
+        if !policy.contains(&setting) {
+            name += &format!(" {setting}");
+        }
+    }
+    name
+}
+
+/// Load and machine in one line.
+fn place(workload: &Value, machine: &Value) -> String {
+    let number = |key: &str| machine[key].as_u64().unwrap_or(0);
+    let mut place = format!(
+        "{}: {}, HZ {}, kernel {}",
+        workload.as_str().unwrap_or_default(),
+        counted(number("cpus"), "CPU"),
+        number("hz"),
+        machine["kernel"].as_str().unwrap_or_default(),
+    );
+    for (key, usual) in [("smt", 1), ("llc", 0)] {
+        if number(key) != usual {
+            place += &format!(", {key} {}", number(key));
+        }
+    }
+    place
+}
+
+/// Whether the number of an exit's kind stands for an ejection.
+fn is_ejection(exit: &Value) -> bool {
+    exit["kind"].as_u64() >= Some(u64::from(ExitKind::Error as u32))
+}
+
+/// Of `sim` and `play`.
+fn results(document: &Value) -> Vec<Entry> {
+    let world = match document["world"].as_str() {
+        Some("played") => "played",
+        _ => "simulated",
+    };
+    let place = place(&document["workload"], &document["machine"]);
+    let runs = document["runs"].as_array();
+    let entry = |run: &Value| Entry {
+        world,
+        arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
+        place: place.clone(),
+        run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
+    };
+    runs.into_iter().flatten().map(entry).collect()
+}
+
+/// Of `sweep`: every run has its own load and machine.
+fn sweep(document: &Value) -> Vec<Entry> {
+    let runs = document["runs"].as_array();
+    let entry = |run: &Value| {
+        let mut place = place(&run["workload"], &run["machine"]);
+        for (name, value) in run["scale"].as_object().into_iter().flatten() {
+            place += &format!(", {name} {value}");
+        }
+        Entry {
+            world: "simulated",
+            arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
+            place,
+            run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
+        }
+    };
+    runs.into_iter().flatten().map(entry).collect()
+}
+
+/// Of `run`, whose documents of many runs stand one after the other.
+fn run(document: &Value) -> Vec<Entry> {
+    let command = &document["command"];
+    let words = command["words"].as_array().into_iter().flatten();
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let counts = document["ejection"].is_null() && command["status"].as_i64() == Some(0);
+    vec![Entry {
+        world: "run",
+        arm: arm(
+            document["policy"].as_str().unwrap_or_default(),
+            &document["set"],
+        ),
+        place: words.join(" "),
+        run: counts.then(|| command_measures(&figures(command))),
+    }]
+}
+
+/// The figures of a command by their names in documents.
+fn figures(command: &Value) -> CommandFigures {
+    let number = |key: &str| command[key].as_u64();
+    CommandFigures {
+        time_ns: number("time_ns"),
+        run_ns: number("run_ns"),
+        wait_ns: number("wait_ns"),
+        slices: number("slices"),
+        migrations: number("migrations"),
+        voluntary: number("voluntary"),
+        involuntary: number("involuntary"),
+        user_ns: number("user_ns"),
+        system_ns: number("system_ns"),
+        memory_bytes: number("memory_bytes"),
+    }
+}
+
+/// The arm that is the baseline, and the one that is it a second time.
+type Baselines = (Option<String>, Option<String>);
+
+/// A folder of `sweep` or `bench`. Returns what the latter says of its arms.
+///
+/// # Errors
+/// When it is neither, or a file in it is broken.
+pub fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
+    let sweep = path.join(SWEEP);
+    if sweep.is_file() {
+        for document in documents(&sweep)? {
+            entries.extend(super::of_document(&document)?);
+        }
+        return Ok((None, None));
+    }
+    if !path.join(BENCH).is_file() {
+        let path = path.display();
+        bail!(
+            "{path} is no folder of `bench` or of a complete `sweep`: it has neither {BENCH} nor \
+             {SWEEP}"
+        );
+    }
+    bench(path, entries)
+}
+
+/// One document a line. A last line without an end is of a bench that was killed.
+fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let whole = text.rfind('\n').map_or(0, |at| at + 1);
+    let lines = text[..whole].lines().enumerate().map(|(at, line)| {
+        let name = || format!("{}:{}: no JSON", path.display(), at + 1);
+        serde_json::from_str(line).with_context(name)
+    });
+    lines.collect()
+}
+
+fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
+    let plans = documents(&path.join(BENCH))?;
+    let plan = plans.first().context("an empty bench.json")?;
+    if plan["runslice_bench"].as_u64() != Some(1) {
+        bail!("{}: of another version", path.join(BENCH).display());
+    }
+    let words = plan["command"].as_array().into_iter().flatten();
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let cpus = counted(plan["cpus"].as_u64().unwrap_or(0), "CPU");
+    let cpu = plan["cpu"].as_str().unwrap_or_default();
+    let place = format!("{}: {cpus}, {cpu}", words.join(" "));
+    let world = match plan["counts"].as_bool() {
+        Some(true) => "bench in a guest that counts instructions",
+        _ => "bench",
+    };
+    let mut seen = BTreeSet::new();
+    for run in lines(&path.join(RUNS))? {
+        let number = run["number"].as_u64();
+        if run["warmup"] == true || !seen.insert(number) {
+            continue;
+        }
+        entries.push(Entry {
+            world,
+            arm: run["arm"].as_str().unwrap_or_default().to_owned(),
+            place: place.clone(),
+            run: run["void"]
+                .is_null()
+                .then(|| command_measures(&figures(&run))),
+        });
+    }
+    // Tables have the arms in the order of the plan, not in that of the first block.
+    let arms: Vec<&Value> = plan["arms"].as_array().into_iter().flatten().collect();
+    let rank = |entry: &Entry| arms.iter().position(|arm| arm["name"] == *entry.arm);
+    entries.sort_by_key(rank);
+    let name = |value: &Value| value.as_str().map(str::to_owned);
+    let baseline = arms.first().and_then(|arm| name(&arm["name"]));
+    Ok((baseline, name(&plan["again"])))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_set_besides_the_name_belongs_to_the_arm() {
+        assert_eq!(arm("mlfq:nq=3", &json!({"nq": "3"})), "mlfq:nq=3");
+        assert_eq!(arm("mlfq", &json!({"nq": "3"})), "mlfq nq=3");
+    }
+
+    #[test]
+    fn a_live_run_counts_if_neither_policy_nor_command_failed() {
+        let document = |ejection: Value, status: i32| {
+            json!({
+                "runslice_run": 1, "policy": "fifo", "set": {}, "ejection": ejection,
+                "command": {"words": ["make", "-j"], "status": status, "time_ns": 5},
+            })
+        };
+        let entry = &run(&document(Value::Null, 0))[0];
+        assert_eq!(entry.place, "make -j");
+        assert_eq!(entry.run.as_ref().map(Vec::len), Some(1));
+        assert!(run(&document(json!("stall"), 0))[0].run.is_none());
+        assert!(run(&document(Value::Null, 2))[0].run.is_none());
+    }
+}

@@ -1,0 +1,267 @@
+//! `runslice bench POLICY,POLICY -- COMMAND`.
+
+mod folder;
+mod machine;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use live::process;
+use model::Nanos;
+use serde_json::{Value, json};
+use stats::compare::{CommandFigures, compare};
+
+use crate::cli::Status;
+use crate::output;
+use crate::sets::File;
+use crate::verb::compare::{Family, Form, Judging, status, write};
+
+use folder::Folder;
+use machine::{Host, Machine};
+use plan::{AGAIN, Arm, Turn};
+
+/// Version of the plan and of its runs; it grows when a field is removed or changes its meaning.
+const VERSION: u32 = 1;
+/// A scheduler under which so many runs in a row are void gets no more.
+const VOID_MAX: usize = 3;
+/// How the reason begins when the kernel has ejected the policy.
+const EJECTED: &str = "ejected";
+
+/// What `runslice bench` is asked.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// Policies with commas between them, knobs behind a colon: `mlfq,staircase:compute=1`. The
+    /// kernel's own scheduler, `default`, is always among them, twice: what its two arms differ by
+    /// is noise.
+    #[arg(value_name = "POLICIES")]
+    policies: String,
+
+    /// Runs under each scheduler. docs/comparing.md says how many it takes.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    runs: u32,
+
+    /// Runs under each scheduler before those, which fill caches and do not count.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(0..=1000))]
+    warmup: u32,
+
+    /// Seed of the order of the schedulers in each block.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Folder for runs and output of the command. With runs of the same bench in it, the bench goes
+    /// on where it was interrupted. `compare` reads it.
+    #[arg(short = 'd', long, value_name = "DIR", default_value = "bench-results")]
+    folder: PathBuf,
+
+    #[command(flatten)]
+    judging: Judging,
+
+    /// How the verdict is written.
+    #[arg(long, value_enum, default_value_t = Form::Human)]
+    format: Form,
+
+    /// Writes the verdict to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Attaches although groups of processes have quotas, which then do not hold.
+    #[arg(long)]
+    ignore_cgroups: bool,
+
+    /// Looks at the files of another system below this folder before attaching.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+
+    /// The load. Its output goes into the folder.
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// What came of one run of the command.
+#[derive(Clone, Debug, Default)]
+struct Measured {
+    /// `None` when a signal ended it or it was cut short.
+    status: Option<i32>,
+    /// Why the run does not count.
+    void: Option<String>,
+    figures: CommandFigures,
+}
+
+/// Whoever runs the command.
+trait Runner {
+    /// Runs it once under `arm`, number `at` of all; what it prints goes to `log`.
+    fn run(&mut self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Measured>;
+
+    /// Whether somebody wants it to end.
+    fn is_interrupted(&self) -> bool;
+
+    /// Says how far it is.
+    fn tell(&mut self, text: &str) {
+        say(text);
+    }
+}
+
+/// Runs the command under each scheduler in turn and says what differs.
+///
+/// # Errors
+/// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
+pub fn run(request: &Bench) -> anyhow::Result<Status> {
+    let arms = plan::arms(&request.policies)?;
+    process::catch_signals();
+    let mut machine = Machine::check(
+        &request.command,
+        &arms,
+        &request.root,
+        request.ignore_cgroups,
+    )?;
+    if let Err(error) = process::lock_memory() {
+        say(&format!(
+            "cannot keep its memory from being swapped: {error}"
+        ));
+    }
+    let host = Host::below(&request.root);
+    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &host))?;
+    let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
+    say(&format!(
+        "{} runs: {} of each scheduler, order of seed {}, results in {}",
+        turns.len(),
+        request.runs,
+        request.seed,
+        request.folder.display()
+    ));
+    let is_complete = all(&mut machine, &arms, &turns, &mut folder)?;
+    if !is_complete {
+        say("interrupted; the same command goes on from here");
+        return Ok(Status::Interrupted);
+    }
+    let mut to = output::open(request.output.as_deref())?;
+    let status = request.conclude(&host, &mut to)?;
+    to.flush()?;
+    match folder.ejected() {
+        0 => Ok(status),
+        _ => Ok(Status::Ejected),
+    }
+}
+
+/// Every run that is not there yet; false when somebody interrupts.
+fn all(
+    runner: &mut dyn Runner,
+    arms: &[Arm],
+    turns: &[Turn],
+    folder: &mut Folder,
+) -> anyhow::Result<bool> {
+    let mut in_a_row = vec![0; arms.len()];
+    for turn in turns {
+        let arm = &arms[turn.arm];
+        if let Some(void) = folder.done.get(&turn.number) {
+            in_a_row[turn.arm] = void.as_ref().map_or(0, |_| in_a_row[turn.arm] + 1);
+            continue;
+        }
+        if runner.is_interrupted() {
+            return Ok(false);
+        }
+        let run = match in_a_row[turn.arm] {
+            VOID_MAX.. => Measured {
+                void: Some(format!("given up after {VOID_MAX} void runs in a row")),
+                ..Measured::default()
+            },
+            _ => runner.run(arm, turn.arm, &folder.log(*turn))?,
+        };
+        if runner.is_interrupted() {
+            return Ok(false);
+        }
+        runner.tell(&told(*turn, turns.len(), arm, &run));
+        check_warm(*turn, arm, &run, &folder.log(*turn))?;
+        in_a_row[turn.arm] = match run.void {
+            Some(_) => in_a_row[turn.arm] + 1,
+            None => 0,
+        };
+        folder.add(*turn, arm, &run)?;
+    }
+    Ok(true)
+}
+
+/// A command that fails already under the kernel's own scheduler is no load.
+fn check_warm(turn: Turn, arm: &Arm, run: &Measured, log: &Path) -> anyhow::Result<()> {
+    match &run.void {
+        Some(void) if turn.block == 0 && arm.policy.is_none() => {
+            anyhow::bail!(
+                "{void}, under the kernel's own scheduler; see {}",
+                log.display()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+fn told(turn: Turn, all: usize, arm: &Arm, run: &Measured) -> String {
+    let what = match (&run.void, run.figures.time_ns) {
+        (Some(void), _) => format!("void, {void}"),
+        (None, Some(time)) => Nanos::new(time).to_string(),
+        (None, None) => "no time".to_owned(),
+    };
+    let kind = if turn.block == 0 { ", warm-up" } else { "" };
+    format!("{} of {all}, {}{kind}: {what}", turn.number, arm.name)
+}
+
+impl Bench {
+    /// Everything that must be the same for runs to be of one kind.
+    fn plan(&self, arms: &[Arm], host: &Host) -> Value {
+        let object = |arm: &Arm| {
+            arm.policy
+                .as_ref()
+                .map(|it| format!("{:016x}", hash(&it.object)))
+        };
+        let arms: Vec<Value> = arms
+            .iter()
+            .map(|arm| json!({"name": arm.name, "object": object(arm)}))
+            .collect();
+        json!({
+            "runslice_bench": VERSION,
+            "command": self.command,
+            "arms": arms,
+            "again": AGAIN,
+            "runs": self.runs,
+            "warmup": self.warmup,
+            "seed": self.seed,
+            "kernel": host.kernel,
+            "cpu": host.cpu,
+            "counts": host.counts,
+            "cpus": live::record::cpus(),
+        })
+    }
+
+    /// The verdict on all runs of the folder.
+    fn conclude(&self, host: &Host, to: &mut dyn Write) -> anyhow::Result<Status> {
+        let family = Family::of(vec![File::read(&self.folder)?], None, None)?;
+        let settings = self.judging.settings();
+        let rows = compare(&family.questions(), |series| series.main, &settings);
+        if self.format == Form::Human {
+            writeln!(
+                to,
+                "kernel {}: {} runs of each scheduler in blocks of random order, seed {}\n",
+                host.kernel, self.runs, self.seed
+            )?;
+        }
+        write(&family, &rows, &settings, self.format, to)?;
+        Ok(status(&rows, None, &settings))
+    }
+}
+
+/// FNV-1a, as in the fingerprint of a run.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| {
+        (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+fn say(text: &str) {
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "bench: {text}");
+}

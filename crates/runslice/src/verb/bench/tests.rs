@@ -1,0 +1,224 @@
+//! The order of a bench, its folder and its verdict, with a runner that only pretends.
+
+use std::fs;
+
+use model::Rng;
+use stats::compare::{Settings, Verdict};
+
+use super::*;
+
+/// A computer on which each scheduler takes as long as it is told, with 2 % of noise.
+struct Pretended {
+    rng: Rng,
+    /// Factors by arm.
+    factors: Vec<f64>,
+    /// Arm whose policy is ejected in every run.
+    ejects: Option<usize>,
+    /// Runs until somebody interrupts.
+    patience: usize,
+    /// Arms in the order in which they ran.
+    ran: Vec<usize>,
+    /// What the user was told.
+    told: Vec<String>,
+}
+
+impl Pretended {
+    fn new(seed: u64, factors: &[f64]) -> Self {
+        Self {
+            rng: Rng::new(seed, 0),
+            factors: factors.to_vec(),
+            ejects: None,
+            patience: usize::MAX,
+            ran: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+}
+
+impl Runner for Pretended {
+    fn run(&mut self, _: &Arm, at: usize, _: &Path) -> anyhow::Result<Measured> {
+        self.ran.push(at);
+        let noise = 0.96 + 0.08 * self.rng.unit();
+        let of = |nanos: f64| Some((nanos * noise * self.factors[at]) as u64);
+        let ejected = self.ejects == Some(at);
+        Ok(Measured {
+            status: Some(0),
+            void: ejected.then(|| "ejected: runnable task stall".to_owned()),
+            figures: CommandFigures {
+                time_ns: of(1e9),
+                run_ns: of(8e8),
+                wait_ns: of(4e8),
+                slices: Some(1000),
+                ..CommandFigures::default()
+            },
+        })
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.told.push(text.to_owned());
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.ran.len() >= self.patience
+    }
+}
+
+/// A folder that goes away.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("runslice-bench-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn request(folder: &Path) -> Bench {
+    Bench {
+        policies: "mlfq,fifo".to_owned(),
+        runs: 20,
+        warmup: 1,
+        seed: 4,
+        folder: folder.to_owned(),
+        judging: Judging {
+            margin: 0.03,
+            trim: 0,
+            resample_seed: 1,
+        },
+        format: Form::Human,
+        output: None,
+        ignore_cgroups: false,
+        root: PathBuf::from("/"),
+        command: vec!["make".to_owned()],
+    }
+}
+
+/// Goes through all turns; the verdict by scheduler for the time.
+fn bench(request: &Bench, runner: &mut Pretended) -> anyhow::Result<bool> {
+    let arms = plan::arms(&request.policies)?;
+    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &Host::default()))?;
+    let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
+    all(runner, &arms, &turns, &mut folder)
+}
+
+fn verdicts(folder: &Path) -> Vec<(String, Verdict)> {
+    let family = Family::of(vec![File::read(folder).unwrap()], None, None).unwrap();
+    let rows = compare(
+        &family.questions(),
+        |series| series.name == "time_ns",
+        &Settings::default(),
+    );
+    rows.into_iter()
+        .map(|row| (row.arm, row.result.unwrap().verdict))
+        .collect()
+}
+
+const FACTORS: [f64; 4] = [1.0, 1.0, 1.1, 0.8];
+
+#[test]
+fn a_slower_and_a_faster_scheduler_are_found_and_warm_ups_do_not_count() {
+    let scratch = Scratch::new("found");
+    let request = request(&scratch.0);
+    bench(&request, &mut Pretended::new(1, &FACTORS)).unwrap();
+    let want = [
+        ("mlfq".to_owned(), Verdict::Slower),
+        ("fifo".to_owned(), Verdict::Faster),
+    ];
+    assert_eq!(verdicts(&scratch.0), want);
+    let file = File::read(&scratch.0).unwrap();
+    assert!(file.sets.iter().all(|set| set.runs == 20), "{file:?}");
+    let mut text = Vec::new();
+    let status = request.conclude(&Host::default(), &mut text).unwrap();
+    assert_eq!(status, Status::Done);
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("fifo against default: faster in time_ns"),
+        "{text}"
+    );
+    assert!(text.contains("noise between two arms of default"), "{text}");
+}
+
+#[test]
+fn an_interrupted_bench_goes_on_in_the_same_order_and_a_torn_line_is_run_again() {
+    let scratch = Scratch::new("resumed");
+    let mut whole = Pretended::new(1, &FACTORS);
+    let other = Scratch::new("whole");
+    bench(&request(&other.0), &mut whole).unwrap();
+    let request = request(&scratch.0);
+    let mut first = Pretended::new(1, &FACTORS);
+    first.patience = 30;
+    assert!(!bench(&request, &mut first).unwrap());
+    // The run during which the signal came is not kept.
+    let path = scratch.0.join("runs.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), 29);
+    // The computer died while the last one was written.
+    fs::write(&path, &text[..text.len() - 9]).unwrap();
+    let mut second = Pretended::new(2, &FACTORS);
+    bench(&request, &mut second).unwrap();
+    assert_eq!(second.ran, whole.ran[28..]);
+    assert_eq!(first.ran, whole.ran[..30]);
+    let mut third = Pretended::new(3, &FACTORS);
+    bench(&request, &mut third).unwrap();
+    assert!(third.ran.is_empty(), "all is there");
+}
+
+#[test]
+fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
+    let scratch = Scratch::new("ejected");
+    let request = request(&scratch.0);
+    let mut runner = Pretended::new(1, &FACTORS);
+    runner.ejects = Some(2);
+    assert!(bench(&request, &mut runner).unwrap());
+    let arms = plan::arms(&request.policies).unwrap();
+    let plan = request.plan(&arms, &Host::default());
+    let folder = Folder::open(&request.folder, &plan).unwrap();
+    assert_eq!(folder.ejected(), VOID_MAX, "also when it is opened again");
+    let void = runner.told.iter().filter(|it| it.contains(": void, "));
+    assert_eq!(void.count(), 21, "each is said");
+    assert_eq!(runner.ran.iter().filter(|at| **at == 2).count(), VOID_MAX);
+    let mut text = Vec::new();
+    let status = request.conclude(&Host::default(), &mut text).unwrap();
+    assert_eq!(status, Status::Done);
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("mlfq: 20 of 20 runs are void and left out"),
+        "{text}"
+    );
+    assert!(text.contains("fifo against default: faster"), "{text}");
+}
+
+#[test]
+fn a_folder_of_another_bench_is_refused_with_what_differs() {
+    let scratch = Scratch::new("other");
+    let mut request = request(&scratch.0);
+    bench(&request, &mut Pretended::new(1, &FACTORS)).unwrap();
+    request.command = vec!["true".to_owned()];
+    let error = bench(&request, &mut Pretended::new(1, &FACTORS)).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("its command is [\"make\"], not [\"true\"]"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_command_that_fails_under_the_kernels_own_scheduler_is_no_load() {
+    let scratch = Scratch::new("fails");
+    let request = request(&scratch.0);
+    let mut runner = Pretended::new(1, &FACTORS);
+    runner.ejects = Some(0);
+    let error = bench(&request, &mut runner).unwrap_err().to_string();
+    assert!(
+        error.contains("under the kernel's own scheduler; see "),
+        "{error}"
+    );
+}

@@ -1,0 +1,208 @@
+//! `runslice report RUN...`: figures of runs, as one page or as single files.
+
+mod page;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use model::{Nanos, SimTime};
+use stats::figure::{self, Chart, Collector, Statistics};
+use stats::schedstat::{Interval, SchedstatReader};
+use stats::{Metrics, Tee};
+
+use crate::cli::Status;
+use crate::verb::stat;
+use crate::{output, span};
+
+/// What `runslice report` is asked.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Runs: files of events that `sim --events` or `play --events` wrote, or logs of scheduler
+    /// statistics. Several are drawn over each other.
+    #[arg(required = true)]
+    run: Vec<PathBuf>,
+
+    /// The page, one file that needs no other and no network. Default: report.html, unless --svg
+    /// is given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Writes each figure as an SVG file into this folder, which is made if it does not exist.
+    #[arg(long, value_name = "FOLDER")]
+    svg: Option<PathBuf>,
+
+    /// Draws only this part of runs that sent events, from a time to another: 1s..1.5s.
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_between)]
+    between: Option<(SimTime, SimTime)>,
+
+    /// Jiffies a second of the kernels that wrote the statistics, their HZ. Default: 1000 for
+    /// versions up to 14, as on the machines of the time, else 250, as on Debian.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    hz: Option<u32>,
+}
+
+/// One run that sent events.
+struct Run {
+    collected: Collector,
+    report: stats::Report,
+}
+
+/// All that was read.
+#[derive(Default)]
+struct Input {
+    runs: Vec<Run>,
+    logs: Vec<Statistics>,
+}
+
+/// A part of the page: figures with a heading, and the run that they are of.
+struct Section<'a> {
+    heading: String,
+    of: Option<&'a Run>,
+    charts: Vec<Chart>,
+}
+
+/// Reads two times with two points between them.
+fn parse_between(text: &str) -> Result<(SimTime, SimTime), String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or_else(|| "expected two times, such as 1s..1.5s".to_owned())?;
+    let [from, to] = [span::parse(from)?, span::parse(to)?].map(Nanos::get);
+    if from >= to {
+        return Err("the second time must be later than the first".to_owned());
+    }
+    Ok((SimTime::from_nanos(from), SimTime::from_nanos(to)))
+}
+
+/// Reads the runs, and writes the page and the figures.
+///
+/// # Errors
+/// When a file cannot be read or written, or holds neither events nor statistics.
+pub fn run(request: &Report) -> anyhow::Result<Status> {
+    let mut input = Input::default();
+    for path in &request.run {
+        read(path, request, &mut input)?;
+    }
+    let sections = sections(&input);
+    if let Some(folder) = &request.svg {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for chart in sections.iter().flat_map(|section| &section.charts) {
+            let path = folder.join(format!("{}.svg", chart.id));
+            fs::write(&path, figure::svg(chart, true))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    let page = match (&request.output, &request.svg) {
+        (Some(path), _) => Some(path.as_path()),
+        (None, Some(_)) => None,
+        (None, None) => Some(Path::new("report.html")),
+    };
+    if let Some(path) = page {
+        let mut to = output::create(path)?;
+        page::write(&sections, &mut to)
+            .and_then(|()| to.flush())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let figures: usize = sections.iter().map(|section| section.charts.len()).sum();
+        writeln!(
+            io::stderr(),
+            "runslice: {} has {figures} figures",
+            path.display()
+        )?;
+    }
+    Ok(Status::Done)
+}
+
+/// Reads one file, whatever it is.
+fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> {
+    let named = || path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {}", named()))?;
+    let mut source = BufReader::new(file);
+    let begin = source.fill_buf().with_context(named)?;
+    if begin.starts_with(b"{") {
+        input
+            .runs
+            .push(events(source, request.between).with_context(named)?);
+    } else if begin.starts_with(b"version ") {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let log = statistics(source, name.into_owned(), request.hz).with_context(named)?;
+        input.logs.push(log);
+    } else {
+        bail!(
+            "{}: neither events nor scheduler statistics; `sim --events FILE`, \
+             `play --events FILE` and `stat record FILE` write what can be drawn",
+            named()
+        );
+    }
+    Ok(())
+}
+
+fn events(source: impl BufRead, between: Option<(SimTime, SimTime)>) -> anyhow::Result<Run> {
+    let mut collected = Collector::new(between);
+    let mut metrics = Metrics::new();
+    stats::replay(source, &mut Tee::new(vec![&mut collected, &mut metrics]))?;
+    Ok(Run {
+        collected,
+        report: metrics.report(),
+    })
+}
+
+fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Result<Statistics> {
+    let mut reader = SchedstatReader::new(source);
+    let Some(mut before) = reader.next_snapshot()? else {
+        bail!("no snapshot");
+    };
+    let hz = stat::hz_of(hz, &before)?;
+    let mut intervals = Vec::new();
+    while let Some(after) = reader.next_snapshot()? {
+        intervals.push(Interval::new(&before, &after)?);
+        before = after;
+    }
+    if intervals.is_empty() {
+        bail!("one snapshot only, and figures need two; `runslice stat record` adds others");
+    }
+    Ok(Statistics {
+        name,
+        hz,
+        intervals,
+    })
+}
+
+/// What the page has, from what runs have in common to each run.
+fn sections(input: &Input) -> Vec<Section<'_>> {
+    let mut sections = Vec::new();
+    let several = input.runs.len() > 1;
+    let collected: Vec<&Collector> = input.runs.iter().map(|run| &run.collected).collect();
+    let common = figure::comparison(&collected);
+    if several {
+        sections.push(Section {
+            heading: "All runs".to_owned(),
+            of: None,
+            charts: common.clone(),
+        });
+    }
+    for (index, run) in input.runs.iter().enumerate() {
+        let mut charts = run.collected.charts();
+        if several {
+            for chart in &mut charts {
+                chart.id = format!("run{}-{}", index + 1, chart.id);
+            }
+        } else {
+            charts = [common.clone(), charts].concat();
+        }
+        sections.push(Section {
+            heading: run.collected.policy().to_owned(),
+            of: Some(run),
+            charts,
+        });
+    }
+    if !input.logs.is_empty() {
+        sections.push(Section {
+            heading: "Scheduler statistics".to_owned(),
+            of: None,
+            charts: figure::of_statistics(&input.logs),
+        });
+    }
+    sections
+}

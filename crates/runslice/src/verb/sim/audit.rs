@@ -1,0 +1,70 @@
+//! `runslice sim --audit`: the same run on both back ends, with all accounts checked.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, bail, ensure};
+use model::{RunSpec, Summary};
+use sim::{Backend, Options};
+use stats::{Conservation, Tee, TraceHash};
+
+/// What a run left, as far as two runs of one spec must agree.
+#[derive(Debug, PartialEq, Eq)]
+struct Trace {
+    hash: u64,
+    events: u64,
+    summary: Summary,
+}
+
+/// Runs `spec` once interpreted and once as native code, and says what came of it in one line.
+///
+/// # Errors
+/// When the run cannot be made, an account does not add up, or the two differ.
+pub fn audit(spec: &RunSpec) -> anyhow::Result<String> {
+    let name = &spec.policy.name;
+    let interpreted = trace(spec, Backend::Interpreter)?;
+    let native = match trace(spec, Backend::Jit) {
+        Ok(native) => native,
+        Err(error) => return Err(error).with_context(|| format!("{name}, as native code")),
+    };
+    if interpreted != native {
+        bail!(
+            "{name}: the back ends differ: {} events with hash {:016x} interpreted, {} with \
+             {:016x} as native code",
+            interpreted.events,
+            interpreted.hash,
+            native.events,
+            native.hash
+        );
+    }
+    let mut line = format!(
+        "{name}: {} events, hash {:016x} interpreted and native, every account adds up",
+        native.events, native.hash
+    );
+    let exit = &native.summary.exit;
+    if exit.kind.is_error() {
+        write!(line, "; ejected: {}", exit.message).expect("to memory");
+    }
+    Ok(line)
+}
+
+fn trace(spec: &RunSpec, backend: Backend) -> anyhow::Result<Trace> {
+    let (mut hash, mut accounts) = (TraceHash::new(), Conservation::new());
+    let options = Options {
+        backend,
+        ..Options::default()
+    };
+    let mut tee = Tee::new(vec![&mut hash, &mut accounts]);
+    let summary = sim::run_with(spec, &mut tee, options).map_err(super::explain)?;
+    let checked = accounts.check(&summary);
+    ensure!(
+        checked.is_ok(),
+        "{}: an account does not add up: {}",
+        spec.policy.name,
+        checked.err().map_or_else(String::new, |it| it.to_string())
+    );
+    Ok(Trace {
+        hash: hash.value(),
+        events: hash.count(),
+        summary,
+    })
+}

@@ -1,0 +1,119 @@
+//! The file of `--schedstat`: scheduler statistics of a simulated run.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use model::{Event, EventMask, Header, Nanos, Sample, Sampler, SimTime, Sink};
+use stats::Tee;
+use stats::schedstat::{Bookkeeper, Bookkeeping};
+
+use crate::{output, span};
+
+/// What is asked of the file.
+#[derive(Debug, Args)]
+pub struct Request {
+    /// Writes scheduler statistics to this file as the kernel of 2004 printed them, for
+    /// `stat report`. With several policies, the policy's name is put before the file's ending.
+    #[arg(long, value_name = "FILE")]
+    pub schedstat: Option<PathBuf>,
+
+    /// Version of the statistics.
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, requires = "schedstat",
+        value_parser = clap::value_parser!(u32).range(4..=4))]
+    schedstat_version: u32,
+
+    /// Which waits the statistics count.
+    #[arg(long, value_enum, value_name = "RULES", default_value_t = Rules::V4,
+        requires = "schedstat")]
+    schedstat_rules: Rules,
+
+    /// Simulated time between two snapshots, a millisecond or more.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every,
+        requires = "schedstat")]
+    pub schedstat_every: Nanos,
+}
+
+/// Which waits the statistics count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Rules {
+    /// As the kernels of the time: in whole jiffies, and not the waits of preempted tasks.
+    V4,
+    /// All of them, to the nanosecond, printed in jiffies.
+    Full,
+}
+
+fn parse_every(text: &str) -> Result<Nanos, String> {
+    let every = span::parse(text)?;
+    if every < Nanos::from_millis(1) {
+        return Err("the clock of these statistics shows milliseconds: 1ms at least".to_owned());
+    }
+    Ok(every)
+}
+
+/// A run's sinks, the books among them.
+pub struct Books<'a> {
+    others: Tee<'a>,
+    keeper: Bookkeeper<BufWriter<File>>,
+    path: PathBuf,
+}
+
+impl Request {
+    /// Books in `path`, beside `others`.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn open<'a>(&self, path: PathBuf, others: Tee<'a>) -> anyhow::Result<Books<'a>> {
+        let rules = match self.schedstat_rules {
+            Rules::V4 => Bookkeeping::V4,
+            Rules::Full => Bookkeeping::Full,
+        };
+        let keeper = Bookkeeper::new(rules, output::create(&path)?);
+        Ok(Books {
+            others,
+            keeper,
+            path,
+        })
+    }
+}
+
+impl Books<'_> {
+    /// Closes the file.
+    ///
+    /// # Errors
+    /// When a snapshot could not be written; the message names the file.
+    pub fn close(self) -> anyhow::Result<()> {
+        let closed = self.keeper.close();
+        closed.with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(())
+    }
+}
+
+impl Sink for Books<'_> {
+    fn wants(&self) -> EventMask {
+        self.others.wants().union(self.keeper.wants())
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.others.begin(header);
+        self.keeper.begin(header);
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.others.events(events);
+        self.keeper.events(events);
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.others.finish(end);
+        self.keeper.finish(end);
+    }
+}
+
+impl Sampler for Books<'_> {
+    fn sample(&mut self, sample: &Sample) {
+        self.keeper.sample(sample);
+    }
+}

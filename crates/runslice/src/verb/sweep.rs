@@ -1,0 +1,290 @@
+//! `runslice sweep FILE`.
+
+mod plan;
+mod store;
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::Args;
+use model::{Nanos, RunSpec};
+use serde_json::json;
+use stats::compare::{Extent, Set};
+
+use crate::cli::Status;
+use crate::report::{self, Format};
+use crate::sets::{self, File};
+use crate::verb::sim;
+use crate::{output, parallel};
+
+use plan::Planned;
+use store::{Key, Store};
+
+/// What `runslice sweep` is asked.
+#[derive(Debug, Args)]
+pub struct Sweep {
+    /// What to run, as TOML: lists of policies, workloads, knobs, machines and seeds. Every
+    /// combination of them is run. docs/sweep.md describes the file.
+    file: PathBuf,
+
+    /// Folder of the results. Runs that it has already are not made again, so that an interrupted
+    /// sweep goes on. Default: the file's name, ending in .results.
+    #[arg(short = 'd', long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// Makes one part of the runs only, such as 2/8: the second of eight. Parts can be made by
+    /// different computers and put together by `--merge`.
+    #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with = "merge")]
+    shard: Option<Shard>,
+
+    /// Takes the runs from this folder of a part, and makes none. May be repeated.
+    #[arg(long, value_name = "DIR")]
+    merge: Vec<PathBuf>,
+
+    /// Threads. The results are the same with any number. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    /// How the spread of the figures is written. The folder has every run, for `compare`.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    /// Writes to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// A part of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shard {
+    /// From 0.
+    index: usize,
+    count: usize,
+}
+
+impl Shard {
+    fn parse(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/');
+        let numbers = parts.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        match numbers {
+            Some((index @ 1.., count)) if index <= count => Ok(Self {
+                index: index - 1,
+                count,
+            }),
+            _ => Err(format!("`{text}` is no part of a whole, such as 2/8")),
+        }
+    }
+}
+
+/// Makes the runs that are missing, and writes what came of all.
+///
+/// # Errors
+/// When the file is wrong, a run cannot be made, or the folder cannot be written.
+pub fn run(request: &Sweep) -> anyhow::Result<Status> {
+    let runs = plan::read(&request.file)?;
+    let folder = match &request.folder {
+        Some(folder) => folder.clone(),
+        None => request.file.with_extension("results"),
+    };
+    let store = Store::open(&folder)?;
+    let mine: Vec<(Key, &Planned)> = runs.iter().map(|run| (Key::of(run), run)).collect();
+    let mine: Vec<(Key, &Planned)> = match request.shard {
+        None => mine,
+        Some(Shard { index, count }) => mine.into_iter().skip(index).step_by(count).collect(),
+    };
+    if request.merge.is_empty() {
+        make(&store, &mine, request)?;
+    } else {
+        merge(&store, &mine, &request.merge)?;
+    }
+    if let Some(Shard { index, count }) = request.shard {
+        say(&format!(
+            "part {} of {count}: {} of {} runs are in {}",
+            index + 1,
+            mine.len(),
+            runs.len(),
+            folder.display()
+        ));
+        return Ok(Status::Done);
+    }
+    finish(&store, &mine, &folder, request)
+}
+
+/// Makes the runs that the store does not have.
+fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Result<()> {
+    // The same run may be asked for twice.
+    let mut seen = BTreeSet::new();
+    let missing = runs
+        .iter()
+        .filter(|(key, _)| seen.insert(*key) && store.get(*key).is_none());
+    let missing: Vec<&(Key, &Planned)> = missing.collect();
+    let had = runs.len() - missing.len();
+    if had > 0 {
+        say(&format!("{had} of {} runs are there already", runs.len()));
+    }
+    let jobs = parallel::jobs(request.jobs);
+    check_policies(&missing)?;
+    let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
+        let outcome = sim::measure(&run.spec);
+        let outcome = outcome.map_err(|error| error.context(run.place.to_string()))?;
+        store.put(*key, &store::line(run, &outcome)?)
+    });
+    done.map(|_| ())
+}
+
+/// Attaches each policy once, so that a wrong knob is told before hours of runs.
+fn check_policies(runs: &[&(Key, &Planned)]) -> anyhow::Result<()> {
+    let mut seen = Vec::new();
+    for (_, run) in runs {
+        let what = (&run.spec.policy.name, run.spec.machine.kernel);
+        if seen.contains(&what) {
+            continue;
+        }
+        let spec = RunSpec {
+            duration: Some(Nanos::ZERO),
+            ..run.spec.clone()
+        };
+        sim::measure(&spec).map_err(|error| error.context(run.place.to_string()))?;
+        seen.push(what);
+    }
+    Ok(())
+}
+
+/// Takes the runs from the folders of the parts.
+fn merge(store: &Store, runs: &[(Key, &Planned)], folders: &[PathBuf]) -> anyhow::Result<()> {
+    let mut missing = Vec::new();
+    for (key, run) in runs {
+        let mut there = store.get(*key).is_some();
+        for folder in folders {
+            there = there || store.take_over(*key, folder)?;
+        }
+        if !there {
+            missing.push(*run);
+        }
+    }
+    let Some(first) = missing.first() else {
+        return Ok(());
+    };
+    let RunSpec {
+        policy,
+        workload,
+        seed,
+        ..
+    } = &first.spec;
+    bail!(
+        "{} of {} runs are in none of the folders, the first {} under {} with seed {seed} ({}); \
+         make them without --merge, with the program and the files of the other parts",
+        missing.len(),
+        runs.len(),
+        workload.name,
+        policy.name,
+        first.place
+    )
+}
+
+/// Writes all results into one file, and their spread for the user.
+fn finish(
+    store: &Store,
+    runs: &[(Key, &Planned)],
+    folder: &Path,
+    request: &Sweep,
+) -> anyhow::Result<Status> {
+    let mut lines = Vec::new();
+    for (key, run) in runs {
+        match store.get(*key) {
+            Some(line) => lines.push(line),
+            None => bail!(
+                "the results of {} are gone from {}",
+                run.place,
+                folder.display()
+            ),
+        }
+    }
+    let path = store.finish(sets::SWEEP, &lines)?;
+    let sets = File::read(&path)?.sets;
+    let mut to = output::open(request.output.as_deref())?;
+    write(&sets, request.format, &mut to)?;
+    to.flush()?;
+    say(&format!("every run is in {}", path.display()));
+    match sets.iter().any(|set| set.void > 0) {
+        true => Ok(Status::Ejected),
+        false => Ok(Status::Done),
+    }
+}
+
+fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Human => {
+            let mut places: Vec<&str> = Vec::new();
+            for set in sets {
+                if !places.contains(&set.place.as_str()) {
+                    places.push(&set.place);
+                }
+            }
+            for (at, place) in places.into_iter().enumerate() {
+                let here = sets.iter().filter(|set| set.place == place);
+                let here: Vec<Set> = here.cloned().collect();
+                writeln!(to, "{}{place}", if at == 0 { "" } else { "\n" })?;
+                report::runs::write_sets(&here, to)?;
+            }
+            Ok(())
+        }
+        Format::Json => {
+            let sets: Vec<_> = sets
+                .iter()
+                .map(|set| {
+                    json!({
+                        "place": set.place,
+                        "policy": set.arm,
+                        "runs": set.runs,
+                        "void": set.void,
+                        "spread": report::runs::spreads(std::slice::from_ref(set)),
+                    })
+                })
+                .collect();
+            let document = json!({"runslice_sweep_spread": 1, "sets": sets});
+            serde_json::to_writer_pretty(&mut *to, &document)?;
+            writeln!(to)
+        }
+        Format::Csv => {
+            writeln!(to, "place,policy,metric,runs,median,min,max")?;
+            for set in sets {
+                for series in &set.series {
+                    let Some(extent) = Extent::of(&series.values) else {
+                        continue;
+                    };
+                    let names = [&set.place, &set.arm, &series.name].map(|it| report::quoted(it));
+                    let Extent {
+                        runs,
+                        median,
+                        min,
+                        max,
+                    } = extent;
+                    writeln!(to, "{},{runs},{median},{min},{max}", names.join(","))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn say(text: &str) {
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "sweep: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_one_of_a_number() {
+        assert_eq!(Shard::parse("2/8"), Ok(Shard { index: 1, count: 8 }));
+        for bad in ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"] {
+            Shard::parse(bad).unwrap_err();
+        }
+    }
+}

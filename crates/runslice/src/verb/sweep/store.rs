@@ -1,0 +1,244 @@
+//! Results that are kept by the key of what they depend on.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use model::{PolicySpec, RunSpec};
+use serde_json::{Value, json};
+
+use super::plan::Planned;
+use crate::report::{self, Outcome};
+
+/// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
+const FORMAT: u32 = 1;
+/// The folder of single runs, below a sweep's.
+const RUNS: &str = "runs";
+
+/// A sweep's folder.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A number of everything that a run is a function of: the whole request, the policy's bytes, and
+/// the sources of the program that simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(u128);
+
+impl Key {
+    /// The key of a run: FNV-1a with 128 bits. It tells accidents apart, not forgeries.
+    ///
+    /// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+    pub fn of(run: &Planned) -> Self {
+        Self::of_version(
+            run,
+            concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES")),
+        )
+    }
+
+    fn of_version(run: &Planned, version: &str) -> Self {
+        let spec = &run.spec;
+        // All fields of the request as they are, those of later versions too.
+        let rest = RunSpec {
+            policy: PolicySpec {
+                object: [].into(),
+                ..spec.policy.clone()
+            },
+            ..spec.clone()
+        };
+        let scale = format!("{:?}", run.scale);
+        let text = format!("{FORMAT} {version} {rest:?} {scale}");
+        let mut state: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        for byte in text
+            .bytes()
+            .chain([0])
+            .chain(spec.policy.object.iter().copied())
+        {
+            state =
+                (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+        Self(state)
+    }
+
+    fn file(self) -> String {
+        format!("{:032x}.json", self.0)
+    }
+}
+
+impl Store {
+    /// The store in `folder`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        let runs = folder.join(RUNS);
+        fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", runs.display()))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    fn path(&self, key: Key) -> PathBuf {
+        self.folder.join(RUNS).join(key.file())
+    }
+
+    /// The stored run as one line; `None` if there is none, or none that is whole.
+    pub fn get(&self, key: Key) -> Option<String> {
+        read(&self.path(key))
+    }
+
+    /// Takes over the run from another store. Whether it was there.
+    ///
+    /// # Errors
+    /// When it cannot be written here.
+    pub fn take_over(&self, key: Key, other: &Path) -> anyhow::Result<bool> {
+        match read(&other.join(RUNS).join(key.file())) {
+            Some(line) => self.put(key, &line).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Keeps a run. Whoever reads sees the whole or nothing, whenever this ends.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put(&self, key: Key, line: &str) -> anyhow::Result<()> {
+        write_whole(&self.path(key), format!("{line}\n").as_bytes())
+    }
+
+    /// Writes the results of all runs, in the order of the sweep.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(&self, name: &str, lines: &[String]) -> anyhow::Result<PathBuf> {
+        let path = self.folder.join(name);
+        let runs = lines.join(",\n");
+        let text = format!("{{\n\"runslice_sweep\": 1,\n\"runs\": [\n{runs}\n]\n}}\n");
+        write_whole(&path, text.as_bytes())?;
+        Ok(path)
+    }
+}
+
+/// A file of one line of JSON.
+fn read(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.strip_suffix('\n')?;
+    let value: Value = serde_json::from_str(line).ok()?;
+    value.get("report")?;
+    Some(line.to_owned())
+}
+
+/// Writes beside the file and then puts it in its place.
+fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let thread = format!("{:?}", std::thread::current().id());
+    let number: String = thread.chars().filter(char::is_ascii_digit).collect();
+    let new = path.with_extension(format!("{}-{number}.new", std::process::id()));
+    let write = || {
+        let mut file = fs::File::create(&new)?;
+        file.write_all(bytes)?;
+        fs::rename(&new, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What is kept of a run, as one line. Single tasks are left out: there may be 100,000 of them.
+pub fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
+    let mut value = report::json_of(outcome).context("the results as JSON")?;
+    if let Some(report) = value["report"].as_object_mut() {
+        report.remove("tasks");
+    }
+    let spec = &run.spec;
+    let scale: serde_json::Map<String, Value> = run
+        .scale
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)))
+        .collect();
+    value["workload"] = json!(spec.workload.name);
+    value["scale"] = Value::Object(scale);
+    value["machine"] = json!(spec.machine);
+    value["seed"] = json!(spec.seed);
+    value["duration_ns"] = json!(spec.duration.map(model::Nanos::get));
+    Ok(value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::Nanos;
+
+    use super::*;
+
+    fn planned() -> Planned {
+        let load = crate::workload::find("desk", &[]).unwrap();
+        Planned {
+            spec: RunSpec {
+                policy: crate::policy::find("fifo").unwrap(),
+                machine: load.machine.clone(),
+                workload: Arc::new(load),
+                seed: 1,
+                tie_seed: None,
+                attach_after: Nanos::ZERO,
+                duration: None,
+            },
+            scale: Vec::new(),
+            place: "s.toml:1:1".into(),
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_run_changes_its_key_and_its_place_in_the_file_does_not() {
+        let run = planned();
+        let key = Key::of(&run);
+        assert_eq!(key, Key::of(&planned()));
+        let moved = Planned {
+            place: "s.toml:9:9".into(),
+            ..planned()
+        };
+        assert_eq!(key, Key::of(&moved));
+        let mut keys = vec![key, Key::of_version(&run, "another")];
+        let mut with = |change: fn(&mut RunSpec)| {
+            let mut run = planned();
+            change(&mut run.spec);
+            keys.push(Key::of(&run));
+        };
+        with(|spec| spec.seed = 2);
+        with(|spec| spec.tie_seed = Some(1));
+        with(|spec| spec.duration = Some(Nanos::from_secs(1)));
+        with(|spec| spec.attach_after = Nanos::from_secs(1));
+        with(|spec| spec.machine.cpus = 9);
+        with(|spec| spec.machine.kernel = model::Kernel::V7_2);
+        with(|spec| spec.policy.set = vec![("slice_ns".to_owned(), "5".to_owned())]);
+        with(|spec| {
+            let mut object = spec.policy.object.to_vec();
+            object[100] ^= 1;
+            spec.policy.object = object.into();
+        });
+        with(|spec| {
+            let load = crate::workload::find("chat", &[]).unwrap();
+            spec.workload = Arc::new(load);
+        });
+        let all = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn a_torn_or_foreign_file_is_no_result() {
+        let name = format!("runslice-sweep-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let store = Store::open(&folder).unwrap();
+        let key = Key::of(&planned());
+        assert_eq!(store.get(key), None);
+        store.put(key, "{\"report\":{}}").unwrap();
+        assert_eq!(store.get(key).as_deref(), Some("{\"report\":{}}"));
+        for torn in ["{\"report\":{}}", "{\"report\"\n", "[]\n", ""] {
+            fs::write(store.path(key), torn).unwrap();
+            assert_eq!(store.get(key), None, "{torn}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,316 @@
+//! Many runs: `sim --runs`, `sweep` and `compare`, from files to exit statuses.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder of one test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("many-runs-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the folder for tests is writable");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).expect("writable");
+    }
+
+    fn read(&self, name: &str) -> String {
+        let path = self.0.join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args(arguments.split_whitespace())
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .output()
+            .expect("runslice starts")
+    }
+
+    /// What a command that ends with `status` prints.
+    fn said(&self, arguments: &str, status: i32) -> String {
+        let output = self.run(arguments);
+        let [stdout, stderr] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments}: {stdout}{stderr}"
+        );
+        format!("{stdout}{stderr}")
+    }
+
+    fn json(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&self.read(name)).expect("JSON")
+    }
+}
+
+const DESK: &str = "sim fifo mlfq -w desk --duration 500ms --runs 6";
+
+#[test]
+fn the_number_of_threads_changes_no_byte_and_the_first_run_is_the_single_one() {
+    let folder = Folder::new("threads");
+    for format in ["human", "json", "csv"] {
+        let one = folder.said(&format!("{DESK} --format {format} --jobs 1"), 0);
+        for jobs in [2, 5] {
+            let other = folder.said(&format!("{DESK} --format {format} --jobs {jobs}"), 0);
+            assert_eq!(one, other, "{format}, {jobs}");
+        }
+    }
+    folder.said(&format!("{DESK} --format json -o many.json"), 0);
+    folder.said(
+        "sim fifo -w desk --duration 500ms --format json -o one.json",
+        0,
+    );
+    let (many, one) = (folder.json("many.json"), folder.json("one.json"));
+    assert_eq!(many["runs"].as_array().map(Vec::len), Some(12));
+    assert_eq!(many["runs"][0], one["runs"][0]);
+    let seed = |at: usize| many["runs"][at]["report"]["seed"].as_u64();
+    assert!(
+        (0..6).all(|at| seed(at) == seed(at + 6)),
+        "policies share seeds"
+    );
+    assert_ne!(seed(0), seed(1));
+    let spread = many["spread"].as_array().expect("a list");
+    let wakeup = spread.iter().find(|it| it["metric"] == "all.wakeup.p99_ns");
+    let wakeup = wakeup.expect("the metric");
+    assert_eq!(
+        (&wakeup["policy"], &wakeup["runs"]),
+        (&"fifo".into(), &6.into())
+    );
+    assert!(wakeup["min"].as_f64() < wakeup["max"].as_f64());
+}
+
+#[test]
+fn one_run_of_many_can_neither_be_traced_nor_threads_given_without_runs() {
+    let folder = Folder::new("usage");
+    folder.said("sim fifo -w desk --runs 2 --trace x.json", 2);
+    folder.said("sim fifo -w desk --jobs 2", 2);
+    folder.said("sim fifo -w desk --runs 0", 2);
+    folder.said("sim fifo:no_such=1 -w desk --runs 2 --jobs 2", 2);
+}
+
+#[test]
+fn a_difference_is_found_and_fails_a_build_that_asks_for_it() {
+    let folder = Folder::new("verdict");
+    folder.said(&format!("{DESK} --format json -o a.json"), 0);
+    let text = folder.said("compare a.json --metric all.*.p99_ns", 0);
+    assert!(
+        text.contains("mlfq against fifo: faster in all.wakeup.p99_ns"),
+        "{text}"
+    );
+    assert_eq!(text, folder.said("compare a.json --metric all.*.p99_ns", 0));
+    folder.said(
+        "compare a.json --metric all.wakeup.p99_ns --fail-if slower",
+        0,
+    );
+    folder.said(
+        "compare a.json --metric all.wakeup.p99_ns --fail-if different",
+        5,
+    );
+    let back = "compare a.json --baseline mlfq --metric all.wakeup.p99_ns --fail-if";
+    folder.said(&format!("{back} slower"), 5);
+    folder.said(&format!("{back} slower=10"), 5);
+    folder.said(&format!("{back} slower=1000"), 0);
+    let unknown = folder.said("compare a.json --metric all.wakeup.p98_ns", 2);
+    assert!(
+        unknown.contains("no metric is called `all.wakeup.p98_ns`"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn the_same_policy_with_other_seeds_is_not_called_different() {
+    let folder = Folder::new("same");
+    let sim = "sim mlfq -w desk --duration 500ms --runs 12 --format json";
+    folder.said(&format!("{sim} -o a.json --seed 1"), 0);
+    folder.said(&format!("{sim} -o b.json --seed 2"), 0);
+    let metric = "--metric all.delay.mean_ns --margin 20";
+    let text = folder.said(
+        &format!("compare a.json b.json {metric} --fail-if different"),
+        0,
+    );
+    assert!(
+        text.contains("mlfq (b) against mlfq (a): no difference"),
+        "{text}"
+    );
+    // With less of interest the runs do not say.
+    let narrow = "compare a.json b.json --metric all.delay.mean_ns --margin 0";
+    folder.said(&format!("{narrow} --fail-if different"), 6);
+    folder.said(narrow, 6);
+}
+
+#[test]
+fn a_run_that_is_only_repeated_has_no_spread_and_is_refused() {
+    let folder = Folder::new("repeated");
+    folder.said(
+        "sim fifo mlfq -w desk --duration 200ms --format json -o one.json",
+        0,
+    );
+    let one = folder.read("one.json");
+    folder.write("six.json", &one.repeat(6));
+    let text = folder.said("compare six.json", 1);
+    assert!(text.contains("no spread: 6 runs gave "), "{text}");
+    let text = folder.said("compare one.json", 1);
+    assert!(text.contains("1 runs; it takes 5"), "{text}");
+}
+
+#[test]
+fn hyperfine_is_read_and_files_of_different_kinds_are_not_mixed() {
+    let folder = Folder::new("foreign");
+    let times = |scale: f64| {
+        let times = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0].map(|time| (time * scale).to_string());
+        format!(
+            "{{\"results\":[{{\"command\":\"x\",\"times\":[{}]}}]}}",
+            times.join(",")
+        )
+    };
+    folder.write("before.json", &times(1.0));
+    folder.write("after.json", &times(1.1));
+    let text = folder.said("compare before.json after.json --fail-if slower=5", 5);
+    assert!(
+        text.contains("x (after) against x (before): slower in time_ns"),
+        "{text}"
+    );
+    folder.said(
+        "sim fifo -w desk --duration 100ms --runs 5 --format json -o sim.json",
+        0,
+    );
+    let text = folder.said("compare before.json sim.json", 2);
+    assert!(
+        text.contains("not compared: hyperfine, simulated"),
+        "{text}"
+    );
+    folder.write("broken.json", "{\"results\": [");
+    let text = folder.said("compare broken.json after.json", 1);
+    assert!(text.contains("broken.json: no JSON: "), "{text}");
+    folder.write("other.json", "[1]");
+    let text = folder.said("compare other.json", 1);
+    assert!(
+        text.contains("other.json: document 1: neither results of"),
+        "{text}"
+    );
+    folder.said("compare no_such.json", 1);
+}
+
+const SWEEP: &str = "
+policy = ['fifo', 'mlfq']
+workload = ['desk']
+cpus = [1, 2]
+seeds = 3
+duration = '100ms'
+[knobs.mlfq]
+queues = [4, 8]
+";
+
+#[test]
+fn an_interrupted_sweep_goes_on_to_the_same_bytes() {
+    let folder = Folder::new("resume");
+    folder.write("s.toml", SWEEP);
+    let whole = folder.said("sweep s.toml --folder whole --format csv --jobs 2", 0);
+    assert!(
+        whole.contains("desk: 2 CPUs, HZ 250, kernel 6.18"),
+        "{whole}"
+    );
+    let runs = |name: &str| {
+        let entries = fs::read_dir(folder.0.join(name).join("runs")).expect("a folder");
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.expect("readable").path())
+            .collect();
+        paths.sort();
+        paths
+    };
+    assert_eq!(runs("whole").len(), 18);
+    folder.said("sweep s.toml --folder part --shard 1/3", 0);
+    assert!(
+        !folder.0.join("part/results.json").exists(),
+        "a part is no whole"
+    );
+    // One of them is torn, as no crash of ours would leave it, and one is missing.
+    let stored = runs("part");
+    assert_eq!(stored.len(), 6);
+    fs::remove_file(&stored[0]).expect("removed");
+    fs::write(&stored[1], "{\"report\"").expect("written");
+    let text = folder.said("sweep s.toml --folder part", 0);
+    assert!(
+        text.contains("sweep: 4 of 18 runs are there already\n"),
+        "{text}"
+    );
+    assert_eq!(
+        folder.read("whole/results.json"),
+        folder.read("part/results.json")
+    );
+    let text = folder.said("sweep s.toml --folder part", 0);
+    assert!(
+        text.contains("sweep: 18 of 18 runs are there already\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn parts_merge_to_the_bytes_of_the_whole_and_missing_ones_are_told() {
+    let folder = Folder::new("shards");
+    folder.write("s.toml", SWEEP);
+    folder.said("sweep s.toml --folder whole", 0);
+    folder.said("sweep s.toml --folder one --shard 1/2", 0);
+    let text = folder.said("sweep s.toml --folder merged --merge one", 1);
+    assert!(
+        text.contains("9 of 18 runs are in none of the folders"),
+        "{text}"
+    );
+    let text = folder.said("sweep s.toml --folder two --shard 2/2", 0);
+    assert!(
+        text.contains("part 2 of 2: 9 of 18 runs are in two\n"),
+        "{text}"
+    );
+    folder.said("sweep s.toml --folder merged --merge one --merge two", 0);
+    assert_eq!(
+        folder.read("whole/results.json"),
+        folder.read("merged/results.json")
+    );
+    // Another sweep does not take them for its own.
+    folder.write("t.toml", &SWEEP.replace("100ms", "50ms"));
+    folder.said("sweep t.toml --folder other --merge one --merge two", 1);
+}
+
+#[test]
+fn a_sweep_is_compared_load_by_load() {
+    let folder = Folder::new("sweep-compare");
+    folder.write("s.toml", &SWEEP.replace("seeds = 3", "seeds = 6"));
+    folder.said("sweep s.toml", 0);
+    let text = folder.said(
+        "compare s.results --metric all.wakeup.p99_ns --format csv",
+        0,
+    );
+    let rows: Vec<&str> = text.lines().skip(1).collect();
+    // Two arms against fifo on each of two machines.
+    assert_eq!(rows.len(), 4, "{text}");
+    assert!(
+        rows[0].starts_with("\"desk: 1 CPU, HZ 250, kernel 6.18\""),
+        "{text}"
+    );
+    assert!(
+        rows.iter().all(|row| row.contains(",fifo,mlfq:queues=")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_wrong_knob_is_told_with_its_place_before_anything_runs() {
+    let folder = Folder::new("wrong-knob");
+    folder.write(
+        "s.toml",
+        &SWEEP.replace("queues = [4, 8]", "queues = [4]\nno_such = [1]"),
+    );
+    let text = folder.said("sweep s.toml", 2);
+    assert!(text.contains("s.toml:2:19: "), "{text}");
+    assert!(text.contains("no_such"), "{text}");
+    let runs = fs::read_dir(folder.0.join("s.results/runs")).expect("a folder");
+    assert_eq!(runs.count(), 0);
+}

@@ -1,0 +1,281 @@
+//! `runslice report`: the page and its figures, as files and in a browser.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn runslice(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("runslice starts")
+}
+
+fn good(arguments: &[&str], folder: &Path) {
+    let output = runslice(arguments, folder);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+}
+
+/// An empty folder of the test `name`.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("report")
+        .join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    folder
+}
+
+/// Events and statistics of two short runs, as `e.o1.jsonl`, `s.o1.stat` and so on.
+fn runs(folder: &Path) {
+    let sim = ["sim", "o1", "staircase", "-w", "desk", "--duration", "1s"];
+    let files = [
+        "--events",
+        "e.jsonl",
+        "--schedstat",
+        "s.stat",
+        "--schedstat-every",
+        "100ms",
+    ];
+    good(&[&sim[..], &files].concat(), folder);
+}
+
+const FIGURES: [&str; 10] = [
+    "Latency over time",
+    "Runslice over time",
+    "Imbalance over time",
+    "Use of the CPUs over time",
+    "Wakeup latency",
+    "Run delay",
+    "Calls per second",
+    "Priority of tasks",
+    "Who had the CPUs",
+    "Calls of the balancer",
+];
+
+#[test]
+fn a_page_has_every_figure_and_needs_no_other_file() {
+    let folder = folder("page");
+    runs(&folder);
+    good(
+        &[
+            "report",
+            "e.o1.jsonl",
+            "e.staircase.jsonl",
+            "s.o1.stat",
+            "-o",
+            "r.html",
+        ],
+        &folder,
+    );
+    let page = fs::read_to_string(folder.join("r.html")).expect("a page");
+    for figure in FIGURES {
+        assert!(page.contains(&format!(
+            "font-weight=\"600\" fill=\"#1a1a1a\">{figure}</text>"
+        )));
+    }
+    let figures = page.matches("<figure>").count();
+    for element in ["<svg ", "<title id=", "<desc id=", "<figcaption>"] {
+        assert_eq!(page.matches(element).count(), figures, "{element}");
+    }
+    for way_out in [
+        "<script", "<link", "<img", "<iframe", "src=", "url(", "@import",
+    ] {
+        assert!(!page.contains(way_out), "{way_out}");
+    }
+    let links = page.matches("href=\"").count();
+    assert_eq!(
+        links,
+        page.matches("href=\"#s").count(),
+        "links stay in the page"
+    );
+    assert!(page.contains("policies o1, staircase, workload desk, 4 CPUs, HZ 250"));
+    // The same input gives the same bytes.
+    good(
+        &[
+            "report",
+            "e.o1.jsonl",
+            "e.staircase.jsonl",
+            "s.o1.stat",
+            "-o",
+            "again.html",
+        ],
+        &folder,
+    );
+    let again = fs::read_to_string(folder.join("again.html")).expect("a page");
+    assert!(page == again);
+    // Ids are unique, or descriptions would be those of other figures.
+    let ids = page
+        .split(" id=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap_or_default());
+    let mut ids: Vec<&str> = ids.collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn figures_are_written_as_files_and_of_a_part_of_the_run() {
+    let folder = folder("files");
+    runs(&folder);
+    let part = ["--between", "200ms..400ms", "--svg", "part"];
+    good(
+        &[&["report", "e.staircase.jsonl"][..], &part].concat(),
+        &folder,
+    );
+    assert!(
+        !folder.join("report.html").exists(),
+        "only what was asked for"
+    );
+    let text = fs::read_to_string(folder.join("part/priority.svg")).expect("the staircase");
+    assert!(text.starts_with("<?xml"));
+    // The marks of the axis below are those of the window.
+    assert!(
+        text.contains(">200</text>") && text.contains(">400</text>"),
+        "{text}"
+    );
+    assert!(!text.contains(">0</text>"));
+}
+
+#[test]
+fn what_cannot_be_drawn_is_said() {
+    let folder = folder("bad");
+    runs(&folder);
+    fs::write(folder.join("other.txt"), "hello\n").expect("writable");
+    let whole = fs::read_to_string(folder.join("e.o1.jsonl")).expect("events");
+    fs::write(folder.join("cut.jsonl"), &whole[..whole.len() / 2]).expect("writable");
+    let first = "version 4\ntimestamp 1\ncpu0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+                 totals 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+    fs::write(folder.join("one.stat"), first).expect("writable");
+    let cases = [
+        (
+            "other.txt",
+            "other.txt: neither events nor scheduler statistics",
+        ),
+        ("cut.jsonl", "cut.jsonl: line "),
+        ("one.stat", "one.stat: one snapshot only"),
+        ("missing", "cannot read missing"),
+    ];
+    for (file, message) in cases {
+        let output = runslice(&["report", file, "-o", "bad.html"], &folder);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
+        assert!(
+            !folder.join("bad.html").exists(),
+            "{file}: no page of what could not be read"
+        );
+    }
+    let output = runslice(&["report", "e.o1.jsonl", "--between", "2s..1s"], &folder);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// What a browser said of a page.
+struct Seen {
+    page: String,
+    console: Vec<String>,
+    /// Addresses that the page itself asked for.
+    requests: Vec<String>,
+}
+
+/// The browser, if this machine has it.
+fn browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let paths = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+    let programs = names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |f| f.join(name)));
+    programs.into_iter().find(|program| program.is_file())
+}
+
+fn look(browser: &Path, folder: &Path, file: &str) -> Seen {
+    let log = folder.join(format!("{file}.net"));
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-sync",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ])
+        .args(["--enable-logging=stderr", "--dump-dom", "--timeout=20000"])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
+        .arg(format!("--log-net-log={}", log.display()))
+        .arg(format!("file://{}", folder.join(file).display()))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the browser starts");
+    let console = String::from_utf8_lossy(&output.stderr);
+    let console = console.lines().filter(|line| line.contains(":CONSOLE"));
+    let net = fs::read_to_string(log).expect("the browser writes what it asked for");
+    // Requests of the browser itself have `not an origin` for an initiator.
+    let requests = net.split("\"initiator\":\"").skip(1).filter_map(|rest| {
+        let own = rest.starts_with("not an origin");
+        let url = rest.split("\"url\":\"").nth(1)?.split('"').next()?;
+        (!own).then(|| url.to_owned())
+    });
+    Seen {
+        page: String::from_utf8_lossy(&output.stdout).into_owned(),
+        console: console.map(str::to_owned).collect(),
+        requests: requests.collect(),
+    }
+}
+
+#[test]
+fn a_browser_shows_the_page_without_a_request_and_without_an_error() {
+    let folder = folder("browser");
+    let Some(browser) = browser() else {
+        eprintln!("skipped: a_browser_shows_the_page: no chromium (`apt install chromium`)");
+        return;
+    };
+    // A page that does all that ours must not do is noticed.
+    let control = "<!DOCTYPE html><img src=\"http://127.0.0.1:9/x.png\">\
+                   <script>console.error('an error')</script>";
+    fs::write(folder.join("control.html"), control).expect("writable");
+    let seen = look(&browser, &folder, "control.html");
+    assert!(
+        seen.requests.iter().any(|url| url.contains("127.0.0.1:9")),
+        "{:?}",
+        seen.requests
+    );
+    assert!(
+        seen.console.iter().any(|line| line.contains("an error")),
+        "{:?}",
+        seen.console
+    );
+
+    runs(&folder);
+    good(
+        &[
+            "report",
+            "e.o1.jsonl",
+            "e.staircase.jsonl",
+            "s.o1.stat",
+            "-o",
+            "r.html",
+        ],
+        &folder,
+    );
+    let seen = look(&browser, &folder, "r.html");
+    assert_eq!(seen.console, Vec::<String>::new());
+    assert_eq!(seen.requests, Vec::<String>::new());
+    let file = fs::read_to_string(folder.join("r.html")).expect("a page");
+    let charts = file.matches("<svg ").count();
+    assert!(charts >= 18, "{charts}");
+    // As many as were written: the browser has understood each of them.
+    assert_eq!(seen.page.matches("<svg ").count(), charts);
+    assert_eq!(seen.page.matches("</svg>").count(), charts);
+}

@@ -1,0 +1,135 @@
+//! `runslice bench` on real kernels, in virtual machines: `make test-vm`.
+
+#![cfg(feature = "live")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runslice_tests::guest::KERNELS;
+use runslice_tests::{folder, guest};
+use serde_json::Value;
+
+/// The part of `text` between two lines of dashes and `name`.
+fn part<'a>(text: &'a str, name: &str) -> &'a str {
+    let begin = format!("--- {name}\n");
+    let (_, rest) = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("no `{name}` in: {text}"));
+    rest.split("\n--- ").next().unwrap_or(rest)
+}
+
+/// The object of a test policy, compiled anew.
+fn object(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
+    let include = root.join("../../policies/include");
+    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}.bpf.o"));
+    fs::write(&path, bytes).expect("the folder for tests is writable");
+    path
+}
+
+fn runs(text: &str) -> Vec<Value> {
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    lines
+        .map(|line| serde_json::from_str(line).expect("a run"))
+        .collect()
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can_be_compared() {
+    for kernel in KERNELS {
+        let guest = guest!().kernel(kernel).with("hackbench");
+        let said = guest.run(
+            "cd /tmp
+            runslice bench default,staircase,mlfq --runs 5 --folder out -- hackbench -g 1 -l 40
+            echo \"status $?\"
+            echo '--- plan'; cat out/bench.json
+            echo '--- runs'; cat out/runs.jsonl
+            echo '--- log'; cat out/logs/0005.log
+            echo '--- end'; cat /sys/kernel/sched_ext/state /sys/kernel/sched_ext/enable_seq",
+            &[],
+        );
+        let text = &said.text();
+        assert_eq!(said.status, Some(0), "{kernel}: {text}");
+        // 6: the host was too busy for a verdict on so few runs.
+        let ended = ["\nstatus 0\n", "\nstatus 6\n"];
+        assert!(ended.iter().any(|it| text.contains(it)), "{kernel}: {text}");
+        // 6 attachments of each policy, and the kernel's own scheduler at the end.
+        assert!(
+            part(text, "end").starts_with("disabled\n12\n"),
+            "{kernel}: {text}"
+        );
+        assert!(part(text, "log").contains("Time: "), "{kernel}: {text}");
+        for arm in ["staircase", "mlfq"] {
+            let words = format!("{arm} against default: ");
+            assert!(text.contains(&words), "{kernel}: {text}");
+        }
+        assert!(
+            text.contains("noise between two arms of default: time_ns "),
+            "{kernel}: {text}"
+        );
+        let runs = runs(part(text, "runs"));
+        assert_eq!(runs.len(), 4 * 6, "{kernel}: {text}");
+        for run in &runs {
+            assert!(run["void"].is_null(), "{kernel}: {run}");
+            let number = |key: &str| run[key].as_u64().unwrap_or(0);
+            // hackbench starts 20 senders and 20 receivers; each has had a CPU.
+            assert!(number("slices") > 40, "{kernel}: {run}");
+            for key in ["time_ns", "run_ns", "wait_ns", "memory_bytes"] {
+                assert!(number(key) > 0, "{kernel}: {key}: {run}");
+            }
+            // On two CPUs no more than twice the time on the wall can be used.
+            assert!(number("run_ns") < 2 * number("time_ns"), "{kernel}: {run}");
+        }
+        let out = folder!(&format!("vm-bench-{kernel}"));
+        let file = |name: &str, text: &str| fs::write(out.join(name), text).expect("writable");
+        file("bench.json", part(text, "plan"));
+        let lines: Vec<String> = runs.iter().map(|run| format!("{run}\n")).collect();
+        file("runs.jsonl", &lines.concat());
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args(["compare", "--format", "json"])
+            .arg(&out)
+            .output()
+            .expect("runslice starts");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rows = document["comparisons"].as_array().expect("a list");
+        // Four main metrics of two policies.
+        assert_eq!(rows.len(), 8, "{kernel}: {document}");
+        assert!(
+            rows.iter().all(|row| row["noise"].is_f64()),
+            "{kernel}: {document}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
+    let loser = object("loser");
+    let said = guest!().good(
+        "cd /tmp
+        runslice bench $1 --runs 5 --warmup 0 --folder out -- sleep 0.2
+        echo \"status $?\"
+        echo '--- runs'; cat out/runs.jsonl
+        echo '--- end'; cat /sys/kernel/sched_ext/state",
+        &[&loser],
+    );
+    let text = &said.text();
+    assert!(text.contains("\nstatus 3\n"), "{text}");
+    assert!(part(text, "end").starts_with("disabled"), "{text}");
+    assert!(
+        text.contains("bench-loser: 5 of 5 runs are void and left out"),
+        "{text}"
+    );
+    let runs = runs(part(text, "runs"));
+    let void: Vec<&str> = runs.iter().filter_map(|run| run["void"].as_str()).collect();
+    assert_eq!(void.len(), 5, "{text}");
+    let ejected = void.iter().filter(|it| it.starts_with("ejected: "));
+    assert_eq!(ejected.count(), 3, "{text}");
+    assert!(
+        void.contains(&"given up after 3 void runs in a row"),
+        "{text}"
+    );
+}

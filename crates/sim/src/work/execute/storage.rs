@@ -1,0 +1,371 @@
+//! Reading, writing, and using memory.
+
+use model::workload::{Cache, Expr, PAGE, Where};
+use model::{EventKind, TaskId};
+
+use super::{Executor, Next};
+use crate::work::channel::Wakes;
+use crate::work::disk::{REQUEST_PAGES, Request, Then};
+use crate::work::storage::{Room, writing};
+use crate::work::task::{Stream, Transfer, Waits};
+use crate::work::{Action, WorkError};
+
+/// Largest single transfer: 1 GiB.
+const TRANSFER_MAX: i64 = 1 << 30;
+
+impl Executor<'_> {
+    /// Pages of `disk` that the operation reads or writes; found once, however often it waits.
+    fn transfer(
+        &mut self,
+        disk: usize,
+        bytes: &Expr,
+        at: &Where,
+    ) -> Result<(Transfer, Option<Waits>), WorkError> {
+        let waited = self.waited_for();
+        if let (Some(transfer), true) = (self.state().transfer, waited.is_some()) {
+            return Ok((transfer, waited));
+        }
+        let bytes = self.within("the number of bytes", bytes, 1, TRANSFER_MAX)?;
+        let size = self.work.workload.disks[disk].pages;
+        let byte = bytes.unsigned_abs();
+        let pages = byte.div_ceil(PAGE).min(size);
+        let (page, pages) = match at {
+            Where::Next => (self.next_page(disk, pages, size), pages),
+            Where::Anywhere => (self.state().rng.below(size - pages + 1), pages),
+            Where::At(at) => {
+                let most = i64::try_from(size * PAGE).unwrap_or(i64::MAX) - bytes;
+                let at = self.within("the place on the disk", at, 0, most.max(0))?;
+                let first = at.unsigned_abs() / PAGE;
+                (
+                    first,
+                    (at.unsigned_abs() + byte).div_ceil(PAGE).min(size) - first,
+                )
+            }
+        };
+        let transfer = Transfer { page, pages };
+        self.state().transfer = Some(transfer);
+        Ok((transfer, None))
+    }
+
+    /// Where a task goes on; what does not fit the disk's end begins at its start.
+    fn next_page(&mut self, disk: usize, pages: u64, size: u64) -> u64 {
+        let state = self.state();
+        let known = state.streams.iter().position(|stream| stream.disk == disk);
+        let at = known.unwrap_or_else(|| {
+            let next = state.rng.below(size - pages + 1);
+            state.streams.push(Stream { disk, next });
+            state.streams.len() - 1
+        });
+        let stream = &mut state.streams[at];
+        let page = if stream.next + pages > size {
+            0
+        } else {
+            stream.next
+        };
+        stream.next = page + pages;
+        page
+    }
+
+    /// Gives a request to a disk.
+    fn submit(&mut self, disk: usize, request: Request) {
+        let now = self.now;
+        for waiter in &request.waiters {
+            self.work.tasks[waiter.index()].requests += 1;
+        }
+        let declared = &self.work.workload.disks[disk];
+        let (counter, cpu) = (declared.counters[usize::from(request.writes)], declared.cpu);
+        let end = self.work.storage.drives[disk].submit(declared, request, now);
+        self.record(EventKind::Count, u64::from(counter), 1);
+        if let Some(at) = end {
+            let source = self.work.disk_source(disk);
+            let begins = Action::Interrupt { source, cpu, at };
+            self.state().pending.push_back(begins);
+        }
+    }
+
+    /// Leaves the CPU until the requests are done that the task waits for.
+    fn await_disk(&mut self, of: usize) -> Next {
+        Next::Again(self.block(Waits::Disk { of }))
+    }
+
+    /// Room for pages, or what the task does until it tries again.
+    fn take_pages(&mut self, disk: Option<usize>, pages: u64) -> Result<(), Next> {
+        let workload = std::sync::Arc::clone(&self.work.workload);
+        let task = self.task;
+        let room = self.work.storage.take(&workload, disk, pages, task);
+        let room = self.await_room(room);
+        if self.work.storage.pressure().0
+            && let Some(frames) = &mut self.work.storage.frames
+        {
+            let tasks = std::mem::take(&mut frames.reclaimers);
+            self.wake(Wakes { tasks, sync: false });
+        }
+        room
+    }
+
+    fn await_room(&mut self, room: Room) -> Result<(), Next> {
+        match room {
+            Room::Yes => return Ok(()),
+            Room::After(disk, request) => self.submit(disk, request),
+            Room::Later => {
+                let task = self.task;
+                let frames = self.work.storage.frames.as_mut();
+                frames
+                    .expect("only limited memory is short")
+                    .waiters
+                    .push(task);
+            }
+        }
+        Err(Next::Again(self.block(Waits::Memory)))
+    }
+
+    pub(super) fn read(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<Next, WorkError> {
+        let disk = disk as usize;
+        let (mut transfer, waited) = self.transfer(disk, bytes, at)?;
+        if let Some(Waits::Disk { .. }) = waited {
+            transfer = self.advance(transfer);
+        }
+        while transfer.pages > 0 {
+            let first = transfer.page;
+            let end = first + transfer.pages.min(REQUEST_PAGES);
+            let (missing, then) = match self.work.workload.disks[disk].cache {
+                Cache::None => (Some(first..end), Then::Nothing),
+                Cache::Chance(percent) => {
+                    let found = self.state().rng.below(100) < u64::from(percent);
+                    ((!found).then_some(first..end), Then::Nothing)
+                }
+                Cache::Recent(_) => {
+                    let missing = self.missing(disk, first, end);
+                    let pages = missing.as_ref().map_or(0, |run| run.end - run.start);
+                    if pages > 0
+                        && let Err(wait) = self.take_pages(Some(disk), pages)
+                    {
+                        return Ok(wait);
+                    }
+                    (missing, Then::Fill(pages))
+                }
+            };
+            if let Some(run) = missing {
+                let task = self.task;
+                let request = Request {
+                    writes: false,
+                    then,
+                    ..writing(run, task, true)
+                };
+                self.submit(disk, request);
+                return Ok(self.await_disk(disk));
+            }
+            transfer = self.advance(transfer);
+        }
+        self.state().transfer = None;
+        Ok(Next::Go)
+    }
+
+    /// One request's worth of a transfer is done.
+    fn advance(&mut self, transfer: Transfer) -> Transfer {
+        let done = transfer.pages.min(REQUEST_PAGES);
+        let rest = Transfer {
+            page: transfer.page + done,
+            pages: transfer.pages - done,
+        };
+        self.state().transfer = Some(rest);
+        rest
+    }
+
+    /// From the first page that is not cached to the last one; those that are have been used.
+    fn missing(&mut self, disk: usize, first: u64, end: u64) -> Option<std::ops::Range<u64>> {
+        let storage = &mut self.work.storage;
+        let mut missing: Option<std::ops::Range<u64>> = None;
+        for page in first..end {
+            if storage.caches[disk].has((0, page)) {
+                let stamp = storage.tick();
+                storage.caches[disk].put((0, page), stamp);
+            } else {
+                let start = missing.map_or(page, |run| run.start);
+                missing = Some(start..page + 1);
+            }
+        }
+        missing
+    }
+
+    pub(super) fn write(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<Next, WorkError> {
+        let disk = disk as usize;
+        let (mut transfer, waited) = self.transfer(disk, bytes, at)?;
+        if let Some(Waits::Disk { .. }) = waited {
+            transfer = self.advance(transfer);
+        }
+        let task = self.task;
+        while transfer.pages > 0 {
+            let first = transfer.page;
+            let end = first + transfer.pages.min(REQUEST_PAGES);
+            match self.work.workload.disks[disk].cache {
+                Cache::None => {
+                    self.submit(disk, writing(first..end, task, true));
+                    return Ok(self.await_disk(disk));
+                }
+                Cache::Chance(_) => self.submit(disk, writing(first..end, task, false)),
+                Cache::Recent(_) => {
+                    let missing = self.missing(disk, first, end);
+                    let pages = missing.map_or(0, |run| run.end - run.start);
+                    if pages > 0
+                        && let Err(wait) = self.take_pages(Some(disk), pages)
+                    {
+                        return Ok(wait);
+                    }
+                    let storage = &mut self.work.storage;
+                    storage.soil(disk, first..end, (task, pages));
+                }
+            }
+            transfer = self.advance(transfer);
+        }
+        // Who writes faster than the disk is held back (`balance_dirty_pages()`).
+        let limit = self.work.workload.disks[disk].dirty;
+        if self.work.storage.caches[disk].dirty() > limit {
+            self.write_run(disk, |_| true);
+            return Ok(Next::Again(self.block(Waits::Memory)));
+        }
+        self.state().transfer = None;
+        Ok(Next::Go)
+    }
+
+    /// Writes a row of dirty pages, for which the task will wait; whether there was one.
+    fn write_run(&mut self, disk: usize, whose: impl Fn(TaskId) -> bool) -> bool {
+        let storage = &mut self.work.storage;
+        let cache = &mut storage.caches[disk];
+        let Some(run) = cache.wash(REQUEST_PAGES, &mut storage.stamp, whose) else {
+            return false;
+        };
+        let task = self.task;
+        self.submit(disk, writing(run, task, true));
+        true
+    }
+
+    /// Writes dirty pages and waits: those of the task, of the disk, and what is under way.
+    pub(super) fn sync(&mut self, disk: u32, all: bool, joins: bool) -> Next {
+        let disk = disk as usize;
+        if self.had_waited() {
+            return Next::Go;
+        }
+        let task = self.task;
+        if joins {
+            let drive = &mut self.work.storage.drives[disk];
+            let joined = drive.join_writes(task, |request| all || request.by == task);
+            self.state().requests += joined;
+        }
+        while self.write_run(disk, |owner| all || owner == task) {}
+        if self.state().requests == 0 {
+            return Next::Go;
+        }
+        self.await_disk(disk)
+    }
+
+    pub(super) fn touch(
+        &mut self,
+        bytes: &Expr,
+        of: Option<&Expr>,
+        [done_slot, page_slot]: [u32; 2],
+    ) -> Result<Next, WorkError> {
+        let most = 1 << 40;
+        let pages = self.within("the number of bytes", bytes, 0, most)?;
+        let pages = pages.unsigned_abs().div_ceil(PAGE);
+        let of = match of {
+            Some(of) => Some(
+                self.within("the memory's size", of, 1, most)?
+                    .unsigned_abs(),
+            ),
+            None => None,
+        };
+        let (done_slot, page_slot) = (done_slot as usize, page_slot as usize);
+        let waited = self.waited_for();
+        if let Some(Waits::Disk { .. }) = waited {
+            self.state().variables[done_slot] += 1;
+            self.state().variables[page_slot] = 0;
+        }
+        let number = |value: i64| value.unsigned_abs();
+        while number(self.state().variables[done_slot]) < pages {
+            let done = number(self.state().variables[done_slot]);
+            let page = match (self.state().variables[page_slot], of) {
+                (0, None) => done,
+                (0, Some(of)) => self.state().rng.below(of.div_ceil(PAGE)),
+                (kept, _) => number(kept) - 1,
+            };
+            if let Some(next) = self.touch_page(page, page_slot) {
+                return Ok(next);
+            }
+            self.state().variables[done_slot] += 1;
+            self.state().variables[page_slot] = 0;
+        }
+        self.state().variables[done_slot] = 0;
+        Ok(Next::Go)
+    }
+
+    /// Uses a page of the task's memory; what the task does until it is there.
+    fn touch_page(&mut self, page: u64, page_slot: usize) -> Option<Next> {
+        let key = (self.task.0, page);
+        let storage = &mut self.work.storage;
+        if storage.anonymous.has(key) {
+            let stamp = storage.tick();
+            storage.anonymous.put(key, stamp);
+            return None;
+        }
+        let kept = i64::try_from(page + 1).expect("a page of 2^40 bytes");
+        self.state().variables[page_slot] = kept;
+        if let Err(wait) = self.take_pages(None, 1) {
+            return Some(wait);
+        }
+        if let Some(slot) = self.work.storage.leave_swap(key) {
+            let memory = self.work.workload.memory.as_ref();
+            let swap = memory.expect("the front end asks for it").swap as usize;
+            let task = self.task;
+            let request = Request {
+                writes: false,
+                then: Then::SwapIn(key.0, key.1),
+                ..writing(slot..slot + 1, task, true)
+            };
+            self.submit(swap, request);
+            return Some(self.await_disk(swap));
+        }
+        let stamp = self.work.storage.tick();
+        self.work.storage.anonymous.put(key, stamp);
+        None
+    }
+
+    pub(super) fn reclaim(&mut self) -> Next {
+        let task = self.task;
+        if self.waited_for().is_none() && !self.work.storage.pressure().0 {
+            return self.await_pressure();
+        }
+        while !self.work.storage.pressure().1 {
+            let room = self.work.storage.evict(task);
+            if let Err(wait) = self.await_room(room) {
+                return wait;
+            }
+            // Those who wait for memory find some now.
+            if let Some(frames) = &mut self.work.storage.frames {
+                let tasks = std::mem::take(&mut frames.waiters);
+                self.wake(Wakes { tasks, sync: false });
+            }
+        }
+        Next::Go
+    }
+
+    fn await_pressure(&mut self) -> Next {
+        let task = self.task;
+        let frames = self.work.storage.frames.as_mut();
+        frames
+            .expect("the front end asks for it")
+            .reclaimers
+            .push(task);
+        Next::Again(self.block(Waits::Pressure))
+    }
+
+    /// The task is about to exit: others get its memory.
+    pub(super) fn leave_memory(&mut self) {
+        let task = self.task;
+        self.work.storage.forget(task.0);
+        if let Some(frames) = &mut self.work.storage.frames {
+            let tasks = std::mem::take(&mut frames.waiters);
+            self.wake(Wakes { tasks, sync: false });
+        }
+    }
+}

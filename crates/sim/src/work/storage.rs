@@ -1,0 +1,311 @@
+//! Disks with their caches, and the memory that all share.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::workload::{Cache, Memory, Workload};
+use model::{Rng, SimTime, TaskId};
+
+use super::disk::{Drive, Request, Then};
+use super::pages::{Owner, Pages};
+use super::{Interrupt, Work};
+
+/// Pages of tasks that are written in one go (`SWAP_CLUSTER_MAX`, `include/linux/swap.h`, Linux
+/// 6.18).
+const SWAP_CLUSTER: u64 = 32;
+
+/// Memory that is limited.
+#[derive(Debug)]
+pub(super) struct Frames {
+    declared: Memory,
+    /// Pages that are in use, are being filled, or are being written to make room.
+    used: u64,
+    /// Where on the swap disk each page of a task is that was written there.
+    slots: BTreeMap<(Owner, u64), u64>,
+    next_slot: u64,
+    /// Those who wait until any page may have become free.
+    pub waiters: Vec<TaskId>,
+    /// Those who make room when memory is short.
+    pub reclaimers: Vec<TaskId>,
+}
+
+/// Everything that is kept on disks and in memory.
+#[derive(Debug)]
+pub(super) struct Storage {
+    pub drives: Vec<Drive>,
+    /// The cache of each disk.
+    pub caches: Vec<Pages>,
+    /// Pages of tasks.
+    pub anonymous: Pages,
+    pub frames: Option<Frames>,
+    /// Counts uses of pages.
+    pub stamp: u64,
+}
+
+/// How a wish for memory ended.
+pub(super) enum Room {
+    /// It is there.
+    Yes,
+    /// Something must be written first: a request to a disk.
+    After(usize, Request),
+    /// Somebody else's writing or reading must end first.
+    Later,
+}
+
+impl Storage {
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        let numbers = (0..).zip(&workload.disks);
+        Self {
+            drives: numbers
+                .map(|(number, _)| Drive::new(Rng::of_disk(seed, number)))
+                .collect(),
+            caches: workload.disks.iter().map(|_| Pages::default()).collect(),
+            anonymous: Pages::default(),
+            frames: workload.memory.clone().map(|declared| Frames {
+                declared,
+                used: 0,
+                slots: BTreeMap::new(),
+                next_slot: 0,
+                waiters: Vec::new(),
+                reclaimers: Vec::new(),
+            }),
+            stamp: 0,
+        }
+    }
+
+    /// The next time at which a page is used.
+    pub fn tick(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// Pages that nobody uses; `None` where memory is not limited.
+    pub fn free(&self) -> Option<u64> {
+        let frames = self.frames.as_ref()?;
+        Some(frames.declared.pages.saturating_sub(frames.used))
+    }
+
+    /// Whether memory is so short that room should be made, and whether there is enough again.
+    pub fn pressure(&self) -> (bool, bool) {
+        let Some(frames) = &self.frames else {
+            return (false, true);
+        };
+        let free = self.free().unwrap_or(u64::MAX);
+        (free < frames.declared.low, free >= frames.declared.high)
+    }
+
+    /// Takes room for `pages` more pages of the cache of `disk`, or of tasks.
+    pub fn take(
+        &mut self,
+        workload: &Workload,
+        disk: Option<usize>,
+        pages: u64,
+        by: TaskId,
+    ) -> Room {
+        if let Some(disk) = disk
+            && let Cache::Recent(Some(limit)) = workload.disks[disk].cache
+        {
+            while self.caches[disk].len() + pages > limit {
+                if self.caches[disk].drop_oldest().is_some() {
+                    self.give_back(1);
+                } else if self.caches[disk].dirty() > 0 {
+                    return self.wash(disk, by);
+                } else {
+                    break;
+                }
+            }
+        }
+        while self.free().is_some_and(|free| free < pages) {
+            match self.evict(by) {
+                Room::Yes => {}
+                other => return other,
+            }
+        }
+        if let Some(frames) = &mut self.frames {
+            frames.used += pages;
+        }
+        Room::Yes
+    }
+
+    /// So many pages are free again.
+    pub fn give_back(&mut self, pages: u64) {
+        if let Some(frames) = &mut self.frames {
+            frames.used -= pages;
+        }
+    }
+
+    /// Makes room: drops the page that was not used for the longest time, or says what must be
+    /// written first.
+    pub fn evict(&mut self, by: TaskId) -> Room {
+        let cached = (0..).zip(&self.caches);
+        let cached = cached.filter_map(|(disk, pages)| Some((pages.oldest()?, Some(disk))));
+        let own = self.anonymous.oldest().map(|stamp| (stamp, None));
+        match cached.chain(own).min() {
+            Some((_, Some(disk))) => {
+                let disk: usize = disk;
+                self.caches[disk].drop_oldest();
+                self.give_back(1);
+                Room::Yes
+            }
+            Some((_, None)) => self.swap_out(by),
+            None => match self.caches.iter().position(|pages| pages.dirty() > 0) {
+                Some(disk) => self.wash(disk, by),
+                None => Room::Later,
+            },
+        }
+    }
+
+    fn swap_out(&mut self, by: TaskId) -> Room {
+        let frames = self.frames.as_mut().expect("only limited memory is short");
+        let first = frames.next_slot;
+        let mut pages = 0;
+        while pages < SWAP_CLUSTER
+            && let Some(key) = self.anonymous.drop_oldest()
+        {
+            frames.slots.insert(key, first + pages);
+            pages += 1;
+        }
+        frames.next_slot += pages;
+        let request = Request {
+            page: first,
+            pages,
+            writes: true,
+            then: Then::Free(pages),
+            by,
+            waiters: vec![by],
+        };
+        Room::After(frames.declared.swap as usize, request)
+    }
+
+    fn wash(&mut self, disk: usize, by: TaskId) -> Room {
+        let most = super::disk::REQUEST_PAGES;
+        let run = self.caches[disk].wash(most, &mut self.stamp, |_| true);
+        let run = run.expect("the caller has seen a dirty page");
+        Room::After(disk, writing(run, by, true))
+    }
+
+    /// Where on the swap disk a page of a task is; from now on it is nowhere.
+    pub fn leave_swap(&mut self, key: (Owner, u64)) -> Option<u64> {
+        self.frames.as_mut()?.slots.remove(&key)
+    }
+
+    /// A task is gone, and with it its memory.
+    pub fn forget(&mut self, owner: Owner) {
+        if self.frames.is_none() {
+            return;
+        }
+        let pages = self.anonymous.forget(owner);
+        self.give_back(pages);
+        let frames = self.frames.as_mut().expect("it has been there");
+        let slots: Vec<_> = (frames.slots.range((owner, 0)..=(owner, u64::MAX)))
+            .map(|(&key, _)| key)
+            .collect();
+        slots.iter().for_each(|key| {
+            frames.slots.remove(key);
+        });
+    }
+
+    /// `task` has written pages of a cache, for which room for `taken` pages was taken.
+    pub fn soil(&mut self, disk: usize, run: Range<u64>, (task, taken): (TaskId, u64)) {
+        let cache = &mut self.caches[disk];
+        let before = cache.len();
+        run.for_each(|page| cache.soil((0, page), task));
+        // Making room may have pushed some of these very pages out.
+        let new = cache.len() - before;
+        if let Some(frames) = &mut self.frames {
+            frames.used = frames.used - taken + new;
+        }
+    }
+
+    /// Whether every page that is in use is somewhere: for tests.
+    #[cfg(test)]
+    pub fn check(&self) -> Result<(), String> {
+        let Some(frames) = &self.frames else {
+            return Ok(());
+        };
+        let cached: u64 = self.caches.iter().map(Pages::len).sum();
+        let own = self.anonymous.len();
+        let under_way: u64 = self.drives.iter().map(Drive::pages_under_way).sum();
+        let counted = cached + own + under_way;
+        let used = frames.used;
+        if counted == used && used <= frames.declared.pages {
+            return Ok(());
+        }
+        Err(format!(
+            "{used} pages are in use, {cached} cached, {own} of tasks, {under_way} under way"
+        ))
+    }
+
+    /// The request has ended.
+    fn settle(&mut self, disk: usize, request: &Request, is_alive: impl Fn(Owner) -> bool) {
+        match request.then {
+            Then::Nothing => {}
+            Then::Fill(taken) => {
+                let before = self.caches[disk].len();
+                for page in request.page..request.page + request.pages {
+                    let stamp = self.tick();
+                    self.caches[disk].put((0, page), stamp);
+                }
+                // Somebody else may have brought some of them meanwhile.
+                let new = self.caches[disk].len() - before;
+                self.give_back(taken - new);
+            }
+            Then::Free(pages) => self.give_back(pages),
+            Then::SwapIn(owner, page) => {
+                if is_alive(owner) {
+                    let stamp = self.tick();
+                    self.anonymous.put((owner, page), stamp);
+                } else {
+                    self.give_back(1);
+                }
+            }
+        }
+    }
+}
+
+/// A request that writes pages of a cache; `waits`: whether the task waits for it.
+pub(super) fn writing(run: Range<u64>, by: TaskId, waits: bool) -> Request {
+    Request {
+        page: run.start,
+        pages: run.end - run.start,
+        writes: true,
+        then: Then::Nothing,
+        by,
+        waiters: if waits { vec![by] } else { Vec::new() },
+    }
+}
+
+impl Work {
+    /// The number of the interrupt source that a disk is.
+    pub(super) fn disk_source(&self, disk: usize) -> usize {
+        self.sources.len() + self.arrivals.len() + disk
+    }
+
+    /// A request of a disk has ended.
+    pub(super) fn disk_interrupt(&mut self, disk: usize, now: SimTime) -> Interrupt {
+        let workload = Arc::clone(&self.workload);
+        let declared = &workload.disks[disk];
+        let (request, next) = self.storage.drives[disk].complete(declared, now);
+        let steal = self.storage.drives[disk].cost(declared);
+        let tasks = &self.tasks;
+        let is_alive = |owner: Owner| !tasks[owner as usize].has_exited;
+        self.storage.settle(disk, &request, is_alive);
+        let mut wakes = Vec::new();
+        for task in request.waiters {
+            let state = &mut self.tasks[task.index()];
+            state.requests -= 1;
+            if state.requests == 0 {
+                wakes.push(task);
+            }
+        }
+        if let Some(frames) = &mut self.storage.frames {
+            wakes.append(&mut frames.waiters);
+        }
+        Interrupt {
+            steal,
+            wakes,
+            next: next.into_iter().collect(),
+        }
+    }
+}

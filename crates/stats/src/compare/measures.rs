@@ -1,0 +1,282 @@
+//! The metrics of a run's report, by name.
+
+use serde_json::Value;
+
+use super::{Better, Measure, Measured};
+
+/// A number of the report: its path in a row, which way is good, whether it is compared unasked.
+type Known = (&'static str, Better, bool);
+
+use Better::{Higher, Lower, Neither};
+
+/// Of a task group, and of all tasks.
+const GROUP: &[Known] = &[
+    ("wakeup.mean_ns", Lower, false),
+    ("wakeup.p50_ns", Lower, false),
+    ("wakeup.p99_ns", Lower, true),
+    ("wakeup.max_ns", Lower, false),
+    ("start.mean_ns", Lower, false),
+    ("start.p50_ns", Lower, false),
+    ("start.p99_ns", Lower, false),
+    ("start.max_ns", Lower, false),
+    ("preempt.mean_ns", Lower, false),
+    ("preempt.p50_ns", Lower, false),
+    ("preempt.p99_ns", Lower, false),
+    ("preempt.max_ns", Lower, false),
+    ("delay.mean_ns", Lower, true),
+    ("delay.p50_ns", Lower, false),
+    ("delay.p99_ns", Lower, true),
+    ("delay.max_ns", Lower, false),
+    ("runslice.mean_ns", Neither, false),
+    ("runslice.p50_ns", Neither, false),
+    ("runslice.p99_ns", Neither, false),
+    ("runslice.max_ns", Neither, false),
+    ("runs", Neither, false),
+    ("run_ns", Neither, false),
+    ("wait_ns", Lower, false),
+    ("share_ppm", Neither, false),
+    ("migrations", Lower, false),
+    ("met", Higher, false),
+    ("missed", Lower, false),
+];
+
+/// Of the machine.
+const MACHINE: &[Known] = &[
+    ("elapsed_ns", Lower, true),
+    ("switches", Lower, false),
+    ("wakeups", Neither, false),
+    ("migrations", Lower, false),
+    ("kicks", Neither, false),
+    ("run_ppm", Neither, false),
+    ("idle_ppm", Neither, false),
+    ("overhead_ppm", Lower, false),
+    ("queue_mean_milli", Lower, false),
+    ("waiting_mean_milli", Lower, false),
+    ("imbalance_mean_milli", Lower, false),
+    ("idle_while_waiting_ns", Lower, false),
+];
+
+const DEADLINE: &[Known] = &[
+    ("met", Higher, false),
+    ("missed", Lower, true),
+    ("lateness.mean_ns", Lower, false),
+    ("lateness.p99_ns", Lower, false),
+    ("lateness.max_ns", Lower, false),
+];
+
+const SPAN: &[Known] = &[
+    ("length.mean_ns", Lower, true),
+    ("length.p50_ns", Lower, false),
+    ("length.p99_ns", Lower, true),
+    ("length.max_ns", Lower, false),
+];
+
+/// What a counter counts is the workload's secret, so neither way is good.
+const COUNTER: &[Known] = &[("total", Neither, false)];
+
+const PHASE: &[Known] = &[("time_ns", Lower, false), ("run_ns", Neither, false)];
+
+/// What the kernel counts for a command and all that it starts. Absent numbers were not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandFigures {
+    /// Time on the wall, in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// Nanoseconds on a CPU, of all tasks.
+    pub run_ns: Option<u64>,
+    /// Nanoseconds runnable without a CPU, of all tasks.
+    pub wait_ns: Option<u64>,
+    /// Times that a CPU was given.
+    pub slices: Option<u64>,
+    /// Moves to another CPU.
+    pub migrations: Option<u64>,
+    /// Switches because a task blocked.
+    pub voluntary: Option<u64>,
+    /// Switches because a task lost its CPU.
+    pub involuntary: Option<u64>,
+    /// Nanoseconds in user space.
+    pub user_ns: Option<u64>,
+    /// Nanoseconds in the kernel.
+    pub system_ns: Option<u64>,
+    /// The most memory that one of its processes had, in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+/// The metrics of a command: latency and runslice are waiting and running time by slice, as
+/// /proc/schedstat counts them.
+#[must_use]
+pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
+    let mean = |sum: Option<u64>| match (sum, figures.slices) {
+        (Some(sum), Some(slices)) if slices > 0 => Some(sum as f64 / slices as f64),
+        _ => None,
+    };
+    let whole = |value: Option<u64>| value.map(|value| value as f64);
+    let (time, count) = (Measure::Nanos, Measure::Count);
+    let all = [
+        ("time_ns", time, Lower, true, whole(figures.time_ns)),
+        ("latency_ns", time, Lower, true, mean(figures.wait_ns)),
+        ("cpu_ns", time, Lower, true, whole(figures.run_ns)),
+        ("runslice_ns", time, Neither, true, mean(figures.run_ns)),
+        ("wait_ns", time, Lower, false, whole(figures.wait_ns)),
+        ("user_ns", time, Lower, false, whole(figures.user_ns)),
+        ("system_ns", time, Lower, false, whole(figures.system_ns)),
+        ("slices", count, Neither, false, whole(figures.slices)),
+        ("voluntary", count, Neither, false, whole(figures.voluntary)),
+        (
+            "involuntary",
+            count,
+            Lower,
+            false,
+            whole(figures.involuntary),
+        ),
+        ("migrations", count, Lower, false, whole(figures.migrations)),
+        (
+            "memory_bytes",
+            Measure::Bytes,
+            Lower,
+            false,
+            whole(figures.memory_bytes),
+        ),
+    ];
+    let some = all
+        .into_iter()
+        .filter_map(|(name, measure, better, main, value)| {
+            Some(Measured {
+                name: name.to_owned(),
+                measure,
+                better,
+                main,
+                value: value?,
+            })
+        });
+    some.collect()
+}
+
+/// Every metric of a report that was serialised, as the results of `runslice sim` hold it:
+/// `all.`, `GROUP.` and `machine.` with a path, `deadline.`, `span.`, `counter.` and `phase.` with
+/// group, name and path. What was not measured in the run is left out.
+#[must_use]
+pub fn measures(report: &Value) -> Vec<Measured> {
+    let mut found = Vec::new();
+    let mut add = |prefix: &str, row: &Value, known: &[Known], main: bool| {
+        found.extend(
+            known
+                .iter()
+                .filter_map(|known| of(prefix, row, *known, main)),
+        );
+    };
+    add("machine", &report["machine"], MACHINE, true);
+    add("all", &report["all"], GROUP, true);
+    for (list, prefix, known) in [
+        ("deadlines", "deadline", DEADLINE),
+        ("spans", "span", SPAN),
+        ("counters", "counter", COUNTER),
+        ("phases", "phase", PHASE),
+    ] {
+        for row in rows(report, list) {
+            let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, "name"));
+            add(&prefix, row, known, true);
+        }
+    }
+    for row in rows(report, "groups") {
+        add(text(row, "name"), row, GROUP, false);
+    }
+    found
+}
+
+fn rows<'a>(report: &'a Value, list: &str) -> &'a [Value] {
+    report[list].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_default()
+}
+
+fn of(prefix: &str, row: &Value, known: Known, main: bool) -> Option<Measured> {
+    let (path, better, is_main) = known;
+    let value = path.split('.').fold(row, |value, key| &value[key]);
+    Some(Measured {
+        name: format!("{prefix}.{path}"),
+        measure: measure(path),
+        better,
+        main: main && is_main,
+        value: value.as_f64()?,
+    })
+}
+
+/// What a name's last word says.
+fn measure(path: &str) -> Measure {
+    match path.rsplit('_').next() {
+        Some("ns") => Measure::Nanos,
+        Some("ppm") => Measure::Millionths,
+        Some("milli") => Measure::Thousandths,
+        _ => Measure::Count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{SimTime, Sink as _};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_by_their_path_and_those_that_are_not_there_are_left_out() {
+        let report = json!({
+            "machine": {"elapsed_ns": 5, "idle_ppm": 7},
+            "all": {"wakeup": {"p99_ns": null}, "delay": {"p99_ns": 9}},
+            "groups": [{"name": "cc", "migrations": 3, "delay": {"p99_ns": 8}}],
+            "deadlines": [{"group": "ui", "name": "frame", "missed": 2}],
+        });
+        let found = measures(&report);
+        let list: Vec<_> = found
+            .iter()
+            .map(|it| (it.name.as_str(), it.value, it.main))
+            .collect();
+        let want = [
+            ("machine.elapsed_ns", 5.0, true),
+            ("machine.idle_ppm", 7.0, false),
+            ("all.delay.p99_ns", 9.0, true),
+            ("deadline.ui.frame.missed", 2.0, true),
+            ("cc.delay.p99_ns", 8.0, false),
+            ("cc.migrations", 3.0, false),
+        ];
+        assert_eq!(list, want);
+        assert_eq!(found[1].measure, Measure::Millionths);
+        assert_eq!(found[5].measure, Measure::Count);
+    }
+
+    #[test]
+    fn latency_and_runslice_of_a_command_are_by_slice() {
+        let figures = CommandFigures {
+            time_ns: Some(10),
+            run_ns: Some(8),
+            wait_ns: Some(6),
+            slices: Some(4),
+            ..CommandFigures::default()
+        };
+        let found = command_measures(&figures);
+        let of = |name: &str| found.iter().find(|it| it.name == name).map(|it| it.value);
+        assert_eq!(of("latency_ns"), Some(1.5));
+        assert_eq!(of("runslice_ns"), Some(2.0));
+        assert_eq!(of("memory_bytes"), None);
+        assert!(command_measures(&CommandFigures::default()).is_empty());
+    }
+
+    #[test]
+    fn every_path_is_in_a_real_report() {
+        let mut metrics = crate::Metrics::new();
+        metrics.begin(&crate::stream::header(1));
+        metrics.finish(SimTime::ZERO);
+        let report = serde_json::to_value(metrics.report()).unwrap();
+        for (row, known) in [("machine", MACHINE), ("all", GROUP)] {
+            for (path, ..) in known {
+                let keys: Vec<_> = path.split('.').collect();
+                let parent = keys[..keys.len() - 1]
+                    .iter()
+                    .fold(&report[row], |value, key| &value[*key]);
+                assert!(parent.get(keys[keys.len() - 1]).is_some(), "{row}.{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Figures as a reader gets them.
+
+use super::*;
+use crate::schedstat::{Interval, SchedstatReader};
+use crate::stream::Stream;
+use model::{EventKind, PrevState};
+
+const MS: u64 = 1_000_000;
+
+/// Two tasks take turns of 10 ms on a CPU for a second; the policy moves one up and down.
+fn collected() -> Collector {
+    let mut stream = Stream::new()
+        .born(0, 0, 0, 0)
+        .born(0, 1, 1, 0)
+        .wakeup(0, 0, 0)
+        .wakeup(0, 1, 0)
+        .switch(0, 0, None, Some(0));
+    for turn in 1..100 {
+        let (from, to) = ((turn + 1) % 2, turn % 2);
+        let prev = Some((from as u32, PrevState::Runnable));
+        let priority = 100 + turn % 40;
+        stream = stream.switch(turn * 10 * MS, 0, prev, Some(to as u32)).on(
+            turn * 10 * MS,
+            EventKind::Report,
+            to as u32,
+            (turn / 10) << 32 | priority,
+            0,
+        );
+    }
+    let mut collector = Collector::new(None);
+    stream.feed(&mut collector, 1, 1000 * MS);
+    collector
+}
+
+fn charts() -> Vec<Chart> {
+    let run = collected();
+    let mut charts = run.charts();
+    charts.extend(comparison(&[&run]));
+    charts
+}
+
+/// The elements of an SVG, opened and closed: a small check of well-formed XML.
+fn elements(svg: &str) -> Vec<String> {
+    let mut open: Vec<String> = Vec::new();
+    let mut seen = Vec::new();
+    let mut rest = svg;
+    while let Some(start) = rest.find('<') {
+        let end = start + rest[start..].find('>').expect("every tag ends");
+        let tag = &rest[start + 1..end];
+        rest = &rest[end + 1..];
+        if tag.starts_with('?') {
+            continue;
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "{svg}");
+            continue;
+        }
+        let name = tag.split([' ', '/']).next().unwrap_or_default().to_owned();
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        seen.push(name.clone());
+        if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert_eq!(open, Vec::<String>::new());
+    seen
+}
+
+#[test]
+fn every_figure_of_a_run_is_drawn_with_title_and_description() {
+    let ids: Vec<String> = charts().iter().map(|chart| chart.id.clone()).collect();
+    let wanted = [
+        "calls",
+        "priority",
+        "level",
+        "cpus",
+        "latency",
+        "runslice",
+        "busy",
+        "wakeup-histogram",
+        "delay-histogram",
+    ];
+    // Two tasks at the only CPU are no imbalance.
+    let wanted_with_imbalance = [&wanted[..6], &["imbalance"], &wanted[6..]].concat();
+    assert_eq!(ids, wanted_with_imbalance);
+    for chart in charts() {
+        let text = svg(&chart, true);
+        let seen = elements(&text);
+        for element in ["svg", "title", "desc", "path", "text"] {
+            assert!(
+                seen.iter().any(|name| name == element),
+                "{}: {element}",
+                chart.id
+            );
+        }
+        assert!(
+            text.contains("policy fifo, workload test, 1 CPU, HZ 250"),
+            "{}",
+            chart.id
+        );
+        assert!(
+            text.contains("role=\"img\"") && text.contains("time") || chart.id.contains("hist")
+        );
+        // Nothing is fetched: the only address is the name of the format.
+        assert_eq!(text.matches("http").count(), 1, "{}", chart.id);
+    }
+}
+
+#[test]
+fn names_from_outside_cannot_leave_their_place() {
+    let chart = Chart {
+        id: "x".into(),
+        title: "</text><script>alert(1)</script>".into(),
+        subtitle: "a & b \u{1} \"quoted\"".into(),
+        description: "<!--".into(),
+        body: Body::Curves {
+            x: Axis::new("<x>", Quantity::Time),
+            y: Axis::new("'y'", Quantity::Count),
+            span: None,
+            curves: ["<a>", "b"]
+                .map(|name| Curve {
+                    name: name.into(),
+                    join: Join::Line,
+                    points: vec![(0, Some(1)), (5, None), (7, Some(u64::MAX))],
+                })
+                .to_vec(),
+        },
+    };
+    let text = svg(&chart, true);
+    assert!(
+        !elements(&text)
+            .iter()
+            .any(|name| name == "script" || name == "a")
+    );
+    assert!(!text.contains('\u{1}'));
+}
+
+#[test]
+fn a_curve_keeps_its_peak_however_many_points_it_has() {
+    let points = (0..100_000_u64).map(|x| (x, Some(u64::from(x == 50_000) * 1_000)));
+    let curve = Curve {
+        name: "peak".into(),
+        join: Join::Line,
+        points: points.collect(),
+    };
+    let chart = Chart {
+        id: "peak".into(),
+        title: String::new(),
+        subtitle: String::new(),
+        description: String::new(),
+        body: Body::Curves {
+            x: Axis::new("time", Quantity::Time),
+            y: Axis::new("count", Quantity::Count),
+            span: None,
+            curves: vec![curve],
+        },
+    };
+    let text = svg(&chart, false);
+    // The axis ends with the peak, so the curve touches the top of its frame, 46 pixels down.
+    assert!(
+        text.contains(" 46L") || text.contains(" 46 "),
+        "{}",
+        &text[..2000]
+    );
+    assert!(text.len() < 100_000, "{} bytes", text.len());
+}
+
+#[test]
+fn runs_over_each_other_have_names_that_tell_them_apart() {
+    let mut other = collected();
+    other.header.as_mut().unwrap().seed = 8;
+    let charts = comparison(&[&collected(), &other]);
+    let Body::Curves { curves, .. } = &charts[0].body else {
+        panic!("latency is a curve");
+    };
+    let names: Vec<&str> = curves.iter().map(|curve| curve.name.as_str()).collect();
+    assert_eq!(names, ["fifo, test, seed 7", "fifo, test, seed 8"]);
+    assert!(comparison(&[]).is_empty());
+}
+
+#[test]
+fn a_log_of_statistics_has_its_figures() {
+    let text = "version 4\ntimestamp 0\ncpu0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+        totals 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+        version 4\ntimestamp 1000\n\
+        cpu0 0 0 0 0 0 0 40 100 4 6 110 55 80 0 0 0 0 0 0 0 500 200 10\n\
+        totals 0 0 0 0 0 0 40 100 4 6 110 55 80 0 0 0 0 0 0 0\n";
+    let mut reader = SchedstatReader::new(text.as_bytes());
+    let mut next = || reader.next_snapshot().unwrap().unwrap();
+    let log = Statistics {
+        name: "paper".into(),
+        hz: 1000,
+        intervals: vec![Interval::new(&next(), &next()).unwrap()],
+    };
+    let charts = of_statistics(&[log]);
+    let value = |id: &str| {
+        let chart = charts
+            .iter()
+            .find(|chart| chart.id == format!("statistics-{id}"));
+        let Some(Body::Curves { curves, .. }) = chart.map(|chart| &chart.body) else {
+            panic!("no {id}");
+        };
+        assert_eq!(curves[0].points[0].0, 500 * MS);
+        curves[0].points[0].1.unwrap()
+    };
+    assert_eq!((value("latency"), value("runslice")), (20 * MS, 50 * MS));
+    assert_eq!((value("imbalance"), value("busy")), (500, 500_000));
+    assert_eq!((value("balance"), value("schedule")), (110_000, 40_000));
+}

@@ -1,0 +1,205 @@
+//! Machines of several NUMA nodes.
+
+use model::{EventKind, MachineSpec, Nanos, RunSpec, Summary};
+use runslice_tests::run::Run;
+use runslice_tests::two_machines::Taker;
+
+/// Four CPUs a node, two nodes.
+const TWO: MachineSpec = MachineSpec {
+    cpus: 8,
+    smt: 1,
+    llc: 0,
+    node: 4,
+    hz: 1000,
+    kernel: model::Kernel::V6_18,
+    profile: model::Profile::Ideal,
+    tick_skew_ns: 0,
+};
+
+fn spec(set: &[(&str, &str)], policy: &str, machine: &MachineSpec, workload: &str) -> RunSpec {
+    let mut spec = Run {
+        set,
+        cpus: machine.cpus,
+        until: Nanos::from_millis(100),
+        ..Run::new(policy, workload)
+    }
+    .spec();
+    spec.machine = machine.clone();
+    spec
+}
+
+/// The CPUs that each task ran on, in the order of its turns, and the summary.
+fn turns(spec: &RunSpec) -> (Vec<Vec<u16>>, Summary) {
+    let mut taker = Taker::default();
+    let summary = sim::run(spec, &mut taker).unwrap_or_else(|error| panic!("{error}"));
+    let mut turns = vec![Vec::new(); summary.tasks.len()];
+    for event in &taker.events {
+        if event.kind == EventKind::Switch && event.task != model::TaskId::NONE {
+            turns[event.task.index()].push(event.cpu.0);
+        }
+    }
+    (turns, summary)
+}
+
+fn printed(set: &[(&str, &str)], machine: &MachineSpec) -> Summary {
+    turns(&spec(
+        set,
+        "nodes",
+        machine,
+        "[task.t]\ndo = \"run(1ms)\"\n",
+    ))
+    .1
+}
+
+#[test]
+fn a_policy_sees_the_nodes_and_makes_queues_on_them_only() {
+    let summary = printed(&[], &TWO);
+    let lines: Vec<&str> = summary.printed.lines().collect();
+    assert_eq!(lines[0], "2 nodes");
+    assert_eq!(lines[4..6], ["cpu 3 node 0", "cpu 4 node 1"]);
+    assert_eq!(lines[9], "queues 0 -22", "EINVAL beyond the last node");
+    let one = printed(&[], &MachineSpec { node: 0, ..TWO });
+    assert!(
+        one.printed.starts_with("1 nodes\ncpu 0 node 0\n"),
+        "{}",
+        one.printed
+    );
+    assert!(one.printed.contains("queues 0 -22"), "{}", one.printed);
+}
+
+#[test]
+fn the_idle_mask_of_a_node_has_the_cpus_of_that_node() {
+    let idle = |node| {
+        let summary = printed(&[("mask_of", node)], &TWO);
+        let lines = summary
+            .printed
+            .lines()
+            .filter_map(|line| line.strip_prefix("idle "));
+        let cpus: Vec<u16> = lines.map(|cpu| cpu.parse().unwrap()).collect();
+        (cpus, summary.exit)
+    };
+    assert_eq!(idle("0").0, [0, 1, 2, 3]);
+    assert_eq!(idle("1").0, [4, 5, 6, 7]);
+    let (none, exit) = idle("-1");
+    assert!(
+        none.is_empty() && !exit.kind.is_error(),
+        "no node is no mistake: {exit:?}"
+    );
+    let (_, exit) = idle("2");
+    assert_eq!(exit.message, "invalid node 2");
+}
+
+/// Nine tasks that begin on node 0 and wake together: CPU 0 to 3 are the first task's node.
+const NINE: &str = "[barrier.b]\nparties = 9\n\
+    [task.t]\ncount = 9\ncpus = \"0-3\"\n\
+    do = \"barrier(b), setaffinity(self, all), sleep(1ms), run(3ms), sleep(1ms)\"\n";
+
+fn nodes_of(turns: &[Vec<u16>]) -> Vec<u16> {
+    let last = turns
+        .iter()
+        .map(|cpus| *cpus.last().expect("each task ran"));
+    last.map(|cpu| cpu / 4).collect()
+}
+
+#[test]
+fn a_search_from_a_node_goes_on_in_the_others_unless_it_may_not() {
+    for (how, flags, far) in [
+        ("1", "0", true),
+        ("1", "2", false),
+        ("2", "2", false),
+        ("3", "0", true),
+    ] {
+        let set = [("how", how), ("pick_flags", flags)];
+        let (turns, summary) = turns(&spec(&set, "nodes", &TWO, NINE));
+        assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+        let nodes = nodes_of(&turns);
+        assert_eq!(
+            nodes.contains(&1),
+            far,
+            "how {how}, flags {flags}: {turns:?}"
+        );
+        assert!(nodes.contains(&0), "{turns:?}");
+    }
+}
+
+#[test]
+fn a_task_in_the_global_queue_of_a_node_is_never_taken_by_another_node() {
+    // Eight tasks in the queue of node 0; CPU 4 looks for work again and again.
+    let load = "[task.t]\ncount = 8\ncpus = \"0-3\"\n\
+                do = \"setaffinity(self, all), loop(9)[ run(2ms), yield ]\"\n\
+                [task.near]\ncpus = \"4\"\ndo = \"loop(30)[ sleep(1ms), run(100us) ]\"\n";
+    let used = |machine: &MachineSpec| {
+        let (turns, summary) = turns(&spec(&[], "nodes", machine, load));
+        assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+        assert!(turns[8].len() >= 30, "CPU 4 is awake: {turns:?}");
+        turns[..8].concat()
+    };
+    assert!(used(&TWO).iter().all(|&cpu| cpu < 4));
+    let one = MachineSpec { node: 0, ..TWO };
+    assert!(used(&one).contains(&4), "CPUs of one node share its queue");
+}
+
+#[test]
+fn the_built_in_choice_looks_behind_the_cache_then_in_the_node_then_far_away() {
+    // Caches of two CPUs in nodes of four: who was last on CPU 4 finds 4 busy, then 5, 6 or 7,
+    // then the other node.
+    let machine = MachineSpec { llc: 2, ..TWO };
+    let workload = "[task.hog]\ncpus = \"4\"\ndo = \"run(60ms)\"\n\
+        [task.near]\ncpus = \"4-7\"\nstart = \"1ms\"\n\
+        do = \"setaffinity(self, all), suspend, run(30ms)\"\n\
+        [task.w]\ncpus = \"0\"\nstart = \"20ms\"\ndo = \"resume(near)\"\n";
+    for policy in ["nodes", "nodes-flat"] {
+        let (turns, summary) = turns(&spec(&[("how", "3")], policy, &machine, workload));
+        assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+        assert!(
+            (4..8).contains(turns[1].last().unwrap()),
+            "{policy}: {turns:?}"
+        );
+    }
+}
+
+#[test]
+fn functions_of_nodes_need_masks_of_nodes() {
+    let set = [("how", "1")];
+    let (_, summary) = turns(&spec(&set, "nodes-flat", &TWO, NINE));
+    assert_eq!(summary.exit.message, "per-node idle tracking is disabled");
+}
+
+#[test]
+fn every_shipped_policy_serves_a_machine_of_four_nodes() {
+    let machine = MachineSpec {
+        cpus: 16,
+        smt: 2,
+        llc: 2,
+        ..TWO
+    };
+    for policy in policies::ALL {
+        let mut spec = Run {
+            cpus: 16,
+            hz: 250,
+            until: Nanos::from_millis(500),
+            ..Run::new(
+                policy.name,
+                "[task.hog]\ncount = 20\ndo = \"run(inf)\"\n[task.shell]\ncount = 9\n\
+                 do = \"loop(inf)[ run(exp(2ms)), sleep(exp(5ms)) ]\"\n",
+            )
+        }
+        .spec();
+        spec.machine = machine.clone();
+        let mut conservation = stats::Conservation::new();
+        let summary = sim::run(&spec, &mut conservation).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            !summary.exit.kind.is_error(),
+            "{}: {:?}",
+            policy.name,
+            summary.exit
+        );
+        assert_eq!(conservation.check(&summary), Ok(()), "{}", policy.name);
+        let busy: Nanos = summary.cpus.iter().map(|cpu| cpu.run).sum();
+        assert!(
+            busy > Nanos::from_millis(16 * 500 * 9 / 10),
+            "{}: {busy}",
+            policy.name
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! Version 4 of the scheduler statistics, written from simulated runs: what "The Cursor Wiggles
+//! Faster" (2004) and its patch say of the counters holds for ours.
+
+use model::{Nanos, RunSpec};
+use runslice_tests::models::runs;
+use runslice_tests::run::Run;
+use stats::TraceHash;
+use stats::schedstat::{Bookkeeper, Bookkeeping, CpuCounters, SchedstatReader, Snapshot};
+
+/// Tasks that leave CPUs idle now and then, yield, fork, sleep and compute, on a few CPUs.
+const MIXED: &str = r#"
+[task.hog]
+do = "loop(inf)[ run(400ms), sleep(150ms) ]"
+count = 3
+[task.sleeper]
+do = "loop(inf)[ sleep(uniform(1ms, 30ms)), run(exp(4ms)) ]"
+count = 6
+[task.polite]
+do = "loop(inf)[ run(700us), yield, sleep(exp(3ms)) ]"
+count = 2
+[task.parent]
+do = "loop(inf)[ run(1ms), fork(child), waitpid(any), sleep(90ms) ]"
+[task.child]
+count = 0
+do = "run(25ms)"
+[task.nice]
+nice = 19
+do = "loop(inf)[ run(3ms), sleep(2ms) ]"
+"#;
+
+fn mixed(policy: &'static str, cpus: u16) -> RunSpec {
+    Run {
+        cpus,
+        until: Nanos::from_secs(20),
+        ..Run::new(policy, MIXED)
+    }
+    .spec()
+}
+
+fn snapshots(spec: &RunSpec, bookkeeping: Bookkeeping) -> Vec<Snapshot> {
+    let mut books = Bookkeeper::new(bookkeeping, Vec::new());
+    let every = Nanos::from_millis(250);
+    sim::run_sampled(spec, &mut books, every).expect("a run");
+    let text = books.close().expect("memory takes every write");
+    let mut reader = SchedstatReader::new(text.as_slice());
+    let mut snapshots = Vec::new();
+    while let Some(snapshot) = reader.next_snapshot().expect("what we write is read") {
+        snapshots.push(snapshot);
+    }
+    snapshots
+}
+
+fn of(cpu: CpuCounters<'_>, name: &str) -> u64 {
+    cpu.get(name).expect("a counter of version 4")
+}
+
+fn sum(snapshot: &Snapshot, name: &str) -> u64 {
+    snapshot.cpus().map(|cpu| of(cpu, name)).sum()
+}
+
+/// The invariants of the counters, by the patch's increment points.
+fn check(snapshot: &Snapshot, what: &str) {
+    for cpu in snapshot.cpus() {
+        let f = |name| of(cpu, name);
+        let what = format!("{what}, {} ms, cpu{}", snapshot.timestamp(), cpu.number());
+        assert_eq!(
+            f("lb_cnt"),
+            f("lb_idle") + f("lb_busy") + f("lb_resched"),
+            "{what}"
+        );
+        assert!(f("lb_nobusy") <= f("lb_cnt"), "{what}");
+        assert_eq!(f("pcnt"), f("sched_noswitch"), "{what}");
+        assert!(f("sched_switch") <= f("sched_noswitch"), "{what}");
+        assert!(f("sched_noswitch") <= f("sched_cnt"), "{what}");
+        assert!(f("yld_both_empty") <= f("yld_act_empty"), "{what}");
+        assert!(
+            f("yld_act_empty") + f("yld_exp_empty") <= f("yld_cnt"),
+            "{what}"
+        );
+        assert!(f("cpu_time") <= snapshot.timestamp(), "{what}");
+    }
+    assert_eq!(
+        sum(snapshot, "pt_gained"),
+        sum(snapshot, "pt_lost"),
+        "{what}"
+    );
+    let totals = snapshot.totals().expect("version 4 has totals");
+    let names = snapshot.layout().cpu.iter().map(|field| field.name);
+    for (total, name) in totals.iter().zip(names) {
+        assert_eq!(*total, sum(snapshot, name), "{what}: totals of {name}");
+    }
+}
+
+#[test]
+fn the_counters_of_o1_keep_the_invariants_of_version_4() {
+    for bookkeeping in [Bookkeeping::V4, Bookkeeping::Full] {
+        let snapshots = snapshots(&mixed("o1", 4), bookkeeping);
+        assert_eq!(snapshots.len(), 81, "at zero and every 250 ms of 20 s");
+        let mut before = vec![0; 23];
+        for snapshot in &snapshots {
+            check(snapshot, "o1");
+            let now = snapshot.cpu(1).expect("CPU 1").values();
+            assert!(
+                before.iter().zip(now).all(|(a, b)| a <= b),
+                "{before:?} {now:?}"
+            );
+            before = now.to_vec();
+        }
+        let last = snapshots.last().expect("snapshots");
+        let names = [
+            "yld_cnt",
+            "sched_switch",
+            "lb_busy",
+            "lb_resched",
+            "lb_imbalance",
+            "pt_gained",
+        ];
+        for name in names {
+            assert!(
+                sum(last, name) > 0,
+                "{name} never moved: the run shows nothing"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_idle_cpu_balances_once_a_millisecond_and_a_busy_one_five_times_a_second() {
+    let snapshots = snapshots(&mixed("o1", 4), Bookkeeping::Full);
+    let last = snapshots.last().expect("snapshots");
+    for cpu in last.cpus() {
+        let uptime = last.timestamp();
+        let covered = of(cpu, "lb_idle") + of(cpu, "cpu_time");
+        // As in the paper's sample: within 0.3 % of the time that the machine was up. A look that
+        // finds work is one look more, because the millisecond it begins is busy then.
+        let found = of(cpu, "lb_cnt") - of(cpu, "lb_nobusy");
+        assert!(
+            covered * 1000 >= uptime * 997 && covered * 1000 <= uptime * 1003 + found * 1000,
+            "cpu{}: {covered} ms of {uptime}",
+            cpu.number()
+        );
+        assert!(of(cpu, "lb_idle") > 100, "the run has too little idle time");
+        let busy = of(cpu, "lb_busy");
+        assert!(busy <= uptime / 200, "cpu{}: {busy}", cpu.number());
+    }
+}
+
+#[test]
+fn waits_of_preempted_tasks_count_in_the_full_books_only() {
+    let [v4, full] = [Bookkeeping::V4, Bookkeeping::Full].map(|bookkeeping| {
+        let snapshots = snapshots(&mixed("o1", 2), bookkeeping);
+        sum(snapshots.last().expect("snapshots"), "run_delay")
+    });
+    assert!(v4 < full, "{v4} and {full} ms");
+    assert!(v4 > 0);
+}
+
+#[test]
+fn the_full_books_say_what_the_metrics_say() {
+    for policy in [
+        "fifo",
+        "goodness",
+        "elsc",
+        "o1",
+        "staircase",
+        "staircase5",
+        "mlfq",
+        "eevdf",
+    ] {
+        let spec = mixed(policy, 2);
+        let snapshots = snapshots(&spec, Bookkeeping::Full);
+        let last = snapshots.last().expect("snapshots");
+        check(last, policy);
+        let mut metrics = stats::Metrics::new();
+        sim::run(&spec, &mut metrics).expect("a run");
+        let report = metrics.report();
+        let ms = |time: Nanos| time.get() / 1_000_000;
+        let run: u64 = report.cpus.iter().map(|cpu| ms(cpu.run)).sum();
+        assert!(
+            sum(last, "cpu_time").abs_diff(run) <= 2,
+            "{policy}: {run} ms"
+        );
+        let wait = report
+            .tasks
+            .iter()
+            .map(|task| task.times.wait.get())
+            .sum::<u64>()
+            / 1_000_000;
+        // Waits that are open at the end are in the metrics only.
+        let open = report.tasks.len() as u64 * 1_000;
+        let counted = sum(last, "run_delay");
+        assert!(
+            counted <= wait && counted + open >= wait,
+            "{policy}: {counted} of {wait} ms"
+        );
+    }
+}
+
+#[test]
+fn random_runs_keep_the_invariants_and_sampling_changes_no_event() {
+    for seed in 0..40 {
+        let spec = runs::one_cpu("o1", Vec::new(), seed);
+        for snapshot in snapshots(&spec, Bookkeeping::V4) {
+            check(&snapshot, &format!("seed {seed}"));
+        }
+        if seed % 8 == 0 {
+            let mut alone = TraceHash::new();
+            sim::run(&spec, &mut alone).expect("a run");
+            let mut sampled = Sampled(TraceHash::new(), 0);
+            sim::run_sampled(&spec, &mut sampled, Nanos::from_millis(1)).expect("a run");
+            assert_eq!(alone.value(), sampled.0.value(), "seed {seed}");
+            assert_eq!(sampled.1, 2001, "seed {seed}: samples in 2 s");
+        }
+    }
+}
+
+/// A hash that counts samples, too.
+struct Sampled(TraceHash, u32);
+
+impl model::Sink for Sampled {
+    fn wants(&self) -> model::EventMask {
+        self.0.wants()
+    }
+
+    fn begin(&mut self, header: &model::Header) {
+        self.0.begin(header);
+    }
+
+    fn events(&mut self, events: &[model::Event]) {
+        self.0.events(events);
+    }
+
+    fn finish(&mut self, end: model::SimTime) {
+        self.0.finish(end);
+    }
+}
+
+impl model::Sampler for Sampled {
+    fn sample(&mut self, _: &model::Sample) {
+        self.1 += 1;
+    }
+}

@@ -1,0 +1,139 @@
+//! What a loader does before and after it attaches, said by the user.
+
+use model::{RunSpec, SetUp, SetUpTime, Summary};
+use runslice_tests::collect::Collector;
+use runslice_tests::run::Run;
+use sim::{Backend, Error, Options};
+
+const TASK: &str = "[task.A]\ndo = \"run(5ms)\"\n";
+
+fn spec(set: &[(&str, &str)], setup: &[(&str, &str, SetUpTime)]) -> RunSpec {
+    let mut run = Run::new("setup", TASK);
+    run.set = set;
+    let mut spec = run.spec();
+    spec.policy.setup = setup
+        .iter()
+        .map(|(program, args, when)| SetUp {
+            program: (*program).to_owned(),
+            args: (*args).to_owned(),
+            when: *when,
+        })
+        .collect();
+    spec
+}
+
+/// Runs it on both back ends, which must agree.
+fn run(spec: &RunSpec) -> Result<Summary, Error> {
+    let on = |backend| {
+        let options = Options {
+            backend,
+            ..Options::default()
+        };
+        sim::run_with(spec, &mut Collector::default(), options)
+    };
+    let (interpreted, native) = (on(Backend::Interpreter), on(Backend::Jit));
+    match (&interpreted, &native) {
+        (Ok(one), Ok(other)) => assert_eq!(one, other),
+        (Err(one), Err(other)) => assert_eq!(one.to_string(), other.to_string()),
+        _ => panic!("{interpreted:?} and {native:?}"),
+    }
+    native
+}
+
+use SetUpTime::{Attached, Loaded};
+
+#[test]
+fn programs_run_before_and_after_attaching_in_the_order_asked_for() {
+    let spec = spec(
+        &[],
+        &[
+            ("configure", "0,10", Loaded),
+            ("configure", "0,12", Attached),
+            ("configure", "queue=11", Loaded),
+            ("configure", "0,12", Attached),
+        ],
+    );
+    let summary = run(&spec).unwrap();
+    assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+    let lines: Vec<_> = summary.printed.lines().collect();
+    // No policy is there before: -ENODEV. Afterwards a queue can be made, once.
+    assert_eq!(lines[..2], ["configure 10: -19", "configure 11: -19"]);
+    assert_eq!(lines[2], "init: 2 runs, slice 0");
+    let last = &lines[lines.len() - 2..];
+    assert_eq!(last, ["configure 12: 0", "configure 12: -17"]);
+}
+
+#[test]
+fn a_program_ends_the_policy_only_when_it_is_attached() {
+    let complain = |when| run(&spec(&[], &[("configure", "complain=1", when)])).unwrap();
+    let before = complain(Loaded);
+    assert!(!before.exit.kind.is_error(), "{:?}", before.exit);
+    let after = complain(Attached);
+    assert!(after.exit.kind.is_error());
+    assert_eq!(after.exit.message, "set-up complains");
+}
+
+#[test]
+fn a_program_that_answers_an_error_ends_the_attempt() {
+    for when in [Loaded, Attached] {
+        let error = run(&spec(&[], &[("configure", "-22", when)])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "policy `setup`: set-up program `configure` failed: it returned -22"
+        );
+    }
+    let error = run(&spec(&[], &[("wild", "0,16", Loaded)])).unwrap_err();
+    assert!(
+        error.to_string().contains("store of 8 bytes outside"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_or_value_that_does_not_exist_is_an_error_before_the_run() {
+    for (program, args, expected) in [
+        ("confgure", "", "no program `confgure`"),
+        ("setup_init", "", "no program `setup_init`"),
+        ("configure", "1,2,0,4", "takes 3 values"),
+        ("configure", "mode=1", "has no field `mode`"),
+    ] {
+        let Err(Error::SetUp { source, .. }) = run(&spec(&[], &[(program, args, Loaded)])) else {
+            panic!("{program}:{args} was accepted");
+        };
+        assert!(source.to_string().contains(expected), "{source}");
+    }
+}
+
+#[test]
+fn variables_are_set_inside_and_the_kernels_constants_have_names() {
+    let set = [
+        ("modes[1].slice_ns", "SCX_SLICE_DFL"),
+        ("modes[*].cpus[0]", "-1"),
+        ("modes[1].cpus[2-3]", "7"),
+    ];
+    let summary = run(&spec(&set, &[])).unwrap();
+    let lines: Vec<_> = summary.printed.lines().collect();
+    assert_eq!(lines[..2], ["init: 0 runs, slice 20000000", "cpus -1 7 7"]);
+}
+
+#[test]
+fn the_flags_of_the_table_are_what_the_kernel_judges() {
+    let flags = |value| {
+        let summary = run(&spec(&[("setup_ops.flags", value)], &[])).unwrap();
+        summary.exit.message
+    };
+    assert_eq!(flags("SCX_OPS_ENQ_EXITING"), "");
+    assert_eq!(
+        flags("SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING"),
+        "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented"
+    );
+    let unknown = run(&spec(&[("setup_ops.flags", "0x10000000000")], &[]));
+    assert!(matches!(unknown, Err(Error::Ops { .. })), "{unknown:?}");
+}
+
+#[test]
+fn a_walk_over_cgroups_visits_the_root_in_every_order_there_is() {
+    let summary = run(&spec(&[], &[])).unwrap();
+    let lines: Vec<_> = summary.printed.lines().collect();
+    assert_eq!(lines[2..4], ["orders 1 1 1", "no order: -22 -22"]);
+}
