@@ -31,11 +31,13 @@ mod machine;
 mod mask;
 mod mirror;
 mod ops;
+mod profile;
 mod queue;
 mod rt;
 mod sample;
 mod sched;
 mod setup;
+mod sorted;
 mod tally;
 mod target;
 mod task;
@@ -62,6 +64,7 @@ use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
+pub use crate::profile::Costs;
 use crate::queue::Pending;
 use crate::sample::{Samples, policy_counters};
 pub use crate::tally::Tally;
@@ -250,19 +253,26 @@ fn prepare(
     });
     let setup = setup.collect::<Result<_, _>>()?;
     let usual = Config::default();
+    let is_ideal = Costs::of(machine.profile).is_none();
+    let mut functions = kfunc::table();
+    if !is_ideal {
+        for function in &mut functions {
+            function.cost_ps = Costs::of_function(function.name);
+        }
+    }
     let config = Config {
         cpus: u32::from(machine.cpus),
         backend: options.backend,
         tally,
+        builtin_cost_ps: if is_ideal { |_| 0 } else { Costs::of_function },
         budget: options.budget.unwrap_or(usual.budget),
         ..usual
     };
-    let vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
-        Error::Instance {
+    let vm =
+        Instance::new(Arc::new(image), &functions, config).map_err(|source| Error::Instance {
             policy: policy(),
             source: Box::new(source),
-        }
-    })?;
+        })?;
     Ok(Ready {
         target,
         ops,

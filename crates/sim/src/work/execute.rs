@@ -1,6 +1,6 @@
 //! Executes instructions until one of them takes time, leaves the CPU, or changes a task.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Grid, Instr, Lock, LockKind, Scope, Target};
 use model::{EventKind, Nanos, Rng, SimTime, TaskId};
@@ -39,7 +39,7 @@ pub(super) fn step(
     now: SimTime,
     out: &mut Vec<WorkEvent>,
 ) -> Result<Action, WorkError> {
-    let codes = Arc::clone(&work.codes);
+    let codes = Rc::clone(&work.codes);
     let state = &work.tasks[task.index()];
     assert!(
         !state.has_exited || !state.pending.is_empty(),
@@ -80,8 +80,13 @@ pub(super) fn step(
         };
         let state = &mut work.tasks[task.index()];
         (state.at, state.tries_again) = (next, again);
-        // Wakes that the instruction caused come first.
-        state.pending.extend(action);
+        if let Some(action) = action {
+            if state.pending.is_empty() {
+                return Ok(action);
+            }
+            // Wakes that the instruction caused come first.
+            state.pending.push_back(action);
+        }
     }
 }
 
