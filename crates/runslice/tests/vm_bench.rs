@@ -3,10 +3,9 @@
 #![cfg(feature = "live")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use runslice_tests::guest::KERNELS;
-use runslice_tests::{folder, guest};
+use runslice_tests::{folder, guest, object};
 use serde_json::Value;
 
 /// The part of `text` between two lines of dashes and `name`.
@@ -16,17 +15,6 @@ fn part<'a>(text: &'a str, name: &str) -> &'a str {
         .split_once(&begin)
         .unwrap_or_else(|| panic!("no `{name}` in: {text}"));
     rest.split("\n--- ").next().unwrap_or(rest)
-}
-
-/// The object of a test policy, compiled anew.
-fn object(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
-    let include = root.join("../../policies/include");
-    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}.bpf.o"));
-    fs::write(&path, bytes).expect("the folder for tests is writable");
-    path
 }
 
 fn runs(text: &str) -> Vec<Value> {
@@ -111,7 +99,7 @@ fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
-    let loser = object("loser");
+    let loser = object!("loser");
     let said = guest!().good(
         "cd /tmp
         # More hogs than CPUs: one is queued, and so forgotten.
@@ -126,7 +114,7 @@ fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
     assert!(text.contains("\nstatus 3\n"), "{text}");
     assert!(part(text, "end").starts_with("disabled"), "{text}");
     assert!(
-        text.contains("bench-loser: 5 of 5 runs are void and left out"),
+        text.contains("loser: 5 of 5 runs are void and left out"),
         "{text}"
     );
     let runs = runs(part(text, "runs"));
