@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use runslice_tests::object;
+
 /// A folder of one test's own.
 struct Folder(PathBuf);
 
@@ -99,11 +101,7 @@ fn one_run_of_many_can_neither_be_traced_nor_threads_given_without_runs() {
 #[test]
 fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
     let folder = Folder::new("ejected");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = root.join("tests/objects/loser.bpf.c");
-    let include = root.join("../../policies/include");
-    let object = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
-    fs::write(folder.0.join("loser.bpf.o"), object).expect("writable");
+    fs::copy(object!("loser"), folder.0.join("loser.bpf.o")).expect("writable");
     let sim = "sim fifo ./loser.bpf.o -w desk --duration 3s --runs 5";
     let text = folder.said(sim, 3);
     assert!(
