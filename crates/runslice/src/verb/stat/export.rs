@@ -73,11 +73,9 @@ pub fn run(request: &Export) -> anyhow::Result<Status> {
         "runslice: http://{}/metrics",
         listener.local_addr()?
     )?;
-    for stream in listener.incoming() {
+    for stream in listener.incoming().flatten() {
         // One that asks badly is no reason to stop for the others.
-        if let Ok(stream) = stream {
-            let _ = answer(stream, request, hz);
-        }
+        let _ = answer(stream, request, hz);
     }
     Ok(Status::Done)
 }
@@ -238,9 +236,12 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
+/// A number of a process as text.
+type Number = fn(&processes::Process) -> String;
+
 fn add_processes(out: &mut String) {
     let tasks = processes::read(Path::new("/proc"), Which::Processes);
-    let metrics: [(&str, &str, fn(&processes::Process) -> String); 3] = [
+    let metrics: [(&str, &str, Number); 3] = [
         (
             "running_seconds",
             "Time on a CPU of the process's first thread.",
