@@ -564,7 +564,8 @@ impl Memory {
         let at = address.wrapping_sub(BASE);
         let end = at.saturating_add(len);
         assert!(end <= self.kernel.next, "{address:#x} is no kernel object");
-        &mut self.region[at as usize..end as usize]
+        let at = place(at);
+        &mut self.region[at..at + len as usize]
     }
 
     /// Mirrors of kernel objects change all the time, so they come first.
@@ -573,7 +574,7 @@ impl Memory {
         let at = address.wrapping_sub(BASE + self.kernel.start);
         // Behind `open` there is room for 8 bytes.
         if at <= self.kernel.open
-            && let Some(place) = self.region.get_mut((self.kernel.start + at) as usize..)
+            && let Some(place) = self.region.get_mut(place(self.kernel.start + at)..)
             && let Some(place) = place.first_chunk_mut::<N>()
         {
             *place = bytes;

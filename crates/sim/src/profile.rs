@@ -93,6 +93,9 @@ const DEFAULT_V0: Costs = Costs {
 
 impl Costs {
     /// The costs of a profile; `None` if nothing costs anything.
+    ///
+    /// # Panics
+    /// For a profile that `model` has and this table lacks.
     #[must_use]
     pub const fn of(profile: Profile) -> Option<Self> {
         match profile {
