@@ -118,6 +118,33 @@ fn a_command_that_does_not_end_gives_no_result() {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+fn a_terminal_shows_what_a_guest_printed_before_it_died() {
+    // The result of this guest never comes: it dies when the line was read to be sent.
+    let command = "echo half a result
+        until grep -qs \"^pos:.14\" $(for pid in $(pidof tail); do echo /proc/$pid/fdinfo/*; done)
+        do sleep 0.1; done
+        sleep 3; echo c >/proc/sysrq-trigger; sleep 1000";
+    let words = ["vm", "--timeout", "100s", "--", "sh", "-c", command];
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let quoted = words.map(|word| format!("'{word}'")).join(" ");
+    // util-linux: runs a command on a terminal of its own.
+    let output = Command::new("script")
+        .args([
+            "-qec",
+            &format!("{} {quoted}", PROGRAM.display()),
+            "/dev/null",
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .expect("script is there; it belongs to bsdutils");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{text}");
+    assert_eq!(text.matches("half a result").count(), 1, "{text}");
+    assert!(text.contains("Kernel panic"), "{text}");
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_policy_that_stalls_is_ejected_with_status_3_and_the_kernels_words() {
     let loser = object!("loser");
     for kernel in KERNELS {
