@@ -80,7 +80,7 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
     if let Some(instead) = &kernel.instead {
         say(instead);
     }
-    // Where somebody looks. What a program reads comes once, also from a guest that is started again.
+    // Where somebody looks. What a program reads comes once, also when a guest is started again.
     let is_seen = io::stdout().is_terminal();
     let request_of_guest = Request {
         kernel,
