@@ -194,6 +194,10 @@ impl Machine {
             _ => costs.switch_idle,
         };
         self.cpus[cpu].owed_ps += cost * PS;
+        // A CPU that leaves pushes the task away at once: the next switch pays for this one.
+        if matches!(self.cpus[cpu].curr, Curr::Task(_)) && !self.is_online(cpu) {
+            return Nanos::ZERO;
+        }
         self.take_debt(cpu)
     }
 
