@@ -12,7 +12,7 @@ use crate::flags;
 use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
-use crate::task::{OpsState, RunState, ScxState, Task};
+use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
@@ -446,13 +446,7 @@ impl Mirror {
         if what & stale::STATE != 0 {
             memory.poke_u32(at + layout.wake_cpu, u32::from(task.cpu.0));
             memory.poke_u32(at + layout.thread_cpu, u32::from(task.cpu.0));
-            // TASK_RUNNING, TASK_INTERRUPTIBLE, TASK_DEAD (include/linux/sched.h, 6.18).
-            let state = match task.state {
-                RunState::Runnable => 0,
-                RunState::Sleeping | RunState::New => 1,
-                RunState::Dead => 0x80,
-            };
-            memory.poke_u32(at + layout.state, state);
+            memory.poke_u32(at + layout.state, task.kernel_state());
         }
         if what & stale::POLICY != 0 {
             self.write_policy(memory, task);
@@ -719,6 +713,10 @@ impl Machine {
 
     pub(crate) fn mirror_slice(&mut self, id: TaskId) {
         self.touch(id, stale::SLICE);
+    }
+
+    pub(crate) fn mirror_state(&mut self, id: TaskId) {
+        self.touch(id, stale::STATE);
     }
 
     pub(crate) fn mirror_cpu(&mut self, id: TaskId) {
