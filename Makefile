@@ -25,6 +25,7 @@ test: setup ## every test that a change must pass, two minutes of it in virtual 
 
 test-long: setup ## the tests above and those that take minutes or a kernel, optimised
 	@scripts/setup.sh vm
+	@scripts/setup.sh long
 	$(CARGO) test --workspace --release -- --include-ignored
 
 test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half an hour
@@ -41,6 +42,8 @@ fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|
 
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate
+	$(CARGO) bench --package runslice-stats --bench schedstat
+	$(CARGO) bench --package runslice-tests --bench switches
 	$(CARGO) bench --package runslice-tests --bench callbacks
 
 lint: setup ## formatting, clippy, documentation, tidy

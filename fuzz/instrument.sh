@@ -10,7 +10,8 @@ case " $* " in
 *" --crate-name object --edition=2024 targets/"* | \
 *" --crate-name program --edition=2024 targets/"* | \
 *" --crate-name host --edition=2024 targets/"* | \
-*" --crate-name text --edition=2024 targets/"*)
+*" --crate-name text --edition=2024 targets/"* | \
+*" --crate-name schedstat --edition=2024 targets/"*)
     set -- "$@" -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
         -Cllvm-args=-sanitizer-coverage-pc-table \

@@ -72,7 +72,7 @@ for name in $(echo "$crates" | cut -d' ' -f1); do
     cp -R "$source" "sources/$name"
     rm -f "sources/$name/Cargo.lock"
     main=$(sed -n '/^\[\[bin\]\]/,/^\[/s/^path = "\(.*\)"/\1/p' "$source/Cargo.toml" | head -n 1)
-    awk '/^\[/ { skip = ($0 ~ /^\[+(dependencies|dev-dep|features|lib|target|test|bench)/) } !skip' \
+    awk '/^\[/ { cut = ($0 ~ /^\[+(dependencies|dev-dep|features|lib|target|test|bench)/) } !cut' \
         "$source/Cargo.toml" >"sources/$name/Cargo.toml"
     echo 'fn main() {}' >"sources/$name/$main"
     members="$members\"$name\", "

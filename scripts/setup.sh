@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
-# virtual machines need. Does nothing, quickly, when all is there. Debian and Ubuntu are served
-# through apt-get; elsewhere it prints what to install and exits with status 1.
+# virtual machines need, with `long` what counts instructions. Does nothing, quickly, when all is
+# there. Debian and Ubuntu are served through apt-get; elsewhere it prints what to install and exits
+# with status 1.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -44,6 +45,9 @@ if [ "${1:-}" = vm ]; then
     has stress-ng || missing="$missing stress-ng"
     has hackbench || missing="$missing rt-tests"
     has strip || missing="$missing binutils"
+fi
+if [ "${1:-}" = long ]; then
+    has valgrind || missing="$missing valgrind"
 fi
 [ -n "$missing" ] || exit 0
 

@@ -15,6 +15,34 @@ struct mode {
 };
 
 const volatile struct mode modes[2];
+const volatile s32 cgroup_answer;
+
+/* ---- Maps ---- */
+
+struct pair {
+	u32 low, high, rest;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4);
+	__type(key, u32);
+	__type(value, s32);
+} nodes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 3);
+	__type(key, u32);
+	__type(value, struct pair);
+} pairs SEC(".maps");
+
+static __attribute__((noinline)) s32 node_of(u32 cpu)
+{
+	s32 *node = bpf_map_lookup_elem(&nodes, &cpu);
+
+	return node ? *node : -100;
+}
 
 /* ---- State ---- */
 
@@ -83,9 +111,14 @@ static __attribute__((noinline)) s32 walk(struct cgroup *root, u32 order)
 s32 OP_SLEEPABLE(setup_init)
 {
 	struct cgroup *root = bpf_cgroup_from_id(1);
+	struct pair *pair;
+	u32 key = 2;
 
 	bpf_printk("init: %d runs, slice %llu", nr_runs, modes[1].slice_ns);
 	bpf_printk("cpus %d %d %d", modes[0].cpus[0], modes[1].cpus[2], modes[1].cpus[3]);
+	bpf_printk("nodes %d %d %d", node_of(0), node_of(2), node_of(3));
+	pair = bpf_map_lookup_elem(&pairs, &key);
+	bpf_printk("pair %d %d", pair ? pair->low : 0, pair ? pair->high : 0);
 	if (!root)
 		return -2;
 	bpf_printk("orders %d %d %d", walk(root, 2), walk(root, 3), walk(root, 4));
@@ -94,6 +127,27 @@ s32 OP_SLEEPABLE(setup_init)
 	return 0;
 }
 
+struct scx_cgroup_init_args___bandwidth {
+	u64 bw_period_us;
+	u64 bw_quota_us;
+} __attribute__((preserve_access_index));
+
+s32 OP_SLEEPABLE(setup_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	struct scx_cgroup_init_args___bandwidth *limits = (void *)args;
+
+	bpf_printk("cgroup %llu, weight %u", cgrp->kn->id, args->weight);
+	bpf_printk("quota %lld of %llu us", limits->bw_quota_us, limits->bw_period_us);
+	return cgroup_answer;
+}
+
+void OP(setup_cgroup_exit, struct cgroup *cgrp)
+{
+	bpf_printk("cgroup %llu leaves", cgrp->kn->id);
+}
+
 POLICY(setup_ops,
-       .init	= (void *)setup_init,
+       .init		= (void *)setup_init,
+       .cgroup_init	= (void *)setup_cgroup_init,
+       .cgroup_exit	= (void *)setup_cgroup_exit,
        .name	= "setup");

@@ -22,5 +22,6 @@ pub mod run;
 pub mod scenario;
 pub mod scripted;
 pub mod simulate;
+pub mod speed;
 pub mod timeline;
 pub mod two_machines;

@@ -80,6 +80,8 @@ const SLICES: &[&str] = &["1000000", "4000000", "20000000", "1844674407370955161
 struct Maker {
     rng: Rng,
     cpus: u16,
+    /// CPUs go offline and come back.
+    hotplug: bool,
     /// The policy hears of affinities, so that a check can follow them.
     affinities: bool,
     /// Tasks may be pinned; a batch of dispatches cannot respect that.
@@ -107,10 +109,13 @@ impl RandomRun {
         // Who is not in the policy's class, or not yet, changes its affinity unheard.
         let attach_after = Nanos::new(rng.below(3) * 7_000_000);
         let heard = name.starts_with("probe") && name != "probe-partial" && attach_after.is_zero();
+        // Only these listen when a CPU goes; a task that is bound to it may run anywhere then.
+        let hotplug = ["fifo", "mlfq"].contains(&name) && machine.cpus >= 4 && rng.below(2) == 0;
         let mut maker = Maker {
             cpus: machine.cpus,
+            hotplug,
             affinities: heard && !batch && machine.cpus <= 64,
-            pins: !batch,
+            pins: !batch && !hotplug,
             groups: Vec::new(),
             text: format!("[workload]\nname = \"random\"\nseed = {seed}\n"),
             rng,
@@ -150,6 +155,8 @@ fn machine(rng: &mut Rng) -> MachineSpec {
     MachineSpec {
         cpus,
         smt: if cpus > 1 { 1 + rng.below(2) as u16 } else { 1 },
+        llc: if cpus > 2 { 2 * rng.below(2) as u16 } else { 0 },
+        node: if cpus > 4 { 4 * rng.below(2) as u16 } else { 0 },
         hz: [100, 250, 300, 1000][rng.below(4) as usize],
         tick_skew_ns: rng.below(2) * 1_234,
         ..MachineSpec::default()
@@ -162,7 +169,13 @@ impl Maker {
     }
 
     fn make(&mut self) {
-        self.text += "[chan.pipe]\nkind = \"pipe\"\n[chan.queue]\nkind = \"queue\"\n[lock.lock]\n";
+        self.text += "[chan.pipe]\nkind = \"pipe\"\n[chan.queue]\nkind = \"queue\"\n[lock.lock]\n\
+             [lock.rw]\nkind = \"rw\"\n[lock.row]\nkind = \"keyed\"\nkeys = 5\n\
+             [sem.sem]\nvalue = 2\n[chan.page]\nkind = \"queue\"\ncap = \"9msg\"\n\
+             [disk.disk]\nbase = \"exp(100us)\"\nseek = \"1ms\"\nsize = \"64MiB\"\n\
+             cache = \"lru\"\ndirty = \"128KiB\"\ncost = \"2us\"\n\
+             [disk.swap]\nbase = \"exp(50us)\"\n[mem]\nram = \"4MiB\"\nswap = \"swap\"\n";
+        self.outside();
         for source in 0..self.below(3) {
             let (cpu, every) = (self.below(self.cpus.into()), 100 + self.below(5_000));
             let cost = self.below(90);
@@ -176,6 +189,35 @@ impl Maker {
             self.group(group);
         }
         self.child(groups);
+    }
+
+    /// Requests, and CPUs that come and go.
+    fn outside(&mut self) {
+        let (cpu, rate, users) = (
+            self.below(self.cpus.into()),
+            200 + self.below(5_000),
+            1 + self.below(4),
+        );
+        let demand = match self.below(2) {
+            0 => format!("kind = \"poisson\"\nrate = {rate}"),
+            _ => format!("kind = \"closed\"\nusers = {users}\nthink = \"exp(1ms)\""),
+        };
+        let _ = write!(
+            self.text,
+            "[arrival.request]\n{demand}\ncpu = {cpu}\ncost = \"3us\"\nsend = \"page\"\n"
+        );
+        if !self.hotplug {
+            return;
+        }
+        for number in 0..1 + self.below(3) {
+            let cpu = 1 + self.below(u64::from(self.cpus) - 1);
+            let gone = self.below(60_000);
+            let back = gone + 1 + self.below(60_000);
+            let _ = write!(
+                self.text,
+                "[hotplug.h{number}]\ncpu = {cpu}\noffline = \"{gone}us\"\nonline = \"{back}us\"\n"
+            );
+        }
     }
 
     fn group(&mut self, group: u64) {
@@ -228,7 +270,7 @@ impl Maker {
     fn op(&mut self, real_time: bool, work: &mut u64) -> String {
         let most = if real_time { 900 } else { 12_000 };
         let micros = 1 + self.below(most);
-        match self.below(15) {
+        match self.below(22) {
             0..5 => {
                 *work += micros;
                 format!("run({micros}us)")
@@ -246,6 +288,24 @@ impl Maker {
                 if self.below(2) == 0 { "pipe" } else { "queue" }
             ),
             12 => "if(len(queue))[ recv(queue) ], if(len(pipe))[ recv(pipe) ]".to_owned(),
+            14 => {
+                *work += micros;
+                let how = ["lock", "lock_shared"][self.below(2) as usize];
+                format!("{how}(rw), run({micros}us), unlock(rw)")
+            }
+            15 => {
+                *work += micros;
+                format!(
+                    "lock(row[randkey(row)]), lock(row[randkey(row)]) else [ yield ], \
+                     run({micros}us), unlock_all(row)"
+                )
+            }
+            16 => format!("read(disk, {}, rand)", 1 + self.below(600_000)),
+            17 => format!("write(disk, {}, seq)", 1 + self.below(300_000)),
+            18 => "fsync(disk)".to_owned(),
+            19 => format!("touch({})", self.below(3_000_000)),
+            20 => format!("sem_wait(sem), sleep({}us), sem_post(sem)", self.below(900)),
+            21 => "if(len(page))[ recv(page), done(request) ]".to_owned(),
             13 if self.affinities && !real_time => {
                 format!("setaffinity(self, {{{}}})", self.cpu_set().0)
             }

@@ -101,6 +101,9 @@ fn time_is_conserved_in_random_runs() {
     assert!(count(EventKind::Kick) > 10_000, "{seen:?}");
     assert!(count(EventKind::Migrate) > 10_000, "{seen:?}");
     assert!(count(EventKind::Change) > 2_000, "{seen:?}");
+    // Requests from outside that were served, and requests of disks.
+    assert!(count(EventKind::SpanEnd) > 1_000, "{seen:?}");
+    assert!(count(EventKind::Count) > 10_000, "{seen:?}");
     assert!(evictions > 100, "{evictions}");
 }
 

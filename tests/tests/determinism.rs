@@ -25,8 +25,8 @@ fn runs() -> Vec<(String, RunSpec)> {
     for policy in ["fifo", "mlfq"] {
         runs.push((format!("{policy}/desk"), shipped(policy, "desk")));
     }
-    // Random streams, ties, interrupts, affinities, timers.
-    for seed in [3, 14, 15, 92, 65] {
+    // Random streams, ties, interrupts, affinities, timers, devices, nodes.
+    for seed in [3, 14, 15, 92, 89] {
         runs.push((format!("random/{seed}"), RandomRun::new(seed).spec));
     }
     runs

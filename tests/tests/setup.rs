@@ -59,8 +59,9 @@ fn programs_run_before_and_after_attaching_in_the_order_asked_for() {
     // No policy is there before: -ENODEV. Afterwards a queue can be made, once.
     assert_eq!(lines[..2], ["configure 10: -19", "configure 11: -19"]);
     assert_eq!(lines[2], "init: 2 runs, slice 0");
-    let last = &lines[lines.len() - 2..];
-    assert_eq!(last, ["configure 12: 0", "configure 12: -17"]);
+    let last = &lines[lines.len() - 3..];
+    let expected = ["configure 12: 0", "configure 12: -17", "cgroup 1 leaves"];
+    assert_eq!(last, expected);
 }
 
 #[test]
@@ -135,5 +136,59 @@ fn the_flags_of_the_table_are_what_the_kernel_judges() {
 fn a_walk_over_cgroups_visits_the_root_in_every_order_there_is() {
     let summary = run(&spec(&[], &[])).unwrap();
     let lines: Vec<_> = summary.printed.lines().collect();
-    assert_eq!(lines[2..4], ["orders 1 1 1", "no order: -22 -22"]);
+    assert_eq!(lines[4..6], ["orders 1 1 1", "no order: -22 -22"]);
+}
+
+#[test]
+fn maps_are_filled_before_the_policy_is_attached() {
+    let set = [
+        ("nodes[0-2]", "1"),
+        ("nodes[2]", "-7"),
+        ("pairs[*]", "hex:050000000600000000000000"),
+    ];
+    let summary = run(&spec(&set, &[])).unwrap();
+    let lines: Vec<_> = summary.printed.lines().collect();
+    assert_eq!(lines[2..4], ["nodes 1 -7 -100", "pair 5 6"]);
+}
+
+#[test]
+fn an_entry_that_cannot_be_made_is_an_error() {
+    for (name, value, expected) in [
+        ("nodes", "1", "name a key"),
+        ("nodes[*]", "1", "name a key"),
+        ("nodes[x]", "1", "name a key"),
+        ("nodes[3-2]", "1", "name a key"),
+        ("nodes[0x100000000]", "1", "name a key"),
+        ("nodes[0]", "0x100000000", "a value has 4 bytes"),
+        ("pairs[0]", "1", "hex: and 24 digits"),
+    ] {
+        let Err(Error::Entry { source, .. }) = run(&spec(&[(name, value)], &[])) else {
+            panic!("{name}={value} was accepted");
+        };
+        assert!(source.to_string().contains(expected), "{source}");
+    }
+    let zeros = "hex:000000000000000000000000";
+    for (name, value) in [("nodes[0-4]", "1"), ("pairs[3]", zeros)] {
+        let error = run(&spec(&[(name, value)], &[])).unwrap_err();
+        // E2BIG: no room, and no such element.
+        assert_eq!(
+            error.to_string(),
+            format!("policy `setup`: map entry `{name}` failed: error -7")
+        );
+    }
+}
+
+#[test]
+fn the_root_cgroup_comes_before_the_tasks_and_goes_before_them() {
+    let summary = run(&spec(&[], &[])).unwrap();
+    let lines: Vec<_> = summary.printed.lines().collect();
+    let expected = [
+        "cgroup 1, weight 100",
+        "quota -1 of 100000 us",
+        "cgroup 1 leaves",
+    ];
+    assert_eq!(lines[6..], expected);
+    let refused = run(&spec(&[("cgroup_answer", "-12")], &[])).unwrap();
+    assert_eq!(refused.exit.message, "ops.cgroup_init() failed (-12)");
+    assert!(!refused.printed.contains("leaves"), "{}", refused.printed);
 }

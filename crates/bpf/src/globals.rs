@@ -98,7 +98,7 @@ pub enum SetUpError {
     Value(#[from] SetError),
 }
 
-/// Greatest context of a syscall program (`U16_MAX`, Linux 6.18, net/bpf/test_run.c).
+/// Greatest context of a syscall program (`U16_MAX`, Linux 6.18, `net/bpf/test_run.c`).
 const MOST_CONTEXT: u32 = 0xffff;
 
 fn listed(programs: &[String]) -> String {
@@ -203,7 +203,7 @@ impl Image {
         let bytes = self.maps[map].initial.as_mut().ok_or_else(not_scalar)?;
         let bytes = Arc::make_mut(bytes);
         for place in places {
-            let at = (start + place.offset) as usize;
+            let at = start as usize + place.offset as usize;
             let place = bytes.get_mut(at..at + len).ok_or_else(not_scalar)?;
             place.copy_from_slice(&value.to_le_bytes()[..len]);
         }

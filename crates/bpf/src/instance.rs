@@ -81,7 +81,8 @@ pub struct Instance<H: Host> {
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
     pub(crate) frames: Vec<interp::Frame>,
-    /// Calls in progress.
+    /// Calls in progress; 0 in an outermost one of which that is not said yet, see
+    /// [`Instance::say_depth`].
     pub(crate) depth: u32,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
@@ -305,10 +306,8 @@ impl<H: Host> Instance<H> {
             let result = self.call_program_slowly(function, args, host);
             return result.map_err(|fault| *fault);
         };
-        // What else a call needs is as the one before has left it.
-        self.depth = 1;
+        // What a call needs is as the one before has left it.
         let answer = jit::run_outermost(self, host, entry, self.contexts, args);
-        self.depth = 0;
         self.progress.refuel_after(answer.fuel(), self.allowance);
         if jit::is_plain(self) {
             return Ok(answer.value());
@@ -325,6 +324,7 @@ impl<H: Host> Instance<H> {
         args: &[u64],
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
+        self.say_depth();
         let context = self.context();
         self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
@@ -335,7 +335,24 @@ impl<H: Host> Instance<H> {
     #[inline]
     fn quick_entry(&mut self, function: u32) -> Option<jit::ProgramEntry> {
         let entry = *self.entries.get(function as usize)?;
-        (self.depth == 0 && self.scratch.has_room()).then_some(entry)
+        (self.is_resting() && self.scratch.has_room()).then_some(entry)
+    }
+
+    /// Whether no call is in progress, to somebody whom a program can call: each call has a budget
+    /// of the same size, and no program calls anybody before its first block is charged.
+    #[inline]
+    const fn is_resting(&self) -> bool {
+        self.progress.fuel == self.allowance.cast_signed()
+    }
+
+    /// Makes [`Instance::depth`] true. Calls by [`Instance::quick_entry`] are not counted when
+    /// they begin, because few of them lead to another call, and stores are what limits them.
+    const fn say_depth(&mut self) {
+        if self.depth == 0 && !self.is_resting() {
+            self.depth = 1;
+            // The end of the outermost call takes it back.
+            self.progress.untidy = 1;
+        }
     }
 
     /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
@@ -348,6 +365,7 @@ impl<H: Host> Instance<H> {
         args: &[u64],
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
+        self.depth = 0;
         match jit::settle_outermost(self, value) {
             None => self.call_program_slowly(function, args, host),
             Some(result) => self
@@ -356,13 +374,14 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    /// The context array of the next call.
+    /// The context array of the next call; the depth must have been said.
     fn context(&self) -> u64 {
         self.contexts + u64::from(self.depth.min(MAX_NESTED)) * 8 * CONTEXT_WORDS
     }
 
     /// Writes an array's index where the next callback can read it as a key.
     pub(crate) fn scratch_index(&mut self, index: u32) -> u64 {
+        self.say_depth();
         let address = self.context() + 8 * MAX_ARGS as u64;
         self.memory.poke_u32(address, index);
         address
@@ -434,6 +453,7 @@ impl<H: Host> Instance<H> {
 
     /// Every call of a program comes through here.
     fn enter(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
+        self.say_depth();
         if self.depth > MAX_NESTED {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
@@ -547,6 +567,7 @@ impl<H: Host> Instance<H> {
     /// The memory of an element that left its map is used again when no program runs that could
     /// have its address, as RCU has it in the kernel.
     pub(crate) fn bury(&mut self, removed: Removed) {
+        self.say_depth();
         self.removed.push(removed);
         self.progress.untidy = 1;
         if self.depth == 0 {
@@ -596,6 +617,7 @@ impl<H: Host> Instance<H> {
     }
 
     fn remember(&mut self, fault: &Fault) {
+        self.say_depth();
         if self.depth > 0 {
             self.innermost = Some(fault.clone());
             self.progress.untidy = 1;

@@ -518,6 +518,15 @@ impl Memory {
         self.put(address - BASE, bytes);
     }
 
+    /// The host writes 16 bits; see [`Memory::write`].
+    ///
+    /// # Panics
+    /// As [`Memory::write`].
+    #[inline]
+    pub fn poke_u16(&mut self, address: u64, value: u16) {
+        self.poke(address, value.to_le_bytes());
+    }
+
     /// The host writes 32 bits; see [`Memory::write`].
     ///
     /// # Panics
@@ -546,13 +555,37 @@ impl Memory {
         }
     }
 
+    /// The bytes of an object of [`Memory::alloc_kernel`], for the host to change.
+    ///
+    /// # Panics
+    /// If any byte lies elsewhere, as for [`Memory::write`].
+    #[inline]
+    pub fn kernel_object(&mut self, address: u64, len: u64) -> &mut [u8] {
+        let at = address.wrapping_sub(BASE);
+        let end = at.saturating_add(len);
+        assert!(end <= self.kernel.next, "{address:#x} is no kernel object");
+        let at = place(at);
+        &mut self.region[at..at + len as usize]
+    }
+
     /// Mirrors of kernel objects change all the time, so they come first.
     #[inline]
     fn poke<const N: usize>(&mut self, address: u64, bytes: [u8; N]) {
         let at = address.wrapping_sub(BASE + self.kernel.start);
-        if at < self.kernel.used().saturating_sub(N as u64 - 1) {
-            self.put(self.kernel.start + at, &bytes);
-        } else if !self.store(address, bytes) {
+        // Behind `open` there is room for 8 bytes.
+        if at <= self.kernel.open
+            && let Some(place) = self.region.get_mut(place(self.kernel.start + at)..)
+            && let Some(place) = place.first_chunk_mut::<N>()
+        {
+            *place = bytes;
+        } else {
+            self.poke_elsewhere(address, bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn poke_elsewhere<const N: usize>(&mut self, address: u64, bytes: [u8; N]) {
+        if !self.store(address, bytes) {
             self.write(address, &bytes);
         }
     }

@@ -97,7 +97,7 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
 
 /// The numbers that `path` names in a value of type `ty`, which messages call `name`.
 pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, PathError> {
-    let mut found = vec![0];
+    let mut found = vec![0_u32];
     let (mut ty, mut rest) = (ty, path);
     while !rest.is_empty() {
         let at = || format!("{name}{}", &path[..path.len() - rest.len()]);
@@ -116,7 +116,10 @@ pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, Pa
                     field: field.to_owned(),
                     fields: fields.iter().map(|field| field.name.clone()).collect(),
                 })?;
-                found.iter_mut().for_each(|place| *place += known.offset);
+                // What lies beyond the value is refused by whoever writes there.
+                for place in &mut found {
+                    *place = place.saturating_add(known.offset);
+                }
                 (ty, rest) = (&known.ty, behind);
             }
             Type::Array {
@@ -141,7 +144,12 @@ pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, Pa
                 }
                 let all = found.iter();
                 found = all
-                    .flat_map(|place| chosen.clone().map(move |index| place + index * stride))
+                    .flat_map(|place| {
+                        let element = |index: u32| index.saturating_mul(*stride);
+                        chosen
+                            .clone()
+                            .map(move |index| place.saturating_add(element(index)))
+                    })
                     .collect();
                 (ty, rest) = (element, behind);
             }

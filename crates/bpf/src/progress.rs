@@ -41,9 +41,13 @@ impl Progress {
     /// As [`Progress::refuel`], after a call that has left `fuel`.
     #[inline]
     pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) {
+        // Native code makes it known to others only before it calls them, and a store costs more
+        // than a comparison.
+        if self.fuel != budget.cast_signed() {
+            self.fuel = budget.cast_signed();
+        }
         let spent = budget.wrapping_sub(fuel.cast_unsigned());
         self.budget_end = self.budget_end.wrapping_add(spent);
-        self.fuel = budget.cast_signed();
     }
 
     /// Takes `instructions` from the budget that were not retired.

@@ -3,6 +3,7 @@
 //! Looking and judging are apart: [`Facts`] are read from files below a root that tests choose,
 //! and [`judge`] knows only facts.
 
+mod config;
 mod functions;
 mod groups;
 
@@ -30,6 +31,9 @@ pub struct Facts {
     pub attached: Option<String>,
     /// The process that has attached it.
     pub holder: Option<Holder>,
+    /// Options that the kernel was built without, among those that matter here; empty also where
+    /// it does not tell.
+    pub lacking: Vec<&'static str>,
     /// The kernel describes its own types.
     pub has_types: bool,
     /// This process may administer the system.
@@ -81,8 +85,10 @@ impl Facts {
         let class = SchedExt::below(root);
         let status = read(root, "proc/self/status");
         let lockdown = read(root, "sys/kernel/security/lockdown");
+        let release = read(root, "proc/sys/kernel/osrelease");
         Self {
-            release: read(root, "proc/sys/kernel/osrelease"),
+            lacking: config::lacking(root, &release),
+            release,
             state: class.state(),
             attached: class.policy(),
             holder: class.policy().and_then(|_| Holder::below(root)),
@@ -113,7 +119,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     match facts.state {
         None => find(
             Blocks,
-            format!("the kernel {} has no sched_ext", facts.release),
+            no_sched_ext(facts),
             "boot a kernel of 6.18 or newer with CONFIG_SCHED_CLASS_EXT=y, or try the policy in \
              one: runslice vm -- runslice run POLICY",
         ),
@@ -193,6 +199,15 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             "sysctl kernel.sysrq=1 switches it on",
         );
     }
+    for (option, effect) in config::USEFUL {
+        if facts.lacking.contains(&option) {
+            find(
+                Changes,
+                format!("the kernel is built without {option}: {effect}"),
+                &format!("boot a kernel with {option}=y for that"),
+            );
+        }
+    }
     if !facts.tickless.is_empty() {
         find(
             Changes,
@@ -205,6 +220,19 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     }
     findings.sort_by_key(|finding| finding.severity as u8);
     findings
+}
+
+/// That there is no sched_ext, and the options that it is missing for.
+fn no_sched_ext(facts: &Facts) -> String {
+    let missing: Vec<&str> = config::NEEDED
+        .into_iter()
+        .filter(|option| facts.lacking.contains(option))
+        .collect();
+    let why = match missing.as_slice() {
+        [] => String::new(),
+        options => format!("; it is built without {}", options.join(", ")),
+    };
+    format!("the kernel {} has no sched_ext{why}", facts.release)
 }
 
 /// Who schedules already, in words; of use when a policy is attached.

@@ -21,6 +21,7 @@ impl TaskId {
 
 impl CpuId {
     /// The CPU's number as an index.
+    #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -29,6 +30,7 @@ impl CpuId {
 
 impl TaskId {
     /// The task's number as an index.
+    #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -60,12 +62,14 @@ impl<T> PerCpu<T> {
 impl<T> Index<CpuId> for PerCpu<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, cpu: CpuId) -> &T {
         &self.0[cpu.index()]
     }
 }
 
 impl<T> IndexMut<CpuId> for PerCpu<T> {
+    #[inline]
     fn index_mut(&mut self, cpu: CpuId) -> &mut T {
         &mut self.0[cpu.index()]
     }

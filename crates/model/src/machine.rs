@@ -65,6 +65,23 @@ pub enum Profile {
     /// Nothing costs anything: a callback, a switch and an interrupt take no time.
     #[default]
     Ideal,
+    /// A PC of the 2020s: switches, wakeups, interrupts, callbacks and what they call take time.
+    /// Few of the figures are measured; docs/fidelity.md says which.
+    DefaultV0,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 2] = [Self::Ideal, Self::DefaultV0];
+
+    /// As workload files and the command line call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ideal => "ideal",
+            Self::DefaultV0 => "default-v0",
+        }
+    }
 }
 
 /// A machine: how many CPUs, how fast its tick, which kernel, what things cost.

@@ -22,12 +22,14 @@ impl SimTime {
     pub const ZERO: Self = Self(0);
 
     /// The point `ns` nanoseconds after the run began.
+    #[inline]
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
     /// Nanoseconds since the run began.
+    #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
@@ -37,6 +39,7 @@ impl SimTime {
     ///
     /// # Panics
     /// If `earlier` is later than `self`: the caller has mixed two clocks.
+    #[inline]
     #[must_use]
     #[track_caller]
     pub const fn since(self, earlier: Self) -> Nanos {
@@ -54,6 +57,7 @@ impl Nanos {
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of `ns` nanoseconds.
+    #[inline]
     #[must_use]
     pub const fn new(ns: u64) -> Self {
         Self(ns)
@@ -87,18 +91,21 @@ impl Nanos {
     }
 
     /// The span in nanoseconds.
+    #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// Whether the span is empty.
+    #[inline]
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
     /// `self` less `other`, or zero when `other` is longer.
+    #[inline]
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -117,6 +124,7 @@ impl Nanos {
 
 impl Picos {
     /// Whole nanoseconds, and the picoseconds that remain.
+    #[inline]
     #[must_use]
     pub const fn split(self) -> (Nanos, Self) {
         (Nanos(self.0 / 1_000), Self(self.0 % 1_000))
@@ -126,6 +134,7 @@ impl Picos {
 impl Add<Nanos> for SimTime {
     type Output = Self;
 
+    #[inline]
     fn add(self, span: Nanos) -> Self {
         Self(self.0.checked_add(span.0).expect("time exceeds 584 years"))
     }
@@ -134,12 +143,14 @@ impl Add<Nanos> for SimTime {
 impl Add for Nanos {
     type Output = Self;
 
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.checked_add(other.0).expect("span exceeds 584 years"))
     }
 }
 
 impl AddAssign for Nanos {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -148,12 +159,14 @@ impl AddAssign for Nanos {
 impl Sub for Nanos {
     type Output = Self;
 
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.checked_sub(other.0).expect("span would be negative"))
     }
 }
 
 impl SubAssign for Nanos {
+    #[inline]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
@@ -162,12 +175,14 @@ impl SubAssign for Nanos {
 impl Add for Picos {
     type Output = Self;
 
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.checked_add(other.0).expect("cost overflows"))
     }
 }
 
 impl AddAssign for Picos {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use live::pins::Pins;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
-use live::{Attached, Ending, Holder, Policy, State};
+use live::{Attached, Ending, Holder, Policy, State, process};
 use model::PolicySpec;
 
 use crate::cli::{UnsupportedError, UsageError};
@@ -75,6 +75,15 @@ impl Attaching<'_> {
             Severity::Untested => !self.untested,
             Severity::Breaks => !self.ignore_cgroups,
             Severity::Changes => false,
+        }
+    }
+
+    /// Keeps this process from waiting for a disk whose tasks the policy may starve.
+    pub fn stay_in_memory(&self) {
+        if let Err(error) = process::lock_memory() {
+            self.say(&format!(
+                "cannot keep its memory from being swapped: {error}"
+            ));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::verb::bench::Bench;
 use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
+use crate::verb::convert::Convert;
 #[cfg(feature = "live")]
 use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
@@ -173,6 +174,10 @@ pub enum Verb {
 
     /// Say what an object needs of a kernel, and what of it is missing.
     Check(Check),
+
+    /// Turn a configuration of rt-app into a workload file, or a workload into one of rt-app's.
+    #[command(after_help = EXIT_STATUSES)]
+    Convert(Convert),
 
     /// Print the completions for a shell.
     Completions {

@@ -203,6 +203,7 @@ pub fn label(argument: &str) -> String {
 ///
 /// # Errors
 /// When it cannot be read; the message names it.
+#[cfg(feature = "live")]
 pub fn read(path: &Path) -> anyhow::Result<Arc<[u8]>> {
     read_file(path).map(Arc::from)
 }

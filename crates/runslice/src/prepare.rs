@@ -9,9 +9,9 @@ use crate::policy;
 #[derive(Debug, Args)]
 pub struct Prepare {
     /// Sets a knob or a global variable of every policy before it is loaded, or a number of its
-    /// table of callbacks. NAME may lead into a variable: mode.slice_ns, weights[3], weights[0-7],
-    /// weights[*]; mine_ops.flags. VALUE may be constants of the kernel, as
-    /// `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. May be repeated.
+    /// table of callbacks. NAME may lead into a variable: `mode.slice_ns`, `weights[3]`,
+    /// `weights[0-7]`, `weights[*]`, `mine_ops.flags`; or be a map with keys: `nodes[0-7]`. VALUE
+    /// may be constants of the kernel, as `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
     set: Vec<(String, String)>,
 

@@ -8,7 +8,7 @@ pub mod runs;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use model::{Exit, MachineSpec, Summary};
+use model::{Exit, ExitKind, MachineSpec, Summary};
 use stats::Report;
 
 pub use self::csv::quoted;
@@ -125,14 +125,15 @@ impl Results {
 
 impl Outcome {
     /// Kind, message and time in the kernel's words, when the policy was ejected.
-    fn ejection(&self) -> Option<String> {
+    pub fn ejection(&self) -> Option<String> {
         ejection(&self.policy, &self.summary.exit)
     }
 }
 
-/// Kind, message and time in the kernel's words, if `exit` is an ejection.
+/// Kind, message and time in the kernel's words, if `exit` is anything but the normal end. A policy
+/// that leaves by itself (`scx_bpf_exit()`) did not schedule to the end either.
 pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
-    if !exit.kind.is_error() {
+    if exit.kind == ExitKind::Unreg {
         return None;
     }
     let (reason, time) = (exit.kind.reason(), exit.time);
@@ -146,4 +147,34 @@ pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
         line += &format!(": {detail}");
     }
     Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::SimTime;
+
+    use super::*;
+
+    #[test]
+    fn every_end_but_the_normal_one_is_told() {
+        let told = |kind, message: &str| {
+            let exit = Exit {
+                kind,
+                code: 7,
+                message: message.to_owned(),
+                time: SimTime::ZERO,
+                fault: None,
+            };
+            ejection("mine", &exit)
+        };
+        assert_eq!(told(ExitKind::Unreg, ""), None);
+        let left = told(ExitKind::UnregBpf, "enough").unwrap();
+        assert!(left.starts_with("mine was ejected at 0"), "{left}");
+        assert!(
+            left.ends_with(" s: unregistered from BPF: enough"),
+            "{left}"
+        );
+        let error = told(ExitKind::ErrorStall, "").unwrap();
+        assert!(error.ends_with(" s: runnable task stall"), "{error}");
+    }
 }

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod bundle;
 pub mod check;
 pub mod compare;
+pub mod convert;
 #[cfg(feature = "live")]
 pub mod doctor;
 pub mod list;
@@ -65,6 +66,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Report(request) => report::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
+        Verb::Convert(request) => convert::run(&request),
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { folder } => man::run(&folder),
     }?;

@@ -1,9 +1,10 @@
 //! What the user calls a workload: a file, or the name of one that is built in.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context;
-use model::workload::Workload;
+use model::workload::{Workload, rtapp};
 
 use crate::cli::UsageError;
 use crate::suggest;
@@ -36,7 +37,7 @@ macro_rules! shipped {
 }
 
 /// Every file of workloads/.
-pub const SHIPPED: &[Shipped] = shipped!["chat", "desk", "hackbench", "make"];
+pub const SHIPPED: &[Shipped] = shipped!["chat", "desk", "hackbench", "make", "oltp", "web"];
 
 /// Reads the workload that `argument` names, with its parameters `scale` set anew.
 ///
@@ -48,14 +49,28 @@ pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload>
         let file = format!("workloads/{argument}.toml");
         return Ok(Workload::parse_with(shipped.text, &file, scale)?);
     }
-    let is_path = argument.contains('/') || path.extension().is_some_and(|it| it == "toml");
+    let has_ending = |ending| path.extension().is_some_and(|it| it == ending);
+    let is_path = argument.contains('/') || has_ending("toml") || has_ending("json");
     if !is_path && !path.is_file() {
         let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
         let message = format!("no workload is called `{argument}`: {hint}; or give a .toml file");
         return Err(UsageError(message).into());
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {argument}"))?;
+    if path.extension().is_some_and(|it| it == "json") {
+        return import(&text, argument, scale);
+    }
     Ok(Workload::parse_with(&text, argument, scale)?)
+}
+
+/// Reads a configuration of rt-app and says what of it is lost.
+fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
+    let imported = rtapp::import(text, file)?;
+    for lost in &imported.lost {
+        let _ = writeln!(io::stderr(), "runslice: {file}: lost: {lost}");
+    }
+    let what = || format!("{file}, imported as\n{}", imported.toml);
+    Workload::parse_with(&imported.toml, file, scale).with_context(what)
 }
 
 #[cfg(test)]
@@ -84,6 +99,20 @@ mod tests {
             find(shipped.name, &[]).unwrap();
             assert!(shipped.summary().split(' ').count() > 3, "{}", shipped.name);
         }
+    }
+
+    #[test]
+    fn a_json_file_is_read_as_rt_app_does() {
+        let text = "{ \"tasks\": { \"t\": { \"run\": 1000 } } }";
+        let workload = import(text, "some/case.json", &[]).unwrap();
+        assert_eq!((workload.name.as_str(), workload.groups.len()), ("case", 1));
+        let missing = find("no/such.json", &[]).unwrap_err();
+        assert_eq!(missing.to_string(), "cannot read no/such.json");
+        let wrong = import("{ \"tasks\": 3 }", "case.json", &[]).unwrap_err();
+        assert!(
+            wrong.to_string().starts_with("case.json:1:12: found 3"),
+            "{wrong}"
+        );
     }
 
     #[test]

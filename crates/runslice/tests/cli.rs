@@ -6,6 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use runslice_tests::object;
+
 fn golden_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -169,23 +171,12 @@ fn json_has_the_request_the_end_and_the_report_of_every_run() {
     }
 }
 
-/// Compiles an object of `objects/` and returns its path.
-fn object(name: &str) -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = package.join(format!("tests/objects/{name}.bpf.c"));
-    let include = package.join("../../policies/include");
-    let bytes = bpf_build::compile(&source, &[&include]).expect("it compiles");
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.bpf.o"));
-    std::fs::write(&path, bytes).expect("writable");
-    path
-}
-
 #[test]
 fn an_ejected_policy_ends_in_status_3_with_kind_message_time_and_its_table() {
     let mut command = runslice();
     command
         .arg("sim")
-        .arg(object("loser"))
+        .arg(object!("loser"))
         .args(["--workload", "desk"]);
     let output = command
         .args(["--duration", "5s"])
@@ -217,7 +208,7 @@ fn an_ejected_policy_ends_in_status_3_with_kind_message_time_and_its_table() {
 fn check_names_everything_that_is_missing_at_once() {
     let output = runslice()
         .arg("check")
-        .arg(object("needy"))
+        .arg(object!("needy"))
         .output()
         .expect("runslice starts");
     let stdout = String::from_utf8_lossy(&output.stdout);

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use runslice_tests::object;
+
 /// A folder of one test's own.
 struct Folder(PathBuf);
 
@@ -94,6 +96,36 @@ fn one_run_of_many_can_neither_be_traced_nor_threads_given_without_runs() {
     folder.said("sim fifo -w desk --jobs 2", 2);
     folder.said("sim fifo -w desk --runs 0", 2);
     folder.said("sim fifo:no_such=1 -w desk --runs 2 --jobs 2", 2);
+}
+
+#[test]
+fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
+    let folder = Folder::new("ejected");
+    fs::copy(object!("loser"), folder.0.join("loser.bpf.o")).expect("writable");
+    let sim = "sim fifo ./loser.bpf.o -w desk --duration 3s --runs 5";
+    let text = folder.said(sim, 3);
+    assert!(
+        text.contains("\nloser: ejected in 5 of 5 runs, which are left out\n"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("loser was ejected at ").count(),
+        1,
+        "the first is told: {text}"
+    );
+    folder.said(&format!("{sim} --format json -o a.json"), 3);
+    let text = folder.said("compare a.json --metric all.wakeup.p99_ns", 1);
+    assert!(
+        text.contains("loser: 5 of 5 runs are void and left out"),
+        "{text}"
+    );
+    assert!(text.contains("nothing can be compared"), "{text}");
+    folder.write(
+        "s.toml",
+        "policy = ['loser.bpf.o']\nworkload = ['desk']\nduration = '3s'\nseeds = 2",
+    );
+    let text = folder.said("sweep s.toml", 3);
+    assert!(text.contains("loser: ejected in 2 of 2 runs"), "{text}");
 }
 
 #[test]

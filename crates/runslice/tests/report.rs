@@ -279,3 +279,110 @@ fn a_browser_shows_the_page_without_a_request_and_without_an_error() {
     assert_eq!(seen.page.matches("<svg ").count(), charts);
     assert_eq!(seen.page.matches("</svg>").count(), charts);
 }
+
+/// A command of docs/diagnoses.md, and the lines that it prints there.
+fn commands(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+    let blocks = text.split("```text\n").skip(1);
+    for line in blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines()) {
+        match (line.strip_prefix("$ runslice "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command.to_owned(), Vec::new())),
+            (None, Some((_, printed))) => printed.push(line.to_owned()),
+            (None, None) => panic!("a block begins with a command: {line}"),
+        }
+    }
+    commands
+}
+
+/// Figures of the page, the logs that they are drawn from, and their names there.
+const DIAGNOSES: [(&str, &[&str], &str); 5] = [
+    (
+        "half-idle-balance",
+        &["half-idle.stat"],
+        "statistics-balance",
+    ),
+    (
+        "doubled-latency",
+        &["free.stat", "bound.stat"],
+        "statistics-latency",
+    ),
+    (
+        "doubled-runslice",
+        &["free.stat", "bound.stat"],
+        "statistics-runslice",
+    ),
+    (
+        "only-idle-latency",
+        &["usual.stat", "only-idle.stat"],
+        "statistics-latency",
+    ),
+    (
+        "only-idle-balance",
+        &["usual.stat", "only-idle.stat"],
+        "statistics-balance",
+    ),
+];
+
+/// `UPDATE_GOLDEN=1` writes numbers and figures anew.
+#[test]
+fn the_diagnoses_are_what_the_program_prints_and_draws() {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let text = fs::read_to_string(docs.join("diagnoses.md")).expect("the page");
+    let folder = folder("diagnoses");
+    for entry in fs::read_dir(docs.join("diagnoses"))
+        .expect("the folder")
+        .flatten()
+    {
+        let to = folder.join(entry.file_name());
+        fs::copy(entry.path(), to).expect("the folder for tests is writable");
+    }
+    let mut now = text.clone();
+    for (command, printed) in commands(&text) {
+        let words: Vec<&str> = command.split(' ').collect();
+        let output = runslice(&words, &folder);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        if words[0] == "sim" {
+            assert_eq!(
+                printed,
+                Vec::<String>::new(),
+                "{command}: its table is left out"
+            );
+            continue;
+        }
+        let seen = String::from_utf8(output.stdout).expect("text");
+        let line = format!("$ runslice {command}\n");
+        let old = format!(
+            "{line}{}",
+            printed.iter().map(|l| format!("{l}\n")).collect::<String>()
+        );
+        now = now.replace(&old, &format!("{line}{seen}"));
+    }
+    if update {
+        fs::write(docs.join("diagnoses.md"), &now).expect("writable");
+    } else {
+        assert_eq!(text, now, "UPDATE_GOLDEN=1 writes what it is now");
+    }
+    for (name, logs, figure) in DIAGNOSES {
+        good(
+            &[&["report"], logs, &["--hz", "1000", "--svg", name]].concat(),
+            &folder,
+        );
+        let drawn = folder.join(name).join(format!("{figure}.svg"));
+        let drawn = fs::read_to_string(drawn).expect("a figure");
+        let kept = docs.join("diagnoses").join(format!("{name}.svg"));
+        assert!(
+            text.contains(&format!("(diagnoses/{name}.svg)")),
+            "{name} is on the page"
+        );
+        if update {
+            fs::write(kept, drawn).expect("writable");
+        } else {
+            let kept = fs::read_to_string(kept).expect("a figure");
+            assert!(
+                kept == drawn,
+                "{name}: UPDATE_GOLDEN=1 draws what it is now"
+            );
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! `runslice stat`, and the files of statistics that other verbs write for it.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn runslice(arguments: &[&str]) -> Output {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -89,4 +91,256 @@ fn statistics_of_a_simulated_run_have_a_clock_of_milliseconds() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("--schedstat <FILE>"), "{stderr}");
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// A child that does not outlive its test.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a server answers to `text`.
+fn ask(address: &str, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(text.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .expect("it answers and closes");
+    answer
+}
+
+#[test]
+fn prometheus_is_answered_on_this_machine_only() {
+    // The second snapshot of the paper's sample.
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/schedstat-v4.out");
+    let text = std::fs::read_to_string(golden).expect("the sample");
+    let second = text.rfind("version 4").expect("two snapshots");
+    let file = folder("export").join("now");
+    std::fs::write(&file, &text[second..]).expect("the folder for tests is writable");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(["stat", "export", "--listen", "127.0.0.1:0", "--from"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runslice starts");
+    let stderr = child.stderr.take().expect("piped");
+    let _served = Served(child);
+    let line = BufReader::new(stderr)
+        .lines()
+        .map(|line| line.expect("text"))
+        .find(|line| line.contains("http://"))
+        .expect("it says where");
+    let address = line
+        .split("http://")
+        .nth(1)
+        .and_then(|rest| rest.strip_suffix("/metrics"));
+    let address = address.expect("an address");
+    let metrics = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
+    let body = metrics.split("\r\n\r\n").nth(1).expect("a body");
+    assert!(metrics.contains(&format!("Content-Length: {}\r\n", body.len())));
+    assert!(
+        body.contains("node_schedstat_timeslices_total{cpu=\"0\"} 264615\n"),
+        "{body}"
+    );
+    assert!(body.contains("node_schedstat_running_seconds_total{cpu=\"0\"} 82.278000000\n"));
+    let cases = [
+        ("GET /other HTTP/1.1\r\n\r\n", "HTTP/1.1 404 "),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "),
+        ("GET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200 "),
+    ];
+    for (request, answer) in cases {
+        assert!(ask(address, request).starts_with(answer), "{request}");
+    }
+    // A request without end is dropped, and the next one is answered.
+    let endless = "A".repeat(20_000);
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let _ = stream.write_all(endless.as_bytes());
+    drop(stream);
+    assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+
+    let output = runslice(&["stat", "export", "--listen", "0.0.0.0:0"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("only addresses of this machine"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn top_prints_each_interval_of_a_recording_where_there_is_no_terminal() {
+    let folder = folder("top");
+    let file = folder.join("o1.stat");
+    let name = file.to_str().expect("a plain name");
+    let sim = [
+        "sim",
+        "o1",
+        "-w",
+        "desk",
+        "--duration",
+        "2s",
+        "--schedstat",
+        name,
+    ];
+    good(&sim);
+    let text = good(&["stat", "top", name, "--hz", "1000", "--sort", "slices"]);
+    assert_eq!(text.matches(": 4 CPUs ").count(), 2, "{text}");
+    assert!(text.contains(", until 1.00 s: 4 CPUs") && text.contains(", until 2.00 s: 4 CPUs"));
+    assert!(text.contains("slices/sv"), "{text}");
+    let first = text.split("\n\n").next().expect("an interval");
+    let rates = first.lines().skip(2).map(|line| {
+        let rate = line.split_whitespace().nth(9).expect("a rate");
+        rate.parse::<f64>()
+            .unwrap_or_else(|error| panic!("{error}: {line}"))
+    });
+    let rates: Vec<f64> = rates.collect();
+    assert_eq!(rates.len(), 4);
+    assert!(rates.is_sorted_by(|a, b| a >= b), "{rates:?}");
+}
+
+#[test]
+fn top_looks_at_the_running_kernel() {
+    let text = good(&["stat", "top", "--every", "100ms", "--for", "250ms"]);
+    let looks = text.matches(" tasks ran or waited").count();
+    assert!((1..=2).contains(&looks), "{text}");
+    assert!(text.contains("runslice\n"), "it sees itself: {text}");
+    let cpus = [
+        "stat", "top", "--every", "50ms", "--for", "60ms", "--show", "cpus",
+    ];
+    let output = runslice(&cpus);
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if Path::new("/proc/schedstat").exists() {
+        assert!(said.contains(" cpu0 "), "{said}");
+    } else {
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains("CONFIG_SCHEDSTATS"), "{said}");
+    }
+}
+
+#[test]
+fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
+    let Ok(version) = Command::new("tmux").arg("-V").output() else {
+        eprintln!("skipped: top_on_a_terminal: no tmux (`apt install tmux`)");
+        return;
+    };
+    assert!(version.status.success());
+    let folder = folder("terminal");
+    let file = folder.join("o1.stat");
+    let name = file.to_str().expect("a plain name");
+    good(&[
+        "sim",
+        "o1",
+        "-w",
+        "desk",
+        "--duration",
+        "2s",
+        "--schedstat",
+        name,
+    ]);
+    let socket = folder.join("socket");
+    let tmux = |arguments: &[&str]| {
+        let output = Command::new("tmux")
+            .arg("-S")
+            .arg(&socket)
+            .args(arguments)
+            .output()
+            .expect("tmux starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // Waits for what comes in the end, however slow the machine; a test that hangs is a failure.
+    let until = |what: &str| loop {
+        let screen = tmux(&["capture-pane", "-p"]);
+        if screen.contains(what) {
+            return screen;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let program = env!("CARGO_BIN_EXE_runslice");
+    tmux(&[
+        "-f",
+        "/dev/null",
+        "new-session",
+        "-d",
+        "-x",
+        "90",
+        "-y",
+        "12",
+        "sh",
+    ]);
+    let command =
+        format!("stty -a | md5sum; {program} stat top {name} --hz 1000; stty -a | md5sum");
+    tmux(&["send-keys", &command, "Enter"]);
+    let screen = until("until 1.00 s: 4 CPUs");
+    assert!(
+        screen.contains("busyv") && screen.contains("q quit"),
+        "{screen}"
+    );
+    tmux(&["send-keys", "n"]);
+    until("until 2.00 s: 4 CPUs");
+    tmux(&["send-keys", ">", "r"]);
+    let screen = until("waiting^");
+    assert_eq!(
+        screen.lines().filter(|line| line.contains(" cpu")).count(),
+        4,
+        "{screen}"
+    );
+    tmux(&["send-keys", "q"]);
+    let screen = loop {
+        let screen = until("  -");
+        if screen.matches("  -").count() >= 2 && !screen.contains("waiting^") {
+            break screen;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let sums: Vec<&str> = screen
+        .lines()
+        .filter(|line| line.ends_with("  -"))
+        .collect();
+    assert_eq!(sums[0], sums[1], "the terminal is as it was: {screen}");
+    tmux(&["kill-server"]);
+}
+
+#[test]
+fn the_numbers_of_a_task_are_read_from_a_log_of_any_age() {
+    let folder = folder("task");
+    let between: Vec<String> = (4..=41).map(|field| field.to_string()).collect();
+    let stat = |numbers: &str| format!("77 (a b) S {} {numbers}\n", between.join(" "));
+    let logs = [
+        (
+            "old",
+            format!("{}\n{}", stat("100 40 10"), stat("300 50 20")),
+        ),
+        (
+            "new",
+            "100000000 40000000 10\n300000000 50000000 20\n".to_owned(),
+        ),
+    ];
+    for (name, log) in logs {
+        let file = folder.join(name);
+        std::fs::write(&file, log).expect("the folder for tests is writable");
+        let text = good(&["stat", "task", "--from", file.to_str().expect("plain")]);
+        let row: Vec<&str> = text
+            .lines()
+            .nth(1)
+            .expect("a row")
+            .split_whitespace()
+            .collect();
+        assert_eq!(row, ["2", "10", "1.00", "ms", "20.0", "ms"], "{name}");
+    }
+    let torn = folder.join("torn");
+    std::fs::write(&torn, "1 2 3\n1 2\n").expect("the folder for tests is writable");
+    let output = runslice(&["stat", "task", "--from", torn.to_str().expect("plain")]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr.contains("torn, line 2: /proc/PID/schedstat has 2 fields"),
+        "{stderr}"
+    );
 }

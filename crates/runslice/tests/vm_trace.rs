@@ -2,10 +2,10 @@
 
 #![cfg(feature = "live")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use runslice_tests::guest;
+use runslice_tests::{folder, guest, policy};
 
 /// A policy in C that real verifiers refuse: it reads through a pointer that may be null. (With a
 /// constant key they would know that it is not.)
@@ -67,14 +67,14 @@ fn the_running_kernel_is_traced_under_a_policy() {
 
 /// The object of [`UNCHECKED`].
 fn unchecked() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = folder!("unchecked");
     let source = folder.join("unchecked.bpf.c");
     std::fs::write(&source, UNCHECKED).expect("the folder for tests is writable");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/include");
-    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
-    let object = folder.join("unchecked.bpf.o");
-    std::fs::write(&object, bytes).expect("the folder for tests is writable");
-    object
+    policy::compile(
+        &source,
+        env!("CARGO_TARGET_TMPDIR"),
+        env!("CARGO_CRATE_NAME"),
+    )
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 #![cfg(feature = "live")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use runslice_tests::guest;
 use runslice_tests::guest::KERNELS;
+use runslice_tests::{guest, object};
 
 /// Shell: waits until the kernel says `$1`, as long as the guest lives.
 const BECOMES: &str = "\
@@ -28,17 +28,6 @@ fn good(kernel: &str, script: &str, files: &[&Path]) -> String {
     guest!().kernel(kernel).good(script, files).text()
 }
 
-/// The object of a test policy, compiled anew.
-fn object(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
-    let include = root.join("../../policies/include");
-    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("verbs-{name}.bpf.o"));
-    std::fs::write(&path, bytes).expect("the folder for tests is writable");
-    path
-}
-
 fn has(kernel: &str, text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "{kernel}: no `{word}` in: {text}");
@@ -48,7 +37,7 @@ fn has(kernel: &str, text: &str, words: &[&str]) {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_knob_is_changed_while_the_policy_runs_and_the_policy_sees_it() {
-    let echo = object("echo");
+    let echo = object!("echo");
     for kernel in KERNELS {
         let text = good(
             kernel,
@@ -78,9 +67,9 @@ fn a_knob_is_changed_while_the_policy_runs_and_the_policy_sees_it() {
                 "the policy saw it\n",
                 "10 is out of range for `word`: 0 to 9 count",
                 "`fixed` is a constant of the loaded programs",
-                "verbs-echo is attached, not fifo",
+                "echo is attached, not fifo",
                 "\"value\": 7,",
-                "verbs-echo is detached: the kernel's own scheduler has all tasks",
+                "echo is detached: the kernel's own scheduler has all tasks",
             ],
         );
         assert_eq!(text.matches("status 2\n").count(), 3, "{kernel}: {text}");
@@ -253,14 +242,14 @@ fn a_partial_policy_has_the_command_and_nobody_else() {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {
-    let loser = object("loser");
+    let loser = object!("loser");
     for kernel in KERNELS {
         let text = good(
             kernel,
             &format!(
                 "{BECOMES}
                 cd /tmp; runslice run $1 --for 30s; echo \"status $?\"
-                cat runslice-verbs-loser-1.dump
+                cat runslice-loser-1.dump
                 left"
             ),
             &[&loser],
@@ -271,7 +260,7 @@ fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {
             &[
                 "status 3\n",
                 "was ejected: runnable task stall: ",
-                "run: the kernel's dump is in ./runslice-verbs-loser-1.dump\n",
+                "run: the kernel's dump is in ./runslice-loser-1.dump\n",
                 "triggered exit kind 1026",
                 "\nCPU states\n",
                 "failed to run for",
@@ -283,7 +272,7 @@ fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_play_under_a_policy_is_known_to_the_other_verbs_and_its_ejection_leaves_a_dump() {
-    let loser = object("loser");
+    let loser = object!("loser");
     for kernel in KERNELS {
         let text = good(
             kernel,
@@ -293,11 +282,13 @@ fn a_play_under_a_policy_is_known_to_the_other_verbs_and_its_ejection_leaves_a_d
                 printf '[workload]\nname = \"hogs\"\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n' \
                     >hogs.toml
                 runslice play hogs.toml --policy fifo & runs
+                kib=$(sed -n 's/^VmLck:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$!/status)
+                [ $kib -gt 1000 ] && echo \"its memory is locked\"
                 runslice status | grep -e ^policy -e '^run by'
                 runslice run mlfq -- true; echo \"a second one: status $?\"
                 runslice stop; wait $!; echo \"play: status $?\"
                 runslice play hogs.toml --policy $1; echo \"loser: status $?\"
-                cat runslice-verbs-loser-1.dump
+                cat runslice-loser-1.dump
                 echo \"left: $(left)\""
             ),
             &[&loser],
@@ -308,12 +299,13 @@ fn a_play_under_a_policy_is_known_to_the_other_verbs_and_its_ejection_leaves_a_d
             &words,
             &[
                 "policy fifo run by runslice, process ",
+                "its memory is locked",
                 "runslice stop ends it",
                 "a second one: status 4",
                 "fifo is detached: the kernel's own scheduler has all tasks",
                 "play: status 130",
-                "play: verbs-loser was ejected: runnable task stall: ",
-                "play: the kernel's dump is in ./runslice-verbs-loser-1.dump",
+                "play: loser was ejected: runnable task stall: ",
+                "play: the kernel's dump is in ./runslice-loser-1.dump",
                 "loser: status 3",
                 "triggered exit kind 1026",
             ],
@@ -325,7 +317,7 @@ fn a_play_under_a_policy_is_known_to_the_other_verbs_and_its_ejection_leaves_a_d
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_policy_without_callbacks_for_cpus_is_loaded_again_when_one_goes_and_comes() {
-    let fixed = object("fixed_cpus");
+    let fixed = object!("fixed_cpus");
     for kernel in KERNELS {
         let text = good(
             kernel,
@@ -345,7 +337,7 @@ fn a_policy_without_callbacks_for_cpus_is_loaded_again_when_one_goes_and_comes()
             &[&fixed],
         );
         assert_eq!(
-            text.matches("run: verbs-fixed_cpus is loaded again: unregistered from the main")
+            text.matches("run: fixed_cpus is loaded again: unregistered from the main")
                 .count(),
             5,
             "{kernel}: {text}"

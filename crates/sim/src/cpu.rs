@@ -40,6 +40,8 @@ pub enum Mode {
     Stolen,
     /// Nothing.
     Idle,
+    /// A switch.
+    Overhead,
 }
 
 /// Kicks that wait for the CPU's next chance to take an interrupt, by target.
@@ -100,8 +102,12 @@ pub struct Cpu {
     pub executing_since: Option<SimTime>,
     /// Until when an interrupt has the CPU.
     pub busy_until: SimTime,
-    /// Time that interrupts took, nanoseconds.
+    /// Until when a switch has the CPU; interrupts come behind it.
+    pub overhead_until: SimTime,
+    /// Time that interrupts and switches took, nanoseconds.
     pub stolen_ns: u64,
+    /// What its code has cost and nobody has paid for yet, picoseconds.
+    pub owed_ps: u64,
     /// How it spent the run.
     pub times: CpuTimes,
     /// What it does now.
@@ -141,7 +147,9 @@ impl Cpu {
             work_generation: 0,
             executing_since: None,
             busy_until: SimTime::ZERO,
+            overhead_until: SimTime::ZERO,
             stolen_ns: 0,
+            owed_ps: 0,
             times: CpuTimes::default(),
             mode: Mode::Idle,
             mode_since: SimTime::ZERO,
@@ -149,20 +157,30 @@ impl Cpu {
     }
 
     /// Books the time since the last change and begins `mode`.
+    #[inline]
     pub fn enter(&mut self, mode: Mode, now: SimTime) {
         let spent = now.since(self.mode_since);
         match self.mode {
             Mode::Run => self.times.run += spent,
             Mode::Stolen => self.times.stolen += spent,
             Mode::Idle => self.times.idle += spent,
+            Mode::Overhead => self.times.overhead += spent,
         }
         self.mode = mode;
         self.mode_since = now;
     }
 
+    /// Books the end of a switch: what comes behind it is an interrupt, as long as the CPU is busy.
+    pub fn end_overhead(&mut self, now: SimTime) {
+        if self.mode == Mode::Overhead && now >= self.overhead_until {
+            self.enter(Mode::Stolen, self.overhead_until);
+        }
+    }
+
     /// The clock that tasks are charged by: time that interrupts took does not count.
     ///
     /// Source: `rq_clock_task()` with `CONFIG_IRQ_TIME_ACCOUNTING`.
+    #[inline]
     pub fn task_clock(&self, now: SimTime) -> u64 {
         let ahead = self.busy_until.as_nanos().saturating_sub(now.as_nanos());
         // `stolen_ns` holds an interrupt's whole length from its start.

@@ -12,6 +12,7 @@ use crate::task::{Class, OpsState};
 
 impl Machine {
     /// Carries out the dispatch buffer of `cpu`, in order.
+    #[inline]
     pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
         if self.buffer.is_empty() {
             return;
@@ -71,6 +72,7 @@ impl Machine {
 
     /// Moves a waiting task to `target`'s run queue and its local queue. No callback is called.
     fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
+        self.charge(|costs| costs.migration);
         self.leave_dsq(id);
         self.set_task_cpu(id, target);
         let local = self.dsqs.local(target);
@@ -79,6 +81,7 @@ impl Machine {
 
     /// Whether a task that sits on another CPU's run queue may be taken to `cpu`. `enforce`: a
     /// policy that asks for what may not be is ejected.
+    #[inline]
     pub(crate) fn can_migrate(&mut self, id: TaskId, cpu: CpuId, enforce: bool) -> bool {
         let task = self.task(id);
         let from = task.cpu;

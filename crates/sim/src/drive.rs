@@ -12,6 +12,8 @@ use crate::work::Action;
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
+/// So many tasks do not stay in a processor's cache.
+const MANY_TASKS: usize = 300;
 /// Turns of the scheduler in one moment after which no time will ever pass. A real CPU would spend
 /// the rest of its life there.
 const MOST_TURNS: u32 = 1_000_000;
@@ -40,6 +42,11 @@ impl Machine {
             if entry.what == Pending::End {
                 break;
             }
+            if self.tasks.len() > MANY_TASKS
+                && let Some(task) = self.queue.likely_timer()
+            {
+                self.touch_task(vm, task);
+            }
             self.handle(vm, entry)?;
             audience.look(self);
             if self.recorded().len() >= PORTION {
@@ -54,9 +61,10 @@ impl Machine {
         Ok(())
     }
 
+    #[inline]
     fn handle(&mut self, vm: &mut Vm, entry: Entry) -> Result<(), bpf::OutOfMemory> {
-        let Entry { what, .. } = entry;
-        let cpu = self.serving_cpu(entry.cpu, what);
+        let what = entry.what;
+        let cpu = self.serving_cpu(entry.cpu(), what);
         self.exec = cpu;
         if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
             // The CPU is in an interrupt: what comes now waits for its end.
@@ -74,6 +82,7 @@ impl Machine {
             }
             Pending::Resume => self.cpus[cpu].resume_pending = false,
             Pending::Timer { task, generation } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
                 if self.task(task).sleep_generation == generation {
                     self.wake(vm, task, false);
                 }
@@ -82,12 +91,19 @@ impl Machine {
             Pending::BpfTimer {
                 address,
                 generation,
-            } => self.fire(vm, address, generation),
-            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu), source),
+            } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
+                self.fire(vm, address, generation);
+            }
+            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu()), source),
             Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
             Pending::Tick => self.tick(vm, cpu),
             Pending::Reap { task } => self.reap(vm, task),
-            Pending::Attach => self.attach(vm),
+            Pending::Attach => {
+                self.attach(vm);
+                // Done by the loader, in its own time.
+                self.cpus[cpu].owed_ps = 0;
+            }
             Pending::Watchdog => self.watch_over(),
             Pending::End => unreachable!("handled by the caller"),
         }
@@ -104,7 +120,11 @@ impl Machine {
             if self.now < self.cpus[cpu].busy_until {
                 return Ok(());
             }
-            if self.cpus[cpu].kicks.pending {
+            if self.has_debt(cpu) {
+                let span = self.take_debt(cpu);
+                self.steal(cpu, span);
+            } else if self.cpus[cpu].kicks.pending {
+                self.charge(|costs| costs.kick_irq);
                 self.run_kicks(cpu);
             } else if self.cpus[cpu].deferred_irq {
                 self.count_turn(vm, cpu);
@@ -126,6 +146,9 @@ impl Machine {
                     return Ok(());
                 }
                 self.step(vm, cpu, id)?;
+                if self.has_debt(cpu) {
+                    self.pay_by_task(cpu);
+                }
             }
         }
         Ok(())
@@ -161,11 +184,16 @@ impl Machine {
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
             Ok(Action::Exit) => {
                 self.count_turn(vm, cpu);
+                self.charge(|costs| costs.exit);
                 self.exit(vm, cpu, id);
                 self.over |= self.work.finished(self.now);
             }
-            Ok(Action::Wake { task, sync }) => self.wake(vm, task, sync),
+            Ok(Action::Wake { task, sync }) => {
+                self.charge(|costs| costs.wakeup);
+                self.wake(vm, task, sync);
+            }
             Ok(Action::Fork(birth)) => {
+                self.charge(|costs| costs.fork);
                 let child = self.fork(vm, id, &birth)?;
                 self.work.forked(id, child);
             }
@@ -194,6 +222,7 @@ impl Machine {
         match self.work.interrupt(source, self.now) {
             Err(error) => self.work_error = Some(error),
             Ok(interrupt) => {
+                self.charge_interrupt(cpu, |_| 0);
                 interrupt
                     .wakes
                     .into_iter()

@@ -1,22 +1,21 @@
 //! Dispatch queues.
 //!
-//! One local queue a CPU, one global queue a node, and the policy's own. A queue is first-in-first-out or
-//! ordered by vtime, by its content; an empty one can change. Source: spec of 6.18's
+//! One local queue a CPU, one global queue a node, and the policy's own. A queue is
+//! first-in-first-out or ordered by vtime, by its content; an empty one can change. Source: spec
+//! of 6.18's
 //! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use model::{CpuId, TaskId};
 
 use crate::flags;
+use crate::sorted::{Key, Sorted};
 
 /// A queue's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DsqIndex(pub u32);
-
-/// Where a vtime-ordered task stands: distance from the queue's base, then order of entry.
-type Key = (i64, u64);
 
 /// Nothing follows.
 const NIL: u32 = u32::MAX;
@@ -33,7 +32,7 @@ struct Dsq {
     /// Tasks in the list.
     listed: u32,
     /// Vtime-ordered tasks.
-    tree: BTreeMap<Key, TaskId>,
+    sorted: Sorted,
     /// The vtime that keys count from, so that they compare as the kernel compares, by the sign
     /// of the difference. Set when the first task enters.
     base: u64,
@@ -82,8 +81,8 @@ pub enum Mixed {
     Priq,
 }
 
-/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, behind them comes one global
-/// queue for each node.
+/// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, behind them comes one
+/// global queue for each node.
 pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,
@@ -123,7 +122,7 @@ impl Dsq {
             head: NIL,
             tail: NIL,
             listed: 0,
-            tree: BTreeMap::new(),
+            sorted: Sorted::new(),
             base: 0,
             sequence: 0,
             entries: 0,
@@ -146,16 +145,19 @@ impl Dsqs {
     }
 
     /// The local queue of `cpu`.
+    #[inline]
     pub fn local(&self, cpu: CpuId) -> DsqIndex {
         DsqIndex(u32::from(cpu.0))
     }
 
     /// The global queue of a node.
+    #[inline]
     pub fn global(&self, node: u16) -> DsqIndex {
         DsqIndex(self.cpus + u32::from(node))
     }
 
     /// The CPU whose local queue this is.
+    #[inline]
     pub fn owner(&self, dsq: DsqIndex) -> Option<CpuId> {
         (dsq.0 < self.cpus).then_some(CpuId(dsq.0 as u16))
     }
@@ -220,13 +222,22 @@ impl Dsqs {
         self.places.pop();
     }
 
+    /// Loads the place of a task.
+    #[inline]
+    pub fn touch(&self, task: TaskId) -> u64 {
+        let place = self.places.get(task.index());
+        place.map_or(0, |place| u64::from(place.sequence))
+    }
+
     /// How many tasks the queue holds.
+    #[inline]
     pub fn len(&self, dsq: DsqIndex) -> u32 {
         let queue = self.queue(dsq);
-        queue.listed + queue.tree.len() as u32
+        queue.listed + queue.sorted.len()
     }
 
     /// Whether the queue holds no task.
+    #[inline]
     pub fn is_empty(&self, dsq: DsqIndex) -> bool {
         self.len(dsq) == 0
     }
@@ -236,7 +247,7 @@ impl Dsqs {
         let queue = self.queue(dsq);
         if by_vtime && queue.listed > 0 {
             Some(Mixed::Fifo)
-        } else if !by_vtime && !queue.tree.is_empty() {
+        } else if !by_vtime && !queue.sorted.is_empty() {
             Some(Mixed::Priq)
         } else {
             None
@@ -244,6 +255,7 @@ impl Dsqs {
     }
 
     /// Inserts at the front or the back.
+    #[inline]
     pub fn push(&mut self, dsq: DsqIndex, task: TaskId, front: bool) {
         self.stamp(dsq, task);
         let (prev, next) = {
@@ -262,19 +274,19 @@ impl Dsqs {
     pub fn insert(&mut self, dsq: DsqIndex, task: TaskId, vtime: u64) {
         self.stamp(dsq, task);
         let queue = self.queue_mut(dsq);
-        if queue.tree.is_empty() {
+        if queue.sorted.is_empty() {
             queue.base = vtime;
         }
         queue.entries += 1;
         let key = (vtime.wrapping_sub(queue.base).cast_signed(), queue.entries);
-        queue.tree.insert(key, task);
+        queue.sorted.insert(key, task);
         self.places[task.index()].key = Some(key);
     }
 
     /// Takes `task` out of the queue it is in.
     pub fn remove(&mut self, dsq: DsqIndex, task: TaskId) {
         if let Some(key) = self.places[task.index()].key.take() {
-            let removed = self.queue_mut(dsq).tree.remove(&key);
+            let removed = self.queue_mut(dsq).sorted.remove(key);
             debug_assert_eq!(removed, Some(task), "queue and task disagree");
         } else {
             self.unlink(dsq, task.0);
@@ -285,24 +297,17 @@ impl Dsqs {
     /// The first task.
     pub fn first(&self, dsq: DsqIndex) -> Option<TaskId> {
         let queue = self.queue(dsq);
-        if let Some((_, &task)) = queue.tree.first_key_value() {
-            return Some(task);
+        if queue.sorted.is_empty() {
+            return self.skip_cursors(queue.head, false).map(TaskId);
         }
-        self.skip_cursors(queue.head, false).map(TaskId)
+        queue.sorted.first()
     }
 
     /// The task behind `task` in its queue.
     pub fn after(&self, dsq: DsqIndex, task: TaskId) -> Option<TaskId> {
         let place = &self.places[task.index()];
         match place.key {
-            Some(key) => {
-                let behind = (std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded);
-                self.queue(dsq)
-                    .tree
-                    .range(behind)
-                    .next()
-                    .map(|(_, &task)| task)
-            }
+            Some(key) => self.queue(dsq).sorted.after(key),
             None => self.skip_cursors(place.links.next, false).map(TaskId),
         }
     }
@@ -392,7 +397,7 @@ impl Dsqs {
     fn step(&self, cursor: u32) -> Option<TaskId> {
         let state = &self.cursors[cursor as usize];
         let queue = self.queue(state.dsq);
-        if queue.tree.is_empty() {
+        if queue.sorted.is_empty() {
             let from = match (state.listed, state.reverse) {
                 (true, false) => state.links.next,
                 (true, true) => state.links.prev,
@@ -408,16 +413,13 @@ impl Dsqs {
         if state.listed {
             return None;
         }
-        let tree = &queue.tree;
-        let found = match (state.key, state.reverse) {
-            (None, false) => tree.first_key_value(),
-            (None, true) => tree.last_key_value(),
-            (Some(key), false) => tree
-                .range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
-                .next(),
-            (Some(key), true) => tree.range(..key).next_back(),
-        };
-        found.map(|(_, &task)| task)
+        let sorted = &queue.sorted;
+        match (state.key, state.reverse) {
+            (None, false) => sorted.first(),
+            (None, true) => sorted.last(),
+            (Some(key), false) => sorted.after(key),
+            (Some(key), true) => sorted.before(key),
+        }
     }
 
     /// Puts the cursor at `task`, so that later removals do not lose its place.
@@ -450,6 +452,7 @@ impl Dsqs {
         (node != NIL).then_some(node)
     }
 
+    #[inline]
     fn stamp(&mut self, dsq: DsqIndex, task: TaskId) {
         let queue = self.queue_mut(dsq);
         queue.sequence = queue.sequence.wrapping_add(1);
@@ -457,6 +460,7 @@ impl Dsqs {
         self.places[task.index()].sequence = sequence;
     }
 
+    #[inline]
     fn link(&mut self, dsq: DsqIndex, node: u32, prev: u32, next: u32) {
         *self.links_mut(node) = Links { prev, next };
         match prev {
@@ -469,6 +473,7 @@ impl Dsqs {
         }
     }
 
+    #[inline]
     fn unlink(&mut self, dsq: DsqIndex, node: u32) {
         let Links { prev, next } = *self.links_mut(node);
         match prev {
@@ -481,6 +486,7 @@ impl Dsqs {
         }
     }
 
+    #[inline]
     fn links_mut(&mut self, node: u32) -> &mut Links {
         if node & CURSOR != 0 {
             &mut self.cursors[(node & !CURSOR) as usize].links
@@ -489,10 +495,12 @@ impl Dsqs {
         }
     }
 
+    #[inline]
     fn queue(&self, dsq: DsqIndex) -> &Dsq {
         &self.queues[dsq.0 as usize]
     }
 
+    #[inline]
     fn queue_mut(&mut self, dsq: DsqIndex) -> &mut Dsq {
         &mut self.queues[dsq.0 as usize]
     }

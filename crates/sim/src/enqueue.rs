@@ -85,6 +85,7 @@ impl Machine {
         self.task_mut(id).direct = None;
     }
 
+    #[inline]
     pub(crate) fn call_stopping(&mut self, vm: &mut Vm, id: TaskId, runnable: bool) {
         let task = self.task(id);
         let (cpu, address, slice) = (task.cpu, task.address, task.slice);
@@ -284,6 +285,7 @@ impl Machine {
     /// A task has come into the local queue of `cpu`.
     ///
     /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
+    #[inline]
     pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
         if self.cpus[cpu].in_balance {
             return;
@@ -304,6 +306,7 @@ impl Machine {
     }
 
     /// Takes a task out of whatever queue it is in, or from a list of deferred inserts.
+    #[inline]
     pub(crate) fn leave_dsq(&mut self, id: TaskId) {
         if let Some(dsq) = self.task_mut(id).dsq.take() {
             self.dsqs.remove(dsq, id);
@@ -316,6 +319,7 @@ impl Machine {
     /// Takes a task back from the policy, if the policy holds it.
     ///
     /// Source: `ops_dequeue()`, kernel 6.18.
+    #[inline]
     pub(crate) fn leave_custody(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         let held = matches!(self.task(id).ops_state, OpsState::Queued(_));
         if !held && !self.task(id).in_custody {

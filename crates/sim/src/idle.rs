@@ -4,6 +4,8 @@
 //! and stays out until it schedules again; forgetting a claimed CPU is a class of real bugs, so
 //! the rule is kept. Source: `kernel/sched/ext_idle.c` of 6.17 to 7.0.
 
+use std::rc::Rc;
+
 use model::{CpuId, MachineSpec, Op, TaskId};
 
 use crate::cpu::Curr;
@@ -83,11 +85,12 @@ impl Idle {
             self.cpu.insert(cpu);
             // A core whose other thread is offline has one thread.
             let siblings = self.core(cpu).filter(|&it| self.topology.is_online(it));
-            let siblings: Vec<CpuId> = siblings.collect();
-            if siblings.iter().all(|&sibling| self.cpu.has(sibling)) {
-                siblings
-                    .iter()
-                    .for_each(|&sibling| self.smt.insert(sibling));
+            if siblings.into_iter().all(|sibling| self.cpu.has(sibling)) {
+                for sibling in self.core(cpu) {
+                    if self.topology.is_online(sibling) {
+                        self.smt.insert(sibling);
+                    }
+                }
             }
         } else {
             self.cpu.remove(cpu);
@@ -110,8 +113,8 @@ impl Idle {
 /// `cpumask_any_and_distribute()`: the CPU of both masks that follows the last one given out on
 /// this CPU, in turn.
 pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
-    let both = a.and(b);
-    let next = both.next_from(*rotor as u16 + 1).or_else(|| both.first())?;
+    let behind = a.next_in_both(b, *rotor as u16 + 1);
+    let next = behind.or_else(|| a.next_in_both(b, 0))?;
     *rotor = u32::from(next.0);
     Some(next)
 }
@@ -243,9 +246,9 @@ impl Machine {
         within: Option<&Mask>,
         flags: u64,
     ) -> Option<CpuId> {
-        let mut allowed = self.masks.get(self.task(id).cpus).clone();
+        let mut allowed = self.masks.shared(self.task(id).cpus);
         if let Some(within) = within {
-            allowed = allowed.and(within);
+            allowed = Rc::new(allowed.and(within));
         }
         if allowed.is_empty() {
             return None;

@@ -18,6 +18,7 @@ mod dispatch;
 mod drive;
 mod dsq;
 mod enqueue;
+mod entries;
 mod flags;
 mod host;
 mod hotplug;
@@ -30,11 +31,13 @@ mod machine;
 mod mask;
 mod mirror;
 mod ops;
+mod profile;
 mod queue;
 mod rt;
 mod sample;
 mod sched;
 mod setup;
+mod sorted;
 mod tally;
 mod target;
 mod task;
@@ -54,11 +57,14 @@ use model::{
     CpuId, EventMask, MachineSpec, Nanos, PolicySpec, RunSpec, Sampler, SimTime, Sink, Summary,
 };
 
+use crate::entries::Entries;
+pub use crate::entries::EntryError;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
+pub use crate::profile::Costs;
 use crate::queue::Pending;
 use crate::sample::{Samples, policy_counters};
 pub use crate::tally::Tally;
@@ -99,13 +105,21 @@ pub enum Error {
         /// Why.
         source: Box<SetUpError>,
     },
-    /// A set-up program did not do its work, so that a loader would have given up.
-    #[error("policy `{policy}`: set-up program `{program}` failed: {why}")]
+    /// An entry of a map cannot be made.
+    #[error("policy `{policy}`")]
+    Entry {
+        /// The policy.
+        policy: String,
+        /// Why.
+        source: EntryError,
+    },
+    /// A set-up program or a map did not do its work, so that a loader would have given up.
+    #[error("policy `{policy}`: {what} failed: {why}")]
     SetUpFailed {
         /// The policy.
         policy: String,
-        /// The program.
-        program: String,
+        /// The program or the entry of a map.
+        what: String,
         /// Its result, or where it stopped.
         why: String,
     },
@@ -212,6 +226,7 @@ pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Er
 struct Ready {
     target: bpf::Target,
     ops: Ops,
+    entries: Vec<Entries>,
     setup: Vec<setup::Run>,
     vm: Vm,
 }
@@ -224,7 +239,7 @@ fn prepare(
 ) -> Result<Ready, Error> {
     let policy = || spec.name.clone();
     let target = target(machine);
-    let image = load(spec, &target)?;
+    let (image, entries) = load(spec, &target)?;
     let ops =
         Ops::of(&image, spec.table.as_deref(), machine.kernel).map_err(|source| Error::Ops {
             policy: policy(),
@@ -238,22 +253,30 @@ fn prepare(
     });
     let setup = setup.collect::<Result<_, _>>()?;
     let usual = Config::default();
+    let is_ideal = Costs::of(machine.profile).is_none();
+    let mut functions = kfunc::table();
+    if !is_ideal {
+        for function in &mut functions {
+            function.cost_ps = Costs::of_function(function.name);
+        }
+    }
     let config = Config {
         cpus: u32::from(machine.cpus),
         backend: options.backend,
         tally,
+        builtin_cost_ps: if is_ideal { |_| 0 } else { Costs::of_function },
         budget: options.budget.unwrap_or(usual.budget),
         ..usual
     };
-    let vm = Instance::new(Arc::new(image), &kfunc::table(), config).map_err(|source| {
-        Error::Instance {
+    let vm =
+        Instance::new(Arc::new(image), &functions, config).map_err(|source| Error::Instance {
             policy: policy(),
             source: Box::new(source),
-        }
-    })?;
+        })?;
     Ok(Ready {
         target,
         ops,
+        entries,
         setup,
         vm,
     })
@@ -376,6 +399,7 @@ fn assemble(
     let Ready {
         target,
         ops,
+        entries,
         setup,
         mut vm,
     } = prepare(&spec.policy, &spec.machine, options, tally)?;
@@ -392,11 +416,13 @@ fn assemble(
         wants,
         tally,
     });
+    machine.entries = entries;
     machine.setup = setup;
     Ok((machine, vm))
 }
 
-fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Image, Error> {
+/// The object, bound to `target` and with its variables set; and what is to be put into its maps.
+fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<(Image, Vec<Entries>), Error> {
     let policy = || spec.name.clone();
     let load = |source| Error::Load {
         policy: policy(),
@@ -404,16 +430,24 @@ fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Image, Error> {
     };
     let object = Object::parse(&spec.object).map_err(load)?;
     let mut image = object.link(target).map_err(load)?;
+    let mut entries = Vec::new();
     for (name, value) in &spec.set {
         let value = number_of(target, value);
-        image
-            .set_global(name, &value)
-            .map_err(|source| Error::Set {
-                policy: policy(),
-                source: Box::new(source),
-            })?;
+        let found = Entries::find(&image, name, &value).map_err(|source| Error::Entry {
+            policy: policy(),
+            source,
+        })?;
+        if let Some(found) = found {
+            entries.push(found);
+            continue;
+        }
+        let set = image.set_global(name, &value);
+        set.map_err(|source| Error::Set {
+            policy: policy(),
+            source: Box::new(source),
+        })?;
     }
-    Ok(image)
+    Ok((image, entries))
 }
 
 /// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text

@@ -15,10 +15,12 @@ use model::{
 
 use crate::cpu::{Cpu, Curr, Mode, class_on};
 use crate::dsq::{DsqIndex, Dsqs};
+use crate::entries::Entries;
 use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
+use crate::profile::Costs;
 use crate::queue::{EventQueue, Pending};
 use crate::setup;
 use crate::tally::Tally;
@@ -100,6 +102,8 @@ fn position(named: &[(&'static str, u64)], name: &str) -> usize {
 /// What the simulated machine is.
 pub struct Machine {
     pub(crate) spec: MachineSpec,
+    /// What actions cost; `None`: nothing.
+    pub(crate) costs: Option<Costs>,
     pub(crate) now: SimTime,
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's.
     pub(crate) exec: CpuId,
@@ -127,12 +131,15 @@ pub struct Machine {
     pub(crate) workload: std::sync::Arc<model::workload::Workload>,
     pub(crate) work_events: Vec<WorkEvent>,
     pub(crate) work_error: Option<WorkError>,
-    /// What the policy's loader runs, and which of it failed.
+    /// What the policy's loader puts into maps and runs, and which of it failed.
+    pub(crate) entries: Vec<Entries>,
     pub(crate) setup: Vec<setup::Run>,
     pub(crate) setup_failure: Option<setup::Failure>,
     /// The policy is being attached, or is attached: kernel functions find it.
     pub(crate) enabling: bool,
     pub(crate) attached: bool,
+    /// The policy was told of the root cgroup.
+    pub(crate) cgroup_known: bool,
     pub(crate) bypass: bool,
     pub(crate) counters: Counters,
     pub(crate) exit: Option<Exit>,
@@ -182,6 +189,7 @@ impl Machine {
         } = parts;
         let cpus = spec.cpus;
         Self {
+            costs: Costs::of(spec.profile),
             now: SimTime::ZERO,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
@@ -203,10 +211,12 @@ impl Machine {
             workload,
             work_events: Vec::new(),
             work_error: None,
+            entries: Vec::new(),
             setup: Vec::new(),
             setup_failure: None,
             enabling: false,
             attached: false,
+            cgroup_known: false,
             bypass: false,
             counters: Counters::default(),
             exit: None,
@@ -234,6 +244,7 @@ impl Machine {
     }
 
     /// Records an event of this moment.
+    #[inline]
     pub(crate) fn emit(&mut self, kind: EventKind, task: TaskId, cpu: CpuId, words: (u64, u64)) {
         if self.wants.has(kind) {
             self.emit_detailed(kind, task, cpu, 0, words);
@@ -266,7 +277,14 @@ impl Machine {
     }
 
     /// Records what the workload wants recorded about `task`.
+    #[inline]
     pub(crate) fn record_work(&mut self, task: TaskId, cpu: CpuId) {
+        if !self.work_events.is_empty() {
+            self.record_work_events(task, cpu);
+        }
+    }
+
+    fn record_work_events(&mut self, task: TaskId, cpu: CpuId) {
         let mut events = std::mem::take(&mut self.work_events);
         for event in events.drain(..) {
             self.emit(event.kind, task, cpu, (event.a, event.b));
@@ -365,7 +383,7 @@ impl Machine {
 
     /// Jiffies since the run began.
     pub(crate) fn jiffies(&self) -> u64 {
-        self.now.as_nanos() / self.spec.tick().get()
+        self.now.as_nanos() / self.watchdog.tick().get()
     }
 
     // ---- Time ----
@@ -378,10 +396,17 @@ impl Machine {
     }
 
     /// Makes `cpu` look at what it has to do.
+    #[inline]
     pub(crate) fn poke(&mut self, cpu: CpuId) {
         if cpu != self.exec && !self.cpus[cpu].resume_pending {
             self.cpus[cpu].resume_pending = true;
-            let when = self.now.max(self.cpus[cpu].busy_until);
+            let mut arrival = self.now;
+            if let Some(costs) = &self.costs {
+                let sender = self.cpus[self.exec].owed_ps / 1_000;
+                arrival = arrival + Nanos::new(sender + costs.ipi_flight);
+                self.charge_interrupt(cpu, |costs| costs.ipi_handler);
+            }
+            let when = arrival.max(self.cpus[cpu].busy_until);
             self.queue.push(when, cpu, Pending::Resume);
         }
     }
@@ -389,6 +414,7 @@ impl Machine {
     /// Charges the current task of `cpu` for the time since its last charge.
     ///
     /// Source: `update_curr_scx()`, kernel 6.18.
+    #[inline]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
         let Curr::Task(id) = self.cpus[cpu].curr else {
             return;
@@ -408,6 +434,7 @@ impl Machine {
     }
 
     /// Lets the current task of `cpu` execute from now on.
+    #[inline]
     pub(crate) fn start_executing(&mut self, cpu: CpuId) {
         debug_assert!(self.cpus[cpu].executing_since.is_none());
         let Curr::Task(id) = self.cpus[cpu].curr else {
@@ -423,6 +450,7 @@ impl Machine {
     }
 
     /// Stops the clock of the current task's work, if it executes.
+    #[inline]
     pub(crate) fn stop_executing(&mut self, cpu: CpuId) {
         let Some(since) = self.cpus[cpu].executing_since.take() else {
             return;
@@ -448,7 +476,10 @@ impl Machine {
         let begin = state.busy_until.max(now);
         state.busy_until = begin + span;
         state.stolen_ns += span.get();
-        state.enter(Mode::Stolen, now);
+        state.end_overhead(now);
+        if state.mode != Mode::Overhead {
+            state.enter(Mode::Stolen, now);
+        }
         let until = state.busy_until;
         let curr = state.curr;
         if let Curr::Task(id) = curr {
@@ -462,7 +493,9 @@ impl Machine {
     /// Books the end of stolen time on `cpu`.
     pub(crate) fn end_steal(&mut self, cpu: CpuId) {
         let now = self.now;
-        if self.cpus[cpu].mode != Mode::Stolen || now < self.cpus[cpu].busy_until {
+        let state = &mut self.cpus[cpu];
+        state.end_overhead(now);
+        if state.mode != Mode::Stolen || now < state.busy_until {
             return;
         }
         match self.cpus[cpu].curr {
@@ -479,6 +512,7 @@ impl Machine {
         let now = self.now;
         for cpu in (0..self.spec.cpus).map(CpuId) {
             self.stop_executing(cpu);
+            self.cpus[cpu].end_overhead(now);
             let mode = self.cpus[cpu].mode;
             self.cpus[cpu].enter(mode, now);
         }
@@ -488,6 +522,7 @@ impl Machine {
     }
 
     /// Books a switch from `prev` to the current task of `cpu`, and tells it.
+    #[inline]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
         let curr = self.cpus[cpu].curr;
@@ -521,9 +556,11 @@ impl Machine {
         };
         self.cpus[cpu].enter(mode, now);
         self.cpus[cpu].times.switches += 1;
+        let overhead = self.switch_overhead(cpu, prev);
+        self.begin_overhead(cpu, overhead);
         self.mirror_curr(cpu);
         if self.wants(EventKind::Switch) {
-            let words = (u64::from(prev.id().0), 0);
+            let words = (u64::from(prev.id().0), overhead.get());
             self.emit_detailed(EventKind::Switch, curr.id(), cpu, state as u8, words);
         }
     }

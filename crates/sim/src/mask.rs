@@ -1,5 +1,7 @@
 //! Sets of CPUs, interned: 100,000 tasks share a handful of masks.
 
+use std::rc::Rc;
+
 use model::CpuId;
 
 /// A set of CPUs.
@@ -63,6 +65,19 @@ impl Mask {
         Some(CpuId(index as u16 * 64 + word.trailing_zeros() as u16))
     }
 
+    /// The lowest CPU that is in both sets and is `from` or above.
+    #[inline]
+    pub fn next_in_both(&self, other: &Self, from: u16) -> Option<CpuId> {
+        let start = usize::from(from / 64);
+        let mut both = self.0.get(start)? & other.0.get(start)? & (u64::MAX << (from % 64));
+        let mut index = start;
+        while both == 0 {
+            index += 1;
+            both = self.0.get(index)? & other.0.get(index)?;
+        }
+        Some(CpuId(index as u16 * 64 + both.trailing_zeros() as u16))
+    }
+
     /// The CPUs of the set, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> {
         let mut next = self.first();
@@ -106,7 +121,7 @@ impl MaskId {
 
 /// The table of masks that tasks have.
 pub struct Masks {
-    masks: Vec<Mask>,
+    masks: Vec<Rc<Mask>>,
     counts: Vec<u32>,
 }
 
@@ -114,7 +129,7 @@ impl Masks {
     /// A table for a machine of `cpus` CPUs.
     pub fn new(cpus: u16) -> Self {
         Self {
-            masks: vec![Mask::all(cpus)],
+            masks: vec![Rc::new(Mask::all(cpus))],
             counts: vec![u32::from(cpus)],
         }
     }
@@ -124,10 +139,10 @@ impl Masks {
         let index = self
             .masks
             .iter()
-            .position(|known| *known == mask)
+            .position(|known| **known == mask)
             .unwrap_or_else(|| {
                 self.counts.push(mask.count());
-                self.masks.push(mask);
+                self.masks.push(Rc::new(mask));
                 self.masks.len() - 1
             });
         MaskId(u32::try_from(index).expect("fewer than 2^32 masks"))
@@ -136,6 +151,11 @@ impl Masks {
     /// The mask.
     pub fn get(&self, id: MaskId) -> &Mask {
         &self.masks[id.0 as usize]
+    }
+
+    /// The mask, to keep.
+    pub fn shared(&self, id: MaskId) -> Rc<Mask> {
+        Rc::clone(&self.masks[id.0 as usize])
     }
 
     /// How many CPUs the mask has.

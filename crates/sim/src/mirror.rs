@@ -4,6 +4,8 @@
 //! memory, laid out by the types of `kernel/6.18.h`, and are brought up to date before somebody can
 //! look: when a callback begins, and after a kernel function that changes something.
 
+mod layout;
+
 use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::workload::SchedPolicy;
 use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
@@ -11,9 +13,10 @@ use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
 use crate::flags;
 use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
-use crate::mask::Mask;
+use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
+use layout::{ArgLayout, Layout};
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
@@ -26,8 +29,6 @@ pub(crate) mod stale {
     pub const SLICE: u8 = 1;
     /// State of the sched_ext entity.
     pub const FLAGS: u8 = 2;
-    /// Migration disabled.
-    pub const MIGRATION: u8 = 4;
     /// Affinity.
     pub const CPUS: u8 = 8;
     /// Policy, priorities, weight, `PF_*`.
@@ -38,131 +39,8 @@ pub(crate) mod stale {
     pub const PARENT: u8 = 64;
     /// CPU, run state.
     pub const STATE: u8 = 128;
-}
-
-/// Offsets of the fields that the machine keeps up to date.
-struct Layout {
-    task_size: u64,
-    cpus_ptr: u64,
-    cpus_mask: u64,
-    slice: u64,
-    vtime: u64,
-    disallow: u64,
-    weight: u64,
-    scx_flags: u64,
-    runnable_at: u64,
-    pid: u64,
-    tgid: u64,
-    flags: u64,
-    nr_cpus_allowed: u64,
-    migration_disabled: u64,
-    wake_cpu: u64,
-    thread_cpu: u64,
-    state: u64,
-    prio: u64,
-    static_prio: u64,
-    normal_prio: u64,
-    rt_priority: u64,
-    policy: u64,
-    sum_exec: u64,
-    utime: u64,
-    start_time: u64,
-    start_boottime: u64,
-    comm: u64,
-    real_parent: u64,
-    parent: u64,
-    group_leader: u64,
-    cgroups: u64,
-    mm: u64,
-    rq_size: u64,
-    rq_cpu: u64,
-    rq_curr: u64,
-    rq_idle: u64,
-}
-
-impl Layout {
-    fn of(target: &Target) -> Result<Self, LoadError> {
-        let at = |structure, path| {
-            target
-                .field(structure, path)
-                .map(|field| u64::from(field.offset))
-        };
-        let task = |path| at("task_struct", path);
-        Ok(Self {
-            task_size: u64::from(target.size_of("task_struct")?).next_multiple_of(8),
-            cpus_ptr: task("cpus_ptr")?,
-            cpus_mask: task("cpus_mask")?,
-            slice: task("scx.slice")?,
-            vtime: task("scx.dsq_vtime")?,
-            disallow: task("scx.disallow")?,
-            weight: task("scx.weight")?,
-            scx_flags: task("scx.flags")?,
-            runnable_at: task("scx.runnable_at")?,
-            pid: task("pid")?,
-            tgid: task("tgid")?,
-            flags: task("flags")?,
-            nr_cpus_allowed: task("nr_cpus_allowed")?,
-            migration_disabled: task("migration_disabled")?,
-            wake_cpu: task("wake_cpu")?,
-            thread_cpu: task("thread_info.cpu")?,
-            state: task("__state")?,
-            prio: task("prio")?,
-            static_prio: task("static_prio")?,
-            normal_prio: task("normal_prio")?,
-            rt_priority: task("rt_priority")?,
-            policy: task("policy")?,
-            sum_exec: task("se.sum_exec_runtime")?,
-            utime: task("utime")?,
-            start_time: task("start_time")?,
-            start_boottime: task("start_boottime")?,
-            comm: task("comm")?,
-            real_parent: task("real_parent")?,
-            parent: task("parent")?,
-            group_leader: task("group_leader")?,
-            cgroups: task("cgroups")?,
-            mm: task("mm")?,
-            rq_size: u64::from(target.size_of("rq")?).next_multiple_of(8),
-            rq_cpu: at("rq", "cpu")?,
-            rq_curr: at("rq", "curr")?,
-            rq_idle: at("rq", "idle")?,
-        })
-    }
-}
-
-/// Offsets of the arguments that callbacks get by pointer.
-struct ArgLayout {
-    release_reason: u64,
-    release_task: u64,
-    init_fork: u64,
-    init_cgroup: u64,
-    exit_cancelled: u64,
-    info_kind: u64,
-    info_code: u64,
-    info_reason: u64,
-    info_msg: u64,
-    info_dump: u64,
-}
-
-impl ArgLayout {
-    fn of(target: &Target) -> Result<Self, LoadError> {
-        let at = |structure, path| {
-            target
-                .field(structure, path)
-                .map(|field| u64::from(field.offset))
-        };
-        Ok(Self {
-            release_reason: at("scx_cpu_release_args", "reason")?,
-            release_task: at("scx_cpu_release_args", "task")?,
-            init_fork: at("scx_init_task_args", "fork")?,
-            init_cgroup: at("scx_init_task_args", "cgroup")?,
-            exit_cancelled: at("scx_exit_task_args", "cancelled")?,
-            info_kind: at("scx_exit_info", "kind")?,
-            info_code: at("scx_exit_info", "exit_code")?,
-            info_reason: at("scx_exit_info", "reason")?,
-            info_msg: at("scx_exit_info", "msg")?,
-            info_dump: at("scx_exit_info", "dump")?,
-        })
-    }
+    /// What changes with every turn of a task.
+    pub const TURN: u8 = SLICE | FLAGS | STATE;
 }
 
 /// The mirrors.
@@ -201,6 +79,8 @@ pub(crate) struct Mirror {
     pub masks: std::collections::BTreeMap<u64, u32>,
     /// The policy's report map.
     report_map: Option<u32>,
+    /// The task whose mirror shows what callbacks add to `migration_disabled`, and what it shows.
+    pub guarded: Option<(TaskId, u16)>,
     stale_tasks: Vec<TaskId>,
     stale_cpus: Vec<CpuId>,
 }
@@ -246,6 +126,7 @@ impl Mirror {
             idle_shared: false,
             masks: std::collections::BTreeMap::new(),
             report_map: None,
+            guarded: None,
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
             layout,
@@ -363,6 +244,18 @@ impl Mirror {
         self.args_at
     }
 
+    /// `struct scx_cgroup_init_args` of the root: weight 100, 100 ms, no quota (`scx_tg_init()`,
+    /// kernel 6.18).
+    pub fn root_cgroup_args(&self, vm: &mut Vm) -> u64 {
+        let (at, args) = (self.args_at, &self.args);
+        let memory = vm.memory();
+        memory.poke_u32(at + args.group_weight, 100);
+        memory.poke_u64(at + args.group_period, 100_000);
+        memory.poke_u64(at + args.group_quota, u64::MAX);
+        memory.poke_u64(at + args.group_burst, 0);
+        at
+    }
+
     /// `struct scx_exit_task_args`.
     pub fn exit_task_args(&self, vm: &mut Vm, cancelled: bool) -> u64 {
         vm.memory().write(
@@ -413,40 +306,41 @@ impl Mirror {
         Some((word(0)?.ok()?, word(4)?.ok()?, flags))
     }
 
-    fn write_task(&self, memory: &mut Memory, task: &Task, mask: &Mask, count: u32, what: u8) {
-        let (at, layout) = (task.address, &self.layout);
+    /// What changes with every turn of a task.
+    #[inline]
+    fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {
+        let layout = &self.layout;
+        let object = memory.kernel_object(task.address, layout.task_size);
         if what & stale::SLICE != 0 {
-            memory.poke_u64(at + layout.slice, task.slice);
-            memory.poke_u64(at + layout.vtime, task.vtime);
-            memory.poke_u64(at + layout.sum_exec, task.sum_exec);
+            put(object, layout.slice, task.slice.to_le_bytes());
+            put(object, layout.vtime, task.vtime.to_le_bytes());
+            put(object, layout.sum_exec, task.sum_exec.to_le_bytes());
             // All of it is the task's own code: what a system call takes is not told apart.
-            memory.poke_u64(at + layout.utime, task.sum_exec);
-        }
-        if what & stale::MIGRATION != 0 {
-            memory.write(
-                at + layout.migration_disabled,
-                &task.migration_disabled.to_le_bytes(),
-            );
+            put(object, layout.utime, task.sum_exec.to_le_bytes());
         }
         if what & stale::FLAGS != 0 {
-            let queued = if task.queued { flags::TASK_QUEUED } else { 0 };
-            let custody = if task.in_custody {
-                flags::TASK_IN_CUSTODY
-            } else {
-                0
-            };
+            let queued = u32::from(task.queued) * flags::TASK_QUEUED;
+            let custody = u32::from(task.in_custody) * flags::TASK_IN_CUSTODY;
             let state = self.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
-            memory.poke_u32(at + layout.scx_flags, queued | custody | state);
-            memory.poke_u64(at + layout.runnable_at, task.runnable_at);
-        }
-        if what & stale::CPUS != 0 {
-            write_mask(memory, at + layout.cpus_mask, mask);
-            memory.poke_u32(at + layout.nr_cpus_allowed, count);
+            let flags = queued | custody | state;
+            put(object, layout.scx_flags, flags.to_le_bytes());
+            put(object, layout.runnable_at, task.runnable_at.to_le_bytes());
         }
         if what & stale::STATE != 0 {
-            memory.poke_u32(at + layout.wake_cpu, u32::from(task.cpu.0));
-            memory.poke_u32(at + layout.thread_cpu, u32::from(task.cpu.0));
-            memory.poke_u32(at + layout.state, task.kernel_state());
+            let cpu = u32::from(task.cpu.0);
+            put(object, layout.wake_cpu, cpu.to_le_bytes());
+            put(object, layout.thread_cpu, cpu.to_le_bytes());
+            put(object, layout.state, task.kernel_state().to_le_bytes());
+        }
+    }
+
+    /// The rest.
+    #[inline(never)]
+    fn write_task(&self, memory: &mut Memory, task: &Task, masks: &Masks, what: u8) {
+        let (at, layout) = (task.address, &self.layout);
+        if what & stale::CPUS != 0 {
+            write_mask(memory, at + layout.cpus_mask, masks.get(task.cpus));
+            memory.poke_u32(at + layout.nr_cpus_allowed, masks.count(task.cpus));
         }
         if what & stale::POLICY != 0 {
             self.write_policy(memory, task);
@@ -495,6 +389,14 @@ pub enum MirrorError {
     Memory(#[from] OutOfMemory),
 }
 
+/// Writes a field of an object.
+#[inline(always)]
+fn put<const N: usize>(object: &mut [u8], at: u64, bytes: [u8; N]) {
+    let place = object.get_mut(at as usize..);
+    let place = place.and_then(|place| place.first_chunk_mut());
+    *place.expect("a field lies in its object") = bytes;
+}
+
 /// Writes a mask where programs can read it.
 pub(crate) fn write_mask(memory: &mut Memory, at: u64, mask: &Mask) {
     for (index, &word) in mask.words().iter().enumerate() {
@@ -519,6 +421,7 @@ pub(crate) fn read_mask(memory: &Memory, at: u64, cpus: u16) -> Mask {
 
 impl Machine {
     /// Notes that parts of a task's mirror are out of date.
+    #[inline]
     fn touch(&mut self, id: TaskId, what: u8) {
         let task = &mut self.tasks[id.index()];
         if task.stale == 0 {
@@ -528,18 +431,29 @@ impl Machine {
     }
 
     /// Brings everything up to date that a program can look at.
+    #[inline]
     pub(crate) fn flush_mirrors(&mut self, vm: &mut Vm) {
+        let mirror = &self.mirror;
+        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
+        if is_stale || mirror.idle_shared {
+            self.flush_stale(vm);
+        }
+    }
+
+    fn flush_stale(&mut self, vm: &mut Vm) {
         let memory = vm.memory();
         while let Some(id) = self.mirror.stale_tasks.pop() {
             let Some(task) = self.tasks.get_mut(id.index()) else {
                 continue;
             };
             let what = std::mem::take(&mut task.stale);
-            let task = &self.tasks[id.index()];
-            if task.address != 0 {
-                let mask = self.masks.get(task.cpus);
-                let count = self.masks.count(task.cpus);
-                self.mirror.write_task(memory, task, mask, count, what);
+            if task.address == 0 {
+                continue;
+            }
+            self.mirror.write_turn(memory, task, what);
+            if what & !stale::TURN != 0 {
+                let task = &self.tasks[id.index()];
+                self.mirror.write_task(memory, task, &self.masks, what);
                 if what & stale::PARENT != 0 {
                     self.write_parent(memory, id);
                 }
@@ -631,6 +545,7 @@ impl Machine {
     }
 
     /// The task whose mirror begins at `address`.
+    #[inline]
     pub(crate) fn task_at(&self, memory: &Memory, address: u64) -> Option<TaskId> {
         if address == 0 {
             return None;
@@ -664,7 +579,14 @@ impl Machine {
 
     /// A program has stored into a task's slice or vtime.
     pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
-        if let Some((id, base)) = self.open_field(memory, address, 8) {
+        let layout = &self.mirror.layout;
+        let found = [layout.vtime, layout.slice]
+            .into_iter()
+            .find_map(|distance| {
+                let base = address.wrapping_sub(distance);
+                Some((self.task_at(memory, base)?, base))
+            });
+        if let Some((id, base)) = found {
             self.take_fields_over(memory, id, base);
         }
     }
@@ -743,14 +665,36 @@ impl Machine {
         self.touch(id, stale::PARENT);
     }
 
-    pub(crate) fn mirror_migration_disabled(&mut self, id: TaskId) {
-        self.touch(id, stale::MIGRATION);
+    /// Writes `migration_disabled` into the mirror of a task, if there still is one.
+    pub(crate) fn write_migration_disabled(&self, vm: &mut Vm, id: TaskId) {
+        let task = self.tasks.get(id.index());
+        if let Some(task) = task.filter(|task| task.address != 0) {
+            let at = task.address + self.mirror.layout.migration_disabled;
+            vm.memory().poke_u16(at, task.migration_disabled);
+        }
     }
 
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
         if self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
         }
+    }
+
+    /// Loads what a turn of a task begins with, so that it comes from memory all at once and while
+    /// other work is done, instead of one piece after the other.
+    #[inline]
+    pub(crate) fn touch_task(&self, vm: &mut Vm, id: TaskId) {
+        let Some(task) = self.tasks.get(id.index()) else {
+            return;
+        };
+        let layout = &self.mirror.layout;
+        let memory = vm.memory();
+        let at = task.address;
+        let turn = memory.load_u64(at + layout.slice) ^ memory.load_u64(at + layout.sum_exec);
+        let rest = memory.load_u64(at) ^ memory.load_u64(at + layout.task_size);
+        let own = task.runnable_at ^ task.times.run.get() ^ u64::from(task.direct.is_some());
+        let work = self.work.touch(id) ^ self.dsqs.touch(id);
+        std::hint::black_box(turn ^ rest ^ own ^ work);
     }
 
     /// Address of the task that executes the code of this moment: `current`.

@@ -226,8 +226,13 @@ impl Machine {
     /// Calls a callback, if the policy defines it. Returns its result.
     ///
     /// A callback is atomic: the clock stands still in it, and its effects are visible at once.
+    #[inline]
     pub(crate) fn call(&mut self, vm: &mut Vm, call: &Call<'_>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
+        self.call_function(vm, function, call)
+    }
+
+    fn call_function(&mut self, vm: &mut Vm, function: u32, call: &Call<'_>) -> Option<u64> {
         self.callbacks += 1;
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
@@ -240,15 +245,13 @@ impl Machine {
             );
         }
         let outer = self.contexts.last().map_or(0, |context| context.mask);
-        let mask = mask_of(call.op);
+        let mask = MASKS[call.op as usize];
+        let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
         self.contexts.push(Context {
             mask: outer | mask,
             locked: call.locked,
             subject: call.subject,
-            direct: match call.op {
-                Op::SelectCpu | Op::Enqueue => call.subject.map(Ok),
-                _ => None,
-            },
+            direct: call.subject.filter(|_| gives_direct).map(Ok),
         });
         // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
         // migration of the task that executes it.
@@ -257,16 +260,39 @@ impl Machine {
         } else {
             self.current()
         };
-        self.guard(guarded, 1);
+        self.guard(vm, guarded);
         self.flush_mirrors(vm);
-        let before = self.tally.as_ref().map(|_| Tally::of(vm));
+        let spent = self.spent(vm);
+        let result = if self.tally.is_some() {
+            self.call_tallied(vm, function, call)
+        } else {
+            vm.call_program(function, call.args, self)
+        };
+        if let Some(id) = guarded {
+            self.unguard(vm, id);
+        }
+        self.contexts.pop();
+        self.charge_call(vm, spent);
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => self.settle_fault(&fault),
+        }
+    }
+
+    /// Calls a callback and counts what it does.
+    #[cold]
+    fn call_tallied(
+        &mut self,
+        vm: &mut Vm,
+        function: u32,
+        call: &Call<'_>,
+    ) -> Result<u64, bpf::Fault> {
+        let before = Tally::of(vm);
         let result = vm.call_program(function, call.args, self);
-        if let (Some(tally), Some(before)) = (&mut self.tally, before) {
+        if let Some(tally) = &mut self.tally {
             tally.entry(call.op.name()).or_default().add(vm, &before);
         }
-        self.guard(guarded, -1);
-        self.contexts.pop();
-        self.settle_call(result)
+        result
     }
 
     /// Calls `function` of the object outside any callback: a timer's.
@@ -275,6 +301,16 @@ impl Machine {
         vm: &mut Vm,
         body: impl FnOnce(&mut Vm, &mut Self) -> Result<R, bpf::Fault>,
     ) -> Option<R> {
+        let result = self.outside_callbacks(vm, body);
+        self.settle_call(result)
+    }
+
+    /// Runs a program without a lock and with nothing that it is about.
+    pub(crate) fn outside_callbacks<R>(
+        &mut self,
+        vm: &mut Vm,
+        body: impl FnOnce(&mut Vm, &mut Self) -> R,
+    ) -> R {
         self.contexts.push(Context {
             mask: kf::UNLOCKED,
             locked: None,
@@ -282,50 +318,95 @@ impl Machine {
             direct: None,
         });
         self.flush_mirrors(vm);
+        let spent = self.spent(vm);
         let result = body(vm, self);
         self.contexts.pop();
-        self.settle_call(result)
+        self.charge_call(vm, spent);
+        result
     }
 
     fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
-            Err(fault) => {
-                self.eject(ExitKind::Error, 0, fault.stop.to_string());
-                if let Some(exit) = &mut self.exit {
-                    exit.fault.get_or_insert_with(|| fault.to_string());
-                }
-                None
-            }
+            Err(fault) => self.settle_fault(&fault),
         }
     }
 
-    fn guard(&mut self, task: Option<TaskId>, change: i16) {
-        if let Some(id) = task {
+    #[cold]
+    fn settle_fault<R>(&mut self, fault: &bpf::Fault) -> Option<R> {
+        self.eject(ExitKind::Error, 0, fault.stop.to_string());
+        if let Some(exit) = &mut self.exit {
+            exit.fault.get_or_insert_with(|| fault.to_string());
+        }
+        None
+    }
+
+    /// Disables migration of the task that executes a callback.
+    ///
+    /// Between callbacks no program can look, so its mirror goes on saying so until another
+    /// callback is executed by somebody else.
+    #[inline]
+    fn guard(&mut self, vm: &mut Vm, task: Option<TaskId>) {
+        let now = task.map(|id| {
             let task = self.task_mut(id);
-            task.migration_disabled = task.migration_disabled.wrapping_add_signed(change);
-            self.mirror_migration_disabled(id);
+            task.migration_disabled += 1;
+            (id, task.migration_disabled)
+        });
+        if self.mirror.guarded != now {
+            self.move_guard(vm, now);
+        }
+    }
+
+    #[inline(never)]
+    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
+        let before = std::mem::replace(&mut self.mirror.guarded, now);
+        if let Some((id, _)) = before {
+            self.write_migration_disabled(vm, id);
+        }
+        if let Some((id, _)) = now {
+            self.write_migration_disabled(vm, id);
+        }
+    }
+
+    /// Takes back what [`Machine::guard`] did, at the end of the callback.
+    #[inline]
+    fn unguard(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task_mut(id);
+        task.migration_disabled -= 1;
+        let left = task.migration_disabled;
+        // The callback that this one was called from goes on.
+        if self.contexts.len() > 1 {
+            self.mirror.guarded = Some((id, left));
+            self.write_migration_disabled(vm, id);
         }
     }
 
     /// Whether a kernel function may be called here; ends the policy's time if not.
     ///
     /// Source: `scx_kf_allowed()`, kernel 6.18.
+    #[inline]
     pub(crate) fn allowed(&mut self, mask: u32) -> bool {
         let context = self.contexts.last().map_or(0, |context| context.mask);
-        if context & mask == 0 {
-            self.error(format!(
-                "kfunc with mask 0x{mask:x} called from an operation only allowing 0x{context:x}"
-            ));
-            return false;
-        }
         // A function of an outer operation may not be used in one nested inside it.
-        let nested = match highest_bit(mask) {
+        let is_nested = match highest_bit(mask) {
             kf::CPU_RELEASE => context & !(kf::CPU_RELEASE | (kf::CPU_RELEASE - 1)) != 0,
             kf::DISPATCH => context & !(kf::DISPATCH | (kf::DISPATCH - 1)) != 0,
             _ => false,
         };
-        if nested {
+        let is_allowed = context & mask != 0 && !is_nested;
+        if !is_allowed {
+            self.refuse_function(mask, context);
+        }
+        is_allowed
+    }
+
+    #[cold]
+    fn refuse_function(&mut self, mask: u32, context: u32) {
+        if context & mask == 0 {
+            self.error(format!(
+                "kfunc with mask 0x{mask:x} called from an operation only allowing 0x{context:x}"
+            ));
+        } else {
             let name = if mask & kf::DISPATCH != 0 {
                 "dispatch"
             } else {
@@ -333,7 +414,6 @@ impl Machine {
             };
             self.error(format!("{name} kfunc called from a nested operation"));
         }
-        !nested
     }
 }
 
@@ -344,6 +424,17 @@ const fn highest_bit(mask: u32) -> u32 {
         None => 0,
     }
 }
+
+/// [`mask_of`] each callback.
+const MASKS: [u32; Op::ALL.len()] = {
+    let mut masks = [0; Op::ALL.len()];
+    let mut at = 0;
+    while at < masks.len() {
+        masks[at] = mask_of(Op::ALL[at]);
+        at += 1;
+    }
+    masks
+};
 
 /// Which functions a callback may call (`SCX_CALL_OP` at each call site, kernel 6.18).
 const fn mask_of(op: Op) -> u32 {

@@ -76,42 +76,161 @@ impl Pending {
 pub struct Entry {
     /// When.
     pub time: SimTime,
-    /// On which CPU.
-    pub cpu: CpuId,
+    /// Causal depth, class, tie and CPU, in this order of weight.
+    rank: u64,
+    sequence: u64,
     /// What.
     pub what: Pending,
-    /// How many events of the same moment led to it.
-    pub depth: u16,
-    tie: u16,
-    sequence: u64,
 }
 
 impl Entry {
-    /// (time, causal depth, class, tie, CPU, sequence): design decision "Time".
-    const fn key(&self) -> (u64, u64, u64) {
-        let rank = (self.depth as u64) << 40
-            | (self.what.class() as u64) << 32
-            | (self.tie as u64) << 16
-            | self.cpu.0 as u64;
-        (self.time.as_nanos(), rank, self.sequence)
+    /// On which CPU.
+    #[inline]
+    pub const fn cpu(&self) -> CpuId {
+        CpuId(self.rank as u16)
+    }
+
+    /// How many events of the same moment led to it.
+    const fn depth(&self) -> u16 {
+        (self.rank >> 40) as u16
     }
 }
 
-impl PartialEq for Entry {
+/// Bits of a time that one level of the queue tells apart.
+const DIGIT: u32 = 6;
+/// Slots of a level.
+const SLOTS: usize = 1 << DIGIT;
+/// Levels for all bits of a time.
+const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
+/// Events that come later than now, sorted only as far as it must be to find the earliest: a radix
+/// heap, which uses that time never goes back.
+///
+/// An event lies at the level of the highest digit in which its time differs from `now`, in the
+/// slot of that digit. The earliest event so lies in the first filled slot of the lowest filled
+/// level. When that slot has several, the earliest moment among them becomes `now` and the others
+/// go to lower levels. So an event moves down at most [`LEVELS`] times, whatever the number of
+/// events. A slot keeps its memory: nothing is allocated but for more events than ever before.
+///
+/// Source: Ahuja, Mehlhorn, Orlin and Tarjan (1990), "Faster Algorithms for the Shortest Path
+/// Problem".
+struct Later {
+    now: u64,
+    /// By level and digit.
+    slots: Vec<Vec<Entry>>,
+    /// Filled slots of each level.
+    filled: [u64; LEVELS],
+    /// Filled levels.
+    levels: u32,
+    /// An empty slot's memory, for the slot that is being sorted out.
+    spare: Vec<Entry>,
+}
+
+impl Later {
+    fn new() -> Self {
+        Self {
+            now: 0,
+            slots: vec![Vec::new(); SLOTS * LEVELS],
+            filled: [0; LEVELS],
+            levels: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Adds an event whose time comes after `now`.
+    #[inline]
+    fn push(&mut self, entry: Entry) {
+        let time = entry.time.as_nanos();
+        let level = (time ^ self.now).ilog2() / DIGIT;
+        let slot = (time >> (level * DIGIT)) as usize % SLOTS;
+        let level = level as usize;
+        self.slots[level * SLOTS + slot].push(entry);
+        self.filled[level] |= 1 << slot;
+        self.levels |= 1 << level;
+    }
+
+    /// Some event of the first filled slot.
+    #[inline]
+    fn likely(&self) -> Option<&Entry> {
+        let level = self.levels.trailing_zeros() as usize;
+        let slot = self.filled.get(level)?.trailing_zeros() as usize;
+        self.slots[level * SLOTS + slot].first()
+    }
+
+    /// Moves on to the next moment that has an event. Takes one of its events out; the others, if
+    /// there are any, go to `rest`.
+    #[inline]
+    fn advance(&mut self, rest: &mut BinaryHeap<Now>) -> Option<Entry> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
+        let slot = self.filled[level].trailing_zeros() as usize;
+        self.filled[level] &= !(1 << slot);
+        if self.filled[level] == 0 {
+            self.levels &= !(1 << level);
+        }
+        let entries = &mut self.slots[level * SLOTS + slot];
+        if entries.len() == 1 {
+            let entry = entries.pop()?;
+            self.now = entry.time.as_nanos();
+            return Some(entry);
+        }
+        self.sort_out(level * SLOTS + slot, rest)
+    }
+
+    /// Makes the earliest time of a slot the present, and takes an event of it out. Others of the
+    /// same moment go to `rest`, later ones to lower levels.
+    fn sort_out(&mut self, slot: usize, rest: &mut BinaryHeap<Now>) -> Option<Entry> {
+        let spare = std::mem::take(&mut self.spare);
+        let mut entries = std::mem::replace(&mut self.slots[slot], spare);
+        let times = entries.iter().map(|entry| entry.time.as_nanos());
+        self.now = times.min()?;
+        let mut first: Option<Entry> = None;
+        for entry in entries.drain(..) {
+            if entry.time.as_nanos() != self.now {
+                self.push(entry);
+            } else if let Some(other) = &mut first {
+                let is_before = Now(entry) > Now(*other);
+                let later = if is_before {
+                    std::mem::replace(other, entry)
+                } else {
+                    entry
+                };
+                rest.push(Now(later));
+            } else {
+                first = Some(entry);
+            }
+        }
+        self.spare = entries;
+        first
+    }
+}
+
+/// An event of this very moment. The greatest is the one that comes first.
+struct Now(Entry);
+
+impl Now {
+    /// (causal depth, class, tie, CPU, sequence): design decision "Time".
+    const fn key(&self) -> (u64, u64) {
+        (self.0.rank, self.0.sequence)
+    }
+}
+
+impl PartialEq for Now {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl Eq for Now {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for Now {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for Now {
     /// Reversed, because the standard heap gives the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
@@ -121,7 +240,9 @@ impl Ord for Entry {
 /// The queue. Events of one moment leave in the order (causal depth, class, tie, CPU, sequence),
 /// so a run repeats exactly and an unrelated change reorders nothing.
 pub struct EventQueue {
-    heap: BinaryHeap<Entry>,
+    /// Events of this moment.
+    present: BinaryHeap<Now>,
+    later: Later,
     sequence: u64,
     ties: Option<Rng>,
     now: SimTime,
@@ -132,7 +253,8 @@ impl EventQueue {
     /// An empty queue. With a `tie_seed` the order of events that the kernel leaves open is drawn.
     pub fn new(tie_seed: Option<u64>) -> Self {
         Self {
-            heap: BinaryHeap::new(),
+            present: BinaryHeap::new(),
+            later: Later::new(),
             sequence: 0,
             ties: tie_seed.map(|seed| Rng::new(seed, 0)),
             now: SimTime::ZERO,
@@ -141,13 +263,18 @@ impl EventQueue {
     }
 
     /// Adds an event at `time`, which must not lie in the past.
+    ///
+    /// # Panics
+    /// If it does.
+    #[inline]
     pub fn push(&mut self, time: SimTime, cpu: CpuId, what: Pending) {
-        debug_assert!(
+        assert!(
             time >= self.now,
             "{what:?} at {time} lies before {}",
             self.now
         );
-        let depth = if time == self.now {
+        let is_now = time == self.now;
+        let depth = if is_now {
             self.depth.saturating_add(1)
         } else {
             0
@@ -157,34 +284,54 @@ impl EventQueue {
             _ => 0,
         };
         self.sequence += 1;
-        self.heap.push(Entry {
+        let entry = Entry {
             time,
-            cpu,
-            what,
-            depth,
-            tie,
+            rank: u64::from(depth) << 40
+                | u64::from(what.class()) << 32
+                | u64::from(tie) << 16
+                | u64::from(cpu.0),
             sequence: self.sequence,
-        });
+            what,
+        };
+        if is_now {
+            self.present.push(Now(entry));
+        } else {
+            self.later.push(entry);
+        }
     }
 
     /// Whether nothing is to come.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.present.is_empty() && self.later.levels == 0
     }
 
     /// Whether the next event is another timer of `cpu` at this very moment: one interrupt
     /// handles all that have expired, and only its end looks at the scheduler.
+    #[inline]
     pub fn timer_follows(&self, cpu: CpuId) -> bool {
-        self.heap
+        self.present
             .peek()
-            .is_some_and(|next| next.time == self.now && next.cpu == cpu && next.what.is_timer())
+            .is_some_and(|Now(next)| next.cpu() == cpu && next.what.is_timer())
+    }
+
+    /// The task whose timer probably expires next. Which one it is does not matter to a run.
+    #[inline]
+    pub fn likely_timer(&self) -> Option<TaskId> {
+        match self.later.likely()?.what {
+            Pending::Timer { task, .. } => Some(task),
+            _ => None,
+        }
     }
 
     /// Takes the next event out.
+    #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
-        let entry = self.heap.pop()?;
+        let entry = match self.present.pop() {
+            Some(Now(entry)) => entry,
+            None => self.later.advance(&mut self.present)?,
+        };
         self.now = entry.time;
-        self.depth = entry.depth;
+        self.depth = entry.depth();
         Some(entry)
     }
 }
@@ -195,7 +342,7 @@ mod tests {
 
     fn order(queue: &mut EventQueue) -> Vec<(u64, u16, Pending)> {
         std::iter::from_fn(|| queue.pop())
-            .map(|entry| (entry.time.as_nanos(), entry.cpu.0, entry.what))
+            .map(|entry| (entry.time.as_nanos(), entry.cpu().0, entry.what))
             .collect()
     }
 
@@ -246,5 +393,65 @@ mod tests {
         assert_ne!(plain, drawn);
         assert_eq!(drawn, run(Some(3)));
         assert_eq!(plain[..8], drawn[..8], "reschedules keep their order");
+    }
+
+    /// Against a sorted list as the model: times near and far, many of them equal, also now.
+    #[test]
+    fn events_leave_in_the_order_of_their_keys() {
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed, 7);
+            let mut queue = EventQueue::new(None);
+            // Time, class and CPU, and order of entry; all with depth 0.
+            let mut model: Vec<(u64, u8, u16, u64)> = Vec::new();
+            let (mut now, mut entered) = (0, 0);
+            for _ in 0..3_000 {
+                if rng.below(5) < 3 {
+                    let ahead = 1 + (rng.next_u64() >> (1 + rng.below(63)));
+                    // Every other event shares its moment with others.
+                    let mask = if rng.below(2) == 0 { !0 } else { !0xfff };
+                    let time = (now + ahead.min(1 << 40)) & mask;
+                    let time = if time > now { time } else { now + 4096 };
+                    let (class, what) = match rng.below(2) {
+                        0 => (6, Pending::Tick),
+                        _ => (2, Pending::Resume),
+                    };
+                    let cpu = rng.below(4) as u16;
+                    entered += 1;
+                    queue.push(SimTime::from_nanos(time), CpuId(cpu), what);
+                    model.push((time, class, cpu, entered));
+                } else if let Some(first) = model.iter().min().copied() {
+                    model.retain(|entry| *entry != first);
+                    let entry = queue.pop().expect("the model has one");
+                    let got = (entry.time.as_nanos(), entry.what.class(), entry.cpu().0);
+                    assert_eq!(got, (first.0, first.1, first.2), "seed {seed}");
+                    now = first.0;
+                }
+                assert_eq!(queue.is_empty(), model.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn slots_keep_their_memory() {
+        let mut queue = EventQueue::new(None);
+        let memory = |queue: &EventQueue| {
+            let slots = queue.later.slots.iter().chain([&queue.later.spare]);
+            slots.map(Vec::capacity).sum::<usize>()
+        };
+        let mut first = 0;
+        for round in 0..200_000 {
+            queue.push(SimTime::from_nanos(round * 7 + 1), CpuId(0), Pending::Tick);
+            queue.push(SimTime::from_nanos(round * 7 + 3), CpuId(0), Pending::Tick);
+            queue.pop();
+            queue.pop();
+            if round == 100_000 {
+                first = memory(&queue);
+            }
+        }
+        assert!(
+            memory(&queue) <= first * 3 / 2,
+            "{} of {first}",
+            memory(&queue)
+        );
     }
 }

@@ -30,8 +30,11 @@ impl Machine {
                 self.put_prev(vm, cpu, prev, next);
                 self.set_next(vm, cpu, prev, next);
                 self.switched(cpu, prev);
-            } else if next == Curr::Idle {
-                self.idle_again(cpu);
+            } else {
+                self.charge(|costs| costs.keep);
+                if next == Curr::Idle {
+                    self.idle_again(cpu);
+                }
             }
             self.cpus[cpu].counts.schedules += 1;
             if matches!(next, Curr::Task(_)) {
@@ -44,13 +47,31 @@ impl Machine {
                 break;
             }
         }
-        self.run_deferred(cpu);
+        if !self.cpus[cpu].deferred.is_empty() {
+            self.run_deferred(cpu);
+        }
         self.reenqueue_deferred(vm, cpu);
         self.arm_tick(cpu);
     }
 
     /// Gives each class from the previous task's downward its chance to fetch work.
     fn balance(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
+        if !self.attached {
+            return;
+        }
+        let state = &self.cpus[cpu];
+        let only_ext = state.to_move.is_empty() && state.rt.is_empty() && state.fair.is_empty();
+        if !only_ext && self.higher_class_has_task(cpu) {
+            return;
+        }
+        self.cpus[cpu].in_balance = true;
+        self.cpus[cpu].keep = false;
+        self.balance_ext(vm, cpu, prev);
+        self.cpus[cpu].in_balance = false;
+    }
+
+    /// Whether a class above the policy's, from the previous task's downward, has a task.
+    fn higher_class_has_task(&self, cpu: CpuId) -> bool {
         // Since 6.19 the policy is asked only when no higher class has a task.
         let start = if self.is_7_2() {
             Class::Stop
@@ -65,13 +86,7 @@ impl Machine {
             Class::Ext | Class::Idle => false,
         };
         let above = [Class::Stop, Class::Rt, Class::Fair];
-        if above.into_iter().any(|class| class >= start && has(class)) || !self.attached {
-            return;
-        }
-        self.cpus[cpu].in_balance = true;
-        self.cpus[cpu].keep = false;
-        self.balance_ext(vm, cpu, prev);
-        self.cpus[cpu].in_balance = false;
+        above.into_iter().any(|class| class >= start && has(class))
     }
 
     /// Fetches work for the policy's class, or decides that the previous task stays.
@@ -340,6 +355,7 @@ impl Machine {
             return;
         };
         self.arm_tick(cpu);
+        self.charge_interrupt(cpu, |costs| costs.tick);
         match self.task(id).class {
             Class::Ext => self.tick_ext(vm, cpu, id),
             Class::Rt => self.tick_rt(cpu, id),

@@ -1,16 +1,14 @@
 //! Set-up programs: what a policy's loader runs in the kernel before and after it attaches.
 //!
-//! Source: `bpf_prog_test_run_syscall()`, kernel 6.18, net/bpf/test_run.c: a program gets a copy of
-//! the caller's context, runs on the caller's CPU and gives its result back. What it does is
+//! Source: `bpf_prog_test_run_syscall()`, kernel 6.18, `net/bpf/test_run.c`: a program gets a copy
+//! of the caller's context, runs on the caller's CPU and gives its result back. What it does is
 //! outside every callback.
 
 use bpf::Image;
 use model::{SetUp, SetUpTime};
 
 use crate::Error;
-use crate::flags::kf;
 use crate::machine::{Machine, Vm};
-use crate::ops::Context;
 
 /// A program to run, found in the object.
 #[derive(Debug)]
@@ -34,10 +32,10 @@ impl Run {
     }
 }
 
-/// How a set-up program failed.
+/// What a loader does that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    program: String,
+    what: String,
     why: String,
 }
 
@@ -46,45 +44,47 @@ impl Failure {
     pub(crate) fn of(self, policy: &str) -> Error {
         Error::SetUpFailed {
             policy: policy.to_owned(),
-            program: self.program,
+            what: self.what,
             why: self.why,
         }
     }
 }
 
 impl Machine {
-    /// Runs the set-up programs whose time is `when`. False if one failed, which ends the run: a
-    /// loader would give up too.
+    /// Fills maps and runs the set-up programs whose time is `when`. False if something failed,
+    /// which ends the run: a loader would give up too.
     pub(crate) fn set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> bool {
-        let runs = std::mem::take(&mut self.setup);
-        let mut due = runs.iter().filter(|run| run.when == when);
-        let failed = due.find_map(|run| self.set_up_with(vm, run).err());
-        self.setup = runs;
-        if let Some(failure) = failed {
-            self.setup_failure = Some(failure);
-            self.over = true;
-        }
+        self.setup_failure = self.try_to_set_up(vm, when).err();
+        self.over |= self.setup_failure.is_some();
         !self.over
     }
 
+    fn try_to_set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> Result<(), Failure> {
+        for entries in std::mem::take(&mut self.entries) {
+            entries.put(vm, self).map_err(|errno| Failure {
+                what: format!("map entry `{}`", entries.name()),
+                why: errno.to_string(),
+            })?;
+        }
+        let runs = std::mem::take(&mut self.setup);
+        let mut due = runs.iter().filter(|run| run.when == when);
+        let done = due.try_for_each(|run| self.set_up_with(vm, run));
+        self.setup = runs;
+        done
+    }
+
     fn set_up_with(&mut self, vm: &mut Vm, run: &Run) -> Result<(), Failure> {
-        self.contexts.push(Context {
-            mask: kf::UNLOCKED,
-            locked: None,
-            subject: None,
-            direct: None,
-        });
-        self.flush_mirrors(vm);
         let mut context = run.context.clone();
-        let result = vm.run_syscall(run.function, &mut context, self);
-        self.contexts.pop();
+        let result = self.outside_callbacks(vm, |vm, machine| {
+            vm.run_syscall(run.function, &mut context, machine)
+        });
         let why = match result {
             // A program's result is an `int`.
             Ok(result) if result as u32 == 0 => return Ok(()),
             Ok(result) => format!("it returned {}", result as u32 as i32),
             Err(fault) => fault.to_string(),
         };
-        let program = run.name.clone();
-        Err(Failure { program, why })
+        let what = format!("set-up program `{}`", run.name);
+        Err(Failure { what, why })
     }
 }

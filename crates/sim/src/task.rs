@@ -85,7 +85,69 @@ pub enum Phase {
 }
 
 /// A task.
+///
+/// What each of its turns needs stands first: with 10,000 tasks nothing of one is still in the
+/// processor's cache when its turn comes.
+#[repr(C, align(64))]
 pub struct Task {
+    /// Address of its `task_struct` mirror; 0 when it has been reaped.
+    pub address: u64,
+    /// What is left of its slice, nanoseconds.
+    pub slice: u64,
+    /// Key in vtime-ordered queues.
+    pub vtime: u64,
+    /// Task clock at the last charge, nanoseconds.
+    pub exec_start: u64,
+    /// Total time charged, nanoseconds.
+    pub sum_exec: u64,
+    /// What is left of the work it is doing.
+    pub work_left: Nanos,
+    /// The queue it sits in.
+    pub dsq: Option<DsqIndex>,
+    /// `cpus_ptr`.
+    pub cpus: MaskId,
+    /// `task_cpu()`: where it runs, or ran last.
+    pub cpu: CpuId,
+    /// `migration_disabled`, without what callbacks add.
+    pub migration_disabled: u16,
+    /// Its class now.
+    pub class: Class,
+    /// Whether it wants the CPU.
+    pub state: RunState,
+    /// What it does now.
+    pub phase: Phase,
+    /// `SCX_TASK_QUEUED`: runnable in the policy's class, running included.
+    pub queued: bool,
+    /// What of its mirror is out of date ([`crate::mirror::stale`]).
+    pub stale: u8,
+    /// It has run since, so the next wait starts afresh.
+    pub reset_runnable_at: bool,
+    /// `PF_EXITING`.
+    pub exiting: bool,
+    /// The policy has it in custody (7.2).
+    pub in_custody: bool,
+    /// State of its sched_ext entity.
+    pub scx_state: ScxState,
+    /// Of one that sleeps: it waits for a disk or for memory, which no signal ends.
+    pub deep: bool,
+    /// What `ops.select_cpu` chose last.
+    pub selected_cpu: CpuId,
+    /// Where it stands among those that the watchdog watches.
+    pub watch_place: u32,
+    /// It waits on this CPU's list of deferred local inserts.
+    pub deferred_on: Option<CpuId>,
+    /// Since when it does what it does.
+    pub phase_since: SimTime,
+    /// How it spent its life.
+    pub times: TaskTimes,
+    /// Jiffy since when it has waited, as the watchdog sees it.
+    pub runnable_at: u64,
+    /// Counts its sleeps, so that a timer of an earlier one is recognised.
+    pub sleep_generation: u64,
+    /// Who owns it while it waits.
+    pub ops_state: OpsState,
+    /// Verdict of a direct dispatch.
+    pub direct: Option<Direct>,
     /// The kernel's `comm`: at most 15 bytes.
     pub comm: String,
     /// The kernel's pid; never reused within a run.
@@ -96,78 +158,22 @@ pub struct Task {
     pub mm: u64,
     /// Parent, if it was forked.
     pub parent: Option<model::TaskId>,
-    /// Address of its `task_struct` mirror; 0 when it has been reaped.
-    pub address: u64,
-    /// The kernel has dropped its last reference.
-    pub reaped: bool,
-    /// References that programs hold.
-    pub references: u32,
-    /// `task_cpu()`: where it runs, or ran last.
-    pub cpu: CpuId,
-    /// `cpus_ptr`.
-    pub cpus: MaskId,
-    /// `migration_disabled`, without what callbacks add.
-    pub migration_disabled: u16,
-    /// Its class now.
-    pub class: Class,
+    /// What its report said last: priority, level, flags.
+    pub reported: Option<(u32, u32, u64)>,
     /// Its policy and real-time priority.
     pub policy: SchedPolicy,
     /// Nice value, `-20..=19`.
     pub nice: i8,
     /// Weight on the policy's scale, `1..=10_000`.
     pub weight: u32,
-    /// Whether it wants the CPU.
-    pub state: RunState,
-    /// Of one that sleeps: it waits for a disk or for memory, which no signal ends.
-    pub deep: bool,
-    /// `PF_EXITING`.
-    pub exiting: bool,
     /// `PF_KTHREAD`.
     pub kernel: bool,
-    /// State of its sched_ext entity.
-    pub scx_state: ScxState,
-    /// The policy has it in custody (7.2).
-    pub in_custody: bool,
-    /// `SCX_TASK_QUEUED`: runnable in the policy's class, running included.
-    pub queued: bool,
-    /// Who owns it while it waits.
-    pub ops_state: OpsState,
-    /// Verdict of a direct dispatch.
-    pub direct: Option<Direct>,
-    /// It waits on this CPU's list of deferred local inserts.
-    pub deferred_on: Option<CpuId>,
-    /// What is left of its slice, nanoseconds.
-    pub slice: u64,
-    /// Key in vtime-ordered queues.
-    pub vtime: u64,
-    /// The queue it sits in.
-    pub dsq: Option<DsqIndex>,
-    /// What `ops.select_cpu` chose last.
-    pub selected_cpu: CpuId,
-    /// Jiffy since when it has waited, as the watchdog sees it.
-    pub runnable_at: u64,
-    /// It has run since, so the next wait starts afresh.
-    pub reset_runnable_at: bool,
-    /// Task clock at the last charge, nanoseconds.
-    pub exec_start: u64,
-    /// Total time charged, nanoseconds.
-    pub sum_exec: u64,
-    /// Counts its sleeps, so that a timer of an earlier one is recognised.
-    pub sleep_generation: u64,
-    /// What is left of the work it is doing.
-    pub work_left: Nanos,
-    /// How it spent its life.
-    pub times: TaskTimes,
-    /// What it does now.
-    pub phase: Phase,
-    /// Since when.
-    pub phase_since: SimTime,
-    /// What its report said last: priority, level, flags.
-    pub reported: Option<(u32, u32, u64)>,
+    /// References that programs hold.
+    pub references: u32,
+    /// The kernel has dropped its last reference.
+    pub reaped: bool,
     /// The kernel has warned about its zero slice.
     pub warned_zero_slice: bool,
-    /// What of its mirror is out of date ([`crate::mirror::stale`]).
-    pub stale: u8,
 }
 
 impl Task {
@@ -215,6 +221,7 @@ impl Task {
             dsq: None,
             selected_cpu: cpu,
             runnable_at: 0,
+            watch_place: u32::MAX,
             reset_runnable_at: true,
             exec_start: 0,
             sum_exec: 0,
@@ -230,6 +237,7 @@ impl Task {
     }
 
     /// Books the time since the last change and begins `phase`.
+    #[inline]
     pub fn enter(&mut self, phase: Phase, now: SimTime) {
         let spent = now.since(self.phase_since);
         match self.phase {

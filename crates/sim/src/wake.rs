@@ -27,6 +27,9 @@ impl Machine {
         if cpu != from {
             enqueue |= enq::MIGRATED;
         }
+        if cpu != self.exec {
+            self.charge(|costs| costs.wakeup_remote);
+        }
         self.activate(vm, id, cpu, enqueue, false);
     }
 
@@ -49,7 +52,9 @@ impl Machine {
         self.emit(EventKind::Wakeup, id, cpu, (words, u64::from(new)));
         self.enqueue_task(vm, id, flags);
         self.wakeup_preempt(cpu, id);
-        self.run_deferred(cpu);
+        if !self.cpus[cpu].deferred.is_empty() {
+            self.run_deferred(cpu);
+        }
     }
 
     /// Whether a task that became runnable on `cpu` takes it from what runs there.

@@ -1,27 +1,34 @@
-//! The watchdog: finds tasks that wait too long, at a constant cost for each check.
-
-use std::collections::BTreeSet;
+//! The watchdog: finds tasks that wait too long.
 
 use model::{ExitKind, Nanos, TaskId};
 
 use crate::machine::Machine;
 use crate::queue::Pending;
+use crate::task::Task;
 
-/// The tasks that are runnable and do not run, by the jiffy since when they have waited.
-///
-/// The kernel walks the list of every CPU; a run of 100,000 tasks would spend its time there. The
-/// order by time makes the first entry the only one to look at.
+/// A task that does not wait has no place.
+const NOWHERE: u32 = u32::MAX;
+
+/// The tasks that are runnable and do not run, in no order: to come and to go costs the same
+/// however many wait, and only a look, of which there are two in a timeout, passes over all.
 pub(crate) struct Watchdog {
-    waiting: BTreeSet<(u64, TaskId)>,
+    /// A task of this list knows its place in it.
+    waiting: Vec<TaskId>,
     tick: Nanos,
 }
 
 impl Watchdog {
     pub fn new(tick: Nanos) -> Self {
         Self {
-            waiting: BTreeSet::new(),
+            waiting: Vec::new(),
             tick,
         }
+    }
+
+    /// A jiffy.
+    #[inline]
+    pub const fn tick(&self) -> Nanos {
+        self.tick
     }
 
     /// Whether any task waits.
@@ -29,12 +36,22 @@ impl Watchdog {
         !self.waiting.is_empty()
     }
 
-    /// Those that have waited since before jiffy `limit`.
-    fn since_before(&self, limit: u64) -> impl Iterator<Item = (u64, TaskId)> {
-        self.waiting
-            .iter()
-            .copied()
-            .take_while(move |&(since, _)| since < limit)
+    fn add(&mut self, tasks: &mut [Task], id: TaskId) {
+        let place = &mut tasks[id.index()].watch_place;
+        if *place == NOWHERE {
+            *place = self.waiting.len() as u32;
+            self.waiting.push(id);
+        }
+    }
+
+    fn remove(&mut self, tasks: &mut [Task], id: TaskId) {
+        let place = std::mem::replace(&mut tasks[id.index()].watch_place, NOWHERE);
+        if place != NOWHERE {
+            self.waiting.swap_remove(place as usize);
+            if let Some(moved) = self.waiting.get(place as usize) {
+                tasks[moved.index()].watch_place = place;
+            }
+        }
     }
 }
 
@@ -48,16 +65,14 @@ impl Machine {
         if std::mem::take(&mut state.reset_runnable_at) {
             state.runnable_at = now;
         }
-        let since = state.runnable_at;
-        self.watchdog.waiting.insert((since, task));
+        self.watchdog.add(&mut self.tasks, task);
     }
 
     /// `task` waits no longer; `ran` says that it runs now, so that its next wait starts afresh.
     pub(crate) fn unwatch(&mut self, task: TaskId, ran: bool) {
         let state = self.task_mut(task);
         state.reset_runnable_at |= ran;
-        let since = state.runnable_at;
-        self.watchdog.waiting.remove(&(since, task));
+        self.watchdog.remove(&mut self.tasks, task);
     }
 
     /// Looks for a stalled task, and arms the next look.
@@ -69,11 +84,12 @@ impl Machine {
         let now = self.jiffies();
         let limit = now.saturating_sub(timeout);
         // The kernel finds the lowest CPU first, and on it the task that waits longest.
-        let stalled = self
-            .watchdog
-            .since_before(limit)
-            .min_by_key(|&(since, id)| (self.task(id).cpu, since));
-        if let Some((since, task)) = stalled {
+        let waiting = self.watchdog.waiting.iter().map(|&id| {
+            let task = self.task(id);
+            (task.cpu, task.runnable_at, id)
+        });
+        let stalled = waiting.filter(|&(_, since, _)| since < limit).min();
+        if let Some((_, since, task)) = stalled {
             let ms = (now - since) * tick / 1_000_000;
             let name = self.name(task);
             let message = format!("{name} failed to run for {}.{:03}s", ms / 1000, ms % 1000);
@@ -88,5 +104,33 @@ impl Machine {
         let after = Nanos::from_millis(self.ops.timeout_ms.div_ceil(2));
         self.queue
             .push(self.now + after, self.exec, Pending::Watchdog);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_come_is_there_until_it_goes() {
+        let mut rng = model::Rng::new(1, 0);
+        let mut watchdog = Watchdog::new(Nanos::from_millis(4));
+        let task = || Task::new(String::new(), 1, model::CpuId(0), model::SimTime::ZERO);
+        let mut tasks: Vec<_> = (0..30).map(|_| task()).collect();
+        let mut there = [false; 30];
+        for _ in 0..2_000 {
+            let task = rng.below(30) as u32;
+            let comes = rng.below(2) == 0;
+            if comes {
+                watchdog.add(&mut tasks, TaskId(task));
+            } else {
+                watchdog.remove(&mut tasks, TaskId(task));
+            }
+            there[task as usize] = comes;
+            let mut waiting: Vec<_> = watchdog.waiting.iter().map(|id| id.0).collect();
+            waiting.sort_unstable();
+            let wanted = (0..30).filter(|&task| there[task as usize]);
+            assert_eq!(waiting, wanted.collect::<Vec<_>>());
+        }
     }
 }

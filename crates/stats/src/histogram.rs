@@ -53,16 +53,18 @@ impl Histogram {
     }
 
     /// Adds one value.
+    #[inline]
     pub fn record(&mut self, value: Nanos) {
         let (octave, bucket) = place(value.get());
-        let bucket = &mut self.octave(octave)[bucket];
+        let bucket = match self.octaves.get_mut(octave) {
+            Some(Some(octave)) => &mut octave[bucket],
+            _ => &mut self.octave(octave)[bucket],
+        };
         bucket.count += 1;
         bucket.max = bucket.max.max(value.get());
-        self.min = if self.count == 0 {
-            value
-        } else {
-            self.min.min(value)
-        };
+        if self.count == 0 || value < self.min {
+            self.min = value;
+        }
         self.count += 1;
         self.sum += u128::from(value.get());
     }
@@ -155,6 +157,7 @@ impl Histogram {
             .flat_map(|octave| octave.iter())
     }
 
+    #[inline(never)]
     fn octave(&mut self, octave: usize) -> &mut [Bucket; OCTAVE] {
         debug_assert!(octave < OCTAVES, "octave {octave} is beyond 64 bits");
         if self.octaves.len() <= octave {

@@ -45,9 +45,17 @@ impl CpuLedger {
     ///
     /// # Panics
     /// If `now` is before the time of an earlier call.
+    #[inline]
     pub fn settle(&mut self, now: SimTime) -> Portion {
-        let mut left = now.since(self.settled);
+        let left = now.since(self.settled);
         self.settled = now;
+        if self.overhead_due.is_zero() && self.stolen_due.is_zero() {
+            return self.spend(left, Nanos::ZERO);
+        }
+        self.settle_due(left)
+    }
+
+    fn settle_due(&mut self, mut left: Nanos) -> Portion {
         let overhead = left.min(self.overhead_due);
         self.overhead_due -= overhead;
         left -= overhead;
@@ -56,6 +64,12 @@ impl CpuLedger {
         left -= stolen;
         self.times.overhead += overhead;
         self.times.stolen += stolen;
+        self.spend(left, overhead + stolen)
+    }
+
+    /// Books what was left of a stretch of time after the kernel had `taken` its part.
+    #[inline]
+    fn spend(&mut self, left: Nanos, taken: Nanos) -> Portion {
         if self.task.is_none() {
             self.times.idle += left;
             return Portion::default();
@@ -63,7 +77,7 @@ impl CpuLedger {
         self.times.run += left;
         Portion {
             run: left,
-            stolen: overhead + stolen,
+            stolen: taken,
         }
     }
 

@@ -5,6 +5,8 @@
 //!
 //! Source: `kernel/bpf/helpers.c`, kernel 6.18.
 
+use std::collections::VecDeque;
+
 use super::Line;
 use crate::host::{CallCtx, Host, Stop};
 use crate::map::hash::Removed;
@@ -100,8 +102,8 @@ fn rbtree_add<H: Host>(ctx: &mut Ctx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
     if !free_node(ctx, node)? {
         return Ok(invalid());
     }
-    let len = |vm: &Instance<H>| vm.objects.nodes(root).map_or(0, |nodes| nodes.len());
-    let (mut low, mut high) = (0, len(ctx.vm));
+    let nodes = ctx.vm.objects.nodes(root);
+    let (mut low, mut high) = (0, nodes.map_or(0, VecDeque::len));
     while low < high {
         let middle = low.midpoint(high);
         let other = ctx

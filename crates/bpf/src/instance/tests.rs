@@ -113,6 +113,21 @@ fn a_host_function_may_call_a_program_and_counts_are_exact_meanwhile() {
 }
 
 #[test]
+fn a_nested_call_leaves_the_outer_ones_arguments_alone_and_is_over_with_it() {
+    for nest in nest_both_ways() {
+        let object = Object::default()
+            .import("nest", "void()")
+            .function(&[&[copy(6, 1), call(0), load(0, 6, 0), EXIT]])
+            .function(&[&[mov(0, 0), EXIT]]);
+        let mut vm = object.with(BACKEND, &[nest], Config::default());
+        for argument in [77, 78] {
+            let result = vm.call_program(0, &[argument], &mut World::default());
+            assert_eq!((result, vm.depth), (Ok(argument), 0));
+        }
+    }
+}
+
+#[test]
 fn a_nested_fault_is_reported_where_it_happened() {
     for nest in nest_both_ways() {
         let object = Object::default()

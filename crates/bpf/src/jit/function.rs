@@ -126,7 +126,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             false => b.ins().iconst(I64, 0),
         };
         let top = b.ins().iadd_imm_s(start, FRAME_BYTES as i64);
-        let unchanging = TRUSTED.with_readonly();
+        let unchanging = TRUSTED.with_readonly().with_can_move();
         let delta = b.ins().load(I64, unchanging, context, plan.at.delta);
         let frame = b.ins().iadd(top, delta);
         let registers = std::array::from_fn(|_| b.declare_var(I64));

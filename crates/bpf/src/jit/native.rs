@@ -117,29 +117,19 @@ pub(crate) struct Scratch {
 }
 
 /// A call from Rust into native code; one in another puts the outer one aside.
+///
+/// Aligned so that clock and CPU do not lie in two lines of the cache, because both may be stored
+/// by one instruction.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
 struct Activation {
-    /// Greatest frame pointer with which a function may call another.
-    frame_limit: u64,
     now_ns: u64,
     cpu: u64,
-    host: HostPointer,
+    /// Greatest frame pointer with which a function may call another.
+    frame_limit: u64,
+    /// The address of the host, which every call exposes anew.
+    host: usize,
 }
-
-/// The host of the call in progress.
-#[derive(Clone, Copy, Debug)]
-struct HostPointer(*mut c_void);
-
-impl Default for HostPointer {
-    fn default() -> Self {
-        Self(std::ptr::null_mut())
-    }
-}
-
-// SAFETY: The pointer is set and used within one call of `run`, hence in one thread.
-unsafe impl Send for HostPointer {}
-// SAFETY: As above; a shared reference to the instance gives no way to use it.
-unsafe impl Sync for HostPointer {}
 
 enum Outcome {
     Stop(Stop),
@@ -257,7 +247,7 @@ pub(crate) fn run<H: Host>(
         frame_limit: vm.frame_limit(),
         now_ns: host.now_ns(),
         cpu: host.cpu().into(),
-        host: HostPointer((&raw mut *host).cast()),
+        host: (&raw mut *host).expose_provenance(),
     };
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
     let outer_frame = std::mem::replace(&mut vm.progress.frame, first);
@@ -299,7 +289,7 @@ pub(crate) fn run_outermost<H: Host>(
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();
-    activation.host = HostPointer((&raw mut *host).cast());
+    activation.host = (&raw mut *host).expose_provenance();
     let pointer: *mut Instance<H> = vm;
     // SAFETY: As in `call`; a program has only these two parameters.
     let ending = unsafe { (entry.0)(pointer.cast(), context) };
@@ -422,9 +412,10 @@ fn leave_native<H: Host>(
     // SAFETY: The pointer is that of `call`, which has the instance borrowed mutably and does not
     // use it before native code returns; the same goes for the host.
     let vm = unsafe { &mut *vm };
-    // SAFETY: As above. The type is that of the call which set the pointer, because all of an
+    let host = std::ptr::with_exposed_provenance_mut::<H>(vm.scratch.activation.host);
+    // SAFETY: As above. The type is that of the call which exposed the address, because all of an
     // instance's native code was made for one `H`.
-    let host = unsafe { &mut *vm.scratch.activation.host.0.cast::<H>() };
+    let host = unsafe { &mut *host };
     let result = catch_unwind(AssertUnwindSafe(|| {
         report_stores(vm, host);
         body(vm, host)

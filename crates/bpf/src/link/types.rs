@@ -83,6 +83,10 @@ impl<'a> Types<'a> {
     fn composite(&mut self, composite: &Composite, depth: u32) -> Type {
         let mut fields = Vec::new();
         for member in &composite.members {
+            // Anonymous members within each other could multiply without end.
+            if fields.len() >= MAX_FIELDS {
+                break;
+            }
             let whole = member.bits == 0 && member.bit_offset.is_multiple_of(8);
             let Some(ty) = self.describe(member.ty, depth).filter(|_| whole) else {
                 continue;
@@ -90,9 +94,12 @@ impl<'a> Types<'a> {
             let offset = member.bit_offset / 8;
             match (self.btf.text(member.name), &*ty) {
                 ("", Type::Struct { fields: inner, .. }) => {
-                    fields.extend(inner.iter().map(|field| TypeField {
-                        offset: offset + field.offset,
-                        ..field.clone()
+                    fields.extend(inner.iter().filter_map(|field| {
+                        let offset = offset.checked_add(field.offset)?;
+                        Some(TypeField {
+                            offset,
+                            ..field.clone()
+                        })
                     }));
                 }
                 ("", _) => {}
@@ -102,8 +109,6 @@ impl<'a> Types<'a> {
                     ty,
                 }),
             }
-            // Anonymous members within each other could multiply without end.
-            fields.truncate(MAX_FIELDS);
         }
         Type::Struct {
             size: composite.size,

@@ -1,6 +1,6 @@
 //! Knobs, and setting globals from text.
 
-use super::{Image, linked};
+use super::{Image, linked, object, target};
 use bpf::SetError;
 
 fn value(image: &Image, name: &str) -> Vec<u8> {
@@ -126,4 +126,15 @@ fn an_unknown_name_gets_the_nearest_and_all_knobs() {
     assert!(text.contains("KNOB_eager (0 to 1)"), "{text}");
     let far = linked("whole.bpf.c").set_global("zzz", "1").unwrap_err();
     assert!(!far.to_string().contains("did you mean"), "{far}");
+}
+
+#[test]
+fn constants_are_weak_variables_with_the_names_of_enumerators() {
+    let object = object("whole.bpf.c");
+    let target = target();
+    let mut constants: Vec<_> = object.constants(&target).collect();
+    constants.sort_unstable();
+    let value = |name| target.enumerator(name).expect("an enumerator");
+    let expected = [("__RED", value("RED")), ("__WIDE_TOP", value("WIDE_TOP"))];
+    assert_eq!(constants, expected);
 }

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use model::workload::{Amount, DRAW_MAX, Expr, Instr, Place, Releases, Scope, Target, TaskKind};
+use model::workload::{
+    Amount, DRAW_MAX, Expr, Grid, Instr, Place, Releases, Scope, Target, TaskKind,
+};
 use model::{EventKind, Nanos, Rng, SimTime};
 
 use super::stage::{Failure, Member, Stage};
@@ -33,6 +35,8 @@ struct Task {
     /// As recordings know it.
     pid: u32,
     variables: Vec<i64>,
+    /// When it began its work.
+    began: SimTime,
     rng: Rng,
     /// When the message that it received last was sent.
     message_sent: SimTime,
@@ -119,6 +123,7 @@ impl Task {
             index,
             pid: 0,
             variables: vec![0; stage.codes[group as usize].variables as usize],
+            began: SimTime::ZERO,
             rng: Rng::of_task(stage.seed, group, index),
             message_sent: SimTime::ZERO,
             spans: vec![None; stage.workload.spans.len()],
@@ -193,6 +198,7 @@ impl Task {
     }
 
     fn perform(&mut self) {
+        self.began = self.stage.now();
         let code = &self.stage.codes[self.group as usize];
         let mut at = 0_u32;
         loop {
@@ -219,7 +225,7 @@ impl Task {
                 let until = self.stage.now() + self.span(amount)?;
                 self.sleep_until(until);
             }
-            Instr::Timer { period, slot } => self.timer(*period, *slot),
+            Instr::Timer { period, grid, slot } => self.timer(*period, *grid, *slot),
             Instr::Send { to, .. } => {
                 let place = self.place(to)?;
                 self.stage.send(place, &mut self.buffer, true)?;
@@ -338,13 +344,21 @@ impl Task {
     }
 
     /// The variable holds the next point of the grid, 0 before the first turn.
-    fn timer(&mut self, period: Nanos, slot: u32) {
-        let point = match self.variables[slot as usize] {
-            0 => self.stage.now() + period,
-            point => SimTime::from_nanos(point.unsigned_abs()),
+    fn timer(&mut self, period: Nanos, grid: Grid, slot: u32) {
+        let now = self.stage.now();
+        let last = match self.variables[slot as usize] {
+            0 if grid.from_start => self.began,
+            0 => now,
+            kept => SimTime::from_nanos(kept.unsigned_abs() - 1),
         };
-        let after = (point + period).as_nanos();
-        self.variables[slot as usize] = i64::try_from(after).unwrap_or(i64::MAX);
+        let point = last + period;
+        let base = if grid.moves && point <= now {
+            now
+        } else {
+            point
+        };
+        let kept = i64::try_from(base.as_nanos() + 1);
+        self.variables[slot as usize] = kept.unwrap_or(i64::MAX);
         self.sleep_until(point);
     }
 

@@ -6,6 +6,7 @@ fn good() -> Facts {
         state: Some(State::Disabled),
         attached: None,
         holder: None,
+        lacking: Vec::new(),
         has_types: true,
         is_administrator: true,
         is_interpreting: false,
@@ -89,6 +90,24 @@ fn each_obstacle_is_named() {
         assert_eq!(severity, Severity::Blocks, "{what}");
         assert!(what.contains(words), "{what}");
     }
+}
+
+#[test]
+fn options_that_the_kernel_was_built_without_are_named() {
+    let (severity, what) = only(&Facts {
+        state: None,
+        lacking: vec!["CONFIG_BPF_JIT", "CONFIG_SCHED_CLASS_EXT"],
+        ..good()
+    });
+    assert_eq!(severity, Severity::Blocks);
+    let want = "has no sched_ext; it is built without CONFIG_SCHED_CLASS_EXT, CONFIG_BPF_JIT";
+    assert!(what.ends_with(want), "{what}");
+    let (severity, what) = only(&Facts {
+        lacking: vec!["CONFIG_BPF_EVENTS"],
+        ..good()
+    });
+    assert_eq!(severity, Severity::Changes);
+    assert!(what.contains("CONFIG_BPF_EVENTS: play and trace"), "{what}");
 }
 
 #[test]
@@ -193,6 +212,11 @@ fn facts_are_read_from_the_kernels_files() {
     write("sys/devices/system/cpu/isolated", "\n");
     write("sys/devices/system/cpu/nohz_full", "(null)\n");
     write("proc/sys/kernel/sysrq", "438\n");
+    write(
+        "boot/config-6.18.15",
+        "#\nCONFIG_SCHED_CLASS_EXT=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
+         CONFIG_DEBUG_INFO_BTF=y\nCONFIG_BPF_EVENTS=y\n# CONFIG_SCHEDSTATS is not set\n",
+    );
     write("proc/31/comm", "scx_lavd\n");
     write("proc/31/fdinfo/4", "link_type:\tstruct_ops\nmap_id:\t5\n");
     write("sys/fs/cgroup/old/cpu.cfs_quota_us", "50000\n");
@@ -212,6 +236,7 @@ fn facts_are_read_from_the_kernels_files() {
             name: "scx_lavd".to_owned(),
             service: None,
         }),
+        lacking: vec!["CONFIG_SCHEDSTATS"],
         is_interpreting: true,
         is_locked_down: true,
         groups: vec![

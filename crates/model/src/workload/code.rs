@@ -3,7 +3,7 @@
 
 use crate::Nanos;
 use crate::workload::{
-    Amount, Binary, CpuSet, DeviceOp, Expr, Operation, Place, SchedPolicy, Step, Target,
+    Amount, Binary, CpuSet, DeviceOp, Expr, Grid, Operation, Place, SchedPolicy, Step, Target,
 };
 
 /// One instruction. Those that are also operations are documented at
@@ -16,6 +16,7 @@ pub enum Instr {
     Sleep(Amount),
     Timer {
         period: Nanos,
+        grid: Grid,
         slot: u32,
     },
     Send {
@@ -351,7 +352,7 @@ fn plain(op: &Operation) -> Instr {
         Operation::Run(Some(amount)) | Operation::Exec(amount) => Instr::Run(amount),
         Operation::Run(None) => Instr::RunForever,
         Operation::Sleep(amount) => Instr::Sleep(amount),
-        Operation::Timer { period, slot } => Instr::Timer { period, slot },
+        Operation::Timer { period, grid, slot } => Instr::Timer { period, grid, slot },
         Operation::Send { to, bytes, value } => Instr::Send { to, bytes, value },
         Operation::Recv(from) => Instr::Recv(from),
         Operation::Lock(lock) => Instr::Lock(lock),

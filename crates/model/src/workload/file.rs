@@ -220,7 +220,8 @@ impl<'a> Reader<'a> {
             }
         }
         if let Some(profile) = table.get("profile") {
-            machine.profile = self.choice(profile, &[("ideal", Profile::Ideal)])?;
+            let known = Profile::ALL.map(|profile| (profile.name(), profile));
+            machine.profile = self.choice(profile, &known)?;
         }
         if let Some(kernel) = table.get("kernel") {
             let known = Kernel::ALL.map(|kernel| (kernel.name(), kernel));

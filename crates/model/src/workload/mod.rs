@@ -15,6 +15,7 @@ mod operations;
 mod parser;
 mod recorded;
 mod release;
+pub mod rtapp;
 mod storage;
 mod table;
 #[cfg(test)]

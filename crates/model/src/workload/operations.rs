@@ -142,10 +142,7 @@ impl Parser<'_> {
             "run" => Operation::Run(Some(self.amount()?)),
             "exec" => Operation::Exec(self.amount()?),
             "sleep" => Operation::Sleep(self.amount()?),
-            "timer" => Operation::Timer {
-                period: self.period()?,
-                slot: self.hidden(),
-            },
+            "timer" => self.timer()?,
             "send" => {
                 let to = self.channel()?;
                 let bytes = self.accept(",").then(|| self.expr()).transpose()?;
@@ -323,6 +320,36 @@ impl Parser<'_> {
     pub fn hidden(&mut self) -> u32 {
         self.variables += 1;
         self.variables - 1
+    }
+
+    fn timer(&mut self) -> Result<Operation, Failure> {
+        let period = self.period()?;
+        let mut grid = super::Grid::default();
+        let mut name = None;
+        while self.accept(",") {
+            match self.word(&["start", "move", "as"])?.as_str() {
+                "start" => grid.from_start = true,
+                "move" => grid.moves = true,
+                _ => {
+                    self.expect("(")?;
+                    name = Some(self.label()?);
+                    self.expect(")")?;
+                }
+            }
+        }
+        let known = |timers: &[(String, u32)], name: &String| {
+            let found = timers.iter().find(|(own, _)| own == name);
+            found.map(|(_, slot)| *slot)
+        };
+        let slot = match &name {
+            Some(name) => known(&self.timers, name),
+            None => None,
+        };
+        let slot = slot.unwrap_or_else(|| self.hidden());
+        if let Some(name) = name {
+            self.timers.push((name, slot));
+        }
+        Ok(Operation::Timer { period, grid, slot })
     }
 
     fn period(&mut self) -> Result<crate::Nanos, Failure> {

@@ -25,6 +25,8 @@ pub(super) struct Parser<'n> {
     pub names: &'n mut Names,
     /// Variables in sight, innermost last, with their slots.
     pub scope: Vec<(String, u32)>,
+    /// Timers with a name, and their slots.
+    pub timers: Vec<(String, u32)>,
     /// How many variables there have been.
     pub variables: u32,
 }
@@ -44,6 +46,7 @@ impl<'n> Parser<'n> {
             depth: 0,
             names,
             scope: Vec::new(),
+            timers: Vec::new(),
             variables: 0,
         })
     }

@@ -349,6 +349,15 @@ pub struct Amount {
     pub times: Expr,
 }
 
+/// The points of a timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grid {
+    /// It begins when the task begins, and not at the timer's first turn.
+    pub from_start: bool,
+    /// When a point has passed, the grid begins anew at that moment.
+    pub moves: bool,
+}
+
 /// An operation, and where the file has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
@@ -367,11 +376,13 @@ pub enum Operation {
     Exec(Amount),
     /// Sleeps for so long.
     Sleep(Amount),
-    /// Sleeps until the next point of a grid that begins at the task's first such call.
+    /// Sleeps until the next point of a grid.
     Timer {
-        /// Distance between two points.
+        /// How far the next point is from the last one.
         period: Nanos,
-        /// Variable that remembers the next point.
+        /// Where the grid begins, and whether it moves.
+        grid: Grid,
+        /// Variable that remembers the last point, plus 1 ns; 0 before the first turn.
         slot: u32,
     },
     /// Puts one message into a channel; blocks while the channel is full.

@@ -185,6 +185,8 @@ impl Play {
 
     fn attach(&self, spec: &PolicySpec) -> anyhow::Result<Held> {
         let attaching = self.attaching();
+        // What the player forks does not inherit it.
+        attaching.stay_in_memory();
         let session = Session::begin(&Place::below(&self.root))?;
         let policy = attach::open(spec, &attaching.knobs(spec)?)?;
         let loaded = policy.load()?;

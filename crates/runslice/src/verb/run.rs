@@ -125,11 +125,7 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
     attaching.clean(&place)?;
     let holder = attaching.preflight(&job.spec)?;
     process::catch_signals();
-    if let Err(error) = process::lock_memory() {
-        say(&format!(
-            "cannot keep its memory from being swapped: {error}"
-        ));
-    }
+    attaching.stay_in_memory();
     let session = Session::begin(&place)?;
     // The verifier speaks before anything of somebody else's is stopped.
     let loaded = job.load()?;

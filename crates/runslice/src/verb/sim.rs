@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use model::workload::{CostScale, Workload};
-use model::{Kernel, MachineSpec, Nanos, RunSpec, Sink, Summary};
+use model::{Kernel, MachineSpec, Nanos, Profile, RunSpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 
 use crate::cli::{Status, UsageError};
@@ -59,6 +59,11 @@ pub struct Sim {
     /// Kernel to simulate: 6.18 or 7.2. Default: what the workload asks for.
     #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
     kernel: Option<Kernel>,
+
+    /// What actions cost on the machine: `ideal` (nothing) or `default-v0`. Default: what the
+    /// workload asks for.
+    #[arg(long, value_name = "NAME", value_parser = parse_profile)]
+    profile: Option<Profile>,
 
     /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
     /// the workload's.
@@ -131,6 +136,16 @@ pub fn parse_hz(text: &str) -> Result<u32, String> {
     }
 }
 
+fn parse_profile(text: &str) -> Result<Profile, String> {
+    let found = Profile::ALL
+        .into_iter()
+        .find(|profile| profile.name() == text);
+    found.ok_or_else(|| {
+        let names = Profile::ALL.map(Profile::name).join(", ");
+        format!("the profiles are {names}")
+    })
+}
+
 /// Reads `NAME=NUMBER`.
 ///
 /// # Errors
@@ -150,6 +165,7 @@ impl Sim {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
             kernel: self.kernel.unwrap_or(asked.kernel),
+            profile: self.profile.unwrap_or(asked.profile),
             ..asked.clone()
         }
     }
@@ -254,9 +270,15 @@ fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> 
     let is_shown = request.format == Format::Human && request.runs.is_none();
     let seen = request.output.is_none() && is_shown;
     let mut status = Status::Done;
-    for ejection in results.ejections() {
+    let mut told: Vec<&str> = Vec::new();
+    for outcome in &results.outcomes {
+        let Some(ejection) = outcome.ejection() else {
+            continue;
+        };
         status = Status::Ejected;
-        if !seen {
+        // Of many runs of a policy the first is enough.
+        if !seen && !told.contains(&outcome.policy.as_str()) {
+            told.push(&outcome.policy);
             writeln!(io::stderr(), "runslice: {ejection}")?;
         }
     }
@@ -338,6 +360,9 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
 pub fn explain(error: sim::Error) -> anyhow::Error {
     match error {
         sim::Error::Set { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
+        sim::Error::Entry { policy, source } => {
             UsageError(format!("policy `{policy}`: {source}")).into()
         }
         sim::Error::SetUp { policy, source } => {

@@ -1,13 +1,16 @@
 //! `runslice stat`: the kernel's own scheduler statistics, recorded and reported.
 
+mod export;
 #[cfg(feature = "live")]
 mod four;
+mod processes;
 mod record;
 mod report;
 mod rows;
 #[cfg(feature = "live")]
 mod switch;
 mod task;
+mod top;
 
 pub use report::hz_of;
 
@@ -15,10 +18,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
 
-use crate::cli::Status;
+use crate::cli::{Status, UnsupportedError};
 
 /// What `runslice stat` is asked.
 #[derive(Debug, Args)]
@@ -37,6 +40,10 @@ enum What {
     Diff(report::Diff),
     /// Follow one task: its average wait and time on the CPU in each interval.
     Task(task::Task),
+    /// Watch CPUs and tasks: who runs, who waits and how long. Also on a recording.
+    Top(top::Top),
+    /// Answer Prometheus with all counters.
+    Export(export::Export),
 }
 
 /// Does what the user asked for.
@@ -49,7 +56,21 @@ pub fn run(request: &Stat) -> anyhow::Result<Status> {
         What::Report(request) => report::run(request),
         What::Diff(request) => report::diff(request),
         What::Task(request) => task::run(request),
+        What::Top(request) => top::run(request),
+        What::Export(request) => export::run(request),
     }
+}
+
+/// Opens the kernel's statistics, or a file like them.
+fn statistics(path: &Path) -> anyhow::Result<File> {
+    File::open(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound && path == Path::new("/proc/schedstat") {
+            let message = "/proc/schedstat does not exist: this kernel was built without \
+                           CONFIG_SCHEDSTATS; record on another one, or in `runslice vm`";
+            return UnsupportedError(message.to_owned()).into();
+        }
+        anyhow!(error).context(format!("cannot read {}", path.display()))
+    })
 }
 
 /// Opens a recording; `-` is standard input.

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use runslice_tests::object;
+
 /// Held while a guest runs.
 static ONE: Mutex<()> = Mutex::new(());
 
@@ -95,17 +97,6 @@ fn complaints(text: &str) -> Vec<&str> {
     text.lines().filter(bad).collect()
 }
 
-/// The object of a test policy, compiled anew.
-fn object(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = root.join("tests/objects").join(format!("{name}.bpf.c"));
-    let include = root.join("../../policies/include");
-    let bytes = bpf_build::compile(&source, &[&include]).unwrap_or_else(|error| panic!("{error}"));
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vm-{name}.bpf.o"));
-    std::fs::write(&path, bytes).expect("the folder for tests is writable");
-    path
-}
-
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_guest_returns_output_files_and_status() {
@@ -136,7 +127,7 @@ fn a_command_that_does_not_end_gives_no_result() {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_policy_that_stalls_is_ejected_with_status_3_and_the_kernels_words() {
-    let loser = object("loser");
+    let loser = object!("loser");
     for kernel in KERNELS {
         let loser = loser.to_string_lossy();
         let output = vm(&[

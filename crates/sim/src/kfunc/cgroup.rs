@@ -71,7 +71,7 @@ const ORDERS: std::ops::RangeInclusive<u64> = 2..=4;
 /// `struct bpf_iter_css` is 24 opaque bytes; ours hold the group that is next, or 0. From the root,
 /// every order visits the root and nothing else.
 ///
-/// Source: `bpf_iter_css_new()`, kernel 6.18, kernel/bpf/cgroup_iter.c.
+/// Source: `bpf_iter_css_new()`, kernel 6.18, `kernel/bpf/cgroup_iter.c`.
 fn iter_new(ctx: &mut Ctx<'_>, [it, start, order, ..]: [u64; 5]) -> Return {
     let known = ORDERS.contains(&(order & u64::from(u32::MAX)));
     let root = ctx.host.mirror.root_css();

@@ -89,11 +89,13 @@ impl Machine {
 
     /// The CPU whose idle task's mirror begins at `address`.
     pub(crate) fn idle_task_at(&self, address: u64) -> Option<CpuId> {
-        let at = self
-            .mirror
-            .idle_tasks
-            .iter()
-            .position(|&idle| idle == address)?;
+        let idle_tasks = &self.mirror.idle_tasks;
+        // They were allocated one after the other, and nothing else between them.
+        let last = CpuId(self.spec.cpus - 1);
+        if !(idle_tasks[CpuId(0)]..=idle_tasks[last]).contains(&address) {
+            return None;
+        }
+        let at = idle_tasks.iter().position(|&idle| idle == address)?;
         Some(CpuId(at as u16))
     }
 

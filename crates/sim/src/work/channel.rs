@@ -79,8 +79,8 @@ impl Queue {
         self.messages.len()
     }
 
-    /// Puts a message of so many bytes with a value in, or says `None` when the channel is full. `woken`: the sender had
-    /// waited for this.
+    /// Puts a message of so many bytes with a value in, or says `None` when the channel is full.
+    /// `woken`: the sender had waited for this.
     pub fn send(&mut self, (bytes, value): (u64, i64), now: SimTime, woken: bool) -> Option<Wakes> {
         if !self.has_room(bytes) {
             self.pages_wanted = self.pages_wanted.max(bytes.div_ceil(PAGE));
@@ -113,8 +113,8 @@ impl Queue {
         Some(wakes)
     }
 
-    /// Takes a message out and says its value and when it was sent, or `None` when there is none. `woken`: the
-    /// reader had waited for this.
+    /// Takes a message out and says its value and when it was sent, or `None` when there is
+    /// none. `woken`: the reader had waited for this.
     pub fn recv(&mut self, woken: bool) -> Option<((i64, SimTime), Wakes)> {
         let was_full = self.is_full();
         let message = self.messages.pop_front()?;

@@ -1,8 +1,8 @@
 //! Executes instructions until one of them takes time, leaves the CPU, or changes a task.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
-use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Instr, Lock, LockKind, Scope, Target};
+use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Grid, Instr, Lock, LockKind, Scope, Target};
 use model::{EventKind, Nanos, Rng, SimTime, TaskId};
 
 use super::channel::Queue;
@@ -39,7 +39,7 @@ pub(super) fn step(
     now: SimTime,
     out: &mut Vec<WorkEvent>,
 ) -> Result<Action, WorkError> {
-    let codes = Arc::clone(&work.codes);
+    let codes = Rc::clone(&work.codes);
     let state = &work.tasks[task.index()];
     assert!(
         !state.has_exited || !state.pending.is_empty(),
@@ -50,6 +50,9 @@ pub(super) fn step(
         let state = &mut work.tasks[task.index()];
         if let Some(action) = state.pending.pop_front() {
             return Ok(action);
+        }
+        if !std::mem::replace(&mut state.has_begun, true) {
+            state.began = now;
         }
         if state.steps_since != now {
             (state.steps, state.steps_since) = (0, now);
@@ -77,8 +80,13 @@ pub(super) fn step(
         };
         let state = &mut work.tasks[task.index()];
         (state.at, state.tries_again) = (next, again);
-        // Wakes that the instruction caused come first.
-        state.pending.extend(action);
+        if let Some(action) = action {
+            if state.pending.is_empty() {
+                return Ok(action);
+            }
+            // Wakes that the instruction caused come first.
+            state.pending.push_back(action);
+        }
     }
 }
 
@@ -176,7 +184,7 @@ impl Executor<'_> {
             Instr::Run(amount) => self.run(amount),
             Instr::RunForever => Ok(Next::Again(Action::Run(FOREVER))),
             Instr::Sleep(amount) => self.sleep(amount),
-            Instr::Timer { period, slot } => Ok(self.timer(*period, *slot)),
+            Instr::Timer { period, grid, slot } => Ok(self.timer(*period, *grid, *slot)),
             Instr::Send { to, bytes, value } => self.send(to, bytes.as_ref(), value.as_ref()),
             Instr::Device(op) => self.device(op),
             Instr::Recv(from) => self.recv(from),
@@ -313,17 +321,24 @@ impl Executor<'_> {
         }
     }
 
-    /// The variable holds the next point of the grid, or 0 before the first turn: no grid has a
-    /// point at 0, because its first one lies a period after its begin.
-    fn timer(&mut self, period: Nanos, slot: u32) -> Next {
+    /// The variable holds the last point of the grid, plus 1, or 0 before the first turn.
+    fn timer(&mut self, period: Nanos, grid: Grid, slot: u32) -> Next {
         let now = self.now;
-        let next = &mut self.state().variables[slot as usize];
-        let point = match u64::try_from(*next).expect("only this operation writes it") {
-            0 => now + period,
-            point => SimTime::from_nanos(point),
+        let state = self.state();
+        let kept = u64::try_from(state.variables[slot as usize]);
+        let last = match kept.expect("only this operation writes it") {
+            0 if grid.from_start => state.began,
+            0 => now,
+            kept => SimTime::from_nanos(kept - 1),
         };
-        let after = (point + period).as_nanos();
-        *next = i64::try_from(after).expect("a run is shorter than 292 years");
+        let point = last + period;
+        let base = if grid.moves && point <= now {
+            now
+        } else {
+            point
+        };
+        let kept = i64::try_from(base.as_nanos() + 1);
+        state.variables[slot as usize] = kept.expect("a run is shorter than 292 years");
         self.sleep_until(point)
     }
 

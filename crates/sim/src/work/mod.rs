@@ -4,6 +4,7 @@
 //! what that task does next. docs/workload.md has the meaning of every operation.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::workload::{Code, Effect, Expr, Instr, Place, Source, TaskKind, Workload};
@@ -42,7 +43,7 @@ pub struct Work {
     cpus: u16,
     seed: u64,
     /// One for each group.
-    codes: Arc<[Code]>,
+    codes: Rc<[Code]>,
     channels: Vec<Vec<Queue>>,
     locks: Vec<Locks>,
     barriers: Vec<Vec<Gate>>,
@@ -79,7 +80,7 @@ impl Work {
     /// # Errors
     /// If an affinity or an interrupt names no CPU of the machine, or there are too many tasks.
     pub fn new(workload: Arc<Workload>, cpus: u16, seed: u64) -> Result<Self, WorkError> {
-        let codes: Arc<[Code]> = workload
+        let codes: Rc<[Code]> = workload
             .groups
             .iter()
             .map(|group| Code::new(&group.body, group.variables))
@@ -181,12 +182,8 @@ impl Work {
                 return no_cpu(&source.name, source.line, format!("{{{}}}", source.cpu));
             }
         }
-        for disk in self
-            .workload
-            .disks
-            .iter()
-            .filter(|disk| disk.cpu.0 >= self.cpus)
-        {
+        let mut disks = self.workload.disks.iter();
+        if let Some(disk) = disks.find(|disk| disk.cpu.0 >= self.cpus) {
             return no_cpu(&disk.name, disk.line, format!("{{{}}}", disk.cpu));
         }
         for hotplug in &self.workload.hotplugs {
@@ -281,6 +278,16 @@ impl Work {
         out: &mut Vec<WorkEvent>,
     ) -> Result<Action, WorkError> {
         execute::step(self, task, now, out)
+    }
+
+    /// Loads what the next step of a task needs.
+    #[inline]
+    pub(crate) fn touch(&self, task: TaskId) -> u64 {
+        let state = self.tasks.get(task.index());
+        state.map_or(0, |state| {
+            let size = state.pending.len() as u64 ^ u64::from(state.at);
+            size ^ u64::from(state.steps) ^ state.steps_since.as_nanos()
+        })
     }
 
     /// Every interrupt source's first arrival: index of the source, CPU, time. Asked for once.

@@ -96,6 +96,9 @@ pub(super) struct Task {
     /// Whether a `resume` came before its `suspend`.
     pub is_resumed: bool,
     pub has_exited: bool,
+    /// Whether it has done anything, and when it began to.
+    pub has_begun: bool,
+    pub began: SimTime,
     /// Children that have not exited.
     pub children: u32,
     /// Children that have exited and were not waited for.
@@ -138,6 +141,8 @@ impl Task {
             is_asleep: false,
             is_resumed: false,
             has_exited: false,
+            has_begun: false,
+            began: SimTime::ZERO,
             children: 0,
             zombies: 0,
             message_sent: SimTime::ZERO,

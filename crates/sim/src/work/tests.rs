@@ -4,6 +4,7 @@ mod devices;
 mod flow;
 mod measure;
 mod refused;
+mod rtapp;
 mod sharing;
 mod shipped;
 mod storage;

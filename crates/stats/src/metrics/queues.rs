@@ -44,6 +44,7 @@ impl Queues {
     }
 
     /// Adds the time since the last change to the integrals. To be called before each change.
+    #[inline]
     pub fn settle(&mut self, now: SimTime) {
         let span = u128::from(now.since(self.settled).get());
         if span == 0 {
@@ -64,6 +65,7 @@ impl Queues {
     }
 
     /// A task at `cpu` became runnable.
+    #[inline]
     pub fn add(&mut self, cpu: CpuId) {
         self.runnable += 1;
         let length = self.lengths[cpu.index()] as usize;
@@ -84,6 +86,7 @@ impl Queues {
     ///
     /// # Panics
     /// If no task is there.
+    #[inline]
     pub fn remove(&mut self, cpu: CpuId) {
         let length = self.lengths[cpu.index()] as usize;
         assert!(length > 0, "no runnable task is at CPU {cpu}");

@@ -90,6 +90,7 @@ impl Task {
     }
 
     /// Books the time of a state that ends at `now`, and returns it if it was a wait.
+    #[inline]
     pub fn leave_state(&mut self, now: SimTime) -> Option<(Nanos, Wait)> {
         match self.state {
             State::Asleep { since, .. } => self.times.sleep += now.since(since),
@@ -122,6 +123,7 @@ pub(super) struct Group {
 }
 
 impl Group {
+    #[inline]
     pub fn record_wait(&mut self, (wait, why): (Nanos, Wait)) {
         match why {
             Wait::Wakeup => self.wakeup.record(wait),

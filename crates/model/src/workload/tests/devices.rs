@@ -102,7 +102,8 @@ fn mistakes_in_the_tables_of_devices_are_named_with_their_place() {
             "[arrival.a] lacks `send`",
         ),
         (
-            "[chan.c]\nkind = \"queue\"\n[arrival.a]\nkind = \"poisson\"\nrate = 9\nevery = \"1s\"\n",
+            "[chan.c]\nkind = \"queue\"\n[arrival.a]\nkind = \"poisson\"\nrate = 9\nevery = \
+             \"1s\"\n",
             "found `every` and `rate`; expected one of them",
         ),
         (

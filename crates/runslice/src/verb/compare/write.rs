@@ -200,10 +200,14 @@ fn human(
     }
     for place in places {
         let here: Vec<&Row> = rows.iter().filter(|row| row.place == place).collect();
+        let table = table(&here);
+        if table.is_empty() {
+            continue;
+        }
         if !place.is_empty() {
             writeln!(to, "{place}")?;
         }
-        writeln!(to, "{}", table(&here))?;
+        writeln!(to, "{table}")?;
     }
     for line in summary(rows) {
         writeln!(to, "{line}")?;

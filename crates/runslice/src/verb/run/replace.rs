@@ -9,6 +9,9 @@ use live::{Holder, SchedExt, State};
 
 use super::say;
 
+/// How long systemctl may take: longer than the 90 s after which a service that does not end is
+/// killed (`DefaultTimeoutStopSec`, systemd-system.conf(5)).
+const SYSTEMCTL_PATIENCE: Duration = Duration::from_secs(100);
 /// How long a service may take to detach its policy.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to attach it again.
@@ -30,12 +33,13 @@ pub fn stop(holder: Holder) -> anyhow::Result<Replaced> {
     let unit = holder
         .service
         .ok_or_else(|| anyhow!("{} is no service", holder.name))?;
-    systemctl("stop", &unit)?;
-    // From here on it must be started again, whatever happens.
+    // From here on it must be started again, whatever happens: also where systemctl has failed,
+    // the service may have gone.
     let replaced = Replaced {
         unit,
         is_back: false,
     };
+    systemctl("stop", &replaced.unit)?;
     if !becomes(State::Disabled, STOP_PATIENCE) {
         bail!(
             "{} was stopped, and its policy is still attached",
@@ -82,15 +86,34 @@ impl Drop for Replaced {
 }
 
 fn systemctl(verb: &str, unit: &str) -> anyhow::Result<()> {
-    let command = format!("systemctl {verb} {unit}");
-    let status = Command::new("systemctl")
-        .args([verb, unit])
-        .status()
-        .with_context(|| format!("cannot run {command}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("{command} ended with {status}"),
+    let text = format!("systemctl {verb} {unit}");
+    let mut command = Command::new("systemctl");
+    succeeds(command.args([verb, unit]), &text, SYSTEMCTL_PATIENCE)
+}
+
+/// Runs `command`, which messages call `text`, and ends it when it takes longer than `patience`.
+///
+/// # Errors
+/// When it cannot be run, fails, or takes longer.
+fn succeeds(command: &mut Command, text: &str, patience: Duration) -> anyhow::Result<()> {
+    let cannot = || format!("cannot run {text}");
+    let mut child = command.spawn().with_context(cannot)?;
+    let end = Instant::now() + patience;
+    loop {
+        match child.try_wait().with_context(cannot)? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => bail!("{text} ended with {status}"),
+            None if Instant::now() > end => break,
+            None => thread::sleep(PAUSE.min(patience)),
+        }
     }
+    // It may have ended this very moment, and then nothing is left to do.
+    let _ = child.kill();
+    let _ = child.wait();
+    bail!(
+        "{text} was still waiting after {} s; look what `systemctl list-jobs` says of it",
+        patience.as_secs()
+    )
 }
 
 fn becomes(state: State, patience: Duration) -> bool {
@@ -103,4 +126,29 @@ fn becomes(state: State, patience: Duration) -> bool {
         thread::sleep(PAUSE);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended() {
+        let run = |program: &str, word: &str, patience| {
+            succeeds(Command::new(program).arg(word), "x y", patience)
+        };
+        let minute = Duration::from_mins(1);
+        assert!(run("true", "", minute).is_ok());
+        let failed = run("false", "", minute).unwrap_err().to_string();
+        assert!(failed.starts_with("x y ended with exit status"), "{failed}");
+        let missing = run("/no/such/program", "", minute);
+        assert_eq!(missing.unwrap_err().to_string(), "cannot run x y");
+        // It would hang for years.
+        let late = run("sleep", "999999999", Duration::ZERO).unwrap_err();
+        let late = late.to_string();
+        assert!(
+            late.starts_with("x y was still waiting after 0 s"),
+            "{late}"
+        );
+    }
 }

@@ -7,6 +7,8 @@ use model::{RunSpec, Summary};
 use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
 
+use crate::report::ejection;
+
 /// What a run left, as far as two runs of one spec must agree.
 #[derive(Debug, PartialEq, Eq)]
 struct Trace {
@@ -40,9 +42,8 @@ pub fn audit(spec: &RunSpec) -> anyhow::Result<String> {
         "{name}: {} events, hash {:016x} interpreted and native, every account adds up",
         native.events, native.hash
     );
-    let exit = &native.summary.exit;
-    if exit.kind.is_error() {
-        write!(line, "; ejected: {}", exit.message).expect("to memory");
+    if let Some(ejection) = ejection(name, &native.summary.exit) {
+        write!(line, "; {ejection}").expect("to memory");
     }
     Ok(line)
 }

@@ -5,16 +5,19 @@ use std::io::{self, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
 use stats::schedstat::{SchedstatReader, Snapshot};
 
 #[cfg(feature = "live")]
 use super::four::Four;
+use super::statistics;
 #[cfg(feature = "live")]
 use super::switch::{self, SwitchedOn};
-use crate::cli::{Status, UnsupportedError};
+use crate::cli::Status;
+#[cfg(feature = "live")]
+use crate::cli::UnsupportedError;
 use crate::span;
 
 /// What `runslice stat record` is asked.
@@ -41,7 +44,7 @@ pub struct Record {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(4..=4))]
     as_version: Option<u32>,
 
-    /// Switches kernel.sched_schedstats on for the time of the recording, which takes root. Most
+    /// Switches `kernel.sched_schedstats` on for the time of the recording, which takes root. Most
     /// counters stand still without it.
     #[cfg(feature = "live")]
     #[arg(long)]
@@ -129,7 +132,7 @@ impl<'a> Readings<'a> {
     fn open(request: &'a Record) -> anyhow::Result<Self> {
         let mut readings = Self {
             path: &request.from,
-            source: source(&request.from)?,
+            source: statistics(&request.from)?,
             #[cfg(feature = "live")]
             four: None,
         };
@@ -173,17 +176,6 @@ impl<'a> Readings<'a> {
 fn parsed(text: &[u8]) -> anyhow::Result<Snapshot> {
     let snapshot = SchedstatReader::new(text).next_snapshot()?;
     snapshot.context("no snapshot")
-}
-
-fn source(path: &Path) -> anyhow::Result<File> {
-    File::open(path).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound && path == Path::new("/proc/schedstat") {
-            let message = "/proc/schedstat does not exist: this kernel was built without \
-                           CONFIG_SCHEDSTATS; record on another one, or in `runslice vm`";
-            return UnsupportedError(message.to_owned()).into();
-        }
-        anyhow!(error).context(format!("cannot read {}", path.display()))
-    })
 }
 
 fn destination(path: &Path) -> anyhow::Result<Box<dyn Write>> {

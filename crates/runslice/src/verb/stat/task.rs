@@ -1,14 +1,15 @@
 //! `runslice stat task`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::{BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
-use stats::schedstat::TaskCounters;
+use stats::schedstat::{HZ_OF_4, TaskCounters};
 
+use super::open;
 use crate::cli::{Status, UnsupportedError};
 use crate::{output, span};
 
@@ -16,7 +17,19 @@ use crate::{output, span};
 #[derive(Debug, Args)]
 pub struct Task {
     /// Number of the process or thread.
-    pid: u32,
+    #[arg(required_unless_present = "from")]
+    pid: Option<u32>,
+
+    /// Reads a log instead, a line a reading: what /proc/PID/schedstat prints, or /proc/PID/stat of
+    /// a kernel with the patches for versions 4 to 9; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "every", "length"])]
+    from: Option<PathBuf>,
+
+    /// Jiffies a second where the log's times are in jiffies. Default: 1000 in lines of
+    /// /proc/PID/stat, and nanoseconds in others, as since Linux 2.6.23.
+    #[arg(long, value_name = "NUMBER", requires = "from",
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    hz: Option<u32>,
 
     /// Length of an interval.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
@@ -32,11 +45,15 @@ pub struct Task {
 /// # Errors
 /// When there is no such task or this kernel keeps no statistics of tasks.
 pub fn run(request: &Task) -> anyhow::Result<Status> {
-    let path = PathBuf::from(format!("/proc/{}/schedstat", request.pid));
+    if let Some(file) = &request.from {
+        return recorded(file, request.hz);
+    }
+    let pid = request.pid.unwrap_or_default();
+    let path = PathBuf::from(format!("/proc/{pid}/schedstat"));
     let mut before = match read(&path) {
         Ok(counters) => counters,
-        Err(_) if !path.parent().is_some_and(std::path::Path::exists) => {
-            anyhow::bail!("there is no task {}", request.pid);
+        Err(_) if !path.parent().is_some_and(Path::exists) => {
+            anyhow::bail!("there is no task {pid}");
         }
         Err(error) if !path.exists() => {
             let message = format!(
@@ -72,13 +89,61 @@ pub fn run(request: &Task) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn read(path: &std::path::Path) -> anyhow::Result<TaskCounters> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    TaskCounters::from_schedstat(&text).with_context(|| path.display().to_string())
+/// Prints a line for each reading of a log but the first.
+fn recorded(file: &Path, hz: Option<u32>) -> anyhow::Result<Status> {
+    let mut to = output::open(None)?;
+    writeln!(
+        to,
+        "{:>9}  {:>8}  {:>10}  {:>10}",
+        "reading", "slices", "latency", "runslice"
+    )?;
+    let mut before = None;
+    let mut readings = 0;
+    for (number, text) in (1..).zip(open(file)?.lines()) {
+        let named = || format!("{}, line {number}", file.display());
+        let text = text.with_context(named)?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let after = counters(&text, hz).with_context(named)?;
+        readings += 1;
+        if let Some(before) = before {
+            let [slices, latency, runslice] = figures(before, after);
+            writeln!(
+                to,
+                "{readings:>9}  {slices:>8}  {latency:>10}  {runslice:>10}"
+            )?;
+        }
+        before = Some(after);
+    }
+    to.flush()?;
+    if readings < 2 {
+        anyhow::bail!(
+            "{}: {readings} readings, and figures need two",
+            file.display()
+        );
+    }
+    Ok(Status::Done)
 }
 
-fn line(before: TaskCounters, after: TaskCounters, until: Duration, length: Duration) -> String {
+/// One line of a log, in nanoseconds.
+fn counters(text: &str, hz: Option<u32>) -> anyhow::Result<TaskCounters> {
+    // Only the first of the two has a command in parentheses.
+    let (counters, usual) = if text.contains(')') {
+        (TaskCounters::from_stat(text)?, Some(HZ_OF_4))
+    } else {
+        (TaskCounters::from_schedstat(text)?, None)
+    };
+    let scale = hz.or(usual).map_or(1, |hz| 1_000_000_000 / u64::from(hz));
+    Ok(TaskCounters {
+        cpu_time: counters.cpu_time.saturating_mul(scale),
+        run_delay: counters.run_delay.saturating_mul(scale),
+        pcnt: counters.pcnt,
+    })
+}
+
+/// Slices, average wait and average time on the CPU between two readings.
+fn figures(before: TaskCounters, after: TaskCounters) -> [String; 3] {
     let slices = after.pcnt.wrapping_sub(before.pcnt);
     let run = after.cpu_time.saturating_sub(before.cpu_time);
     let wait = after.run_delay.saturating_sub(before.run_delay);
@@ -86,13 +151,21 @@ fn line(before: TaskCounters, after: TaskCounters, until: Duration, length: Dura
         sum.checked_div(slices)
             .map_or_else(|| "-".to_owned(), |mean| Nanos::new(mean).to_string())
     };
+    [slices.to_string(), mean(wait), mean(run)]
+}
+
+fn read(path: &Path) -> anyhow::Result<TaskCounters> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    TaskCounters::from_schedstat(&text).with_context(|| path.display().to_string())
+}
+
+fn line(before: TaskCounters, after: TaskCounters, until: Duration, length: Duration) -> String {
+    let run = after.cpu_time.saturating_sub(before.cpu_time);
     let busy = 100.0 * Duration::from_nanos(run).as_secs_f64() / length.as_secs_f64();
     let until = format!("{:.1} s", until.as_secs_f64());
-    format!(
-        "{until:>9}  {slices:>8}  {:>10}  {:>10}  {busy:>4.1} %",
-        mean(wait),
-        mean(run)
-    )
+    let [slices, latency, runslice] = figures(before, after);
+    format!("{until:>9}  {slices:>8}  {latency:>10}  {runslice:>10}  {busy:>4.1} %")
 }
 
 #[cfg(test)]
@@ -131,5 +204,16 @@ mod tests {
             line.split_whitespace().collect::<Vec<_>>().join(" "),
             "1.0 s 0 - - 0.0 %"
         );
+    }
+
+    #[test]
+    fn a_log_has_jiffies_or_nanoseconds() {
+        let read = |text: &str, hz| counters(text, hz).unwrap();
+        assert_eq!(read("5000000 7 3", None).cpu_time, 5_000_000);
+        assert_eq!(read("5 7 3", Some(100)).run_delay, 70_000_000);
+        let between: Vec<String> = (4..=41).map(|field| field.to_string()).collect();
+        let line = format!("77 (a) b (c) S {} 120 340 9", between.join(" "));
+        let counters = read(&line, None);
+        assert_eq!((counters.cpu_time, counters.pcnt), (120_000_000, 9));
     }
 }

@@ -290,6 +290,17 @@ impl Filter {
     }
 }
 
+/// Refuses lists whose combinations nobody can have meant, before they are made.
+fn check_count(lengths: impl Iterator<Item = usize>, place: &str) -> anyhow::Result<()> {
+    let count = lengths.fold(1_usize, usize::saturating_mul);
+    if count > RUNS_MAX {
+        return Err(anyhow!(
+            "{place}: more than {RUNS_MAX} combinations; split the sweep"
+        ));
+    }
+    Ok(())
+}
+
 /// Every combination of lists: `{a: [1, 2], b: [3]}` is a=1 b=3, a=2 b=3.
 fn combinations<T: Clone>(lists: &BTreeMap<String, Vec<T>>) -> Vec<Vec<(String, T)>> {
     let mut all = vec![Vec::new()];
@@ -332,6 +343,7 @@ fn check_names<T>(
             let name = name.get_ref();
             return Err(anyhow!("{place}: the sweep has no {kind} `{name}`"));
         }
+        check_count(lists.values().map(Vec::len), &source.of(name))?;
         if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
             let place = source.of(name);
             return Err(anyhow!(
@@ -367,6 +379,14 @@ fn kernels(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Option<Kern
 fn choices(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Choice>> {
     let mut all = vec![Choice::default()];
     let kernels = kernels(draft, source)?;
+    let lengths = [
+        draft.cpus.len(),
+        draft.hz.len(),
+        draft.smt.len(),
+        draft.llc.len(),
+        kernels.len(),
+    ];
+    check_count(lengths.into_iter().map(|length| length.max(1)), source.name)?;
     all = spread(&all, &each(&draft.cpus), |it, cpus| Choice { cpus, ..it });
     all = spread(&all, &each(&draft.hz), |it, hz| Choice { hz, ..it });
     all = spread(&all, &each(&draft.smt), |it, smt| Choice { smt, ..it });
@@ -438,7 +458,9 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
                 for choice in &choices {
                     if cells.len() >= RUNS_MAX {
                         let name = source.name;
-                        return Err(anyhow!("{name}: more than {RUNS_MAX} combinations"));
+                        return Err(anyhow!(
+                            "{name}: more than {RUNS_MAX} combinations; split the sweep"
+                        ));
                     }
                     let machine = choice.machine(load);
                     sim::check_machine(&machine)
@@ -643,6 +665,46 @@ mod tests {
             let error = format!("{:#}", runs(text).unwrap_err());
             assert!(error.starts_with(want), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
+        let list = (0..1000)
+            .map(|n| n.to_string())
+            .collect::<Vec<_>>()
+            .join(",");
+        let of = |rest: &str| {
+            let text = format!("policy = ['mlfq']\nworkload = ['desk']\n{rest}");
+            runs(&text).unwrap_err().to_string()
+        };
+        let knobs = of(&format!(
+            "[knobs.mlfq]\na = [{list}]\nb = [{list}]\nc = [{list}]"
+        ));
+        assert_eq!(
+            knobs,
+            "s.toml:3:8: more than 1000000 combinations; split the sweep"
+        );
+        let machines = of(&format!("cpus = [{list}]\nhz = [{list}]\nsmt = [{list}]"));
+        assert_eq!(
+            machines,
+            "s.toml: more than 1000000 combinations; split the sweep"
+        );
+    }
+
+    #[test]
+    fn the_documents_example_has_as_many_runs_as_it_says() {
+        let document = include_str!("../../../../../docs/sweep.md");
+        let (_, rest) = document.split_once("```toml\n").unwrap();
+        let (example, rest) = rest.split_once("```").unwrap();
+        let runs = runs(example).unwrap();
+        let said = format!(
+            "These are {} runs: {} combinations",
+            runs.len(),
+            runs.len() / 20
+        );
+        assert!(rest.contains(&said), "{said}");
+        let hogs: Vec<_> = runs.iter().map(|run| run.scale.as_slice()).collect();
+        assert!(hogs.contains(&&[("hogs".to_owned(), 1)][..]));
     }
 
     #[test]

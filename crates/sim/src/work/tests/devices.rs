@@ -69,7 +69,8 @@ fn a_reader_may_not_take_a_lock_twice() {
 fn keys_are_locked_apart_taken_again_for_nothing_and_given_back_together() {
     let toy = run("[lock.row]\nkind = \"keyed\"\nkeys = 1000000\n\
          [task.a]\ndo = \"lock(row[7]), lock(row[9]), lock(row[7]), sleep(2ms), unlock_all(row)\"\n\
-         [task.b]\ndo = \"lock(row[8]), count(other), unlock(row[8]), lock(row[9]), count(same)\"\n");
+         [task.b]\ndo = \"lock(row[8]), count(other), unlock(row[8]), lock(row[9]), \
+         count(same)\"\n");
     assert_eq!(when(&toy, "other"), [(0, 1)]);
     assert_eq!(when(&toy, "same"), [(2, 1)]);
 }
@@ -101,7 +102,8 @@ fn without_an_else_a_circle_of_waits_stands_still() {
 fn hot_keys_are_drawn_as_often_as_the_file_says() {
     let toy = run(
         "[lock.row]\nkind = \"keyed\"\nkeys = 1000000\nhot = 10000\nhot_percent = 75\n\
-         [task.t]\ndo = \"loop(20000)[ let k = randkey(row), count(all), if(k < 10000)[ count(hot) ] ]\"\n",
+         [task.t]\ndo = \"loop(20000)[ let k = randkey(row), count(all), if(k < 10000)[ \
+         count(hot) ] ]\"\n",
     );
     // 75 % and one hundredth of the other 25 %, 15,050 of 20,000; five deviations are 306.
     let hot = toy.counted("hot");
@@ -159,7 +161,8 @@ fn a_signal_wakes_one_a_broadcast_all_and_each_takes_the_lock_again() {
     for handoff in ["fifo", "barge"] {
         let toy = run(&format!(
             "[lock.l]\nhandoff = \"{handoff}\"\n[cond.c]\n\
-             [task.t]\ncount = 3\ndo = \"lock(l), wait(c, l), count(woken), sleep(1ms), unlock(l)\"\n\
+             [task.t]\ncount = 3\ndo = \"lock(l), wait(c, l), count(woken), sleep(1ms), \
+             unlock(l)\"\n\
              [task.s]\nstart = \"1ms\"\ndo = \"lock(l), signal(c), sleep(1ms), unlock(l), \
              sleep(8ms), lock(l), broadcast(c), unlock(l), signal(c)\"\n"
         ));
@@ -238,7 +241,8 @@ fn a_span_with_a_key_may_end_in_another_task() {
 #[test]
 fn periodic_requests_come_on_their_grid_and_their_latency_counts_from_there() {
     let toy = run("stop = \"arrival:page\"\n[chan.c]\nkind = \"queue\"\n\
-         [arrival.page]\nkind = \"periodic\"\nrate = 100\nstart = \"5ms\"\nlimit = 3\nsend = \"c\"\n\
+         [arrival.page]\nkind = \"periodic\"\nrate = 100\nstart = \"5ms\"\nlimit = 3\nsend = \
+         \"c\"\n\
          [task.s]\ndo = \"loop(inf)[ recv(c), count(served), run(25ms), done(page) ]\"\n");
     assert_eq!(when(&toy, "served"), [(5, 0), (30, 0), (55, 0)]);
     // At 5, 15 and 25 ms; done at 30, 55 and 80.

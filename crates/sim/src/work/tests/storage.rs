@@ -39,7 +39,8 @@ fn a_long_transfer_is_several_requests_of_a_mebibyte() {
 #[test]
 fn part_of_a_page_is_a_page_and_an_odd_begin_may_take_two() {
     let toy = run(&format!(
-        "{SLOW}[task.t]\ndo = \"read(d, 1, at(4095)), count(one), read(d, 2, at(4095)), count(two)\"\n"
+        "{SLOW}[task.t]\ndo = \"read(d, 1, at(4095)), count(one), read(d, 2, at(4095)), \
+         count(two)\"\n"
     ));
     assert_eq!(when(&toy, "one"), [(5_000, 0)]);
     assert_eq!(when(&toy, "two"), [(5_000 + 6_000, 0)]);
@@ -60,7 +61,8 @@ fn a_seek_takes_the_square_root_of_its_share_and_none_to_the_next_page() {
 #[test]
 fn sequential_operations_of_a_task_go_on_where_it_was() {
     let toy = run("[disk.d]\nseek = \"1s\"\nsize = \"1GiB\"\n\
-         [task.t]\ndo = \"read(d, 64KiB), count(first), loop(9)[ read(d, 64KiB, seq) ], count(last)\"\n");
+         [task.t]\ndo = \"read(d, 64KiB), count(first), loop(9)[ read(d, 64KiB, seq) ], \
+         count(last)\"\n");
     assert_eq!(
         when(&toy, "first"),
         when(&toy, "last"),
@@ -98,7 +100,8 @@ fn a_deadline_elevator_serves_a_read_after_half_a_second() {
     let load = |elevator: &str| {
         let toy = run(&format!(
             "stop = \"duration:2s\"\n[disk.d]\nbase = \"10ms\"\nelevator = \"{elevator}\"\n\
-             [task.s]\ncount = 3\ndo = \"let n = self + 10, loop(inf)[ read(d, 4KiB, at(4096 * n)), n = n + 3 ]\"\n\
+             [task.s]\ncount = 3\ndo = \"let n = self + 10, loop(inf)[ read(d, 4KiB, at(4096 * \
+             n)), n = n + 3 ]\"\n\
              [task.low]\nstart = \"25ms\"\ndo = \"read(d, 4KiB, at(0)), count(done)\"\n"
         ));
         when(&toy, "done")
@@ -275,7 +278,8 @@ fn what_does_not_fit_a_disk_or_needs_memory_is_refused() {
             "unknown disk `d`",
         ),
         (
-            "[disk.d]\n[mem]\nram = \"8MiB\"\nswap = \"d\"\nhigh = \"5MiB\"\n[task.t]\ndo = \"exit\"\n",
+            "[disk.d]\n[mem]\nram = \"8MiB\"\nswap = \"d\"\nhigh = \"5MiB\"\n[task.t]\ndo = \
+             \"exit\"\n",
             "high is 5120 KiB; expected 128 to 4096 KiB",
         ),
         (
@@ -311,7 +315,8 @@ fn random_storage_comes_to_its_end_with_every_page_accounted_for() {
         let width = 1 + rng.below(3);
         let mut text = format!(
             "[workload]\nname = \"random\"\n[disk.d]\nbase = \"exp(200us)\"\nseek = \"2ms\"\n\
-             bandwidth = \"200MiB\"\nsize = \"64MiB\"\nelevator = \"{elevator}\"\ncache = \"{cache}\"\n\
+             bandwidth = \"200MiB\"\nsize = \"64MiB\"\nelevator = \"{elevator}\"\ncache = \
+             \"{cache}\"\n\
              sync = \"{sync}\"\nwidth = {width}\ndirty = \"256KiB\"\ncost = \"3us\"\n\
              [disk.swap]\nbase = \"exp(100us)\"\n\
              [mem]\nram = \"5MiB\"\nswap = \"swap\"\n\

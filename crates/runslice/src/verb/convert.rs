@@ -1,0 +1,86 @@
+//! `runslice convert`.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use model::workload::rtapp;
+
+use crate::cli::Status;
+use crate::{output, workload};
+
+/// What `runslice convert` is asked.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// A configuration of rt-app (.json), or a workload: a file or the name of one that is
+    /// built in.
+    workload: String,
+
+    /// Language to convert to. By default rt-app's becomes runslice's, and the other way round.
+    #[arg(long, value_enum)]
+    to: Option<Language>,
+
+    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = super::sim::parse_scale)]
+    scale: Vec<(String, i64)>,
+
+    /// File to write to instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// A language in which workloads are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// Workload files of runslice.
+    Toml,
+    /// Configurations of rt-app.
+    RtApp,
+}
+
+/// Writes the workload in the other language, and says on standard error what is lost.
+///
+/// # Errors
+/// If the file is bad, or something in it has no counterpart.
+pub fn run(request: &Convert) -> anyhow::Result<Status> {
+    let from_rtapp = request.workload.to_ascii_lowercase().ends_with(".json");
+    let to = match (request.to, from_rtapp) {
+        (Some(to), _) => to,
+        (None, true) => Language::Toml,
+        (None, false) => Language::RtApp,
+    };
+    let text = match (to, from_rtapp) {
+        (Language::Toml, true) => {
+            let path = &request.workload;
+            let text = std::fs::read_to_string(path);
+            let imported =
+                rtapp::import(&text.with_context(|| format!("cannot read {path}"))?, path)?;
+            say(path, &imported.lost);
+            imported.toml
+        }
+        (Language::Toml, false) => {
+            anyhow::bail!("{} is a workload file already", request.workload)
+        }
+        (Language::RtApp, _) => {
+            let workload = workload::find(&request.workload, &request.scale)?;
+            let exported = rtapp::export(&workload).map_err(|refused| {
+                let lines = refused.join("\n  ");
+                anyhow::anyhow!("rt-app cannot say all of this workload:\n  {lines}")
+            })?;
+            say(&request.workload, &exported.lost);
+            exported.json
+        }
+    };
+    let mut to = output::open(request.output.as_deref())?;
+    to.write_all(text.as_bytes())?;
+    to.flush()?;
+    Ok(Status::Done)
+}
+
+fn say(file: &str, lost: &[String]) {
+    for lost in lost {
+        // Nobody can be told when standard error is closed.
+        let _ = writeln!(io::stderr(), "runslice: {file}: lost: {lost}");
+    }
+}

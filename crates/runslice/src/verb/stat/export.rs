@@ -1,0 +1,328 @@
+//! `runslice stat export`: the counters for Prometheus.
+
+use std::fmt::Write as _;
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use stats::schedstat::{Field, FieldUnit, Layout, SchedstatReader, Snapshot, TimeUnit};
+
+use super::processes::{self, Which};
+use super::{hz_of, statistics};
+use crate::cli::{Status, UsageError};
+
+/// What `runslice stat export` is asked.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Address to answer at, of this machine only. Whoever can reach it sees the names of processes
+    /// if --processes is given.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9437")]
+    listen: SocketAddr,
+
+    /// Prints the metrics once instead of answering requests.
+    #[arg(long, conflicts_with = "listen")]
+    once: bool,
+
+    /// Adds the counters of each process.
+    #[arg(long)]
+    processes: bool,
+
+    /// Where the statistics are read.
+    #[arg(long, value_name = "FILE", default_value = "/proc/schedstat")]
+    from: PathBuf,
+
+    /// Jiffies a second of the kernel that wrote the statistics, for versions up to 14. Default:
+    /// 1000.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    hz: Option<u32>,
+}
+
+/// Longest request that is read, in bytes.
+const REQUEST_MAX: u64 = 8 << 10;
+/// How long somebody may take to ask.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Prints the metrics or answers requests until a signal ends it.
+///
+/// # Errors
+/// When the statistics cannot be read or the address is taken.
+pub fn run(request: &Export) -> anyhow::Result<Status> {
+    if !request.listen.ip().is_loopback() {
+        let message = "--listen: only addresses of this machine, such as 127.0.0.1:9437; let a \
+                       server that checks who asks stand before it";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let first = read(&request.from)?;
+    let hz = match first.layout().time_unit {
+        // Nothing that is exported is in jiffies then.
+        TimeUnit::Nanoseconds => 1,
+        TimeUnit::Jiffies | TimeUnit::Either => hz_of(request.hz, &first)?,
+    };
+    if request.once {
+        let text = metrics(&first, hz, request.processes);
+        io::stdout().write_all(text.as_bytes())?;
+        return Ok(Status::Done);
+    }
+    let listener = TcpListener::bind(request.listen)
+        .with_context(|| format!("cannot answer at {}", request.listen))?;
+    writeln!(
+        io::stderr(),
+        "runslice: http://{}/metrics",
+        listener.local_addr()?
+    )?;
+    for stream in listener.incoming().flatten() {
+        // One that asks badly is no reason to stop for the others.
+        let _ = answer(stream, request, hz);
+    }
+    Ok(Status::Done)
+}
+
+fn read(path: &Path) -> anyhow::Result<Snapshot> {
+    let named = || path.display().to_string();
+    let file = statistics(path)?;
+    let mut reader = SchedstatReader::new(BufReader::new(file));
+    match reader.next_snapshot().with_context(named)? {
+        Some(snapshot) => Ok(snapshot),
+        None => bail!("{}: no snapshot", named()),
+    }
+}
+
+fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
+    let asked = asked(&mut stream)?;
+    let words: Vec<&str> = asked.split(' ').collect();
+    let (status, kind, body) = match words.as_slice() {
+        ["GET" | "HEAD", "/metrics", ..] => match read(&request.from) {
+            Ok(snapshot) => (
+                "200 OK",
+                "text/plain; version=0.0.4; charset=utf-8",
+                metrics(&snapshot, hz, request.processes),
+            ),
+            Err(error) => (
+                "503 Service Unavailable",
+                "text/plain",
+                format!("{error:#}\n"),
+            ),
+        },
+        ["GET" | "HEAD", "/", ..] => {
+            let body = "<!DOCTYPE html><title>runslice</title><a href=\"/metrics\">/metrics</a>\n";
+            ("200 OK", "text/html", body.to_owned())
+        }
+        ["GET" | "HEAD", ..] => ("404 Not Found", "text/plain", "only /metrics\n".to_owned()),
+        _ => (
+            "405 Method Not Allowed",
+            "text/plain",
+            "only GET\n".to_owned(),
+        ),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    )?;
+    if words.first() != Some(&"HEAD") {
+        stream.write_all(body.as_bytes())?;
+    }
+    stream.flush()
+}
+
+/// The first line of a request. The rest of its head is read, so that the asker sees the answer.
+fn asked(stream: &mut TcpStream) -> io::Result<String> {
+    let end = Instant::now() + PATIENCE;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut head = Vec::new();
+    let mut part = [0; 1024];
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || head.len() as u64 > REQUEST_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => head.extend_from_slice(&part[..count]),
+        }
+    }
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).into_owned())
+}
+
+/// Names that the node exporter gives to the same numbers, and what they are.
+const NODE: [(&str, &str, &str); 3] = [
+    (
+        "cpu_time",
+        "node_schedstat_running_seconds_total",
+        "Time that tasks ran on the CPU.",
+    ),
+    (
+        "run_delay",
+        "node_schedstat_waiting_seconds_total",
+        "Time that tasks waited that then ran on the CPU.",
+    ),
+    (
+        "pcnt",
+        "node_schedstat_timeslices_total",
+        "How often a task was given the CPU.",
+    ),
+];
+
+/// The text of all metrics, in Prometheus's format.
+fn metrics(snapshot: &Snapshot, hz: u32, with_processes: bool) -> String {
+    let mut out = String::new();
+    let layout = snapshot.layout();
+    for (index, field) in layout.cpu.iter().enumerate() {
+        let node = NODE.iter().find(|(name, ..)| *name == field.name);
+        let (name, help) = match node {
+            Some((_, name, help)) => ((*name).to_owned(), (*help).to_owned()),
+            None => (
+                format!("runslice_schedstat_{}_total", field.name),
+                format!("Counter {} of a CPU.", field.name),
+            ),
+        };
+        head(&mut out, &name, &help);
+        for cpu in snapshot.cpus() {
+            let value = value(field, cpu.values()[index], layout, hz);
+            let _ = writeln!(out, "{name}{{cpu=\"{}\"}} {value}", cpu.number());
+        }
+    }
+    for (index, field) in layout.domain.iter().enumerate() {
+        let name = format!("runslice_schedstat_domain_{}_total", field.name);
+        head(
+            &mut out,
+            &name,
+            &format!("Counter {} of a scheduling domain.", field.name),
+        );
+        for cpu in snapshot.cpus() {
+            for domain in cpu.domains() {
+                let _ = writeln!(
+                    out,
+                    "{name}{{cpu=\"{}\",domain=\"{}\",name=\"{}\"}} {}",
+                    cpu.number(),
+                    domain.level(),
+                    escaped(domain.name()),
+                    domain.values()[index]
+                );
+            }
+        }
+    }
+    if with_processes {
+        add_processes(&mut out);
+    }
+    out
+}
+
+fn head(out: &mut String, name: &str, help: &str) {
+    let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n");
+}
+
+/// Times in seconds, all else as it is.
+fn value(field: &Field, value: u64, layout: &Layout, hz: u32) -> String {
+    if field.unit != FieldUnit::Time {
+        return value.to_string();
+    }
+    match layout.time_unit {
+        TimeUnit::Nanoseconds => seconds(value),
+        TimeUnit::Jiffies | TimeUnit::Either => {
+            let ns = u128::from(value) * 1_000_000_000 / u128::from(hz);
+            seconds(u64::try_from(ns).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// A number of a process as text.
+type Number = fn(&processes::Process) -> String;
+
+fn add_processes(out: &mut String) {
+    let tasks = processes::read(Path::new("/proc"), Which::Processes);
+    let metrics: [(&str, &str, Number); 3] = [
+        (
+            "running_seconds",
+            "Time on a CPU of the process's first thread.",
+            |task| seconds(task.counters.cpu_time),
+        ),
+        (
+            "waiting_seconds",
+            "Time that it was runnable and had no CPU.",
+            |task| seconds(task.counters.run_delay),
+        ),
+        ("timeslices", "How often it was given a CPU.", |task| {
+            task.counters.pcnt.to_string()
+        }),
+    ];
+    for (name, help, of) in metrics {
+        let name = format!("runslice_process_{name}_total");
+        head(out, &name, help);
+        for (pid, task) in &tasks {
+            let comm = escaped(&task.name);
+            let _ = writeln!(out, "{name}{{pid=\"{pid}\",comm=\"{comm}\"}} {}", of(task));
+        }
+    }
+}
+
+/// A label's value, in which quotes, backslashes and ends of lines are escaped.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(version: u32) -> Snapshot {
+        let layout = Layout::of(version).unwrap();
+        let mut snapshot = Snapshot::new(layout, 9);
+        let counters: Vec<u64> = (1..=layout.cpu.len() as u64).map(|n| n * 500).collect();
+        snapshot.push_cpu(3, &counters);
+        if !layout.domain.is_empty() {
+            snapshot.push_domain(1, "M\"C", "f", &vec![7; layout.domain.len()]);
+        }
+        snapshot
+    }
+
+    #[test]
+    fn what_the_node_exporter_has_too_has_its_name() {
+        let text = metrics(&snapshot(17), 1, false);
+        let lines = [
+            "node_schedstat_running_seconds_total{cpu=\"3\"} 0.000003500",
+            "node_schedstat_waiting_seconds_total{cpu=\"3\"} 0.000004000",
+            "node_schedstat_timeslices_total{cpu=\"3\"} 4500",
+            "runslice_schedstat_sched_cnt_total{cpu=\"3\"} 1500",
+            "runslice_schedstat_domain_lb_cnt_busy_total{cpu=\"3\",domain=\"1\",name=\"M\\\"C\"} 7",
+        ];
+        for line in lines {
+            assert!(text.lines().any(|known| known == line), "{line}: {text}");
+        }
+        // Each metric is introduced once, before its values.
+        let types = text.lines().filter(|line| line.starts_with("# TYPE "));
+        let mut names: Vec<&str> = types.filter_map(|line| line.split(' ').nth(2)).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), all), (9 + 45, 9 + 45));
+    }
+
+    #[test]
+    fn jiffies_become_seconds() {
+        let text = metrics(&snapshot(4), 1_000, false);
+        assert!(text.contains("node_schedstat_running_seconds_total{cpu=\"3\"} 10.500000000\n"));
+    }
+
+    #[test]
+    fn this_process_is_exported() {
+        let text = metrics(&snapshot(17), 1, true);
+        let name = format!(
+            "runslice_process_timeslices_total{{pid=\"{}\",",
+            std::process::id()
+        );
+        assert!(text.contains(&name));
+    }
+}

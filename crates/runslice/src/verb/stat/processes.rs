@@ -1,0 +1,96 @@
+//! What the kernel counts for each process: /proc/PID/schedstat.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use stats::schedstat::TaskCounters;
+
+/// One process, or one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its command as the kernel knows it, at most 15 bytes; what a terminal could take for a
+    /// command is replaced.
+    pub name: String,
+    /// Its numbers, in nanoseconds.
+    pub counters: TaskCounters,
+}
+
+/// Which tasks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The first thread of each process.
+    Processes,
+    /// Every thread.
+    Threads,
+}
+
+/// All that can be read below `proc`. A task that ends meanwhile is not in it.
+pub fn read(proc: &Path, which: Which) -> BTreeMap<u32, Process> {
+    let mut tasks = BTreeMap::new();
+    for pid in numbers(proc) {
+        let folder = proc.join(pid.to_string());
+        match which {
+            Which::Processes => tasks.extend(task(&folder).map(|task| (pid, task))),
+            Which::Threads => {
+                let threads = folder.join("task");
+                for thread in numbers(&threads) {
+                    let found = task(&threads.join(thread.to_string()));
+                    tasks.extend(found.map(|task| (thread, task)));
+                }
+            }
+        }
+    }
+    tasks
+}
+
+fn numbers(folder: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+fn task(folder: &Path) -> Option<Process> {
+    let text = fs::read_to_string(folder.join("schedstat")).ok()?;
+    let counters = TaskCounters::from_schedstat(&text).ok()?;
+    // A name is bytes, and anybody chooses it.
+    let name = fs::read(folder.join("comm")).ok()?;
+    let name = String::from_utf8_lossy(&name);
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    Some(Process {
+        name: name.trim_end_matches('\n').chars().map(plain).collect(),
+        counters,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_read_and_their_names_cannot_command_a_terminal() {
+        let proc = std::env::temp_dir().join(format!("runslice-proc-{}", std::process::id()));
+        for (pid, name, counters) in [
+            ("7", "sh\u{1b}[2J\n", "5 6 7\n"),
+            ("8", "gone\n", "torn"),
+            ("self", "x", "1 2 3"),
+        ] {
+            let folder = proc.join(pid);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("comm"), name).unwrap();
+            fs::write(folder.join("schedstat"), counters).unwrap();
+        }
+        let tasks = read(&proc, Which::Processes);
+        fs::remove_dir_all(&proc).unwrap();
+        assert_eq!(tasks.keys().copied().collect::<Vec<_>>(), [7]);
+        assert_eq!(tasks[&7].name, "sh?[2J");
+        assert_eq!(tasks[&7].counters.pcnt, 7);
+    }
+
+    #[test]
+    fn this_process_is_among_all_and_so_are_its_threads() {
+        let tasks = read(Path::new("/proc"), Which::Threads);
+        assert!(tasks.contains_key(&std::process::id()));
+    }
+}

@@ -1,0 +1,340 @@
+//! `runslice stat top`: who runs and who waits, now or in a recording.
+
+mod screen;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use model::Nanos;
+use stats::schedstat::{self, SchedstatReader, Snapshot, TimeUnit};
+
+use self::screen::{Asked, Interval, Row, Screen, Sort, What};
+use self::terminal::Terminal;
+use super::processes::{self, Process, Which};
+use super::{hz_of, open, statistics};
+use crate::cli::Status;
+use crate::{output, span};
+
+/// What `runslice stat top` is asked.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Recording to look through, with n and p, instead of the running kernel. It has no tasks.
+    file: Option<PathBuf>,
+
+    /// Time between two looks.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    every: Nanos,
+
+    /// Ends after so much time. Default: with q.
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse, conflicts_with = "file")]
+    length: Option<Nanos>,
+
+    /// What is listed at first. Default: tasks, and CPUs of a recording.
+    #[arg(long, value_enum)]
+    show: Option<What>,
+
+    /// What the rows are sorted by at first.
+    #[arg(long, value_enum, default_value_t = Sort::Busy)]
+    sort: Sort,
+
+    /// Lists every thread, not only the first of each process.
+    #[arg(long)]
+    threads: bool,
+
+    /// Jiffies a second of the kernel that wrote the recording. Default: as `stat report`.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    hz: Option<u32>,
+}
+
+/// Where the kernel counts for CPUs.
+const SCHEDSTAT: &str = "/proc/schedstat";
+
+/// Shows the screen, or prints each look where there is no terminal.
+///
+/// # Errors
+/// When the statistics cannot be read.
+pub fn run(request: &Top) -> anyhow::Result<Status> {
+    let what = match (request.show, &request.file) {
+        (Some(what), _) => what,
+        (None, Some(_)) => What::Cpus,
+        (None, None) => What::Tasks,
+    };
+    let screen = Screen {
+        what,
+        sort: request.sort,
+        reversed: false,
+        paused: false,
+        scrolled: 0,
+    };
+    if request.file.is_none() && what == What::Cpus {
+        // Says what this kernel lacks.
+        statistics(Path::new(SCHEDSTAT))?;
+    }
+    let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    match &request.file {
+        Some(path) => {
+            let intervals = recorded(path, request.hz)?;
+            if has_terminal {
+                leaf(screen, &intervals)
+            } else {
+                print(&screen, intervals.into_iter().map(Ok))
+            }
+        }
+        None if has_terminal => watch(request, screen),
+        None => print(&screen, looks(request)?),
+    }
+}
+
+/// Prints every look, one below the other.
+fn print(
+    screen: &Screen,
+    intervals: impl Iterator<Item = anyhow::Result<Interval>>,
+) -> anyhow::Result<Status> {
+    let mut to = output::open(None)?;
+    for interval in intervals {
+        let mut lines = screen.lines(&interval?, usize::MAX, usize::MAX);
+        // The line with the keys.
+        lines.remove(1);
+        writeln!(to, "{}\n", lines.join("\n"))?;
+        to.flush()?;
+    }
+    Ok(Status::Done)
+}
+
+/// Looks at the running kernel, each after its time.
+fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Interval>>> {
+    let every = Duration::from_nanos(request.every.get().max(1_000_000));
+    let which = request.which();
+    let begin = Instant::now();
+    let end = request
+        .length
+        .map(|length| begin + Duration::from_nanos(length.get()));
+    let mut before = Look::now(which)?;
+    Ok(std::iter::from_fn(move || {
+        let next = before.time + every;
+        if end.is_some_and(|end| next > end) {
+            return None;
+        }
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        let after = match Look::now(which) {
+            Ok(after) => after,
+            Err(error) => return Some(Err(error)),
+        };
+        let interval = before.until(&after, begin);
+        before = after;
+        Some(interval)
+    }))
+}
+
+/// The running kernel on a terminal.
+fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
+    let every = Duration::from_nanos(request.every.get().max(100_000_000));
+    let begin = Instant::now();
+    let end = request
+        .length
+        .map(|length| begin + Duration::from_nanos(length.get()));
+    let mut before = Look::now(request.which())?;
+    let mut interval = Interval {
+        title: "a moment".to_owned(),
+        ..Interval::default()
+    };
+    let terminal = Terminal::take()?;
+    let mut size = terminal.size();
+    let mut next = begin + every.min(Duration::from_millis(300));
+    terminal.show(&screen.lines(&interval, size.0, size.1))?;
+    while end.is_none_or(|end| Instant::now() < end) {
+        let keys = terminal.keys()?;
+        if keys.iter().any(|&key| screen.key(key) == Asked::Quit) {
+            break;
+        }
+        let due = Instant::now() >= next;
+        if due {
+            next = Instant::now() + every;
+            size = terminal.size();
+            if !screen.paused {
+                let after = Look::now(request.which())?;
+                interval = before.until(&after, begin)?;
+                before = after;
+            }
+        }
+        if due || !keys.is_empty() {
+            terminal.show(&screen.lines(&interval, size.0, size.1))?;
+        }
+    }
+    Ok(Status::Done)
+}
+
+/// A recording on a terminal.
+fn leaf(mut screen: Screen, intervals: &[Interval]) -> anyhow::Result<Status> {
+    let terminal = Terminal::take()?;
+    let mut at = 0;
+    let mut shown = None;
+    loop {
+        let size = terminal.size();
+        if shown != Some(size) {
+            terminal.show(&screen.lines(&intervals[at], size.0, size.1))?;
+            shown = Some(size);
+        }
+        for key in terminal.keys()? {
+            shown = None;
+            match screen.key(key) {
+                Asked::Quit => return Ok(Status::Done),
+                Asked::Next => at = (at + 1).min(intervals.len() - 1),
+                Asked::Previous => at = at.saturating_sub(1),
+                Asked::Nothing => {}
+            }
+        }
+    }
+}
+
+impl Top {
+    fn which(&self) -> Which {
+        if self.threads {
+            Which::Threads
+        } else {
+            Which::Processes
+        }
+    }
+}
+
+/// All counters at one moment.
+struct Look {
+    time: Instant,
+    /// None on a kernel that keeps them for tasks only.
+    cpus: Option<Snapshot>,
+    tasks: BTreeMap<u32, Process>,
+}
+
+impl Look {
+    fn now(which: Which) -> anyhow::Result<Self> {
+        let path = Path::new(SCHEDSTAT);
+        let cpus = if path.exists() {
+            let mut reader = SchedstatReader::new(BufReader::new(statistics(path)?));
+            reader.next_snapshot().context(SCHEDSTAT)?
+        } else {
+            None
+        };
+        Ok(Self {
+            time: Instant::now(),
+            cpus,
+            tasks: processes::read(Path::new("/proc"), which),
+        })
+    }
+
+    fn until(&self, after: &Self, begin: Instant) -> anyhow::Result<Interval> {
+        let length = nanoseconds(after.time - self.time);
+        let cpus = match (&self.cpus, &after.cpus) {
+            (Some(before), Some(after)) => rows(&schedstat::Interval::new(before, after)?, 1),
+            _ => Vec::new(),
+        };
+        let tasks = after.tasks.iter().filter_map(|(pid, now)| {
+            // A task that came meanwhile has counted from nothing.
+            let zero = schedstat::TaskCounters::default();
+            let then = self.tasks.get(pid).map_or(zero, |task| task.counters);
+            // A number that was given anew belongs to another task.
+            let then = if then.pcnt > now.counters.pcnt {
+                zero
+            } else {
+                then
+            };
+            let row = Row {
+                id: pid.to_string(),
+                name: now.name.clone(),
+                run: now.counters.cpu_time.saturating_sub(then.cpu_time),
+                wait: now.counters.run_delay.saturating_sub(then.run_delay),
+                slices: now.counters.pcnt - then.pcnt,
+            };
+            (row.run + row.wait + row.slices > 0).then_some(row)
+        });
+        let tasks: Vec<Row> = tasks.collect();
+        let until = (after.time - begin).as_secs_f64();
+        let busy = if cpus.is_empty() {
+            "CPUs not counted by this kernel".to_owned()
+        } else {
+            let run = cpus.iter().map(|cpu| cpu.run).sum();
+            let share = share(run, length * cpus.len() as u64);
+            format!("{} CPUs {share} busy", cpus.len())
+        };
+        Ok(Interval {
+            title: format!("{until:.1} s: {busy}, {} tasks ran or waited", tasks.len()),
+            length,
+            cpus,
+            tasks,
+        })
+    }
+}
+
+fn nanoseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn share(part: u64, whole: u64) -> stats::Value {
+    stats::Value::Share(stats::Millionths::of(part.into(), whole.into()))
+}
+
+/// A row for each CPU; `hz` tells how long a jiffy is where times are in jiffies.
+fn rows(interval: &schedstat::Interval, hz: u32) -> Vec<Row> {
+    let layout = interval.layout();
+    let scale = match interval.time_unit() {
+        TimeUnit::Nanoseconds => 1,
+        TimeUnit::Jiffies | TimeUnit::Either => 1_000_000_000 / u64::from(hz),
+    };
+    let row = |cpu: &schedstat::CpuInterval| {
+        let get = |name| {
+            let count = cpu.get(layout, name).unwrap_or(0);
+            u64::try_from(count).unwrap_or(u64::MAX)
+        };
+        Row {
+            id: format!("cpu{}", cpu.cpu),
+            name: String::new(),
+            run: get("cpu_time").saturating_mul(scale),
+            wait: get("run_delay").saturating_mul(scale),
+            slices: get("pcnt"),
+        }
+    };
+    interval.cpus.iter().map(row).collect()
+}
+
+/// The intervals of a recording; at least one.
+fn recorded(path: &Path, hz: Option<u32>) -> anyhow::Result<Vec<Interval>> {
+    let named = || path.display().to_string();
+    let mut reader = SchedstatReader::new(open(path)?);
+    let Some(mut before) = reader.next_snapshot().with_context(named)? else {
+        bail!("{}: no snapshot", named());
+    };
+    let hz = hz_of(hz, &before)?;
+    let ns = |jiffies: u64| jiffies.saturating_mul(1_000_000_000 / u64::from(hz));
+    let mut intervals: Vec<Interval> = Vec::new();
+    let mut until = 0;
+    while let Some(after) = reader.next_snapshot().with_context(named)? {
+        let between = schedstat::Interval::new(&before, &after).with_context(named)?;
+        let length = ns(between.jiffies());
+        until += length;
+        let cpus = rows(&between, hz);
+        intervals.push(Interval {
+            title: format!(
+                "{}, until {}: {} CPUs {} busy",
+                named(),
+                Nanos::new(until),
+                cpus.len(),
+                share(
+                    cpus.iter().map(|cpu| cpu.run).sum(),
+                    length * cpus.len() as u64
+                ),
+            ),
+            length,
+            cpus,
+            tasks: Vec::new(),
+        });
+        before = after;
+    }
+    if intervals.is_empty() {
+        bail!("{}: one snapshot only, and figures need two", named());
+    }
+    Ok(intervals)
+}

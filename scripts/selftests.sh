@@ -1,0 +1,125 @@
+#!/bin/sh
+# Runs the BPF parts of the kernel's own sched_ext self tests, simulated and on a guest kernel, and
+# prints a table of how each ended.
+#
+# usage: scripts/selftests.sh [FOLDER]
+#
+# FOLDER is that of scripts/published.sh, which must have run there: the headers of the kernel's
+# types and of libbpf are taken from its builds. The sources come from Debian's package
+# linux-source-7.2 through the lists of packages that `runslice vm --kernel 7.2` keeps. The user
+# space parts of the tests do not run; what they would set is 0, but for the exit points.
+#
+# Exit status: 0 when the simulated and the real kernel ended every policy in the same way.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+folder=${1:-${TMPDIR:-/tmp}/runslice-published}
+runslice=${RUNSLICE:-$here/target/release/runslice}
+package=linux-source-7.2
+cd "$folder"
+mkdir -p selftests/share
+
+# ---- Sources ----
+
+if [ ! -d "selftests/$package" ]; then
+    cd selftests
+    for settings in "${XDG_CACHE_HOME:-$HOME/.cache}"/runslice/apt/*/etc/settings; do
+        [ -f "$settings" ] || continue
+        APT_CONFIG=$settings apt-get --quiet=2 download "$package" 2>/dev/null && break
+    done
+    deb=$(find . -name "${package}_*.deb" | head -n 1)
+    if [ -z "$deb" ]; then
+        echo "no package $package; let \`runslice vm --kernel 7.2 -- true\` fetch lists first" >&2
+        exit 1
+    fi
+    dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$package.tar.xz" | xz -dc |
+        tar -x "$package/tools/testing/selftests/sched_ext" "$package/tools/sched_ext"
+    rm -f "$deb"
+    cd ..
+fi
+
+# ---- Objects ----
+
+tools=selftests/$package/tools
+types=$(find target/debug/build -path '*/scx_utils-bpf_h/arch/x86' | head -n 1)
+libbpf=$(find target/debug/build -path '*/out/include/bpf/bpf_helpers.h' | head -n 1)
+if [ -z "$types" ] || [ -z "$libbpf" ]; then
+    echo "no headers in $folder; run scripts/published.sh $folder first" >&2
+    exit 1
+fi
+for source in "$tools"/testing/selftests/sched_ext/*.bpf.c; do
+    name=$(basename "$source" .bpf.c)
+    "${BPF_CLANG:-clang-19}" -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -fms-extensions -w \
+        -Wno-incompatible-function-pointer-types -Wno-microsoft-anon-tag \
+        -I"$types" -I"${libbpf%/bpf/bpf_helpers.h}" -I"$tools/sched_ext/include" \
+        -I"$tools/sched_ext/include/bpf-compat" -c "$source" -o "selftests/share/$name.bpf.o"
+done
+
+# ---- Runs ----
+
+# What can run by itself. Left out: hotplug takes CPUs away, numa wants its flags, prog_run and the
+# maybe_null_fail ones are for the verifier, non_scx_kfunc_deny is no scheduler, and the others that
+# are not here (allowed_cpus, cyclic_kick_wait, dsp_local_on, nohz_tick, rt_stall) wait for what
+# their user space does.
+plain="create_dsq ddsp_bogus_dsq_fail ddsp_vtimelocal_fail dequeue enq_last_no_enq_fails
+enq_select_cpu init_enable_count maximal maybe_null minimal peek_dsq select_cpu_dfl
+select_cpu_dfl_nodispatch select_cpu_dispatch select_cpu_dispatch_bad_dsq
+select_cpu_dispatch_dbl_dsp select_cpu_vtime"
+# Points 0 to 5 of exit: select_cpu, enqueue, dispatch, enable, init_task, init.
+points="0 1 2 3 4 5"
+policies=$(for name in $plain; do printf '%s ' "$name.bpf.o"; done
+    for point in $points; do printf '%s ' "exit.bpf.o:exit_point=$point"; done)
+
+# How it ended: the words behind "was ejected", with every task called TASK.
+ending() {
+    sed -n 's/.*was ejected[^:]*: //p' | head -n 1 |
+        sed 's/ (kind [0-9]*)//; s/[^ ]*\[[0-9]*\]/TASK/g; s/[^ ]*bpf\.c:[0-9]*: //; s/^$/-/'
+}
+
+: >selftests/simulated
+for policy in $policies; do
+    end=$("$runslice" sim "selftests/share/$policy" --workload desk --cpus 2 --kernel 7.2 \
+        --duration 1s 2>&1 | ending)
+    printf '%s\t%s\n' "$policy" "${end:-ran}" >>selftests/simulated
+done
+
+# The guest has a shell of few words; it writes what was said, and this side reads it.
+{
+    for policy in $policies; do
+        echo "echo '@ $policy' >>said"
+        echo "runslice run ./$policy --for 1s -- sh -c 'n=0; while [ \$n -lt 8 ]; do (:) &" \
+            "(sleep 0.01) & n=\$((n + 1)); done; wait' >>said 2>&1"
+    done
+} >selftests/share/all.sh
+rm -f selftests/share/said
+touch selftests/share/said
+"$runslice" vm --kernel 7.2 --cpus 2 --share selftests/share --timeout 300s --with sleep \
+    --with "$runslice" -- sh all.sh || true
+: >selftests/real
+for policy in $policies; do
+    said=$(awk -v wanted="@ $policy" '/^@ / { on = ($0 == wanted) } on' selftests/share/said)
+    case $said in
+    *"own scheduler is back"*)
+        end=$(echo "$said" | ending)
+        end=${end:-ran}
+        ;;
+    *) end='no result' ;;
+    esac
+    printf '%s\t%s\n' "$policy" "$end" >>selftests/real
+done
+
+# ---- Table ----
+
+status=0
+printf '%-36s %-52s %s\n' policy simulated 'Linux 7.2.12'
+for policy in $policies; do
+    one=$(awk -F '\t' -v policy="$policy" '$1 == policy { print $2 }' selftests/simulated)
+    other=$(awk -F '\t' -v policy="$policy" '$1 == policy { print $2 }' selftests/real)
+    if [ "$one" = "$other" ]; then
+        other=same
+    else
+        status=1
+    fi
+    printf '%-36s %-52s %s\n' "$policy" "$one" "$other"
+done
+exit $status

@@ -1,0 +1,285 @@
+//! What an event costs, in instructions of the processor and not in time, and what a task costs in
+//! memory: neither may grow with tasks that sleep or CPUs that idle.
+//!
+//! Each figure comes from processes of their own: this test program, started again with one test
+//! that does as the environment says. Counts are the difference between a longer and a shorter
+//! run, so that loading, translating and creating tasks are no part of them.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::{env, fs};
+
+use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
+use runslice_tests::run::Run;
+use runslice_tests::speed::Case;
+use stats::{JsonLines, Metrics};
+
+/// Says to a child process what to do; see `child`.
+const CHILD: &str = "RUNSLICE_SCALE_CHILD";
+
+/// Instructions a switch that were recorded. `UPDATE_GOLDEN=1` writes them anew.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/instructions.txt");
+
+/// How far a count may lie from the recorded one, per cent: another compiler moves it by less.
+const TOLERANCE: u64 = 8;
+
+/// Does not keep what it counts.
+#[derive(Default)]
+struct Counter(u64);
+
+impl Sink for Counter {
+    fn wants(&self) -> EventMask {
+        EventMask::ALL
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, events: &[Event]) {
+        self.0 += events.len() as u64;
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
+/// Four tasks that run and sleep, and `sleepers` that went to sleep at the start, for `ms`
+/// simulated milliseconds; returns the number of events.
+fn among_sleepers(cpus: u16, sleepers: u32, ms: u64) -> u64 {
+    let workload = format!(
+        "[task.busy]\ncount = 4\ndo = \"loop(inf)[ run(500us), sleep(300us) ]\"\n\
+         [task.sleeper]\ncount = {sleepers}\ndo = \"sleep(1000s)\""
+    );
+    let run = Run {
+        cpus,
+        hz: 250,
+        until: Nanos::from_millis(ms),
+        ..Run::new("vtime", &workload)
+    };
+    let mut counter = Counter::default();
+    let summary = run.feed(&mut counter);
+    assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+    counter.0
+}
+
+/// The runs by which speed is measured.
+fn cases() -> BTreeMap<String, Case> {
+    let cases = [
+        Case::sleepers(1, 10),
+        Case::sleepers(4, 100),
+        Case::sleepers(64, 1_000),
+        Case::hogs(4, 1_000),
+    ];
+    let named = cases.into_iter().map(|case| (case.to_string(), case));
+    named.collect()
+}
+
+/// Not a test of its own: another process runs it, and it prints a number behind `result `.
+#[test]
+fn child() {
+    let Ok(task) = env::var(CHILD) else { return };
+    let words: Vec<&str> = task.split(',').collect();
+    let number = |at: usize| -> u64 { words[at].parse().expect("a number") };
+    let result = match words[0] {
+        "sleepers" => among_sleepers(number(1) as u16, number(2) as u32, number(3)),
+        "memory" => {
+            among_sleepers(number(1) as u16, number(2) as u32, number(3));
+            peak_memory()
+        }
+        "switches" => {
+            let case = cases()[words[1]];
+            let mut metrics = Metrics::new();
+            let summary = sim::run(&case.spec(case.time_for(number(2))), &mut metrics);
+            let summary = summary.expect("the run can be made");
+            assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+            metrics.report().all.runs
+        }
+        "trace" => trace(number(1)),
+        other => panic!("no task is called {other}"),
+    };
+    println!("\nresult {result}");
+}
+
+/// The most memory that this process ever had, bytes (`VmHWM`).
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("a Linux kernel");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: u64 = kib.and_then(|kib| kib.trim().parse().ok()).expect("a size");
+    kib << 10
+}
+
+/// Writes a trace of so many events to nobody; returns the growth of memory behind the first
+/// tenth, bytes.
+fn trace(events: u64) -> u64 {
+    struct Watched {
+        lines: JsonLines<std::io::Sink>,
+        seen: u64,
+        tenth: u64,
+        early: Option<u64>,
+    }
+    impl Sink for Watched {
+        fn wants(&self) -> EventMask {
+            EventMask::ALL
+        }
+
+        fn begin(&mut self, header: &Header) {
+            self.lines.begin(header);
+        }
+
+        fn events(&mut self, events: &[Event]) {
+            self.lines.events(events);
+            self.seen += events.len() as u64;
+            if self.seen >= self.tenth {
+                self.early.get_or_insert_with(peak_memory);
+            }
+        }
+
+        fn finish(&mut self, end: SimTime) {
+            self.lines.finish(end);
+        }
+    }
+    let case = Case::sleepers(4, 100);
+    let mut watched = Watched {
+        lines: JsonLines::new(std::io::sink()),
+        seen: 0,
+        tenth: events / 10,
+        early: None,
+    };
+    // There are at least six events for each switch to a task.
+    let summary = sim::run(&case.spec(case.time_for(events / 6)), &mut watched);
+    assert!(!summary.expect("the run can be made").exit.kind.is_error());
+    let Watched { seen, early, .. } = watched;
+    assert!(seen >= events, "only {seen} events");
+    peak_memory() - early.expect("a tenth of the events came")
+}
+
+fn command(program: &str, task: &str) -> Command {
+    let own = env::current_exe().expect("this test program");
+    let mut command = Command::new(program);
+    if program == "valgrind" {
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        command.arg(&own);
+    }
+    command
+        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .env(CHILD, task);
+    command
+}
+
+/// What follows `word` in a text.
+fn number_behind(text: &str, word: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(word)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Runs `task` in a process of its own; returns what it printed.
+fn result_of(task: &str) -> u64 {
+    let own = env::current_exe().expect("this test program");
+    let output = command(&own.to_string_lossy(), task).output();
+    let output = output.expect("a child process");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{task}: {text}");
+    number_behind(&text, "result ").unwrap_or_else(|| panic!("{task}: {text}"))
+}
+
+/// Runs `task` under valgrind; returns its result and the instructions that it took.
+fn counted(task: &str) -> (u64, u64) {
+    let output = command("valgrind", task).output();
+    let output = output.expect("valgrind is not there: run `scripts/setup.sh long`");
+    let (text, log) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{task}: {text}{log}");
+    let count = number_behind(&log, "Collected :");
+    let result = number_behind(&text, "result ");
+    result
+        .zip(count)
+        .unwrap_or_else(|| panic!("{task}: {text}{log}"))
+}
+
+/// Instructions for each of what `task` counts, between a shorter and a longer run.
+fn instructions_each(shorter: &str, longer: &str) -> u64 {
+    let (few, start) = counted(shorter);
+    let (many, end) = counted(longer);
+    (end - start) / (many - few)
+}
+
+fn must_be_optimised() {
+    if cfg!(debug_assertions) {
+        panic!("counts of this build mean nothing: run with --release");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes, valgrind and an optimised build: make test-long"]
+fn an_event_costs_the_same_among_any_number_of_tasks_that_sleep_and_cpus_that_idle() {
+    must_be_optimised();
+    let each = |cpus: u16, sleepers: u32| {
+        let task = |ms: u64| format!("sleepers,{cpus},{sleepers},{ms}");
+        let cost = instructions_each(&task(2_000), &task(4_000));
+        println!("{cpus} CPUs, {sleepers} sleeping tasks: {cost} instructions an event");
+        cost
+    };
+    let few = each(4, 10);
+    for (cpus, sleepers) in [
+        (4, 1_000),
+        (4, 99_000),
+        (64, 10),
+        (1_024, 10),
+        (1_024, 99_000),
+    ] {
+        let cost = each(cpus, sleepers);
+        assert!(cost * 10 <= few * 13, "{cost} instead of {few}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes, valgrind and an optimised build: make test-long"]
+fn a_switch_takes_as_many_instructions_as_recorded() {
+    must_be_optimised();
+    let mut found = String::new();
+    for name in cases().keys() {
+        let task = |switches: u64| format!("switches,{name},{switches}");
+        let count = instructions_each(&task(40_000), &task(80_000));
+        found += &format!("{name}: {count}\n");
+    }
+    print!("{found}");
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(RECORDED, &found).expect("the recorded counts can be written");
+    }
+    let recorded = fs::read_to_string(RECORDED).expect("recorded counts");
+    let counts = |text: &str| -> Vec<(String, u64)> {
+        let lines = text.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .map(|(name, count)| (name.to_owned(), count.parse().expect("a count")))
+            .collect()
+    };
+    let (found, recorded) = (counts(&found), counts(&recorded));
+    assert_eq!(found.len(), recorded.len(), "other cases than recorded");
+    for ((name, now), (known, then)) in found.into_iter().zip(recorded) {
+        assert_eq!(name, known, "other cases than recorded");
+        assert!(
+            now.abs_diff(then) * 100 <= then * TOLERANCE,
+            "{name}: {now} instructions a switch, recorded are {then}. If that is meant, record \
+             it: UPDATE_GOLDEN=1"
+        );
+    }
+}
+
+#[test]
+fn a_task_takes_at_most_two_kib() {
+    let few = result_of("memory,4,1000,100");
+    let many = result_of("memory,4,99000,100");
+    let each = (many - few) / 98_000;
+    println!("{each} bytes a task");
+    assert!(each <= 2_048, "{each} bytes a task");
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn a_trace_of_a_hundred_million_events_is_written_in_constant_memory() {
+    must_be_optimised();
+    let growth = result_of("trace,100000000");
+    println!("{growth} bytes more after 10^8 events than after 10^7");
+    assert!(growth <= 1 << 20, "{growth} bytes more");
+}
