@@ -351,7 +351,7 @@ impl<H: Host> Instance<H> {
         if self.depth == 0 && !self.is_resting() {
             self.depth = 1;
             // The end of the outermost call takes it back.
-            self.progress.untidy = 1;
+            self.progress.put_aside();
         }
     }
 
@@ -506,6 +506,9 @@ impl<H: Host> Instance<H> {
         if self.depth == 0 {
             self.innermost = None;
             self.progress.untidy = 0;
+        } else {
+            self.progress.untidy = Progress::SECTION * held.sections();
+            self.progress.put_aside();
         }
         result
     }
@@ -569,7 +572,7 @@ impl<H: Host> Instance<H> {
     pub(crate) fn bury(&mut self, removed: Removed) {
         self.say_depth();
         self.removed.push(removed);
-        self.progress.untidy = 1;
+        self.progress.put_aside();
         if self.depth == 0 {
             self.free_removed();
         }
@@ -620,7 +623,7 @@ impl<H: Host> Instance<H> {
         self.say_depth();
         if self.depth > 0 {
             self.innermost = Some(fault.clone());
-            self.progress.untidy = 1;
+            self.progress.put_aside();
         }
     }
 }

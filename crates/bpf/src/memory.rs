@@ -127,7 +127,6 @@ pub struct Memory {
     region: MmapMut,
     /// What to add to a guest address in the region, to get where it lies in this process. It
     /// never moves.
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     delta: u64,
     /// Bytes of the region; the mapping begins [`GUARD`] bytes before it and ends as many behind.
     size: u64,
@@ -398,7 +397,6 @@ impl Memory {
     }
 
     /// Where a guest address in the region lies in this process.
-    #[cfg(feature = "jit")]
     pub(crate) const fn host_address(&self, address: u64) -> u64 {
         address.wrapping_add(self.delta)
     }

@@ -13,6 +13,20 @@ pub(crate) struct Nesting {
 }
 
 impl Nesting {
+    /// Sections of all kinds.
+    pub(crate) fn sections(self) -> u64 {
+        let Self {
+            spin_locks,
+            rcu,
+            preemption,
+            interrupts,
+        } = self;
+        [spin_locks, rcu, preemption, interrupts]
+            .map(u64::from)
+            .iter()
+            .sum()
+    }
+
     /// What a program that began with `before` has not released.
     pub(crate) fn excess_over(self, before: Self) -> Option<String> {
         let kinds = [
@@ -23,18 +37,5 @@ impl Nesting {
         ];
         let left = kinds.iter().find(|(now, before, _)| now != before)?;
         Some(format!("the program ended and left {}", left.2))
-    }
-}
-
-/// Leaves one section; an error when there was none.
-pub(crate) fn leave(depth: &mut u32, what: &str) -> Result<(), crate::Stop> {
-    match depth.checked_sub(1) {
-        Some(less) => {
-            *depth = less;
-            Ok(())
-        }
-        None => Err(crate::Stop::Refused(format!(
-            "{what} was released and is not held"
-        ))),
     }
 }

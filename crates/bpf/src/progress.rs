@@ -15,11 +15,21 @@ pub(crate) struct Progress {
     /// First byte of the frame of the function that executes; between calls that of the stack.
     pub(crate) frame: u64,
     pub(crate) nesting: Nesting,
-    /// Not 0 if the end of the outermost call must look at what was put aside meanwhile.
-    pub(crate) untidy: u32,
+    /// Not 0 if the end of the outermost call has something to do or to say:
+    /// [`Progress::SECTION`] for each section in `nesting`, 1 more if something was put aside.
+    pub(crate) untidy: u64,
 }
 
 impl Progress {
+    /// What a section that is entered adds to `untidy`, and takes away when it is left.
+    pub(crate) const SECTION: u64 = 2;
+
+    /// Something was put aside for the end of the outermost call.
+    #[inline]
+    pub(crate) const fn put_aside(&mut self) {
+        self.untidy |= 1;
+    }
+
     /// Instructions retired since the instance was created.
     #[inline]
     pub(crate) const fn retired(&self) -> u64 {

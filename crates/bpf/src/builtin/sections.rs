@@ -2,7 +2,8 @@
 
 use super::Line;
 use crate::host::{CallCtx, Host, Stop};
-use crate::nesting::leave;
+use crate::nesting::Nesting;
+use crate::progress::Progress;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 8] {
     lines![
@@ -17,6 +18,29 @@ pub(super) fn table<H: Host>() -> [Line<H>; 8] {
     ]
 }
 
+/// The depth of one kind of section.
+type Depth = fn(&mut Nesting) -> &mut u32;
+
+fn enter<H: Host>(ctx: &mut CallCtx<'_, H>, depth: Depth) {
+    let progress = &mut ctx.vm.progress;
+    *depth(&mut progress.nesting) += 1;
+    progress.untidy += Progress::SECTION;
+}
+
+/// Leaves one section; an error when there was none.
+fn leave<H: Host>(ctx: &mut CallCtx<'_, H>, depth: Depth, what: &str) -> Result<u64, Stop> {
+    let progress = &mut ctx.vm.progress;
+    let depth = depth(&mut progress.nesting);
+    let Some(less) = depth.checked_sub(1) else {
+        return Err(Stop::Refused(format!(
+            "{what} was released and is not held"
+        )));
+    };
+    *depth = less;
+    progress.untidy -= Progress::SECTION;
+    Ok(0)
+}
+
 /// A program may hold one spin lock at a time: two could deadlock.
 fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
     if ctx.vm.progress.nesting.spin_locks > 0 {
@@ -24,41 +48,36 @@ fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop
             "a spin lock was taken while one is held".into(),
         ));
     }
-    ctx.vm.progress.nesting.spin_locks += 1;
+    enter(ctx, |held| &mut held.spin_locks);
     Ok(0)
 }
 
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(&mut ctx.vm.progress.nesting.spin_locks, "a spin lock").map(|()| 0)
+    leave(ctx, |held| &mut held.spin_locks, "a spin lock")
 }
 
 fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    ctx.vm.progress.nesting.rcu += 1;
+    enter(ctx, |held| &mut held.rcu);
     Ok(0)
 }
 
 fn rcu_read_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(&mut ctx.vm.progress.nesting.rcu, "the RCU read lock").map(|()| 0)
+    leave(ctx, |held| &mut held.rcu, "the RCU read lock")
 }
 
 fn preempt_disable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    ctx.vm.progress.nesting.preemption += 1;
+    enter(ctx, |held| &mut held.preemption);
     Ok(0)
 }
 
 fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(
-        &mut ctx.vm.progress.nesting.preemption,
-        "disabled preemption",
-    )
-    .map(|()| 0)
+    leave(ctx, |held| &mut held.preemption, "disabled preemption")
 }
 
 /// The flags are opaque to programs; ours say how deep the section is.
 fn irq_save<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
-    let depth = &mut ctx.vm.progress.nesting.interrupts;
-    *depth += 1;
-    let flags = u64::from(*depth).to_le_bytes();
+    enter(ctx, |held| &mut held.interrupts);
+    let flags = u64::from(ctx.vm.progress.nesting.interrupts).to_le_bytes();
     super::deliver(ctx.vm, args[0], &flags).map(|()| 0)
 }
 
@@ -70,6 +89,5 @@ fn irq_restore<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64,
             "interrupts were restored out of order".to_owned(),
         ));
     }
-    let nesting = &mut ctx.vm.progress.nesting;
-    leave(&mut nesting.interrupts, "disabled interrupts").map(|()| 0)
+    leave(ctx, |held| &mut held.interrupts, "disabled interrupts")
 }

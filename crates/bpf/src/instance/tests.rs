@@ -162,6 +162,33 @@ fn a_nested_fault_that_the_host_keeps_to_itself_is_forgotten() {
 }
 
 #[test]
+fn a_lock_is_still_held_behind_a_nested_fault() {
+    fn swallow(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+        Ok(ctx.vm.call_program(2, &[], ctx.host).is_err().into())
+    }
+    let call_self = Insn {
+        code: 0x85,
+        src: 1,
+        imm: 2,
+        ..Insn::default()
+    };
+    let swallow = host_function("swallow", swallow, Some(Direct::of(swallow)));
+    let mut vm = Object::default()
+        .import("swallow", "void()")
+        .import("bpf_rcu_read_lock", "void()")
+        .import("bpf_rcu_read_unlock", "void()")
+        .function(&[&[call(1), call(0), EXIT]])
+        .function(&[&[call(1), call(0), copy(6, 0), call(2), copy(0, 6), EXIT]])
+        .function(&[&[call(1), call_self, EXIT]])
+        .with(BACKEND, &[swallow], Config::default());
+    let host = &mut World::default();
+    let kept = vm.call_program(0, &[], host).unwrap_err().stop;
+    let message = "the program ended and left the RCU read lock";
+    assert_eq!(kept, Stop::Refused(message.into()));
+    assert_eq!(vm.call_program(1, &[], host), Ok(1), "all was left");
+}
+
+#[test]
 fn nesting_ends_at_its_limit_and_shares_one_budget() {
     let object = || {
         Object::default()

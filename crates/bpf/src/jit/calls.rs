@@ -15,6 +15,7 @@ use super::plan::ArrayPlan;
 use crate::bind::Intrinsic;
 use crate::builtin::MAX_TURNS;
 use crate::op::Op;
+use crate::progress::Progress;
 use crate::{BASE, Errno};
 
 impl Translator<'_, '_> {
@@ -148,7 +149,14 @@ impl Translator<'_, '_> {
         let depth = self.shared(I32, offset);
         let deeper = self.b.ins().iadd_imm_s(depth, 1);
         self.set_shared(offset, deeper);
+        self.count_sections(Progress::SECTION.cast_signed());
         self.set_number(0, 0);
+    }
+
+    fn count_sections(&mut self, change: i64) {
+        let untidy = self.shared(I64, self.plan.at.untidy);
+        let untidy = self.b.ins().iadd_imm_s(untidy, change);
+        self.set_shared(self.plan.at.untidy, untidy);
     }
 
     /// Leaves a section; one that was not entered is Rust's to complain about.
@@ -158,6 +166,7 @@ impl Translator<'_, '_> {
         self.unless(outside, import, |t| {
             let less = t.b.ins().iadd_imm_s(depth, -1);
             t.set_shared(offset, less);
+            t.count_sections(-Progress::SECTION.cast_signed());
             t.number(0)
         });
     }

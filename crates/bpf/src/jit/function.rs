@@ -407,8 +407,9 @@ impl<'a, 'b> Translator<'a, 'b> {
     fn stop(&mut self, reason: u32, at: usize) {
         let reason = self.b.ins().iconst(I32, i64::from(reason));
         self.set_shared(self.plan.at.stop, reason);
-        // Not zero is enough.
-        self.set_shared(self.plan.at.untidy, reason);
+        // Not zero is enough: what is held counts no more when this is looked at.
+        let untidy = self.number(1);
+        self.set_shared(self.plan.at.untidy, untidy);
         let fuel = self.b.use_var(self.fuel);
         self.leave(at, fuel);
     }

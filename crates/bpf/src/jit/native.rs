@@ -170,7 +170,7 @@ impl<H: Host> Instance<H> {
     fn stop_native(&mut self, outcome: Outcome) {
         self.scratch.stop = stop::HOST;
         self.scratch.outcome = Some(outcome);
-        self.progress.untidy = 1;
+        self.progress.put_aside();
     }
 }
 
@@ -300,17 +300,8 @@ pub(crate) fn run_outermost<H: Host>(
 /// Whether nothing is to be said or done after a call: it was not stopped, holds no lock, and has
 /// put nothing aside.
 #[inline]
-pub(crate) fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
-    let Progress {
-        nesting, untidy, ..
-    } = &vm.progress;
-    // Each by itself, for the same reason as in `run_outermost`.
-    // SAFETY: A reference can be read.
-    let word = |word: &u32| unsafe { std::ptr::from_ref(word).read_volatile() };
-    let sections = word(&nesting.rcu) | word(&nesting.preemption) | word(&nesting.interrupts);
-    let held = word(&nesting.spin_locks) | sections;
-    // All together, because each by itself would be a branch.
-    held | word(untidy) == 0
+pub(crate) const fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
+    vm.progress.untidy == 0
 }
 
 /// What has become of a call by [`run_outermost`], which has given `value`; `None` if there is no
@@ -336,7 +327,7 @@ unsafe extern "C" fn absent<H: Host>(vm: *mut c_void, _: u64) -> Ending {
     // SAFETY: The pointer is that of `run_outermost`, which does not use the instance meanwhile.
     let vm = unsafe { &mut *vm.cast::<Instance<H>>() };
     vm.scratch.stop = stop::ABSENT;
-    vm.progress.untidy = 1;
+    vm.progress.put_aside();
     Ending {
         value: 0,
         fuel: vm.progress.fuel,

@@ -188,7 +188,11 @@ fn settings(request: &Request, luggage: &Luggage) -> String {
         ("HOME", "/root".to_owned()),
     ];
     let lines = variables.map(|(name, value)| format!("export {name}={}\n", quoted(&value)));
-    lines.concat()
+    let follow = match request.is_followed() {
+        true => "FOLLOW=yes\n",
+        false => "",
+    };
+    lines.concat() + follow
 }
 
 fn joined(folders: impl Iterator<Item = PathBuf>) -> String {

@@ -18,6 +18,13 @@ chmod 1777 /tmp /dev/shm
 mkdir -p "$FOLDER"
 cd "$FOLDER"
 
+: >/out/stdout
+: >/out/stderr
+# What is printed goes out twice: as it comes, for whoever looks, and as a part of the result.
+if [ -n "$FOLLOW" ]; then
+    tail -c +1 -f /out/stdout >/dev/vport0p2 &
+    tail -c +1 -f /out/stderr >/dev/vport0p3 &
+fi
 # A session of its own, so that the limit ends all that the command has started.
 setsid sh /runslice/job </dev/null >/out/stdout 2>/out/stderr &
 job=$!

@@ -12,6 +12,7 @@ mod apt;
 mod cache;
 mod cpio;
 mod error;
+mod follow;
 mod guest;
 mod kernels;
 mod outcome;
@@ -22,8 +23,11 @@ mod scratch;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use follow::{Follower, Listener};
+
 pub use cpio::{Archive, CpioError, Entry};
 pub use error::VmError;
+pub use follow::Stream;
 pub use kernels::{Kernel, find as find_kernel};
 pub use outcome::{ChangedFile, End, Outcome};
 
@@ -98,6 +102,15 @@ pub struct Request {
     pub share: Option<PathBuf>,
     /// Where the command begins.
     pub folder: PathBuf,
+    /// Lets [`run_and_follow`] tell what the command prints while it runs. A guest that counts its
+    /// time takes no notice: what it sends would be a part of its time.
+    pub follow: bool,
+}
+
+impl Request {
+    fn is_followed(&self) -> bool {
+        self.follow && self.pace == Pace::Fast
+    }
 }
 
 /// How often a guest is started that the emulator breaks.
@@ -109,11 +122,20 @@ const ATTEMPTS: u32 = 4;
 /// # Errors
 /// When QEMU, busybox, a program or a library is missing, or a file cannot be read or written.
 pub fn run(request: &Request) -> Result<Outcome, VmError> {
+    run_and_follow(request, &mut |_, _| {})
+}
+
+/// Like [`run`], and hands on what the command prints as it comes, if the request says so. What the
+/// command had printed in a guest that the emulator broke comes again.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_and_follow(request: &Request, listener: &mut Listener) -> Result<Outcome, VmError> {
     let archive = guest::archive(request)?;
     let mut accelerator = qemu::accelerator(request.pace);
     let mut broken = 0;
     loop {
-        let outcome = run_once(request, &archive, accelerator, broken)?;
+        let outcome = run_once(request, &archive, accelerator, broken, listener)?;
         if outcome.never_started() && accelerator == qemu::KVM {
             // The processor promises more than it can, as in some virtual machines.
             accelerator = qemu::TCG;
@@ -131,6 +153,7 @@ fn run_once(
     archive: &[u8],
     accelerator: &'static str,
     broken: u32,
+    listener: &mut Listener,
 ) -> Result<Outcome, VmError> {
     let scratch = scratch::Folder::create()?;
     let how = qemu::How {
@@ -138,6 +161,13 @@ fn run_once(
         broken,
     };
     let mut machine = qemu::Machine::new(request, &scratch, archive, how)?;
-    let waited = machine.run(qemu::patience(request))?;
-    outcome::read(&waited, &scratch, machine.accelerator())
+    let mut follower = Follower::default();
+    let waited = machine.run(qemu::patience(request), &mut || {
+        follower.look(&scratch, listener);
+    })?;
+    let outcome = outcome::read(&waited, &scratch, machine.accelerator())?;
+    Ok(Outcome {
+        followed: follower.read(),
+        ..outcome
+    })
 }

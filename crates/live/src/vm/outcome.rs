@@ -38,6 +38,8 @@ pub struct Outcome {
     pub accelerator: &'static str,
     /// How many guests the emulator broke before this one.
     pub broken: u32,
+    /// How many bytes of both streams were handed on while the command ran.
+    pub followed: [usize; 2],
 }
 
 /// A file of the shared folder that the command wrote.
@@ -77,6 +79,7 @@ pub fn read(
         changed: Vec::new(),
         accelerator,
         broken: 0,
+        followed: [0; 2],
     }))
 }
 
@@ -101,6 +104,7 @@ impl Outcome {
             changed: entries.into_iter().filter_map(changed).collect(),
             accelerator,
             broken: 0,
+            followed: [0; 2],
         })
     }
 
@@ -231,6 +235,7 @@ mod tests {
             changed: Vec::new(),
             accelerator,
             broken: 0,
+            followed: [0; 2],
         };
         assert!(dead("[ 6.9] Oops: int3: 0000 [#1] SMP NOPTI\n", "tcg").broke_by_itself());
         assert!(!dead("[ 6.9] Oops: int3: 0000 [#1] SMP NOPTI\n", "kvm").broke_by_itself());

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::follow::STREAMS;
 use super::scratch::Folder;
 use super::{Pace, Request, Speed, VmError, programs};
 
@@ -127,14 +128,17 @@ impl Machine {
         }
     }
 
-    /// Waits until the guest turns itself off, at most `limit`.
+    /// Waits until the guest turns itself off, at most `limit`. Calls `meanwhile` now and then, and
+    /// once at the end.
     ///
     /// # Errors
     /// When QEMU cannot be waited for.
-    pub fn run(&mut self, limit: Duration) -> Result<Waited, VmError> {
+    pub fn run(&mut self, limit: Duration, meanwhile: &mut dyn FnMut()) -> Result<Waited, VmError> {
         let end = Instant::now() + limit;
         loop {
-            if let Some(status) = self.child.try_wait().map_err(VmError::file(&self.words))? {
+            let ended = self.child.try_wait().map_err(VmError::file(&self.words))?;
+            meanwhile();
+            if let Some(status) = ended {
                 let words = fs::read_to_string(&self.words).unwrap_or_default();
                 return Ok(Waited::Ended {
                     success: status.success(),
@@ -201,6 +205,11 @@ fn arguments(request: &Request, how: How) -> Vec<String> {
         Pace::Fast => add(&fast(how.accelerator)),
         Pace::Counted { speed, sample } => add(&counted(speed, sample)),
     }
+    if request.is_followed() {
+        for (_, name) in STREAMS {
+            words.extend(followed(name).split_whitespace().map(str::to_owned));
+        }
+    }
     words.extend(["-kernel".to_owned(), image.to_string_lossy().into_owned()]);
     let append = kernel_arguments(request.pace, how.broken);
     words.extend(["-append".to_owned(), append]);
@@ -220,6 +229,11 @@ fn fast(accelerator: &str) -> String {
         "-M q35 -cpu max -accel {accelerator} -device virtio-serial-pci,id=line \
          -chardev file,id=result,path={RESULT} -device virtserialport,bus=line.0,chardev=result"
     )
+}
+
+/// A device more, whose bytes become the file `name`.
+fn followed(name: &str) -> String {
+    format!("-chardev file,id={name},path={name} -device virtserialport,bus=line.0,chardev={name}")
 }
 
 fn counted(speed: Speed, sample: Option<u64>) -> String {

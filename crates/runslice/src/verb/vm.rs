@@ -2,14 +2,14 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, Speed, VmError};
+use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, Speed, Stream, VmError};
 use model::Nanos;
 
 use crate::cli::{Status, UnsupportedError, UsageError};
@@ -80,7 +80,9 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
     if let Some(instead) = &kernel.instead {
         say(instead);
     }
-    let outcome = vm::run(&Request {
+    // Where somebody looks. What a program reads comes once, also when a guest is started again.
+    let is_seen = io::stdout().is_terminal();
+    let request_of_guest = Request {
         kernel,
         cpus: request.cpus,
         memory_mib: request.memory,
@@ -97,8 +99,9 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
         named: own_name()?,
         share: request.share.clone(),
         folder: env::current_dir().context("the working folder is gone")?,
-    })
-    .map_err(explain)?;
+        follow: is_seen,
+    };
+    let outcome = vm::run_and_follow(&request_of_guest, &mut show).map_err(explain)?;
     if outcome.broken > 0 {
         say(&format!(
             "started again {} times: the emulator broke the guest",
@@ -143,14 +146,29 @@ pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
     Ok(vec![(OWN_NAME.to_owned(), me)])
 }
 
+/// Shows what the command printed just now.
+fn show(stream: Stream, bytes: &[u8]) {
+    // Somebody who has gone away is told at the end.
+    let _ = match stream {
+        Stream::Stdout => io::stdout().write_all(bytes).and(io::stdout().flush()),
+        Stream::Stderr => io::stderr().write_all(bytes),
+    };
+}
+
 fn print(request: &Vm, outcome: &Outcome) -> anyhow::Result<()> {
-    io::stdout().write_all(&outcome.stdout)?;
+    let [stdout, stderr] = outcome.followed;
+    io::stdout().write_all(rest(&outcome.stdout, stdout))?;
     io::stdout().flush()?;
-    io::stderr().write_all(&outcome.stderr)?;
+    io::stderr().write_all(rest(&outcome.stderr, stderr))?;
     if request.kernel_log {
         io::stderr().write_all(outcome.kernel_log.as_bytes())?;
     }
     Ok(())
+}
+
+/// What was not shown yet. Of a command that has cut its own output off, all.
+fn rest(printed: &[u8], shown: usize) -> &[u8] {
+    printed.get(shown..).unwrap_or(printed)
 }
 
 fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {

@@ -126,6 +126,47 @@ fn a_command_that_does_not_end_gives_no_result() {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+fn a_terminal_shows_what_a_guest_printed_before_it_died() {
+    // The result of this guest never comes: it dies when the line was read to be sent.
+    let command = "echo half a result
+        until grep -qs \"^pos:.14\" $(for pid in $(pidof tail); do echo /proc/$pid/fdinfo/*; done)
+        do sleep 0.1; done
+        sleep 3; echo c >/proc/sysrq-trigger; sleep 1000";
+    let output = on_a_terminal(command);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{text}");
+    assert_eq!(text.matches("half a result").count(), 1, "{text}");
+    assert!(text.contains("Kernel panic"), "{text}");
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_terminal_shows_each_line_once() {
+    let output =
+        on_a_terminal("for i in 1 2 3; do echo out $i.; echo err $i. >&2; sleep 1; done; exit 7");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(7), "{text}");
+    for line in ["out 1.", "err 1.", "out 2.", "err 2.", "out 3.", "err 3."] {
+        assert_eq!(text.matches(line).count(), 1, "{text}");
+    }
+}
+
+/// Runs a script in a guest of a `runslice vm` whose output is a terminal.
+fn on_a_terminal(script: &str) -> Output {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = ["vm", "--timeout", "100s", "--", "sh", "-c", script];
+    let quoted = words.map(|word| format!("'{word}'")).join(" ");
+    let command = format!("{} {quoted}", PROGRAM.display());
+    // Of util-linux: a terminal for one command.
+    Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("script is there; it belongs to bsdutils")
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_policy_that_stalls_is_ejected_with_status_3_and_the_kernels_words() {
     let loser = object!("loser");
     for kernel in KERNELS {

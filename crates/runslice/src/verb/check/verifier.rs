@@ -75,6 +75,7 @@ fn ask_one(object: &str, name: &str, to: &mut dyn Write) -> anyhow::Result<Statu
         named: own_name()?,
         share: None,
         folder: env::current_dir().context("the working folder is gone")?,
+        follow: false,
     })
     .map_err(explain)?;
     match outcome.end {
