@@ -1,5 +1,6 @@
-//! How long the policies are, beside what was published of their sources. The table stands in
-//! policies/README.md; `UPDATE_GOLDEN=1` writes it anew.
+//! What is written about the policies: how long they are, beside what was published of their
+//! sources, in policies/README.md (`UPDATE_GOLDEN=1` writes it anew); and which test shows which
+//! numbered vector, in policies/VECTORS.md.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -108,6 +109,83 @@ fn the_readme_says_how_long_the_policies_are() {
         table,
         "UPDATE_GOLDEN=1 writes what it is now"
     );
+}
+
+// ---- The numbered vectors ----
+
+/// How many there are of each policy, the letter of their names, and how many of them no test can
+/// show.
+const VECTORS: [(&str, char, usize, usize); 6] = [
+    ("goodness", 'v', 7, 0),
+    ("elsc", 'v', 8, 1),
+    ("o1", 'v', 9, 0),
+    ("staircase5", 's', 3, 0),
+    ("staircase", 'b', 6, 0),
+    ("mlfq", 'm', 7, 0),
+];
+
+/// Functions behind `#[test]`.
+fn tests_in(source: &str) -> BTreeSet<&str> {
+    let after = source.split("\n#[test]\nfn ").skip(1);
+    after
+        .map(|rest| &rest[..rest.find('(').expect("a function")])
+        .collect()
+}
+
+/// Names in back quotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_numbered_vector_names_its_tests_or_says_why_there_is_none() {
+    let text = fs::read_to_string(policies().join("VECTORS.md")).expect("the list");
+    for (policy, letter, count, without) in VECTORS {
+        let section = text
+            .split("\n## ")
+            .find(|part| part.starts_with(&format!("{policy}\n")));
+        let section = section.unwrap_or_else(|| panic!("no section {policy}"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{policy}.rs"));
+        let source = fs::read_to_string(path).expect("the tests");
+        let tests = tests_in(&source);
+        let mut named = BTreeSet::new();
+        let mut reasons = 0;
+        let rows: Vec<Vec<&str>> = section
+            .lines()
+            .filter(|line| line.starts_with("| ") && !line.contains("---"))
+            .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+            .collect();
+        let numbers: Vec<&str> = rows[1..].iter().map(|row| row[0]).collect();
+        let letter_up = letter.to_ascii_uppercase();
+        let want: Vec<String> = (1..=count).map(|n| format!("{letter_up}{n}")).collect();
+        assert_eq!(numbers, want, "{policy}");
+        for row in &rows[1..] {
+            let [number, _, shows] = row[..] else {
+                panic!("{policy}: three cells, not {row:?}")
+            };
+            if shows.starts_with("none: ") {
+                reasons += 1;
+                continue;
+            }
+            let before = named.len();
+            for name in quoted(shows) {
+                assert!(tests.contains(name), "{policy} {number}: no test `{name}`");
+                named.insert(name);
+            }
+            assert!(named.len() > before, "{policy} {number} names no test");
+        }
+        assert_eq!(reasons, without, "{policy}");
+        let is_numbered = |name: &&&str| {
+            let digits = name.strip_prefix(letter);
+            digits.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        for name in tests.iter().filter(is_numbered) {
+            assert!(
+                named.contains(*name),
+                "{policy}: `{name}` is not in the list"
+            );
+        }
+    }
 }
 
 #[test]

@@ -87,6 +87,33 @@ fn v3_a_full_bonus_is_used_up_in_eleven_slices() {
     assert_eq!(prios, [119, 119, 120, 121, 122, 123, 124, 125]);
 }
 
+/// The same with more than 100 interactive credits: a run costs a bonus-th of itself. The hog stays
+/// active for 24 slices, and the 25th is its first to end in the expired array.
+#[test]
+fn v3_with_credit_a_full_bonus_lasts_for_47_slices() {
+    let tables = "[task.A]\ndo = \"loop(150)[ sleep(10ms) ], run(inf)\"\n\
+                  [task.N]\nnice = 19\nstart = \"4000ms\"\ndo = \"run(inf)\"\n";
+    let seen = observe("o1", 1, 7500, tables);
+    let hog = seen.turns.iter().filter(|turn| turn.task == "A");
+    let hog: Vec<_> = hog
+        .filter(|turn| turn.start.as_nanos() >= 1_500_000_000)
+        .collect();
+    assert_eq!(hog[0].prio, 115);
+    assert_eq!(hog[0].end.since(hog[0].start), Nanos::from_millis(25 * 102));
+    let prios: Vec<_> = hog[1..24].iter().map(|turn| turn.prio).collect();
+    let slices = [
+        (119, 7),
+        (120, 5),
+        (121, 4),
+        (122, 3),
+        (123, 2),
+        (124, 1),
+        (125, 1),
+    ];
+    let want = slices.map(|(prio, times)| vec![prio; times]).concat();
+    assert_eq!(prios, want);
+}
+
 /// Figure 4 of the paper: each of 28 sleeps of 10 ms counts less than the one before.
 #[test]
 fn v4_sleeps_of_10_ms_lift_a_hog_to_the_full_bonus() {
@@ -145,6 +172,16 @@ fn v6_a_long_sleep_makes_just_interactive() {
     let last = seen.last().expect("it ran");
     // 918 of 1020: bonus 9.
     assert_eq!((last.prio, last.level, last.flags), (116, 9, 1));
+}
+
+/// After a disk wait the bonus ends where an interactive task begins, whatever the sleep was worth.
+#[test]
+fn v6_a_wait_for_a_disk_makes_just_interactive_and_no_more() {
+    let task = "[disk.D]\nbase = \"900ms\"\n[task.A]\ndo = \"read(D, 4KiB), run(10ms)\"\n";
+    let seen = observe("o1", 1, 1000, task).reports("A");
+    let last = seen.last().expect("it ran");
+    // 815 of 1020: bonus 7.
+    assert_eq!((last.prio, last.level, last.flags), (118, 7, 1));
 }
 
 #[test]

@@ -132,6 +132,22 @@ fn b3_an_interactive_task_gains_a_burst_at_each_wakeup_and_stays_on_top() {
     assert_eq!(seen, (0..=19).map(|burst| (120, burst)).collect::<Vec<_>>());
 }
 
+/// A sleeper gains a burst, who waited for a disk does not.
+#[test]
+fn b3_a_wait_for_a_disk_earns_no_burst() {
+    for policy in ["staircase", "staircase:resume=7"] {
+        let bursts = |waits: &str| {
+            let tables = format!(
+                "[disk.D]\nbase = \"46ms\"\n[task.A]\ndo = \"loop(inf)[ run(4ms), {waits} ]\"\n"
+            );
+            let seen = observe(policy, 1, 2000, &tables).reports("A");
+            seen.iter().map(|report| report.level).max()
+        };
+        assert_eq!(bursts("sleep(46ms)"), Some(19), "{policy}");
+        assert_eq!(bursts("read(D, 4KiB)"), Some(0), "{policy}");
+    }
+}
+
 /// 100 runs of 0.4 ms are the four intervals on the top stair, 25 more are one interval each. A
 /// wakeup after 500 runs finds the slice used up.
 #[test]

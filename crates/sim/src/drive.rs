@@ -175,9 +175,12 @@ impl Machine {
                         generation,
                     },
                 );
-                self.sleep(vm, cpu, id);
+                self.sleep(vm, cpu, id, false);
             }
-            Ok(Action::Block) => self.sleep(vm, cpu, id),
+            Ok(Action::Block) => {
+                let deep = self.work.waits_uninterruptibly(id);
+                self.sleep(vm, cpu, id, deep);
+            }
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
             Ok(Action::Exit) => {
                 self.count_turn(vm, cpu);
@@ -205,9 +208,12 @@ impl Machine {
         Ok(())
     }
 
-    fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+    fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
         self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;
+        self.task_mut(id).deep = deep;
+        // A policy sees it before the task has left its queue.
+        self.mirror_state(id);
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
 

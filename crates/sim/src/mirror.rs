@@ -14,7 +14,7 @@ use crate::flags;
 use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
-use crate::task::{OpsState, RunState, ScxState, Task};
+use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
 use layout::{ArgLayout, Layout};
 
@@ -330,13 +330,7 @@ impl Mirror {
             let cpu = u32::from(task.cpu.0);
             put(object, layout.wake_cpu, cpu.to_le_bytes());
             put(object, layout.thread_cpu, cpu.to_le_bytes());
-            // TASK_RUNNING, TASK_INTERRUPTIBLE, TASK_DEAD (include/linux/sched.h, 6.18).
-            let state: u32 = match task.state {
-                RunState::Runnable => 0,
-                RunState::Sleeping | RunState::New => 1,
-                RunState::Dead => 0x80,
-            };
-            put(object, layout.state, state.to_le_bytes());
+            put(object, layout.state, task.kernel_state().to_le_bytes());
         }
     }
 
@@ -641,6 +635,10 @@ impl Machine {
 
     pub(crate) fn mirror_slice(&mut self, id: TaskId) {
         self.touch(id, stale::SLICE);
+    }
+
+    pub(crate) fn mirror_state(&mut self, id: TaskId) {
+        self.touch(id, stale::STATE);
     }
 
     pub(crate) fn mirror_cpu(&mut self, id: TaskId) {

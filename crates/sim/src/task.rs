@@ -128,6 +128,8 @@ pub struct Task {
     pub in_custody: bool,
     /// State of its sched_ext entity.
     pub scx_state: ScxState,
+    /// Of one that sleeps: it waits for a disk or for memory, which no signal ends.
+    pub deep: bool,
     /// What `ops.select_cpu` chose last.
     pub selected_cpu: CpuId,
     /// Where it stands among those that the watchdog watches.
@@ -175,6 +177,17 @@ pub struct Task {
 }
 
 impl Task {
+    /// `__state`: `TASK_RUNNING`, `TASK_INTERRUPTIBLE`, `TASK_UNINTERRUPTIBLE`, `TASK_DEAD`
+    /// (include/linux/sched.h, 6.18).
+    pub fn kernel_state(&self) -> u32 {
+        match self.state {
+            RunState::Runnable => 0,
+            RunState::Sleeping if self.deep => 2,
+            RunState::Sleeping | RunState::New => 1,
+            RunState::Dead => 0x80,
+        }
+    }
+
     /// A task that has not started.
     pub fn new(comm: String, pid: u32, cpu: CpuId, now: SimTime) -> Self {
         Self {
@@ -194,6 +207,7 @@ impl Task {
             nice: 0,
             weight: 100,
             state: RunState::New,
+            deep: false,
             exiting: false,
             kernel: false,
             scx_state: ScxState::None,

@@ -20,6 +20,8 @@ pub(super) struct Task {
     sleep_avg: i64,
     credit: i64,
     activated: i64,
+    /// It sleeps uninterruptibly.
+    waits: bool,
     timestamp: i64,
     /// Up to when `time_slice` is true.
     counted: i64,
@@ -202,13 +204,17 @@ impl O1 {
         let t = &mut self.tasks[task.index()];
         let mut s = (now - t.timestamp).min(most);
         let (high, low) = (t.credit > 100, t.credit < -100);
-        if s > idle {
+        if s > idle && t.activated != -1 {
             t.sleep_avg = most - average;
             t.credit += i64::from(!high);
         } else if s > 0 {
             s *= (10 - bonus).max(1);
             if low {
                 s = s.min(slice);
+            }
+            if t.activated == -1 && !high && t.sleep_avg + s >= idle {
+                t.sleep_avg = t.sleep_avg.max(idle);
+                s = 0;
             }
             t.sleep_avg += s;
             if t.sleep_avg > most {
@@ -360,6 +366,10 @@ impl Scheduler for O1 {
         self.resched |= new < was || self.curr == Some(task);
     }
 
+    fn leaves_uninterruptibly(&mut self, task: TaskId) {
+        self.tasks[task.index()].waits = true;
+    }
+
     fn leave(&mut self, task: TaskId, exits: bool, now: SimTime) {
         self.count(ns(now));
         self.unlink(task);
@@ -442,11 +452,16 @@ impl O1 {
         }
         // The first wakeup of a task that was there from the start has no sleep before it.
         if std::mem::replace(&mut self.tasks[task.index()].woken_before, true) {
+            if std::mem::take(&mut self.tasks[task.index()].waits) {
+                self.tasks[task.index()].activated = -1;
+            }
             self.credit(task, now);
             let prio = self.effective(task);
             let t = &mut self.tasks[task.index()];
             t.timestamp = now;
-            t.activated = if interrupt { 2 } else { 1 };
+            if t.activated == 0 {
+                t.activated = if interrupt { 2 } else { 1 };
+            }
             t.prio = prio;
         }
         let prio = self.tasks[task.index()].prio;

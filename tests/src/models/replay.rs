@@ -5,7 +5,7 @@
 //! running task in its list, and hears what happens on one CPU. At every decision of the policy it
 //! must pick the same task, and the policy must decide whenever the model would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Event, EventKind, EventMask, Header, Nanos, Op, SimTime, Sink, TaskGroup, TaskId};
 
@@ -39,6 +39,8 @@ pub trait Scheduler {
     fn born_in(&mut self, task: TaskId, nice: i8, _: u32, parent: Option<TaskId>, now: SimTime) {
         self.born(task, nice, parent, now);
     }
+    /// What [`Self::leave`] will say of `task` is an uninterruptible sleep.
+    fn leaves_uninterruptibly(&mut self, _task: TaskId) {}
     /// Time has come to `now`; what happens then has not happened yet.
     fn pass(&mut self, _now: SimTime) {}
     /// Whether a decision is in order now, although the current task could go on.
@@ -64,6 +66,8 @@ pub struct Replay<M> {
     /// Address spaces of tasks, and those that the first tasks of a group share.
     spaces: BTreeMap<TaskId, u32>,
     group_spaces: BTreeMap<u64, u32>,
+    /// Tasks that wait for disks only.
+    readers: BTreeSet<TaskId>,
     now: SimTime,
     running: Option<TaskId>,
     expected: Option<TaskId>,
@@ -80,6 +84,7 @@ impl<M: Scheduler> Replay<M> {
             groups: Vec::new(),
             spaces: BTreeMap::new(),
             group_spaces: BTreeMap::new(),
+            readers: BTreeSet::new(),
             now: SimTime::ZERO,
             running: None,
             expected: None,
@@ -130,6 +135,10 @@ impl<M: Scheduler> Replay<M> {
             None => *self.group_spaces.entry(at).or_insert(own),
         };
         self.spaces.insert(event.task, space);
+        // So, too.
+        if group.name.starts_with("reader") {
+            self.readers.insert(event.task);
+        }
         self.model
             .born_in(event.task, group.nice, space, parent, self.now);
     }
@@ -140,6 +149,9 @@ impl<M: Scheduler> Replay<M> {
             Op::Yield => self.model.yields(self.now),
             // SCX_DEQ_SLEEP: it blocks or exits; without it something about it changes.
             Op::Quiescent if event.a & 1 == 1 => {
+                if self.readers.contains(&event.task) {
+                    self.model.leaves_uninterruptibly(event.task);
+                }
                 self.model.leave(event.task, event.a & EXITS != 0, self.now);
             }
             Op::Dispatch => {

@@ -9,7 +9,7 @@ use model::{Nanos, PolicySpec, Rng, RunSpec};
 use crate::policy;
 
 /// A run of two seconds on one CPU under the shipped policy `name`: hogs, sleepers of many
-/// rhythms, tasks that yield, fork and change nice values, from `seed` alone.
+/// rhythms, readers of a disk, tasks that yield, fork and change nice values, from `seed` alone.
 ///
 /// # Panics
 /// If there is no such policy.
@@ -50,6 +50,15 @@ fn workload(rng: &mut Rng, seed: u64) -> String {
             [0, 0, 1000, 2500, 10_300][rng.below(5) as usize],
         );
     }
+    if seed.is_multiple_of(3) {
+        let (run, wait) = (span(rng), span(rng));
+        let _ = write!(
+            text,
+            "[disk.D]\nbase = \"{wait}\"\n[task.reader]\ncount = {}\n\
+             do = \"loop(inf)[ run({run}), read(D, 4KiB) ]\"\n",
+            1 + rng.below(2),
+        );
+    }
     text += "[task.child]\ncount = 0\ndo = \"run(uniform(50us, 20ms)), sleep(3ms), run(2ms)\"\n";
     text
 }
@@ -62,9 +71,12 @@ fn nice(rng: &mut Rng) -> i64 {
     }
 }
 
+fn span(rng: &mut Rng) -> &'static str {
+    SPANS[rng.below(SPANS.len() as u64) as usize]
+}
+
 fn body(rng: &mut Rng, task: u64, tasks: u64) -> String {
-    let run = SPANS[rng.below(SPANS.len() as u64) as usize];
-    let sleep = SPANS[rng.below(SPANS.len() as u64) as usize];
+    let (run, sleep) = (span(rng), span(rng));
     let nice = nice(rng);
     let other = rng.below(tasks);
     match rng.below(8) {

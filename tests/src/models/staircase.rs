@@ -39,6 +39,8 @@ struct Task {
     stamp: i64,
     queued: bool,
     slept: bool,
+    /// It sleeps, or has just slept, uninterruptibly.
+    waits: bool,
     forked: bool,
     yielded: bool,
 }
@@ -159,7 +161,9 @@ impl Staircase {
     fn gain(&mut self, task: TaskId) {
         let most = self.max_burst(task);
         let t = &mut self.tasks[task.index()];
-        t.burst = (t.burst + 1).min(most);
+        if !t.waits {
+            t.burst = (t.burst + 1).min(most);
+        }
         t.totalrun = 0;
     }
 
@@ -224,6 +228,7 @@ impl Staircase {
                 self.resume_10(task, sleep);
             }
         }
+        self.tasks[task.index()].waits = false;
         let prio = self.effective(task);
         self.append(task, prio);
         self.preempt(task, now);
@@ -325,6 +330,10 @@ impl Scheduler for Staircase {
         }
         self.append(task, new);
         self.resched |= new < was || self.curr == Some(task);
+    }
+
+    fn leaves_uninterruptibly(&mut self, task: TaskId) {
+        self.tasks[task.index()].waits = true;
     }
 
     fn leave(&mut self, task: TaskId, _exits: bool, now: SimTime) {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::{KERNELS, complaints, said, vm};
 
 /// What the guests run.
-const LOADS: &str = include_str!("loads.sh");
+pub(crate) const LOADS: &str = include_str!("loads.sh");
 
 /// Set by who cannot or does not want to boot kernels.
 const NO_VM: &str = "RUNSLICE_NO_VM";
@@ -113,8 +113,8 @@ fn play(kernel: &str, load: Load, policies: &[&str]) -> String {
 }
 
 /// The rest of the line of `text` that begins with these words.
-fn line_of<'a>(text: &'a str, kind: &str, policy: &str, load: Load) -> Option<&'a str> {
-    let begin = format!("{kind} {policy} {} ", load.name);
+pub(crate) fn line_of<'a>(text: &'a str, kind: &str, policy: &str, load: &str) -> Option<&'a str> {
+    let begin = format!("{kind} {policy} {load} ");
     text.lines().find_map(|line| line.strip_prefix(&*begin))
 }
 
@@ -130,8 +130,8 @@ fn survive(kernel: &str, load: Load, policies: &[&str]) {
     let wall = begun.elapsed().as_secs();
     let mut failed = String::new();
     for policy in policies {
-        let ending = line_of(&text, "result", policy, load);
-        let guest = line_of(&text, "took", policy, load).unwrap_or("?");
+        let ending = line_of(&text, "result", policy, load.name);
+        let guest = line_of(&text, "took", policy, load.name).unwrap_or("?");
         let what = format!("{kernel} {} {policy}", load.name);
         if ending == Some(load.ending) {
             tell(&format!("{what}: ok, {guest} s in the guest"));
@@ -233,7 +233,7 @@ fn without_its_guard_a_stream_of_short_tasks_ejects_mlfq() {
     let unguarded = "mlfq:guard_ms=0";
     let load = Load::competing("forks", "1");
     let text = play("6.18", load, &[unguarded]);
-    let ending = line_of(&text, "result", unguarded, load).unwrap_or("no result");
+    let ending = line_of(&text, "result", unguarded, load.name).unwrap_or("no result");
     assert!(ending.starts_with("3 disabled"), "{ending}\n{text}");
     assert!(text.contains("was ejected: runnable task stall"), "{text}");
 }

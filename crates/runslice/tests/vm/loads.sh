@@ -73,6 +73,15 @@ mixed_load() {
     TASKS="$TASKS $mover $!"
 }
 
+# $1 hogs that wait for begin and may use the CPUs of mask $2 only; their numbers join $TASKS.
+bound_hogs() {
+    left=$1
+    while [ "$left" -gt 0 ]; do
+        taskset "$2" sh -c 'read -r _ </tmp/go; while :; do :; done' &
+        TASKS="$TASKS $!" left=$((left - 1))
+    done
+}
+
 # ---- Loads: each prints `result POLICY LOAD ...` ----
 
 accept() {
@@ -144,5 +153,26 @@ killed() {
     done
     kill -0 $TASKS
     result "$1" killed $? "$(cat /sys/kernel/sched_ext/state)"
+    end_tasks
+}
+
+# For two nodes of two CPUs each. CPU 0 has eight hogs that node 1 may take, CPU 1 has two, CPUs 2
+# and 3 have five: as many a node. Then CPUs 2 and 3 keep one. Says how many nodes there are, and
+# how many of the eight were on node 1 before and after.
+nodes() {
+    rm -f /tmp/go && mkfifo /tmp/go
+    TASKS= && bound_hogs 8 1 && wide=$TASKS
+    TASKS= && bound_hogs 4 4 && bound_hogs 4 8 && leaving=$TASKS
+    TASKS= && bound_hogs 2 2 && bound_hogs 1 4 && bound_hogs 1 8
+    TASKS="$TASKS $wide $leaving"
+    far="cut -d' ' -f39 $(for task in $wide; do echo "/proc/$task/stat"; done | xargs)"
+    runslice run "$1" -- sh -c "
+        : >/tmp/go; sleep 2
+        for task in $wide; do taskset -p d \$task; done >/dev/null
+        sleep 3; $far | grep -c '[23]' >/tmp/before
+        kill -KILL $leaving
+        sleep 3; $far | grep -c '[23]' >/tmp/after"
+    result "$1" nodes $? "$(cat /sys/kernel/sched_ext/state)" \
+        "$(cat /sys/devices/system/node/online /tmp/before /tmp/after | xargs)"
     end_tasks
 }

@@ -6,7 +6,9 @@
 #![cfg(feature = "live")]
 
 mod loads;
+mod nodes;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -49,8 +51,14 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// Runs `runslice vm` with these arguments.
 fn vm(arguments: &[&str]) -> Output {
+    vm_with_path(&std::env::var_os("PATH").unwrap_or_default(), arguments)
+}
+
+/// The same, with QEMU as it is found on `path`.
+fn vm_with_path(path: &OsStr, arguments: &[&str]) -> Output {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     Command::new(PROGRAM.as_path())
+        .env("PATH", path)
         .arg("vm")
         .args(arguments)
         .stdin(Stdio::null())

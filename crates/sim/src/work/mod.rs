@@ -408,6 +408,13 @@ impl Work {
         self.tasks[task.index()].has_exited
     }
 
+    /// Whether a blocked `task` waits for what no signal ends: a disk or memory.
+    #[must_use]
+    pub fn waits_uninterruptibly(&self, task: TaskId) -> bool {
+        let waits = self.tasks[task.index()].waits;
+        matches!(waits, Waits::Disk { .. } | Waits::Memory)
+    }
+
     /// Whether the workload is over at `now`.
     #[must_use]
     pub fn finished(&self, now: SimTime) -> bool {
