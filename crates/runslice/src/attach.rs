@@ -69,7 +69,8 @@ impl Attaching<'_> {
         Ok(holder)
     }
 
-    fn refuses(&self, finding: &Finding) -> bool {
+    /// Whether a finding stands in the way, and is not only said.
+    pub fn refuses(&self, finding: &Finding) -> bool {
         match finding.severity {
             Severity::Blocks => true,
             Severity::Untested => !self.untested,

@@ -46,7 +46,7 @@ fn version_4_of_a_live_o1_keeps_the_invariants() {
         runslice stop
         runslice stat record /b.stat --as-version 4 --enable; echo \"without: $?\"
         echo BEGIN; cat /a.stat; echo END";
-    let guest = guest!().counted().with("taskset").timeout("200s");
+    let guest = guest!().counted().timeout("200s");
     let text = guest.good(script, &[]).stdout;
     for said in ["off: 4\n", "on: 0, switch 0\n", "without: 4\n"] {
         assert!(text.contains(said), "no `{said}`: {text}");
@@ -175,7 +175,7 @@ fn statistics_of_cpus_tasks_and_events_agree_within_a_hundredth() {
         done";
     let paths: Vec<&Path> = files.iter().map(std::path::PathBuf::as_path).collect();
     // By the computer's clock: numbers of one moment are compared, and not those of two runs.
-    let guest = guest!().with("taskset").timeout("200s");
+    let guest = guest!().timeout("200s");
     let text = guest.good(script, &paths).stdout;
     for (text, (name, _)) in text.split("LOAD ").skip(1).zip(LOADS) {
         let look = |when: &str| {

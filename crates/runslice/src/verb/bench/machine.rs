@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use live::preflight::{self, Facts, Severity, function_faults};
+use live::preflight::{self, Facts, function_faults};
 use live::{Attached, SchedExt, Timed, TimedEnd, Tree, TreeCounts, process};
 use stats::compare::CommandFigures;
 
@@ -83,20 +83,18 @@ impl<'a> Machine<'a> {
             let faults = function_faults(root, &policy.object);
             findings.extend(faults.iter().map(|fault| fault.finding(&facts.release)));
         }
-        let refused = findings.iter().filter(|finding| match finding.severity {
-            // An untested kernel is `run`'s to try.
-            Severity::Blocks | Severity::Untested => true,
-            Severity::Breaks => !ignore_cgroups,
-            Severity::Changes => false,
-        });
-        attach::refuse(&refused.collect::<Vec<_>>())?;
         let attaching = Attaching {
             verb: "bench",
             root,
+            // An untested kernel is `run`'s to try.
             untested: false,
             ignore_cgroups,
             replace: false,
         };
+        let refused: Vec<_> = (findings.iter())
+            .filter(|finding| attaching.refuses(finding))
+            .collect();
+        attach::refuse(&refused)?;
         let knobs = arms.iter().map(|arm| match &arm.policy {
             Some(policy) => attaching.knobs(policy),
             None => Ok(Vec::new()),
