@@ -4,9 +4,10 @@
 mod constants;
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::Args;
 use live::pins::Pins;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
 use live::{Attached, Ending, Holder, Policy, State, process};
@@ -19,6 +20,39 @@ use crate::verb::doctor;
 
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
 const WATCHDOG: Duration = Duration::from_secs(5);
+
+/// What the verbs ask about attaching.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Attaches although groups of processes have quotas, which then do not hold.
+    #[arg(long)]
+    pub ignore_cgroups: bool,
+
+    /// Attaches to a kernel that nobody has tried, or that describes its functions wrongly.
+    #[arg(long)]
+    pub untested: bool,
+
+    /// Folder for the kernel's dump of a policy that is ejected.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dumps: PathBuf,
+
+    /// Looks at the files of another system below this folder before attaching.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
+}
+
+impl AttachArgs {
+    /// What `verb` does with these answers.
+    pub fn attaching(&self, verb: &'static str, replace: bool) -> Attaching<'_> {
+        Attaching {
+            verb,
+            root: &self.root,
+            untested: self.untested,
+            ignore_cgroups: self.ignore_cgroups,
+            replace,
+        }
+    }
+}
 
 /// How somebody attaches a policy.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use model::{
 };
 use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
 
-use crate::attach::{self, Attaching, cause};
+use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::session::{Place, Record, Session};
@@ -82,21 +82,8 @@ pub struct Play {
     #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
     table: TableName,
 
-    /// Attaches although groups of processes have quotas, which then do not hold.
-    #[arg(long)]
-    ignore_cgroups: bool,
-
-    /// Attaches to a kernel that nobody has tried, or that describes its functions wrongly.
-    #[arg(long)]
-    untested: bool,
-
-    /// Folder for the kernel's dump of a policy that is ejected.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dumps: PathBuf,
-
-    /// Looks at the files of another system below this folder before attaching.
-    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
-    root: PathBuf,
+    #[command(flatten)]
+    how: AttachArgs,
 
     /// Writes the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -159,7 +146,7 @@ fn check_machine(request: &Play, spec: Option<&PolicySpec>) -> anyhow::Result<()
     }
     let Some(spec) = spec else { return Ok(()) };
     let attaching = request.attaching();
-    attaching.clean(&Place::below(&request.root))?;
+    attaching.clean(&Place::below(&request.how.root))?;
     attaching.preflight(spec)?;
     Ok(())
 }
@@ -174,20 +161,14 @@ struct Held {
 
 impl Play {
     fn attaching(&self) -> Attaching<'_> {
-        Attaching {
-            verb: "play",
-            root: &self.root,
-            untested: self.untested,
-            ignore_cgroups: self.ignore_cgroups,
-            replace: false,
-        }
+        self.how.attaching("play", false)
     }
 
     fn attach(&self, spec: &PolicySpec) -> anyhow::Result<Held> {
         let attaching = self.attaching();
         // What the player forks does not inherit it.
         attaching.stay_in_memory();
-        let session = Session::begin(&Place::below(&self.root))?;
+        let session = Session::begin(&Place::below(&self.how.root))?;
         let policy = attach::open(spec, &attaching.knobs(spec)?)?;
         let loaded = policy.load()?;
         let dump = dumps::listen(&attaching);
@@ -248,7 +229,7 @@ impl Play {
             drop(held.pins);
             ending = held.attached.detach()?;
             if let (true, Some(dump), Some(spec)) = (ejected, &held.dump, spec) {
-                dumps::keep(&self.attaching(), dump, &self.dumps, &spec.name);
+                dumps::keep(&self.attaching(), dump, &self.how.dumps, &spec.name);
             }
             dumps::forget(&self.attaching(), held.dump);
         }

@@ -6,7 +6,6 @@ mod replace;
 mod restarts;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use clap::Args;
 use live::{Attached, Ending, Loaded, Tree, process};
 use model::{Nanos, PolicySpec};
 
-use crate::attach::{self, Attaching, cause};
+use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::cli::Status;
 use crate::session::{Place, Record, Session};
 use crate::verb::status::Form;
@@ -49,25 +48,12 @@ pub struct Run {
     #[arg(long)]
     replace: bool,
 
-    /// Attaches although groups of processes have quotas, which then do not hold.
-    #[arg(long)]
-    ignore_cgroups: bool,
-
-    /// Attaches to a kernel that nobody has tried, or that describes its functions wrongly.
-    #[arg(long)]
-    untested: bool,
-
-    /// Folder for the kernel's dump of a policy that is ejected.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dumps: PathBuf,
+    #[command(flatten)]
+    how: AttachArgs,
 
     /// Form of the results.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
-
-    /// Looks at the files of another system below this folder before attaching.
-    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
-    root: PathBuf,
 
     /// Detaches when this command ends.
     #[arg(last = true)]
@@ -97,13 +83,7 @@ struct Job<'a> {
 
 impl Run {
     fn attaching(&self) -> Attaching<'_> {
-        Attaching {
-            verb: "run",
-            root: &self.root,
-            untested: self.untested,
-            ignore_cgroups: self.ignore_cgroups,
-            replace: self.replace,
-        }
+        self.how.attaching("run", self.replace)
     }
 }
 
@@ -121,7 +101,7 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
         spec,
     };
     command::check(&request.command)?;
-    let place = Place::below(&request.root);
+    let place = Place::below(&request.how.root);
     attaching.clean(&place)?;
     let holder = attaching.preflight(&job.spec)?;
     process::catch_signals();
@@ -222,7 +202,7 @@ impl Job<'_> {
                 say(&format!("{name} was ejected: {cause}"));
                 let dump = dump.as_ref();
                 outcome.dump =
-                    dump.and_then(|dump| dumps::keep(attaching, dump, &request.dumps, name));
+                    dump.and_then(|dump| dumps::keep(attaching, dump, &request.how.dumps, name));
             }
             break reason;
         };
