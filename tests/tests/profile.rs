@@ -58,14 +58,17 @@ fn a_waker_pays_for_the_wakeup_and_the_interrupt_takes_its_way() {
     let costs = costs();
     // A starts, and wakes B after a millisecond of work.
     let woken = costs.switch_idle + MS;
-    let wakeup = costs.wakeup + costs.wakeup_remote;
+    // B's CPU had the lock of its own run queue last, when it went idle.
+    let wakeup = costs.wakeup + costs.wakeup_remote + costs.lock_transfer;
     assert_eq!(
         collector.exit_of("A"),
         SimTime::from_nanos(woken + wakeup),
         "the waker works for the wakeup"
     );
     let arrival = woken + wakeup + costs.ipi_flight;
-    let switched = arrival + costs.ipi_handler + costs.idle_exit + costs.switch_idle;
+    let woken = arrival + costs.ipi_handler + costs.idle_exit;
+    // Now A's CPU had it last.
+    let switched = woken + costs.lock_transfer + costs.switch_idle;
     assert_eq!(collector.exit_of("B"), SimTime::from_nanos(switched + MS));
 }
 

@@ -27,6 +27,7 @@ mod kernel_types;
 mod kfunc;
 mod kick;
 mod life;
+mod lock;
 mod machine;
 mod mask;
 mod mirror;
@@ -480,6 +481,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
         counters: machine.counters.named(machine.spec.kernel),
+        spent: machine.spent_by_kind(),
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed: std::mem::take(&mut machine.printed),
         instructions: vm.retired(),

@@ -13,7 +13,7 @@
 //! A callback is atomic at its start. IPIs leave when what the sender has done so far is paid for.
 //! The debt is kept in picoseconds; whole nanoseconds are paid.
 
-use model::{Costs, CpuId, Nanos};
+use model::{Costs, CpuId, Nanos, RunQueueLock, TaskId};
 
 use crate::cpu::{Curr, Mode};
 use crate::machine::{Machine, Vm};
@@ -21,7 +21,7 @@ use crate::queue::Pending;
 use crate::task::{Phase, RunState};
 
 /// Picoseconds of a nanosecond.
-const PS: u64 = 1_000;
+pub(crate) const PS: u64 = 1_000;
 
 /// What a kernel function or helper costs beyond its instruction, picoseconds.
 pub(crate) fn of_function(costs: &Costs, name: &str) -> u64 {
@@ -36,12 +36,26 @@ pub(crate) fn of_function(costs: &Costs, name: &str) -> u64 {
     }
 }
 
+/// What time was charged for, picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kinds {
+    callbacks: u64,
+    switches: u64,
+    interrupts: u64,
+    refills: u64,
+    /// Wakeups, forks, migrations and the like.
+    kernel: u64,
+}
+
 impl Machine {
     /// Adds to the debt of the CPU that executes now.
     #[inline]
     pub(crate) fn charge(&mut self, cost: impl FnOnce(&Costs) -> u64) {
         if let Some(costs) = &self.costs {
-            self.cpus[self.exec].owed_ps += cost(costs);
+            let cost = cost(costs);
+            self.cpus[self.exec].owed_ps += cost;
+            self.charged_ps += cost;
+            self.kinds.kernel += cost;
         }
     }
 
@@ -51,7 +65,9 @@ impl Machine {
         let state = &mut self.cpus[cpu];
         let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
         let exit = if idles { costs.idle_exit } else { 0 };
-        state.owed_ps += cost(costs) + exit;
+        let cost = cost(costs) + exit;
+        state.owed_ps += cost;
+        self.kinds.interrupts += cost;
     }
 
     /// What the object has cost so far, picoseconds; 0 if nothing costs anything.
@@ -65,9 +81,11 @@ impl Machine {
     #[inline]
     pub(crate) fn charge_call(&mut self, vm: &Vm, spent: u64) {
         if self.costs.is_some() && self.contexts.is_empty() {
-            let more = self.spent(vm) - spent;
+            let entry = self.costs.as_ref().map_or(0, |costs| costs.callback);
+            let more = self.spent(vm) - spent + entry;
             self.cpus[self.exec].owed_ps += more;
-            self.charge(|costs| costs.callback);
+            self.charged_ps += more;
+            self.kinds.callbacks += more;
         }
     }
 
@@ -113,13 +131,65 @@ impl Machine {
             if mm != 0 && std::mem::replace(&mut self.cpus[cpu].mm, mm) != mm {
                 cost += costs.mm_switch;
             }
+            self.warm_up(cpu, id);
         }
         self.cpus[cpu].owed_ps += cost;
+        self.kinds.switches += cost;
+        if self
+            .locks
+            .as_ref()
+            .is_some_and(|locks| locks.kind == RunQueueLock::Cpu)
+        {
+            // The switch is made under the lock of the run queue.
+            self.charged_ps += cost;
+        }
         // A CPU that leaves pushes the task away at once: the next switch pays for this one.
         if matches!(self.cpus[cpu].curr, Curr::Task(_)) && !self.is_online(cpu) {
             return Nanos::ZERO;
         }
         self.take_debt(cpu)
+    }
+
+    /// A task that ran elsewhere before fills the caches of `cpu` with what it uses of them, which
+    /// is work of its own.
+    fn warm_up(&mut self, cpu: CpuId, id: TaskId) {
+        let task = &mut self.tasks[id.index()];
+        let Some(from) = task.warm_on.replace(cpu).filter(|from| *from != cpu) else {
+            return;
+        };
+        let (Some(costs), footprint) = (&self.costs, task.footprint) else {
+            return;
+        };
+        let topology = &self.idle.topology;
+        let core = (costs.core_cache_bytes, costs.core_refill_bytes_per_s);
+        let llc = (costs.llc_cache_bytes, costs.llc_refill_bytes_per_s);
+        let mut refill = 0;
+        if !topology.core(cpu).any(|sibling| sibling == from) {
+            refill += Costs::refill(core.0, core.1, footprint);
+        }
+        if !topology.share_cache(cpu, from) {
+            refill += Costs::refill(llc.0, llc.1, footprint);
+        }
+        task.work_left += Nanos::new(refill / PS);
+        self.kinds.refills += refill / PS * PS;
+    }
+
+    /// What took time that is no task's work, by kind, of all CPUs together.
+    pub(crate) fn spent_by_kind(&self) -> Vec<(&'static str, Nanos)> {
+        if self.costs.is_none() {
+            return Vec::new();
+        }
+        let waits = self.locks.as_ref().map_or(0, |locks| locks.waited_ps);
+        let kinds = [
+            ("callbacks", self.kinds.callbacks),
+            ("switches", self.kinds.switches),
+            ("interrupts", self.kinds.interrupts),
+            ("kernel", self.kinds.kernel),
+            ("cache refills", self.kinds.refills),
+            ("lock waits", waits),
+        ];
+        let nanos = |(kind, ps): (_, u64)| (kind, Nanos::new(ps / PS));
+        kinds.map(nanos).into()
     }
 
     /// `cpu` is busy with a switch for `span`, from now on.

@@ -26,7 +26,8 @@ fn the_shipped_file_sets_every_span_of_time() {
 #[test]
 fn quantities_are_read_exactly_in_every_unit() {
     let costs = costs(&format!(
-        "{HEAD}[costs]\nswitch = \"3.5us\"\nfork = \"1ms\"\ninstruction = \"0.75ns\"\ntick = \"7ps\"\n\
+        "{HEAD}[costs]\nswitch = \"3.5us\"\nfork = \"1ms\"\n\
+         instruction = \"0.75ns\"\ntick = \"7ps\"\n\
          [locks]\nwait = true\nrun_queue = \"machine\"\n\
          [caches]\ncore = \"256KiB\"\ncore_refill = \"0.8GB/s\"\nllc = \"2MiB\"\n\
          llc_refill = \"400MB/s\"\nfootprint = \"64 KiB\"\n"

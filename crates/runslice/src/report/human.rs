@@ -298,6 +298,13 @@ fn remarks(results: &Results, to: &mut dyn Write) -> io::Result<()> {
         if !counters.is_empty() {
             lines.push(format!("{policy} counted: {}", counters.join(", ")));
         }
+        let spent: Vec<String> = (summary.spent.iter())
+            .filter(|(_, span)| !span.is_zero())
+            .map(|(kind, span)| format!("{kind} {span}"))
+            .collect();
+        if !spent.is_empty() {
+            lines.push(format!("{policy} overhead: {}", spent.join(", ")));
+        }
         lines.extend(summary.notes.iter().map(|note| format!("{policy}: {note}")));
         lines.extend(
             summary
