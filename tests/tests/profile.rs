@@ -1,15 +1,19 @@
 //! The profile with costs: where each cost goes, to the nanosecond, and that none is lost.
 
-use model::{Nanos, Profile, RunSpec, SimTime};
+use model::{Costs, Nanos, Profile, RunSpec, SimTime};
 use runslice_tests::collect::Collector;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
-use sim::Costs;
 use stats::{Conservation, Metrics, Tee};
 
+/// `default-v0`, in nanoseconds.
 fn costs() -> Costs {
-    Costs::of(Profile::DefaultV0).expect("a profile with costs")
+    let mut costs = *Profile::DefaultV0.costs().expect("a profile with costs");
+    for (key, _) in Costs::TIMES {
+        *costs.time_mut(key).expect("a key of the table") /= 1_000;
+    }
+    costs
 }
 
 fn with_costs(mut spec: RunSpec) -> RunSpec {
@@ -54,14 +58,17 @@ fn a_waker_pays_for_the_wakeup_and_the_interrupt_takes_its_way() {
     let costs = costs();
     // A starts, and wakes B after a millisecond of work.
     let woken = costs.switch_idle + MS;
-    let wakeup = costs.wakeup + costs.wakeup_remote;
+    // B's CPU had the lock of its own run queue last, when it went idle.
+    let wakeup = costs.wakeup + costs.wakeup_remote + costs.lock_transfer;
     assert_eq!(
         collector.exit_of("A"),
         SimTime::from_nanos(woken + wakeup),
         "the waker works for the wakeup"
     );
     let arrival = woken + wakeup + costs.ipi_flight;
-    let switched = arrival + costs.ipi_handler + costs.idle_exit + costs.switch_idle;
+    let woken = arrival + costs.ipi_handler + costs.idle_exit;
+    // Now A's CPU had it last.
+    let switched = woken + costs.lock_transfer + costs.switch_idle;
     assert_eq!(collector.exit_of("B"), SimTime::from_nanos(switched + MS));
 }
 

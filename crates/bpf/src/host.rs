@@ -62,6 +62,11 @@ pub trait Host: Sized {
     /// a map value that is freed.
     fn release(&mut self, memory: &mut crate::Memory, address: u64);
 
+    /// A program has released the spin lock at `address`. Meanwhile it has retired so many
+    /// instructions and been charged so many picoseconds more ([`Instance::charged`]).
+    #[inline]
+    fn spin_lock_held(&mut self, _address: u64, _instructions: u64, _charged_ps: u64) {}
+
     /// A program printed `text`.
     fn print(&mut self, text: &str);
 }

@@ -77,6 +77,8 @@ pub struct Instance<H: Host> {
     /// Context arrays of nested calls, in the read-only half.
     contexts: u64,
     pub(crate) progress: Progress,
+    /// [`Instance::retired`] and [`Instance::charged`] when the spin lock that is held was taken.
+    pub(crate) locked_at: (u64, u64),
     pub(crate) stack_start: u64,
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
@@ -154,6 +156,7 @@ impl<H: Host> Instance<H> {
                 frame: stack_start,
                 ..Progress::default()
             },
+            locked_at: (0, 0),
             stack_start,
             stack_end: stack_start + stack_bytes,
             frames: Vec::new(),

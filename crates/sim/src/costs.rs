@@ -32,50 +32,6 @@ pub struct Costs {
     pub exit: Exit,
 }
 
-/// What one thing costs, ps. Round numbers in the order of magnitude of a PC, not measured: they
-/// weigh a walk against arithmetic, and nothing more.
-#[derive(Clone, Copy, Debug)]
-pub struct Prices {
-    /// A BPF instruction.
-    pub instruction: u64,
-    /// A helper, such as a look-up in a map.
-    pub helper: u64,
-    /// A kernel function.
-    pub kernel_function: u64,
-    /// A kernel function that takes the lock of a queue: inserts and moves.
-    pub queue: u64,
-    /// An interrupt to a CPU.
-    pub kick: u64,
-}
-
-/// What [`Tally::charged_ps`] takes.
-pub const PRICES: Prices = Prices {
-    instruction: 300,
-    helper: 2_000,
-    kernel_function: 10_000,
-    queue: 50_000,
-    kick: 100_000,
-};
-
-impl Prices {
-    /// What a call of a kernel function or helper costs, ps.
-    #[must_use]
-    pub fn of(&self, function: &str) -> u64 {
-        match function {
-            "scx_bpf_kick_cpu" => self.kick,
-            _ if function.starts_with("scx_bpf_dsq_insert")
-                || function.starts_with("scx_bpf_dsq_move") =>
-            {
-                self.queue
-            }
-            _ if function.starts_with("scx_bpf") || function.starts_with("bpf_iter") => {
-                self.kernel_function
-            }
-            _ => self.helper,
-        }
-    }
-}
-
 /// Runs `policy` with so many hogs.
 ///
 /// # Errors

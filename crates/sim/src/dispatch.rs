@@ -7,6 +7,7 @@ use model::{CpuId, TaskId};
 
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
+use crate::lock::Which;
 use crate::machine::{Buffered, Machine};
 use crate::task::{Class, OpsState};
 
@@ -73,6 +74,10 @@ impl Machine {
     /// Moves a waiting task to `target`'s run queue and its local queue. No callback is called.
     fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
         self.charge(|costs| costs.migration);
+        let from = self.task(id).cpu;
+        if from != self.exec {
+            self.hold(Which::RunQueue(from), |costs| costs.migration);
+        }
         self.leave_dsq(id);
         self.set_task_cpu(id, target);
         let local = self.dsqs.local(target);
@@ -115,6 +120,9 @@ impl Machine {
     /// flags of an insert.
     pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> bool {
         let mut next = self.dsqs.first(dsq);
+        if next.is_some() {
+            self.hold(Which::Queue(dsq), |costs| costs.call_move);
+        }
         while let Some(id) = next {
             if self.task(id).cpu == cpu {
                 self.leave_dsq(id);
@@ -140,6 +148,13 @@ impl Machine {
     /// Moves a task from the queue it sits in to another, at once.
     pub(crate) fn move_between(&mut self, cpu: CpuId, id: TaskId, dsq: DsqIndex, flags: u64) {
         let from = self.task(id).cpu;
+        if let Some(source) = self
+            .task(id)
+            .dsq
+            .filter(|dsq| self.dsqs.owner(*dsq).is_none())
+        {
+            self.hold(Which::Queue(source), |costs| costs.call_move);
+        }
         let target = match self.dsqs.owner(dsq) {
             Some(target) if target != from && !self.can_migrate(id, target, true) => None,
             other => other,

@@ -103,6 +103,7 @@ impl Machine {
                 self.attach(vm);
                 // Done by the loader, in its own time.
                 self.cpus[cpu].owed_ps = 0;
+                self.locks.iter_mut().for_each(|locks| locks.forget());
             }
             Pending::Watchdog => self.watch_over(),
             Pending::End => unreachable!("handled by the caller"),
@@ -164,6 +165,10 @@ impl Machine {
         match action {
             Err(error) => self.work_error = Some(error),
             Ok(Action::Run(span)) => self.task_mut(id).work_left = span,
+            Ok(Action::Exec(span)) => {
+                self.charge(|costs| costs.exec);
+                self.task_mut(id).work_left = span;
+            }
             Ok(Action::SleepUntil(time)) => {
                 // A wakeup before the timer makes the timer stale.
                 let generation = self.task(id).sleep_generation;
@@ -229,6 +234,8 @@ impl Machine {
                     .for_each(|task| self.wake(vm, task, false));
                 self.steal(cpu, interrupt.steal);
                 for next in interrupt.next {
+                    // One that should have come while this one waited comes right behind it.
+                    let next = next.max(self.now);
                     self.queue.push(next, wanted, Pending::Interrupt { source });
                 }
                 self.over |= self.work.is_stopped();

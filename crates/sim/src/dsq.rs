@@ -348,6 +348,12 @@ impl Dsqs {
         }
     }
 
+    /// The queue of an open iteration.
+    pub fn iterated(&self, cursor: u32) -> Option<DsqIndex> {
+        let cursor = self.cursors.get(cursor as usize)?;
+        cursor.open.then_some(cursor.dsq)
+    }
+
     /// The next task of the iteration that was in the queue when it was opened.
     pub fn next(&mut self, cursor: u32) -> Option<TaskId> {
         let state = self

@@ -8,6 +8,7 @@ use model::{CpuId, Op, TaskId};
 use crate::cpu::Curr;
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
+use crate::lock::Which;
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::task::{Class, Direct, OpsState};
@@ -277,8 +278,9 @@ impl Machine {
         task.direct = None;
         task.ops_state = OpsState::None;
         self.note_custody(dsq, id);
-        if let Some(owner) = self.dsqs.owner(dsq) {
-            self.local_inserted(owner, id, flags);
+        match self.dsqs.owner(dsq) {
+            Some(owner) => self.local_inserted(owner, id, flags),
+            None => self.hold(Which::Queue(dsq), |costs| costs.call_insert),
         }
     }
 

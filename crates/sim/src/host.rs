@@ -60,6 +60,10 @@ impl Host for Machine {
         self.timers.remove(&timer).is_some()
     }
 
+    fn spin_lock_held(&mut self, address: u64, instructions: u64, charged_ps: u64) {
+        self.hold_spin_lock(address, instructions, charged_ps);
+    }
+
     fn release(&mut self, memory: &mut Memory, address: u64) {
         if !self.release_mask(memory, address)
             && let Some(id) = self.task_at(memory, address)

@@ -100,6 +100,9 @@ impl Machine {
         }
         task.mm = self.mm_of(vm, birth, parent)?;
         task.kernel = birth.kernel;
+        let group = &self.workload.groups[birth.group as usize];
+        let usual = self.costs.as_ref().map(|costs| costs.footprint_bytes);
+        task.footprint = group.footprint.or(usual).unwrap_or(0);
         task.migration_disabled = u16::from(birth.migration_disabled);
         // While init_task runs, the child still has its parent's parent.
         task.parent = parent.and_then(|parent| self.task(parent).parent);

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    CpuId, Event, EventKind, EventMask, Exit, ExitKind, Kernel, MachineSpec, Nanos, PerCpu,
+    Costs, CpuId, Event, EventKind, EventMask, Exit, ExitKind, Kernel, MachineSpec, Nanos, PerCpu,
     PrevState, Rng, SimTime, TaskId,
 };
 
@@ -17,10 +17,11 @@ use crate::cpu::{Cpu, Curr, Mode, class_on};
 use crate::dsq::{DsqIndex, Dsqs};
 use crate::entries::Entries;
 use crate::idle::Idle;
+use crate::lock::Locks;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
-use crate::profile::Costs;
+use crate::profile::Kinds;
 use crate::queue::{EventQueue, Pending};
 use crate::setup;
 use crate::tally::Tally;
@@ -104,6 +105,12 @@ pub struct Machine {
     pub(crate) spec: MachineSpec,
     /// What actions cost; `None`: nothing.
     pub(crate) costs: Option<Costs>,
+    /// All that was charged so far, interrupts apart, picoseconds.
+    pub(crate) charged_ps: u64,
+    /// What it was charged for.
+    pub(crate) kinds: Kinds,
+    /// Locks that CPUs wait for; `None`: they do not.
+    pub(crate) locks: Option<Box<Locks>>,
     pub(crate) now: SimTime,
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's.
     pub(crate) exec: CpuId,
@@ -189,7 +196,10 @@ impl Machine {
         } = parts;
         let cpus = spec.cpus;
         Self {
-            costs: Costs::of(spec.profile),
+            costs: spec.profile.costs().copied(),
+            charged_ps: 0,
+            kinds: Kinds::default(),
+            locks: Locks::new(spec.profile.costs(), cpus),
             now: SimTime::ZERO,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
@@ -402,8 +412,8 @@ impl Machine {
             self.cpus[cpu].resume_pending = true;
             let mut arrival = self.now;
             if let Some(costs) = &self.costs {
-                let sender = self.cpus[self.exec].owed_ps / 1_000;
-                arrival = arrival + Nanos::new(sender + costs.ipi_flight);
+                let sender = self.cpus[self.exec].owed_ps;
+                arrival = arrival + Nanos::new((sender + costs.ipi_flight) / 1_000);
                 self.charge_interrupt(cpu, |costs| costs.ipi_handler);
             }
             let when = arrival.max(self.cpus[cpu].busy_until);

@@ -18,6 +18,7 @@ impl Machine {
     pub(crate) fn schedule(&mut self, vm: &mut Vm, cpu: CpuId, asleep: Option<u64>) {
         let before = self.cpus[cpu].curr;
         self.stop_executing(cpu);
+        let held = self.take_run_queue(cpu);
         if let (Some(flags), Curr::Task(id)) = (asleep, before) {
             self.dequeue_task(vm, id, flags);
         }
@@ -51,6 +52,7 @@ impl Machine {
             self.run_deferred(cpu);
         }
         self.reenqueue_deferred(vm, cpu);
+        self.give_run_queue(held);
         self.arm_tick(cpu);
     }
 
@@ -356,12 +358,14 @@ impl Machine {
         };
         self.arm_tick(cpu);
         self.charge_interrupt(cpu, |costs| costs.tick);
+        let held = self.take_own(cpu);
         match self.task(id).class {
             Class::Ext => self.tick_ext(vm, cpu, id),
             Class::Rt => self.tick_rt(cpu, id),
             Class::Fair => self.tick_fair(cpu),
             Class::Stop | Class::Idle => {}
         }
+        self.give_run_queue(held);
     }
 
     fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {

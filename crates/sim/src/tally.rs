@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::costs::PRICES;
+use model::{Costs, Profile};
+
 use crate::machine::Vm;
+use crate::profile::of_function;
 
 /// What the calls of one callback did, those that it led to while it ran included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct Tally {
     pub instructions: u64,
     /// Calls of kernel functions and helpers, by name; none of those that were not called.
     pub functions: BTreeMap<String, u64>,
-    /// The call that cost most by [`crate::costs::PRICES`]; the first of equals.
+    /// The call that cost most by [`Tally::charged_ps`]; the first of equals.
     pub dearest: Option<Box<Self>>,
 }
 
@@ -54,12 +56,16 @@ impl Tally {
         calls.copied().unwrap_or_default()
     }
 
-    /// What all of it costs together, ps.
+    /// What all of it costs together under the profile `default-v0`, ps.
+    ///
+    /// # Panics
+    /// If that profile costs nothing.
     #[must_use]
     pub fn charged_ps(&self) -> u64 {
+        let costs: &Costs = Profile::DefaultV0.costs().expect("a profile with costs");
         let functions = self.functions.iter();
-        let functions = functions.map(|(name, calls)| calls * PRICES.of(name));
-        self.instructions * PRICES.instruction + functions.sum::<u64>()
+        let functions = functions.map(|(name, calls)| calls * of_function(costs, name));
+        self.calls * costs.callback + self.instructions * costs.instruction + functions.sum::<u64>()
     }
 
     /// What was done since `earlier`; the dearest call stays the one of the whole time.

@@ -156,6 +156,10 @@ pub struct Task {
     pub tgid: u32,
     /// Address of its `mm_struct`, which tells programs who shares an address space.
     pub mm: u64,
+    /// The CPU whose caches have what it uses, under a profile with costs.
+    pub warm_on: Option<CpuId>,
+    /// Bytes that it uses of a cache.
+    pub footprint: u64,
     /// Parent, if it was forked.
     pub parent: Option<model::TaskId>,
     /// What its report said last: priority, level, flags.
@@ -195,6 +199,8 @@ impl Task {
             pid,
             tgid: pid,
             mm: 0,
+            warm_on: None,
+            footprint: 0,
             parent: None,
             address: 0,
             reaped: false,

@@ -17,6 +17,7 @@ impl Machine {
         if self.task(id).state != RunState::Sleeping {
             return;
         }
+        let held = self.take_machine();
         let flags = wake::TTWU | if sync { wake::SYNC } else { 0 };
         let from = self.task(id).cpu;
         let (cpu, selected) = self.select_task_rq(vm, id, from, flags);
@@ -31,6 +32,7 @@ impl Machine {
             self.charge(|costs| costs.wakeup_remote);
         }
         self.activate(vm, id, cpu, enqueue, false);
+        self.give_run_queue(held);
     }
 
     /// Makes a sleeping or new task runnable on `cpu`.
@@ -42,6 +44,7 @@ impl Machine {
         } else {
             self.set_task_cpu(id, cpu);
         }
+        let held = self.take_run_queue(cpu);
         let now = self.now;
         let task = self.task_mut(id);
         task.state = RunState::Runnable;
@@ -55,6 +58,7 @@ impl Machine {
         if !self.cpus[cpu].deferred.is_empty() {
             self.run_deferred(cpu);
         }
+        self.give_run_queue(held);
     }
 
     /// Whether a task that became runnable on `cpu` takes it from what runs there.

@@ -244,6 +244,7 @@ impl Machine {
             cpus: self.cpu_times.clone(),
             tasks: self.task_times.clone(),
             counters: Vec::new(),
+            spent: Vec::new(),
             policy_counters: Vec::new(),
             printed,
             instructions: 0,

@@ -49,11 +49,16 @@ fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop
         ));
     }
     enter(ctx, |held| &mut held.spin_locks);
+    ctx.vm.locked_at = (ctx.vm.retired(), ctx.vm.charged());
     Ok(0)
 }
 
-fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(ctx, |held| &mut held.spin_locks, "a spin lock")
+fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
+    leave(ctx, |held| &mut held.spin_locks, "a spin lock")?;
+    let (retired, charged) = ctx.vm.locked_at;
+    let (instructions, more) = (ctx.vm.retired() - retired, ctx.vm.charged() - charged);
+    ctx.host.spin_lock_held(lock, instructions, more);
+    Ok(0)
 }
 
 fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {

@@ -214,7 +214,7 @@ impl Task {
 
     fn execute(&mut self, instr: &Instr) -> Result<Next, Failed> {
         match instr {
-            Instr::Run(amount) => {
+            Instr::Run(amount) | Instr::Exec(amount) => {
                 let span = self.span(amount)?;
                 self.stage.spin.burn(span.get());
             }

@@ -13,6 +13,7 @@ use crate::workload::{
 pub enum Instr {
     Run(Amount),
     RunForever,
+    Exec(Amount),
     Sleep(Amount),
     Timer {
         period: Nanos,
@@ -84,7 +85,7 @@ impl Instr {
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Self::Run(amount) | Self::Sleep(amount) => vec![&amount.times],
+            Self::Run(amount) | Self::Exec(amount) | Self::Sleep(amount) => vec![&amount.times],
             Self::Send { to, bytes, value } => {
                 let given = bytes.iter().chain(value);
                 std::iter::once(&to.index).chain(given).collect()
@@ -349,7 +350,8 @@ fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
 /// An operation that is one instruction.
 fn plain(op: &Operation) -> Instr {
     match op.clone() {
-        Operation::Run(Some(amount)) | Operation::Exec(amount) => Instr::Run(amount),
+        Operation::Run(Some(amount)) => Instr::Run(amount),
+        Operation::Exec(amount) => Instr::Exec(amount),
         Operation::Run(None) => Instr::RunForever,
         Operation::Sleep(amount) => Instr::Sleep(amount),
         Operation::Timer { period, grid, slot } => Instr::Timer { period, grid, slot },

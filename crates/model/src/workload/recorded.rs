@@ -274,6 +274,7 @@ impl Recorded {
                 start: Dist::Const(task.start),
                 kind: TaskKind::Process,
                 migration_disabled: false,
+                footprint: None,
                 body: (task.script.iter())
                     .filter_map(|act| maker.step(own, *act))
                     .collect(),

@@ -300,6 +300,8 @@ pub struct Group {
     pub kind: TaskKind,
     /// Born inside a section of the kernel that forbids migration, and stays there.
     pub migration_disabled: bool,
+    /// Bytes that each uses of a cache; `None`: as the machine's profile says.
+    pub footprint: Option<u64>,
     /// What each does, before it exits.
     pub body: Vec<Step>,
     /// How many variables the body has.

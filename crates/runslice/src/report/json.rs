@@ -51,6 +51,8 @@ struct Rest<'a> {
     callbacks: u64,
     instructions: u64,
     kernel_counters: BTreeMap<&'a str, u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    spent_ns: BTreeMap<&'a str, u64>,
     policy_counters: BTreeMap<&'a str, u64>,
     printed: &'a str,
     notes: &'a [String],
@@ -76,6 +78,9 @@ impl<'a> From<&'a Summary> for Rest<'a> {
             callbacks: summary.callbacks,
             instructions: summary.instructions,
             kernel_counters: summary.counters.iter().copied().collect(),
+            spent_ns: (summary.spent.iter())
+                .map(|(kind, span)| (*kind, span.get()))
+                .collect(),
             policy_counters: policy_counters
                 .map(|(name, n)| (name.as_str(), *n))
                 .collect(),

@@ -26,7 +26,7 @@ pub struct Check {
 
     /// Runs the policy with 10, 100, 1,000 and 10,000 CPU hogs on one CPU instead, and prints what
     /// its callbacks cost: instructions, tasks visited in queues, calls of kernel functions. Prices
-    /// are round numbers, not measured.
+    /// are those of the machine profile default-v0.
     #[arg(long)]
     costs: bool,
 

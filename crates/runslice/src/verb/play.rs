@@ -366,6 +366,7 @@ fn summary(take: &Take, end: SimTime) -> Summary {
         cpus: Vec::new(),
         tasks: Vec::new(),
         counters: Vec::new(),
+        spent: Vec::new(),
         policy_counters: take.counters.clone(),
         printed: String::new(),
         instructions: 0,

@@ -7,6 +7,7 @@ use bpf::Stop;
 
 use super::{Ctx, Line, Return, changed, s32, task};
 use crate::flags::{dsq, enq, errno, kf};
+use crate::lock::Which;
 
 pub(super) const TABLE: &[Line] = &lines![
     ("bpf_iter_scx_dsq_new", "s32(ptr,u64,u64)", new),
@@ -61,7 +62,11 @@ fn cursor(ctx: &mut Ctx<'_>, it: u64) -> Option<u32> {
 }
 
 fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
-    let found = cursor(ctx, it).and_then(|cursor| ctx.host.dsqs.next(cursor));
+    let cursor = cursor(ctx, it);
+    if let Some(dsq) = cursor.and_then(|cursor| ctx.host.dsqs.iterated(cursor)) {
+        ctx.host.hold(Which::Queue(dsq), |costs| costs.call_iterate);
+    }
+    let found = cursor.and_then(|cursor| ctx.host.dsqs.next(cursor));
     Ok(found.map_or(0, |id| ctx.host.task(id).address))
 }
 

@@ -9,6 +9,8 @@ pub enum Action {
     /// Computes for so long, never zero; [`Work::step`](super::Work::step) is called again when
     /// that is done.
     Run(Nanos),
+    /// Becomes another program, which computes for so long at first; then as [`Action::Run`].
+    Exec(Nanos),
     /// Leaves the CPU until this time, which is later than now.
     SleepUntil(SimTime),
     /// Leaves the CPU until some task or interrupt wakes it.

@@ -182,6 +182,7 @@ impl Executor<'_> {
     fn execute(&mut self, instr: &Instr) -> Result<Next, WorkError> {
         match instr {
             Instr::Run(amount) => self.run(amount),
+            Instr::Exec(amount) => self.span(amount).map(|span| Next::Act(Action::Exec(span))),
             Instr::RunForever => Ok(Next::Again(Action::Run(FOREVER))),
             Instr::Sleep(amount) => self.sleep(amount),
             Instr::Timer { period, grid, slot } => Ok(self.timer(*period, *grid, *slot)),

@@ -69,6 +69,7 @@ fn summary() -> Summary {
             sleep,
         }],
         counters: Vec::new(),
+        spent: Vec::new(),
         policy_counters: Vec::new(),
         printed: String::new(),
         instructions: 0,

@@ -11,6 +11,9 @@ use crate::workload::{
 };
 use crate::{CpuId, Nanos};
 
+/// Most bytes that a task uses of a cache: 16 GiB, as the largest cache.
+const FOOTPRINT_MAX: i64 = 16 << 30;
+
 impl<'a> Reader<'a> {
     pub(super) fn channels(&mut self) -> Result<Vec<Channel>, WorkloadError> {
         let mut channels = Vec::new();
@@ -185,6 +188,10 @@ impl<'a> Reader<'a> {
         ];
         let kind = kind.map_or(Ok(TaskKind::Thread), |kind| self.choice(kind, &kinds))?;
         let migration_disabled = table.flag("migration_disabled")?;
+        let footprint = table.get("footprint");
+        let footprint = footprint
+            .map(|value| self.integer(value, 0..=FOOTPRINT_MAX, "footprint"))
+            .transpose()?;
         let expected = "operations, as \"loop(inf)[ run(1ms), sleep(2ms) ]\"";
         let body = table.require("do", "what the task does")?;
         let (body, variables) = self.body(&texts(self.source, body, expected)?)?;
@@ -197,6 +204,7 @@ impl<'a> Reader<'a> {
             start: start.unwrap_or(Dist::Const(Nanos::ZERO)),
             kind,
             migration_disabled,
+            footprint: footprint.map(i64::unsigned_abs),
             body,
             variables,
         })

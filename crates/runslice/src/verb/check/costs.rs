@@ -37,7 +37,7 @@ pub fn print(object: &str) -> anyhow::Result<Status> {
     writeln!(
         to,
         "\none CPU, HZ 1000: hogs, and a task that works 0.2 ms every 10 ms; 20 s each. Prices: \
-         docs/fidelity.md"
+         the profile default-v0"
     )?;
     let mut status = Status::Done;
     for cost in costs.iter().filter(|cost| cost.exit.kind.is_error()) {

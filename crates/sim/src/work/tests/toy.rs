@@ -152,6 +152,10 @@ impl Toy {
                     }
                     self.catch_up()?;
                 }
+                Action::Exec(span) => {
+                    self.now = self.now + span;
+                    self.catch_up()?;
+                }
                 Action::SleepUntil(time) => {
                     assert!(time > self.now, "a sleep takes time");
                     self.state[task.index()] = State::Asleep;

@@ -1,0 +1,263 @@
+//! Who waits for whose lock, under a profile that says so.
+//!
+//! Everything that a CPU does at one moment is done at once here, so a lock excludes nobody from
+//! anything. What is left of it is time: a lock is a server. Who takes it while it is taken by
+//! another CPU waits until it is free, and pays for the wait as for work; how long it is held is
+//! what the work done under it costs. The rule knows no policy:
+//!
+//! * a run queue's lock is held by `schedule()`, its switch included, by a wakeup from the choice of
+//!   the CPU on, and by a tick. Where one lock serves the whole machine, as in Linux up to 2.4,
+//!   a wakeup holds it from its beginning, and a switch and a tick do not;
+//! * the lock of a queue of tasks that is not a CPU's own is held while a task is put into it or
+//!   taken out, and for each step of an iterator;
+//! * a program's spin lock is held from `bpf_spin_lock()` to `bpf_spin_unlock()`.
+//!
+//! Decisions are made in the order of events, and what a decision costs is known only when it is made:
+//! the lock may be wanted in the middle of a callback whose later parts have been done already. So
+//! what is kept of a lock is how much of its time, from the present on, is promised. Who comes within
+//! that waits to its end. No lock is ever held for more than all of the time; who is first of two that
+//! come within one callback may be the wrong one.
+
+use std::collections::BTreeMap;
+
+use model::{Costs, CpuId, RunQueueLock};
+
+use crate::dsq::DsqIndex;
+use crate::machine::Machine;
+use crate::profile::PS;
+
+/// A lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lock {
+    /// The end of what is promised of its time, picoseconds since the run began.
+    until: u64,
+    /// The CPU that had it last.
+    last: Option<CpuId>,
+    /// It is held by what is being done now.
+    is_held: bool,
+}
+
+/// Which lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Which {
+    /// That of a CPU's run queue.
+    RunQueue(CpuId),
+    /// That of a queue of tasks.
+    Queue(DsqIndex),
+    /// A program's, by its address.
+    Spin(u64),
+}
+
+/// All locks of a machine.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    /// What run queues are locked by.
+    pub kind: RunQueueLock,
+    run_queues: Vec<Lock>,
+    queues: Vec<Lock>,
+    spin: BTreeMap<u64, Lock>,
+    /// Time spent waiting, picoseconds.
+    pub waited_ps: u64,
+}
+
+/// A run queue's lock that is held.
+#[must_use]
+pub(crate) struct Held(Option<Since>);
+
+struct Since {
+    cpu: CpuId,
+    charged: u64,
+}
+
+impl Lock {
+    /// When `cpu`, which comes at `arrival`, gets it.
+    fn free_for(&self, cpu: CpuId, arrival: u64) -> u64 {
+        // What a CPU has done itself is behind it.
+        if self.last == Some(cpu) {
+            return arrival;
+        }
+        self.until.max(arrival)
+    }
+
+    /// `cpu` has it for `span`; it is `now`.
+    fn occupy(&mut self, cpu: CpuId, now: u64, span: u64) {
+        self.until = self.until.max(now).saturating_add(span);
+        self.last = Some(cpu);
+    }
+}
+
+impl Locks {
+    /// The locks of a machine of `cpus`; `None` if nobody waits for them.
+    pub fn new(costs: Option<&Costs>, cpus: u16) -> Option<Box<Self>> {
+        let costs = costs.filter(|costs| costs.lock_wait)?;
+        Some(Box::new(Self {
+            kind: costs.run_queue,
+            run_queues: vec![Lock::default(); cpus.into()],
+            queues: Vec::new(),
+            spin: BTreeMap::new(),
+            waited_ps: 0,
+        }))
+    }
+
+    /// Forgets who has which: what was done took no time.
+    pub fn forget(&mut self) {
+        self.run_queues.fill(Lock::default());
+        self.queues.clear();
+        self.spin.clear();
+    }
+
+    fn get(&mut self, which: Which) -> &mut Lock {
+        match which {
+            Which::RunQueue(_) if self.kind == RunQueueLock::Machine => &mut self.run_queues[0],
+            Which::RunQueue(cpu) => &mut self.run_queues[usize::from(cpu.0)],
+            Which::Queue(DsqIndex(at)) => {
+                let at = at as usize;
+                if at >= self.queues.len() {
+                    self.queues.resize(at + 1, Lock::default());
+                }
+                &mut self.queues[at]
+            }
+            Which::Spin(address) => self.spin.entry(address).or_default(),
+        }
+    }
+}
+
+impl Machine {
+    /// Takes the lock of `cpu`'s run queue; who holds it already goes on.
+    #[inline]
+    pub(crate) fn take_run_queue(&mut self, cpu: CpuId) -> Held {
+        if self.locks.is_none() {
+            return Held(None);
+        }
+        self.take(cpu)
+    }
+
+    /// As [`Machine::take_run_queue`] where one lock serves the machine, else nothing.
+    #[inline]
+    pub(crate) fn take_machine(&mut self) -> Held {
+        match &self.locks {
+            Some(locks) if locks.kind == RunQueueLock::Machine => self.take(CpuId(0)),
+            _ => Held(None),
+        }
+    }
+
+    /// As [`Machine::take_run_queue`] where each CPU has a lock of its own, else nothing.
+    #[inline]
+    pub(crate) fn take_own(&mut self, cpu: CpuId) -> Held {
+        match &self.locks {
+            Some(locks) if locks.kind == RunQueueLock::Cpu => self.take(cpu),
+            _ => Held(None),
+        }
+    }
+
+    #[cold]
+    fn take(&mut self, cpu: CpuId) -> Held {
+        if !self.wait_for(Which::RunQueue(cpu)) {
+            return Held(None);
+        }
+        let locks = self.locks.as_mut().expect("the caller has looked");
+        locks.get(Which::RunQueue(cpu)).is_held = true;
+        let charged = self.charged_ps;
+        Held(Some(Since { cpu, charged }))
+    }
+
+    /// Gives a run queue's lock back: what was charged since is how long it was held.
+    #[inline]
+    pub(crate) fn give_run_queue(&mut self, held: Held) {
+        let Held(Some(since)) = held else { return };
+        let span = self.charged_ps - since.charged;
+        let (exec, now) = (self.exec, self.now_ps());
+        let locks = self.locks.as_mut().expect("a lock was taken");
+        let lock = locks.get(Which::RunQueue(since.cpu));
+        lock.is_held = false;
+        lock.occupy(exec, now, span);
+    }
+
+    /// Holds a lock for so long, which is charged elsewhere.
+    #[inline]
+    pub(crate) fn hold(&mut self, which: Which, span: impl FnOnce(&Costs) -> u64) {
+        if self.locks.is_some() {
+            let span = self.costs.as_ref().map_or(0, span);
+            self.hold_for(which, span);
+        }
+    }
+
+    #[cold]
+    fn hold_for(&mut self, which: Which, span: u64) {
+        if self.wait_for(which) {
+            let (exec, now) = (self.exec, self.now_ps());
+            let locks = self.locks.as_mut().expect("the caller has looked");
+            locks.get(which).occupy(exec, now, span);
+        }
+    }
+
+    /// A program held the spin lock at `address` for so many instructions and so many picoseconds
+    /// more.
+    #[inline]
+    pub(crate) fn hold_spin_lock(&mut self, address: u64, instructions: u64, more_ps: u64) {
+        let which = Which::Spin(address);
+        self.hold(which, |costs| instructions * costs.instruction + more_ps);
+    }
+
+    fn now_ps(&self) -> u64 {
+        self.now.as_nanos() * PS
+    }
+
+    /// Lets the CPU that executes wait for a lock; `false`: it holds it already.
+    fn wait_for(&mut self, which: Which) -> bool {
+        let (Some(locks), Some(costs)) = (&mut self.locks, &self.costs) else {
+            return false;
+        };
+        let state = &mut self.cpus[self.exec];
+        let clock = self.now.max(state.busy_until).as_nanos();
+        let arrival = clock * PS + state.owed_ps;
+        let lock = locks.get(which);
+        if lock.is_held {
+            return false;
+        }
+        let mut wait = lock.free_for(self.exec, arrival) - arrival;
+        if lock.last.is_some_and(|last| last != self.exec) {
+            wait += costs.lock_transfer;
+        }
+        locks.waited_ps += wait;
+        state.owed_ps += wait;
+        self.charged_ps += wait;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: CpuId = CpuId(0);
+    const B: CpuId = CpuId(1);
+    const C: CpuId = CpuId(2);
+
+    #[test]
+    fn who_comes_within_what_is_promised_waits_to_its_end() {
+        let mut lock = Lock::default();
+        lock.occupy(A, 100, 50);
+        assert_eq!(lock.free_for(B, 110), 150);
+        lock.occupy(B, 110, 50);
+        assert_eq!(lock.free_for(C, 110), 200, "behind A and B");
+        assert_eq!(lock.free_for(C, 230), 230);
+    }
+
+    #[test]
+    fn time_that_nobody_wanted_is_gone() {
+        let mut lock = Lock::default();
+        lock.occupy(A, 100, 50);
+        lock.occupy(B, 300, 50);
+        assert_eq!(lock.free_for(C, 320), 350);
+    }
+
+    #[test]
+    fn nobody_waits_for_oneself_and_every_piece_counts() {
+        let mut lock = Lock::default();
+        lock.occupy(A, 100, 50);
+        assert_eq!(lock.free_for(A, 100), 100);
+        lock.occupy(A, 100, 50);
+        assert_eq!(lock.until, 200);
+    }
+}
