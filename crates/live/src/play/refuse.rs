@@ -1,7 +1,7 @@
 //! What of a workload cannot be played, and what is played as something else.
 
 use model::workload::{
-    Capacity, ChannelKind, Code, DeviceOp, Expr, Instr, LockKind, TaskKind, Workload,
+    Capacity, CgroupOp, ChannelKind, Code, DeviceOp, Expr, Instr, LockKind, TaskKind, Workload,
 };
 
 /// A task that wants the time of a message needs this many bytes of it.
@@ -111,6 +111,13 @@ fn from_outside(workload: &Workload, found: &mut Vec<String>) {
             workload.file
         ));
     }
+    for cgroup in &workload.cgroups {
+        let what = "cgroups are simulated only";
+        found.push(format!(
+            "{}: [cgroup.{}]: {what}",
+            workload.file, cgroup.name
+        ));
+    }
     for lock in workload
         .locks
         .iter()
@@ -141,6 +148,10 @@ fn unplayed(op: &DeviceOp) -> &'static str {
         DeviceOp::WriteBack(_) => "writeback",
         DeviceOp::Touch { .. } => "touch",
         DeviceOp::Reclaim => "reclaim",
+        DeviceOp::Cgroup(CgroupOp::Move { .. }) => "cgroup_move",
+        DeviceOp::Cgroup(CgroupOp::Weight { .. }) => "cgroup_weight",
+        DeviceOp::Cgroup(CgroupOp::Max { .. }) => "cgroup_max",
+        DeviceOp::Cgroup(CgroupOp::Idle { .. }) => "cgroup_idle",
         DeviceOp::SpanBegin { .. } => "span_begin with a key",
         DeviceOp::SpanEnd { .. } => "span_end with a key",
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr;
 
-use model::workload::{CpuSet, SchedPolicy};
+use model::workload::{Budget, CpuSet, SchedPolicy};
 
 use super::shared::timespec;
 
@@ -143,6 +143,7 @@ pub fn set_policy(tid: i32, policy: SchedPolicy) -> io::Result<()> {
         SchedPolicy::Idle => (libc::SCHED_IDLE, 0),
         SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority),
         SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        SchedPolicy::Deadline(budget) => return set_deadline(tid, budget),
     };
     let parameter = libc::sched_param {
         sched_priority: priority.into(),
@@ -150,6 +151,40 @@ pub fn set_policy(tid: i32, policy: SchedPolicy) -> io::Result<()> {
     // SAFETY: the pointer is to a live value.
     #[expect(unsafe_code, reason = "the system call as such")]
     checked(unsafe { libc::sched_setscheduler(tid, policy, &raw const parameter) })
+}
+
+/// `struct sched_attr` in its first version (include/uapi/linux/sched/types.h).
+#[repr(C)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Makes a thread a deadline task. What it forks is none.
+fn set_deadline(tid: i32, budget: Budget) -> io::Result<()> {
+    /// `SCHED_DEADLINE` and `SCHED_FLAG_RESET_ON_FORK` (include/uapi/linux/sched.h).
+    const DEADLINE: u32 = 6;
+    const RESET_ON_FORK: u64 = 1;
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        policy: DEADLINE,
+        flags: RESET_ON_FORK,
+        nice: 0,
+        priority: 0,
+        runtime: budget.runtime.get(),
+        deadline: budget.deadline.get(),
+        period: budget.period.get(),
+    };
+    // SAFETY: the pointer is to a live value of the size that it gives.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0) };
+    checked(result as i32)
 }
 
 /// Changes the CPUs on which a thread may run; 0 is the calling one.
