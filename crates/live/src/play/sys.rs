@@ -1,6 +1,8 @@
 //! What played tasks ask of the system. Nothing here allocates.
 
 use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::ptr;
 
 use model::workload::{Budget, CpuSet, SchedPolicy};
@@ -196,6 +198,39 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     // SAFETY: the system reads as many bytes as the words have.
     #[expect(unsafe_code, reason = "the system call as such")]
     checked(unsafe { libc::sched_setaffinity(tid, size_of_val(words), words.as_ptr().cast()) })
+}
+
+/// A listening socket on a free port of the loopback device.
+///
+/// # Errors
+/// What the system says.
+pub fn listen(backlog: u32) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    // A second call changes the backlog.
+    // SAFETY: takes numbers only.
+    #[expect(unsafe_code, reason = "the standard library fixes the backlog")]
+    checked(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;
+    Ok(listener)
+}
+
+/// A connection's end comes at once and leaves nothing behind (`SO_LINGER` of zero).
+pub fn close_at_once(socket: RawFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the pointer is to a live value of the size that is given.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as libc::socklen_t,
+        );
+    }
 }
 
 /// `sched_yield()`.
