@@ -87,7 +87,7 @@ done
 {
     for policy in $policies; do
         echo "echo '@ $policy' >>said"
-        echo "runslice run ./$policy --for 1s -- sh -c 'n=0; while [ \$n -lt 8 ]; do (:) &" \
+        echo "${runslice##*/} run ./$policy --for 1s -- sh -c 'n=0; while [ \$n -lt 8 ]; do (:) &" \
             "(sleep 0.01) & n=\$((n + 1)); done; wait' >>said 2>&1"
     done
 } >selftests/share/all.sh

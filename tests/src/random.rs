@@ -77,8 +77,13 @@ const POLICIES: &[(&str, &[Choice])] = &[
 
 const SLICES: &[&str] = &["1000000", "4000000", "20000000", "18446744073709551615"];
 
+/// From this seed on runs have cgroups and deadline tasks, too.
+const WITH_GROUPS: u64 = 600;
+
 struct Maker {
     rng: Rng,
+    /// Cgroups and deadline tasks.
+    with_groups: bool,
     cpus: u16,
     /// CPUs go offline and come back.
     hotplug: bool,
@@ -113,6 +118,7 @@ impl RandomRun {
         let hotplug = ["fifo", "mlfq"].contains(&name) && machine.cpus >= 4 && rng.below(2) == 0;
         let mut maker = Maker {
             cpus: machine.cpus,
+            with_groups: seed >= WITH_GROUPS,
             hotplug,
             affinities: heard && !batch && machine.cpus <= 64,
             pins: !batch && !hotplug,
@@ -184,11 +190,17 @@ impl Maker {
                 "[irq.i{source}]\ncpu = {cpu}\nevery = \"{every}us\"\ncost = \"{cost}us\"\n"
             );
         }
+        if self.with_groups {
+            self.text += "[cgroup.a]\nweight = 200\n[cgroup.b]\npath = \"/a/b\"\nmax = \"3ms\"\n";
+        }
         let groups = 1 + self.below(8);
         for group in 0..groups {
             self.group(group);
         }
         self.child(groups);
+        if self.with_groups {
+            self.deadline_tasks();
+        }
     }
 
     /// Requests, and CPUs that come and go.
@@ -254,6 +266,38 @@ impl Maker {
         });
     }
 
+    /// Deadline tasks that need a fifth of a CPU together.
+    fn deadline_tasks(&mut self) {
+        let period = 1_000 + self.below(20_000);
+        let (runtime, deadline) = (period / 10, period - self.below(period / 2));
+        let (start, sleep, run) = (self.below(9_000), self.below(9_000), 1 + self.below(3_000));
+        let turns = 1 + self.below(9);
+        let leaves = ["yield", "setpolicy(self, normal)", "sleep(1us)"];
+        let leaves = leaves[self.below(3) as usize];
+        let policy = format!("deadline:{runtime}us/{deadline}us/{period}us");
+        let _ = write!(
+            self.text,
+            "[task.dl]\ncount = 2\nstart = \"{start}us\"\npolicy = \"{policy}\"\n\
+             do = \"loop({turns})[ run({run}us), sleep({sleep}us), run({run}us), {leaves}, \
+             run(1us), setpolicy(self, {policy}), cgroup_move(self, b) ]\"\n"
+        );
+        let work = Nanos::new((2 * run + 1) * 1_000 * turns);
+        self.groups.push(Known { cpus: None, work });
+    }
+
+    /// An operation on cgroups.
+    fn cgroup_op(&mut self) -> String {
+        let of = ["a", "b"][self.below(2) as usize];
+        match self.below(6) {
+            0 => format!("cgroup_weight({of}, {})", 1 + self.below(10_000)),
+            1 => format!("cgroup_max({of}, {}us)", 1_000 + self.below(90_000)),
+            2 => format!("cgroup_idle({of}, {})", self.below(2)),
+            3 => format!("cgroup_move(g0[rand(2) * 0], {of})"),
+            4 => "cgroup_move(self, root, process)".to_owned(),
+            _ => format!("cgroup_move(self, {of})"),
+        }
+    }
+
     fn child(&mut self, group: u64) {
         let micros = self.below(9_000);
         let _ = write!(
@@ -306,6 +350,7 @@ impl Maker {
             19 => format!("touch({})", self.below(3_000_000)),
             20 => format!("sem_wait(sem), sleep({}us), sem_post(sem)", self.below(900)),
             21 => "if(len(page))[ recv(page), done(request) ]".to_owned(),
+            _ if self.with_groups && self.below(3) == 0 => self.cgroup_op(),
             13 if self.affinities && !real_time => {
                 format!("setaffinity(self, {{{}}})", self.cpu_set().0)
             }

@@ -14,6 +14,10 @@ use model::{CpuId, Event, EventKind, EventMask, Header, PrevState, SimTime, Sink
 use stats::trace::{Scope, Selection, Tracer, Turn, Which};
 use stats::{Metrics, Report};
 
+mod groups;
+
+pub use groups::*;
+
 /// What to run. The machine has 2 CPUs and a tick of 4 ms.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
@@ -136,6 +140,9 @@ pub fn all() -> Vec<Body> {
         an_unknown_queue_ends_the_policy(),
         an_invalid_cpu_ends_the_policy(),
         an_invalid_kick_ends_the_policy(),
+        callbacks_about_cgroups_come_in_order(),
+        all_threads_of_a_process_move_together(),
+        a_deadline_task_gets_its_budget_and_no_more(),
     ]
 }
 
@@ -722,6 +729,9 @@ macro_rules! every_body {
             an_unknown_queue_ends_the_policy
             an_invalid_cpu_ends_the_policy
             an_invalid_kick_ends_the_policy
+            callbacks_about_cgroups_come_in_order
+            all_threads_of_a_process_move_together
+            a_deadline_task_gets_its_budget_and_no_more
         }
     };
     (@ $machine:expr, $attributes:tt, $($name:ident)*) => {

@@ -30,6 +30,14 @@ pub enum SetError {
         /// The variable.
         name: String,
     },
+    /// An array that cannot have so many elements.
+    #[error("`{name}` cannot be resized: {why}")]
+    Resize {
+        /// The variable.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// A path into a variable that leads nowhere, or not far enough.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -160,13 +168,17 @@ impl Image {
     /// Sets the initial value of a global variable; for a knob, within the knob's range.
     ///
     /// `name` may lead into a variable: `mode.slice_ns`, `weights[3]`, `weights[0-7]` for a range
-    /// and `weights[*]` for all elements. `text` is `true` or `false` or 1 or 0 for a `bool`, else
+    /// and `weights[*]` for all elements; `weights[]` is the number of elements of an array that is
+    /// the last variable of its section. `text` is `true` or `false` or 1 or 0 for a `bool`, else
     /// a number in decimal or, with `0x`, in hexadecimal, perhaps negative.
     ///
     /// # Errors
     /// [`SetError`] says what may be set, in which unit and range.
     pub fn set_global(&mut self, name: &str, text: &str) -> Result<(), SetError> {
         let (variable, path) = path::split(name);
+        if path == "[]" {
+            return self.resize(variable, text);
+        }
         let named = |symbol: &Symbol| symbol.name == variable;
         let Some(index) = self.symbols.iter().position(named) else {
             return match self.struct_ops.iter_mut().find(|ops| ops.name == variable) {

@@ -32,6 +32,7 @@ mod objects;
 mod op;
 mod path;
 mod progress;
+mod resize;
 #[cfg(test)]
 mod scene;
 mod target;

@@ -204,21 +204,23 @@ pub enum Op {
     CgroupInit,
     /// `a`: cgroup id.
     CgroupExit,
-    /// `a`: id of the new cgroup.
+    /// `a`: id of the new cgroup; `b`: of the old one.
     CgroupPrepMove,
-    /// `a`: id of the new cgroup.
+    /// `a`: id of the new cgroup; `b`: of the old one.
     CgroupMove,
-    /// `a`: id of the new cgroup.
+    /// `a`: id of the new cgroup; `b`: of the old one.
     CgroupCancelMove,
     /// `a`: cgroup id; `b`: weight.
     CgroupSetWeight,
-    /// `a`: cgroup id.
+    /// `a`: cgroup id; `b`: quota in microseconds, all bits set without one.
     CgroupSetBandwidth,
+    /// `a`: cgroup id; `b`: 1 if it idles. Since 6.19.
+    CgroupSetIdle,
 }
 
 impl Op {
     /// Every callback, in the order of the declaration.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::SelectCpu,
         Self::Enqueue,
         Self::Dequeue,
@@ -253,6 +255,7 @@ impl Op {
         Self::CgroupCancelMove,
         Self::CgroupSetWeight,
         Self::CgroupSetBandwidth,
+        Self::CgroupSetIdle,
     ];
 
     /// The member's name in `struct sched_ext_ops`.
@@ -293,6 +296,7 @@ impl Op {
             Self::CgroupCancelMove => "cgroup_cancel_move",
             Self::CgroupSetWeight => "cgroup_set_weight",
             Self::CgroupSetBandwidth => "cgroup_set_bandwidth",
+            Self::CgroupSetIdle => "cgroup_set_idle",
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use model::{Event, EventKind};
-use runslice_tests::guest::Guest;
+use runslice_tests::guest::{Guest, KERNELS};
 use runslice_tests::{folder, guest};
 use serde_json::Value;
 use stats::{Conservation, EventReader};
@@ -103,6 +103,72 @@ do = "run(500us), fork(thread), waitpid(any), count(linked)"
 [task.thread]
 do = "sleep(1ms), run(100us), count(joined)"
 
+[sem.permit]
+value = 2
+
+[sem.ready]
+
+[cond.news]
+
+[lock.guard]
+
+[lock.book]
+kind = "rw"
+
+[listen.door]
+backlog = 3
+
+[cgroup.shop]
+weight = 50
+
+[cgroup.back]
+path = "/shop/back"
+
+[task.reader]
+kind = "process"
+count = 3
+do = """
+    loop(10)[
+        sem_wait(permit), run(10us), sem_post(permit),
+        lock_shared(book), run(10us), unlock(book), count(read)
+    ]
+"""
+
+[task.author]
+kind = "process"
+do = "loop(10)[ lock(book), run(10us), unlock(book), count(written) ]"
+
+[task.client]
+kind = "process"
+count = 2
+do = "loop(10)[ connect(door), count(connected) ]"
+
+[task.server]
+kind = "process"
+do = "loop(20)[ accept(door), run(10us), count(accepted) ]"
+
+[task.listening]
+kind = "process"
+count = 2
+do = "lock(guard), sem_post(ready), wait(news, guard), unlock(guard), count(heard)"
+
+[task.crier]
+kind = "process"
+do = "sem_wait(ready), sem_wait(ready), lock(guard), broadcast(news), unlock(guard)"
+
+[task.mover]
+kind = "process"
+cgroup = "/shop"
+do = """
+    run(100us), cgroup_move(self, back), run(100us), cgroup_move(self, root, process),
+    cgroup_weight(shop, 200), cgroup_max(back, 50ms/100ms), cgroup_idle(back, 1), count(moved)
+"""
+
+[task.sharp]
+kind = "process"
+policy = "deadline:1ms/20ms"
+do = "loop(3)[ run(500us), yield ], count(budgets, 3)"
+
 [task.sleeper]
 do = "suspend, run(1ms), count(woken)"
 
@@ -116,7 +182,7 @@ do = """
 "#;
 
 /// What the counters of [`EVERYTHING`] must come to.
-const COUNTS: [(&str, u64); 10] = [
+const COUNTS: [(&str, u64); 17] = [
     ("sent", 200),
     ("got", 200),
     ("turns", 160),
@@ -127,6 +193,13 @@ const COUNTS: [(&str, u64); 10] = [
     ("joined", 1),
     ("woken", 1),
     ("right", 1),
+    ("read", 30),
+    ("written", 10),
+    ("connected", 20),
+    ("accepted", 20),
+    ("heard", 2),
+    ("moved", 1),
+    ("budgets", 3),
 ];
 
 const PING_PONG: &str = r#"
@@ -428,4 +501,37 @@ fn a_play_is_over_when_its_time_is() {
         assert!(done >= 200, "{name}: {done}");
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// So many deadline tasks of 30 % each are admitted on two CPUs, and not one more.
+const ADMITTED: usize = 6;
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn the_kernel_admits_as_many_deadline_tasks_as_the_simulated_one() {
+    let tasks = |count: usize| {
+        format!(
+            "[workload]\nname = \"w\"\n[machine]\ncpus = 2\n[task.d]\nkind = \"process\"\n\
+             count = {count}\npolicy = \"deadline:3ms/10ms\"\ndo = \"run(100us), count(done)\"\n"
+        )
+    };
+    for kernel in KERNELS {
+        let folder = share(&format!("admitted-{kernel}"), &tasks(ADMITTED));
+        std::fs::write(folder.join("more.toml"), tasks(ADMITTED + 1)).expect("writable");
+        let script = "
+            for policy in '' '--policy fifo'; do
+                runslice play load.toml $policy -o /dev/null || exit 1
+                runslice play more.toml $policy -o /dev/null && exit 2
+            done
+            runslice sim fifo --workload load.toml -o /dev/null || exit 3
+            runslice sim fifo --workload more.toml -o /dev/null && exit 4
+            exit 0";
+        let text = guest_of(&folder).kernel(kernel).good(script, &[]).text();
+        let refused = text.matches("Device or resource busy").count();
+        assert_eq!(refused, 2, "{kernel}: {text}");
+        assert!(
+            text.contains("the kernel answers EBUSY"),
+            "{kernel}: {text}"
+        );
+    }
 }

@@ -12,9 +12,6 @@ use crate::task::{Class, OpsState, RunState, class_of};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
 
-/// Number of the root cgroup, as its events have it.
-const ROOT_CGROUP: u64 = 1;
-
 impl Machine {
     /// Attaches the policy to the running system.
     pub(crate) fn attach(&mut self, vm: &mut Vm) {
@@ -44,11 +41,13 @@ impl Machine {
         if self.exit.is_some() {
             return;
         }
+        if self.ops.flag(flags::ops::HAS_CGROUP_WEIGHT) {
+            self.note("SCX_OPS_HAS_CGROUP_WEIGHT is deprecated and a noop".to_owned());
+        }
         self.arm_watchdog();
         self.bypass = true;
         self.counters.bypass_activate += 1;
-        self.init_root_cgroup(vm);
-        if self.exit.is_some() {
+        if !self.init_cgroups(vm) {
             return;
         }
         for id in self.living() {
@@ -69,41 +68,6 @@ impl Machine {
         self.cycle_waiting(vm);
         (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
         self.set_up(vm, SetUpTime::Attached);
-    }
-
-    /// Tells the policy of the one cgroup that there is.
-    ///
-    /// Source: `scx_cgroup_init()`, kernel 6.18.
-    fn init_root_cgroup(&mut self, vm: &mut Vm) {
-        let args = self.mirror.root_cgroup_args(vm);
-        let call = Call {
-            op: Op::CgroupInit,
-            locked: None,
-            subject: None,
-            args: &[self.mirror.root_cgroup, args],
-            words: (ROOT_CGROUP, 0),
-        };
-        let error = self.call(vm, &call).unwrap_or(0) as u32 as i32;
-        if error != 0 {
-            self.error(format!("ops.cgroup_init() failed ({error})"));
-            return;
-        }
-        self.cgroup_known = true;
-    }
-
-    /// Source: `scx_cgroup_exit()`, kernel 6.18; it comes before the tasks leave.
-    fn exit_root_cgroup(&mut self, vm: &mut Vm) {
-        if !std::mem::take(&mut self.cgroup_known) {
-            return;
-        }
-        let call = Call {
-            op: Op::CgroupExit,
-            locked: None,
-            subject: None,
-            args: &[self.mirror.root_cgroup],
-            words: (ROOT_CGROUP, 0),
-        };
-        self.call(vm, &call);
     }
 
     /// Moves a task from its class into the policy's, if it belongs there.
@@ -164,7 +128,7 @@ impl Machine {
             return exit;
         }
         self.bypass = true;
-        self.exit_root_cgroup(vm);
+        self.exit_cgroups(vm);
         if was_attached {
             self.living()
                 .into_iter()

@@ -24,6 +24,18 @@ enum Changed {
     Class = 2,
 }
 
+/// A class as events write it.
+const fn number_of(class: Class) -> u64 {
+    match class {
+        Class::Stop => 0,
+        Class::Rt => 1,
+        Class::Fair => 2,
+        Class::Ext => 3,
+        Class::Idle => 4,
+        Class::Dl => 5,
+    }
+}
+
 impl Machine {
     /// Changes a nice value.
     pub(crate) fn set_nice(&mut self, vm: &mut Vm, id: TaskId, nice: i8) {
@@ -45,6 +57,9 @@ impl Machine {
         let mask = self.mask_of(Some(cpus));
         if self.task(id).cpus == mask {
             return;
+        }
+        if self.task(id).class == Class::Dl {
+            return self.refuse_deadline(id, "CPUs of a deadline task: the kernel answers EBUSY");
         }
         // The kernel chooses the destination before it knows whether it will need one.
         let rotor = &mut self.cpus[self.exec].rotor;
@@ -84,6 +99,9 @@ impl Machine {
         }
         let old = self.task(id).class;
         let new = class_of(policy, self.attached, self.is_partial());
+        if !self.admit(id, policy) {
+            return;
+        }
         let moves = if old == new && old != Class::Rt {
             0
         } else {
@@ -112,7 +130,7 @@ impl Machine {
         if old == Class::Ext && new != Class::Ext {
             self.disable_task(vm, id);
         }
-        self.emit_change(id, Changed::Class, new as u64);
+        self.emit_change(id, Changed::Class, number_of(new));
         let cpu = self.task(id).cpu;
         if self.is_running(id) {
             self.resched(cpu);
@@ -144,6 +162,7 @@ impl Machine {
                     self.set_slice(id, 0);
                 }
             }
+            Class::Dl => self.yield_deadline(id),
             Class::Rt => self.rotate_rt(cpu, id),
             Class::Fair => self.rotate_fair(cpu),
             Class::Stop | Class::Idle => unreachable!("no task has this class"),
@@ -152,7 +171,7 @@ impl Machine {
     }
 
     /// Takes the task out of its queues, applies `apply`, and puts it back.
-    fn change(
+    pub(crate) fn change(
         &mut self,
         vm: &mut Vm,
         id: TaskId,

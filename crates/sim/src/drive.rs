@@ -8,7 +8,7 @@ use crate::machine::{Machine, Vm};
 use crate::queue::{Entry, Pending};
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::Action;
+use crate::work::{Action, CgroupChange};
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
@@ -88,6 +88,10 @@ impl Machine {
                 }
             }
             Pending::Start { task } => self.wake(vm, task, false),
+            Pending::Replenish { task, generation } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
+                self.replenish_at_timer(task, generation);
+            }
             Pending::BpfTimer {
                 address,
                 generation,
@@ -208,6 +212,14 @@ impl Machine {
             Ok(Action::SetNice { task, nice }) => self.set_nice(vm, task, nice),
             Ok(Action::SetAffinity { task, cpus }) => self.set_affinity(vm, task, &cpus),
             Ok(Action::SetPolicy { task, policy }) => self.set_policy(vm, task, policy),
+            Ok(Action::MoveCgroup { task, to, process }) => {
+                self.move_to_cgroup(vm, task, to, process);
+            }
+            Ok(Action::SetCgroup { number, change }) => match change {
+                CgroupChange::Weight(weight) => self.set_cgroup_weight(vm, number, weight),
+                CgroupChange::Max(max) => self.set_cgroup_max(vm, number, max),
+                CgroupChange::Idle(idle) => self.set_cgroup_idle(vm, number, idle),
+            },
         }
         self.over |= self.work.is_stopped();
         Ok(())

@@ -20,6 +20,7 @@ impl Machine {
         match self.task(id).class {
             Class::Ext => self.enqueue_ext(vm, id, flags),
             Class::Rt => self.enqueue_rt(id, flags),
+            Class::Dl => self.enqueue_dl(id, flags),
             Class::Fair => self.cpus[cpu].fair.push(id),
             Class::Stop | Class::Idle => unreachable!("no task has this class"),
         }
@@ -31,6 +32,7 @@ impl Machine {
         match self.task(id).class {
             Class::Ext => self.dequeue_ext(vm, id, flags),
             Class::Rt => self.cpus[cpu].rt.retain(|&other| other != id),
+            Class::Dl => self.dequeue_dl(id, flags),
             Class::Fair => self.cpus[cpu].fair.retain(|&other| other != id),
             Class::Stop | Class::Idle => unreachable!("no task has this class"),
         }

@@ -85,7 +85,9 @@ pub mod ops {
     pub const ENQ_MIGRATION_DISABLED: u64 = 16;
     /// One pair of idle masks for each NUMA node.
     pub const BUILTIN_IDLE_PER_NODE: u64 = 64;
-    /// All flags of 6.18.
+    /// Without meaning since 6.15, gone with 7.1.
+    pub const HAS_CGROUP_WEIGHT: u64 = 1 << 16;
+    /// All flags that 6.18 and 7.2 have.
     pub const ALL: u64 = 127;
     /// Flags that came with 7.2 and are not modelled: `ALWAYS_ENQ_IMMED`, `TID_TO_TASK`.
     pub const UNMODELLED_7_2: u64 = 0x180;
@@ -111,6 +113,8 @@ pub mod dsq {
 pub mod preempt {
     /// A real-time task.
     pub const RT: u32 = 0;
+    /// A deadline task.
+    pub const DL: u32 = 1;
     /// The stopper.
     pub const STOP: u32 = 2;
     /// Anything else, a fair task in partial mode.

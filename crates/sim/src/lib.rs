@@ -11,9 +11,11 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod cgroup;
 mod change;
 pub mod costs;
 mod cpu;
+mod deadline;
 mod dispatch;
 mod drive;
 mod dsq;
@@ -405,7 +407,7 @@ fn assemble(
         setup,
         mut vm,
     } = prepare(&spec.policy, &spec.machine, options, tally)?;
-    let mirror = Mirror::new(&target, &spec.machine, &mut vm)?;
+    let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
     let mut machine = Machine::new(Parts {
         spec: spec.machine.clone(),

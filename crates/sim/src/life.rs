@@ -3,6 +3,7 @@
 //! Source: `sched_fork()`, `sched_cgroup_fork()`, `wake_up_new_task()`, `do_exit()` and
 //! `sched_ext_free()`, kernel 6.18 as engine vectors V19 to V21 show it.
 
+use model::workload::ROOT_CGROUP;
 use model::{CpuId, EventKind, Nanos, Op, TaskId};
 
 use crate::flags::{deq, enq, wake};
@@ -33,6 +34,9 @@ impl Machine {
         let id = self.add_task(vm, birth, None, cpu)?;
         self.work.born(id, birth, None);
         self.task_mut(id).class = class_of(birth.policy, false, false);
+        self.task_mut(id).css_set = self.task(id).cgroup;
+        self.mirror_cgroup(vm, id);
+        self.admit(id, birth.policy);
         self.task_mut(id).state = RunState::Sleeping;
         self.emit_new(id, birth, None);
         self.rename(id, birth);
@@ -76,6 +80,10 @@ impl Machine {
         if class == Class::Ext {
             self.enable_task(vm, id);
         }
+        // `cgroup_post_fork()` comes last: a policy that asks before finds the root.
+        self.task_mut(id).css_set = self.task(id).cgroup;
+        self.mirror_cgroup(vm, id);
+        self.admit(id, birth.policy);
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
         self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK, true);
         self.rename(id, birth);
@@ -109,6 +117,8 @@ impl Machine {
         task.nice = birth.nice;
         task.policy = birth.policy;
         task.weight = weight_of(birth.policy, birth.nice);
+        let inherited = || parent.map_or(ROOT_CGROUP, |parent| self.task(parent).cgroup);
+        task.cgroup = birth.cgroup.unwrap_or_else(inherited);
         task.cpus = self.mask_of(birth.cpus.as_ref());
         self.tasks.push(task);
         self.dsqs.add_task(id);
@@ -154,7 +164,7 @@ impl Machine {
         self.task_mut(id).scx_state = ScxState::Init;
         self.mirror_flags(id);
         let address = self.task(id).address;
-        let args = self.mirror.init_task_args(vm, fork);
+        let args = self.mirror.init_task_args(vm, fork, self.task(id).cgroup);
         let result = self.call(
             vm,
             &Call {
@@ -268,6 +278,7 @@ impl Machine {
     pub(crate) fn exit(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.task_mut(id).state = RunState::Dead;
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK | deq::SPECIAL));
+        self.dismiss(id);
         self.work.exited(id);
         self.emit(EventKind::Exit, id, cpu, (0, 0));
         // Since 6.19 the policy is told right behind the last switch (`sched_ext_dead()`), before

@@ -13,7 +13,9 @@ use model::{
     PrevState, Rng, SimTime, TaskId,
 };
 
+use crate::cgroup::Cgroups;
 use crate::cpu::{Cpu, Curr, Mode, class_on};
+use crate::deadline::Deadlines;
 use crate::dsq::{DsqIndex, Dsqs};
 use crate::entries::Entries;
 use crate::idle::Idle;
@@ -145,8 +147,8 @@ pub struct Machine {
     /// The policy is being attached, or is attached: kernel functions find it.
     pub(crate) enabling: bool,
     pub(crate) attached: bool,
-    /// The policy was told of the root cgroup.
-    pub(crate) cgroup_known: bool,
+    pub(crate) cgroups: Cgroups,
+    pub(crate) deadlines: Deadlines,
     pub(crate) bypass: bool,
     pub(crate) counters: Counters,
     pub(crate) exit: Option<Exit>,
@@ -218,6 +220,7 @@ impl Machine {
             timer_generation: 0,
             mirror,
             work,
+            cgroups: Cgroups::new(&workload.cgroups),
             workload,
             work_events: Vec::new(),
             work_error: None,
@@ -226,7 +229,7 @@ impl Machine {
             setup_failure: None,
             enabling: false,
             attached: false,
-            cgroup_known: false,
+            deadlines: Deadlines::default(),
             bypass: false,
             counters: Counters::default(),
             exit: None,
@@ -440,6 +443,8 @@ impl Machine {
         if task.class == Class::Ext && task.slice != crate::flags::SLICE_INF {
             task.slice = task.slice.saturating_sub(delta);
             self.mirror_slice(id);
+        } else if task.class == Class::Dl {
+            self.charge_deadline(id, delta);
         }
     }
 

@@ -4,10 +4,11 @@
 //! memory, laid out by the types of `kernel/6.18.h`, and are brought up to date before somebody can
 //! look: when a callback begins, and after a kernel function that changes something.
 
+mod cgroups;
 mod layout;
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
-use model::workload::SchedPolicy;
+use model::workload::{Cgroup, SchedPolicy};
 use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
 
 use crate::flags;
@@ -16,10 +17,13 @@ use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
+use cgroups::CgroupMirrors;
 use layout::{ArgLayout, Layout};
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
+/// `MAX_DL_PRIO - 1`, the priority of every deadline task (include/linux/sched/deadline.h, 6.18).
+const DEADLINE_PRIO: u32 = -1_i32 as u32;
 /// Room for the text of an exit.
 const TEXT_BYTES: u64 = 1024;
 
@@ -56,11 +60,7 @@ pub(crate) struct Mirror {
     pub rqs: PerCpu<u64>,
     /// The idle task of each CPU.
     pub idle_tasks: PerCpu<u64>,
-    /// The root cgroup, and the `css_set` of every task.
-    pub root_cgroup: u64,
-    css_set: u64,
-    /// Where a cgroup's own state lies in it.
-    css_at: u64,
+    cgroups: CgroupMirrors,
     /// The address space of each group whose tasks exist from the start as threads, by group.
     group_mms: std::collections::BTreeMap<u32, u64>,
     /// Masks that programs read where they lie.
@@ -87,10 +87,16 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     /// Lays out the objects that exist from the start.
-    pub fn new(target: &Target, spec: &MachineSpec, vm: &mut Vm) -> Result<Self, MirrorError> {
+    pub fn new(
+        target: &Target,
+        spec: &MachineSpec,
+        cgroups: &[Cgroup],
+        vm: &mut Vm,
+    ) -> Result<Self, MirrorError> {
         let layout = Layout::of(target)?;
         let args = ArgLayout::of(target)?;
         let cpus = spec.cpus;
+        let mirrored = CgroupMirrors::new(target, vm, cgroups)?;
         let mut failed = None;
         // Where a program looks for them that knows the variable.
         let known: Vec<_> = (0..u32::from(cpus))
@@ -111,9 +117,7 @@ impl Mirror {
                 known[cpu.index()].unwrap_or_else(|| alloc(layout.rq_size))
             }),
             idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size + 8)),
-            root_cgroup: alloc(u64::from(target.size_of("cgroup")?)),
-            css_at: u64::from(target.field("cgroup", "self")?.offset),
-            css_set: alloc(u64::from(target.size_of("css_set")?)),
+            cgroups: mirrored,
             group_mms: std::collections::BTreeMap::new(),
             online: alloc(MASK_BYTES),
             possible: alloc(MASK_BYTES),
@@ -133,39 +137,12 @@ impl Mirror {
             kernel: spec.kernel,
             args,
         };
-        let kernfs_node = alloc(u64::from(target.size_of("kernfs_node")?));
         if let Some(error) = failed {
             return Err(error.into());
         }
-        mirror.write_cgroup(target, vm, kernfs_node)?;
         mirror.write_cpus(vm, cpus);
         mirror.report_map = vm.map_by_name("runslice_report");
         Ok(mirror)
-    }
-
-    /// The root cgroup: id 1, level 0, the default of every task.
-    fn write_cgroup(
-        &self,
-        target: &Target,
-        vm: &mut Vm,
-        kernfs_node: u64,
-    ) -> Result<(), MirrorError> {
-        let at = |structure, path| {
-            target
-                .field(structure, path)
-                .map(|field| u64::from(field.offset))
-        };
-        let memory = vm.memory();
-        memory.poke_u64(kernfs_node + at("kernfs_node", "id")?, 1);
-        memory.poke_u64(self.root_cgroup + at("cgroup", "kn")?, kernfs_node);
-        memory.poke_u64(
-            self.root_cgroup + at("cgroup", "dom_cgrp")?,
-            self.root_cgroup,
-        );
-        memory.poke_u64(self.css_set + at("css_set", "dfl_cgrp")?, self.root_cgroup);
-        let css = self.root_cgroup + at("cgroup", "self")?;
-        memory.poke_u64(css + at("cgroup_subsys_state", "cgroup")?, self.root_cgroup);
-        Ok(())
     }
 
     /// Programs that hold a pointer to the idle masks see every claim.
@@ -218,11 +195,6 @@ impl Mirror {
         number + u32::from(later)
     }
 
-    /// `&cgroup->self` of the root.
-    pub fn root_css(&self) -> u64 {
-        self.root_cgroup + self.css_at
-    }
-
     /// Address of a task's mask, which `ops.set_cpumask` gets.
     pub fn cpus_address(&self, task: u64) -> u64 {
         task + self.layout.cpus_mask
@@ -237,23 +209,11 @@ impl Mirror {
     }
 
     /// `struct scx_init_task_args`.
-    pub fn init_task_args(&self, vm: &mut Vm, fork: bool) -> u64 {
+    pub fn init_task_args(&self, vm: &mut Vm, fork: bool, cgroup: u32) -> u64 {
         let memory = vm.memory();
         memory.write(self.args_at + self.args.init_fork, &[u8::from(fork)]);
-        memory.poke_u64(self.args_at + self.args.init_cgroup, self.root_cgroup);
+        memory.poke_u64(self.args_at + self.args.init_cgroup, self.cgroup(cgroup));
         self.args_at
-    }
-
-    /// `struct scx_cgroup_init_args` of the root: weight 100, 100 ms, no quota (`scx_tg_init()`,
-    /// kernel 6.18).
-    pub fn root_cgroup_args(&self, vm: &mut Vm) -> u64 {
-        let (at, args) = (self.args_at, &self.args);
-        let memory = vm.memory();
-        memory.poke_u32(at + args.group_weight, 100);
-        memory.poke_u64(at + args.group_period, 100_000);
-        memory.poke_u64(at + args.group_quota, u64::MAX);
-        memory.poke_u64(at + args.group_burst, 0);
-        at
     }
 
     /// `struct scx_exit_task_args`.
@@ -356,16 +316,22 @@ impl Mirror {
     fn write_policy(&self, memory: &mut Memory, task: &Task) {
         let (at, layout) = (task.address, &self.layout);
         let nice = i32::from(task.nice);
-        // SCHED_NORMAL 0, FIFO 1, RR 2, BATCH 3, IDLE 5 (include/uapi/linux/sched.h, 6.18).
+        // SCHED_NORMAL 0, FIFO 1, RR 2, BATCH 3, IDLE 5, DEADLINE 6 (include/uapi/linux/sched.h,
+        // 6.18).
         let (policy, rt) = match task.policy {
             SchedPolicy::Normal => (0, 0),
             SchedPolicy::Fifo(priority) => (1, u32::from(priority)),
             SchedPolicy::RoundRobin(priority) => (2, u32::from(priority)),
             SchedPolicy::Batch => (3, 0),
             SchedPolicy::Idle => (5, 0),
+            SchedPolicy::Deadline(_) => (6, 0),
         };
         let fair = (120 + nice).cast_unsigned();
-        let prio = if rt > 0 { 99 - rt } else { fair };
+        let prio = match task.policy {
+            SchedPolicy::Deadline(_) => DEADLINE_PRIO,
+            _ if rt > 0 => 99 - rt,
+            _ => fair,
+        };
         memory.poke_u32(at + layout.policy, policy);
         memory.poke_u32(at + layout.rt_priority, rt);
         memory.poke_u32(at + layout.prio, prio);
@@ -530,10 +496,10 @@ impl Machine {
         memory.poke_u64(address + layout.start_boottime, self.now.as_nanos());
         memory.poke_u32(address + layout.tgid, task.tgid);
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
-        memory.poke_u64(address + layout.cgroups, self.mirror.css_set);
         memory.poke_u64(address + layout.mm, task.mm);
         // The task's number, behind the kernel's structure, leads back from address to task.
         memory.poke_u32(address + layout.task_size, id.0);
+        self.mirror_cgroup(vm, id);
         self.touch(id, u8::MAX);
         Ok(())
     }

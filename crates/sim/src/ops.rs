@@ -18,6 +18,8 @@ pub(crate) struct Ops {
     pub timeout_ms: u64,
     /// Size of the dispatch buffer.
     pub batch: u32,
+    /// Where the calls of each callback are allowed ([`kf`]), by [`Op`].
+    masks: [u32; Op::ALL.len()],
     /// Function of each callback, by [`Op`]; `None`: not defined.
     callbacks: [Option<u32>; Op::ALL.len()],
 }
@@ -99,8 +101,13 @@ impl Ops {
             flags: 0,
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
+            masks: MASKS,
             callbacks: [None; Op::ALL.len()],
         };
+        if kernel < Kernel::V7_2 {
+            // The lock is held there, too, but 6.18 calls it as if none were.
+            ops.masks[Op::CgroupMove as usize] = kf::UNLOCKED;
+        }
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
@@ -163,7 +170,7 @@ impl Ops {
         let known = if kernel >= Kernel::V7_2 {
             flags::ops::ALL | new
         } else {
-            flags::ops::ALL
+            flags::ops::ALL | flags::ops::HAS_CGROUP_WEIGHT
         };
         let table = || table.to_owned();
         match (self.flags & !known, self.flags & new) {
@@ -245,7 +252,7 @@ impl Machine {
             );
         }
         let outer = self.contexts.last().map_or(0, |context| context.mask);
-        let mask = MASKS[call.op as usize];
+        let mask = self.ops.masks[call.op as usize];
         let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
         self.contexts.push(Context {
             mask: outer | mask,
@@ -454,6 +461,7 @@ const fn mask_of(op: Op) -> u32 {
         | Op::CgroupCancelMove
         | Op::CgroupSetWeight
         | Op::CgroupSetBandwidth
+        | Op::CgroupSetIdle
         | Op::Dump
         | Op::DumpCpu
         | Op::DumpTask => kf::UNLOCKED,

@@ -15,6 +15,8 @@ pub enum Pending {
     Resume,
     /// A sleeping task's timer expires.
     Timer { task: TaskId, generation: u64 },
+    /// A deadline task's budget is filled up.
+    Replenish { task: TaskId, generation: u64 },
     /// A BPF timer expires.
     BpfTimer { address: u64, generation: u64 },
     /// An interrupt source of the workload fires.
@@ -44,7 +46,7 @@ impl Pending {
             Self::Attach => 0,
             Self::WorkDone { .. } => 1,
             Self::Resume => 2,
-            Self::Timer { .. } | Self::Start { .. } => 3,
+            Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
             Self::BpfTimer { .. } => 4,
             Self::Interrupt { .. } | Self::Hotplug { .. } => 5,
             Self::Tick => 6,
@@ -58,7 +60,10 @@ impl Pending {
     pub const fn is_timer(self) -> bool {
         matches!(
             self,
-            Self::Timer { .. } | Self::Start { .. } | Self::BpfTimer { .. }
+            Self::Timer { .. }
+                | Self::Start { .. }
+                | Self::Replenish { .. }
+                | Self::BpfTimer { .. }
         )
     }
 

@@ -19,17 +19,22 @@ const RR_TIMESLICE: u64 = 100_000_000;
 const FAIR_TURN: u64 = 2_800_000;
 
 impl Machine {
-    /// The real-time priority of a task: 1 to 99, 99 most urgent.
+    /// The real-time priority of a task: 1 to 99, 99 most urgent; above that a deadline task's.
     fn rt_priority(&self, id: TaskId) -> u8 {
         match self.task(id).policy {
             SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => priority,
+            SchedPolicy::Deadline(_) => u8::MAX,
             _ => 0,
         }
     }
 
-    /// Whether a real-time task takes `cpu` from the real-time task that runs there.
+    /// Whether a real-time or deadline task takes `cpu` from the task of its class that runs
+    /// there.
     pub(crate) fn is_more_urgent(&self, id: TaskId, cpu: CpuId) -> bool {
         self.cpus[cpu].curr.task().is_some_and(|curr| {
+            if self.task(id).class == Class::Dl {
+                return self.is_due_before(id, curr);
+            }
             self.task(curr).class == Class::Rt && self.rt_priority(id) > self.rt_priority(curr)
         })
     }

@@ -53,6 +53,9 @@ impl Machine {
         }
         self.reenqueue_deferred(vm, cpu);
         self.give_run_queue(held);
+        if self.deadlines.any {
+            self.after_schedule_dl(cpu, before);
+        }
         self.arm_tick(cpu);
     }
 
@@ -83,11 +86,12 @@ impl Machine {
         let state = &self.cpus[cpu];
         let has = |class: Class| match class {
             Class::Stop => !state.to_move.is_empty(),
-            Class::Rt => !state.rt.is_empty(),
+            // Deadline tasks are in the same list.
+            Class::Dl | Class::Rt => !state.rt.is_empty(),
             Class::Fair => !state.fair.is_empty(),
             Class::Ext | Class::Idle => false,
         };
-        let above = [Class::Stop, Class::Rt, Class::Fair];
+        let above = [Class::Stop, Class::Dl, Class::Rt, Class::Fair];
         above.into_iter().any(|class| class >= start && has(class))
     }
 
@@ -252,6 +256,7 @@ impl Machine {
         }
         let reason = match class {
             Class::Rt => preempt::RT,
+            Class::Dl => preempt::DL,
             Class::Stop => preempt::STOP,
             _ => preempt::UNKNOWN,
         };
@@ -362,6 +367,7 @@ impl Machine {
         match self.task(id).class {
             Class::Ext => self.tick_ext(vm, cpu, id),
             Class::Rt => self.tick_rt(cpu, id),
+            Class::Dl => self.tick_dl(cpu, id),
             Class::Fair => self.tick_fair(cpu),
             Class::Stop | Class::Idle => {}
         }

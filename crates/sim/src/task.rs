@@ -1,6 +1,6 @@
 //! A task as the simulated kernel sees it. What the policy sees is a mirror in BPF memory.
 
-use model::workload::SchedPolicy;
+use model::workload::{ROOT_CGROUP, SchedPolicy};
 use model::{CpuId, Nanos, SimTime, TaskTimes};
 
 use crate::dsq::DsqIndex;
@@ -12,6 +12,8 @@ use crate::mask::MaskId;
 pub enum Class {
     /// The migration thread.
     Stop,
+    /// `SCHED_DEADLINE`.
+    Dl,
     /// `SCHED_FIFO` and `SCHED_RR`.
     Rt,
     /// The default class; empty while a policy has switched all tasks.
@@ -172,6 +174,10 @@ pub struct Task {
     pub weight: u32,
     /// `PF_KTHREAD`.
     pub kernel: bool,
+    /// Number of the cgroup whose time it takes (`sched_task_group`).
+    pub cgroup: u32,
+    /// Number of the cgroup that its `css_set` says; another one while it is born or moved.
+    pub css_set: u32,
     /// References that programs hold.
     pub references: u32,
     /// The kernel has dropped its last reference.
@@ -216,6 +222,8 @@ impl Task {
             deep: false,
             exiting: false,
             kernel: false,
+            cgroup: ROOT_CGROUP,
+            css_set: ROOT_CGROUP,
             scx_state: ScxState::None,
             in_custody: false,
             queued: false,
@@ -281,6 +289,7 @@ pub fn weight_of(policy: SchedPolicy, nice: i8) -> u32 {
 pub fn class_of(policy: SchedPolicy, attached: bool, partial: bool) -> Class {
     match policy {
         SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_) => Class::Rt,
+        SchedPolicy::Deadline(_) => Class::Dl,
         _ if attached && !partial => Class::Ext,
         _ => Class::Fair,
     }

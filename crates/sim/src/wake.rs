@@ -66,8 +66,10 @@ impl Machine {
     /// Source: `wakeup_preempt()`, kernel 6.18; no class of the policy's tasks preempts itself.
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, id: TaskId) {
         let (new, curr) = (self.task(id).class, self.class_on(cpu));
-        if new < curr || new == Class::Rt && curr == Class::Rt && self.is_more_urgent(id, cpu) {
+        if new < curr || new == curr && new <= Class::Rt && self.is_more_urgent(id, cpu) {
             self.resched(cpu);
+        } else if new == Class::Dl {
+            self.spread_deadlines();
         }
     }
 
@@ -84,6 +86,7 @@ impl Machine {
         let cpu = match (asked, task.class) {
             (false, _) => self.only_allowed(id),
             (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
+            (true, Class::Dl) => prev,
             (true, Class::Rt) => self.select_cpu_rt(id, prev),
             (true, _) => self.select_cpu_fair(id, prev),
         };

@@ -333,7 +333,7 @@ fn translation() {
             let config = Config {
                 backend,
                 stack_bytes,
-                ..usual
+                ..usual.clone()
             };
             let start = cpu_time();
             let vm = Instance::new(Arc::clone(&image), &table, config);

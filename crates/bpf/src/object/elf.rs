@@ -12,7 +12,7 @@ use crate::bytes;
 
 /// Largest file, and largest sum of the sections that are kept: the biggest scheduler known (cake)
 /// has 9 MB of zeros in its arena.
-const MAX_BYTES: u64 = 128 << 20;
+pub(crate) const MAX_BYTES: u64 = 128 << 20;
 const MAX_SECTIONS: usize = 4096;
 const MAX_SYMBOLS: usize = 1 << 18;
 /// Bytes of a name; one limit keeps the time to read many overlapping names small.

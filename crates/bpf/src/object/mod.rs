@@ -2,7 +2,7 @@
 
 mod elf;
 
-pub(crate) use elf::{Elf, Place, Reloc, Section, SectionKind, Symbol, SymbolKind};
+pub(crate) use elf::{Elf, MAX_BYTES, Place, Reloc, Section, SectionKind, Symbol, SymbolKind};
 
 use std::collections::BTreeMap;
 

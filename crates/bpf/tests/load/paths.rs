@@ -197,3 +197,35 @@ fn a_bad_argument_says_what_the_program_takes() {
     ));
     assert_eq!(image.context("plain", "").unwrap().1, [0; 0]);
 }
+
+#[test]
+fn an_array_at_the_end_of_its_section_gets_more_elements() {
+    let mut image = paths();
+    image.set_global("each[0]", "4").unwrap();
+    image.set_global("each[]", "3").unwrap();
+    assert_eq!(words(&image, "each"), [4, 0, 0]);
+    image.set_global("each[2]", "9").unwrap();
+    assert_eq!(words(&image, "each"), [4, 0, 9]);
+    let map = image.maps.iter().find(|map| map.name == ".data.each");
+    assert_eq!(map.map(|map| map.value_size), Some(24));
+    image.set_global("each[]", "1").unwrap();
+    assert_eq!(words(&image, "each"), [4]);
+    assert!(image.set_global("each[1]", "9").is_err());
+}
+
+#[test]
+fn what_cannot_be_resized_says_why() {
+    let mut image = paths();
+    for (name, value, why) in [
+        ("inner[]", "2", "another variable of its section lies behind it"),
+        ("outer[]", "2", "it is no array"),
+        ("nobody[]", "2", "there is no such variable"),
+        ("each[]", "0", "1 or more that fits"),
+        ("each[]", "99999999", "1 or more that fits"),
+        ("each[]", "x", "1 or more that fits"),
+    ] {
+        let error = image.set_global(name, value).unwrap_err();
+        assert!(matches!(error, SetError::Resize { .. }), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}

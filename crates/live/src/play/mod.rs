@@ -7,6 +7,8 @@
 //! All tasks live in a pid namespace whose first process dies with the player, and the kernel ends
 //! everyone in it, so that nothing is left behind by a kill either.
 
+mod cgroups;
+mod devices;
 mod marks;
 mod names;
 mod refuse;
@@ -27,6 +29,7 @@ pub use refuse::{notes, refusals};
 
 use crate::Error;
 use crate::record::{Raw, be_urgent, clock};
+use cgroups::Cgroups;
 use stage::{Failure, Stage};
 use sys::Forked;
 
@@ -51,6 +54,8 @@ pub struct Player {
     next: u64,
     /// When there was no more waiting, and the sums of that moment.
     ended: Option<(u64, Vec<Sum>)>,
+    /// They go when everybody has gone.
+    _groups: Option<Cgroups>,
 }
 
 /// What came of a play.
@@ -84,8 +89,13 @@ impl Player {
         tell_counts: bool,
     ) -> Result<Self, Error> {
         // Tasks in other processes point to it for as long as they live.
-        let stage: &'static Stage =
-            Box::leak(Box::new(Stage::new(workload, seed, cpus, tell_counts)?));
+        let groups = match workload.cgroups[..] {
+            [] => None,
+            _ => Some(Cgroups::create(workload)?),
+        };
+        let folders = groups.as_ref().map_or(&[][..], Cgroups::folders).to_vec();
+        let stage = Stage::new(workload, seed, cpus, tell_counts, folders)?;
+        let stage: &'static Stage = Box::leak(Box::new(stage));
         let forked = sys::fork().map_err(Error::file("a process"))?;
         let Forked::Parent(keeper) = forked else {
             keep(stage)
@@ -96,6 +106,7 @@ impl Player {
             said: Vec::new(),
             next: 0,
             ended: None,
+            _groups: groups,
         };
         let tasks: u32 = workload.groups.iter().map(|group| group.count).sum();
         let wanted = tasks + u32::try_from(workload.interrupts.len()).unwrap_or(u32::MAX);
@@ -189,6 +200,12 @@ fn be_first(stage: &'static Stage) -> ! {
     sys::die_with_parent();
     // The player may be urgent, and what it forks would be.
     let _ = sys::set_policy(0, SchedPolicy::Normal);
+    if let Some(root) = stage.cgroups.first()
+        && let Err(error) = devices::put(root, "cgroup.procs", "0")
+    {
+        let number = error.raw_os_error().unwrap_or(libc::EPERM);
+        stage.fail(Failure::System, [0; 3], number.into());
+    }
     for (group, declared) in (0..).zip(&stage.workload.groups) {
         let members: Vec<u32> = (0..declared.count)
             .map_while(|_| stage.admit(group))

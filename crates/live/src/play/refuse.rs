@@ -1,8 +1,12 @@
 //! What of a workload cannot be played, and what is played as something else.
 
 use model::workload::{
-    Capacity, ChannelKind, Code, DeviceOp, Expr, Instr, LockKind, TaskKind, Workload,
+    Capacity, ChannelKind, Code, DeviceOp, Expr, Handoff, Instr, LockKind, TaskKind, Woken,
+    Workload,
 };
+
+/// `TCP_TIMEOUT_INIT` (kernel 6.18, include/net/tcp.h).
+const RETRY: model::Nanos = model::Nanos::from_secs(1);
 
 /// A task that wants the time of a message needs this many bytes of it.
 pub const STAMP: u64 = 8;
@@ -111,29 +115,43 @@ fn from_outside(workload: &Workload, found: &mut Vec<String>) {
             workload.file
         ));
     }
-    for lock in workload
-        .locks
-        .iter()
-        .filter(|lock| lock.kind != LockKind::Mutex)
-    {
-        let what = "only mutexes are played";
+    for lock in &workload.locks {
+        let what = match (lock.kind, lock.handoff) {
+            (LockKind::Keyed(_), _) => "keyed locks are simulated only",
+            (LockKind::ReadWrite, Handoff::Barge) => {
+                "read-write locks are played in the order of arrival: leave `handoff` out"
+            }
+            _ => continue,
+        };
         found.push(format!("{}: [lock.{}]: {what}", workload.file, lock.name));
+    }
+    for listener in &workload.listeners {
+        let what = match (listener.retry == RETRY, listener.woken) {
+            (false, _) => "the kernel's clients try again after 1 s: `retry` is simulated only",
+            (_, Woken::Last) => "tasks are played that wait in accept(): the first is woken",
+            (true, Woken::First) => continue,
+        };
+        found.push(format!(
+            "{}: [listen.{}]: {what}",
+            workload.file, listener.name
+        ));
     }
 }
 
 /// How the file writes an operation that is not played.
-fn unplayed(op: &DeviceOp) -> &'static str {
-    match op {
-        DeviceOp::LockShared(_) => "lock_shared",
+fn unplayed(op: &DeviceOp) -> Option<&'static str> {
+    Some(match op {
+        DeviceOp::LockShared(_)
+        | DeviceOp::SemWait(_)
+        | DeviceOp::SemPost(_)
+        | DeviceOp::CondWait { .. }
+        | DeviceOp::Signal(_)
+        | DeviceOp::Broadcast(_)
+        | DeviceOp::Connect { .. }
+        | DeviceOp::Accept(_)
+        | DeviceOp::Cgroup(_) => return None,
         DeviceOp::TryLock { .. } => "lock ... else",
         DeviceOp::UnlockAll(_) => "unlock_all",
-        DeviceOp::SemWait(_) => "sem_wait",
-        DeviceOp::SemPost(_) => "sem_post",
-        DeviceOp::CondWait { .. } => "wait",
-        DeviceOp::Signal(_) => "signal",
-        DeviceOp::Broadcast(_) => "broadcast",
-        DeviceOp::Connect { .. } => "connect",
-        DeviceOp::Accept(_) => "accept",
         DeviceOp::Done { .. } => "done",
         DeviceOp::Read { .. } => "read",
         DeviceOp::Write { .. } => "write",
@@ -143,16 +161,21 @@ fn unplayed(op: &DeviceOp) -> &'static str {
         DeviceOp::Reclaim => "reclaim",
         DeviceOp::SpanBegin { .. } => "span_begin with a key",
         DeviceOp::SpanEnd { .. } => "span_end with a key",
-    }
+    })
 }
 
 fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
     let reads_message = |expr: &&Expr| expr.mentions(&|part| *part == Expr::Got);
+    if let Instr::Device(DeviceOp::Connect { value, .. }) = instr
+        && *value != Expr::Me
+    {
+        return Some("the value of a connection is simulated only".to_owned());
+    }
     if instr.exprs().iter().any(reads_message) {
         return Some("`got` is simulated only: played messages carry no value".to_owned());
     }
     match instr {
-        Instr::Device(op) => Some(format!("`{}` is simulated only", unplayed(op))),
+        Instr::Device(op) => unplayed(op).map(|name| format!("`{name}` is simulated only")),
         Instr::Send {
             to,
             bytes: Some(bytes),
@@ -258,16 +281,33 @@ mod tests {
                 "w.toml:5: t: only the kernel disables the migration of a task",
             ),
             (
-                "[sem.s]\n[task.t]\ndo = \"sem_post(s)\"\n",
-                "w.toml:5: t: `sem_post` is simulated only",
+                "[disk.d]\n[task.t]\ndo = \"fsync(d)\"\n",
+                "w.toml:5: t: `fsync` is simulated only",
+            ),
+            (
+                "[listen.l]\nwake = \"lifo\"\n[task.t]\ndo = \"accept(l)\"\n",
+                "w.toml: [listen.l]: tasks are played that wait in accept()",
+            ),
+            (
+                "[listen.l]\nretry = \"2s\"\n[task.t]\ndo = \"connect(l)\"\n",
+                "w.toml: [listen.l]: the kernel's clients try again after 1 s",
+            ),
+            (
+                "[listen.l]\n[task.t]\ndo = \"connect(l, 5)\"\n",
+                "w.toml:5: t: the value of a connection is simulated only",
+            ),
+            (
+                "[lock.l]\nkind = \"keyed\"\nkeys = 3\n[task.t]\ndo = \"run(1ms)\"\n",
+                "w.toml: [lock.l]: keyed locks are simulated only",
             ),
             (
                 "[hotplug.h]\ncpu = 1\noffline = \"1s\"\n[task.t]\ndo = \"run(1ms)\"\n",
                 "w.toml:3: [hotplug.h]: CPUs are taken from the simulated machine only",
             ),
             (
-                "[lock.l]\nkind = \"rw\"\n[task.t]\ndo = \"lock(l), unlock(l)\"\n",
-                "w.toml: [lock.l]: only mutexes are played",
+                "[lock.l]\nkind = \"rw\"\nhandoff = \"barge\"\n\
+                 [task.t]\ndo = \"lock(l), unlock(l)\"\n",
+                "w.toml: [lock.l]: read-write locks are played in the order of arrival",
             ),
             (
                 "[chan.c]\nkind = \"queue\"\n[task.t]\ndo = \"recv(c), count(n, 1 + got)\"\n",

@@ -176,6 +176,105 @@ pub fn unlock_fifo(served: &AtomicU32) {
     wake_bits(served, i32::MAX, 1 << (next % 32));
 }
 
+/// Whether `word`, which only grows, has passed `ticket`.
+fn is_behind(word: &AtomicU32, ticket: u32) -> bool {
+    let ahead = word.load(Ordering::Acquire).wrapping_sub(ticket);
+    ahead.cast_signed() > 0
+}
+
+/// Waits until `word` has passed `ticket`. Whoever moves it names the bit of the ticket.
+pub fn wait_for_turn(word: &AtomicU32, ticket: u32) {
+    while !is_behind(word, ticket) {
+        let seen = word.load(Ordering::Acquire);
+        if seen.wrapping_sub(ticket).cast_signed() <= 0 {
+            wait_bits(word, seen, None, bit(ticket));
+        }
+    }
+}
+
+const fn bit(ticket: u32) -> u32 {
+    1 << (ticket % 32)
+}
+
+/// Takes a token of a semaphore, in the order of arrival. Two words: the next ticket, and how many
+/// tokens there have been.
+pub fn take_token(next: &AtomicU32, given: &AtomicU32) {
+    wait_for_turn(given, begin_to_wait(next));
+}
+
+/// Gives a token to whoever has waited longest, or will come next.
+pub fn give_token(given: &AtomicU32) {
+    let ticket = given.fetch_add(1, Ordering::Release);
+    wake_bits(given, i32::MAX, bit(ticket));
+}
+
+/// A place in the line for a signal; the lock is given back behind this.
+pub fn begin_to_wait(next: &AtomicU32) -> u32 {
+    next.fetch_add(1, Ordering::AcqRel)
+}
+
+/// Wakes whoever has waited longest for a signal, or all. Two words as of a semaphore.
+pub fn signal(next: &AtomicU32, served: &AtomicU32, all: bool) {
+    let move_on = |now: u32| {
+        let last = next.load(Ordering::Acquire);
+        let waiting = last.wrapping_sub(now);
+        match all {
+            _ if waiting == 0 => None,
+            true => Some(last),
+            false => Some(now.wrapping_add(1)),
+        }
+    };
+    let moved = served.fetch_update(Ordering::AcqRel, Ordering::Acquire, move_on);
+    if let Ok(ticket) = moved {
+        wake_bits(served, i32::MAX, if all { u32::MAX } else { bit(ticket) });
+    }
+}
+
+/// A read-write lock that is handed over in the order of arrival. Three words: the next ticket,
+/// whose turn it is to read, and whose to write.
+///
+/// Source: Mellor-Crummey and Scott (1991), "Scalable Reader-Writer Synchronization for
+/// Shared-Memory Multiprocessors", the fair lock, with tickets in place of a queue.
+pub fn lock_to_read(words: &[AtomicU32]) {
+    let ticket = words[0].fetch_add(1, Ordering::Relaxed);
+    wait_for(&words[1], ticket);
+    // The next one may read, too.
+    next_turn(&words[1]);
+}
+
+/// Takes it alone.
+pub fn lock_to_write(words: &[AtomicU32]) {
+    let ticket = words[0].fetch_add(1, Ordering::Relaxed);
+    wait_for(&words[2], ticket);
+}
+
+/// Gives back what [`lock_to_read`] took.
+pub fn unlock_read(words: &[AtomicU32]) {
+    next_turn(&words[2]);
+}
+
+/// Gives back what [`lock_to_write`] took.
+pub fn unlock_written(words: &[AtomicU32]) {
+    next_turn(&words[1]);
+    next_turn(&words[2]);
+}
+
+/// Waits until `word` is `ticket`.
+fn wait_for(word: &AtomicU32, ticket: u32) {
+    loop {
+        let now = word.load(Ordering::Acquire);
+        if now == ticket {
+            return;
+        }
+        wait_bits(word, now, None, bit(ticket));
+    }
+}
+
+fn next_turn(word: &AtomicU32) {
+    let next = word.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+    wake_bits(word, i32::MAX, bit(next));
+}
+
 /// Waits until `parties` have come. Two words: who has come, and how often it has opened.
 pub fn barrier(come: &AtomicU32, opened: &AtomicU32, parties: u32) {
     let generation = opened.load(Ordering::Acquire);
@@ -228,6 +327,115 @@ mod tests {
             |s| unlock_fifo(&s.words[1]),
         );
         assert_eq!((barge, fifo), (0, 0));
+    }
+
+    #[test]
+    fn a_lock_to_write_excludes_writers_and_readers() {
+        let lost = lost(
+            |s| lock_to_write(&s.words[..3]),
+            |s| unlock_written(&s.words[..3]),
+        );
+        assert_eq!(lost, 0);
+        let mut plan = Plan::default();
+        plan.words(5);
+        let shared = plan.build().unwrap();
+        thread::scope(|scope| {
+            for reader in 0..TASKS {
+                let shared = &shared;
+                scope.spawn(move || {
+                    for _ in 0..TURNS {
+                        if reader == 0 {
+                            lock_to_write(&shared.words[..3]);
+                            shared.words[3].store(1, Ordering::Relaxed);
+                            thread::yield_now();
+                            shared.words[3].store(0, Ordering::Relaxed);
+                            unlock_written(&shared.words[..3]);
+                        } else {
+                            lock_to_read(&shared.words[..3]);
+                            let seen = shared.words[3].load(Ordering::Relaxed);
+                            shared.words[4].fetch_add(seen, Ordering::Relaxed);
+                            unlock_read(&shared.words[..3]);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(
+            shared.words[4].load(Ordering::Relaxed),
+            0,
+            "a reader saw a writer"
+        );
+    }
+
+    #[test]
+    fn readers_are_in_together() {
+        let mut plan = Plan::default();
+        plan.words(5);
+        let shared = plan.build().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    lock_to_read(&shared.words[..3]);
+                    // It opens only when both are inside.
+                    barrier(&shared.words[3], &shared.words[4], 2);
+                    unlock_read(&shared.words[..3]);
+                });
+            }
+        });
+        lock_to_write(&shared.words[..3]);
+        assert_eq!(shared.words[4].load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn tokens_are_kept_and_none_is_given_twice() {
+        let mut plan = Plan::default();
+        plan.words(3);
+        let shared = plan.build().unwrap();
+        // Two tokens: never more than two are inside.
+        shared.words[1].store(2, Ordering::Relaxed);
+        thread::scope(|scope| {
+            for _ in 0..TASKS {
+                scope.spawn(|| {
+                    for _ in 0..TURNS {
+                        take_token(&shared.words[0], &shared.words[1]);
+                        let inside = shared.words[2].fetch_add(1, Ordering::SeqCst);
+                        assert!(inside < 2, "{inside} were inside");
+                        shared.words[2].fetch_sub(1, Ordering::SeqCst);
+                        give_token(&shared.words[1]);
+                    }
+                });
+            }
+        });
+        let left =
+            shared.words[1].load(Ordering::Relaxed) - shared.words[0].load(Ordering::Relaxed);
+        assert_eq!(left, 2);
+    }
+
+    #[test]
+    fn a_signal_wakes_the_first_and_is_lost_when_nobody_waits() {
+        let mut plan = Plan::default();
+        plan.words(3);
+        let shared = plan.build().unwrap();
+        let [next, served, woken] = shared.words else {
+            panic!("three words")
+        };
+        signal(next, served, false);
+        signal(next, served, true);
+        assert_eq!(served.load(Ordering::Relaxed), 0, "nobody waited");
+        let tickets = [(); 3].map(|()| begin_to_wait(next));
+        signal(next, served, false);
+        wait_for_turn(served, tickets[0]);
+        thread::scope(|scope| {
+            for ticket in &tickets[1..] {
+                scope.spawn(move || {
+                    wait_for_turn(served, *ticket);
+                    woken.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+            assert_eq!(woken.load(Ordering::SeqCst), 0);
+            signal(next, served, true);
+        });
+        assert_eq!(woken.load(Ordering::SeqCst), 2);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Everything that played tasks share: channels, locks, barriers, counts, and how they fail.
 
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use model::workload::{Capacity, Channel, ChannelKind, Code, Handoff, Workload};
@@ -36,6 +37,9 @@ pub struct Stage {
     pub shared: Shared,
     at: Places,
     channels: Vec<Vec<Pipe>>,
+    listeners: Vec<Vec<(TcpListener, SocketAddr)>>,
+    /// Where the cgroups are, by number; none if the workload has none.
+    pub cgroups: Vec<PathBuf>,
 }
 
 /// Where things are in shared memory.
@@ -51,8 +55,11 @@ struct Places {
     groups: Range<usize>,
     /// For each group: the members' words.
     members: Vec<Range<usize>>,
-    /// For each lock and instance: 3 words.
+    /// For each lock and instance: 4 words.
     locks: Vec<Range<usize>>,
+    /// For each semaphore, each condition variable and instance: 2 words.
+    semaphores: Vec<Range<usize>>,
+    conditions: Vec<Range<usize>>,
     /// For each barrier and instance: 2 words.
     barriers: Vec<Range<usize>>,
     /// For each group and counter: a sum.
@@ -87,6 +94,7 @@ struct Queue {
 pub struct Member<'a>(&'a [AtomicU32]);
 
 const MEMBER_WORDS: usize = 3;
+const LOCK_WORDS: usize = 4;
 
 impl Member<'_> {
     /// Its number within the play, 0 before its birth.
@@ -179,6 +187,7 @@ impl Stage {
         seed: u64,
         cpus: u16,
         tell_counts: bool,
+        cgroups: Vec<PathBuf>,
     ) -> Result<Self, Error> {
         let mut plan = Plan::default();
         let marks = marks::Place::plan(&mut plan);
@@ -192,7 +201,13 @@ impl Stage {
                 .map(|_| plan.words(MEMBER_WORDS * MEMBERS_MAX))
                 .collect(),
             locks: (workload.locks.iter())
-                .map(|lock| plan.words(3 * lock.count as usize))
+                .map(|lock| plan.words(LOCK_WORDS * lock.count as usize))
+                .collect(),
+            semaphores: (workload.semaphores.iter())
+                .map(|semaphore| plan.words(2 * semaphore.count as usize))
+                .collect(),
+            conditions: (workload.conditions.iter())
+                .map(|condition| plan.words(2 * condition.count as usize))
                 .collect(),
             barriers: (workload.barriers.iter())
                 .map(|barrier| plan.words(2 * barrier.count as usize))
@@ -208,7 +223,22 @@ impl Stage {
             });
             channels.push(instances.collect::<Result<_, _>>()?);
         }
+        let mut listeners = Vec::new();
+        for declared in &workload.listeners {
+            let instances = (0..declared.count).map(|_| {
+                let listener = sys::listen(declared.backlog)?;
+                let address = listener.local_addr()?;
+                Ok((listener, address))
+            });
+            let instances: io::Result<_> = instances.collect();
+            listeners.push(instances.map_err(Error::file(&*declared.name))?);
+        }
         let shared = plan.build()?;
+        for (declared, place) in workload.semaphores.iter().zip(&at.semaphores) {
+            for words in shared.words[place.clone()].chunks(2) {
+                words[1].store(declared.value, Ordering::Relaxed);
+            }
+        }
         Ok(Self {
             codes: (workload.groups.iter())
                 .map(|group| Code::new(&group.body, group.variables))
@@ -222,6 +252,8 @@ impl Stage {
             shared,
             at,
             channels,
+            listeners,
+            cgroups,
         })
     }
 
@@ -387,9 +419,25 @@ impl Stage {
         Some(format!("{file}:{}: {name}: {told}", words[1]))
     }
 
-    /// The three words of a lock: two for [`shared`]'s locks, one for the holder.
+    /// The four words of a lock: for a mutex two of [`shared`]'s locks and one for the holder, for
+    /// a read-write lock three and one for who writes.
     pub fn lock(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
-        self.instance(&self.at.locks[of as usize], 3, index)
+        self.instance(&self.at.locks[of as usize], LOCK_WORDS, index)
+    }
+
+    /// The two words of a semaphore.
+    pub fn semaphore(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
+        self.instance(&self.at.semaphores[of as usize], 2, index)
+    }
+
+    /// The two words of a condition variable.
+    pub fn condition(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
+        self.instance(&self.at.conditions[of as usize], 2, index)
+    }
+
+    /// A listening socket, and where it listens.
+    pub fn listener(&self, of: u32, index: i64) -> Option<&(TcpListener, SocketAddr)> {
+        self.listeners[of as usize].get(usize::try_from(index).ok()?)
     }
 
     /// Whether a lock is handed over in the order of arrival.
@@ -497,7 +545,8 @@ impl Stage {
     }
 }
 
-fn system(error: &io::Error) -> (Failure, i64) {
+/// What the system refused.
+pub fn system(error: &io::Error) -> (Failure, i64) {
     (
         Failure::System,
         error.raw_os_error().unwrap_or(libc::EPIPE).into(),

@@ -1,9 +1,11 @@
 //! What played tasks ask of the system. Nothing here allocates.
 
 use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::ptr;
 
-use model::workload::{CpuSet, SchedPolicy};
+use model::workload::{Budget, CpuSet, SchedPolicy};
 
 use super::shared::timespec;
 
@@ -143,6 +145,7 @@ pub fn set_policy(tid: i32, policy: SchedPolicy) -> io::Result<()> {
         SchedPolicy::Idle => (libc::SCHED_IDLE, 0),
         SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority),
         SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        SchedPolicy::Deadline(budget) => return set_deadline(tid, budget),
     };
     let parameter = libc::sched_param {
         sched_priority: priority.into(),
@@ -150,6 +153,40 @@ pub fn set_policy(tid: i32, policy: SchedPolicy) -> io::Result<()> {
     // SAFETY: the pointer is to a live value.
     #[expect(unsafe_code, reason = "the system call as such")]
     checked(unsafe { libc::sched_setscheduler(tid, policy, &raw const parameter) })
+}
+
+/// `struct sched_attr` in its first version (include/uapi/linux/sched/types.h).
+#[repr(C)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Makes a thread a deadline task. What it forks is none.
+fn set_deadline(tid: i32, budget: Budget) -> io::Result<()> {
+    /// `SCHED_DEADLINE` and `SCHED_FLAG_RESET_ON_FORK` (include/uapi/linux/sched.h).
+    const DEADLINE: u32 = 6;
+    const RESET_ON_FORK: u64 = 1;
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        policy: DEADLINE,
+        flags: RESET_ON_FORK,
+        nice: 0,
+        priority: 0,
+        runtime: budget.runtime.get(),
+        deadline: budget.deadline.get(),
+        period: budget.period.get(),
+    };
+    // SAFETY: the pointer is to a live value of the size that it gives.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0) };
+    checked(result as i32)
 }
 
 /// Changes the CPUs on which a thread may run; 0 is the calling one.
@@ -161,6 +198,39 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     // SAFETY: the system reads as many bytes as the words have.
     #[expect(unsafe_code, reason = "the system call as such")]
     checked(unsafe { libc::sched_setaffinity(tid, size_of_val(words), words.as_ptr().cast()) })
+}
+
+/// A listening socket on a free port of the loopback device.
+///
+/// # Errors
+/// What the system says.
+pub fn listen(backlog: u32) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    // A second call changes the backlog.
+    // SAFETY: takes numbers only.
+    #[expect(unsafe_code, reason = "the standard library fixes the backlog")]
+    checked(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;
+    Ok(listener)
+}
+
+/// A connection's end comes at once and leaves nothing behind (`SO_LINGER` of zero).
+pub fn close_at_once(socket: RawFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the pointer is to a live value of the size that is given.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as libc::socklen_t,
+        );
+    }
 }
 
 /// `sched_yield()`.

@@ -9,6 +9,7 @@ use model::workload::{
 };
 use model::{EventKind, Nanos, Rng, SimTime};
 
+use super::devices::put;
 use super::stage::{Failure, Member, Stage};
 use super::sys::{self, Ended, Forked};
 use super::{names, shared};
@@ -25,10 +26,10 @@ enum Next {
 }
 
 /// Why a task cannot go on.
-type Failed = (Failure, i64);
+pub(super) type Failed = (Failure, i64);
 
 /// A task's own state. Nothing here is allocated after its birth.
-struct Task {
+pub(super) struct Task {
     stage: &'static Stage,
     group: u32,
     index: u32,
@@ -43,6 +44,8 @@ struct Task {
     /// When each span began, by its number.
     spans: Vec<Option<SimTime>>,
     releases: Releases,
+    /// Read-write locks that it has taken to read: declaration and index.
+    pub(super) reading: Vec<(u32, i64)>,
     /// Child processes that were not waited for.
     processes: u32,
     /// Child threads that were created, and how many of them were waited for.
@@ -128,11 +131,16 @@ impl Task {
             message_sent: SimTime::ZERO,
             spans: vec![None; stage.workload.spans.len()],
             releases: Releases::default(),
+            reading: Vec::new(),
             processes: 0,
             threads: 0,
             joined: 0,
             buffer: vec![0; stage.message_max()],
         }
+    }
+
+    pub(super) fn stage(&self) -> &'static Stage {
+        self.stage
     }
 
     fn me(&self) -> Member<'static> {
@@ -153,6 +161,10 @@ impl Task {
             .as_ref()
             .map(|set| set.within(self.stage.cpus));
         sys::set_affinity(0, &cpus.unwrap_or(all))?;
+        if let Some(number) = declared.cgroup {
+            let folder = &self.stage.cgroups[number as usize];
+            put(folder, "cgroup.threads", "0")?;
+        }
         sys::set_policy(0, declared.policy)
     }
 
@@ -230,7 +242,7 @@ impl Task {
                 let place = self.place(to)?;
                 self.stage.send(place, &mut self.buffer, true)?;
             }
-            Instr::Device(op) => unreachable!("{op:?} is refused before the play"),
+            Instr::Device(op) => self.device(op)?,
             Instr::Recv(from) => {
                 let place = self.place(from)?;
                 self.message_sent = self.stage.recv(place, &mut self.buffer)?;
@@ -319,7 +331,7 @@ impl Task {
         expr.eval(&mut sight).map_err(|_| (Failure::Eval, 0))
     }
 
-    fn within(&mut self, expr: &Expr, low: i64, high: i64) -> Result<i64, Failed> {
+    pub(super) fn within(&mut self, expr: &Expr, low: i64, high: i64) -> Result<i64, Failed> {
         let value = self.eval(expr)?;
         match (low..=high).contains(&value) {
             true => Ok(value),
@@ -333,7 +345,7 @@ impl Task {
         Ok(Nanos::new(draw.get().saturating_mul(times)).min(DRAW_MAX))
     }
 
-    fn place(&mut self, place: &Place) -> Result<(u32, i64), Failed> {
+    pub(super) fn place(&mut self, place: &Place) -> Result<(u32, i64), Failed> {
         Ok((place.of, self.eval(&place.index)?))
     }
 
@@ -363,10 +375,17 @@ impl Task {
     }
 
     /// Who holds a lock is kept beside it, as its thread's number.
-    fn lock(&mut self, lock: &Place) -> Result<(), Failed> {
+    pub(super) fn lock(&mut self, lock: &Place) -> Result<(), Failed> {
         let (of, index) = self.place(lock)?;
         let words = self.stage.lock(of, index).ok_or((Failure::Index, index))?;
         let tid = sys::tid().cast_unsigned();
+        if self.is_rw(of) {
+            if words[3].load(Ordering::Relaxed) == tid || self.reads((of, index)) {
+                return Err((Failure::LockedTwice, 0));
+            }
+            self.lock_to_write(words);
+            return Ok(());
+        }
         if words[2].load(Ordering::Relaxed) == tid {
             return Err((Failure::LockedTwice, 0));
         }
@@ -378,9 +397,13 @@ impl Task {
         Ok(())
     }
 
-    fn unlock(&mut self, lock: &Place) -> Result<(), Failed> {
+    pub(super) fn unlock(&mut self, lock: &Place) -> Result<(), Failed> {
         let (of, index) = self.place(lock)?;
         let words = self.stage.lock(of, index).ok_or((Failure::Index, index))?;
+        if self.is_rw(of) {
+            let held = self.unlock_rw((of, index), words);
+            return held.then_some(()).ok_or((Failure::NotLocked, 0));
+        }
         if words[2].load(Ordering::Relaxed) != sys::tid().cast_unsigned() {
             return Err((Failure::NotLocked, 0));
         }
@@ -411,7 +434,7 @@ impl Task {
         Ok(member.filter(|member| member.tid().load(Ordering::Acquire) != 0))
     }
 
-    fn change(
+    pub(super) fn change(
         &mut self,
         target: &Target,
         change: impl FnOnce(i32) -> io::Result<()>,

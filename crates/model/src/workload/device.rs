@@ -1,7 +1,7 @@
 //! What tasks share besides channels, mutexes and barriers: the tables that declare it and the
 //! operations that use it. docs/workload.md has the exact meaning.
 
-use crate::workload::{Arrival, Dist, Expr, Handoff, Interrupt, Place, Where};
+use crate::workload::{Arrival, CgroupOp, Dist, Expr, Handoff, Interrupt, Place, Where};
 use crate::{Nanos, Rng};
 
 /// What a lock is.
@@ -220,6 +220,8 @@ pub enum DeviceOp {
     },
     /// Waits until memory is short, and makes room.
     Reclaim,
+    /// Moves tasks between cgroups, or writes into a cgroup's files.
+    Cgroup(CgroupOp),
     /// Begins a span that any task may end.
     SpanBegin {
         /// Which.
@@ -266,6 +268,7 @@ impl DeviceOp {
             Self::CondWait { cond, lock } => vec![&cond.index, &lock.index],
             Self::Connect { to, value, .. } => vec![&to.index, value],
             Self::Done { request, .. } => vec![request],
+            Self::Cgroup(op) => op.exprs(),
             Self::SpanBegin { key, .. } | Self::SpanEnd { key, .. } => vec![key],
             Self::Read { bytes, at, .. } | Self::Write { bytes, at, .. } => match at {
                 Where::At(at) => vec![bytes, at],

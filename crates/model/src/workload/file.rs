@@ -9,6 +9,7 @@ use super::table::{Source, Table, Value, text, texts};
 use super::{Stop, Workload};
 use crate::{Kernel, MachineSpec, Profile};
 
+mod cgroups;
 mod declarations;
 mod devices;
 mod storage;
@@ -18,7 +19,7 @@ mod values;
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Tables of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 3] = ["cgroup", "profile", "scenario"];
+const NOT_SIMULATED: [&str; 2] = ["profile", "scenario"];
 
 impl Workload {
     /// Reads a workload. `file` is what messages call it.
@@ -77,6 +78,7 @@ struct Reader<'a> {
     names: Names,
     head: Table<'a>,
     machine: Option<Value<'a>>,
+    cgroups: Entries<'a>,
     channels: Entries<'a>,
     locks: Entries<'a>,
     barriers: Entries<'a>,
@@ -112,6 +114,7 @@ impl<'a> Reader<'a> {
             names: Names::default(),
             head: Table::new(source, "[workload]".to_owned(), head)?,
             machine: root.get("machine"),
+            cgroups: declared(source, &mut root, "cgroup")?,
             channels: declared(source, &mut root, "chan")?,
             locks: declared(source, &mut root, "lock")?,
             barriers: declared(source, &mut root, "barrier")?,
@@ -163,6 +166,7 @@ impl<'a> Reader<'a> {
     }
 
     fn workload(mut self, profile: ProfileReader) -> Result<Workload, WorkloadError> {
+        let cgroups = self.cgroups()?;
         let channels = self.channels()?;
         let locks = self.locks()?;
         let barriers = self.barriers()?;
@@ -194,6 +198,7 @@ impl<'a> Reader<'a> {
             stop,
             machine,
             scale: self.names.scale,
+            cgroups,
             channels,
             locks,
             barriers,

@@ -2,6 +2,7 @@
 //!
 //! docs/workload.md is the reference of the file format. Start at [`Workload::parse`].
 
+mod cgroup;
 mod code;
 mod cpuset;
 mod device;
@@ -23,6 +24,7 @@ mod tests;
 mod token;
 mod tree;
 
+pub use cgroup::*;
 pub use code::{Code, Instr};
 pub use cpuset::{CPUS_MAX, CpuSet};
 pub use device::*;

@@ -10,6 +10,8 @@ pub(super) type Instances = Vec<(String, u32)>;
 pub(super) struct Names {
     /// Parameters and their values.
     pub scale: Vec<(String, i64)>,
+    /// Cgroups: names and paths.
+    pub cgroups: Vec<(String, String)>,
     /// Channels.
     pub channels: Instances,
     /// Locks.

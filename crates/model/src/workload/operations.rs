@@ -7,7 +7,7 @@ use super::token::Token;
 use super::{DeviceOp, Operation, SchedPolicy, Step, Target};
 
 /// Every operation that is executed.
-pub(super) const OPERATIONS: [&str; 48] = [
+pub(super) const OPERATIONS: [&str; 52] = [
     "run",
     "exec",
     "sleep",
@@ -56,10 +56,14 @@ pub(super) const OPERATIONS: [&str; 48] = [
     "count",
     "release",
     "complete",
+    "cgroup_move",
+    "cgroup_weight",
+    "cgroup_max",
+    "cgroup_idle",
 ];
 
 /// Operations of the language that nothing executes yet.
-const NOT_SIMULATED: [&str; 2] = ["mem", "cgroup_move"];
+const NOT_SIMULATED: [&str; 1] = ["mem"];
 
 /// Finds the line of an offset in the text that is read.
 pub(super) type LineOf<'a> = &'a dyn Fn(usize) -> u32;
@@ -122,6 +126,10 @@ impl Parser<'_> {
         if let Some(op) = self.device(name)? {
             self.expect(")")?;
             return Ok(Operation::Device(op));
+        }
+        if let Some(op) = self.cgroup_operation(name)? {
+            self.expect(")")?;
+            return Ok(Operation::Device(DeviceOp::Cgroup(op)));
         }
         if name == "lock" {
             return self.lock(line);
@@ -401,7 +409,7 @@ impl Parser<'_> {
     }
 
     /// A task and the comma behind it.
-    fn first_target(&mut self) -> Result<Target, Failure> {
+    pub fn first_target(&mut self) -> Result<Target, Failure> {
         let target = self.target()?;
         self.expect(",")?;
         Ok(target)
@@ -424,11 +432,15 @@ impl Parser<'_> {
 
     /// A scheduling policy.
     pub fn policy(&mut self) -> Result<SchedPolicy, Failure> {
-        let name = self.word(&["normal", "batch", "idle", "fifo", "rr"])?;
+        let name = self.word(&["normal", "batch", "idle", "fifo", "rr", "deadline"])?;
         match name.as_str() {
             "normal" => return Ok(SchedPolicy::Normal),
             "batch" => return Ok(SchedPolicy::Batch),
             "idle" => return Ok(SchedPolicy::Idle),
+            "deadline" => {
+                self.expect(":")?;
+                return self.budget().map(SchedPolicy::Deadline);
+            }
             _ => self.expect(":")?,
         }
         let at = self.offset();

@@ -5,6 +5,7 @@ use super::names::{self, Instances, Names};
 use super::token::{Token, tokens};
 use super::{Expr, Place, Target};
 
+mod cgroup;
 mod device;
 mod distribution;
 mod expression;

@@ -270,6 +270,7 @@ impl Recorded {
                     .get(task.group as usize)
                     .map_or(0, |group| group.nice),
                 policy: SchedPolicy::Normal,
+                cgroup: None,
                 cpus: None,
                 start: Dist::Const(task.start),
                 kind: TaskKind::Process,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{CpuId, Nanos, Profile, Rng};
 
+mod cgroups;
 mod devices;
 
 fn parse(tables: &str) -> Workload {
@@ -268,8 +269,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "28: the real-time priority is 100; expected 1 to 99",
     ),
     (
-        "setpolicy(self, deadline)",
-        "23: found `deadline`; expected `normal` or `batch` or `idle` or `fifo` or `rr`",
+        "setpolicy(self, dead)",
+        "23: found `dead`; expected `normal` or `batch` or `idle` or `fifo` or `rr` or `deadline`",
     ),
     (
         "setaffinity(self, 1)",
@@ -295,8 +296,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "14: the weight is -1; expected 0 or more",
     ),
     (
-        "cgroup_move(D)",
-        "7: `cgroup_move` is not simulated yet; see the end of docs/workload.md",
+        "mem(D)",
+        "7: `mem` is not simulated yet; see the end of docs/workload.md",
     ),
     ("run(1ms) ö", "16: found `ö`; expected a word or a sign"),
     (
@@ -335,8 +336,8 @@ const BAD_TABLES: &[(&str, &str)] = &[
         "test.toml:3:2: unknown key `tusk`; did you mean `task`?",
     ),
     (
-        "[cgroup.D]\n",
-        "test.toml:3:2: `[cgroup]` is not simulated yet; see the end of docs/workload.md",
+        "[profile.D]\n",
+        "test.toml:3:2: `[profile]` is not simulated yet; see the end of docs/workload.md",
     ),
     (
         "[task.t]\nnice = 20\ndo = \"exit\"\n",

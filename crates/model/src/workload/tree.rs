@@ -2,7 +2,8 @@
 //! time are integer nanoseconds. docs/workload.md has the meaning of every table and operation.
 
 use crate::workload::{
-    Condition, CpuSet, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory, Requests, Semaphore,
+    Cgroup, Condition, CpuSet, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory, Requests,
+    Semaphore,
 };
 use crate::{CpuId, Header, MachineSpec, Nanos, TaskGroup};
 
@@ -21,6 +22,8 @@ pub struct Workload {
     pub machine: MachineSpec,
     /// Its parameters with the values in force.
     pub scale: Vec<(String, i64)>,
+    /// Cgroups besides the root, in the order of the file: a parent before its children.
+    pub cgroups: Vec<Cgroup>,
     /// Channels, in the order of the file.
     pub channels: Vec<Channel>,
     /// Locks, in the order of the file.
@@ -279,6 +282,19 @@ pub enum SchedPolicy {
     Fifo(u8),
     /// `SCHED_RR` with a real-time priority, 1 to 99, 99 most urgent.
     RoundRobin(u8),
+    /// `SCHED_DEADLINE`.
+    Deadline(Budget),
+}
+
+/// What a deadline task may use, as the kernel accepts it: runtime <= deadline <= period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// CPU time in each period, 1024 ns or more.
+    pub runtime: Nanos,
+    /// Time from the begin of a period until it must have had it.
+    pub deadline: Nanos,
+    /// From one period to the next, 100 us to 4.194304 s.
+    pub period: Nanos,
 }
 
 /// `[task.T]`: tasks that do the same.
@@ -292,6 +308,8 @@ pub struct Group {
     pub nice: i8,
     /// Policy at birth.
     pub policy: SchedPolicy,
+    /// Number of its cgroup at birth; `None`: the parent's, or the root of a task without parent.
+    pub cgroup: Option<u32>,
     /// CPUs allowed at birth; `None`: all.
     pub cpus: Option<CpuSet>,
     /// When the tasks that exist from the start become runnable; drawn for each.

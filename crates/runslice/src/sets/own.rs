@@ -50,7 +50,7 @@ fn place(workload: &Value, machine: &Value) -> String {
         number("hz"),
         machine["kernel"].as_str().unwrap_or_default(),
     );
-    for (key, usual) in [("smt", 1), ("llc", 0)] {
+    for (key, usual) in [("smt", 1), ("llc", 0), ("node", 0)] {
         if number(key) != usual {
             place += &format!(", {key} {}", number(key));
         }

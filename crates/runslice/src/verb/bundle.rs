@@ -35,6 +35,10 @@ pub struct BundleOf {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
     llc: Option<u16>,
 
+    /// CPUs of a NUMA node; 0 for all of them. Default: 0.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    node: Option<u16>,
+
     /// Timer ticks a second, the kernel's HZ: 100, 250, 300 or 1000. Default: 250.
     #[arg(long, value_name = "NUMBER", value_parser = super::sim::parse_hz)]
     hz: Option<u32>,
@@ -60,6 +64,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
         cpus: request.cpus.unwrap_or(base.cpus),
         smt: request.smt.unwrap_or(base.smt),
         llc: request.llc.unwrap_or(base.llc),
+        node: request.node.unwrap_or(base.node),
         hz: request.hz.unwrap_or(base.hz),
         kernel: request.kernel.unwrap_or(base.kernel),
         ..base

@@ -52,6 +52,19 @@ pub struct Sim {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 
+    /// Hardware threads of a core, 1 or 2. Default: what the workload asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2))]
+    smt: Option<u16>,
+
+    /// CPUs that share a last-level cache; 0 for all of a node. Default: what the workload asks
+    /// for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    llc: Option<u16>,
+
+    /// CPUs of a NUMA node; 0 for all of them. Default: what the workload asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    node: Option<u16>,
+
     /// Timer ticks a second, the kernel's HZ. Default: what the workload asks for.
     #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
     hz: Option<u32>,
@@ -153,6 +166,9 @@ impl Sim {
     fn machine(&self, asked: &MachineSpec, profile: Option<&Profile>) -> MachineSpec {
         MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
+            smt: self.smt.unwrap_or(asked.smt),
+            llc: self.llc.unwrap_or(asked.llc),
+            node: self.node.unwrap_or(asked.node),
             hz: self.hz.unwrap_or(asked.hz),
             kernel: self.kernel.unwrap_or(asked.kernel),
             profile: profile.unwrap_or(&asked.profile).clone(),
@@ -197,7 +213,8 @@ impl Sim {
         let first = machines.next();
         if machines.any(|other| Some(other) != first) {
             let message = "the bundles are for machines that differ; give one machine to all with \
-                           --cpus, --hz, --kernel and --profile, or run them one by one";
+                           --cpus, --smt, --llc, --node, --hz, --kernel and --profile, or run \
+                           them one by one";
             return Err(UsageError(message.to_owned()).into());
         }
         number_namesakes(&mut specs);

@@ -1,6 +1,6 @@
 //! What tasks and interrupts ask of the machine.
 
-use model::workload::{CpuSet, SchedPolicy};
+use model::workload::{Bandwidth, CpuSet, SchedPolicy};
 use model::{CpuId, EventKind, Nanos, SimTime, TaskId};
 
 /// What a task does next.
@@ -59,6 +59,33 @@ pub enum Action {
         /// The new policy.
         policy: SchedPolicy,
     },
+    /// Moves a task to a cgroup.
+    MoveCgroup {
+        /// Whom.
+        task: TaskId,
+        /// Number of the cgroup; 0 is the root.
+        to: u32,
+        /// With all that share its address space.
+        process: bool,
+    },
+    /// Writes into a cgroup's files.
+    SetCgroup {
+        /// Number of the cgroup, not the root's.
+        number: u32,
+        /// What is written.
+        change: CgroupChange,
+    },
+}
+
+/// What is written into a cgroup's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CgroupChange {
+    /// `cpu.weight`, 1 to 10,000.
+    Weight(u32),
+    /// `cpu.max`; the burst stays.
+    Max(Bandwidth),
+    /// `cpu.idle`.
+    Idle(bool),
 }
 
 /// A task to create.
@@ -72,6 +99,8 @@ pub struct Birth {
     pub nice: i8,
     /// Scheduling policy.
     pub policy: SchedPolicy,
+    /// Number of its cgroup; `None`: its parent's, or the root.
+    pub cgroup: Option<u32>,
     /// CPUs that it may run on; `None`: all.
     pub cpus: Option<CpuSet>,
     /// When it becomes runnable.

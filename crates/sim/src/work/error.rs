@@ -78,6 +78,14 @@ pub enum WorkError {
         /// The machine's last CPU.
         last: u16,
     },
+    /// The kernel would refuse a deadline task.
+    #[error("{place}: {why}")]
+    Deadline {
+        /// File and task.
+        place: String,
+        /// What the kernel answers, and why.
+        why: String,
+    },
     /// A task goes round without any time passing.
     #[error(
         "{place}: {steps} operations without any time passing; put a run() or a sleep() \

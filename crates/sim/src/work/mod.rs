@@ -24,7 +24,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Birth, Interrupt, WorkEvent};
+pub use action::{Action, Birth, CgroupChange, Interrupt, WorkEvent};
 pub use error::WorkError;
 
 use channel::Queue;
@@ -228,6 +228,7 @@ impl Work {
             index,
             nice: declared.nice,
             policy: declared.policy,
+            cgroup: declared.cgroup,
             cpus: declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
             start,
             process: declared.kind != TaskKind::Thread,
@@ -400,6 +401,16 @@ impl Work {
         state.shrink();
         self.groups[state.group as usize].alive -= 1;
         self.alive -= 1;
+    }
+
+    /// What `task` is called in the workload.
+    ///
+    /// # Panics
+    /// If it was not [`born`](Self::born).
+    #[must_use]
+    pub fn name_of(&self, task: TaskId) -> String {
+        let state = &self.tasks[task.index()];
+        self.workload.task_name(state.group, state.index)
     }
 
     /// Whether `task` has begun to exit: what it still does, it does on its way out.

@@ -7,7 +7,7 @@ use crate::workload::parser::{Failure, Parser, range};
 use crate::workload::table::{Table, Text, texts};
 use crate::workload::{
     Arrival, Barrier, Capacity, Channel, ChannelKind, CpuSet, Deadline, Dist, Effect, Group,
-    Handoff, Interrupt, Lock, LockKind, Step, TaskKind,
+    Handoff, Interrupt, Lock, LockKind, SchedPolicy, Step, TaskKind,
 };
 use crate::{CpuId, Nanos};
 
@@ -175,7 +175,14 @@ impl<'a> Reader<'a> {
         let policy = policy
             .map(|text| self.read(text, Parser::policy))
             .transpose()?;
+        let cgroup = self.cgroup_of(table)?;
+        let cpus_at = table.get("cpus").map(|value| value.span().start);
         let cpus = self.cpus(table)?;
+        if let (Some(SchedPolicy::Deadline(_)), Some(_), Some(at)) = (policy, &cpus, cpus_at) {
+            let expected = "\"all\": the kernel refuses to bind a deadline task to CPUs";
+            let problem = Problem::unexpected("`cpus` of a deadline task", expected);
+            return Err(self.source.error(at, problem));
+        }
         let start = table.text("start", "a span of time, as \"1.5ms\"")?;
         let start = start
             .map(|text| self.read(text, Parser::dist))
@@ -200,6 +207,7 @@ impl<'a> Reader<'a> {
             count: 0,
             nice: i8::try_from(nice).expect("the range was checked"),
             policy: policy.unwrap_or_default(),
+            cgroup,
             cpus,
             start: start.unwrap_or(Dist::Const(Nanos::ZERO)),
             kind,

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::super::{
-    CpuSet, DeviceOp, Dist, Expr, Group, LockKind, Operation, Place, SchedPolicy, Step, Target,
-    TaskKind, Workload,
+    CgroupOp, CpuSet, DeviceOp, Dist, Expr, Group, LockKind, Operation, Place, ROOT_CGROUP,
+    SchedPolicy, Step, Target, TaskKind, Workload,
 };
 use crate::Nanos;
 
@@ -132,7 +132,11 @@ impl Exporter<'_> {
     fn task(&mut self, group: &Group) -> String {
         let line = group.body.first().map_or(1, |step| step.line);
         let mut properties = vec![format!("\"instance\": {}", group.count)];
-        properties.extend(class(group.policy, group.nice));
+        let class = self.class(group.policy, group.nice);
+        properties.extend(class);
+        if let Some(number) = group.cgroup.filter(|&number| number != ROOT_CGROUP) {
+            properties.extend(self.taskgroup(number, group.policy, line));
+        }
         if let Some(cpus) = &group.cpus {
             properties.push(list(cpus));
         }
@@ -218,7 +222,18 @@ impl Exporter<'_> {
                 policy,
             } => {
                 let mut phase = self.phase(1, group, cpus, phases);
-                phase.properties.extend(class(*policy, group.nice));
+                phase.properties.extend(self.class(*policy, group.nice));
+                phases.push(phase);
+            }
+            Operation::Device(DeviceOp::Cgroup(CgroupOp::Move {
+                target: Target::Me,
+                to,
+                process: false,
+            })) => {
+                let mut phase = self.phase(1, group, cpus, phases);
+                phase
+                    .properties
+                    .extend(self.taskgroup(*to, group.policy, line));
                 phases.push(phase);
             }
             _ => {
@@ -387,6 +402,54 @@ impl Exporter<'_> {
         Some((event, self.micros(span).to_string()))
     }
 
+    /// Policy, and priority or budget.
+    fn class(&mut self, policy: SchedPolicy, nice: i8) -> Vec<String> {
+        let (name, priority) = match policy {
+            SchedPolicy::Normal => ("OTHER", i64::from(nice)),
+            SchedPolicy::Batch => ("BATCH", i64::from(nice)),
+            SchedPolicy::Idle => ("IDLE", i64::from(nice)),
+            SchedPolicy::Fifo(priority) => ("FIFO", i64::from(priority)),
+            SchedPolicy::RoundRobin(priority) => ("RR", i64::from(priority)),
+            SchedPolicy::Deadline(budget) => {
+                let (runtime, deadline) =
+                    (self.micros(budget.runtime), self.micros(budget.deadline));
+                let period = self.micros(budget.period);
+                return vec![
+                    "\"policy\": \"SCHED_DEADLINE\"".to_owned(),
+                    format!("\"dl-runtime\": {runtime}"),
+                    format!("\"dl-deadline\": {deadline}"),
+                    format!("\"dl-period\": {period}"),
+                ];
+            }
+        };
+        vec![
+            format!("\"policy\": \"SCHED_{name}\""),
+            format!("\"priority\": {priority}"),
+        ]
+    }
+
+    /// The cgroup with this number as rt-app names it, for a task of that policy.
+    fn taskgroup(&mut self, number: u32, policy: SchedPolicy, line: u32) -> Option<String> {
+        use SchedPolicy::{Deadline, Fifo, RoundRobin};
+        let Some(index) = (number as usize).checked_sub(1) else {
+            self.refuse(line, "rt-app cannot name the root cgroup");
+            return None;
+        };
+        if matches!(policy, Deadline(_) | Fifo(_) | RoundRobin(_)) {
+            self.refuse(
+                line,
+                "rt-app has real-time and deadline tasks in the root cgroup only",
+            );
+        }
+        let cgroup = &self.workload.cgroups[index];
+        let usual = cgroup.weight == 100 && cgroup.max.quota_us.is_none() && !cgroup.idle;
+        let text = format!("\"taskgroup\": \"{}\"", cgroup.path);
+        if !usual {
+            self.lose("weights and limits of cgroups");
+        }
+        Some(text)
+    }
+
     /// Whole microseconds, rounded up.
     fn micros(&mut self, span: Nanos) -> u64 {
         if !span.get().is_multiple_of(1_000) {
@@ -394,21 +457,6 @@ impl Exporter<'_> {
         }
         span.get().div_ceil(1_000)
     }
-}
-
-/// Policy and priority.
-fn class(policy: SchedPolicy, nice: i8) -> Vec<String> {
-    let (name, priority) = match policy {
-        SchedPolicy::Normal => ("OTHER", i64::from(nice)),
-        SchedPolicy::Batch => ("BATCH", i64::from(nice)),
-        SchedPolicy::Idle => ("IDLE", i64::from(nice)),
-        SchedPolicy::Fifo(priority) => ("FIFO", i64::from(priority)),
-        SchedPolicy::RoundRobin(priority) => ("RR", i64::from(priority)),
-    };
-    vec![
-        format!("\"policy\": \"SCHED_{name}\""),
-        format!("\"priority\": {priority}"),
-    ]
 }
 
 /// CPUs as rt-app lists them.

@@ -26,6 +26,8 @@ pub struct Imported {
     pub lost: Vec<String>,
 }
 
+/// What gives a deadline task its budget.
+const BUDGET: [&str; 3] = ["dl-runtime", "dl-deadline", "dl-period"];
 /// Priority of a real-time task that gives none (`DEFAULT_THREAD_PRIORITY`).
 const RT_PRIORITY: i64 = 10;
 
@@ -40,6 +42,7 @@ pub fn import(text: &str, file: &str) -> Result<Imported, WorkloadError> {
     let mut importer = Importer {
         source: &source,
         names: Vec::new(),
+        cgroups: Vec::new(),
         mutexes: Vec::new(),
         conditions: Vec::new(),
         semaphores: Vec::new(),
@@ -57,6 +60,8 @@ struct Importer<'a> {
     source: &'a Source<'a>,
     /// Names of tasks: rt-app's, and the workload's.
     names: Vec<(String, String)>,
+    /// Paths of cgroups, a parent before its children.
+    cgroups: Vec<String>,
     mutexes: Vec<String>,
     conditions: Vec<String>,
     semaphores: Vec<String>,
@@ -170,6 +175,10 @@ impl Importer<'_> {
     /// The tables of what tasks share.
     fn tables(&self) -> String {
         let mut toml = String::new();
+        for path in &self.cgroups {
+            let name = cgroup_name(path);
+            let _ = writeln!(toml, "[cgroup.{name}]\npath = \"{path}\"\n");
+        }
         for name in &self.mutexes {
             let _ = writeln!(toml, "[lock.{name}]\nhandoff = \"barge\"\n");
         }
@@ -216,6 +225,11 @@ impl Importer<'_> {
         }
         let mut head = format!("[task.{own}]\ncount = {instances}\n");
         head += &self.class(task, &policy)?;
+        if let Some(group) = task.get("taskgroup")
+            && let Some(path) = self.cgroup(group)?
+        {
+            let _ = writeln!(head, "cgroup = \"{path}\"");
+        }
         if let Some(cpus) = task.get("cpus") {
             let _ = writeln!(head, "cpus = \"{}\"", self.cpus(cpus)?);
         }
@@ -225,7 +239,7 @@ impl Importer<'_> {
         if delay > 0 {
             let _ = writeln!(head, "start = \"{delay}us\"");
         }
-        self.note_unknown(task);
+        self.note_unknown(task, policy == "SCHED_DEADLINE");
         let mut defaults = Defaults {
             cpus: task.get("cpus"),
             policy,
@@ -235,8 +249,8 @@ impl Importer<'_> {
             Some(phases) => {
                 let mut body = Vec::new();
                 for (_, phase) in self.members(phases, "an object with one member a phase")? {
-                    self.note_unknown(phase);
                     let changes = self.changes(phase, &mut defaults)?;
+                    self.note_unknown(phase, defaults.policy == "SCHED_DEADLINE");
                     let events = self.events(phase, &theirs, instances)?;
                     let count = self.integer_of(phase, "loop", 1)?;
                     body.extend(changes);
@@ -284,9 +298,11 @@ impl Importer<'_> {
                 let _ = writeln!(text, "policy = \"{own}:{number}\"");
             }
             "SCHED_DEADLINE" => {
-                let what = "a deadline task becomes `fifo:99`: no budget, no order by deadline";
-                self.lose(at, what);
-                text += "policy = \"fifo:99\"\n";
+                let [runtime, deadline, period] = self.budget(task)?;
+                let _ = writeln!(
+                    text,
+                    "policy = \"deadline:{runtime}us/{deadline}us/{period}us\""
+                );
             }
             _ => {
                 let known = "SCHED_OTHER, _BATCH, _IDLE, _FIFO, _RR or _DEADLINE";
@@ -317,8 +333,14 @@ impl Importer<'_> {
             }
             (None, false) => {}
         }
+        if let Some(group) = phase.get("taskgroup") {
+            let name = self.cgroup(group)?.map(|path| cgroup_name(&path));
+            changes.extend(name.map(|name| format!("cgroup_move(self, {name})")));
+        }
         let policy = phase.get("policy");
-        if policy.is_none() && phase.get("priority").is_none() {
+        let is_deadline = defaults.policy == "SCHED_DEADLINE";
+        let budget = is_deadline && BUDGET.iter().any(|key| phase.get(key).is_some());
+        if policy.is_none() && phase.get("priority").is_none() && !budget {
             return Ok(changes);
         }
         if let Some(policy) = policy {
@@ -334,6 +356,50 @@ impl Importer<'_> {
             changes.push(format!("{operation}(self, {})", value.trim_matches('"')));
         }
         Ok(changes)
+    }
+
+    /// Runtime, deadline and period of a deadline task, in microseconds: rt-app takes one that is
+    /// not given for the next shorter one, and in a task also looks for the old names.
+    fn budget(&self, task: &Json) -> Result<[i64; 3], WorkloadError> {
+        let value = |new: &str, old: &str, usual: i64| -> Result<i64, WorkloadError> {
+            let found = task.get(new).or_else(|| task.get(old));
+            found.map_or(Ok(usual), |value| self.integer(value))
+        };
+        let runtime = value("dl-runtime", "runtime", 0)?;
+        let period = value("dl-period", "period", runtime)?;
+        let deadline = value("dl-deadline", "deadline", period)?;
+        let is_ordered = 2 <= runtime && runtime <= deadline && deadline <= period;
+        if !is_ordered || !(100..=1 << 22).contains(&period) {
+            let expected = "a deadline task that the kernel accepts: 2 <= dl-runtime <= \
+                            dl-deadline <= dl-period, and a dl-period of 100 to 4194304";
+            return self.fail(task, expected);
+        }
+        Ok([runtime, deadline, period])
+    }
+
+    /// The path of a task group, which is declared if it is new; `None` for the empty one.
+    fn cgroup(&mut self, group: &Json) -> Result<Option<String>, WorkloadError> {
+        let path = self.text(group)?;
+        if path.is_empty() {
+            return Ok(None);
+        }
+        let path = path.trim_end_matches('/');
+        let parts = path.strip_prefix('/').map(|path| path.split('/'));
+        let expected = "a task group as \"/a/b\"";
+        let Some(parts) = parts else {
+            return self.fail(group, expected);
+        };
+        let mut here = String::new();
+        for part in parts {
+            if ["", ".", ".."].contains(&part) || part.contains(['"', '\\']) {
+                return self.fail(group, expected);
+            }
+            here = format!("{here}/{part}");
+            if !self.cgroups.contains(&here) {
+                self.cgroups.push(here.clone());
+            }
+        }
+        Ok(Some(here))
     }
 
     fn cpus(&self, cpus: &Json) -> Result<String, WorkloadError> {
@@ -355,23 +421,32 @@ impl Importer<'_> {
     }
 
     /// Notes properties that have no counterpart.
-    fn note_unknown(&mut self, object: &Json) {
-        const LOST: [(&str, &str); 7] = [
-            ("taskgroup", "task groups: every task is in the root cgroup"),
+    fn note_unknown(&mut self, object: &Json, is_deadline: bool) {
+        const LOST: [(&str, &str); 3] = [
             ("util_min", "utilisation clamps"),
             ("util_max", "utilisation clamps"),
             ("nodes_membind", "memory is on no node"),
-            ("dl-runtime", "a slice of its own, or a budget"),
-            ("dl-period", "a deadline task's period"),
-            ("dl-deadline", "a deadline task's deadline"),
         ];
-        const KEPT: [&str; 7] = [
-            "instance", "loop", "policy", "priority", "cpus", "delay", "phases",
+        const KEPT: [&str; 8] = [
+            "instance",
+            "loop",
+            "policy",
+            "priority",
+            "cpus",
+            "delay",
+            "phases",
+            "taskgroup",
         ];
         let Value::Object(members) = &object.value else {
             return;
         };
         for (name, value) in members.clone() {
+            if BUDGET.contains(&name.as_str()) {
+                if !is_deadline {
+                    self.lose(&value, &format!("`{name}`: a slice of its own"));
+                }
+                continue;
+            }
             let known = LOST.iter().find(|(own, _)| *own == name);
             if let Some((_, what)) = known {
                 self.lose(&value, &format!("`{name}`: {what}"));
@@ -383,6 +458,21 @@ impl Importer<'_> {
             }
         }
     }
+}
+
+/// How the table of the cgroup at a path is called: no two paths are called alike.
+fn cgroup_name(path: &str) -> String {
+    let mut name = String::from("g");
+    for c in path.chars() {
+        match c {
+            '/' => name.push('_'),
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            c => {
+                let _ = write!(name, "_x{:x}_", u32::from(c));
+            }
+        }
+    }
+    name
 }
 
 /// A word of the workload's language: letters, digits and `_`, a letter first.

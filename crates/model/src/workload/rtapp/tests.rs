@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Nanos;
-use crate::workload::{Grid, Operation, SchedPolicy, Workload};
+use crate::workload::{Budget, CgroupOp, DeviceOp, Grid, Operation, SchedPolicy, Workload};
 
 /// The workload that `json` becomes, and what was lost.
 fn imported(json: &str) -> (Workload, Vec<String>) {
@@ -48,7 +48,8 @@ fn classes_cpus_delay_and_duration_arrive() {
         "{ \"tasks\": { \"a\": { \"instance\": 3, \"priority\": -5, \"cpus\": [0, 2], \
          \"delay\": 1500, \"run\": 10 }, \
          \"b\": { \"policy\": \"SCHED_FIFO\", \"loop\": 1, \"run\": 10 }, \
-         \"c\": { \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 100, \"run\": 10 } }, \
+         \"c\": { \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 100, \
+         \"dl-period\": 900, \"run\": 10 } }, \
          \"global\": { \"duration\": 2, \"calibration\": \"CPU0\", \"default_policy\": \
          \"SCHED_BATCH\" } }",
     );
@@ -58,13 +59,100 @@ fn classes_cpus_delay_and_duration_arrive() {
     assert_eq!((a.count, a.nice, a.policy), (3, -5, SchedPolicy::Batch));
     assert_eq!(a.cpus.as_ref().unwrap().to_string(), "0,2");
     assert_eq!(b.policy, SchedPolicy::Fifo(10));
-    assert_eq!(c.policy, SchedPolicy::Fifo(99));
+    let [runtime, period] = [100, 900].map(Nanos::from_micros);
+    let budget = Budget {
+        runtime,
+        deadline: period,
+        period,
+    };
+    assert_eq!(c.policy, SchedPolicy::Deadline(budget));
     assert_eq!(workload.stop.after, Some(Nanos::from_secs(2)));
-    assert_eq!(lost.len(), 2, "{lost:?}");
-    assert!(
-        lost.iter()
-            .any(|lost| lost.contains("deadline task becomes `fifo:99`"))
+    assert_eq!(lost, [""; 0]);
+}
+
+#[test]
+fn a_budget_that_the_kernel_refuses_is_refused() {
+    for budget in [
+        "",
+        "\"dl-runtime\": 1, \"dl-period\": 900,",
+        "\"dl-runtime\": 500, \"dl-deadline\": 400, \"dl-period\": 900,",
+        "\"dl-runtime\": 50, \"dl-deadline\": 950, \"dl-period\": 900,",
+        "\"dl-runtime\": 50,",
+    ] {
+        let message = refusal(&format!(
+            "{{ \"tasks\": {{ \"t\": {{ \"policy\": \"SCHED_DEADLINE\", {budget} \"run\": 5 }} }} }}"
+        ));
+        assert!(message.contains("that the kernel accepts"), "{message}");
+    }
+}
+
+#[test]
+fn a_budget_changes_with_the_phase() {
+    let (workload, lost) = imported(
+        "{ \"tasks\": { \"t\": { \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 100, \
+         \"dl-period\": 900, \"phases\": { \"p\": { \"run\": 5 }, \
+         \"q\": { \"dl-runtime\": 200, \"dl-deadline\": 300, \"dl-period\": 800, \"run\": 5 } } } } }",
     );
+    let Operation::Loop { body, .. } = &workload.groups[0].body[0].op else {
+        panic!("phases repeat")
+    };
+    let Operation::SetPolicy { policy, .. } = &body[1].op else {
+        panic!("the second phase begins with a new budget: {body:?}")
+    };
+    let [runtime, deadline, period] = [200, 300, 800].map(Nanos::from_micros);
+    let budget = Budget {
+        runtime,
+        deadline,
+        period,
+    };
+    assert_eq!(*policy, SchedPolicy::Deadline(budget));
+    assert_eq!(lost, [""; 0]);
+}
+
+#[test]
+fn task_groups_become_cgroups_with_their_parents() {
+    let (workload, lost) = imported(
+        "{ \"tasks\": { \"t\": { \"taskgroup\": \"/a/b-1\", \"phases\": { \"p\": { \"run\": 5 }, \
+         \"q\": { \"taskgroup\": \"/c/\", \"run\": 5 } } }, \
+         \"u\": { \"taskgroup\": \"\", \"dl-runtime\": 5, \"run\": 5 } } }",
+    );
+    let paths: Vec<_> = workload.cgroups.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(paths, ["/a", "/a/b-1", "/c"]);
+    assert_eq!(workload.cgroups[1].parent, 1);
+    let groups: Vec<_> = workload.groups.iter().map(|group| group.cgroup).collect();
+    assert_eq!(groups, [Some(2), None]);
+    let Operation::Loop { body, .. } = &workload.groups[0].body[0].op else {
+        panic!("phases repeat")
+    };
+    let moves = |op: &Operation| {
+        matches!(
+            op,
+            Operation::Device(DeviceOp::Cgroup(CgroupOp::Move { to: 3, .. }))
+        )
+    };
+    assert!(body.iter().any(|step| moves(&step.op)), "{body:?}");
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert!(lost[0].contains("a slice of its own"), "{lost:?}");
+}
+
+#[test]
+fn cgroups_and_deadline_tasks_come_back_from_an_export() {
+    let text = "[workload]\nname = \"w\"\n[cgroup.a]\n[cgroup.b]\npath = \"/a/b\"\n\
+                [task.t]\ncgroup = \"/a\"\ndo = \"run(5us), cgroup_move(self, b), run(6us)\"\n\
+                [task.d]\npolicy = \"deadline:1ms/2ms/3ms\"\ndo = \"run(5us)\"\n";
+    let workload = Workload::parse(text, "w.toml").unwrap();
+    let exported = export(&workload).unwrap();
+    assert_eq!(exported.lost, [""; 0]);
+    let (again, lost) = imported(&exported.json);
+    assert_eq!(lost, [""; 0]);
+    assert_eq!(again.groups[0].cgroup, Some(1));
+    assert_eq!(again.groups[1].policy, workload.groups[1].policy);
+    let paths = |workload: &Workload| -> Vec<String> {
+        workload.cgroups.iter().map(|c| c.path.clone()).collect()
+    };
+    assert_eq!(paths(&again), paths(&workload));
+    let code = format!("{:?}", again.groups[0].body);
+    assert!(code.contains("Move { target: Me, to: 2"), "{code}");
 }
 
 #[test]

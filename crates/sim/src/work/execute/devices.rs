@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use model::workload::{DeviceOp, Expr, Place};
+use model::workload::{CGROUP_WEIGHTS, CgroupOp, DeviceOp, Expr, Place};
 use model::{EventKind, TaskId};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;
 use crate::work::requests::retry_after;
 use crate::work::task::Waits;
-use crate::work::{Action, WorkError};
+use crate::work::{Action, CgroupChange, WorkError};
 
 impl Executor<'_> {
     pub(super) fn device(&mut self, op: &DeviceOp) -> Result<Next, WorkError> {
@@ -34,6 +34,7 @@ impl Executor<'_> {
             DeviceOp::WriteBack(disk) => Ok(self.sync(*disk, true, false)),
             DeviceOp::Touch { bytes, of, slots } => self.touch(bytes, of.as_ref(), *slots),
             DeviceOp::Reclaim => Ok(self.reclaim()),
+            DeviceOp::Cgroup(op) => self.cgroup(op),
             DeviceOp::SpanBegin { span, key } => {
                 let key = self.eval(key)?;
                 self.work.spans.insert((*span, key), self.now);
@@ -41,6 +42,31 @@ impl Executor<'_> {
             }
             DeviceOp::SpanEnd { span, key } => self.keyed_span_end(*span, key),
         }
+    }
+
+    fn cgroup(&mut self, op: &CgroupOp) -> Result<Next, WorkError> {
+        let (number, change) = match op {
+            CgroupOp::Move {
+                target,
+                to,
+                process,
+            } => {
+                let (to, process) = (*to, *process);
+                return self.change(target, |task| Action::MoveCgroup { task, to, process });
+            }
+            CgroupOp::Weight { of, weight } => {
+                let (low, high) = (*CGROUP_WEIGHTS.start(), *CGROUP_WEIGHTS.end());
+                let weight = self.within("the weight", weight, low, high)?;
+                let weight = u32::try_from(weight).expect("the range was checked");
+                (*of, CgroupChange::Weight(weight))
+            }
+            CgroupOp::Max { of, max } => (*of, CgroupChange::Max(*max)),
+            CgroupOp::Idle { of, idle } => {
+                let idle = self.within("cpu.idle", idle, 0, 1)?;
+                (*of, CgroupChange::Idle(idle == 1))
+            }
+        };
+        Ok(Next::Act(Action::SetCgroup { number, change }))
     }
 
     fn try_lock(&mut self, lock: &Place, failed: u32) -> Result<Next, WorkError> {

@@ -1,0 +1,162 @@
+//! Cgroups as the policy sees them.
+
+use bpf::{LoadError, Memory, OutOfMemory, Target};
+use model::TaskId;
+use model::workload::{Bandwidth, Cgroup};
+
+use super::{Mirror, MirrorError};
+use crate::cgroup::{Cgroups, id_of};
+use crate::machine::{Machine, Vm};
+
+/// `CSS_ONLINE` of `cgroup_subsys_state.flags` (kernel 6.18, include/linux/cgroup-defs.h).
+const CSS_ONLINE: u32 = 2;
+
+/// Where the objects of one cgroup are.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    cgroup: u64,
+    css_set: u64,
+    task_group: u64,
+}
+
+/// The mirrors of all cgroups, by number. They last as long as the run.
+pub(super) struct CgroupMirrors {
+    places: Vec<Place>,
+    /// Where a cgroup's own state lies in it.
+    css_at: u64,
+    sched_task_group_at: u64,
+}
+
+impl CgroupMirrors {
+    /// Lays out the root and what the workload declares.
+    pub fn new(target: &Target, vm: &mut Vm, declared: &[Cgroup]) -> Result<Self, MirrorError> {
+        let at = |structure, path| field(target, structure, path);
+        let size = |structure| target.size_of(structure).map(u64::from);
+        let css_at = at("cgroup", "self")?;
+        let memory = vm.memory();
+        let mut places: Vec<Place> = Vec::new();
+        let sizes = [size("cgroup")?, size("css_set")?, size("task_group")?];
+        for _ in 0..=declared.len() {
+            let [cgroup, css_set, task_group] = sizes.map(|size| zeroed(memory, size));
+            places.push(Place {
+                cgroup: cgroup?,
+                css_set: css_set?,
+                task_group: task_group?,
+            });
+        }
+        let tree = Cgroups::new(declared);
+        for (number, &place) in (0..).zip(&places) {
+            let name = (number as usize)
+                .checked_sub(1)
+                .map_or("", |index| last_part(&declared[index].path));
+            let node = zeroed(memory, size("kernfs_node")?)?;
+            let text = zeroed(memory, name.len() as u64 + 1)?;
+            memory.write(text, name.as_bytes());
+            memory.poke_u64(node + at("kernfs_node", "id")?, id_of(number));
+            memory.poke_u64(node + at("kernfs_node", "name")?, text);
+            memory.poke_u64(place.cgroup + at("cgroup", "kn")?, node);
+            memory.poke_u64(place.cgroup + at("cgroup", "dom_cgrp")?, place.cgroup);
+            let level = tree.level(number);
+            memory.poke_u32(place.cgroup + at("cgroup", "level")?, level as u32);
+            let ancestors = place.cgroup + at("cgroup", "ancestors")?;
+            for ancestor in tree.ancestors(number) {
+                let slot = ancestors + 8 * tree.level(ancestor) as u64;
+                memory.poke_u64(slot, places[ancestor as usize].cgroup);
+            }
+            memory.poke_u64(place.css_set + at("css_set", "dfl_cgrp")?, place.cgroup);
+            let parent = tree.parent(number).map(|parent| places[parent as usize]);
+            let group_css = at("task_group", "css")?;
+            let states = [
+                (
+                    place.cgroup + css_at,
+                    parent.map(|parent| parent.cgroup + css_at),
+                ),
+                (
+                    place.task_group + group_css,
+                    parent.map(|parent| parent.task_group + group_css),
+                ),
+            ];
+            for (css, parent) in states {
+                memory.poke_u64(css + at("cgroup_subsys_state", "cgroup")?, place.cgroup);
+                memory.poke_u64(
+                    css + at("cgroup_subsys_state", "parent")?,
+                    parent.unwrap_or(0),
+                );
+                memory.poke_u32(css + at("cgroup_subsys_state", "flags")?, CSS_ONLINE);
+            }
+        }
+        Ok(Self {
+            places,
+            css_at,
+            sched_task_group_at: at("task_struct", "sched_task_group")?,
+        })
+    }
+
+    /// The number of the object at an address, which `field` gives of each cgroup.
+    fn number(&self, address: u64, field: impl Fn(&Place) -> u64) -> Option<u32> {
+        // They were laid out one after the other.
+        let found = self.places.binary_search_by_key(&address, field);
+        found.ok().map(|index| index as u32)
+    }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn field(target: &Target, structure: &str, path: &str) -> Result<u64, LoadError> {
+    target
+        .field(structure, path)
+        .map(|field| u64::from(field.offset))
+}
+
+fn zeroed(memory: &mut Memory, size: u64) -> Result<u64, OutOfMemory> {
+    let at = memory.alloc_kernel(size, 8)?;
+    memory.write(at, &vec![0; size as usize]);
+    Ok(at)
+}
+
+impl Mirror {
+    /// Address of a cgroup.
+    pub fn cgroup(&self, number: u32) -> u64 {
+        self.cgroups.places[number as usize].cgroup
+    }
+
+    /// The cgroup at an address.
+    pub fn cgroup_at(&self, address: u64) -> Option<u32> {
+        self.cgroups.number(address, |place| place.cgroup)
+    }
+
+    /// `&cgroup->self` of a cgroup.
+    pub fn cgroup_css(&self, number: u32) -> u64 {
+        self.cgroup(number) + self.cgroups.css_at
+    }
+
+    /// The cgroup whose own state lies at an address.
+    pub fn cgroup_of_css(&self, address: u64) -> Option<u32> {
+        self.cgroup_at(address.checked_sub(self.cgroups.css_at)?)
+    }
+
+    /// `struct scx_cgroup_init_args`.
+    pub fn cgroup_args(&self, vm: &mut Vm, weight: u32, max: Bandwidth) -> u64 {
+        let (at, args) = (self.args_at, &self.args);
+        let memory = vm.memory();
+        memory.poke_u32(at + args.group_weight, weight);
+        memory.poke_u64(at + args.group_period, max.period_us);
+        memory.poke_u64(at + args.group_quota, max.quota_us.unwrap_or(u64::MAX));
+        memory.poke_u64(at + args.group_burst, max.burst_us);
+        at
+    }
+}
+
+impl Machine {
+    /// Writes which cgroup a task is in.
+    pub(crate) fn mirror_cgroup(&self, vm: &mut Vm, id: TaskId) {
+        let (task, cgroups) = (self.task(id), &self.mirror.cgroups);
+        let set = cgroups.places[task.css_set as usize].css_set;
+        let group = cgroups.places[task.cgroup as usize].task_group;
+        let memory = vm.memory();
+        memory.poke_u64(task.address + self.mirror.layout.cgroups, set);
+        memory.poke_u64(task.address + cgroups.sched_task_group_at, group);
+    }
+}

@@ -1,0 +1,42 @@
+//! What policies find where they look at the kernel's memory themselves.
+
+use runslice_tests::collect::Collector;
+use runslice_tests::run::Run;
+use runslice_tests::simulate::on_both;
+
+/// What tests/policies/memory.bpf.c prints on so many CPUs, with one task.
+fn printed(cpus: u16) -> Vec<String> {
+    let run = Run {
+        cpus,
+        ..Run::new("memory", "[task.t]\ncpus = \"0\"\ndo = \"run(1ms)\"\n")
+    };
+    let summary = on_both(&run.spec(), &mut Collector::default());
+    let summary = summary.unwrap_or_else(|error| panic!("{error}"));
+    assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+    summary.printed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_mask_is_filled_from_words_that_hold_every_cpu() {
+    // 8 CPUs are in one word: bits 0 and 2 of it, nothing beyond the last CPU.
+    let lines = printed(8);
+    assert_eq!(lines[..2], ["populate -13 0 0", "has 2, first 0"]);
+    assert_eq!(lines[2], "bits 0 1 0");
+    // 66 CPUs are in two: 0, 2 and 63, and of the second word its two lowest bits.
+    let lines = printed(66);
+    assert_eq!(lines[..2], ["populate -13 -13 0", "has 5, first 0"]);
+    assert_eq!(lines[2], "bits 0 1 1");
+}
+
+#[test]
+fn run_queues_are_found_by_the_variables_address() {
+    let lines = printed(2);
+    assert_eq!(
+        lines[3..6],
+        [
+            "cpu 0: own 0, other 1",
+            "same 1 1, beyond 0",
+            "runs 1, there 0"
+        ]
+    );
+}
