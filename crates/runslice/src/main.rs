@@ -19,11 +19,13 @@ mod prepare;
 mod progress;
 mod recording;
 mod report;
+mod reproduce;
 mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
 mod span;
+mod store;
 mod suggest;
 mod table;
 #[cfg(feature = "live")]
