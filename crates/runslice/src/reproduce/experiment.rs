@@ -439,9 +439,7 @@ impl Reader<'_> {
             let path = Files::resolve(self.folder, wanted);
             let text = self.files.get(&path);
             let text = text.ok_or_else(|| anyhow!("{}: there is no {path}", place()))?;
-            Workload::parse_with(text, &self.files.shown(&path), &scale)
-                .map_err(anyhow::Error::from)
-                .with_context(place)?
+            Workload::parse_with(text, &self.files.shown(&path), &scale)?
         } else {
             workload::find(wanted, &scale).with_context(place)?
         };
