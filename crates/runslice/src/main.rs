@@ -16,6 +16,7 @@ mod output;
 mod parallel;
 mod policy;
 mod prepare;
+mod profile;
 mod progress;
 mod recording;
 mod report;
