@@ -20,11 +20,13 @@ mod profile;
 mod progress;
 mod recording;
 mod report;
+mod reproduce;
 mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
 mod span;
+mod store;
 mod suggest;
 mod table;
 #[cfg(feature = "live")]
