@@ -14,7 +14,8 @@ pub enum Elevator {
     Fifo,
     /// The next one upwards from where the last one ended, then from the lowest again.
     Scan,
-    /// As `Scan`, but first a read that has waited for 500 ms, or a write that has for 5 s.
+    /// Reads before writes, upwards, in rows of up to 16 requests of one kind; writes after two rows
+    /// of reads. A row begins with a read that has waited for 500 ms or a write that has for 5 s.
     Deadline,
 }
 
@@ -43,6 +44,10 @@ pub struct Disk {
     pub bandwidth: Option<u64>,
     /// Pages that there are.
     pub pages: u64,
+    /// Pages of the longest request, 1 or more.
+    pub request: u64,
+    /// Pages that are read ahead of a task that reads on where it has read; 0: none.
+    pub ahead: u64,
     /// Which request is next.
     pub elevator: Elevator,
     /// Requests served at a time, 1 or more.

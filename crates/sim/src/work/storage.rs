@@ -36,6 +36,8 @@ pub(super) struct Storage {
     pub drives: Vec<Drive>,
     /// The cache of each disk.
     pub caches: Vec<Pages>,
+    /// Pages of the longest request of each disk.
+    longest: Vec<u64>,
     /// Pages of tasks.
     pub anonymous: Pages,
     pub frames: Option<Frames>,
@@ -61,6 +63,7 @@ impl Storage {
                 .map(|(number, _)| Drive::new(Rng::of_disk(seed, number)))
                 .collect(),
             caches: workload.disks.iter().map(|_| Pages::default()).collect(),
+            longest: workload.disks.iter().map(|disk| disk.request).collect(),
             anonymous: Pages::default(),
             frames: workload.memory.clone().map(|declared| Frames {
                 declared,
@@ -128,6 +131,34 @@ impl Storage {
         Room::Yes
     }
 
+    /// Takes room for `pages` more pages of the cache of `disk` if clean pages of caches suffice for
+    /// that; whether they do.
+    pub fn take_clean(&mut self, workload: &Workload, disk: usize, pages: u64) -> bool {
+        if let Cache::Recent(Some(limit)) = workload.disks[disk].cache {
+            while self.caches[disk].len() + pages > limit {
+                if self.caches[disk].drop_oldest().is_none() {
+                    return false;
+                }
+                self.give_back(1);
+            }
+        }
+        while self.free().is_some_and(|free| free < pages) {
+            let cached = self
+                .caches
+                .iter_mut()
+                .filter(|pages| pages.oldest().is_some());
+            let Some(oldest) = cached.min_by_key(|pages| pages.oldest()) else {
+                return false;
+            };
+            oldest.drop_oldest();
+            self.give_back(1);
+        }
+        if let Some(frames) = &mut self.frames {
+            frames.used += pages;
+        }
+        true
+    }
+
     /// So many pages are free again.
     pub fn give_back(&mut self, pages: u64) {
         if let Some(frames) = &mut self.frames {
@@ -179,7 +210,7 @@ impl Storage {
     }
 
     fn wash(&mut self, disk: usize, by: TaskId) -> Room {
-        let most = super::disk::REQUEST_PAGES;
+        let most = self.longest[disk];
         let run = self.caches[disk].wash(most, &mut self.stamp, |_| true);
         let run = run.expect("the caller has seen a dirty page");
         Room::After(disk, writing(run, by, true))

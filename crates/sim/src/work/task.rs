@@ -68,6 +68,16 @@ pub(super) struct Transfer {
     pub pages: u64,
 }
 
+/// Where a task has read, for reading ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub disk: usize,
+    /// The page behind the last one that it asked for.
+    pub next: u64,
+    /// The page behind the last one that was read for it.
+    pub until: u64,
+}
+
 /// Where a task reads or writes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
@@ -113,6 +123,7 @@ pub(super) struct Task {
     pub transfer: Option<Transfer>,
     /// Where it reads and writes on, for each disk that it has used so.
     pub streams: Vec<Stream>,
+    pub readings: Vec<Reading>,
     /// Keys of keyed locks that it holds: declaration and key, in the order of taking.
     pub keys: Vec<(usize, usize)>,
     /// Spans that have begun.
@@ -150,6 +161,7 @@ impl Task {
             requests: 0,
             transfer: None,
             streams: Vec::new(),
+            readings: Vec::new(),
             keys: Vec::new(),
             spans: Vec::new(),
             releases: Releases::default(),
@@ -164,6 +176,7 @@ impl Task {
         self.pending = VecDeque::new();
         self.keys = Vec::new();
         self.streams = Vec::new();
+        self.readings = Vec::new();
         self.spans = Vec::new();
         self.releases = Releases::default();
     }

@@ -10,6 +10,8 @@ use crate::{CpuId, Nanos};
 
 /// Bytes of a disk that says nothing else: 64 GiB.
 const DISK_BYTES: i64 = 64 << 30;
+/// Longest request of a disk that says nothing else: 1 MiB, the usual limit of a block device.
+const REQUEST_PAGES: u64 = 256;
 /// Largest disk: 16 TiB.
 const DISK_BYTES_MAX: i64 = 16 << 40;
 /// Largest memory and cache: 64 GiB, which take about 100 bytes a page while they are used.
@@ -38,6 +40,8 @@ impl<'a> Reader<'a> {
             let size = table.get("size");
             let limits = 4096..=DISK_BYTES_MAX;
             let size = size.map_or(Ok(DISK_BYTES), |size| self.integer(size, limits, "size"))?;
+            let request = self.pages(&mut table, "request")?;
+            let ahead = self.pages(&mut table, "ahead")?;
             let elevator = table.get("elevator");
             let kinds = [
                 ("fifo", Elevator::Fifo),
@@ -70,6 +74,8 @@ impl<'a> Reader<'a> {
                 seek,
                 bandwidth: bandwidth.map(i64::unsigned_abs),
                 pages: size.unsigned_abs() / PAGE,
+                request: request.map_or(REQUEST_PAGES, |(pages, _)| pages),
+                ahead: ahead.map_or(0, |(pages, _)| pages),
                 elevator,
                 width: small(width),
                 cache,

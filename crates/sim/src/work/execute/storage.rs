@@ -1,13 +1,15 @@
 //! Reading, writing, and using memory.
 
+use std::ops::Range;
+
 use model::workload::{Cache, Expr, PAGE, Where};
 use model::{EventKind, TaskId};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;
-use crate::work::disk::{REQUEST_PAGES, Request, Then};
+use crate::work::disk::{Request, Then};
 use crate::work::storage::{Room, writing};
-use crate::work::task::{Stream, Transfer, Waits};
+use crate::work::task::{Reading, Stream, Transfer, Waits};
 use crate::work::{Action, WorkError};
 
 /// Largest single transfer: 1 GiB.
@@ -122,12 +124,15 @@ impl Executor<'_> {
     pub(super) fn read(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<Next, WorkError> {
         let disk = disk as usize;
         let (mut transfer, waited) = self.transfer(disk, bytes, at)?;
+        if waited.is_none() {
+            self.read_ahead(disk, transfer);
+        }
         if let Some(Waits::Disk { .. }) = waited {
-            transfer = self.advance(transfer);
+            transfer = self.advance(disk, transfer);
         }
         while transfer.pages > 0 {
             let first = transfer.page;
-            let end = first + transfer.pages.min(REQUEST_PAGES);
+            let end = first + transfer.pages.min(self.work.workload.disks[disk].request);
             let (missing, then) = match self.work.workload.disks[disk].cache {
                 Cache::None => (Some(first..end), Then::Nothing),
                 Cache::Chance(percent) => {
@@ -137,6 +142,11 @@ impl Executor<'_> {
                 Cache::Recent(_) => {
                     let missing = self.missing(disk, first, end);
                     let pages = missing.as_ref().map_or(0, |run| run.end - run.start);
+                    if let Some(run) = &missing
+                        && self.join_reads(disk, run)
+                    {
+                        return Ok(Next::Again(self.block(Waits::Memory)));
+                    }
                     if pages > 0
                         && let Err(wait) = self.take_pages(Some(disk), pages)
                     {
@@ -155,15 +165,75 @@ impl Executor<'_> {
                 self.submit(disk, request);
                 return Ok(self.await_disk(disk));
             }
-            transfer = self.advance(transfer);
+            transfer = self.advance(disk, transfer);
         }
         self.state().transfer = None;
         Ok(Next::Go)
     }
 
+    /// Waits together with those who wait for a read under way of some of these pages; whether there
+    /// is one. Only where something is read ahead.
+    fn join_reads(&mut self, disk: usize, run: &Range<u64>) -> bool {
+        if self.work.workload.disks[disk].ahead == 0 {
+            return false;
+        }
+        let task = self.task;
+        let joined = self.work.storage.drives[disk].join_reads(task, run);
+        self.state().requests += joined;
+        joined > 0
+    }
+
+    /// A task that reads on where it has read finds its pages on their way, and when fewer than a
+    /// window are on their way beyond them, the next window is read: nobody waits for it
+    /// (`page_cache_async_ra()`, `mm/readahead.c`, Linux 6.18). Nothing is read ahead where memory would
+    /// have to be written first.
+    fn read_ahead(&mut self, disk: usize, transfer: Transfer) {
+        let workload = std::sync::Arc::clone(&self.work.workload);
+        let declared = &workload.disks[disk];
+        if declared.ahead == 0 || !matches!(declared.cache, Cache::Recent(_)) {
+            return;
+        }
+        let next = transfer.page + transfer.pages;
+        let readings = &mut self.state().readings;
+        let Some(reading) = readings.iter_mut().find(|reading| reading.disk == disk) else {
+            let until = next;
+            readings.push(Reading { disk, next, until });
+            return;
+        };
+        if std::mem::replace(&mut reading.next, next) != transfer.page {
+            reading.until = next;
+            return;
+        }
+        let mut first = reading.until.max(transfer.page);
+        if first >= next + declared.ahead {
+            return;
+        }
+        let until = (first.max(next) + declared.ahead).min(declared.pages);
+        reading.until = until;
+        let task = self.task;
+        while first < until {
+            // What the task waits for is a request of its own.
+            let border = if first < next { next } else { until };
+            let run = first..(first + declared.request).min(border);
+            first = run.end;
+            let pages = run.end - run.start;
+            if self.missing(disk, run.start, run.end).is_none()
+                || !self.work.storage.take_clean(&workload, disk, pages)
+            {
+                continue;
+            }
+            let request = Request {
+                writes: false,
+                then: Then::Fill(pages),
+                ..writing(run, task, false)
+            };
+            self.submit(disk, request);
+        }
+    }
+
     /// One request's worth of a transfer is done.
-    fn advance(&mut self, transfer: Transfer) -> Transfer {
-        let done = transfer.pages.min(REQUEST_PAGES);
+    fn advance(&mut self, disk: usize, transfer: Transfer) -> Transfer {
+        let done = transfer.pages.min(self.work.workload.disks[disk].request);
         let rest = Transfer {
             page: transfer.page + done,
             pages: transfer.pages - done,
@@ -173,9 +243,9 @@ impl Executor<'_> {
     }
 
     /// From the first page that is not cached to the last one; those that are have been used.
-    fn missing(&mut self, disk: usize, first: u64, end: u64) -> Option<std::ops::Range<u64>> {
+    fn missing(&mut self, disk: usize, first: u64, end: u64) -> Option<Range<u64>> {
         let storage = &mut self.work.storage;
-        let mut missing: Option<std::ops::Range<u64>> = None;
+        let mut missing: Option<Range<u64>> = None;
         for page in first..end {
             if storage.caches[disk].has((0, page)) {
                 let stamp = storage.tick();
@@ -192,12 +262,12 @@ impl Executor<'_> {
         let disk = disk as usize;
         let (mut transfer, waited) = self.transfer(disk, bytes, at)?;
         if let Some(Waits::Disk { .. }) = waited {
-            transfer = self.advance(transfer);
+            transfer = self.advance(disk, transfer);
         }
         let task = self.task;
         while transfer.pages > 0 {
             let first = transfer.page;
-            let end = first + transfer.pages.min(REQUEST_PAGES);
+            let end = first + transfer.pages.min(self.work.workload.disks[disk].request);
             match self.work.workload.disks[disk].cache {
                 Cache::None => {
                     self.submit(disk, writing(first..end, task, true));
@@ -216,7 +286,7 @@ impl Executor<'_> {
                     storage.soil(disk, first..end, (task, pages));
                 }
             }
-            transfer = self.advance(transfer);
+            transfer = self.advance(disk, transfer);
         }
         // Who writes faster than the disk is held back (`balance_dirty_pages()`).
         let limit = self.work.workload.disks[disk].dirty;
@@ -230,9 +300,10 @@ impl Executor<'_> {
 
     /// Writes a row of dirty pages, for which the task will wait; whether there was one.
     fn write_run(&mut self, disk: usize, whose: impl Fn(TaskId) -> bool) -> bool {
+        let most = self.work.workload.disks[disk].request;
         let storage = &mut self.work.storage;
         let cache = &mut storage.caches[disk];
-        let Some(run) = cache.wash(REQUEST_PAGES, &mut storage.stamp, whose) else {
+        let Some(run) = cache.wash(most, &mut storage.stamp, whose) else {
             return false;
         };
         let task = self.task;
