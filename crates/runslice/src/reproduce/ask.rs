@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use super::cells::{CellId, Results};
 use super::draft::{self, Base, Other, Test};
-use super::experiment::{Experiment, Point, Statement};
+use super::experiment::{Experiment, Made, Point, Statement};
 use super::place::Source;
 use crate::suggest;
 
@@ -224,7 +224,7 @@ impl<'a> Asker<'a> {
             let question = question.unwrap_or_else(|why| Question::Lacking { why });
             let mut name = name.clone();
             if several {
-                let label = self.group_label(set, &points);
+                let label = self.group_label(chosen, &points);
                 name = format!("{name} {label}").trim().to_owned();
             }
             asked.push((name, question));
@@ -245,8 +245,22 @@ impl<'a> Asker<'a> {
     /// The points that the test is about, those together that one question has.
     fn groups(&self, chosen: Chosen<'_>) -> anyhow::Result<Vec<Vec<usize>>> {
         let set = &self.experiment.sets[chosen.set];
-        let points = self.select(chosen.set, &self.test.at)?;
+        let mut points = self.select(chosen.set, &self.test.at)?;
         let kind = self.test.kind.get_ref().as_str();
+        if let Some(x) = self.across(chosen.metric) {
+            let names = set.points[points[0]].settings.iter();
+            if !names.clone().any(|(name, _)| name == x) {
+                let metric = chosen.metric;
+                let what = format!("`{metric}` is over `{x}`, which these runs do not have");
+                return Err(self.wrong(what));
+            }
+            // It is the same along `x`: one point is enough.
+            let first = |point: &usize| {
+                let along = set.along(*point, x);
+                points.iter().find(|at| along.contains(at)) == Some(point)
+            };
+            points = points.iter().copied().filter(first).collect();
+        }
         let Some(x) = &self.test.x else {
             return Ok(match kind {
                 "every" | "flat" => vec![points],
@@ -279,17 +293,19 @@ impl<'a> Asker<'a> {
         Ok(groups)
     }
 
-    /// What tells one group of points from the others.
-    fn group_label(&self, set: usize, points: &[usize]) -> String {
-        let point = &self.experiment.sets[set].points[points[0]];
-        match &self.test.x {
-            None => point.label.clone(),
-            Some(x) => {
-                let parts = point.label.split(", ");
-                let others = parts.filter(|part| part.split(' ').next() != Some(x.get_ref()));
-                others.collect::<Vec<_>>().join(", ")
-            }
+    /// The parameter that a metric is taken over.
+    fn across(&self, metric: &str) -> Option<&'a str> {
+        match &self.experiment.metric(metric)?.made {
+            Made::Across { x, .. } => Some(x),
+            Made::Formula(_) => None,
         }
+    }
+
+    /// What tells one group of points from the others.
+    fn group_label(&self, chosen: Chosen<'a>, points: &[usize]) -> String {
+        let point = &self.experiment.sets[chosen.set].points[points[0]];
+        let x = self.test.x.as_ref().map(|x| x.get_ref().as_str());
+        point.label_without([x, self.across(chosen.metric)])
     }
 
     /// The points of a set that have these values.
@@ -371,6 +387,7 @@ impl<'a> Asker<'a> {
             .collect();
         match found[..] {
             [one] => Ok((base, one)),
+            [one, ..] if self.across(base.metric).is_some() => Ok((base, one)),
             [] => Err(self.wrong("no run is at the base's point")),
             _ => Err(self.wrong("several runs are at the base's point; say more in its `at`")),
         }
@@ -384,8 +401,8 @@ impl<'a> Asker<'a> {
             point,
         };
         let metric = self.experiment.metric(chosen.metric).expect("was found");
-        let name = Results::name(self.experiment, id);
-        let values = self.results.values(id, metric);
+        let name = Results::name(self.experiment, id, self.across(chosen.metric));
+        let values = self.results.values(self.experiment, id, metric);
         let values = values.map_err(|why| format!("{name}: {why}"))?;
         Ok(Cell { name, values })
     }
@@ -658,7 +675,7 @@ impl<'a> Asker<'a> {
             let id = CellId { set, arm, point };
             let samples = self.results.cells.get(&id);
             let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
-                let name = Results::name(self.experiment, id);
+                let name = Results::name(self.experiment, id, None);
                 let why = format!("{name}: it was not run");
                 return Question::Lacking { why };
             };

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::experiment::{Experiment, Metric};
+use stats::claim::Formula;
+
+use super::experiment::{Experiment, Made, Metric, Take};
 
 /// A cell of an experiment: indexes of the set of runs, of the arm, and of the set's point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,17 +104,16 @@ impl Sample {
         sample
     }
 
-    /// A metric's value.
+    /// A formula's value.
     ///
     /// # Errors
     /// Why it has none, in words.
-    pub fn value(&self, metric: &Metric) -> Result<f64, String> {
+    fn value(&self, formula: &Formula) -> Result<f64, String> {
         if let Some(why) = &self.ejection {
             return Err(format!("the policy was ejected: {why}"));
         }
         let find = |name: &str| self.numbers.get(name).copied();
-        let value = metric.formula.value(&find);
-        value.map_err(|why| format!("{}: {why}", metric.name))
+        formula.value(&find).map_err(|why| why.to_string())
     }
 }
 
@@ -141,23 +142,70 @@ fn flatten(prefix: &str, value: &Value, put: &mut impl FnMut(String, f64)) {
 }
 
 impl Results {
-    /// A metric of every run of a cell, in the order of the seeds.
+    /// A metric of every run of a cell, in the order of the seeds; one over several points has the
+    /// same values at each of them.
     ///
     /// # Errors
     /// Why it has none, in words.
-    pub fn values(&self, id: CellId, metric: &Metric) -> Result<Vec<f64>, String> {
-        let samples = self.cells.get(&id).filter(|samples| !samples.is_empty());
-        let samples = samples.ok_or("it was not run")?;
-        samples.iter().map(|sample| sample.value(metric)).collect()
+    pub fn values(
+        &self,
+        experiment: &Experiment,
+        id: CellId,
+        metric: &Metric,
+    ) -> Result<Vec<f64>, String> {
+        let (of, x, take) = match &metric.made {
+            Made::Formula(formula) => return self.of_formula(id, formula),
+            Made::Across { metric, x, take } => (metric, x, take),
+        };
+        let made = experiment.metric(of).map(|metric| &metric.made);
+        let Some(Made::Formula(formula)) = made else {
+            return Err(format!("`{of}` is no formula"));
+        };
+        let set = &experiment.sets[id.set];
+        let mut columns = Vec::new();
+        for point in set.along(id.point, x) {
+            let values = self.of_formula(CellId { point, ..id }, formula)?;
+            columns.push((set.points[point].get(x), values));
+        }
+        let runs = columns
+            .iter()
+            .map(|(_, values)| values.len())
+            .min()
+            .unwrap_or(0);
+        let at = |wanted: i64, run: usize| {
+            let column = columns.iter().find(|(x, _)| *x == Some(wanted));
+            let value = column.map(|(_, values)| values[run]);
+            value.ok_or_else(|| format!("no run has {x} {wanted}"))
+        };
+        let of_run = |run: usize| {
+            let values = columns.iter().map(|(_, values)| values[run]);
+            match *take {
+                Take::Max => Ok(values.fold(f64::NEG_INFINITY, f64::max)),
+                Take::Min => Ok(values.fold(f64::INFINITY, f64::min)),
+                Take::Sum => Ok(values.sum()),
+                Take::Ratio { from, to } => match (at(to, run)?, at(from, run)?) {
+                    (_, 0.0) => Err("something is divided by zero".to_owned()),
+                    (to, from) => Ok(to / from),
+                },
+            }
+        };
+        (0..runs).map(of_run).collect()
     }
 
-    /// How a cell is called in tables.
-    pub fn name(experiment: &Experiment, id: CellId) -> String {
+    fn of_formula(&self, id: CellId, formula: &Formula) -> Result<Vec<f64>, String> {
+        let samples = self.cells.get(&id).filter(|samples| !samples.is_empty());
+        let samples = samples.ok_or("it was not run")?;
+        samples.iter().map(|sample| sample.value(formula)).collect()
+    }
+
+    /// How a cell is called in tables, with its point but for the parameter `x`.
+    pub fn name(experiment: &Experiment, id: CellId, x: Option<&str>) -> String {
         let arm = &experiment.arms[id.arm].label;
         let point = &experiment.sets[id.set].points[id.point];
-        match point.label.is_empty() {
+        let label = point.label_without([x, None]);
+        match label.is_empty() {
             true => arm.clone(),
-            false => format!("{arm}, {}", point.label),
+            false => format!("{arm}, {label}"),
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct Draft {
     #[serde(default)]
     pub metric: BTreeMap<Spanned<String>, Metric>,
     #[serde(default)]
+    pub across: BTreeMap<Spanned<String>, Across>,
+    #[serde(default)]
     pub statement: Vec<Statement>,
     #[serde(default)]
     pub figure: Vec<Figure>,
@@ -132,6 +134,9 @@ pub struct Probe {
     pub unit: Option<Spanned<String>>,
     #[serde(default)]
     pub priority: bool,
+    #[serde(default)]
+    pub flags: bool,
+    pub spans: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,6 +147,21 @@ pub struct Metric {
     pub unit: String,
     pub label: Option<String>,
     /// Shown in the table only for these.
+    pub runs: Option<Vec<Spanned<String>>>,
+}
+
+/// A metric of the runs of one seed at several points.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Across {
+    pub metric: Spanned<String>,
+    pub x: String,
+    pub take: Spanned<String>,
+    pub from: Option<i64>,
+    pub to: Option<i64>,
+    #[serde(default)]
+    pub unit: String,
+    pub label: Option<String>,
     pub runs: Option<Vec<Spanned<String>>>,
 }
 
@@ -184,6 +204,8 @@ pub struct Test {
     pub among: Option<Vec<i64>>,
     pub probe: Option<Spanned<String>>,
     pub want: Option<String>,
+    /// The file that has it, in the folder.
+    pub want_file: Option<Spanned<String>>,
     #[serde(default)]
     pub prefix: bool,
     pub why: Option<String>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec};
+use model::{MachineSpec, Nanos, PolicySpec, Profile};
 use stats::claim::{Form, Formula, Steps, Wanted};
 use toml::Spanned;
 
@@ -112,9 +112,38 @@ pub struct Metric {
     /// Its unit, in words.
     pub unit: String,
     /// How it is made.
-    pub formula: Formula,
+    pub made: Made,
     /// Names of the runs whose tables show it; `None` for all.
     pub runs: Option<Vec<String>>,
+}
+
+/// How a number is made.
+#[derive(Debug)]
+pub enum Made {
+    /// Of one run's numbers.
+    Formula(Formula),
+    /// Of a metric of the runs of one seed at all points that differ in one parameter.
+    Across {
+        /// The metric, which is a formula.
+        metric: String,
+        /// The parameter.
+        x: String,
+        /// What of them.
+        take: Take,
+    },
+}
+
+/// What is taken of several numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// The sum.
+    Sum,
+    /// The number at `to` by that at `from`.
+    Ratio { from: i64, to: i64 },
 }
 
 /// A statement with its tests.
@@ -137,6 +166,31 @@ impl Point {
     pub fn get(&self, name: &str) -> Option<i64> {
         let found = self.settings.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| *value)
+    }
+
+    /// Its label without these parameters.
+    pub fn label_without(&self, names: [Option<&str>; 2]) -> String {
+        let parts = self.label.split(", ");
+        let others = parts.filter(|part| {
+            let name = part.split(' ').next();
+            name.is_some() && !names.contains(&name)
+        });
+        others.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl RunSet {
+    /// The points that differ from this one in `x` only, this one included.
+    pub fn along(&self, point: usize, x: &str) -> Vec<usize> {
+        let rest = |at: usize| {
+            self.points[at]
+                .settings
+                .iter()
+                .filter(|(name, _)| name != x)
+        };
+        (0..self.points.len())
+            .filter(|at| rest(*at).eq(rest(point)))
+            .collect()
     }
 }
 
@@ -488,43 +542,42 @@ impl Reader<'_> {
         Ok(machine)
     }
 
-    fn profile(&self, text: &Spanned<String>) -> anyhow::Result<model::Profile> {
-        let all = model::Profile::ALL;
-        let found = all.into_iter().find(|it| it.name() == text.get_ref());
-        found.ok_or_else(|| {
-            let hint = suggest::hint(text.get_ref(), all.iter().map(|it| it.name()));
-            let what = format!("there is no profile `{}`: {hint}", text.get_ref());
-            self.source.wrong(text, what)
-        })
+    /// A profile that comes with the program, or machines/NAME.toml of the experiments.
+    fn profile(&self, name: &Spanned<String>) -> anyhow::Result<Profile> {
+        if let Some(shipped) = Profile::shipped(name.get_ref()) {
+            return Ok(shipped);
+        }
+        let path = format!("machines/{}.toml", name.get_ref());
+        let Some(text) = self.files.get(&path) else {
+            let own = self.files.machines();
+            let shipped = Profile::SHIPPED;
+            let all = shipped.iter().map(Profile::name).chain(own);
+            let hint = suggest::hint(name.get_ref(), all);
+            let what = format!("there is no profile `{}`: {hint}", name.get_ref());
+            return Err(self.source.wrong(name, what));
+        };
+        Ok(Profile::parse(text, &self.files.shown(&path))?)
     }
 
     fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> anyhow::Result<Wanted> {
-        let form = match (&probe.waits, &probe.levels) {
-            (Some(classes), None) => Form::Waits {
+        let form = match (&probe.waits, &probe.levels, &probe.spans) {
+            (Some(classes), None, None) => Form::Waits {
                 classes: classes.clone().into_iter().collect(),
                 least: match &probe.least {
                     Some(text) => self.span(text)?,
                     None => Nanos::from_micros(20),
                 },
             },
-            (None, Some(levels)) => Form::Levels {
+            (None, Some(levels), None) => Form::Levels {
                 priority: probe.priority,
-                steps: match (levels.get_ref().as_str(), &probe.unit) {
-                    ("runs", _) => Steps::Runs,
-                    ("changes", _) => Steps::Changes,
-                    ("times", Some(unit)) => Steps::Times(self.span(unit)?),
-                    ("times", None) => {
-                        let what = "`times` needs a `unit`, such as \"10ms\"";
-                        return Err(self.source.wrong(levels, what));
-                    }
-                    _ => {
-                        let what = "expected \"runs\", \"changes\" or \"times\"";
-                        return Err(self.source.wrong(levels, what));
-                    }
-                },
+                flags: probe.flags,
+                steps: self.steps(levels, probe.unit.as_ref())?,
+            },
+            (None, None, Some(span)) => Form::Spans {
+                span: span.get_ref().clone(),
             },
             _ => {
-                let what = "a probe has either `waits` or `levels`";
+                let what = "a probe has one of `waits`, `levels` and `spans`";
                 return Err(self.source.wrong(name, what));
             }
         };
@@ -537,6 +590,26 @@ impl Reader<'_> {
             },
             form,
         })
+    }
+
+    fn steps(
+        &self,
+        levels: &Spanned<String>,
+        unit: Option<&Spanned<String>>,
+    ) -> anyhow::Result<Steps> {
+        let length = unit.map(|unit| self.span(unit)).transpose()?;
+        if let (Some(unit), Some(Nanos::ZERO)) = (unit, length) {
+            return Err(self.source.wrong(unit, "a unit is above 0"));
+        }
+        let what = match (levels.get_ref().as_str(), length) {
+            ("runs", _) => return Ok(Steps::Runs),
+            ("changes", _) => return Ok(Steps::Changes),
+            ("times", Some(unit)) => return Ok(Steps::Times(unit)),
+            ("stays", Some(unit)) => return Ok(Steps::Stays(unit)),
+            ("times" | "stays", None) => "this needs a `unit`, such as \"10ms\"",
+            _ => "expected \"runs\", \"changes\", \"times\" or \"stays\"",
+        };
+        Err(self.source.wrong(levels, what))
     }
 
     fn metrics(&self, sets: &[RunSet]) -> anyhow::Result<Vec<Metric>> {
@@ -553,14 +626,56 @@ impl Reader<'_> {
                     .clone()
                     .unwrap_or_else(|| name.get_ref().clone()),
                 unit: metric.unit.clone(),
-                formula: formula.map_err(|error| self.source.wrong(&metric.value, error))?,
+                made: Made::Formula(
+                    formula.map_err(|error| self.source.wrong(&metric.value, error))?,
+                ),
                 runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
             })
         };
-        ordered(&self.draft.metric)
-            .into_iter()
-            .map(metric)
-            .collect()
+        let metrics = ordered(&self.draft.metric).into_iter().map(metric);
+        let mut metrics: Vec<Metric> = metrics.collect::<anyhow::Result<_>>()?;
+        for (name, across) in ordered(&self.draft.across) {
+            metrics.push(self.across(name, across, sets)?);
+        }
+        Ok(metrics)
+    }
+
+    fn across(
+        &self,
+        name: &Spanned<String>,
+        across: &draft::Across,
+        sets: &[RunSet],
+    ) -> anyhow::Result<Metric> {
+        let known = self.draft.metric.keys().map(|key| key.get_ref().as_str());
+        self.known(&across.metric, "metric", known.clone())?;
+        if known.clone().any(|metric| metric == name.get_ref()) {
+            return Err(self.source.wrong(name, "a metric has this name already"));
+        }
+        for runs in across.runs.iter().flatten() {
+            self.known(runs, "runs", sets.iter().map(|set| set.name.as_str()))?;
+        }
+        let take = match (across.take.get_ref().as_str(), across.from, across.to) {
+            ("max", None, None) => Take::Max,
+            ("min", None, None) => Take::Min,
+            ("sum", None, None) => Take::Sum,
+            ("ratio", Some(from), Some(to)) => Take::Ratio { from, to },
+            _ => {
+                let what = "expected \"max\", \"min\", \"sum\", or \"ratio\" with `from` and `to`";
+                return Err(self.source.wrong(&across.take, what));
+            }
+        };
+        let (label, runs) = (across.label.clone(), across.runs.as_ref());
+        Ok(Metric {
+            name: name.get_ref().clone(),
+            label: label.unwrap_or_else(|| name.get_ref().clone()),
+            unit: across.unit.clone(),
+            made: Made::Across {
+                metric: across.metric.get_ref().clone(),
+                x: across.x.clone(),
+                take,
+            },
+            runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
+        })
     }
 
     fn statements(&self, known: &draft::Statements) -> anyhow::Result<Vec<Statement>> {
@@ -576,14 +691,28 @@ impl Reader<'_> {
                 let what = "nothing tests this statement: it needs a [[statement.test]]";
                 return Err(self.source.wrong(&it.id, what));
             }
+            let tests = it.test.iter().map(|test| self.with_file(test));
             Ok(Statement {
                 id: it.id.get_ref().clone(),
                 text: text.text.clone(),
-                tests: it.test.clone(),
+                tests: tests.collect::<anyhow::Result<_>>()?,
                 cause: it.cause.clone(),
                 note: it.note.clone(),
             })
         };
         self.draft.statement.iter().map(statement).collect()
+    }
+
+    /// The test with the sequence that its file has. Lines that begin with `#` say nothing.
+    fn with_file(&self, test: &draft::Test) -> anyhow::Result<draft::Test> {
+        let mut test = test.clone();
+        if let Some(name) = &test.want_file {
+            let path = Files::resolve(self.folder, name.get_ref());
+            let text = self.files.get(&path);
+            let text = text.ok_or_else(|| self.source.wrong(name, format!("no {path}")))?;
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            test.want = Some(lines.collect::<Vec<_>>().join(" "));
+        }
+        Ok(test)
     }
 }

@@ -68,6 +68,17 @@ impl Files {
         names.filter(|name| !name.contains('/')).collect()
     }
 
+    /// Names of the machine profiles in machines/.
+    pub fn machines(&self) -> Vec<&str> {
+        let names = self
+            .texts
+            .keys()
+            .filter_map(|path| path.strip_prefix("machines/"));
+        names
+            .filter_map(|name| name.strip_suffix(".toml"))
+            .collect()
+    }
+
     /// The path that `wanted` means in a file of `folder`, which may lead through `..`.
     pub fn resolve(folder: &str, wanted: &str) -> String {
         let mut parts: Vec<&str> = folder.split('/').filter(|it| !it.is_empty()).collect();

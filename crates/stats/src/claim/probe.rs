@@ -35,8 +35,16 @@ pub enum Form {
     Levels {
         /// What is followed: the policy's priority (0 to 139), else its level.
         priority: bool,
+        /// Whether a level is another one when the policy flags the task differently; flags are
+        /// written behind it: `i` interactive, `e` expired.
+        flags: bool,
         /// How the sequence is written.
         steps: Steps,
+    },
+    /// Lengths of the spans of this name that a task ended.
+    Spans {
+        /// Its name in the workload.
+        span: String,
     },
 }
 
@@ -50,6 +58,8 @@ pub enum Steps {
     /// The same, with the time that was run at it, in these units, rounded: `120:3`. The last,
     /// which may not be over, is left out.
     Times(Nanos),
+    /// The same, with the time of its first run before it: `120@40:3`.
+    Stays(Nanos),
 }
 
 /// Entries of a sequence after which no more are kept.
@@ -99,10 +109,18 @@ struct Wait {
     had: Vec<Nanos>,
 }
 
+/// A stay at a level.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    level: u64,
+    flags: u64,
+    since: SimTime,
+    ran: Nanos,
+}
+
 #[derive(Debug, Default)]
 struct Levels {
-    /// Level, and how long it was run at.
-    entries: Vec<(u64, Nanos)>,
+    entries: Vec<Stay>,
     points: Vec<(u64, u64)>,
     reports: u64,
     flagged: u64,
@@ -134,7 +152,7 @@ impl Probe {
     fn classes(&self) -> usize {
         match &self.wanted.form {
             Form::Waits { classes, .. } => classes.len(),
-            Form::Levels { .. } => 0,
+            Form::Levels { .. } | Form::Spans { .. } => 0,
         }
     }
 
@@ -148,7 +166,7 @@ impl Probe {
             Form::Waits { classes, .. } => classes
                 .iter()
                 .position(|(_, groups)| groups.iter().any(|it| Some(it.as_str()) == group_name)),
-            Form::Levels { .. } => None,
+            Form::Levels { .. } | Form::Spans { .. } => None,
         };
         self.tasks.push(Task {
             watched,
@@ -205,7 +223,7 @@ impl Probe {
             let after = SimTime::ZERO + self.wanted.after;
             let ran = now.since(since.max(after).min(now));
             if let Some(last) = self.levels.entries.last_mut() {
-                last.1 += ran;
+                last.ran += ran;
             }
         }
         self.cpus[cpu] = (event.task, now + Nanos::new(event.b));
@@ -229,18 +247,18 @@ impl Probe {
             }
         }
         let class = longest.map_or("direct", |class| classes[class].0.as_str());
-        for name in [class, "all"] {
-            self.waits
-                .entry(name.to_owned())
-                .or_default()
-                .record(length);
-            let shortest = self.shortest.entry(name.to_owned()).or_insert(length);
-            *shortest = length.min(*shortest);
-        }
+        let class = class.to_owned();
+        self.record(&class, length);
+        self.record("all", length);
     }
 
     fn reported(&mut self, event: &Event) {
-        let Form::Levels { priority, steps } = self.wanted.form else {
+        let Form::Levels {
+            priority,
+            flags,
+            steps,
+        } = self.wanted.form
+        else {
             return;
         };
         let watched = self.tasks[event.task.index()].watched;
@@ -250,7 +268,8 @@ impl Probe {
             } else {
                 high(event.a)
             };
-            self.levels.add(event, u64::from(value), steps);
+            let flags = if flags { event.b } else { 0 };
+            self.levels.add(event, u64::from(value), flags, steps);
         }
     }
 
@@ -260,7 +279,52 @@ impl Probe {
         match &self.wanted.form {
             Form::Waits { classes, .. } => self.found_waits(classes),
             Form::Levels { steps, .. } => self.levels.found(*steps, self.wanted.after),
+            Form::Spans { .. } => self.found_spans(),
         }
+    }
+
+    fn found_spans(&self) -> Probed {
+        let none = Histogram::new();
+        let all = self.waits.get("all").unwrap_or(&none);
+        let mut values = vec![("count".to_owned(), all.count() as f64)];
+        for (key, value) in [
+            ("mean_ns", all.mean()),
+            ("min_ns", self.shortest.get("all").copied()),
+            ("p50_ns", all.quantile(500)),
+            ("p95_ns", all.quantile(950)),
+            ("p99_ns", all.quantile(990)),
+            ("max_ns", all.max()),
+        ] {
+            values.extend(value.map(|value| (key.to_owned(), value.get() as f64)));
+        }
+        Probed {
+            values,
+            ..Probed::default()
+        }
+    }
+
+    fn ended_span(&mut self, event: &Event) {
+        let Form::Spans { span } = &self.wanted.form else {
+            return;
+        };
+        let header = self.header.as_ref().expect("a header comes first");
+        let is_it = header.spans.get(event.a as usize) == Some(span);
+        let watched = self
+            .tasks
+            .get(event.task.index())
+            .is_some_and(|it| it.watched);
+        if is_it && watched && !self.is_early(event.time) {
+            self.record("all", Nanos::new(event.b));
+        }
+    }
+
+    fn record(&mut self, name: &str, length: Nanos) {
+        self.waits
+            .entry(name.to_owned())
+            .or_default()
+            .record(length);
+        let shortest = self.shortest.entry(name.to_owned()).or_insert(length);
+        *shortest = length.min(*shortest);
     }
 
     fn found_waits(&self, classes: &[(String, Vec<String>)]) -> Probed {
@@ -297,6 +361,7 @@ impl Sink for Probe {
         match self.wanted.form {
             Form::Waits { .. } => both.with(EventKind::Wakeup).with(EventKind::Migrate),
             Form::Levels { .. } => both.with(EventKind::Report),
+            Form::Spans { .. } => both.with(EventKind::SpanEnd),
         }
     }
 
@@ -312,6 +377,7 @@ impl Sink for Probe {
                 EventKind::Wakeup => self.woken(event),
                 EventKind::Switch => self.switched(event),
                 EventKind::Report => self.reported(event),
+                EventKind::SpanEnd => self.ended_span(event),
                 EventKind::Migrate => {
                     let (from, to) = (event.a as usize, event.cpu.index());
                     self.settle(from, event.time);
@@ -329,7 +395,7 @@ impl Sink for Probe {
 }
 
 impl Levels {
-    fn add(&mut self, event: &Event, value: u64, steps: Steps) {
+    fn add(&mut self, event: &Event, value: u64, flags: u64, steps: Steps) {
         let now = event.time;
         self.reports += 1;
         self.flagged += event.b & crate::trace::INTERACTIVE;
@@ -347,8 +413,15 @@ impl Levels {
         if changed && self.points.len() < MOST_ENTRIES {
             self.points.push((now.as_nanos(), value));
         }
-        if (changed || steps == Steps::Runs) && self.entries.len() < MOST_ENTRIES {
-            self.entries.push((value, Nanos::ZERO));
+        let same = |stay: &Stay| stay.level == value && stay.flags == flags;
+        let stays = self.entries.last().is_some_and(same) && steps != Steps::Runs;
+        if !stays && self.entries.len() < MOST_ENTRIES {
+            self.entries.push(Stay {
+                level: value,
+                flags,
+                since: now,
+                ran: Nanos::ZERO,
+            });
         }
     }
 
@@ -386,15 +459,29 @@ impl Levels {
     }
 
     fn trace(&self, steps: Steps) -> String {
-        let text = |&(value, ran): &(u64, Nanos)| match steps {
-            Steps::Runs | Steps::Changes => value.to_string(),
-            Steps::Times(unit) => {
-                let unit = unit.get().max(1);
-                format!("{value}:{}", (ran.get() + unit / 2) / unit)
+        let flag = |stay: &Stay, flag: u64, word: &'static str| match stay.flags & flag {
+            0 => "",
+            _ => word,
+        };
+        let text = |stay: &Stay| {
+            let level = format!(
+                "{}{}{}",
+                stay.level,
+                flag(stay, crate::trace::INTERACTIVE, "i"),
+                flag(stay, crate::trace::EXPIRED, "e")
+            );
+            let rounded = |ns: u64, unit: Nanos| (ns + unit.get() / 2) / unit.get().max(1);
+            match steps {
+                Steps::Runs | Steps::Changes => level,
+                Steps::Times(unit) => format!("{level}:{}", rounded(stay.ran.get(), unit)),
+                Steps::Stays(unit) => {
+                    let since = rounded(stay.since.as_nanos(), unit);
+                    format!("{level}@{since}:{}", rounded(stay.ran.get(), unit))
+                }
             }
         };
         let over = match steps {
-            Steps::Times(_) => self.entries.len().saturating_sub(1),
+            Steps::Times(_) | Steps::Stays(_) => self.entries.len().saturating_sub(1),
             _ => self.entries.len(),
         };
         let texts: Vec<String> = self.entries[..over].iter().map(text).collect();

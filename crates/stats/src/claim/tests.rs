@@ -393,12 +393,20 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
             name: "l".to_owned(),
             who: "solo".to_owned(),
             after: Nanos::ZERO,
-            form: Form::Levels { priority, steps },
+            form: Form::Levels {
+                priority,
+                flags: false,
+                steps,
+            },
         };
         probed(wanted, story())
     };
     assert_eq!(of(false, Steps::Runs).trace, "3 3 5 2");
     assert_eq!(of(false, Steps::Changes).trace, "3 5 2");
+    assert_eq!(
+        of(true, Steps::Stays(Nanos::new(1))).trace,
+        "120@0:30 121@40:20"
+    );
     let times = of(true, Steps::Times(Nanos::new(10)));
     assert_eq!(times.trace, "120:3 121:2");
     assert_eq!(times.points, [(0, 120), (40, 121), (60, 119)]);
@@ -417,5 +425,61 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
         ("last_change_ns", 60.0),
     ] {
         assert_eq!(value(&times, name), Some(want), "{name}");
+    }
+}
+
+#[test]
+fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
+    let report = |ns, flags| Event {
+        a: 120,
+        b: flags,
+        ..event(ns, EventKind::Report, 0, TaskId(0))
+    };
+    let story = Stream::new()
+        .born(0, 0, 0, 0)
+        .push(report(0, 0))
+        .push(report(10, crate::trace::EXPIRED))
+        .push(report(20, crate::trace::INTERACTIVE));
+    let wanted = Wanted {
+        name: "l".to_owned(),
+        who: "solo".to_owned(),
+        after: Nanos::ZERO,
+        form: Form::Levels {
+            priority: true,
+            flags: true,
+            steps: Steps::Changes,
+        },
+    };
+    assert_eq!(probed(wanted, story).trace, "120 120e 120i");
+}
+
+#[test]
+fn spans_of_a_name_have_a_shortest_and_a_longest() {
+    let wanted = Wanted {
+        name: "s".to_owned(),
+        who: "pair".to_owned(),
+        after: Nanos::new(5),
+        form: Form::Spans {
+            span: "request".to_owned(),
+        },
+    };
+    let end = |ns, task, length| Event {
+        b: length,
+        ..event(ns, EventKind::SpanEnd, 0, TaskId(task))
+    };
+    let mut story = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+    story = story.push(end(1, 1, 1)).push(end(10, 0, 7));
+    for length in 1..=20 {
+        story = story.push(end(10 + length, 1, length * 10));
+    }
+    let found = probed(wanted, story);
+    for (name, want) in [
+        ("count", 20.0),
+        ("min_ns", 10.0),
+        ("p95_ns", 190.0),
+        ("max_ns", 200.0),
+        ("mean_ns", 105.0),
+    ] {
+        assert_eq!(value(&found, name), Some(want), "{name}");
     }
 }

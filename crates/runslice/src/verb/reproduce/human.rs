@@ -7,7 +7,7 @@ use stats::claim::{Finding, Rules, Verdict};
 use crate::reproduce::Judged;
 use crate::reproduce::cells::{CellId, Results};
 use crate::reproduce::expected::Published;
-use crate::reproduce::experiment::{Experiment, Metric};
+use crate::reproduce::experiment::{Experiment, Made, Metric};
 
 /// Lists experiments with the statements that they decide.
 ///
@@ -95,16 +95,25 @@ pub fn rows(experiment: &Experiment, results: &Results) -> Vec<Row> {
             if !shown {
                 continue;
             }
+            let across = match &metric.made {
+                Made::Across { x, .. } => Some(x.as_str()),
+                Made::Formula(_) => None,
+            };
             for (point_index, point) in set.points.iter().enumerate() {
+                // A number over several points is the same at each of them.
+                if across.is_some_and(|x| set.along(point_index, x).first() != Some(&point_index)) {
+                    continue;
+                }
+                let label = point.label_without([across, None]);
                 for &arm in &set.arms {
                     let id = CellId {
                         set: set_index,
                         arm,
                         point: point_index,
                     };
-                    let place = match point.label.is_empty() {
+                    let place = match label.is_empty() {
                         true => set.label.clone(),
-                        false => format!("{}, {}", set.label, point.label),
+                        false => format!("{}, {label}", set.label),
                     };
                     rows.extend(row(experiment, results, id, metric, place));
                 }
@@ -125,7 +134,7 @@ fn row(
     let of = |arm: usize| {
         let id = CellId { arm, ..id };
         let published = experiment.published(id.set, id.point, arm, &metric.name);
-        (published, results.values(id, metric))
+        (published, results.values(experiment, id, metric))
     };
     let (published, values) = of(id.arm);
     let base = experiment
