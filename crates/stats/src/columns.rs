@@ -214,7 +214,9 @@ pub const fn span_columns() -> &'static [Column<SpanReport>] {
         "span", "span", Text(row.name.clone()), "its name in the workload";
         "count", "count", Count(row.length.count), "spans that ended";
         "length_ns_mean", "mean", Nanos(row.length.mean), "length: mean";
+        "length_ns_min", "min", Nanos(row.length.min), "length: smallest";
         "length_ns_p50", "p50", Nanos(row.length.p50), "length: median";
+        "length_ns_p95", "p95", Nanos(row.length.p95), "length: 95 % are not above";
         "length_ns_p99", "p99", Nanos(row.length.p99), "length: 99 % are not above";
         "length_ns_max", "max", Nanos(row.length.max), "length: largest";
     }

@@ -51,7 +51,7 @@ pub use names::task_name;
 pub use perfetto::Perfetto;
 pub use read::{EventReader, ReadError, replay};
 pub use report::{
-    CounterReport, CpuReport, DeadlineReport, GroupReport, MachineReport, Millionths, NiceReport,
-    PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
+    CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
+    NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
 pub use sinks::{Filter, Tee};

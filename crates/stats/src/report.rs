@@ -69,6 +69,46 @@ impl From<&Histogram> for Spread {
     }
 }
 
+/// Lengths of spans: a [`Spread`] with two numbers more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Lengths {
+    /// How many.
+    pub count: u64,
+    /// The mean, rounded down.
+    #[serde(rename = "mean_ns", serialize_with = "maybe_ns")]
+    pub mean: Option<Nanos>,
+    /// The shortest.
+    #[serde(rename = "min_ns", serialize_with = "maybe_ns")]
+    pub min: Option<Nanos>,
+    /// The median.
+    #[serde(rename = "p50_ns", serialize_with = "maybe_ns")]
+    pub p50: Option<Nanos>,
+    /// The length that 95 of 100 do not exceed.
+    #[serde(rename = "p95_ns", serialize_with = "maybe_ns")]
+    pub p95: Option<Nanos>,
+    /// The length that 99 of 100 do not exceed.
+    #[serde(rename = "p99_ns", serialize_with = "maybe_ns")]
+    pub p99: Option<Nanos>,
+    /// The longest.
+    #[serde(rename = "max_ns", serialize_with = "maybe_ns")]
+    pub max: Option<Nanos>,
+}
+
+impl From<&Histogram> for Lengths {
+    fn from(histogram: &Histogram) -> Self {
+        let spread = Spread::from(histogram);
+        Self {
+            count: spread.count,
+            mean: spread.mean,
+            min: histogram.min(),
+            p50: spread.p50,
+            p95: histogram.quantile(950),
+            p99: spread.p99,
+            max: spread.max,
+        }
+    }
+}
+
 /// How time was spent; the four sum to all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
@@ -206,7 +246,7 @@ pub struct SpanReport {
     /// Its name in the workload.
     pub name: String,
     /// Lengths of those that ended.
-    pub length: Spread,
+    pub length: Lengths,
 }
 
 /// One counter of one group.
@@ -369,6 +409,21 @@ mod tests {
         assert_eq!(
             one,
             r#"{"count":1,"mean_ns":7,"p50_ns":7,"p99_ns":7,"max_ns":7}"#
+        );
+    }
+
+    #[test]
+    fn lengths_have_the_shortest_and_the_one_that_nineteen_of_twenty_do_not_exceed() {
+        let mut histogram = Histogram::new();
+        (1..=20).for_each(|length| histogram.record(Nanos::new(length)));
+        let text = serde_json::to_string(&Lengths::from(&histogram)).unwrap();
+        let least = r#"{"count":20,"mean_ns":10,"min_ns":1,"p50_ns":10"#;
+        let most = r#","p95_ns":19,"p99_ns":20,"max_ns":20}"#;
+        assert_eq!(text, format!("{least}{most}"));
+        let none = serde_json::to_string(&Lengths::default()).unwrap();
+        assert!(
+            none.contains(r#""min_ns":null,"p50_ns":null,"p95_ns":null"#),
+            "{none}"
         );
     }
 }

@@ -66,7 +66,9 @@ const DEADLINE: &[Known] = &[
 
 const SPAN: &[Known] = &[
     ("length.mean_ns", Lower, true),
+    ("length.min_ns", Lower, false),
     ("length.p50_ns", Lower, false),
+    ("length.p95_ns", Lower, false),
     ("length.p99_ns", Lower, true),
     ("length.max_ns", Lower, false),
 ];

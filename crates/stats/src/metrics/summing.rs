@@ -6,8 +6,8 @@ use super::tasks::{Group, Task};
 use super::{NICE_MIN, Run};
 use crate::names::task_name;
 use crate::report::{
-    CounterReport, CpuReport, DeadlineReport, GroupReport, MachineReport, Millionths, NiceReport,
-    PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
+    CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
+    NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
 
 /// Stands for the group where an interrupt did something.
@@ -175,7 +175,7 @@ impl Run {
             |group, index, lengths| SpanReport {
                 group,
                 name: self.header.spans[index].clone(),
-                length: Spread::from(lengths),
+                length: Lengths::from(lengths),
             },
         )
     }

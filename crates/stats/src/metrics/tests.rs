@@ -258,12 +258,14 @@ fn spans_counters_and_phases_have_their_own_tables() {
         .on(40, EventKind::Count, 0, 0, 2)
         .on(50, EventKind::Count, 0, 0, 3)
         .on(60, EventKind::SpanEnd, 0, 0, 60)
+        .on(65, EventKind::SpanEnd, 0, 0, 5)
         .on(70, EventKind::Phase, 0, 1, 0);
     let report = report(&stream, 1, 100);
     assert_eq!(report.spans[0].name, "request");
+    let length = &report.spans[0].length;
     assert_eq!(
-        (report.spans[0].length.count, ns(report.spans[0].length.max)),
-        (1, Some(60))
+        (length.count, ns(length.max), ns(length.min)),
+        (2, Some(60), Some(5))
     );
     assert_eq!(
         (report.counters[0].name.as_str(), report.counters[0].total),
