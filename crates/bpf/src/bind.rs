@@ -1,5 +1,8 @@
 //! Which function stands behind each function that an object calls.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::backend::{Backend, Refusal};
 use crate::decode::BadInsn;
 use crate::host::{Body, Host, HostFunction};
@@ -20,7 +23,7 @@ pub struct Config {
     /// Bytes of stack for all nested calls together.
     pub stack_bytes: u32,
     /// What calling the built-in function of that name costs beyond its instruction, picoseconds.
-    pub builtin_cost_ps: fn(&'static str) -> u64,
+    pub builtin_cost_ps: Prices,
     /// Accept an object that calls functions which nobody offers; a call ends the program.
     pub lenient: bool,
     /// What executes the programs. Results and counts do not depend on it.
@@ -43,12 +46,40 @@ impl Default for Config {
             arena_bytes: 256 << 20,
             // A kernel stack on x86-64 (Linux 6.18, arch/x86/include/asm/page_64_types.h).
             stack_bytes: 16 << 10,
-            builtin_cost_ps: |_| 0,
+            builtin_cost_ps: Prices::default(),
             lenient: false,
             backend: Backend::Auto,
             native_limit: 200_000,
             tally: false,
         }
+    }
+}
+
+/// What calling a built-in function costs, by its name. The default: nothing.
+#[derive(Clone, Default)]
+pub struct Prices(Option<Arc<dyn Fn(&str) -> u64 + Send + Sync>>);
+
+impl Prices {
+    /// `cost` gives picoseconds beyond the instruction of the call.
+    #[must_use]
+    pub fn new(cost: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(cost)))
+    }
+
+    /// What the function `name` costs, picoseconds.
+    #[must_use]
+    pub fn of(&self, name: &str) -> u64 {
+        self.0.as_ref().map_or(0, |cost| cost(name))
+    }
+}
+
+impl fmt::Debug for Prices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Prices(..)"
+        } else {
+            "Prices(0)"
+        })
     }
 }
 
@@ -65,8 +96,8 @@ pub struct Missing {
     pub callers: Vec<String>,
 }
 
-impl std::fmt::Display for Missing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.name)?;
         if !self.prototype.is_empty() {
             write!(f, ": {}", self.prototype)?;
@@ -182,7 +213,7 @@ pub(crate) fn bind<H: Host>(
     table: &[HostFunction<H>],
     config: &Config,
 ) -> Result<Vec<Binding<H>>, InstanceError> {
-    let builtins = crate::builtin::table::<H>(config.builtin_cost_ps);
+    let builtins = crate::builtin::table::<H>(&config.builtin_cost_ps);
     let mut bindings = Vec::with_capacity(image.imports.len());
     let mut missing = Vec::new();
     for import in &image.imports {

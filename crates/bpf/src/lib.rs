@@ -44,7 +44,7 @@ use no_jit as jit;
 
 pub use self::object::Object;
 pub use backend::{Backend, Execution, Refusal, WARM};
-pub use bind::{Config, InstanceError, Missing};
+pub use bind::{Config, InstanceError, Missing, Prices};
 pub use decode::BadInsn;
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};

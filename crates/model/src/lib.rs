@@ -9,6 +9,7 @@ mod event;
 mod exit;
 mod id;
 mod machine;
+mod profile;
 mod rng;
 mod sample;
 mod spec;
@@ -20,7 +21,8 @@ pub use event::{
 };
 pub use exit::{Exit, ExitKind};
 pub use id::{CpuId, PerCpu, TaskId};
-pub use machine::{Kernel, MachineSpec, Profile};
+pub use machine::{Kernel, MachineSpec};
+pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use spec::{CpuTimes, PolicySpec, RunSpec, SetUp, SetUpTime, Summary, TaskTimes};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Nanos;
+use crate::{Nanos, Profile};
 
 /// Which kernel's sched_ext behaviour the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,33 +53,6 @@ impl Kernel {
         match self {
             Self::V6_18 => "6.18",
             Self::V7_2 => "7.2",
-        }
-    }
-}
-
-/// What actions cost on the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Profile {
-    /// Nothing costs anything: a callback, a switch and an interrupt take no time.
-    #[default]
-    Ideal,
-    /// A PC of the 2020s: switches, wakeups, interrupts, callbacks and what they call take time.
-    /// Few of the figures are measured; docs/fidelity.md says which.
-    DefaultV0,
-}
-
-impl Profile {
-    /// Every profile.
-    pub const ALL: [Self; 2] = [Self::Ideal, Self::DefaultV0];
-
-    /// As workload files and the command line call it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ideal => "ideal",
-            Self::DefaultV0 => "default-v0",
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::verb::load::Load;
 #[cfg(feature = "live")]
 use crate::verb::play::Play;
 use crate::verb::report::Report;
+use crate::verb::reproduce::Reproduce;
 #[cfg(feature = "live")]
 use crate::verb::run::Run;
 #[cfg(feature = "live")]
@@ -175,6 +176,10 @@ pub enum Verb {
     /// Draw runs: latency, runslice, imbalance, priorities, CPUs, as one page or as single files.
     #[command(after_help = EXIT_STATUSES)]
     Report(Report),
+
+    /// Rerun published experiments, and say which of their statements hold here.
+    #[command(after_help = EXIT_STATUSES)]
+    Reproduce(Box<Reproduce>),
 
     /// List the policies and workloads that are built in.
     List(List),

@@ -16,14 +16,17 @@ mod output;
 mod parallel;
 mod policy;
 mod prepare;
+mod profile;
 mod progress;
 mod recording;
 mod report;
+mod reproduce;
 mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
 mod span;
+mod store;
 mod suggest;
 mod table;
 #[cfg(feature = "live")]

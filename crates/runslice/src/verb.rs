@@ -14,6 +14,7 @@ pub mod load;
 #[cfg(feature = "live")]
 pub mod play;
 pub mod report;
+pub mod reproduce;
 #[cfg(feature = "live")]
 pub mod run;
 #[cfg(feature = "live")]
@@ -68,6 +69,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Compare(request) => compare::run(&request),
         Verb::Sweep(request) => sweep::run(&request),
         Verb::Report(request) => report::run(&request),
+        Verb::Reproduce(request) => reproduce::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Convert(request) => convert::run(&request),

@@ -7,7 +7,7 @@ use anyhow::Context;
 use model::workload::{Workload, rtapp};
 
 use crate::cli::UsageError;
-use crate::suggest;
+use crate::{profile, suggest};
 
 /// A workload file of the project.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,10 @@ pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload>
     if path.extension().is_some_and(|it| it == "json") {
         return import(&text, argument, scale);
     }
-    Ok(Workload::parse_with(&text, argument, scale)?)
+    // A profile's file lies where the workload says, seen from the workload.
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let profile = |name: &str| profile::find_in(folder, name);
+    Ok(Workload::parse_in(&text, argument, scale, &profile)?)
 }
 
 /// Reads a configuration of rt-app and says what of it is lost.

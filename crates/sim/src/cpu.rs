@@ -108,6 +108,8 @@ pub struct Cpu {
     pub stolen_ns: u64,
     /// What its code has cost and nobody has paid for yet, picoseconds.
     pub owed_ps: u64,
+    /// The address space that it had last, under a profile with costs.
+    pub mm: u64,
     /// How it spent the run.
     pub times: CpuTimes,
     /// What it does now.
@@ -150,6 +152,7 @@ impl Cpu {
             overhead_until: SimTime::ZERO,
             stolen_ns: 0,
             owed_ps: 0,
+            mm: 0,
             times: CpuTimes::default(),
             mode: Mode::Idle,
             mode_since: SimTime::ZERO,

@@ -52,7 +52,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use bpf::Backend;
-use bpf::{Config, Image, Instance, InstanceError, LoadError, Object, SetError, SetUpError};
+use bpf::{
+    Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
+};
 use model::{
     CpuId, EventMask, MachineSpec, Nanos, PolicySpec, RunSpec, Sampler, SimTime, Sink, Summary,
 };
@@ -64,7 +66,6 @@ use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
-pub use crate::profile::Costs;
 use crate::queue::Pending;
 use crate::sample::{Samples, policy_counters};
 pub use crate::tally::Tally;
@@ -253,18 +254,18 @@ fn prepare(
     });
     let setup = setup.collect::<Result<_, _>>()?;
     let usual = Config::default();
-    let is_ideal = Costs::of(machine.profile).is_none();
+    let costs = machine.profile.costs().copied();
     let mut functions = kfunc::table();
-    if !is_ideal {
-        for function in &mut functions {
-            function.cost_ps = Costs::of_function(function.name);
-        }
+    let prices = costs.map(|costs| Prices::new(move |name| profile::of_function(&costs, name)));
+    let prices = prices.unwrap_or_default();
+    for function in &mut functions {
+        function.cost_ps = prices.of(function.name);
     }
     let config = Config {
         cpus: u32::from(machine.cpus),
         backend: options.backend,
         tally,
-        builtin_cost_ps: if is_ideal { |_| 0 } else { Costs::of_function },
+        builtin_cost_ps: prices,
         budget: options.budget.unwrap_or(usual.budget),
         ..usual
     };

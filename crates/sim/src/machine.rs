@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    CpuId, Event, EventKind, EventMask, Exit, ExitKind, Kernel, MachineSpec, Nanos, PerCpu,
+    Costs, CpuId, Event, EventKind, EventMask, Exit, ExitKind, Kernel, MachineSpec, Nanos, PerCpu,
     PrevState, Rng, SimTime, TaskId,
 };
 
@@ -20,7 +20,6 @@ use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::ops::{Context, Ops};
-use crate::profile::Costs;
 use crate::queue::{EventQueue, Pending};
 use crate::setup;
 use crate::tally::Tally;
@@ -189,7 +188,7 @@ impl Machine {
         } = parts;
         let cpus = spec.cpus;
         Self {
-            costs: Costs::of(spec.profile),
+            costs: spec.profile.costs().copied(),
             now: SimTime::ZERO,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
@@ -402,8 +401,8 @@ impl Machine {
             self.cpus[cpu].resume_pending = true;
             let mut arrival = self.now;
             if let Some(costs) = &self.costs {
-                let sender = self.cpus[self.exec].owed_ps / 1_000;
-                arrival = arrival + Nanos::new(sender + costs.ipi_flight);
+                let sender = self.cpus[self.exec].owed_ps;
+                arrival = arrival + Nanos::new((sender + costs.ipi_flight) / 1_000);
                 self.charge_interrupt(cpu, |costs| costs.ipi_handler);
             }
             let when = arrival.max(self.cpus[cpu].busy_until);

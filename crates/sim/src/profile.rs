@@ -13,7 +13,7 @@
 //! A callback is atomic at its start. IPIs leave when what the sender has done so far is paid for.
 //! The debt is kept in picoseconds; whole nanoseconds are paid.
 
-use model::{CpuId, Nanos, Profile};
+use model::{Costs, CpuId, Nanos};
 
 use crate::cpu::{Curr, Mode};
 use crate::machine::{Machine, Vm};
@@ -23,101 +23,16 @@ use crate::task::{Phase, RunState};
 /// Picoseconds of a nanosecond.
 const PS: u64 = 1_000;
 
-/// What actions cost, nanoseconds unless the name says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Costs {
-    /// A switch between tasks of one address space.
-    pub switch: u64,
-    /// A switch between address spaces.
-    pub switch_mm: u64,
-    /// A switch to the idle task or from it.
-    pub switch_idle: u64,
-    /// A `schedule()` that changes nothing.
-    pub keep: u64,
-    /// `try_to_wake_up()`, the policy's callbacks not included.
-    pub wakeup: u64,
-    /// More of it if the task's CPU is another one.
-    pub wakeup_remote: u64,
-    /// From the sending of a reschedule IPI to its arrival.
-    pub ipi_flight: u64,
-    /// The target's handler.
-    pub ipi_handler: u64,
-    /// The interrupt that a CPU sends itself before its kicks act.
-    pub kick_irq: u64,
-    /// From an interrupt to the first instruction on an idle CPU.
-    pub idle_exit: u64,
-    /// A tick.
-    pub tick: u64,
-    /// A timer interrupt, with the kernel's part of the wakeup that it leads to.
-    pub timer: u64,
-    /// Taking a task from another CPU's run queue.
-    pub migration: u64,
-    /// `fork()`.
-    pub fork: u64,
-    /// `exit()`.
-    pub exit: u64,
-    /// Entering and leaving a callback.
-    pub callback: u64,
-    /// A BPF instruction, picoseconds.
-    pub instruction_ps: u64,
-}
-
-/// `default-v0`. Measured are, on a virtual machine with Linux 6.18.44 (AMD EPYC, family 26), by a
-/// real-time program, least of 400 batches: the sum of a switch and the wakeup that leads to it, a
-/// `schedule()` that changes nothing, the sum of fork and exit. How these sums are divided and all
-/// other figures are the middle of what is usual for a PC of the 2020s; docs/fidelity.md says which
-/// are which and how each could be measured.
-const DEFAULT_V0: Costs = Costs {
-    // Pipe ping-pong on one CPU: 1762 ns a hop between threads, 1724 ns between processes, the
-    // system calls (449 ns) taken off. The two do not differ there.
-    switch: 1_140,
-    switch_mm: 1_140,
-    switch_idle: 700,
-    // sched_yield() of a lone task less a system call.
-    keep: 235,
-    wakeup: 600,
-    wakeup_remote: 300,
-    ipi_flight: 800,
-    ipi_handler: 300,
-    kick_irq: 400,
-    idle_exit: 1_500,
-    tick: 1_500,
-    timer: 1_000,
-    migration: 300,
-    // fork(), exit() at once and wait(): 131.6 us, two switches of it.
-    fork: 77_000,
-    exit: 51_000,
-    callback: 15,
-    instruction_ps: 400,
-};
-
-impl Costs {
-    /// The costs of a profile; `None` if nothing costs anything.
-    ///
-    /// # Panics
-    /// For a profile that `model` has and this table lacks.
-    #[must_use]
-    pub const fn of(profile: Profile) -> Option<Self> {
-        match profile {
-            Profile::Ideal => None,
-            Profile::DefaultV0 => Some(DEFAULT_V0),
-            _ => panic!("a profile without costs"),
-        }
-    }
-
-    /// What a kernel function or helper costs beyond its instruction, picoseconds.
-    #[must_use]
-    pub fn of_function(name: &str) -> u64 {
-        let ns = match name {
-            "scx_bpf_kick_cpu" => 50,
-            _ if name.starts_with("scx_bpf_select_cpu") => 100,
-            _ if name.starts_with("scx_bpf_dsq_move") => 100,
-            _ if name.contains("scx_bpf_dsq_insert") => 60,
-            _ if name.starts_with("bpf_iter_") => 40,
-            _ if name.starts_with("bpf_cpumask") || name.starts_with("scx_bpf") => 10,
-            _ => 20,
-        };
-        ns * PS
+/// What a kernel function or helper costs beyond its instruction, picoseconds.
+pub(crate) fn of_function(costs: &Costs, name: &str) -> u64 {
+    match name {
+        "scx_bpf_kick_cpu" => costs.call_kick,
+        _ if name.starts_with("scx_bpf_select_cpu") => costs.call_select_cpu,
+        _ if name.starts_with("scx_bpf_dsq_move") => costs.call_move,
+        _ if name.contains("scx_bpf_dsq_insert") => costs.call_insert,
+        _ if name.starts_with("bpf_iter_") => costs.call_iterate,
+        _ if name.starts_with("bpf_cpumask") || name.starts_with("scx_bpf") => costs.call_kernel,
+        _ => costs.call_helper,
     }
 }
 
@@ -126,7 +41,7 @@ impl Machine {
     #[inline]
     pub(crate) fn charge(&mut self, cost: impl FnOnce(&Costs) -> u64) {
         if let Some(costs) = &self.costs {
-            self.cpus[self.exec].owed_ps += cost(costs) * PS;
+            self.cpus[self.exec].owed_ps += cost(costs);
         }
     }
 
@@ -136,14 +51,14 @@ impl Machine {
         let state = &mut self.cpus[cpu];
         let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
         let exit = if idles { costs.idle_exit } else { 0 };
-        state.owed_ps += (cost(costs) + exit) * PS;
+        state.owed_ps += cost(costs) + exit;
     }
 
     /// What the object has cost so far, picoseconds; 0 if nothing costs anything.
     #[inline]
     pub(crate) fn spent(&self, vm: &Vm) -> u64 {
         let Some(costs) = &self.costs else { return 0 };
-        vm.retired() * costs.instruction_ps + vm.charged()
+        vm.retired() * costs.instruction + vm.charged()
     }
 
     /// Charges a call of the object that began at `spent`. A call from within a call is part of it.
@@ -186,14 +101,20 @@ impl Machine {
         let Some(costs) = &self.costs else {
             return Nanos::ZERO;
         };
-        let cost = match (prev, self.cpus[cpu].curr) {
+        let (next, mut cost) = match (prev, self.cpus[cpu].curr) {
             // The migration thread has not done its work yet.
             (_, Curr::Stopper) => return Nanos::ZERO,
-            (Curr::Task(a), Curr::Task(b)) if self.task(a).mm == self.task(b).mm => costs.switch,
-            (Curr::Task(_), Curr::Task(_)) => costs.switch_mm,
-            _ => costs.switch_idle,
+            (Curr::Task(_), Curr::Task(id)) => (Some(id), costs.switch),
+            (_, curr) => (curr.task(), costs.switch_idle),
         };
-        self.cpus[cpu].owed_ps += cost * PS;
+        if let Some(id) = next {
+            // Kernel threads and the idle task go on in the address space that is there.
+            let mm = self.tasks[id.index()].mm;
+            if mm != 0 && std::mem::replace(&mut self.cpus[cpu].mm, mm) != mm {
+                cost += costs.mm_switch;
+            }
+        }
+        self.cpus[cpu].owed_ps += cost;
         // A CPU that leaves pushes the task away at once: the next switch pays for this one.
         if matches!(self.cpus[cpu].curr, Curr::Task(_)) && !self.is_online(cpu) {
             return Nanos::ZERO;

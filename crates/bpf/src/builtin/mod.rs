@@ -22,9 +22,9 @@ mod storage;
 mod timers;
 mod world;
 
-use crate::Direct;
 use crate::host::{Body, Host, HostFunction, Stop};
 use crate::map::hash::InsertError;
+use crate::{Direct, Prices};
 
 use crate::{Errno, Instance};
 #[cfg(feature = "jit")]
@@ -33,8 +33,8 @@ pub(crate) use iterate::MAX_TURNS;
 /// A line of a table of functions: name, prototype (empty for helpers), body, twice.
 type Line<H> = (&'static str, &'static str, Body<H>, Direct<H>);
 
-/// All built-in functions, each with what `cost_ps` says.
-pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFunction<H>> {
+/// All built-in functions, each with its price.
+pub(crate) fn table<H: Host>(prices: &Prices) -> Vec<HostFunction<H>> {
     let lines = [
         &maps::table::<H>()[..],
         &queues::table(),
@@ -53,7 +53,7 @@ pub(crate) fn table<H: Host>(cost_ps: fn(&'static str) -> u64) -> Vec<HostFuncti
     let function = |(name, prototype, body, direct): Line<H>| HostFunction {
         name,
         prototype,
-        cost_ps: cost_ps(name),
+        cost_ps: prices.of(name),
         body: Some(body),
         direct: Some(direct),
     };

@@ -4,7 +4,7 @@ use super::BACKEND;
 use crate::map::Store;
 use crate::scene::insn::{EXIT, add, address, call, copy, load, mov, store_u32};
 use crate::scene::{Object, World};
-use crate::{Errno, Instance, MapKind, Stop};
+use crate::{Errno, Instance, MapKind, Prices, Stop};
 
 /// An object whose functions call one import each with the words of their context.
 struct Calls {
@@ -545,7 +545,7 @@ fn work_inside_built_in_functions_uses_up_the_budget() {
 
 #[test]
 fn every_function_stands_in_the_table_once() {
-    let table = crate::builtin::table::<World>(|name| name.len() as u64);
+    let table = crate::builtin::table::<World>(&Prices::new(|name| name.len() as u64));
     let mut names: Vec<_> = table.iter().map(|function| function.name).collect();
     names.sort_unstable();
     let count = names.len();

@@ -2,7 +2,7 @@
 
 use crate::workload::EvalError;
 
-/// Why a workload could not be read, and where.
+/// Why a workload or a profile could not be read, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {problem}")]
 pub struct WorkloadError {
@@ -67,6 +67,14 @@ pub enum Problem {
     /// Part of the language, but nothing executes it.
     #[error("`{0}` is not simulated yet; see the end of docs/workload.md")]
     NotSimulated(String),
+    /// The file of a profile is missing or bad, or its name is none.
+    #[error("{what}: {why}")]
+    Profile {
+        /// The profile.
+        what: String,
+        /// Why it could not be read.
+        why: String,
+    },
     /// An instance must be chosen.
     #[error("`{name}` has {count} instances; say which: `{name}[i]`")]
     WhichInstance {
@@ -92,7 +100,7 @@ fn hint(nearest: Option<&str>) -> String {
 
 impl Problem {
     /// `found` where `expected` should be.
-    pub(super) fn unexpected(found: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub(crate) fn unexpected(found: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::Unexpected {
             found: found.into(),
             expected: expected.into(),
@@ -100,7 +108,7 @@ impl Problem {
     }
 
     /// `found` is none of `known`.
-    pub(super) fn unknown<'a>(
+    pub(crate) fn unknown<'a>(
         what: &'static str,
         found: &str,
         known: impl IntoIterator<Item = &'a str>,

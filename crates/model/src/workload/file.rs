@@ -38,14 +38,36 @@ impl Workload {
         file: &str,
         scale: &[(String, i64)],
     ) -> Result<Self, WorkloadError> {
+        let nowhere = |_: &str| {
+            let names = Profile::SHIPPED.map(|profile| format!("\"{}\"", profile.name()));
+            Err(format!("expected {}", names.join(" or ")))
+        };
+        Self::parse_in(text, file, scale, &nowhere)
+    }
+
+    /// As [`parse_with`](Self::parse_with), and takes the machine's profile from a file if the
+    /// workload names one: `profile` reads it, given what stands in the workload, and says what is
+    /// wrong with it.
+    ///
+    /// # Errors
+    /// As [`parse_with`](Self::parse_with), and if `profile` has an error.
+    pub fn parse_in(
+        text: &str,
+        file: &str,
+        scale: &[(String, i64)],
+        profile: &dyn Fn(&str) -> Result<Profile, String>,
+    ) -> Result<Self, WorkloadError> {
         let source = Source { text, file };
         let root = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             source.error(at, Problem::Toml(error.message().to_owned()))
         })?;
-        Reader::new(&source, root.get_ref(), scale)?.workload()
+        Reader::new(&source, root.get_ref(), scale)?.workload(profile)
     }
 }
+
+/// Reads the profile file that a workload names.
+type ProfileReader<'a> = &'a dyn Fn(&str) -> Result<Profile, String>;
 
 /// Tables of one kind, in the order of the file.
 type Entries<'a> = Vec<(&'a str, usize, Value<'a>)>;
@@ -140,7 +162,7 @@ impl<'a> Reader<'a> {
         Ok(self)
     }
 
-    fn workload(mut self) -> Result<Workload, WorkloadError> {
+    fn workload(mut self, profile: ProfileReader) -> Result<Workload, WorkloadError> {
         let channels = self.channels()?;
         let locks = self.locks()?;
         let barriers = self.barriers()?;
@@ -158,7 +180,7 @@ impl<'a> Reader<'a> {
         let groups = self.groups()?;
         let interrupts = self.interrupts()?;
         let hotplugs = self.hotplugs()?;
-        let machine = self.machine()?;
+        let machine = self.machine(profile)?;
         let name = self.head.require("name", "a string")?;
         let name = text(self.source, name, "a string")?.text.to_owned();
         let seed = self.head.get("seed");
@@ -191,7 +213,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn machine(&self) -> Result<MachineSpec, WorkloadError> {
+    fn machine(&self, read: ProfileReader) -> Result<MachineSpec, WorkloadError> {
         let mut machine = MachineSpec::default();
         let Some(value) = self.machine else {
             return Ok(machine);
@@ -220,8 +242,15 @@ impl<'a> Reader<'a> {
             }
         }
         if let Some(profile) = table.get("profile") {
-            let known = Profile::ALL.map(|profile| (profile.name(), profile));
-            machine.profile = self.choice(profile, &known)?;
+            let name = text(self.source, profile, "a profile's name or file")?;
+            machine.profile = match Profile::shipped(name.text) {
+                Some(shipped) => shipped,
+                None => read(name.text).map_err(|why| {
+                    let what = format!("profile `{}`", name.text);
+                    self.source
+                        .error(name.place(0), Problem::Profile { what, why })
+                })?,
+            };
         }
         if let Some(kernel) = table.get("kernel") {
             let known = Kernel::ALL.map(|kernel| (kernel.name(), kernel));

@@ -6,7 +6,7 @@ mod code;
 mod cpuset;
 mod device;
 mod dist;
-mod error;
+pub(crate) mod error;
 mod expr;
 mod file;
 mod irq;
@@ -17,7 +17,7 @@ mod recorded;
 mod release;
 pub mod rtapp;
 mod storage;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod token;

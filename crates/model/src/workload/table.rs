@@ -8,13 +8,13 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::error::{Problem, WorkloadError};
 
 /// A file's text and name.
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     pub text: &'a str,
     pub file: &'a str,
 }
 
 /// A value with its place.
-pub(super) type Value<'a> = &'a Spanned<DeValue<'a>>;
+pub(crate) type Value<'a> = &'a Spanned<DeValue<'a>>;
 
 impl Source<'_> {
     /// `problem` at a byte of the file.
@@ -44,7 +44,7 @@ impl Source<'_> {
 
 /// A string of the file, decoded.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(crate) struct Text<'a> {
     pub text: &'a str,
     /// Where the first character stands, if the string is written without escapes.
     verbatim: Option<usize>,
@@ -76,7 +76,7 @@ impl Text<'_> {
 }
 
 /// A table whose keys are asked for one by one, and of which none may be left over.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
     /// How messages call it.
@@ -200,7 +200,7 @@ impl<'a> Table<'a> {
 }
 
 /// The string `value`.
-pub(super) fn text<'a>(
+pub(crate) fn text<'a>(
     source: &Source,
     value: Value<'a>,
     expected: &str,
@@ -217,7 +217,7 @@ pub(super) fn text<'a>(
 }
 
 /// The strings of a list, or a single one.
-pub(super) fn texts<'a>(
+pub(crate) fn texts<'a>(
     source: &Source,
     value: Value<'a>,
     expected: &str,
@@ -241,7 +241,7 @@ fn verbatim(file: &str, span: &Range<usize>, text: &str) -> Option<usize> {
 }
 
 /// A value in words, for messages.
-pub(super) fn describe(value: Value) -> String {
+pub(crate) fn describe(value: Value) -> String {
     match value.get_ref() {
         DeValue::String(text) => format!("the string \"{text}\""),
         DeValue::Integer(number) => format!("the number {}", number.as_str()),

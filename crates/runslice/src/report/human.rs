@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use model::{MachineSpec, Nanos};
+use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
 use crate::report::{Outcome, Results, World};
@@ -43,13 +43,22 @@ fn heading(results: &Results) -> String {
         World::Played => "played",
     };
     format!(
-        "{}: {}, HZ {hz}, kernel {}, seed {}, {} {done}",
+        "{}: {}, HZ {hz}, kernel {}{}, seed {}, {} {done}",
         results.workload,
         counted((*cpus).into(), "CPU"),
         kernel.name(),
+        profile(&results.machine),
         results.seed,
         elapsed.unwrap_or(Nanos::ZERO),
     )
+}
+
+/// The profile of a machine on which something costs time.
+pub fn profile(machine: &MachineSpec) -> String {
+    match machine.profile {
+        Profile::Ideal => String::new(),
+        ref other => format!(", profile {}", other.name()),
+    }
 }
 
 /// A number of things: `1 CPU`, `4 CPUs`.

@@ -73,11 +73,12 @@ pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
     let runs = sets.iter().map(|set| set.runs + set.void).max();
     writeln!(
         to,
-        "{}: {}, HZ {}, kernel {}, {} runs of seed {}\n",
+        "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}\n",
         results.workload,
         super::human::counted(results.machine.cpus.into(), "CPU"),
         results.machine.hz,
         results.machine.kernel.name(),
+        super::human::profile(&results.machine),
         runs.unwrap_or(0),
         results.seed,
     )?;

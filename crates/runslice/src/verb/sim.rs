@@ -18,7 +18,7 @@ use crate::cli::{Status, UsageError};
 use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{kernel, output, parallel, policy, recording, seeds, span, workload};
+use crate::{kernel, output, parallel, policy, profile, recording, seeds, span, workload};
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -60,10 +60,10 @@ pub struct Sim {
     #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
     kernel: Option<Kernel>,
 
-    /// What actions cost on the machine: `ideal` (nothing) or `default-v0`. Default: what the
-    /// workload asks for.
-    #[arg(long, value_name = "NAME", value_parser = parse_profile)]
-    profile: Option<Profile>,
+    /// What actions cost on the machine: `ideal` (nothing), `default-v0`, or a file with costs of
+    /// your own (docs/profiles.md). Default: what the workload asks for.
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
 
     /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
     /// the workload's.
@@ -136,16 +136,6 @@ pub fn parse_hz(text: &str) -> Result<u32, String> {
     }
 }
 
-fn parse_profile(text: &str) -> Result<Profile, String> {
-    let found = Profile::ALL
-        .into_iter()
-        .find(|profile| profile.name() == text);
-    found.ok_or_else(|| {
-        let names = Profile::ALL.map(Profile::name).join(", ");
-        format!("the profiles are {names}")
-    })
-}
-
 /// Reads `NAME=NUMBER`.
 ///
 /// # Errors
@@ -160,12 +150,12 @@ pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
 
 impl Sim {
     /// The machine that is `asked` for, but as the options say.
-    fn machine(&self, asked: &MachineSpec) -> MachineSpec {
+    fn machine(&self, asked: &MachineSpec, profile: Option<&Profile>) -> MachineSpec {
         MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
             kernel: self.kernel.unwrap_or(asked.kernel),
-            profile: self.profile.unwrap_or(asked.profile),
+            profile: profile.unwrap_or(&asked.profile).clone(),
             ..asked.clone()
         }
     }
@@ -185,6 +175,7 @@ impl Sim {
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let workload = Arc::new(self.load()?);
+        let profile = self.profile.as_deref().map(profile::find).transpose()?;
         let mut specs = Vec::new();
         for argument in &self.policy {
             let mut found = policy::open(argument)?;
@@ -192,7 +183,10 @@ impl Sim {
             specs.push(RunSpec {
                 policy: found.policy,
                 workload: Arc::clone(&workload),
-                machine: self.machine(found.machine.as_ref().unwrap_or(&workload.machine)),
+                machine: self.machine(
+                    found.machine.as_ref().unwrap_or(&workload.machine),
+                    profile.as_ref(),
+                ),
                 seed: self.seed.unwrap_or(workload.seed),
                 tie_seed: None,
                 attach_after: Nanos::ZERO,
@@ -203,7 +197,7 @@ impl Sim {
         let first = machines.next();
         if machines.any(|other| Some(other) != first) {
             let message = "the bundles are for machines that differ; give one machine to all with \
-                           --cpus, --hz and --kernel, or run them one by one";
+                           --cpus, --hz, --kernel and --profile, or run them one by one";
             return Err(UsageError(message.to_owned()).into());
         }
         number_namesakes(&mut specs);

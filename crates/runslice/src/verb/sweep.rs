@@ -1,27 +1,26 @@
 //! `runslice sweep FILE`.
 
 mod plan;
-mod store;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Nanos, RunSpec};
-use serde_json::json;
+use serde_json::{Value, json};
 use stats::compare::{Extent, Set};
 
 use crate::cli::Status;
-use crate::report::{self, Format};
+use crate::report::{self, Format, Outcome};
 use crate::sets::{self, File};
+use crate::store::{Key, Store};
 use crate::verb::sim;
 use crate::{output, parallel};
 
 use plan::Planned;
-use store::{Key, Store};
 
 /// What `runslice sweep` is asked.
 #[derive(Debug, Args)]
@@ -90,7 +89,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         None => request.file.with_extension("results"),
     };
     let store = Store::open(&folder)?;
-    let mine: Vec<(Key, &Planned)> = runs.iter().map(|run| (Key::of(run), run)).collect();
+    let mine: Vec<(Key, &Planned)> = runs.iter().map(|run| (key(run), run)).collect();
     let mine: Vec<(Key, &Planned)> = match request.shard {
         None => mine,
         Some(Shard { index, count }) => mine.into_iter().skip(index).step_by(count).collect(),
@@ -113,6 +112,10 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     finish(&store, &mine, &folder, request)
 }
 
+fn key(run: &Planned) -> Key {
+    Key::of(&run.spec, &run.scale, "")
+}
+
 /// Makes the runs that the store does not have.
 fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Result<()> {
     // The same run may be asked for twice.
@@ -130,7 +133,7 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
     let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
         let outcome = sim::measure(&run.spec);
         let outcome = outcome.map_err(|error| error.context(run.place.to_string()))?;
-        store.put(*key, &store::line(run, &outcome)?)
+        store.put(*key, &line(run, &outcome)?)
     });
     done.map(|_| ())
 }
@@ -269,6 +272,26 @@ fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// What is kept of a run, as one line. Single tasks are left out: there may be 100,000 of them.
+fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
+    let mut value = report::json_of(outcome).context("the results as JSON")?;
+    if let Some(report) = value["report"].as_object_mut() {
+        report.remove("tasks");
+    }
+    let spec = &run.spec;
+    let scale: serde_json::Map<String, Value> = run
+        .scale
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)))
+        .collect();
+    value["workload"] = json!(spec.workload.name);
+    value["scale"] = Value::Object(scale);
+    value["machine"] = json!(spec.machine);
+    value["seed"] = json!(spec.seed);
+    value["duration_ns"] = json!(spec.duration.map(Nanos::get));
+    Ok(value.to_string())
 }
 
 fn say(text: &str) {

@@ -1,4 +1,4 @@
-//! Results that are kept by the key of what they depend on.
+//! Results of runs that are kept by the key of what they depend on, in a folder.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,17 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use model::{PolicySpec, RunSpec};
-use serde_json::{Value, json};
-
-use super::plan::Planned;
-use crate::report::{self, Outcome};
+use serde_json::Value;
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
-/// The folder of single runs, below a sweep's.
+/// The folder of single runs, below that of the results.
 const RUNS: &str = "runs";
 
-/// A sweep's folder.
+/// A folder of results.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -28,18 +25,16 @@ pub struct Store {
 pub struct Key(u128);
 
 impl Key {
-    /// The key of a run: FNV-1a with 128 bits. It tells accidents apart, not forgeries.
+    /// The key of a run whose workload was given these parameters. `more` is what else its result
+    /// depends on. FNV-1a with 128 bits; it tells accidents apart, not forgeries.
     ///
     /// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
-    pub fn of(run: &Planned) -> Self {
-        Self::of_version(
-            run,
-            concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES")),
-        )
+    pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
+        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
+        Self::of_version(spec, scale, more, version)
     }
 
-    fn of_version(run: &Planned, version: &str) -> Self {
-        let spec = &run.spec;
+    fn of_version(spec: &RunSpec, scale: &[(String, i64)], more: &str, version: &str) -> Self {
         // All fields of the request as they are, those of later versions too.
         let rest = RunSpec {
             policy: PolicySpec {
@@ -48,8 +43,7 @@ impl Key {
             },
             ..spec.clone()
         };
-        let scale = format!("{:?}", run.scale);
-        let text = format!("{FORMAT} {version} {rest:?} {scale}");
+        let text = format!("{FORMAT} {version} {rest:?} {scale:?}{more}");
         let mut state: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
         for byte in text
             .bytes()
@@ -143,26 +137,6 @@ fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What is kept of a run, as one line. Single tasks are left out: there may be 100,000 of them.
-pub fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
-    let mut value = report::json_of(outcome).context("the results as JSON")?;
-    if let Some(report) = value["report"].as_object_mut() {
-        report.remove("tasks");
-    }
-    let spec = &run.spec;
-    let scale: serde_json::Map<String, Value> = run
-        .scale
-        .iter()
-        .map(|(name, value)| (name.clone(), json!(value)))
-        .collect();
-    value["workload"] = json!(spec.workload.name);
-    value["scale"] = Value::Object(scale);
-    value["machine"] = json!(spec.machine);
-    value["seed"] = json!(spec.seed);
-    value["duration_ns"] = json!(spec.duration.map(model::Nanos::get));
-    Ok(value.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -171,38 +145,38 @@ mod tests {
 
     use super::*;
 
-    fn planned() -> Planned {
+    fn planned() -> RunSpec {
         let load = crate::workload::find("desk", &[]).unwrap();
-        Planned {
-            spec: RunSpec {
-                policy: crate::policy::find("fifo").unwrap(),
-                machine: load.machine.clone(),
-                workload: Arc::new(load),
-                seed: 1,
-                tie_seed: None,
-                attach_after: Nanos::ZERO,
-                duration: None,
-            },
-            scale: Vec::new(),
-            place: "s.toml:1:1".into(),
+        RunSpec {
+            policy: crate::policy::find("fifo").unwrap(),
+            machine: load.machine.clone(),
+            workload: Arc::new(load),
+            seed: 1,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: None,
         }
     }
 
+    fn key(spec: &RunSpec) -> Key {
+        Key::of(spec, &[], "")
+    }
+
     #[test]
-    fn every_part_of_a_run_changes_its_key_and_its_place_in_the_file_does_not() {
+    fn every_part_of_a_run_changes_its_key() {
         let run = planned();
-        let key = Key::of(&run);
-        assert_eq!(key, Key::of(&planned()));
-        let moved = Planned {
-            place: "s.toml:9:9".into(),
-            ..planned()
-        };
-        assert_eq!(key, Key::of(&moved));
-        let mut keys = vec![key, Key::of_version(&run, "another")];
+        assert_eq!(key(&run), key(&planned()));
+        let scale = [("hogs".to_owned(), 4)];
+        let mut keys = vec![
+            key(&run),
+            Key::of_version(&run, &[], "", "another"),
+            Key::of(&run, &scale, ""),
+            Key::of(&run, &[], "with a probe"),
+        ];
         let mut with = |change: fn(&mut RunSpec)| {
             let mut run = planned();
-            change(&mut run.spec);
-            keys.push(Key::of(&run));
+            change(&mut run);
+            keys.push(key(&run));
         };
         with(|spec| spec.seed = 2);
         with(|spec| spec.tie_seed = Some(1));
@@ -231,7 +205,7 @@ mod tests {
         let name = format!("runslice-sweep-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let store = Store::open(&folder).unwrap();
-        let key = Key::of(&planned());
+        let key = key(&planned());
         assert_eq!(store.get(key), None);
         store.put(key, "{\"report\":{}}").unwrap();
         assert_eq!(store.get(key).as_deref(), Some("{\"report\":{}}"));

@@ -1,0 +1,52 @@
+//! What the user calls a machine's profile: a name that comes with the program, or a file.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use model::Profile;
+
+use crate::cli::UsageError;
+use crate::suggest;
+
+/// The profile that `argument` names on the command line.
+///
+/// # Errors
+/// When there is no such profile, or its file is bad; the message names file, line and column.
+pub fn find(argument: &str) -> anyhow::Result<Profile> {
+    if let Some(shipped) = Profile::shipped(argument) {
+        return Ok(shipped);
+    }
+    let path = Path::new(argument);
+    if is_path(argument) || path.is_file() {
+        return read(path);
+    }
+    Err(UsageError(unknown(argument)).into())
+}
+
+/// The profile that a workload in `folder` names.
+///
+/// # Errors
+/// In words, when there is no such profile or its file is bad.
+pub fn find_in(folder: &Path, name: &str) -> Result<Profile, String> {
+    if !is_path(name) {
+        return Err(unknown(name));
+    }
+    read(&folder.join(name)).map_err(|error| format!("{error:#}"))
+}
+
+fn read(path: &Path) -> anyhow::Result<Profile> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    Ok(Profile::parse(&text, &file)?)
+}
+
+fn is_path(name: &str) -> bool {
+    let path = Path::new(name);
+    name.contains('/') || path.extension().is_some_and(|it| it == "toml")
+}
+
+fn unknown(name: &str) -> String {
+    let shipped = Profile::SHIPPED;
+    let hint = suggest::hint(name, shipped.iter().map(Profile::name));
+    format!("no profile is called `{name}`: {hint}; or give a .toml file (docs/profiles.md)")
+}

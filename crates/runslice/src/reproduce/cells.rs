@@ -1,0 +1,211 @@
+//! What runs gave, by cell: runs, arm and point.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use stats::claim::Formula;
+
+use super::experiment::{Experiment, Made, Metric, Take};
+
+/// A cell of an experiment: indexes of the set of runs, of the arm, and of the set's point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellId {
+    /// Of [`Experiment::sets`].
+    pub set: usize,
+    /// Of [`Experiment::arms`].
+    pub arm: usize,
+    /// Of the set's points.
+    pub point: usize,
+}
+
+/// What one run gave.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Numbers by the names that formulas use.
+    pub numbers: BTreeMap<String, f64>,
+    /// Sequences of levels by the name of their probe.
+    pub traces: BTreeMap<String, String>,
+    /// Times and levels by the name of their probe.
+    pub points: BTreeMap<String, Vec<(u64, u64)>>,
+    /// Why the policy was ejected, if it was.
+    pub ejection: Option<String>,
+}
+
+/// What the runs of an experiment gave, in the order of their seeds.
+#[derive(Debug, Default)]
+pub struct Results {
+    /// Cells that were run.
+    pub cells: BTreeMap<CellId, Vec<Sample>>,
+}
+
+impl Sample {
+    /// Reads a run as it is kept: the document of a run in `sim`'s results, with `probes`,
+    /// `finished` and `tasks` beside it.
+    pub fn of(document: &Value) -> Self {
+        let mut sample = Self::default();
+        let report = &document["report"];
+        let mut put = |name: String, value: f64| {
+            sample.numbers.insert(name, value);
+        };
+        flatten("machine", &report["machine"], &mut put);
+        flatten("all", &report["all"], &mut put);
+        for row in rows(report, "groups") {
+            flatten(text(row, "name"), row, &mut put);
+        }
+        for (list, prefix) in [
+            ("deadlines", "deadline"),
+            ("spans", "span"),
+            ("counters", "counter"),
+            ("phases", "phase"),
+        ] {
+            for row in rows(report, list) {
+                let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, "name"));
+                flatten(&prefix, row, &mut put);
+            }
+        }
+        for row in rows(report, "nice") {
+            let nice = row["nice"].as_i64().unwrap_or_default();
+            // Names have no minus sign.
+            let prefix = format!("nice.{}{}", if nice < 0 { "m" } else { "" }, nice.abs());
+            flatten(&prefix, row, &mut put);
+        }
+        for row in rows(document, "tasks") {
+            flatten(&format!("task.{}", text(row, "name")), row, &mut put);
+        }
+        for (name, key) in [
+            ("policy", "policy_counters"),
+            ("kernel", "kernel_counters"),
+            ("finished", "finished"),
+        ] {
+            flatten(name, &document[key], &mut put);
+        }
+        for key in ["callbacks", "instructions"] {
+            flatten(&format!("run.{key}"), &document[key], &mut put);
+        }
+        for (name, probe) in document["probes"].as_object().into_iter().flatten() {
+            flatten(&format!("probe.{name}"), &probe["values"], &mut put);
+        }
+        for (name, probe) in document["probes"].as_object().into_iter().flatten() {
+            if let Some(trace) = probe["trace"].as_str() {
+                sample.traces.insert(name.clone(), trace.to_owned());
+            }
+            let pair = |pair: &Value| Some((pair[0].as_u64()?, pair[1].as_u64()?));
+            let points = probe["points"].as_array().into_iter().flatten();
+            sample
+                .points
+                .insert(name.clone(), points.filter_map(pair).collect());
+        }
+        if document["ejected"] == true {
+            let message = text(&document["exit"], "message");
+            let reason = text(&document["exit"], "reason");
+            sample.ejection = Some(format!("{reason}: {message}"));
+        }
+        sample
+    }
+
+    /// A formula's value.
+    ///
+    /// # Errors
+    /// Why it has none, in words.
+    fn value(&self, formula: &Formula) -> Result<f64, String> {
+        if let Some(why) = &self.ejection {
+            return Err(format!("the policy was ejected: {why}"));
+        }
+        let find = |name: &str| self.numbers.get(name).copied();
+        formula.value(&find).map_err(|why| why.to_string())
+    }
+}
+
+fn rows<'a>(document: &'a Value, list: &str) -> &'a [Value] {
+    document[list].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_default()
+}
+
+/// Every number in `value` under its path, behind `prefix`.
+fn flatten(prefix: &str, value: &Value, put: &mut impl FnMut(String, f64)) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                flatten(&format!("{prefix}.{name}"), value, put);
+            }
+        }
+        value => {
+            if let Some(number) = value.as_f64() {
+                put(prefix.to_owned(), number);
+            }
+        }
+    }
+}
+
+impl Results {
+    /// A metric of every run of a cell, in the order of the seeds; one over several points has the
+    /// same values at each of them.
+    ///
+    /// # Errors
+    /// Why it has none, in words.
+    pub fn values(
+        &self,
+        experiment: &Experiment,
+        id: CellId,
+        metric: &Metric,
+    ) -> Result<Vec<f64>, String> {
+        let (of, x, take) = match &metric.made {
+            Made::Formula(formula) => return self.of_formula(id, formula),
+            Made::Across { metric, x, take } => (metric, x, take),
+        };
+        let made = experiment.metric(of).map(|metric| &metric.made);
+        let Some(Made::Formula(formula)) = made else {
+            return Err(format!("`{of}` is no formula"));
+        };
+        let set = &experiment.sets[id.set];
+        let mut columns = Vec::new();
+        for point in set.along(id.point, x) {
+            let values = self.of_formula(CellId { point, ..id }, formula)?;
+            columns.push((set.points[point].get(x), values));
+        }
+        let runs = columns
+            .iter()
+            .map(|(_, values)| values.len())
+            .min()
+            .unwrap_or(0);
+        let at = |wanted: i64, run: usize| {
+            let column = columns.iter().find(|(x, _)| *x == Some(wanted));
+            let value = column.map(|(_, values)| values[run]);
+            value.ok_or_else(|| format!("no run has {x} {wanted}"))
+        };
+        let of_run = |run: usize| {
+            let values = columns.iter().map(|(_, values)| values[run]);
+            match *take {
+                Take::Max => Ok(values.fold(f64::NEG_INFINITY, f64::max)),
+                Take::Min => Ok(values.fold(f64::INFINITY, f64::min)),
+                Take::Sum => Ok(values.sum()),
+                Take::Ratio { from, to } => match (at(to, run)?, at(from, run)?) {
+                    (_, 0.0) => Err("something is divided by zero".to_owned()),
+                    (to, from) => Ok(to / from),
+                },
+            }
+        };
+        (0..runs).map(of_run).collect()
+    }
+
+    fn of_formula(&self, id: CellId, formula: &Formula) -> Result<Vec<f64>, String> {
+        let samples = self.cells.get(&id).filter(|samples| !samples.is_empty());
+        let samples = samples.ok_or("it was not run")?;
+        samples.iter().map(|sample| sample.value(formula)).collect()
+    }
+
+    /// How a cell is called in tables, with its point but for the parameter `x`.
+    pub fn name(experiment: &Experiment, id: CellId, x: Option<&str>) -> String {
+        let arm = &experiment.arms[id.arm].label;
+        let point = &experiment.sets[id.set].points[id.point];
+        let label = point.label_without([x, None]);
+        match label.is_empty() {
+            true => arm.clone(),
+            false => format!("{arm}, {label}"),
+        }
+    }
+}

@@ -1,0 +1,718 @@
+//! An experiment, read and checked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use model::workload::Workload;
+use model::{MachineSpec, Nanos, PolicySpec, Profile};
+use stats::claim::{Form, Formula, Steps, Wanted};
+use toml::Spanned;
+
+use super::draft::{self, Draft};
+use super::expected::{self, Expected};
+use super::files::Files;
+use super::place::Source;
+use crate::{kernel, policy, seeds, span, suggest, workload};
+
+/// Runs of each cell unless the file says otherwise.
+const SEEDS: u32 = 20;
+/// Runs of each cell in a quick look.
+pub const QUICK_SEEDS: u32 = 3;
+
+/// One published table or figure, rerun.
+#[derive(Debug)]
+pub struct Experiment {
+    /// Its folder: `002-response`.
+    pub name: String,
+    /// The document's number: `002`.
+    pub document: String,
+    /// What it shows.
+    pub title: String,
+    /// Tables and figures of the document.
+    pub source: String,
+    /// The arm that tables divide by.
+    pub baseline: Option<String>,
+    /// What the document says of itself that cannot all be true.
+    pub contradictions: Vec<String>,
+    /// What a reader must know of every number.
+    pub notes: Vec<String>,
+    /// Schedulers, in the order of the file.
+    pub arms: Vec<Arm>,
+    /// What is run, in the order of the file.
+    pub sets: Vec<RunSet>,
+    /// Numbers of a run, in the order of the file.
+    pub metrics: Vec<Metric>,
+    /// What is said, in the order of the file.
+    pub statements: Vec<Statement>,
+    /// What is drawn.
+    pub figures: Vec<draft::Figure>,
+    /// What was published.
+    pub expected: Vec<Expected>,
+    /// How messages call the file.
+    pub file: String,
+    /// What the file says.
+    pub text: String,
+}
+
+/// A scheduler.
+#[derive(Debug)]
+pub struct Arm {
+    /// Its name in the file.
+    pub name: String,
+    /// Its name in tables.
+    pub label: String,
+    /// What is loaded.
+    pub policy: PolicySpec,
+}
+
+/// Every combination of some parameters, under some arms.
+#[derive(Debug)]
+pub struct RunSet {
+    /// Its name in the file.
+    pub name: String,
+    /// Its name in tables.
+    pub label: String,
+    /// Indexes of its arms.
+    pub arms: Vec<usize>,
+    /// Its combinations.
+    pub points: Vec<Point>,
+    /// Seeds of each cell's runs.
+    pub seeds: Vec<u64>,
+    /// When each run ends at the latest.
+    pub duration: Option<Nanos>,
+    /// What is looked for in each run's events.
+    pub probes: Vec<Wanted>,
+    /// Whether a quick look has it.
+    pub quick: bool,
+}
+
+/// One combination of parameters.
+#[derive(Debug)]
+pub struct Point {
+    /// Parameters by name: the workload's, and `cpus`.
+    pub settings: Vec<(String, i64)>,
+    /// Of these, what the workload was given.
+    pub scale: Vec<(String, i64)>,
+    /// Names of those that vary within the set, with values: `hogs 8`.
+    pub label: String,
+    /// What is run.
+    pub load: Arc<Workload>,
+    /// On what.
+    pub machine: MachineSpec,
+}
+
+/// A number of a run.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name in the file.
+    pub name: String,
+    /// Its name in tables.
+    pub label: String,
+    /// Its unit, in words.
+    pub unit: String,
+    /// How it is made.
+    pub made: Made,
+    /// Names of the runs whose tables show it; `None` for all.
+    pub runs: Option<Vec<String>>,
+}
+
+/// How a number is made.
+#[derive(Debug)]
+pub enum Made {
+    /// Of one run's numbers.
+    Formula(Formula),
+    /// Of a metric of the runs of one seed at all points that differ in one parameter.
+    Across {
+        /// The metric, which is a formula.
+        metric: String,
+        /// The parameter.
+        x: String,
+        /// What of them.
+        take: Take,
+    },
+}
+
+/// What is taken of several numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// The sum.
+    Sum,
+    /// The number at `to` by that at `from`.
+    Ratio { from: i64, to: i64 },
+}
+
+/// A statement with its tests.
+#[derive(Debug)]
+pub struct Statement {
+    /// Its number: `C1`.
+    pub id: String,
+    /// What the document says.
+    pub text: String,
+    /// What decides it.
+    pub tests: Vec<draft::Test>,
+    /// Why it is not reproduced, if it is not.
+    pub cause: Option<String>,
+    /// What else there is to say.
+    pub note: Option<String>,
+}
+
+impl Point {
+    /// The value of a parameter.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        let found = self.settings.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| *value)
+    }
+
+    /// Its label without these parameters.
+    pub fn label_without(&self, names: [Option<&str>; 2]) -> String {
+        let parts = self.label.split(", ");
+        let others = parts.filter(|part| {
+            let name = part.split(' ').next();
+            name.is_some() && !names.contains(&name)
+        });
+        others.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl RunSet {
+    /// The points that differ from this one in `x` only, this one included.
+    pub fn along(&self, point: usize, x: &str) -> Vec<usize> {
+        let rest = |at: usize| {
+            self.points[at]
+                .settings
+                .iter()
+                .filter(|(name, _)| name != x)
+        };
+        (0..self.points.len())
+            .filter(|at| rest(*at).eq(rest(point)))
+            .collect()
+    }
+}
+
+impl Experiment {
+    /// The set of this name.
+    pub fn set(&self, name: &str) -> Option<usize> {
+        self.sets.iter().position(|set| set.name == name)
+    }
+
+    /// The metric of this name.
+    pub fn metric(&self, name: &str) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
+
+    /// The arm of this name.
+    pub fn arm(&self, name: &str) -> Option<usize> {
+        self.arms.iter().position(|arm| arm.name == name)
+    }
+
+    /// The published number for a cell's metric.
+    pub fn published(
+        &self,
+        set: usize,
+        point: usize,
+        arm: usize,
+        metric: &str,
+    ) -> Option<&Expected> {
+        let (set, arm) = (&self.sets[set], &self.arms[arm]);
+        let point = &set.points[point];
+        self.expected.iter().find(|row| {
+            row.runs == set.name
+                && row.metric == metric
+                && (row.arm == arm.name || row.arm.is_empty())
+                && row
+                    .at
+                    .iter()
+                    .all(|(name, value)| point.get(name) == Some(*value))
+        })
+    }
+}
+
+/// The statements of all documents.
+///
+/// # Errors
+/// When the file is missing or wrong.
+pub fn statements(files: &Files) -> anyhow::Result<draft::Statements> {
+    let name = files.shown("statements.toml");
+    let text = files
+        .get("statements.toml")
+        .with_context(|| format!("{name} is missing"))?;
+    Source { name: &name, text }.toml()
+}
+
+/// Reads an experiment.
+///
+/// # Errors
+/// What is wrong, with file, line and column.
+pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
+    let path = format!("{name}/experiment.toml");
+    let file = files.shown(&path);
+    let text = files
+        .get(&path)
+        .with_context(|| format!("{file} is missing"))?;
+    let known = statements(files)?;
+    let draft: Draft = Source { name: &file, text }.toml()?;
+    let reader = Reader {
+        files,
+        folder: name,
+        source: Source { name: &file, text },
+        draft: &draft,
+    };
+    let arms = reader.arms()?;
+    let sets = reader.sets(&arms)?;
+    let expected = match files.get(&format!("{name}/expected.csv")) {
+        Some(text) => expected::read(&files.shown(&format!("{name}/expected.csv")), text)?,
+        None => Vec::new(),
+    };
+    let metrics = reader.metrics(&sets)?;
+    let statements = reader.statements(&known)?;
+    let baseline = draft.experiment.baseline.as_ref();
+    if let Some(arm) = baseline {
+        reader.known(arm, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
+    }
+    let experiment = Experiment {
+        name: name.to_owned(),
+        document: draft.experiment.document.get_ref().clone(),
+        title: draft.experiment.title.clone(),
+        source: draft.experiment.source.clone(),
+        baseline: baseline.map(|arm| arm.get_ref().clone()),
+        contradictions: draft.experiment.contradictions.clone(),
+        notes: draft.experiment.notes.clone(),
+        arms,
+        sets,
+        metrics,
+        statements,
+        figures: draft.figure,
+        expected,
+        file: file.clone(),
+        text: text.to_owned(),
+    };
+    check_expected(&experiment)?;
+    Ok(experiment)
+}
+
+/// Published numbers must belong to something.
+fn check_expected(experiment: &Experiment) -> anyhow::Result<()> {
+    for row in experiment
+        .expected
+        .iter()
+        .filter(|row| !row.runs.is_empty())
+    {
+        let place = &row.line;
+        let set = experiment.set(&row.runs);
+        let set = set.ok_or_else(|| anyhow!("{place}: there are no runs `{}`", row.runs))?;
+        if experiment.metric(&row.metric).is_none() {
+            return Err(anyhow!("{place}: there is no metric `{}`", row.metric));
+        }
+        if !row.arm.is_empty() && experiment.arm(&row.arm).is_none() {
+            return Err(anyhow!("{place}: there is no arm `{}`", row.arm));
+        }
+        let points = &experiment.sets[set].points;
+        let is = |point: &Point| row.at.iter().all(|(name, it)| point.get(name) == Some(*it));
+        if !points.iter().any(is) {
+            return Err(anyhow!(
+                "{place}: no run of `{}` is at that point",
+                row.runs
+            ));
+        }
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    files: &'a Files,
+    folder: &'a str,
+    source: Source<'a>,
+    draft: &'a Draft,
+}
+
+/// The entries of a table in the order of the file.
+fn ordered<T>(table: &BTreeMap<Spanned<String>, T>) -> Vec<(&Spanned<String>, &T)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+impl Reader<'_> {
+    fn known<'b>(
+        &self,
+        name: &Spanned<String>,
+        kind: &str,
+        all: impl Iterator<Item = &'b str> + Clone,
+    ) -> anyhow::Result<()> {
+        if all.clone().any(|it| it == name.get_ref()) {
+            return Ok(());
+        }
+        let hint = suggest::hint(name.get_ref(), all);
+        let what = format!("there is no {kind} `{}`: {hint}", name.get_ref());
+        Err(self.source.wrong(name, what))
+    }
+
+    fn span(&self, text: &Spanned<String>) -> anyhow::Result<Nanos> {
+        span::parse(text.get_ref()).map_err(|error| self.source.wrong(text, error))
+    }
+
+    fn arms(&self) -> anyhow::Result<Vec<Arm>> {
+        let arm = |(name, arm): (&Spanned<String>, &draft::Arm)| {
+            let found = policy::find(arm.policy.get_ref());
+            Ok(Arm {
+                name: name.get_ref().clone(),
+                label: arm.label.clone().unwrap_or_else(|| name.get_ref().clone()),
+                policy: found.with_context(|| self.source.place(arm.policy.span().start))?,
+            })
+        };
+        ordered(&self.draft.arm).into_iter().map(arm).collect()
+    }
+
+    fn sets(&self, arms: &[Arm]) -> anyhow::Result<Vec<RunSet>> {
+        let runs = ordered(&self.draft.runs);
+        for (_, probe) in &self.draft.probe {
+            for name in probe.runs.iter().flatten() {
+                let known = runs.iter().map(|(name, _)| name.get_ref().as_str());
+                self.known(name, "runs", known)?;
+            }
+        }
+        let set = |(name, runs): (&Spanned<String>, &draft::Runs)| self.set(name, runs, arms);
+        runs.into_iter().map(set).collect()
+    }
+
+    fn set(
+        &self,
+        name: &Spanned<String>,
+        runs: &draft::Runs,
+        arms: &[Arm],
+    ) -> anyhow::Result<RunSet> {
+        let head = &self.draft.experiment;
+        let count = runs.seeds.as_ref().or(head.seeds.as_ref());
+        if let Some(none) = count.filter(|count| *count.get_ref() == 0) {
+            return Err(self.source.wrong(none, "no seeds are no runs"));
+        }
+        let count = count.map_or(SEEDS, |count| *count.get_ref());
+        let first = head.seed.unwrap_or(1);
+        let duration = runs.duration.as_ref().or(head.duration.as_ref());
+        let chosen = match &runs.arms {
+            None => (0..arms.len()).collect(),
+            Some(names) => {
+                let index = |name: &Spanned<String>| {
+                    self.known(name, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
+                    let at = arms.iter().position(|arm| arm.name == *name.get_ref());
+                    Ok(at.expect("just looked for"))
+                };
+                names.iter().map(index).collect::<anyhow::Result<_>>()?
+            }
+        };
+        let mut probes = Vec::new();
+        for (probe_name, probe) in ordered(&self.draft.probe) {
+            let mut wanted = probe.runs.iter().flatten().map(|it| it.get_ref());
+            if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
+                probes.push(self.probe(probe_name, probe)?);
+            }
+        }
+        Ok(RunSet {
+            name: name.get_ref().clone(),
+            label: runs.label.clone().unwrap_or_else(|| name.get_ref().clone()),
+            arms: chosen,
+            points: self.points(name, runs)?,
+            seeds: (0..u64::from(count))
+                .map(|run| seeds::of_run(first, run))
+                .collect(),
+            duration: duration.map(|text| self.span(text)).transpose()?,
+            probes,
+            quick: runs.quick,
+        })
+    }
+
+    /// Every combination, but those that are left out.
+    fn points(&self, name: &Spanned<String>, runs: &draft::Runs) -> anyhow::Result<Vec<Point>> {
+        let mut lists: Vec<(String, Vec<i64>)> = ordered(&runs.scale)
+            .into_iter()
+            .map(|(name, values)| (name.get_ref().clone(), values.list()))
+            .collect();
+        lists.extend(
+            runs.cpus
+                .as_ref()
+                .map(|cpus| ("cpus".to_owned(), cpus.list())),
+        );
+        if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
+            return Err(self.source.wrong(name, format!("`{key}` has no value")));
+        }
+        let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
+        for (key, values) in &lists {
+            let extend = |before: &Vec<(String, i64)>| {
+                let with = |value: &i64| {
+                    let mut one = before.clone();
+                    one.push((key.clone(), *value));
+                    one
+                };
+                values.iter().map(with).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(extend).collect();
+        }
+        for without in &runs.without {
+            let before = all.len();
+            let is = |point: &Vec<(String, i64)>| {
+                let has = |(key, value): (&Spanned<String>, &i64)| {
+                    point
+                        .iter()
+                        .any(|(name, it)| name == key.get_ref() && it == value)
+                };
+                without.iter().all(has)
+            };
+            all.retain(|point| !is(point));
+            if all.len() == before {
+                return Err(self.source.wrong(name, "`without` leaves out nothing"));
+            }
+        }
+        let varies: Vec<&str> = lists
+            .iter()
+            .filter(|(_, values)| values.len() > 1)
+            .map(|(key, _)| key.as_str())
+            .collect();
+        let point = |settings: Vec<(String, i64)>| self.point(runs, settings, &varies);
+        all.into_iter().map(point).collect()
+    }
+
+    fn point(
+        &self,
+        runs: &draft::Runs,
+        settings: Vec<(String, i64)>,
+        varies: &[&str],
+    ) -> anyhow::Result<Point> {
+        let scale: Vec<(String, i64)> = settings
+            .iter()
+            .filter(|(key, _)| key != "cpus")
+            .cloned()
+            .collect();
+        let wanted = runs.workload.get_ref();
+        let place = || self.source.place(runs.workload.span().start);
+        let load = if wanted.ends_with(".toml") {
+            let path = Files::resolve(self.folder, wanted);
+            let text = self.files.get(&path);
+            let text = text.ok_or_else(|| anyhow!("{}: there is no {path}", place()))?;
+            Workload::parse_with(text, &self.files.shown(&path), &scale)?
+        } else {
+            workload::find(wanted, &scale).with_context(place)?
+        };
+        let labels: Vec<String> = settings
+            .iter()
+            .filter(|(key, _)| varies.contains(&key.as_str()))
+            .map(|(key, value)| format!("{key} {value}"))
+            .collect();
+        let cpus = settings.iter().find(|(key, _)| key == "cpus");
+        let cpus = cpus.map(|(_, cpus)| u16::try_from(*cpus).unwrap_or(0));
+        let machine = self.machine(runs, &load, cpus)?;
+        sim::check_machine(&machine).with_context(place)?;
+        Ok(Point {
+            settings,
+            scale,
+            label: labels.join(", "),
+            load: Arc::new(load),
+            machine,
+        })
+    }
+
+    /// The machine of a run: what the runs say, else the experiment, else the workload.
+    fn machine(
+        &self,
+        runs: &draft::Runs,
+        load: &Workload,
+        cpus: Option<u16>,
+    ) -> anyhow::Result<MachineSpec> {
+        let mut machine = load.machine.clone();
+        for draft in [Some(&self.draft.machine), runs.machine.as_ref()] {
+            let Some(draft) = draft else { continue };
+            machine.cpus = draft.cpus.unwrap_or(machine.cpus);
+            machine.hz = draft.hz.unwrap_or(machine.hz);
+            machine.smt = draft.smt.unwrap_or(machine.smt);
+            machine.llc = draft.llc.unwrap_or(machine.llc);
+            machine.node = draft.node.unwrap_or(machine.node);
+            if let Some(text) = &draft.kernel {
+                let kernel = kernel::parse(text.get_ref());
+                machine.kernel = kernel.map_err(|error| self.source.wrong(text, error))?;
+            }
+            if let Some(text) = &draft.profile {
+                machine.profile = self.profile(text)?;
+            }
+        }
+        machine.cpus = cpus.unwrap_or(machine.cpus);
+        Ok(machine)
+    }
+
+    /// A profile that comes with the program, or machines/NAME.toml of the experiments.
+    fn profile(&self, name: &Spanned<String>) -> anyhow::Result<Profile> {
+        if let Some(shipped) = Profile::shipped(name.get_ref()) {
+            return Ok(shipped);
+        }
+        let path = format!("machines/{}.toml", name.get_ref());
+        let Some(text) = self.files.get(&path) else {
+            let own = self.files.machines();
+            let shipped = Profile::SHIPPED;
+            let all = shipped.iter().map(Profile::name).chain(own);
+            let hint = suggest::hint(name.get_ref(), all);
+            let what = format!("there is no profile `{}`: {hint}", name.get_ref());
+            return Err(self.source.wrong(name, what));
+        };
+        Ok(Profile::parse(text, &self.files.shown(&path))?)
+    }
+
+    fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> anyhow::Result<Wanted> {
+        let form = match (&probe.waits, &probe.levels, &probe.spans) {
+            (Some(classes), None, None) => Form::Waits {
+                classes: classes.clone().into_iter().collect(),
+                least: match &probe.least {
+                    Some(text) => self.span(text)?,
+                    None => Nanos::from_micros(20),
+                },
+            },
+            (None, Some(levels), None) => Form::Levels {
+                priority: probe.priority,
+                flags: probe.flags,
+                steps: self.steps(levels, probe.unit.as_ref())?,
+            },
+            (None, None, Some(span)) => Form::Spans {
+                span: span.get_ref().clone(),
+            },
+            _ => {
+                let what = "a probe has one of `waits`, `levels` and `spans`";
+                return Err(self.source.wrong(name, what));
+            }
+        };
+        Ok(Wanted {
+            name: name.get_ref().clone(),
+            who: probe.who.get_ref().clone(),
+            after: match &probe.after {
+                Some(text) => self.span(text)?,
+                None => Nanos::ZERO,
+            },
+            form,
+        })
+    }
+
+    fn steps(
+        &self,
+        levels: &Spanned<String>,
+        unit: Option<&Spanned<String>>,
+    ) -> anyhow::Result<Steps> {
+        let length = unit.map(|unit| self.span(unit)).transpose()?;
+        if let (Some(unit), Some(Nanos::ZERO)) = (unit, length) {
+            return Err(self.source.wrong(unit, "a unit is above 0"));
+        }
+        let what = match (levels.get_ref().as_str(), length) {
+            ("runs", _) => return Ok(Steps::Runs),
+            ("changes", _) => return Ok(Steps::Changes),
+            ("times", Some(unit)) => return Ok(Steps::Times(unit)),
+            ("stays", Some(unit)) => return Ok(Steps::Stays(unit)),
+            ("times" | "stays", None) => "this needs a `unit`, such as \"10ms\"",
+            _ => "expected \"runs\", \"changes\", \"times\" or \"stays\"",
+        };
+        Err(self.source.wrong(levels, what))
+    }
+
+    fn metrics(&self, sets: &[RunSet]) -> anyhow::Result<Vec<Metric>> {
+        let metric = |(name, metric): (&Spanned<String>, &draft::Metric)| {
+            for runs in metric.runs.iter().flatten() {
+                self.known(runs, "runs", sets.iter().map(|set| set.name.as_str()))?;
+            }
+            let formula = Formula::parse(metric.value.get_ref());
+            let runs = metric.runs.as_ref();
+            Ok(Metric {
+                name: name.get_ref().clone(),
+                label: metric
+                    .label
+                    .clone()
+                    .unwrap_or_else(|| name.get_ref().clone()),
+                unit: metric.unit.clone(),
+                made: Made::Formula(
+                    formula.map_err(|error| self.source.wrong(&metric.value, error))?,
+                ),
+                runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
+            })
+        };
+        let metrics = ordered(&self.draft.metric).into_iter().map(metric);
+        let mut metrics: Vec<Metric> = metrics.collect::<anyhow::Result<_>>()?;
+        for (name, across) in ordered(&self.draft.across) {
+            metrics.push(self.across(name, across, sets)?);
+        }
+        Ok(metrics)
+    }
+
+    fn across(
+        &self,
+        name: &Spanned<String>,
+        across: &draft::Across,
+        sets: &[RunSet],
+    ) -> anyhow::Result<Metric> {
+        let known = self.draft.metric.keys().map(|key| key.get_ref().as_str());
+        self.known(&across.metric, "metric", known.clone())?;
+        if known.clone().any(|metric| metric == name.get_ref()) {
+            return Err(self.source.wrong(name, "a metric has this name already"));
+        }
+        for runs in across.runs.iter().flatten() {
+            self.known(runs, "runs", sets.iter().map(|set| set.name.as_str()))?;
+        }
+        let take = match (across.take.get_ref().as_str(), across.from, across.to) {
+            ("max", None, None) => Take::Max,
+            ("min", None, None) => Take::Min,
+            ("sum", None, None) => Take::Sum,
+            ("ratio", Some(from), Some(to)) => Take::Ratio { from, to },
+            _ => {
+                let what = "expected \"max\", \"min\", \"sum\", or \"ratio\" with `from` and `to`";
+                return Err(self.source.wrong(&across.take, what));
+            }
+        };
+        let (label, runs) = (across.label.clone(), across.runs.as_ref());
+        Ok(Metric {
+            name: name.get_ref().clone(),
+            label: label.unwrap_or_else(|| name.get_ref().clone()),
+            unit: across.unit.clone(),
+            made: Made::Across {
+                metric: across.metric.get_ref().clone(),
+                x: across.x.clone(),
+                take,
+            },
+            runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
+        })
+    }
+
+    fn statements(&self, known: &draft::Statements) -> anyhow::Result<Vec<Statement>> {
+        let document = &self.draft.experiment.document;
+        let statement = |it: &draft::Statement| {
+            self.known(&it.id, "statement", known.keys().map(String::as_str))?;
+            let text = &known[it.id.get_ref()];
+            if text.document != *document.get_ref() {
+                let what = format!("this is a statement of document {}", text.document);
+                return Err(self.source.wrong(&it.id, what));
+            }
+            if it.test.is_empty() {
+                let what = "nothing tests this statement: it needs a [[statement.test]]";
+                return Err(self.source.wrong(&it.id, what));
+            }
+            let tests = it.test.iter().map(|test| self.with_file(test));
+            Ok(Statement {
+                id: it.id.get_ref().clone(),
+                text: text.text.clone(),
+                tests: tests.collect::<anyhow::Result<_>>()?,
+                cause: it.cause.clone(),
+                note: it.note.clone(),
+            })
+        };
+        self.draft.statement.iter().map(statement).collect()
+    }
+
+    /// The test with the sequence that its file has. Lines that begin with `#` say nothing.
+    fn with_file(&self, test: &draft::Test) -> anyhow::Result<draft::Test> {
+        let mut test = test.clone();
+        if let Some(name) = &test.want_file {
+            let path = Files::resolve(self.folder, name.get_ref());
+            let text = self.files.get(&path);
+            let text = text.ok_or_else(|| self.source.wrong(name, format!("no {path}")))?;
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            test.want = Some(lines.collect::<Vec<_>>().join(" "));
+        }
+        Ok(test)
+    }
+}

@@ -1,0 +1,152 @@
+//! The files of experiments/: those that are built in, or those of a folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+// `EMBEDDED: &[(&str, &str)]`: path below experiments/ and text, in the order of the paths.
+include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// Text files by their path below experiments/, with `/` between its parts.
+#[derive(Clone, Debug)]
+pub struct Files {
+    texts: BTreeMap<String, String>,
+    /// What stands before a path in messages.
+    root: String,
+}
+
+/// Endings of the files that experiments are made of.
+const ENDINGS: [&str; 5] = ["toml", "csv", "txt", "md", "json"];
+
+impl Files {
+    /// Those that the program was built with.
+    pub fn embedded() -> Self {
+        let texts = EMBEDDED.iter();
+        Self {
+            texts: texts
+                .map(|(path, text)| ((*path).into(), (*text).into()))
+                .collect(),
+            root: "experiments".to_owned(),
+        }
+    }
+
+    /// Those of a folder, which has the same parts.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_folder(folder: &Path) -> anyhow::Result<Self> {
+        let mut texts = BTreeMap::new();
+        collect(folder, "", &mut texts)?;
+        if !texts.contains_key("statements.toml") {
+            let folder = folder.display();
+            bail!("{folder} is no folder of experiments: it has no statements.toml");
+        }
+        Ok(Self {
+            texts,
+            root: folder.display().to_string(),
+        })
+    }
+
+    /// The text of a file.
+    pub fn get(&self, path: &str) -> Option<&str> {
+        self.texts.get(path).map(String::as_str)
+    }
+
+    /// How messages call a file.
+    pub fn shown(&self, path: &str) -> String {
+        format!("{}/{path}", self.root)
+    }
+
+    /// Names of all experiments, in their order.
+    pub fn experiments(&self) -> Vec<&str> {
+        let ending = "/experiment.toml";
+        let names = self
+            .texts
+            .keys()
+            .filter_map(|path| path.strip_suffix(ending));
+        names.filter(|name| !name.contains('/')).collect()
+    }
+
+    /// Names of the machine profiles in machines/.
+    pub fn machines(&self) -> Vec<&str> {
+        let names = self
+            .texts
+            .keys()
+            .filter_map(|path| path.strip_prefix("machines/"));
+        names
+            .filter_map(|name| name.strip_suffix(".toml"))
+            .collect()
+    }
+
+    /// The path that `wanted` means in a file of `folder`, which may lead through `..`.
+    pub fn resolve(folder: &str, wanted: &str) -> String {
+        let mut parts: Vec<&str> = folder.split('/').filter(|it| !it.is_empty()).collect();
+        for part in wanted.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop();
+                }
+                part => parts.push(part),
+            }
+        }
+        parts.join("/")
+    }
+}
+
+fn collect(
+    folder: &Path,
+    before: &str,
+    texts: &mut BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    let cannot = || format!("cannot read {}", folder.display());
+    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let Some(name) = name.to_str() else { continue };
+        let below = format!("{before}{name}");
+        if path.is_dir() {
+            collect(&path, &format!("{below}/"), texts)?;
+        } else if path
+            .extension()
+            .is_some_and(|it| ENDINGS.iter().any(|known| it == *known))
+        {
+            let text = std::fs::read_to_string(&path);
+            texts.insert(
+                below,
+                text.with_context(|| format!("cannot read {}", path.display()))?,
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_through_folders_and_never_above_the_experiments() {
+        let of = |wanted| Files::resolve("002-response", wanted);
+        assert_eq!(of("load.toml"), "002-response/load.toml");
+        assert_eq!(of("../001-x/load.toml"), "001-x/load.toml");
+        assert_eq!(of("../../../etc/passwd"), "etc/passwd");
+        assert_eq!(of("./a/../b.toml"), "002-response/b.toml");
+    }
+
+    #[test]
+    fn the_folder_of_the_project_is_what_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let (folder, embedded) = (Files::of_folder(&folder).unwrap(), Files::embedded());
+        assert_eq!(folder.texts, embedded.texts);
+        assert!(!embedded.experiments().is_empty());
+    }
+
+    #[test]
+    fn a_folder_without_statements_is_none_of_experiments() {
+        let error = Files::of_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("it has no statements.toml"), "{error}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Runs an experiment's cells on the simulated machine, and keeps what they gave.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use model::{Event, EventKind, EventMask, Header, Nanos, RunSpec, SimTime, Sink};
+use serde_json::{Value, json};
+use stats::claim::{Probe, Wanted};
+use stats::{Metrics, Tee};
+
+use super::cells::{CellId, Results, Sample};
+use super::experiment::{Experiment, QUICK_SEEDS};
+use crate::parallel;
+use crate::report::{self, Outcome};
+use crate::store::{Key, Store};
+use crate::verb::sim::explain;
+
+/// Runs with more tasks than this do not keep what single tasks did.
+const TASKS_MAX: usize = 64;
+
+/// One run of a cell.
+#[derive(Debug)]
+pub struct Planned<'a> {
+    /// Index of its experiment among those that are run.
+    pub experiment: usize,
+    /// Its cell.
+    pub cell: CellId,
+    /// What is run.
+    pub spec: RunSpec,
+    scale: &'a [(String, i64)],
+    probes: &'a [Wanted],
+    key: Key,
+}
+
+/// All runs of some experiments.
+pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
+    let mut runs = Vec::new();
+    for (index, experiment) in experiments.iter().enumerate() {
+        for (set_index, set) in experiment.sets.iter().enumerate() {
+            if quick && !set.quick {
+                continue;
+            }
+            let seeds = set.seeds.iter().copied();
+            let count = if quick {
+                QUICK_SEEDS as usize
+            } else {
+                set.seeds.len()
+            };
+            for (point_index, point) in set.points.iter().enumerate() {
+                for &arm in &set.arms {
+                    for seed in seeds.clone().take(count) {
+                        let spec = RunSpec {
+                            policy: experiment.arms[arm].policy.clone(),
+                            workload: Arc::clone(&point.load),
+                            machine: point.machine.clone(),
+                            seed,
+                            tie_seed: None,
+                            attach_after: Nanos::ZERO,
+                            duration: set.duration,
+                        };
+                        let probes = &set.probes;
+                        runs.push(Planned {
+                            experiment: index,
+                            cell: CellId {
+                                set: set_index,
+                                arm,
+                                point: point_index,
+                            },
+                            key: Key::of(&spec, &point.scale, &format!("reproduce {probes:?}")),
+                            spec,
+                            scale: &point.scale,
+                            probes,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    runs
+}
+
+/// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment.
+///
+/// # Errors
+/// When a run cannot be made or kept.
+pub fn run(
+    runs: &[Planned<'_>],
+    store: &Store,
+    jobs: Option<NonZeroUsize>,
+    results: &mut [Results],
+) -> anyhow::Result<Made> {
+    let mut seen = std::collections::BTreeSet::new();
+    let missing: Vec<&Planned<'_>> = runs
+        .iter()
+        .filter(|run| seen.insert(run.key) && store.get(run.key).is_none())
+        .collect();
+    let made = Made {
+        all: seen.len(),
+        new: missing.len(),
+    };
+    parallel::map(&missing, parallel::jobs(jobs), "runs", |run| {
+        let document = simulate(run)?;
+        store.put(run.key, &document.to_string())
+    })?;
+    for run in runs {
+        let line = store
+            .get(run.key)
+            .context("a run is gone from the folder of results")?;
+        let document: Value = serde_json::from_str(&line)?;
+        let cells = &mut results[run.experiment].cells;
+        cells
+            .entry(run.cell)
+            .or_default()
+            .push(Sample::of(&document));
+    }
+    Ok(made)
+}
+
+/// How many runs there are, and how many of them were made now.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Different ones.
+    pub all: usize,
+    /// That were not kept from before.
+    pub new: usize,
+}
+
+/// One run with its probes, as it is kept.
+fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
+    let mut metrics = Metrics::new();
+    let mut ends = Ends::default();
+    let mut probes: Vec<Probe> = run.probes.iter().cloned().map(Probe::new).collect();
+    let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics, &mut ends];
+    sinks.extend(probes.iter_mut().map(|probe| probe as &mut dyn Sink));
+    let mut sinks = Tee::new(sinks);
+    let what = || {
+        let (policy, load) = (&run.spec.policy.name, &run.spec.workload.name);
+        format!("{load} under {policy} with seed {}", run.spec.seed)
+    };
+    let summary = sim::run(&run.spec, &mut sinks)
+        .map_err(explain)
+        .with_context(what)?;
+    let outcome = Outcome {
+        policy: run.spec.policy.name.clone(),
+        set: run.spec.policy.set.clone(),
+        report: metrics.report(),
+        summary,
+    };
+    let mut document = report::json_of(&outcome).context("the results as JSON")?;
+    let tasks = document["report"]
+        .as_object_mut()
+        .and_then(|it| it.remove("tasks"));
+    if let Some(tasks) = tasks.filter(|it| it.as_array().is_some_and(|it| it.len() <= TASKS_MAX)) {
+        document["tasks"] = tasks;
+    }
+    let found = run.probes.iter().zip(&probes).map(|(wanted, probe)| {
+        let found = probe.found();
+        let values: BTreeMap<_, _> = found.values.into_iter().collect();
+        let value = json!({"values": values, "trace": found.trace, "points": found.points});
+        (wanted.name.clone(), value)
+    });
+    document["probes"] = Value::Object(found.collect());
+    document["finished"] = json!(ends.by_group());
+    document["ejected"] = json!(outcome.ejection().is_some());
+    document["scale"] = json!(run.scale);
+    Ok(document)
+}
+
+/// When the last task of each group exited.
+#[derive(Debug, Default)]
+struct Ends {
+    names: Vec<String>,
+    groups: Vec<u32>,
+    last: BTreeMap<u32, SimTime>,
+}
+
+impl Ends {
+    fn by_group(&self) -> BTreeMap<String, u64> {
+        let named = self.last.iter().filter_map(|(group, time)| {
+            let name = self.names.get(*group as usize)?;
+            Some((format!("{name}.ns"), time.as_nanos()))
+        });
+        named.collect()
+    }
+}
+
+impl Sink for Ends {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(EventKind::New).with(EventKind::Exit)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.names = header.groups.iter().map(|it| it.name.clone()).collect();
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            match event.kind {
+                // The group's index is in the low half.
+                EventKind::New => self.groups.push(event.a as u32),
+                EventKind::Exit => {
+                    let group = self.groups[event.task.index()];
+                    self.last.insert(group, event.time);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}

@@ -1,0 +1,157 @@
+//! `runslice reproduce`.
+
+mod human;
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use stats::claim::Rules;
+
+use crate::cli::{Status, UsageError};
+use crate::reproduce::cells::Results;
+use crate::reproduce::experiment::{self, Experiment};
+use crate::reproduce::files::Files;
+use crate::reproduce::{judge_all, simulate};
+use crate::store::Store;
+use crate::{output, suggest};
+
+/// What `runslice reproduce` is asked.
+#[derive(Debug, Args)]
+pub struct Reproduce {
+    /// Experiments to rerun, such as 002-response. Without a name, --document or --all they are
+    /// listed.
+    experiment: Vec<String>,
+
+    /// Reruns the experiments of this document: 000 to 004. May be repeated.
+    #[arg(long, value_name = "NUMBER")]
+    document: Vec<String>,
+
+    /// Reruns all experiments.
+    #[arg(long)]
+    all: bool,
+
+    /// Where they are run: `sim` simulates them.
+    #[arg(long, value_enum, default_value_t = Machine::Sim)]
+    machine: Machine,
+
+    /// Makes 3 runs of each kind only. They say "same direction" at best.
+    #[arg(long)]
+    quick: bool,
+
+    /// Folder of the results. Runs that it has already are not made again, so that an interrupted
+    /// reproduction goes on.
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "DIR",
+        default_value = "reproduce.results"
+    )]
+    folder: PathBuf,
+
+    /// Reads the experiments from this folder instead of those that are built in.
+    #[arg(long, value_name = "DIR")]
+    experiments: Option<PathBuf>,
+
+    /// Threads. The results are the same with any number. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Writes to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Where experiments are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Machine {
+    /// On the simulated machine.
+    Sim,
+}
+
+impl Machine {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+        }
+    }
+}
+
+/// Reruns what was asked for, and writes what came of it.
+///
+/// # Errors
+/// When there is no such experiment, one is wrong, or a file cannot be written.
+pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
+    let files = match &request.experiments {
+        Some(folder) => Files::of_folder(folder)?,
+        None => Files::embedded(),
+    };
+    let names = chosen(request, &files)?;
+    let read = |name: &String| experiment::read(&files, name);
+    let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
+    let mut to = output::open(request.output.as_deref())?;
+    if request.experiment.is_empty() && request.document.is_empty() && !request.all {
+        human::list(&experiments, &mut to)?;
+        to.flush()?;
+        return Ok(Status::Done);
+    }
+    let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
+    // Mistakes of the files are told before hours of runs.
+    let machine = request.machine.name();
+    let rules = Rules {
+        quick: request.quick,
+        ..Rules::default()
+    };
+    judge_all(&experiments, &results, machine, &rules)?;
+    let store = Store::open(&request.folder)?;
+    let runs = simulate::plan(&experiments, request.quick);
+    let made = simulate::run(&runs, &store, request.jobs, &mut results)?;
+    if made.new < made.all {
+        let had = made.all - made.new;
+        say(&format!("{had} of {} runs were there already", made.all));
+    }
+    let judged = judge_all(&experiments, &results, machine, &rules)?;
+    human::write(&experiments, &results, &judged, &rules, &mut to)?;
+    to.flush()?;
+    let ejected = results.iter().flat_map(|it| it.cells.values().flatten());
+    match ejected.into_iter().any(|sample| sample.ejection.is_some()) {
+        true => Ok(Status::Ejected),
+        false => Ok(Status::Done),
+    }
+}
+
+/// Names of the experiments that were asked for, in their order; all when none was.
+fn chosen(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
+    let all = files.experiments();
+    for name in &request.experiment {
+        if !all.contains(&name.as_str()) {
+            let hint = suggest::hint(name, all.iter().copied());
+            let message = format!("no experiment is called `{name}`: {hint}");
+            return Err(UsageError(message).into());
+        }
+    }
+    let is_of = |name: &str, document: &String| {
+        let rest = name.strip_prefix(document.as_str());
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    for document in &request.document {
+        if !all.iter().any(|name| is_of(name, document)) {
+            let message = format!("no experiment is of a document `{document}`: try 002");
+            return Err(UsageError(message).into());
+        }
+    }
+    let every = request.all || request.experiment.is_empty() && request.document.is_empty();
+    let wanted = |name: &&str| {
+        let of_document = request.document.iter();
+        every
+            || request.experiment.iter().any(|it| it == name)
+            || of_document.into_iter().any(|it| is_of(name, it))
+    };
+    Ok(all.into_iter().filter(wanted).map(str::to_owned).collect())
+}
+
+fn say(text: &str) {
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "reproduce: {text}");
+}

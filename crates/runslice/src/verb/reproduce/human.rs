@@ -1,0 +1,363 @@
+//! What came of experiments, for people.
+
+use std::io::{self, Write};
+
+use stats::claim::{Finding, Rules, Verdict};
+
+use crate::reproduce::Judged;
+use crate::reproduce::cells::{CellId, Results};
+use crate::reproduce::expected::Published;
+use crate::reproduce::experiment::{Experiment, Made, Metric};
+
+/// Lists experiments with the statements that they decide.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
+    for experiment in experiments {
+        let ids: Vec<&str> = experiment
+            .statements
+            .iter()
+            .map(|it| it.id.as_str())
+            .collect();
+        writeln!(
+            to,
+            "{:<24} {}: {} ({})",
+            experiment.name,
+            experiment.source,
+            experiment.title,
+            ids.join(" ")
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes tables, verdicts and their sum.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(
+    experiments: &[Experiment],
+    results: &[Results],
+    judged: &[Judged<'_>],
+    rules: &Rules,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
+        writeln!(
+            to,
+            "{}{}: document {}, {}\n{}\n",
+            if index == 0 { "" } else { "\n" },
+            experiment.name,
+            experiment.document,
+            experiment.source,
+            experiment.title
+        )?;
+        for note in &experiment.notes {
+            writeln!(to, "note: {note}")?;
+        }
+        for contradiction in &experiment.contradictions {
+            writeln!(to, "the document contradicts itself: {contradiction}")?;
+        }
+        table(experiment, results, to)?;
+        for judged in judged.iter().filter(|it| it.experiment == index) {
+            statement(judged, to)?;
+        }
+    }
+    sum(judged, rules, to)
+}
+
+/// A row of the table of numbers.
+pub struct Row {
+    /// Runs and point.
+    pub place: String,
+    /// The metric with its unit.
+    pub metric: String,
+    /// The arm.
+    pub arm: String,
+    /// What was published.
+    pub published: String,
+    /// What our runs gave: mean, lowest and highest.
+    pub ours: String,
+    /// Published and our ratio to the baseline.
+    pub ratios: [String; 2],
+}
+
+/// Every metric of every cell, beside what was published.
+pub fn rows(experiment: &Experiment, results: &Results) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (set_index, set) in experiment.sets.iter().enumerate() {
+        for metric in &experiment.metrics {
+            let shown = metric
+                .runs
+                .as_ref()
+                .is_none_or(|runs| runs.contains(&set.name));
+            if !shown {
+                continue;
+            }
+            let across = match &metric.made {
+                Made::Across { x, .. } => Some(x.as_str()),
+                Made::Formula(_) => None,
+            };
+            for (point_index, point) in set.points.iter().enumerate() {
+                // A number over several points is the same at each of them.
+                if across.is_some_and(|x| set.along(point_index, x).first() != Some(&point_index)) {
+                    continue;
+                }
+                let label = point.label_without([across, None]);
+                for &arm in &set.arms {
+                    let id = CellId {
+                        set: set_index,
+                        arm,
+                        point: point_index,
+                    };
+                    let place = match label.is_empty() {
+                        true => set.label.clone(),
+                        false => format!("{}, {label}", set.label),
+                    };
+                    rows.extend(row(experiment, results, id, metric, place));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn row(
+    experiment: &Experiment,
+    results: &Results,
+    id: CellId,
+    metric: &Metric,
+    place: String,
+) -> Option<Row> {
+    results.cells.get(&id)?;
+    let of = |arm: usize| {
+        let id = CellId { arm, ..id };
+        let published = experiment.published(id.set, id.point, arm, &metric.name);
+        (published, results.values(experiment, id, metric))
+    };
+    let (published, values) = of(id.arm);
+    let base = experiment
+        .baseline
+        .as_ref()
+        .and_then(|name| experiment.arm(name));
+    let base = base.filter(|base| *base != id.arm).map(of);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let ratio = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) if b != 0.0 => number(a / b),
+        _ => String::new(),
+    };
+    let number_of = |it: Option<&crate::reproduce::expected::Expected>| it?.value.number();
+    let ratios = match &base {
+        None => [String::new(), String::new()],
+        Some((base_published, base_values)) => [
+            ratio(number_of(published), number_of(*base_published)),
+            ratio(
+                values.as_ref().ok().map(|it| mean(it)),
+                base_values.as_ref().ok().map(|it| mean(it)),
+            ),
+        ],
+    };
+    let unit = if metric.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", metric.unit)
+    };
+    Some(Row {
+        place,
+        metric: format!("{}{unit}", metric.label),
+        arm: experiment.arms[id.arm].label.clone(),
+        published: match published.map(|row| row.value) {
+            None => String::new(),
+            Some(Published::Number(value)) => number(value),
+            Some(Published::Picture) => "not available as numbers".to_owned(),
+            Some(Published::Missing) => "missing".to_owned(),
+        },
+        ours: match values {
+            Err(why) => why,
+            Ok(values) => {
+                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                match low == high {
+                    true => number(low),
+                    false => {
+                        format!(
+                            "{} [{}, {}]",
+                            number(mean(&values)),
+                            number(low),
+                            number(high)
+                        )
+                    }
+                }
+            }
+        },
+        ratios,
+    })
+}
+
+fn table(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let rows = rows(experiment, results);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let heads = [
+        "runs",
+        "metric",
+        "scheduler",
+        "published",
+        "here",
+        "ratio",
+        "ratio here",
+    ];
+    let fields = |row: &Row| {
+        let [published, ours] = row.ratios.clone();
+        let row = [&row.place, &row.metric, &row.arm, &row.published, &row.ours];
+        let mut fields: Vec<String> = row.into_iter().cloned().collect();
+        fields.extend([published, ours]);
+        fields
+    };
+    let mut lines: Vec<Vec<String>> = vec![heads.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(fields));
+    let widths: Vec<usize> = (0..heads.len())
+        .map(|column| {
+            lines
+                .iter()
+                .map(|line| line[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    for line in &lines {
+        let mut text = String::new();
+        for (field, width) in line.iter().zip(&widths) {
+            text += &format!("{field:<width$}  ");
+        }
+        writeln!(to, "{}", text.trim_end())?;
+    }
+    writeln!(to)
+}
+
+fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let statement = judged.statement;
+    writeln!(
+        to,
+        "{}: {}",
+        statement.id,
+        judged.verdict.words().to_uppercase()
+    )?;
+    writeln!(to, "  \"{}\"", statement.text)?;
+    for (name, finding) in &judged.parts {
+        writeln!(
+            to,
+            "  {:<16} {}",
+            finding.verdict.words(),
+            part(name, finding)
+        )?;
+    }
+    if let Some(note) = &statement.note {
+        writeln!(to, "  note: {note}")?;
+    }
+    let is_well = matches!(judged.verdict, Verdict::Reproduced | Verdict::SameDirection);
+    if let Some(cause) = statement.cause.as_ref().filter(|_| !is_well) {
+        writeln!(to, "  cause: {cause}")?;
+    }
+    Ok(())
+}
+
+/// A part in a line: its name, its numbers, its probability.
+pub fn part(name: &str, finding: &Finding) -> String {
+    let numbers: Vec<String> = finding
+        .parts
+        .iter()
+        .map(|part| {
+            let value = number(part.value);
+            let (low, high) = (number(part.low), number(part.high));
+            match low == high {
+                true => format!("{} {value}", part.name),
+                false => format!("{} {value} [{low}, {high}]", part.name),
+            }
+        })
+        .collect();
+    let mut words = vec![name.to_owned()];
+    words.extend((!numbers.is_empty()).then(|| numbers.join("; ")));
+    words.extend((!finding.words.is_empty()).then(|| finding.words.clone()));
+    words.extend(finding.p.map(|p| format!("p {}", number(p))));
+    words.join("; ")
+}
+
+/// How many statements got which verdict.
+fn sum(judged: &[Judged<'_>], rules: &Rules, to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to)?;
+    for judged in judged {
+        let statement = judged.statement;
+        writeln!(
+            to,
+            "{:<4} {:<18} {}",
+            statement.id,
+            judged.verdict.words(),
+            statement.text
+        )?;
+    }
+    let counts: Vec<String> = Verdict::ALL
+        .into_iter()
+        .map(|verdict| {
+            let count = judged.iter().filter(|it| it.verdict == verdict).count();
+            format!("{count} {}", verdict.words())
+        })
+        .collect();
+    let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
+    writeln!(
+        to,
+        "\n{} statements, {tests} tests: {}",
+        judged.len(),
+        counts.join(", ")
+    )?;
+    match rules.quick {
+        true => writeln!(
+            to,
+            "A quick look at 3 runs: same direction is the most that it says."
+        ),
+        false => Ok(()),
+    }
+}
+
+/// A number with four digits that count.
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let size = value.abs().log10().floor() as i32;
+    match size {
+        ..-4 => format!("{value:.2e}"),
+        -4..3 => {
+            let places = usize::try_from(3 - size).unwrap_or(0);
+            let text = format!("{value:.places$}");
+            let text = text.trim_end_matches('0').trim_end_matches('.');
+            text.to_owned()
+        }
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_of_a_number_count() {
+        for (value, want) in [
+            (0.0, "0"),
+            (1234567.0, "1234567"),
+            (1234.56, "1235"),
+            (999.96, "1000"),
+            (12.0, "12"),
+            (3.14159, "3.142"),
+            (0.91304, "0.913"),
+            (-0.00123456, "-0.001235"),
+            (0.000001, "1.00e-6"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(number(value), want);
+        }
+    }
+}

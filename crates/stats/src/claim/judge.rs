@@ -1,0 +1,629 @@
+//! Answers questions about runs.
+
+use super::contrast::{Contrast, Estimate, Scale, Term};
+use super::question::{Cell, Question, Side};
+use super::verdict::Verdict;
+use crate::compare::holm;
+
+/// How questions are judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Seed of the resamples.
+    pub seed: u64,
+    /// How often each set is drawn anew.
+    pub resamples: u32,
+    /// Share of wrong answers that is accepted in the whole table: 0.05.
+    pub alpha: f64,
+    /// A ratio nearer to 1 than this, as a part, is no difference: 0.03.
+    pub same: f64,
+    /// Whether means alone are looked at, because there are few runs: then the best verdict is
+    /// "same direction" and the worst "undecided".
+    pub quick: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            resamples: 10_000,
+            alpha: 0.05,
+            same: 0.03,
+            quick: false,
+        }
+    }
+}
+
+/// A number that an answer rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What it is: `mlfq / o1, hogs 8`.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Lower end of the interval of 95 %.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What it says.
+    pub verdict: Verdict,
+    /// The numbers that it rests on.
+    pub parts: Vec<Part>,
+    /// How probable such runs are if the statement is wrong, corrected for the number of
+    /// questions; `None` where nothing was left to chance.
+    pub p: Option<f64>,
+    /// What else there is to say.
+    pub words: String,
+}
+
+/// What the runs say for a statement and against it.
+struct Evidence {
+    p_for: f64,
+    p_against: f64,
+    /// Nothing was left to chance.
+    exact: bool,
+    /// Whether a statement that holds also holds in its size.
+    close: bool,
+    parts: Vec<Part>,
+    words: String,
+}
+
+/// Answers all questions of a table. Each has a name, which numbers its resamples, so that an
+/// answer does not depend on which other questions there are but through the correction.
+///
+/// The probabilities of all answers in favour are corrected by Holm's procedure for their number,
+/// and those of all answers against as well; what nothing was left to chance in is not among them.
+#[must_use]
+pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
+    let weighed: Vec<Result<Evidence, Finding>> = questions
+        .iter()
+        .map(|(name, question)| Scales { name, rules }.weigh(question))
+        .collect();
+    let chances = |of: fn(&Evidence) -> f64| {
+        let uncertain = weighed.iter().flatten().filter(|it| !it.exact);
+        let corrected = holm(&uncertain.map(of).collect::<Vec<f64>>());
+        corrected.into_iter()
+    };
+    let mut p_for = chances(|it| it.p_for);
+    let mut p_against = chances(|it| it.p_against);
+    let mut answer = |evidence: Evidence| {
+        let (p_for, p_against) = match evidence.exact {
+            true => (evidence.p_for, evidence.p_against),
+            false => (
+                p_for.next().expect("one each"),
+                p_against.next().expect("one each"),
+            ),
+        };
+        evidence.decide(p_for, p_against, rules)
+    };
+    // In the order of the questions, which is that of the corrected probabilities.
+    let mut findings = Vec::with_capacity(weighed.len());
+    for weighed in weighed {
+        findings.push(match weighed {
+            Ok(evidence) => answer(evidence),
+            Err(finding) => finding,
+        });
+    }
+    findings
+}
+
+impl Evidence {
+    fn decide(self, p_for: f64, p_against: f64, rules: &Rules) -> Finding {
+        let verdict = if p_for < rules.alpha {
+            match self.close {
+                true => Verdict::Reproduced,
+                false => Verdict::SameDirection,
+            }
+        } else if p_against < rules.alpha {
+            Verdict::NotReproduced
+        } else {
+            Verdict::Undecided
+        };
+        let verdict = match (rules.quick, verdict) {
+            (true, Verdict::Reproduced) => Verdict::SameDirection,
+            (true, Verdict::NotReproduced) => Verdict::Undecided,
+            (_, verdict) => verdict,
+        };
+        Finding {
+            verdict,
+            parts: self.parts,
+            p: (!self.exact && !rules.quick).then_some(p_for),
+            words: self.words,
+        }
+    }
+}
+
+fn finding(verdict: Verdict, words: &str) -> Finding {
+    Finding {
+        verdict,
+        parts: Vec::new(),
+        p: None,
+        words: words.to_owned(),
+    }
+}
+
+/// `ln` of a factor for a share: 0.03 is ln 1.03.
+fn log_margin(part: f64) -> f64 {
+    libm::log(1.0 + part)
+}
+
+/// Several estimates that must all hold: the weakest counts; one that is contradicted is enough,
+/// but it is one of several.
+#[derive(Default)]
+struct All {
+    p_for: f64,
+    p_against: f64,
+    count: usize,
+    exact: bool,
+    parts: Vec<Part>,
+}
+
+impl All {
+    fn new() -> Self {
+        Self {
+            p_against: 1.0,
+            exact: true,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, estimate: &Estimate, p_for: f64, p_against: f64, part: Part) {
+        self.p_for = self.p_for.max(p_for);
+        self.p_against = self.p_against.min(p_against);
+        self.count += 1;
+        self.exact &= estimate.is_exact();
+        self.parts.push(part);
+    }
+
+    fn evidence(self) -> Evidence {
+        Evidence {
+            p_for: self.p_for,
+            p_against: (self.p_against * self.count.max(1) as f64).min(1.0),
+            exact: self.exact,
+            close: true,
+            parts: self.parts,
+            words: String::new(),
+        }
+    }
+}
+
+/// Weighs one question.
+struct Scales<'a> {
+    name: &'a str,
+    rules: &'a Rules,
+}
+
+type Weighed = Result<Evidence, Finding>;
+
+impl Scales<'_> {
+    fn weigh(&self, question: &Question) -> Weighed {
+        match question {
+            Question::Ratio { .. } => self.ratio(question),
+            Question::Equal { arm, base, margin } => {
+                let limit = log_margin(*margin);
+                self.between(arm, Some(base), (-limit, limit), Scale::Log)
+            }
+            Question::Within {
+                cell,
+                base: None,
+                low,
+                high,
+            } => self.between(cell, None, (*low, *high), Scale::Linear),
+            Question::Within {
+                cell,
+                base,
+                low,
+                high,
+            } => {
+                let limits = (libm::log(low.max(0.0)), libm::log(high.max(0.0)));
+                self.between(cell, base.as_ref(), limits, Scale::Log)
+            }
+            Question::Every { cells, low, high } => Ok(every(cells, *low, *high)),
+            Question::Slope {
+                points,
+                log,
+                low,
+                high,
+            } => self.slope(points, *log, (*low, *high)),
+            Question::Flat { points, margin } => self.flat(points, *margin),
+            Question::Monotone { points, side } => self.monotone(points, *side),
+            Question::Order { cells, ties } => {
+                let pairs = cells.windows(2).map(|pair| (&pair[0], &pair[1]));
+                self.sides(pairs.map(|(low, high)| (low, high, Side::Below)), *ties)
+            }
+            Question::Extreme {
+                cell,
+                others,
+                side,
+                ties,
+            } => self.sides(others.iter().map(|other| (cell, other, *side)), *ties),
+            Question::Turn { points, side } => self.turn(points, *side),
+            Question::Signs { pairs } => {
+                let pairs = pairs.iter().map(|(arm, base, side)| (arm, base, *side));
+                self.sides(pairs, 0.0)
+            }
+            Question::Agree {
+                left,
+                right,
+                margin,
+            } => agree(left, right, *margin),
+            Question::Trace { want, got, prefix } => Ok(trace(want, got, *prefix)),
+            Question::NotTestable { why } => Err(finding(Verdict::NotTestable, why)),
+            Question::Lacking { why } => Err(finding(Verdict::Undecided, why)),
+        }
+    }
+
+    /// A weighted sum over cells; `number` keeps those of one question apart.
+    fn estimate(
+        &self,
+        terms: &[(f64, &Cell)],
+        scale: Scale,
+        number: usize,
+    ) -> Result<Estimate, Finding> {
+        let means: Vec<[f64; 1]> = terms
+            .iter()
+            .map(|(_, cell)| [cell.values.iter().sum::<f64>() / cell.values.len() as f64])
+            .collect();
+        let terms: Vec<Term<'_>> = terms
+            .iter()
+            .zip(&means)
+            .map(|((weight, cell), mean)| Term {
+                weight: *weight,
+                values: if self.rules.quick { mean } else { &cell.values },
+            })
+            .collect();
+        let contrast = Contrast {
+            terms: &terms,
+            scale,
+            seed: self.rules.seed,
+            stream: stream(self.name, number),
+            resamples: self.rules.resamples,
+        };
+        contrast.estimate().ok_or_else(|| {
+            let words = "the values allow no estimate: fewer than 5 runs, or no ratio of them";
+            finding(Verdict::Undecided, words)
+        })
+    }
+
+    fn log_ratio(&self, arm: &Cell, base: &Cell, number: usize) -> Result<Estimate, Finding> {
+        self.estimate(&[(1.0, arm), (-1.0, base)], Scale::Log, number)
+    }
+
+    fn ratio(&self, question: &Question) -> Weighed {
+        let Question::Ratio {
+            arm,
+            base,
+            side,
+            published,
+            margin,
+            beyond,
+        } = question
+        else {
+            unreachable!("asked for a ratio only");
+        };
+        let it = self.log_ratio(arm, base, 0)?;
+        let same = log_margin(self.rules.same);
+        let (p_for, opposite) = side.of(&it, 0.0);
+        // "No difference" contradicts a difference that was published as larger than that.
+        let is_large = published.is_none_or(|ratio| libm::log(ratio).abs() > same);
+        let p_same = if is_large {
+            it.p_between(-same, same)
+        } else {
+            1.0
+        };
+        let met =
+            published.is_none_or(|ratio| (it.value - libm::log(ratio)).abs() <= libm::log(*margin));
+        let far = it.value.abs() >= libm::log(*beyond);
+        Ok(Evidence {
+            p_for,
+            p_against: opposite.min(p_same),
+            exact: it.is_exact(),
+            close: met && far,
+            parts: vec![part_of(&it, Scale::Log, over(arm, base))],
+            words: String::new(),
+        })
+    }
+
+    fn between(
+        &self,
+        cell: &Cell,
+        base: Option<&Cell>,
+        (low, high): (f64, f64),
+        scale: Scale,
+    ) -> Weighed {
+        let mut terms = vec![(1.0, cell)];
+        terms.extend(base.map(|base| (-1.0, base)));
+        let it = self.estimate(&terms, scale, 0)?;
+        let name = base.map_or_else(|| cell.name.clone(), |base| over(cell, base));
+        let mut all = All::new();
+        let part = part_of(&it, scale, name);
+        all.add(&it, it.p_between(low, high), it.p_outside(low, high), part);
+        Ok(all.evidence())
+    }
+
+    fn slope(
+        &self,
+        points: &[(f64, Cell, Option<Cell>)],
+        log: bool,
+        (low, high): (f64, f64),
+    ) -> Weighed {
+        let count = points.len() as f64;
+        let mean = points.iter().map(|(x, ..)| x).sum::<f64>() / count;
+        let squares: f64 = points.iter().map(|(x, ..)| (x - mean) * (x - mean)).sum();
+        if squares == 0.0 {
+            let words = "a slope needs two places on the x axis";
+            return Err(finding(Verdict::Undecided, words));
+        }
+        let mut terms = Vec::new();
+        for (x, cell, base) in points {
+            let weight = (x - mean) / squares;
+            terms.push((weight, cell));
+            terms.extend(base.as_ref().map(|base| (-weight, base)));
+        }
+        let scale = if log { Scale::Log } else { Scale::Linear };
+        let it = self.estimate(&terms, scale, 0)?;
+        let mut all = All::new();
+        let part = part_of(&it, Scale::Linear, "slope".to_owned());
+        all.add(&it, it.p_between(low, high), it.p_outside(low, high), part);
+        Ok(all.evidence())
+    }
+
+    /// Each point against the mean of all.
+    fn flat(&self, points: &[Cell], margin: f64) -> Weighed {
+        let limit = log_margin(margin);
+        let share = 1.0 / points.len() as f64;
+        let mut all = All::new();
+        for at in 0..points.len() {
+            let weight = |other: usize| if other == at { 1.0 - share } else { -share };
+            let terms: Vec<(f64, &Cell)> = points
+                .iter()
+                .enumerate()
+                .map(|(other, cell)| (weight(other), cell))
+                .collect();
+            let it = self.estimate(&terms, Scale::Log, at)?;
+            let part = part_of(&it, Scale::Log, format!("{} / mean", points[at].name));
+            all.add(
+                &it,
+                it.p_between(-limit, limit),
+                it.p_outside(-limit, limit),
+                part,
+            );
+        }
+        Ok(all.evidence())
+    }
+
+    fn monotone(&self, points: &[(Cell, Option<Cell>)], side: Side) -> Weighed {
+        let middle = (points.len() as f64 - 1.0) / 2.0;
+        let mut trend = Vec::new();
+        for (at, (cell, base)) in points.iter().enumerate() {
+            let weight = at as f64 - middle;
+            trend.push((weight, cell));
+            trend.extend(base.as_ref().map(|base| (-weight, base)));
+        }
+        let it = self.estimate(&trend, Scale::Log, 0)?;
+        let (p_for, p_against) = side.of(&it, 0.0);
+        let mut parts = Vec::new();
+        let mut exact = it.is_exact();
+        let mut steps_back = Vec::new();
+        let steps = points.len().saturating_sub(1).max(1) as f64;
+        for (at, pair) in points.windows(2).enumerate() {
+            let [(before, base_before), (after, base_after)] = pair else {
+                continue;
+            };
+            let mut terms = vec![(1.0, after), (-1.0, before)];
+            terms.extend(base_after.as_ref().map(|base| (-1.0, base)));
+            terms.extend(base_before.as_ref().map(|base| (1.0, base)));
+            let step = self.estimate(&terms, Scale::Log, at + 1)?;
+            exact &= step.is_exact();
+            if side.of(&step, 0.0).1 * steps < self.rules.alpha {
+                steps_back.push(format!("{} after {}", after.name, before.name));
+            }
+        }
+        for (at, (cell, base)) in points.iter().enumerate() {
+            let number = points.len() + at;
+            parts.push(match base {
+                Some(base) => {
+                    let it = self.log_ratio(cell, base, number)?;
+                    part_of(&it, Scale::Log, over(cell, base))
+                }
+                None => {
+                    let it = self.estimate(&[(1.0, cell)], Scale::Linear, number)?;
+                    part_of(&it, Scale::Linear, cell.name.clone())
+                }
+            });
+        }
+        Ok(Evidence {
+            p_for,
+            p_against,
+            exact,
+            close: steps_back.is_empty(),
+            parts,
+            words: match steps_back.is_empty() {
+                true => String::new(),
+                false => format!("steps back: {}", steps_back.join(", ")),
+            },
+        })
+    }
+
+    /// Pairs whose ratio is on a side of 1, or beyond it by no more than `ties`.
+    fn sides<'a>(
+        &self,
+        pairs: impl Iterator<Item = (&'a Cell, &'a Cell, Side)>,
+        ties: f64,
+    ) -> Weighed {
+        let mut all = All::new();
+        for (number, (arm, base, side)) in pairs.enumerate() {
+            let it = self.log_ratio(arm, base, number)?;
+            let slack = log_margin(ties);
+            let bound = match side {
+                Side::Above => -slack,
+                Side::Below => slack,
+            };
+            let (p_for, p_against) = side.of(&it, bound);
+            let part = part_of(&it, Scale::Log, over(arm, base));
+            all.add(&it, p_for, p_against, part);
+        }
+        Ok(all.evidence())
+    }
+
+    /// The best of those inside against each outside; and the other way round.
+    fn turn(&self, points: &[(Cell, bool)], side: Side) -> Weighed {
+        let mean = |cell: &Cell| cell.values.iter().sum::<f64>() / cell.values.len() as f64;
+        let best = |inside: bool| {
+            let of = points.iter().filter(|(_, it)| *it == inside);
+            let cells = of.map(|(cell, _)| cell);
+            match side {
+                Side::Below => cells.min_by(|a, b| mean(a).total_cmp(&mean(b))),
+                Side::Above => cells.max_by(|a, b| mean(a).total_cmp(&mean(b))),
+            }
+        };
+        let (Some(inside), Some(outside)) = (best(true), best(false)) else {
+            let words = "there must be points on both sides";
+            return Err(finding(Verdict::Undecided, words));
+        };
+        let others = points.iter().filter(|(_, is)| !is);
+        let pairs = others.map(|(cell, _)| (inside, cell, side));
+        let mut evidence = self.sides(pairs, 0.0)?;
+        let insiders = points.iter().filter(|(_, is)| *is);
+        let pairs = insiders.map(|(cell, _)| (outside, cell, side));
+        evidence.p_against = self.sides(pairs, 0.0)?.p_for;
+        evidence.words = format!(
+            "{}: {}",
+            match side {
+                Side::Below => "the lowest",
+                Side::Above => "the highest",
+            },
+            [inside, outside]
+                .into_iter()
+                .min_by(|a, b| {
+                    let order = mean(a).total_cmp(&mean(b));
+                    if side == Side::Below {
+                        order
+                    } else {
+                        order.reverse()
+                    }
+                })
+                .map_or("", |cell| &cell.name)
+        );
+        Ok(evidence)
+    }
+}
+
+impl Side {
+    /// Probabilities of an estimate if the true value is not on this side of `bound`, and if it is
+    /// not on the other.
+    fn of(self, it: &Estimate, bound: f64) -> (f64, f64) {
+        match self {
+            Self::Above => (it.p_above(bound), it.p_below(bound)),
+            Self::Below => (it.p_below(bound), it.p_above(bound)),
+        }
+    }
+}
+
+fn over(arm: &Cell, base: &Cell) -> String {
+    format!("{} / {}", arm.name, base.name)
+}
+
+fn part_of(it: &Estimate, scale: Scale, name: String) -> Part {
+    let (low, high) = it.interval(950);
+    let [value, low, high] = match scale {
+        Scale::Log => [it.value, low, high].map(libm::exp),
+        Scale::Linear => [it.value, low, high],
+    };
+    Part {
+        name,
+        value,
+        low,
+        high,
+    }
+}
+
+/// Evidence that no chance is in.
+fn settled(holds: bool, parts: Vec<Part>, words: String) -> Evidence {
+    let p = |it: bool| if it { 0.0 } else { 1.0 };
+    Evidence {
+        p_for: p(holds),
+        p_against: p(!holds),
+        exact: true,
+        close: true,
+        parts,
+        words,
+    }
+}
+
+fn every(cells: &[Cell], low: f64, high: f64) -> Evidence {
+    let parts: Vec<Part> = cells
+        .iter()
+        .map(|cell| {
+            let values = cell.values.iter().copied();
+            Part {
+                name: cell.name.clone(),
+                value: values.clone().sum::<f64>() / cell.values.len() as f64,
+                low: values.clone().fold(f64::INFINITY, f64::min),
+                high: values.fold(f64::NEG_INFINITY, f64::max),
+            }
+        })
+        .collect();
+    let holds = parts.iter().all(|it| it.low >= low && it.high <= high);
+    settled(holds, parts, "lowest and highest of all runs".to_owned())
+}
+
+fn agree(left: &Cell, right: &Cell, margin: f64) -> Weighed {
+    if left.values.len() != right.values.len() {
+        let words = "the two numbers are not of the same runs";
+        return Err(finding(Verdict::Undecided, words));
+    }
+    let pairs = left.values.iter().zip(&right.values);
+    let ratios: Vec<f64> = pairs
+        .map(|(a, b)| if a == b { 1.0 } else { a / b })
+        .collect();
+    let holds = ratios.iter().all(|ratio| (ratio - 1.0).abs() <= margin);
+    let part = Part {
+        name: over(left, right),
+        value: ratios.iter().sum::<f64>() / ratios.len() as f64,
+        low: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+        high: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    };
+    let words = "lowest and highest of all runs".to_owned();
+    Ok(settled(holds, vec![part], words))
+}
+
+fn trace(want: &str, got: &[String], prefix: bool) -> Evidence {
+    let want: Vec<&str> = want.split_whitespace().collect();
+    let differs = |got: &String| {
+        let got: Vec<&str> = got.split_whitespace().collect();
+        let at = want.iter().zip(&got).position(|(a, b)| a != b);
+        let is_short = got.len() < want.len() || !prefix && got.len() > want.len();
+        at.or_else(|| is_short.then_some(got.len().min(want.len())))
+            .map(|at| (at, got.get(at).map(ToString::to_string)))
+    };
+    let words = match got.iter().find_map(differs) {
+        None if got.is_empty() => "no run has the sequence".to_owned(),
+        None => {
+            return settled(
+                true,
+                Vec::new(),
+                format!("exactly so in {} runs", got.len()),
+            );
+        }
+        Some((at, found)) => format!(
+            "entry {} is {} instead of {}",
+            at + 1,
+            found.as_deref().unwrap_or("missing"),
+            want.get(at).copied().unwrap_or("the end")
+        ),
+    };
+    settled(false, Vec::new(), words)
+}
+
+/// The number of an estimate's stream, by the name of its question. FNV-1a.
+fn stream(name: &str, number: usize) -> u64 {
+    let bytes = name.bytes().chain([0]).chain(number.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |state, byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

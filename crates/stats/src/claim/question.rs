@@ -1,0 +1,156 @@
+//! What is asked of the runs.
+
+/// The values of one arm at one point, one a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// How tables call it: `mlfq, hogs 8`.
+    pub name: String,
+    /// At least one.
+    pub values: Vec<f64>,
+}
+
+/// Of a number: on which side of another it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Larger.
+    Above,
+    /// Smaller.
+    Below,
+}
+
+/// A part of a statement, as something that runs can decide. Means are those over runs, ratios
+/// those of means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// The ratio of `arm` by `base` is on `side` of 1. *Reproduced*: it is within the factor
+    /// `margin` of the published ratio, if there is one, and beyond the factor `beyond` of 1.
+    /// A ratio that is within `same` of 1 contradicts a published one that is not.
+    Ratio {
+        /// What is held against the base.
+        arm: Cell,
+        /// The base.
+        base: Cell,
+        /// On which side of 1 the ratio is said to be.
+        side: Side,
+        /// The published ratio.
+        published: Option<f64>,
+        /// Farthest factor from the published ratio, above 1.
+        margin: f64,
+        /// Least factor from 1, at least 1.
+        beyond: f64,
+    },
+    /// The ratio is between `1 / (1 + margin)` and `1 + margin`.
+    Equal {
+        /// One side.
+        arm: Cell,
+        /// The other.
+        base: Cell,
+        /// As a part: 0.03 is 3 %.
+        margin: f64,
+    },
+    /// The mean of a cell, or the ratio to another, is between two numbers.
+    Within {
+        /// The cell.
+        cell: Cell,
+        /// What it is divided by.
+        base: Option<Cell>,
+        /// Smallest, or minus infinity.
+        low: f64,
+        /// Largest, or infinity.
+        high: f64,
+    },
+    /// The value of every single run is between two numbers.
+    Every {
+        /// The cells.
+        cells: Vec<Cell>,
+        /// Smallest, or minus infinity.
+        low: f64,
+        /// Largest, or infinity.
+        high: f64,
+    },
+    /// The slope of a straight line through the means, or through their ratios to a base, is
+    /// between two numbers.
+    Slope {
+        /// Place on the x axis, cell, and what it is divided by.
+        points: Vec<(f64, Cell, Option<Cell>)>,
+        /// Whether the line is one through logarithms.
+        log: bool,
+        /// Smallest, or minus infinity.
+        low: f64,
+        /// Largest, or infinity.
+        high: f64,
+    },
+    /// No point's mean is farther from the (geometric) mean of all than the factor `1 + margin`.
+    Flat {
+        /// The points.
+        points: Vec<Cell>,
+        /// As a part: 0.1 is 10 %.
+        margin: f64,
+    },
+    /// From point to point the mean, or its ratio to the base, moves to `side`. *Reproduced* needs
+    /// the trend, and no step back that is for sure.
+    Monotone {
+        /// In their order.
+        points: Vec<(Cell, Option<Cell>)>,
+        /// Whether it rises or falls.
+        side: Side,
+    },
+    /// The cells' means rise from the first to the last.
+    Order {
+        /// In the order that is said.
+        cells: Vec<Cell>,
+        /// How far, as a part, one may be above the next nevertheless: 0 for not at all.
+        ties: f64,
+    },
+    /// One cell's mean is lower, or higher, than that of each other.
+    Extreme {
+        /// The one.
+        cell: Cell,
+        /// The others.
+        others: Vec<Cell>,
+        /// `Below` for the lowest.
+        side: Side,
+        /// How far, as a part, another may be beyond it nevertheless: 0 for not at all.
+        ties: f64,
+    },
+    /// The lowest, or highest, of all points is one of those that are said to be.
+    Turn {
+        /// The points, and whether they are said to have it.
+        points: Vec<(Cell, bool)>,
+        /// `Below` for the lowest.
+        side: Side,
+    },
+    /// Each pair has a ratio on its side of 1.
+    Signs {
+        /// Arm, base, and the side of their ratio.
+        pairs: Vec<(Cell, Cell, Side)>,
+    },
+    /// Two numbers of the same run agree, in every run.
+    Agree {
+        /// One number.
+        left: Cell,
+        /// The other, of the same runs.
+        right: Cell,
+        /// As a part of the other: 0.01 is 1 %.
+        margin: f64,
+    },
+    /// A sequence is exactly this, in every run.
+    Trace {
+        /// The sequence that is said.
+        want: String,
+        /// That of each run.
+        got: Vec<String>,
+        /// Whether more may follow.
+        prefix: bool,
+    },
+    /// It cannot be tried on this machine.
+    NotTestable {
+        /// Why, in words.
+        why: String,
+    },
+    /// The runs lack what the question asks for.
+    Lacking {
+        /// What, in words.
+        why: String,
+    },
+}

@@ -1,0 +1,485 @@
+//! Each verdict of each kind of question, from values that leave no doubt what it must be; and what
+//! probes find in streams of events.
+
+use model::{Event, EventKind, Nanos, PrevState, SimTime, Sink as _, TaskId};
+
+use super::*;
+use crate::stream::{Stream, event, header};
+
+/// Twenty values around `mean` with a spread of about 2 %.
+fn cell(name: &str, mean: f64) -> Cell {
+    let part = |at: u32| 1.0 + (f64::from(at * 7 % 20) - 9.5) * 0.0035;
+    Cell {
+        name: name.to_owned(),
+        values: (0..20).map(|at| mean * part(at)).collect(),
+    }
+}
+
+fn verdict(question: Question) -> Verdict {
+    finding(question).verdict
+}
+
+fn finding(question: Question) -> Finding {
+    let rules = Rules {
+        resamples: 2_000,
+        ..Rules::default()
+    };
+    judge(&[("q".to_owned(), question)], &rules).remove(0)
+}
+
+fn ratio(arm: f64, side: Side, published: Option<f64>) -> Question {
+    Question::Ratio {
+        arm: cell("arm", arm),
+        base: cell("base", 100.0),
+        side,
+        published,
+        margin: 1.15,
+        beyond: 1.0,
+    }
+}
+
+use Verdict::{NotReproduced, NotTestable, Reproduced, SameDirection, Undecided};
+
+#[test]
+fn a_ratio_is_reproduced_in_its_size_or_its_direction_or_not_at_all() {
+    assert_eq!(verdict(ratio(88.0, Side::Below, Some(0.85))), Reproduced);
+    assert_eq!(verdict(ratio(95.0, Side::Below, Some(0.6))), SameDirection);
+    assert_eq!(verdict(ratio(50.0, Side::Below, Some(0.9))), SameDirection);
+    assert_eq!(verdict(ratio(95.0, Side::Below, None)), Reproduced);
+    assert_eq!(
+        verdict(ratio(108.0, Side::Below, Some(0.85))),
+        NotReproduced
+    );
+    assert_eq!(verdict(ratio(100.1, Side::Below, Some(0.6))), NotReproduced);
+    assert_eq!(verdict(ratio(100.1, Side::Below, None)), NotReproduced);
+    // A published difference of 1 % is none that "no difference" could contradict.
+    assert_eq!(verdict(ratio(100.1, Side::Below, Some(0.99))), Undecided);
+    let mut noisy = ratio(99.0, Side::Below, Some(0.85));
+    if let Question::Ratio { arm, .. } = &mut noisy {
+        arm.values = (0..6).map(|at| 60.0 + 15.0 * f64::from(at)).collect();
+    }
+    assert_eq!(verdict(noisy), Undecided);
+}
+
+#[test]
+fn a_ratio_must_be_as_far_from_one_as_is_said() {
+    let beyond = |arm| Question::Ratio {
+        arm: cell("arm", arm),
+        base: cell("base", 100.0),
+        side: Side::Above,
+        published: None,
+        margin: 1.15,
+        beyond: 10.0,
+    };
+    assert_eq!(verdict(beyond(1200.0)), Reproduced);
+    assert_eq!(verdict(beyond(500.0)), SameDirection);
+    assert_eq!(verdict(beyond(90.0)), NotReproduced);
+}
+
+#[test]
+fn equals_are_within_their_margin_and_not_merely_undecided() {
+    let equal = |arm| Question::Equal {
+        arm: cell("arm", arm),
+        base: cell("base", 100.0),
+        margin: 0.03,
+    };
+    assert_eq!(verdict(equal(100.5)), Reproduced);
+    assert_eq!(verdict(equal(103.0)), Undecided);
+    assert_eq!(verdict(equal(110.0)), NotReproduced);
+    assert_eq!(verdict(equal(90.0)), NotReproduced);
+}
+
+#[test]
+fn a_mean_or_a_ratio_is_between_two_numbers() {
+    let within = |low, high, base: Option<f64>| Question::Within {
+        cell: cell("arm", 200.0),
+        base: base.map(|base| cell("base", base)),
+        low,
+        high,
+    };
+    assert_eq!(verdict(within(190.0, 210.0, None)), Reproduced);
+    assert_eq!(
+        verdict(within(f64::NEG_INFINITY, 150.0, None)),
+        NotReproduced
+    );
+    assert_eq!(verdict(within(200.1, f64::INFINITY, None)), Undecided);
+    assert_eq!(verdict(within(18.0, 22.0, Some(10.0))), Reproduced);
+    assert_eq!(
+        verdict(within(21.0, f64::INFINITY, Some(10.0))),
+        NotReproduced
+    );
+    let share = finding(within(18.0, 22.0, Some(10.0)));
+    assert!((share.parts[0].value - 20.0).abs() < 0.1, "{share:?}");
+    let every = |high| Question::Every {
+        cells: vec![cell("a", 100.0), cell("b", 101.0)],
+        low: 0.0,
+        high,
+    };
+    assert_eq!(verdict(every(105.0)), Reproduced);
+    // The means are below, one run is not.
+    assert_eq!(verdict(every(102.0)), NotReproduced);
+}
+
+#[test]
+fn a_slope_is_that_of_the_line_through_the_means() {
+    let slope = |step: f64, low, high| Question::Slope {
+        points: (0..5_u32)
+            .map(|at| (f64::from(at), cell("p", 100.0 + step * f64::from(at)), None))
+            .collect(),
+        log: false,
+        low,
+        high,
+    };
+    assert_eq!(verdict(slope(10.0, 8.0, 12.0)), Reproduced);
+    assert_eq!(verdict(slope(10.0, 12.0, 20.0)), NotReproduced);
+    assert_eq!(verdict(slope(0.1, 0.0, f64::INFINITY)), Undecided);
+    let it = finding(slope(10.0, 8.0, 12.0));
+    assert!((it.parts[0].value - 10.0).abs() < 0.5, "{it:?}");
+}
+
+#[test]
+fn a_flat_line_has_no_point_far_from_its_mean() {
+    let flat = |last| Question::Flat {
+        points: [100.0, 101.0, 99.0, last]
+            .map(|mean| cell("p", mean))
+            .to_vec(),
+        margin: 0.1,
+    };
+    assert_eq!(verdict(flat(100.0)), Reproduced);
+    assert_eq!(verdict(flat(150.0)), NotReproduced);
+    assert_eq!(verdict(flat(115.0)), Undecided);
+}
+
+#[test]
+fn a_trend_with_a_step_back_is_a_direction_only() {
+    let rises = |means: [f64; 4]| Question::Monotone {
+        points: means
+            .map(|mean| (cell("p", mean), Some(cell("b", 100.0))))
+            .to_vec(),
+        side: Side::Above,
+    };
+    assert_eq!(verdict(rises([100.0, 110.0, 120.0, 130.0])), Reproduced);
+    assert_eq!(verdict(rises([100.0, 120.0, 110.0, 130.0])), SameDirection);
+    assert_eq!(verdict(rises([130.0, 120.0, 110.0, 100.0])), NotReproduced);
+    assert_eq!(verdict(rises([100.0, 100.2, 99.9, 100.1])), Undecided);
+}
+
+#[test]
+fn an_order_may_allow_ties() {
+    let order = |middle, ties| Question::Order {
+        cells: [100.0, middle, 120.0].map(|mean| cell("p", mean)).to_vec(),
+        ties,
+    };
+    assert_eq!(verdict(order(110.0, 0.0)), Reproduced);
+    assert_eq!(verdict(order(99.9, 0.0)), Undecided);
+    assert_eq!(verdict(order(99.9, 0.03)), Reproduced);
+    assert_eq!(verdict(order(90.0, 0.03)), NotReproduced);
+}
+
+#[test]
+fn the_lowest_is_below_each_other() {
+    let lowest = |second| Question::Extreme {
+        cell: cell("it", 100.0),
+        others: vec![cell("a", 130.0), cell("b", second)],
+        side: Side::Below,
+        ties: 0.0,
+    };
+    assert_eq!(verdict(lowest(110.0)), Reproduced);
+    assert_eq!(verdict(lowest(100.1)), Undecided);
+    assert_eq!(verdict(lowest(90.0)), NotReproduced);
+}
+
+#[test]
+fn the_turning_point_is_one_of_those_that_are_said() {
+    let turn = |means: [f64; 4]| Question::Turn {
+        points: means
+            .iter()
+            .zip([false, true, true, false])
+            .map(|(mean, inside)| (cell("p", *mean), inside))
+            .collect(),
+        side: Side::Below,
+    };
+    assert_eq!(verdict(turn([120.0, 100.0, 104.0, 130.0])), Reproduced);
+    assert_eq!(verdict(turn([90.0, 100.0, 104.0, 130.0])), NotReproduced);
+    assert_eq!(verdict(turn([100.1, 100.0, 104.0, 130.0])), Undecided);
+}
+
+#[test]
+fn every_sign_must_be_right() {
+    let signs = |last| Question::Signs {
+        pairs: vec![
+            (cell("a", 105.0), cell("b", 100.0), Side::Above),
+            (cell("c", last), cell("d", 100.0), Side::Below),
+        ],
+    };
+    assert_eq!(verdict(signs(95.0)), Reproduced);
+    assert_eq!(verdict(signs(100.0)), Undecided);
+    assert_eq!(verdict(signs(105.0)), NotReproduced);
+}
+
+#[test]
+fn two_numbers_agree_in_every_run() {
+    let agree = |margin| Question::Agree {
+        left: Cell {
+            name: "a".to_owned(),
+            values: vec![100.0, 101.0],
+        },
+        right: Cell {
+            name: "b".to_owned(),
+            values: vec![100.0, 100.0],
+        },
+        margin,
+    };
+    assert_eq!(verdict(agree(0.02)), Reproduced);
+    assert_eq!(verdict(agree(0.005)), NotReproduced);
+}
+
+#[test]
+fn a_sequence_is_exactly_as_said_or_the_first_difference_is_told() {
+    let trace = |got: &[&str], prefix| Question::Trace {
+        want: "0 2  1 1".to_owned(),
+        got: got.iter().map(ToString::to_string).collect(),
+        prefix,
+    };
+    assert_eq!(verdict(trace(&["0 2 1 1", "0 2 1 1"], false)), Reproduced);
+    assert_eq!(verdict(trace(&["0 2 1 1 5"], true)), Reproduced);
+    assert_eq!(verdict(trace(&["0 2 1 1 5"], false)), NotReproduced);
+    assert_eq!(verdict(trace(&[], false)), NotReproduced);
+    let one = finding(trace(&["0 2 1 1", "0 2 3 1"], false));
+    assert_eq!(
+        (one.verdict, one.words.as_str()),
+        (NotReproduced, "entry 3 is 3 instead of 1")
+    );
+    let short = finding(trace(&["0 2 1"], true));
+    assert_eq!(short.words, "entry 4 is missing instead of 1");
+}
+
+#[test]
+fn what_cannot_be_tried_is_told_apart_from_what_lacks_runs() {
+    let why = "it needs a kernel".to_owned();
+    let it = finding(Question::NotTestable { why });
+    assert_eq!(
+        (it.verdict, it.words.as_str()),
+        (NotTestable, "it needs a kernel")
+    );
+    let why = "not run".to_owned();
+    assert_eq!(verdict(Question::Lacking { why }), Undecided);
+}
+
+#[test]
+fn many_questions_make_each_harder_and_exact_ones_do_not_count() {
+    let weak = || ("q".to_owned(), ratio(98.7, Side::Below, Some(0.99)));
+    let rules = Rules {
+        resamples: 2_000,
+        ..Rules::default()
+    };
+    let alone = judge(&[weak()], &rules);
+    assert_eq!(alone[0].verdict, Reproduced, "{alone:?}");
+    let noise: Vec<_> = (0..60)
+        .map(|at| (format!("n{at}"), ratio(100.0, Side::Below, Some(0.99))))
+        .chain([weak()])
+        .collect();
+    assert_eq!(judge(&noise, &rules)[60].verdict, Undecided);
+    let exact = |at: u32| {
+        let question = Question::Trace {
+            want: "1".to_owned(),
+            got: vec!["1".to_owned()],
+            prefix: false,
+        };
+        (format!("t{at}"), question)
+    };
+    let mut many: Vec<_> = (0..60).map(exact).collect();
+    many.push(weak());
+    assert_eq!(judge(&many, &rules)[60].p, alone[0].p);
+}
+
+#[test]
+fn a_quick_look_says_no_more_than_the_direction() {
+    let rules = Rules {
+        quick: true,
+        ..Rules::default()
+    };
+    let of = |question| judge(&[("q".to_owned(), question)], &rules)[0].verdict;
+    assert_eq!(of(ratio(88.0, Side::Below, Some(0.85))), SameDirection);
+    assert_eq!(of(ratio(120.0, Side::Below, Some(0.85))), Undecided);
+}
+
+/// A run of `solo` on CPU 0, with the tasks of `pair` as company.
+fn probed(wanted: Wanted, story: Stream) -> Probed {
+    let mut probe = Probe::new(wanted);
+    probe.begin(&header(1));
+    probe.events(&story.events);
+    probe.finish(SimTime::from_nanos(1_000_000));
+    probe.found()
+}
+
+fn value(found: &Probed, name: &str) -> Option<f64> {
+    let at = found.values.iter().find(|(key, _)| key == name);
+    at.map(|(_, value)| *value)
+}
+
+fn switch(ns: u64, to: Option<u32>, from: PrevState, overhead: u64) -> Event {
+    let task = to.map_or(TaskId::NONE, TaskId);
+    Event {
+        detail: from as u8,
+        b: overhead,
+        ..event(ns, EventKind::Switch, 0, task)
+    }
+}
+
+#[test]
+fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
+    let wanted = Wanted {
+        name: "w".to_owned(),
+        who: "solo".to_owned(),
+        after: Nanos::new(50),
+        form: Form::Waits {
+            classes: vec![("others".to_owned(), vec!["pair".to_owned()])],
+            least: Nanos::new(10),
+        },
+    };
+    let story = Stream::new()
+        .born(0, 0, 0, 0)
+        .born(0, 1, 1, 0)
+        .start(0, 0, 0)
+        .start(0, 1, 0)
+        .push(switch(0, Some(0), PrevState::Idle, 0))
+        // Before anything counts.
+        .push(switch(10, Some(1), PrevState::Sleeping, 0))
+        .wakeup(20, 0, 0)
+        .push(switch(40, Some(0), PrevState::Runnable, 0))
+        .push(switch(60, Some(1), PrevState::Sleeping, 0))
+        // Preempts at once; the switch takes 3.
+        .wakeup(100, 0, 0)
+        .push(switch(104, Some(0), PrevState::Runnable, 3))
+        .push(switch(150, Some(1), PrevState::Sleeping, 0))
+        // Waits until the other sleeps.
+        .wakeup(200, 0, 0)
+        .push(switch(260, Some(0), PrevState::Sleeping, 3));
+    let found = probed(wanted, story);
+    assert_eq!(value(&found, "all.count"), Some(2.0));
+    assert_eq!(value(&found, "direct.max_ns"), Some(7.0));
+    assert_eq!(value(&found, "others.count"), Some(1.0));
+    assert_eq!(value(&found, "others.mean_ns"), Some(63.0));
+    assert_eq!(value(&found, "others.share"), Some(0.5));
+    assert_eq!(value(&found, "all.min_ns"), Some(7.0));
+}
+
+#[test]
+fn levels_are_followed_with_the_time_that_was_run_at_each() {
+    let report = |ns, priority: u64, level: u64, flags| Event {
+        a: level << 32 | priority,
+        b: flags,
+        ..event(ns, EventKind::Report, 0, TaskId(0))
+    };
+    let story = || {
+        Stream::new()
+            .born(0, 0, 0, 0)
+            .start(0, 0, 0)
+            .push(report(0, 120, 3, 1))
+            .push(switch(0, Some(0), PrevState::Idle, 0))
+            .push(switch(20, None, PrevState::Sleeping, 0))
+            .push(report(30, 120, 3, 0))
+            .push(switch(30, Some(0), PrevState::Idle, 0))
+            .push(switch(40, None, PrevState::Runnable, 0))
+            .push(report(40, 121, 5, 0))
+            .push(switch(40, Some(0), PrevState::Idle, 0))
+            .push(switch(60, None, PrevState::Runnable, 0))
+            .push(report(60, 119, 2, 0))
+            .push(switch(60, Some(0), PrevState::Idle, 0))
+    };
+    let of = |priority, steps| {
+        let wanted = Wanted {
+            name: "l".to_owned(),
+            who: "solo".to_owned(),
+            after: Nanos::ZERO,
+            form: Form::Levels {
+                priority,
+                flags: false,
+                steps,
+            },
+        };
+        probed(wanted, story())
+    };
+    assert_eq!(of(false, Steps::Runs).trace, "3 3 5 2");
+    assert_eq!(of(false, Steps::Changes).trace, "3 5 2");
+    assert_eq!(
+        of(true, Steps::Stays(Nanos::new(1))).trace,
+        "120@0:30 121@40:20"
+    );
+    let times = of(true, Steps::Times(Nanos::new(10)));
+    assert_eq!(times.trace, "120:3 121:2");
+    assert_eq!(times.points, [(0, 120), (40, 121), (60, 119)]);
+    for (name, want) in [
+        ("reports", 4.0),
+        ("changes", 2.0),
+        ("lowest", 119.0),
+        ("highest", 121.0),
+        ("range", 2.0),
+        ("steepest", 2.0),
+        ("first", 120.0),
+        ("last", 119.0),
+        ("mean", 120.0),
+        ("interactive", 0.25),
+        ("first_change_ns", 40.0),
+        ("last_change_ns", 60.0),
+    ] {
+        assert_eq!(value(&times, name), Some(want), "{name}");
+    }
+}
+
+#[test]
+fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
+    let report = |ns, flags| Event {
+        a: 120,
+        b: flags,
+        ..event(ns, EventKind::Report, 0, TaskId(0))
+    };
+    let story = Stream::new()
+        .born(0, 0, 0, 0)
+        .push(report(0, 0))
+        .push(report(10, crate::trace::EXPIRED))
+        .push(report(20, crate::trace::INTERACTIVE));
+    let wanted = Wanted {
+        name: "l".to_owned(),
+        who: "solo".to_owned(),
+        after: Nanos::ZERO,
+        form: Form::Levels {
+            priority: true,
+            flags: true,
+            steps: Steps::Changes,
+        },
+    };
+    assert_eq!(probed(wanted, story).trace, "120 120e 120i");
+}
+
+#[test]
+fn spans_of_a_name_have_a_shortest_and_a_longest() {
+    let wanted = Wanted {
+        name: "s".to_owned(),
+        who: "pair".to_owned(),
+        after: Nanos::new(5),
+        form: Form::Spans {
+            span: "request".to_owned(),
+        },
+    };
+    let end = |ns, task, length| Event {
+        b: length,
+        ..event(ns, EventKind::SpanEnd, 0, TaskId(task))
+    };
+    let mut story = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+    story = story.push(end(1, 1, 1)).push(end(10, 0, 7));
+    for length in 1..=20 {
+        story = story.push(end(10 + length, 1, length * 10));
+    }
+    let found = probed(wanted, story);
+    for (name, want) in [
+        ("count", 20.0),
+        ("min_ns", 10.0),
+        ("p95_ns", 190.0),
+        ("max_ns", 200.0),
+        ("mean_ns", 105.0),
+    ] {
+        assert_eq!(value(&found, name), Some(want), "{name}");
+    }
+}
