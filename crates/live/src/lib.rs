@@ -14,6 +14,7 @@ mod error;
 mod holder;
 mod kernel_log;
 mod libbpf_log;
+pub mod load;
 mod patience;
 pub mod pins;
 pub mod play;

@@ -16,6 +16,8 @@ use crate::verb::convert::Convert;
 use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
 #[cfg(feature = "live")]
+use crate::verb::load::Load;
+#[cfg(feature = "live")]
 use crate::verb::play::Play;
 use crate::verb::report::Report;
 use crate::verb::reproduce::Reproduce;
@@ -139,6 +141,11 @@ pub enum Verb {
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Play(Box<Play>),
+
+    /// Run one of the loads that schedulers are judged by, and print its figures.
+    #[cfg(feature = "live")]
+    #[command(after_help = EXIT_STATUSES)]
+    Load(Box<Load>),
 
     /// Run a command on another kernel, in a virtual machine.
     #[cfg(feature = "live")]

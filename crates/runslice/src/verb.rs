@@ -10,6 +10,8 @@ pub mod convert;
 pub mod doctor;
 pub mod list;
 #[cfg(feature = "live")]
+pub mod load;
+#[cfg(feature = "live")]
 pub mod play;
 pub mod report;
 pub mod reproduce;
@@ -56,6 +58,8 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Doctor(request) => doctor::run(&request),
         #[cfg(feature = "live")]
         Verb::Play(request) => play::run(&request),
+        #[cfg(feature = "live")]
+        Verb::Load(request) => load::run(&request),
         #[cfg(feature = "live")]
         Verb::Bench(request) => bench::run(&request),
         Verb::Sim(request) => sim::run(&request),

@@ -12,10 +12,10 @@ mod devices;
 mod marks;
 mod names;
 mod refuse;
-mod shared;
-mod spin;
+pub(crate) mod shared;
+pub(crate) mod spin;
 mod stage;
-mod sys;
+pub(crate) mod sys;
 mod task;
 
 use std::process;

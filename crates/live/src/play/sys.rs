@@ -311,6 +311,15 @@ pub fn kill(pid: libc::pid_t) {
     }
 }
 
+/// Kills every process of a group.
+pub fn kill_group(group: libc::pid_t) {
+    // SAFETY: takes numbers only; a group of none is an error that means the same.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    unsafe {
+        libc::kill(-group, libc::SIGKILL);
+    }
+}
+
 /// Whether a child has ended; it is gone then.
 pub fn has_ended(pid: libc::pid_t) -> bool {
     // SAFETY: a null status is allowed.

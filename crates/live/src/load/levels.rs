@@ -1,0 +1,438 @@
+//! Tasks that work and sleep by a rule, and where a policy puts them: levels, slices, shares.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::crew::{Crew, Gate};
+use super::trail::{Stay, Trail};
+use super::{Cell, LoadError, Outcome, Table, count, micros};
+use crate::play::spin::Spin;
+use crate::play::sys;
+use crate::process;
+use crate::record::{self, Depth, Recorder};
+
+/// Tasks with rules, for a time.
+#[derive(Clone, Debug)]
+pub struct Levels {
+    /// The tasks, with names of their own.
+    pub tasks: Vec<Behaviour>,
+    /// How long they go on.
+    pub time: Duration,
+    /// What happens before this moment counts in no figure.
+    pub settle: Duration,
+    /// Follows every slice, which takes root.
+    pub follow: bool,
+}
+
+/// A task and its rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// Its name.
+    pub name: String,
+    /// Its nice value.
+    pub nice: i8,
+    /// What it does: each phase once, the last one again and again.
+    pub phases: Vec<Vec<Step>>,
+}
+
+/// A step of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// So much CPU time.
+    Run(Duration),
+    /// Works for ever.
+    Hog,
+    /// Sleeps.
+    Sleep(Duration),
+}
+
+/// What `/proc/PID/schedstat` said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    run_ns: u64,
+    wait_ns: u64,
+    slices: u64,
+}
+
+impl Counted {
+    fn read(pid: libc::pid_t) -> Result<Self, LoadError> {
+        let path = format!("/proc/{pid}/schedstat");
+        let text = fs::read_to_string(&path).map_err(LoadError::doing(format!("read {path}")))?;
+        let mut numbers = text
+            .split_whitespace()
+            .map(|word| word.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Ok(Self {
+            run_ns: next(),
+            wait_ns: next(),
+            slices: next(),
+        })
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            run_ns: self.run_ns.saturating_sub(earlier.run_ns),
+            wait_ns: self.wait_ns.saturating_sub(earlier.wait_ns),
+            slices: self.slices.saturating_sub(earlier.slices),
+        }
+    }
+}
+
+impl Levels {
+    /// Lets the tasks go on for their time.
+    ///
+    /// # Errors
+    /// When there is no task, two have one name, a phase has no step, or a process fails.
+    pub fn run(&self) -> Result<Outcome, LoadError> {
+        self.check()?;
+        let spin = Spin::calibrate();
+        let mut crew = Crew::new()?;
+        let mut pids = Vec::new();
+        for task in &self.tasks {
+            pids.push(crew.spawn(&task.name, |gate| task.act(spin, gate))?);
+        }
+        let mut outcome = Outcome::default();
+        let recorder = match (self.follow, process::is_root()) {
+            (true, true) => {
+                record::be_urgent();
+                Some(Recorder::start(Depth::Events, true)?)
+            }
+            (true, false) => {
+                let note = "levels and slices are read from the kernel's trace, which takes root";
+                outcome.notes.push(note.to_owned());
+                None
+            }
+            (false, _) => None,
+        };
+        let began = crew.open(crew.len())?;
+        let started = record::clock();
+        wait_until(began, self.settle, &mut crew)?;
+        let read = |pids: &[libc::pid_t]| -> Result<Vec<Counted>, LoadError> {
+            pids.iter().map(|pid| Counted::read(*pid)).collect()
+        };
+        let before = read(&pids)?;
+        wait_until(began, self.time, &mut crew)?;
+        let after = read(&pids)?;
+        let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
+        crew.end();
+        let counted = after
+            .iter()
+            .zip(before)
+            .map(|(after, before)| after.since(before));
+        self.tell_shares(&mut outcome, &counted.collect::<Vec<_>>());
+        if let Some(trail) = trail {
+            let stays = pids.iter().map(|pid| trail.stays(pid.cast_unsigned()));
+            self.tell_stays(&mut outcome, started, &stays.collect::<Vec<_>>());
+        }
+        Ok(outcome)
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
+        let wrong = |text: &str| Err(LoadError::Size(text.to_owned()));
+        let mut names: Vec<&str> = self.tasks.iter().map(|task| &*task.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        if self.tasks.is_empty() || names.len() < self.tasks.len() {
+            return wrong("there is at least one task, and each has a name of its own");
+        }
+        for task in &self.tasks {
+            if task.phases.is_empty() || task.phases.iter().any(Vec::is_empty) {
+                return wrong("every phase of a task has a step");
+            }
+            let last = task.phases.last().expect("there is one");
+            let takes_time = |step: &Step| !matches!(step, Step::Run(time) | Step::Sleep(time) if time.is_zero());
+            if !last.iter().any(takes_time) {
+                return wrong("the last phase of a task takes time: it is repeated");
+            }
+        }
+        if self.settle >= self.time {
+            return wrong("the time to settle is shorter than the whole");
+        }
+        Ok(())
+    }
+
+    fn tell_shares(&self, outcome: &mut Outcome, counted: &[Counted]) {
+        let whole: u64 = counted.iter().map(|it| it.run_ns).sum();
+        for (task, counted) in self.tasks.iter().zip(counted) {
+            let name = &task.name;
+            outcome.add(format!("{name}_run"), "us", micros(counted.run_ns));
+            outcome.add(format!("{name}_wait"), "us", micros(counted.wait_ns));
+            outcome.add(format!("{name}_slices"), "", count(counted.slices));
+            let share = 100.0 * count(counted.run_ns) / count(whole.max(1));
+            outcome.add(format!("{name}_share"), "%", share);
+        }
+    }
+
+    /// Every slice goes into the table; figures are of those after the time to settle.
+    fn tell_stays(&self, outcome: &mut Outcome, started: u64, stays: &[Vec<Stay>]) {
+        let settle = u64::try_from(self.settle.as_nanos()).unwrap_or(u64::MAX);
+        let mut table = Table {
+            name: "slices".to_owned(),
+            columns: vec!["task", "at_ns", "run_ns", "prio", "level", "interactive"],
+            rows: Vec::new(),
+        };
+        table.columns.push("forced");
+        for (task, stays) in self.tasks.iter().zip(stays) {
+            // Before the gate was opened nothing was its behaviour.
+            let stays: Vec<&Stay> = stays.iter().filter(|stay| stay.from >= started).collect();
+            let flag = |is: bool| Cell::Number(is.into());
+            for stay in &stays {
+                let Some(said) = stay.said else { continue };
+                table.rows.push(vec![
+                    Cell::Word(task.name.clone()),
+                    Cell::Number(stay.from - started),
+                    Cell::Number(stay.to - stay.from),
+                    Cell::Number(said.prio.into()),
+                    Cell::Number(said.level.into()),
+                    flag(said.interactive),
+                    flag(stay.is_forced),
+                ]);
+            }
+            let settled = stays.iter().filter(|stay| stay.from >= started + settle);
+            tell_levels(outcome, &task.name, settled.copied());
+        }
+        if table.rows.is_empty() {
+            let note = "no policy is attached that says where it puts tasks";
+            outcome.notes.push(note.to_owned());
+        }
+        outcome.tables.push(table);
+    }
+}
+
+/// On which levels slices began, and how often the policy called the task interactive.
+fn tell_levels<'a>(outcome: &mut Outcome, name: &str, stays: impl Iterator<Item = &'a Stay>) {
+    let said: Vec<_> = stays.filter_map(|stay| stay.said).collect();
+    if said.is_empty() {
+        return;
+    }
+    let number = count(said.len() as u64);
+    let mut levels: BTreeMap<u32, u64> = BTreeMap::new();
+    for said in &said {
+        *levels.entry(said.level).or_default() += 1;
+    }
+    for (level, slices) in &levels {
+        let part = 100.0 * count(*slices) / number;
+        outcome.add(format!("{name}_level_{level}_part"), "%", part);
+    }
+    let prios = said.iter().map(|said| said.prio);
+    let (least, most) = (prios.clone().min(), prios.max());
+    outcome.add(
+        format!("{name}_prio_min"),
+        "",
+        f64::from(least.expect("there are slices")),
+    );
+    outcome.add(
+        format!("{name}_prio_max"),
+        "",
+        f64::from(most.expect("there are slices")),
+    );
+    let interactive = said.iter().filter(|said| said.interactive).count();
+    let part = 100.0 * count(interactive as u64) / number;
+    outcome.add(format!("{name}_interactive_part"), "%", part);
+}
+
+/// Waits until so much time has passed since `began`, unless a task fails.
+fn wait_until(began: Instant, time: Duration, crew: &mut Crew) -> Result<(), LoadError> {
+    let left = time.saturating_sub(began.elapsed());
+    if !left.is_zero() {
+        std::thread::sleep(left);
+    }
+    crew.check()
+}
+
+impl Behaviour {
+    /// Never returns by itself.
+    fn act(&self, spin: Spin, gate: Gate) -> io::Result<()> {
+        if self.nice != 0 {
+            sys::set_nice(0, self.nice)?;
+        }
+        sys::no_timer_slack();
+        gate.pass();
+        let (last, first) = self.phases.split_last().expect("it was checked");
+        for step in first.iter().flatten() {
+            step.take(spin);
+        }
+        loop {
+            last.iter().for_each(|step| step.take(spin));
+        }
+    }
+
+    /// Reads `NAME[/NICE]: STEP STEP; STEP`: phases between semicolons, each a list of `run SPAN`,
+    /// `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn parse(
+        text: &str,
+        span: impl Fn(&str) -> Result<Duration, String>,
+    ) -> Result<Self, String> {
+        let (head, rule) = text
+            .split_once(':')
+            .ok_or("expected NAME: STEPS, such as `editor: run 2ms sleep 30ms`")?;
+        let (name, nice) = match head.split_once('/') {
+            None => (head, 0),
+            Some((name, nice)) => {
+                let nice = nice.trim().parse().ok();
+                let nice = nice.filter(|nice| (-20..=19).contains(nice));
+                (name, nice.ok_or("a nice value is a number from -20 to 19")?)
+            }
+        };
+        let name = name.trim();
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            return Err("a task's name is made of letters, digits and `-`".to_owned());
+        }
+        let phases = rule.split(';').map(|phase| steps(phase, &span));
+        Ok(Self {
+            name: name.to_owned(),
+            nice,
+            phases: phases.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn steps(
+    phase: &str,
+    span: &impl Fn(&str) -> Result<Duration, String>,
+) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    let mut words = phase.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let time = words.next_if(|next| !matches!(*next, "run" | "sleep"));
+        let time = time.map(span).transpose()?;
+        steps.push(match (word, time) {
+            ("run", None) => Step::Hog,
+            ("run", Some(time)) => Step::Run(time),
+            ("sleep", Some(time)) => Step::Sleep(time),
+            _ => {
+                return Err(format!(
+                    "`{word}` is no step: they are `run`, `run SPAN` and `sleep SPAN`"
+                ));
+            }
+        });
+    }
+    match steps.is_empty() {
+        true => Err("a phase has no step".to_owned()),
+        false => Ok(steps),
+    }
+}
+
+impl Step {
+    fn take(self, spin: Spin) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self {
+            Self::Run(time) => spin.burn(nanos(time)),
+            // Short pieces, so that it is the same work as the other's.
+            Self::Hog => loop {
+                spin.burn(1_000_000_000);
+            },
+            Self::Sleep(time) => sys::sleep_until(record::clock() + nanos(time)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trail::Said;
+    use super::*;
+
+    fn millis(text: &str) -> Result<Duration, String> {
+        let number = text.strip_suffix("ms").and_then(|it| it.parse().ok());
+        number
+            .map(Duration::from_millis)
+            .ok_or_else(|| format!("`{text}`?"))
+    }
+
+    fn task(text: &str) -> Behaviour {
+        Behaviour::parse(text, millis).unwrap()
+    }
+
+    #[test]
+    fn a_rule_is_read_and_what_is_wrong_is_said() {
+        let read = task("change/5: sleep 20ms; run 5ms sleep 1ms");
+        let at = Duration::from_millis;
+        let first = vec![Step::Sleep(at(20))];
+        let then = vec![Step::Run(at(5)), Step::Sleep(at(1))];
+        assert_eq!((read.nice, read.phases), (5, vec![first, then]));
+        assert_eq!(task("hog: run").phases, [[Step::Hog]]);
+        for (text, part) in [
+            ("hog", "NAME: STEPS"),
+            ("hog/20: run", "nice"),
+            ("ho g: run", "letters"),
+            ("hog: run;", "no step"),
+            ("hog: walk 2ms", "`walk`"),
+            ("hog: sleep", "`sleep`"),
+            ("hog: run 5", "`5`?"),
+        ] {
+            let error = Behaviour::parse(text, millis).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn tasks_run_and_wait_and_their_shares_make_a_whole() {
+        let levels = Levels {
+            tasks: vec![task("one: run"), task("two: run 1ms sleep 1ms")],
+            time: Duration::from_millis(300),
+            settle: Duration::from_millis(50),
+            follow: false,
+        };
+        let outcome = levels.run().unwrap();
+        let share = |name: &str| outcome.value(&format!("{name}_share")).unwrap();
+        assert!(
+            (share("one") + share("two") - 100.0).abs() < 1e-9,
+            "{outcome:?}"
+        );
+        assert!(share("one") > 0.0 && share("two") > 0.0, "{outcome:?}");
+        assert!(outcome.value("two_slices") > Some(0.0), "{outcome:?}");
+    }
+
+    #[test]
+    fn rules_that_cannot_be_are_refused() {
+        let levels = |texts: &[&str]| Levels {
+            tasks: texts.iter().map(|text| task(text)).collect(),
+            time: Duration::from_millis(100),
+            settle: Duration::ZERO,
+            follow: false,
+        };
+        assert!(levels(&[]).check().is_err());
+        assert!(levels(&["a: run", "a: run"]).check().is_err());
+        assert!(levels(&["a: run 0ms sleep 0ms"]).check().is_err());
+        assert!(levels(&["a: run 0ms sleep 1ms"]).check().is_ok());
+        let late = Levels {
+            settle: Duration::from_millis(100),
+            ..levels(&["a: run"])
+        };
+        assert!(late.check().is_err());
+    }
+
+    #[test]
+    fn levels_are_told_by_how_many_slices_began_there() {
+        let stay = |level, interactive| Stay {
+            from: 0,
+            to: 1,
+            said: Some(Said {
+                prio: 100 + level,
+                level,
+                interactive,
+            }),
+            is_forced: true,
+        };
+        let stays = [
+            stay(1, true),
+            stay(2, false),
+            stay(2, false),
+            stay(2, false),
+        ];
+        let mut outcome = Outcome::default();
+        tell_levels(&mut outcome, "x", stays.iter());
+        assert_eq!(outcome.value("x_level_1_part"), Some(25.0));
+        assert_eq!(outcome.value("x_level_2_part"), Some(75.0));
+        assert_eq!(outcome.value("x_interactive_part"), Some(25.0));
+        assert_eq!(
+            (outcome.value("x_prio_min"), outcome.value("x_prio_max")),
+            (Some(101.0), Some(102.0))
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! `runslice load NAME`: real processes that schedulers are judged by, with figures of their own.
+
+mod builds;
+mod keys;
+mod programs;
+mod series;
+mod talks;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use live::load::{Cell, LoadError, Outcome};
+use model::Nanos;
+use serde_json::{Map, Value, json};
+
+use crate::cli::{Status, UnsupportedError, UsageError};
+use crate::output;
+use crate::table::Table;
+use crate::verb::status::Form;
+
+/// What `runslice load` is asked.
+#[derive(Debug, Args)]
+pub struct Load {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Rooms of users who speak in turn over loopback sockets, four threads a user.
+    Chat(talks::Chat),
+    /// Users who each work through a mix of small jobs, in the manner of AIM7.
+    Aim(talks::Aim),
+    /// Builds of a generated tree of sources with few, more and all jobs at a time.
+    Kernbench(builds::Kernbench),
+    /// A build against each of eight other loads; what both get is told.
+    Contest(builds::Contest),
+    /// A key that is held down, answered by a program behind a terminal, beside hogs or builds.
+    Echo(keys::Echo),
+    /// Tasks that work and sleep by a rule: their shares, slices and levels.
+    Levels(keys::Levels),
+    /// Hogs, interactive tasks and compilations that begin together: when each kind is done.
+    Turnaround(keys::Turnaround),
+    /// Groups of senders and receivers: hackbench, of the package rt-tests.
+    Hackbench(programs::Hackbench),
+    /// Runs the commands of a plan one after the other and keeps what they print.
+    Series(series::Series),
+}
+
+/// Where figures go.
+#[derive(Debug, Args)]
+struct To {
+    /// Form of the figures.
+    #[arg(long, value_enum, default_value_t = Form::Human)]
+    format: Form,
+
+    /// Writes them to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the load and prints its figures.
+///
+/// # Errors
+/// When a size cannot be, a program is missing, or the load fails.
+pub fn run(request: &Load) -> anyhow::Result<Status> {
+    let (name, outcome, to) = match &request.what {
+        What::Chat(it) => ("chat", it.load().run(), &it.to),
+        What::Aim(it) => ("aim", it.load().run(), &it.to),
+        What::Kernbench(it) => ("kernbench", it.load().run(), &it.to),
+        What::Contest(it) => ("contest", it.load().run(), &it.to),
+        What::Echo(it) => ("echo", it.load().run(), &it.to),
+        What::Levels(it) => ("levels", it.load().run(), &it.to),
+        What::Turnaround(it) => ("turnaround", it.load().run(), &it.to),
+        What::Hackbench(it) => ("hackbench", it.load().run(), &it.to),
+        What::Series(it) => return series::run(it),
+    };
+    let outcome = outcome.map_err(explain)?;
+    let mut out = output::open(to.output.as_deref())?;
+    match to.format {
+        Form::Human => write!(out, "{}", human(&outcome))?,
+        Form::Json => writeln!(out, "{:#}", document(name, &outcome))?,
+    }
+    out.flush()?;
+    Ok(Status::Done)
+}
+
+/// What the user can mend on the command line or by installing something is told from what failed.
+fn explain(error: LoadError) -> anyhow::Error {
+    match error {
+        LoadError::Size(_) => UsageError(error.to_string()).into(),
+        LoadError::Missing { .. } => UnsupportedError(error.to_string()).into(),
+        _ => error.into(),
+    }
+}
+
+/// The figures as a table, and the notes. Lists are for programs.
+fn human(outcome: &Outcome) -> String {
+    let mut table = Table::default()
+        .names("figure")
+        .numbers("value")
+        .names("unit");
+    for figure in &outcome.figures {
+        let value = match figure.value.fract() == 0.0 {
+            true => format!("{:.0}", figure.value),
+            false => format!("{:.3}", figure.value),
+        };
+        table.row([figure.name.clone(), value, figure.unit.to_owned()]);
+    }
+    let notes = outcome.notes.iter().map(|note| format!("{note}\n"));
+    format!("{table}{}", notes.collect::<String>())
+}
+
+/// Everything, for programs: `figures` by name, each with its value and unit; `tables` by name,
+/// each with its columns and rows.
+fn document(name: &str, outcome: &Outcome) -> Value {
+    let figures = outcome.figures.iter().map(|figure| {
+        let it = json!({ "value": figure.value, "unit": figure.unit });
+        (figure.name.clone(), it)
+    });
+    let tables = outcome.tables.iter().map(|table| {
+        let rows = table
+            .rows
+            .iter()
+            .map(|row| row.iter().map(cell).collect::<Value>());
+        let rows: Value = rows.collect();
+        (
+            table.name.clone(),
+            json!({ "columns": table.columns, "rows": rows }),
+        )
+    });
+    json!({
+        "load": name,
+        "figures": figures.collect::<Map<String, Value>>(),
+        "tables": tables.collect::<Map<String, Value>>(),
+        "notes": outcome.notes,
+    })
+}
+
+fn cell(cell: &Cell) -> Value {
+    match cell {
+        Cell::Number(number) => json!(number),
+        Cell::Word(word) => json!(word),
+    }
+}
+
+/// A span as the standard library has it.
+fn duration(span: Nanos) -> Duration {
+    Duration::from_nanos(span.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_get_every_figure_with_its_unit_and_every_row() {
+        let mut outcome = Outcome::default();
+        outcome.add("time", "s", 1.25);
+        outcome.add("yields", "", 3.0);
+        outcome.tables.push(live::load::Table {
+            name: "rows".to_owned(),
+            columns: vec!["who", "at_ns"],
+            rows: vec![vec![Cell::Word("a".to_owned()), Cell::Number(7)]],
+        });
+        outcome.notes.push("A note.".to_owned());
+        let document = document("chat", &outcome);
+        assert_eq!(
+            document["figures"]["time"],
+            json!({ "value": 1.25, "unit": "s" })
+        );
+        assert_eq!(document["tables"]["rows"]["rows"], json!([["a", 7]]));
+        assert_eq!(document["notes"], json!(["A note."]));
+        let text = human(&outcome);
+        assert!(
+            text.contains("1.250  s\n") && text.ends_with("A note.\n"),
+            "{text}"
+        );
+    }
+}

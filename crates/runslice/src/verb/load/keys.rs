@@ -1,0 +1,174 @@
+//! Loads of tasks that wait for people, and what stands beside them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use live::load::kernbench::Builder;
+use live::load::levels::Behaviour;
+use live::load::{echo, levels, turnaround};
+use model::Nanos;
+
+use super::builds::Sources;
+use super::{To, duration};
+use crate::span;
+
+/// What `runslice load echo` is asked.
+#[derive(Debug, Args)]
+pub struct Echo {
+    /// Presses of the key.
+    #[arg(long, value_name = "N", default_value_t = 240)]
+    keys: u32,
+
+    /// From one press to the next; each comes at a random moment of its period.
+    #[arg(long, value_name = "SPAN", default_value = "33ms", value_parser = span::parse)]
+    period: Nanos,
+
+    /// CPU time of an answer.
+    #[arg(long, value_name = "SPAN", default_value = "50us", value_parser = span::parse)]
+    work: Nanos,
+
+    /// Tasks that compute for ever.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    hogs: u32,
+
+    /// Builds that begin anew when they end, each of a tree of its own, one job at a time.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    builds: u32,
+
+    #[command(flatten)]
+    sources: Sources,
+
+    /// Seed of the moments.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Echo {
+    pub(super) fn load(&self) -> echo::Echo {
+        let builder = |number| {
+            let mut builder = self.sources.builder();
+            builder.tree.folder = numbered(&builder, number);
+            builder
+        };
+        echo::Echo {
+            samples: self.keys,
+            period: duration(self.period),
+            work: duration(self.work),
+            hogs: self.hogs,
+            builds: (0..self.builds).map(builder).collect(),
+            seed: self.seed,
+        }
+    }
+}
+
+fn numbered(builder: &Builder, number: u32) -> std::path::PathBuf {
+    let folder: &Path = builder.tree.folder();
+    folder.with_extension(number.to_string())
+}
+
+/// What `runslice load levels` is asked.
+#[derive(Debug, Args)]
+pub struct Levels {
+    /// A task: `NAME: STEPS` or `NAME/NICE: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run`
+    /// for ever. Behind a `;` begins the next phase; the last one is repeated.
+    #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
+    tasks: Vec<Behaviour>,
+
+    /// How long they go on.
+    #[arg(long = "for", value_name = "SPAN", default_value = "10s", value_parser = span::parse)]
+    time: Nanos,
+
+    /// What is before this moment counts in no figure.
+    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = span::parse)]
+    settle: Nanos,
+
+    /// Follows every slice and what the policy says of it, which takes root.
+    #[arg(long)]
+    slices: bool,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+fn task(text: &str) -> Result<Behaviour, String> {
+    Behaviour::parse(text, |text| span::parse(text).map(duration))
+}
+
+impl Levels {
+    pub(super) fn load(&self) -> levels::Levels {
+        levels::Levels {
+            tasks: self.tasks.clone(),
+            time: duration(self.time),
+            settle: duration(self.settle),
+            follow: self.slices,
+        }
+    }
+}
+
+/// What `runslice load turnaround` is asked.
+#[derive(Debug, Args)]
+pub struct Turnaround {
+    /// Tasks that compute.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    hogs: u32,
+
+    /// CPU time of each.
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::parse)]
+    hog_work: Nanos,
+
+    /// Tasks that work a little and sleep, in turn.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    interactive: u32,
+
+    /// Turns of each.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    turns: u32,
+
+    /// Work of a turn.
+    #[arg(long, value_name = "SPAN", default_value = "5ms", value_parser = span::parse)]
+    turn_work: Nanos,
+
+    /// Sleep of a turn.
+    #[arg(long, value_name = "SPAN", default_value = "15ms", value_parser = span::parse)]
+    turn_sleep: Nanos,
+
+    /// Compilations, each of one file after the other, a process for each.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    compiles: u32,
+
+    /// Files of each.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    files: u32,
+
+    /// CPU time of a file.
+    #[arg(long, value_name = "SPAN", default_value = "320ms", value_parser = span::parse)]
+    file_work: Nanos,
+
+    /// How long a file waits for the disk: a sleep.
+    #[arg(long, value_name = "SPAN", default_value = "190ms", value_parser = span::parse)]
+    file_wait: Nanos,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Turnaround {
+    pub(super) fn load(&self) -> turnaround::Turnaround {
+        let both =
+            |work: Nanos, wait: Nanos| -> (Duration, Duration) { (duration(work), duration(wait)) };
+        turnaround::Turnaround {
+            hogs: self.hogs,
+            hog_work: duration(self.hog_work),
+            interactive: self.interactive,
+            turns: self.turns,
+            turn: both(self.turn_work, self.turn_sleep),
+            compiles: self.compiles,
+            files: self.files,
+            file: both(self.file_work, self.file_wait),
+        }
+    }
+}

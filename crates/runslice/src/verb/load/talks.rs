@@ -1,0 +1,105 @@
+//! Loads of tasks that talk to each other.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use live::load::aim;
+use live::load::chat::{self, Kind};
+
+use super::To;
+
+/// What `runslice load chat` is asked.
+#[derive(Debug, Args)]
+pub struct Chat {
+    /// Rooms.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rooms: u32,
+
+    /// Users of each room, at least 2.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    users: u32,
+
+    /// Messages of each user.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    messages: u32,
+
+    /// Size of a message, 1 to 65536 bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    bytes: usize,
+
+    /// Writers do not yield when their queue is empty.
+    #[arg(long)]
+    no_yield: bool,
+
+    /// All speak at once instead of in turn, which hardly asks a scheduler anything.
+    #[arg(long)]
+    flood: bool,
+
+    /// A process for each thread.
+    #[arg(long)]
+    processes: bool,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Chat {
+    pub(super) fn load(&self) -> chat::Chat {
+        chat::Chat {
+            rooms: self.rooms,
+            users: self.users,
+            messages: self.messages,
+            bytes: self.bytes,
+            yields: !self.no_yield,
+            flood: self.flood,
+            kind: match self.processes {
+                true => Kind::Process,
+                false => Kind::Thread,
+            },
+        }
+    }
+}
+
+/// What `runslice load aim` is asked.
+#[derive(Debug, Args)]
+pub struct Aim {
+    /// Numbers of users, one run each.
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        default_value = "1,2,4,8"
+    )]
+    users: Vec<u32>,
+
+    /// Jobs of each user.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    jobs: u32,
+
+    /// Size of a job in percent of the usual.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100)]
+    size: u32,
+
+    /// Seed of order and size of the jobs.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Where files are written.
+    #[arg(long, value_name = "DIR", default_value = "/tmp")]
+    folder: PathBuf,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Aim {
+    pub(super) fn load(&self) -> aim::Aim {
+        aim::Aim {
+            users: self.users.clone(),
+            jobs: self.jobs,
+            percent: self.size,
+            seed: self.seed,
+            folder: self.folder.clone(),
+        }
+    }
+}
