@@ -131,14 +131,14 @@ fn a_policy_hears_why_it_loses_the_cpu() {
     let release = collect
         .calls
         .iter()
-        .find(|call| call.op == model::Op::CpuRelease);
+        .find(|call| call.op == Op::CpuRelease);
     // SCX_CPU_PREEMPT_DL
     assert_eq!(release.expect("the CPU was lost").b, 1);
     assert!(
         collect
             .calls
             .iter()
-            .all(|call| call.op != model::Op::Enqueue || call.task != Who::Task("d".into()))
+            .all(|call| call.op != Op::Enqueue || call.task != Who::Task("d".into()))
     );
 }
 
@@ -151,7 +151,7 @@ fn a_task_that_changes_its_policy_leaves_and_enters_the_policys_class() {
         .filter(|call| [Op::Enable, Op::Disable].contains(&call.op))
         .map(|call| call.op)
         .collect();
-    use model::Op::{Disable, Enable};
+    use Op::{Disable, Enable};
     // The last one is the exit's.
     assert_eq!(class, [Enable, Disable, Enable, Disable]);
     // 1 ms as ever, then 1 ms in each of three periods, and 1 ms more.
