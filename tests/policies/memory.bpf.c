@@ -8,7 +8,10 @@
 
 BPF_LICENSE();
 
-struct bpf_cpumask;
+/* Declared in full: a function is found by what its types are. */
+struct bpf_cpumask {
+	struct cpumask cpumask;
+} __core;
 
 extern const struct rq runqueues __ksym;
 
@@ -17,7 +20,7 @@ static void *(*const bpf_this_cpu_ptr)(const void *variable) = (void *)154;
 
 __kfunc struct bpf_cpumask *bpf_cpumask_create(void);
 __kfunc void bpf_cpumask_release(struct bpf_cpumask *cpumask);
-__kfunc int bpf_cpumask_populate(struct cpumask *cpumask, void *src, size_t src__sz);
+__kfunc int bpf_cpumask_populate(struct cpumask *cpumask, void *src, unsigned long src__sz);
 __kfunc struct rq *scx_bpf_cpu_rq(s32 cpu);
 
 struct rq___curr {
@@ -30,7 +33,7 @@ u64 words[4] = { 0x8000000000000005, 0xffffffffffffff03, 0, 0 };
 static __always_inline void masks(void)
 {
 	struct bpf_cpumask *own = bpf_cpumask_create();
-	struct cpumask *mask = (void *)own;
+	struct cpumask *mask = (struct cpumask *)own;
 	s32 none, one, both;
 
 	if (!own)
