@@ -65,8 +65,8 @@ void OP(memory_running, struct task_struct *p)
 	if (!same || !next)
 		return;
 	bpf_printk("cpu %d: own %d, other %d", cpu, own->cpu, next->cpu);
-	bpf_printk("same %d %d, beyond %d", own == same, (void *)same == (void *)scx_bpf_cpu_rq(cpu),
-		   beyond != NULL);
+	bpf_printk("same %d %d, beyond %d", own == same,
+		   (void *)same == (void *)scx_bpf_cpu_rq(cpu), beyond != NULL);
 	bpf_printk("runs %d, there %d", same->curr->pid == p->pid, next->curr->pid);
 }
 
