@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the BPF parts of the kernel's own sched_ext self tests, simulated and on a guest kernel, and
-# prints a table of how each ended.
+# prints a table of how each ended. Then audits the schedulers of tools/sched_ext, simulated.
 #
 # usage: scripts/selftests.sh [FOLDER]
 #
@@ -9,7 +9,8 @@
 # linux-source-7.2 through the lists of packages that `runslice vm --kernel 7.2` keeps. The user
 # space parts of the tests do not run; what they would set is 0, but for the exit points.
 #
-# Exit status: 0 when the simulated and the real kernel ended every policy in the same way.
+# Exit status: 0 when the simulated and the real kernel ended every policy in the same way, and
+# every scheduler ran as it should.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -47,12 +48,17 @@ if [ -z "$types" ] || [ -z "$libbpf" ]; then
     echo "no headers in $folder; run scripts/published.sh $folder first" >&2
     exit 1
 fi
-for source in "$tools"/testing/selftests/sched_ext/*.bpf.c; do
-    name=$(basename "$source" .bpf.c)
+# compile SOURCE FOLDER
+compile() {
     "${BPF_CLANG:-clang-19}" -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -fms-extensions -w \
         -Wno-incompatible-function-pointer-types -Wno-microsoft-anon-tag \
         -I"$types" -I"${libbpf%/bpf/bpf_helpers.h}" -I"$tools/sched_ext/include" \
-        -I"$tools/sched_ext/include/bpf-compat" -c "$source" -o "selftests/share/$name.bpf.o"
+        -I"$tools/sched_ext/include/bpf-compat" -c "$1" -o "$2/$(basename "$1" .c).o"
+}
+
+mkdir -p selftests/tools
+for source in "$tools"/testing/selftests/sched_ext/*.bpf.c; do
+    compile "$source" selftests/share
 done
 
 # ---- Runs ----
@@ -121,5 +127,73 @@ for policy in $policies; do
         status=1
     fi
     printf '%-36s %-52s %s\n' "$policy" "$one" "$other"
+done
+
+# ---- The schedulers of the kernel's tools, with what their loaders set on 8 CPUs ----
+
+# Not here: qmap needs a kernel newer than these headers, userland's decisions are user space's.
+settings() {
+    case $1 in
+    central)
+        echo --set central_cpu=0 --set nr_cpu_ids=8 --set slice_ns=20000000 \
+            --set 'cpu_gimme_task[]=8' --set 'cpu_started_at[]=8'
+        ;;
+    flatcg) echo --set nr_cpus=8 --set cgrp_slice_ns=20000000 ;;
+    pair)
+        # CPU n and n + 4 are a pair. 64 cgroups are more than any workload here has.
+        echo --set nr_cpu_ids=8 --set pair_batch_dur_ns=20000000 --set 'pair_ctx[]=4' \
+            --set 'pair_cpu[]=8' --set 'pair_id[]=8' --set 'in_pair_idx[]=8' \
+            --set 'in_pair_idx[4-7]=1' --set 'cgrp_q_arr[0-63]=new'
+        for cpu in 0 1 2 3; do
+            printf ' --set pair_cpu[%d]=%d' $cpu $((cpu + 4)) $((cpu + 4)) $cpu
+            printf ' --set pair_id[%d]=%d' $cpu $cpu $((cpu + 4)) $cpu
+        done
+        ;;
+    esac
+}
+
+# Three quarters for web and one for batch, and a task that goes from one to the other.
+cat >selftests/groups.toml <<'EOT'
+[workload]
+name = "groups"
+stop = "duration:10s"
+
+[cgroup.web]
+weight = 300
+
+[cgroup.front]
+path = "/web/front"
+
+[cgroup.batch]
+
+[task.front]
+cgroup = "/web/front"
+count = 8
+do = "run(inf)"
+
+[task.batch]
+cgroup = "/batch"
+count = 16
+do = "run(inf)"
+
+[task.roamer]
+do = """
+    loop(inf)[
+        cgroup_move(self, front), run(5ms), cgroup_move(self, batch), run(5ms), sleep(2ms),
+        cgroup_move(self, root), run(1ms)
+    ]
+"""
+EOT
+
+for name in simple cpu0 sdt central flatcg pair; do
+    compile "$tools/sched_ext/scx_$name.bpf.c" selftests/tools
+    for load in desk selftests/groups.toml; do
+        # Arguments without spaces inside, so that words are arguments.
+        set -f
+        # shellcheck disable=SC2046
+        "$runslice" sim "selftests/tools/scx_$name.bpf.o" $(settings $name) --workload "$load" \
+            --cpus 8 --kernel 7.2 --duration 10s --audit || status=1
+        set +f
+    done
 done
 exit $status

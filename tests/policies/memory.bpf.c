@@ -8,7 +8,10 @@
 
 BPF_LICENSE();
 
-struct bpf_cpumask;
+/* Declared in full: a function is found by what its types are. */
+struct bpf_cpumask {
+	struct cpumask cpumask;
+} __core;
 
 extern const struct rq runqueues __ksym;
 
@@ -30,7 +33,7 @@ u64 words[4] = { 0x8000000000000005, 0xffffffffffffff03, 0, 0 };
 static __always_inline void masks(void)
 {
 	struct bpf_cpumask *own = bpf_cpumask_create();
-	struct cpumask *mask = (void *)own;
+	struct cpumask *mask = (struct cpumask *)own;
 	s32 none, one, both;
 
 	if (!own)
@@ -62,8 +65,8 @@ void OP(memory_running, struct task_struct *p)
 	if (!same || !next)
 		return;
 	bpf_printk("cpu %d: own %d, other %d", cpu, own->cpu, next->cpu);
-	bpf_printk("same %d %d, beyond %d", own == same, (void *)same == (void *)scx_bpf_cpu_rq(cpu),
-		   beyond != NULL);
+	bpf_printk("same %d %d, beyond %d", own == same,
+		   (void *)same == (void *)scx_bpf_cpu_rq(cpu), beyond != NULL);
 	bpf_printk("runs %d, there %d", same->curr->pid == p->pid, next->curr->pid);
 }
 

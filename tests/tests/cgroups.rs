@@ -84,7 +84,8 @@ fn a_waiting_task_is_taken_out_of_its_queue_and_put_back() {
 #[test]
 fn storage_belongs_to_the_cgroup_whose_time_a_task_takes() {
     let tasks = "[task.t]\ncgroup = \"/a/b\"\n\
-                 do = \"loop(3)[ run(1ms), sleep(1ms) ], cgroup_move(self, c), sleep(1ms), run(1ms)\"\n\
+                 do = \"loop(3)[ run(1ms), sleep(1ms) ], cgroup_move(self, c), sleep(1ms), \
+                 run(1ms)\"\n\
                  [task.u]\nstart = \"50ms\"\ndo = \"run(1ms)\"\n";
     let summary = run("cgroups", &[("looks", "true")], Kernel::V6_18, tasks);
     let leaves: Vec<_> = (summary.printed.lines())
@@ -111,7 +112,8 @@ fn storage_belongs_to_the_cgroup_whose_time_a_task_takes() {
 #[test]
 fn a_child_is_born_in_its_parents_cgroup_or_in_its_own() {
     let tasks = "[task.t]\ncgroup = \"/a\"\ndo = \"fork(same), fork(other), waitpid(all)\"\n\
-                 [task.same]\ndo = \"run(1ms)\"\n[task.other]\ncgroup = \"/c\"\ndo = \"run(1ms)\"\n";
+                 [task.same]\ndo = \"run(1ms)\"\n\
+                 [task.other]\ncgroup = \"/c\"\ndo = \"run(1ms)\"\n";
     let summary = run("cgroups", &[("looks", "1")], Kernel::V6_18, tasks);
     let born: Vec<_> = (summary.printed.lines())
         .filter(|line| line.starts_with("born"))

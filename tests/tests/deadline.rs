@@ -58,7 +58,8 @@ fn a_budget_ends_at_a_tick_and_what_was_too_much_is_paid_back() {
 fn the_earliest_deadline_comes_first() {
     let tasks = "[task.late]\npolicy = \"deadline:10ms/100ms\"\ndo = \"run(5ms)\"\n\
                  [task.soon]\npolicy = \"deadline:10ms/40ms\"\nstart = \"2ms\"\ndo = \"run(3ms)\"\n\
-                 [task.later]\npolicy = \"deadline:10ms/100ms\"\nstart = \"3ms\"\ndo = \"run(1ms)\"\n";
+                 [task.later]\npolicy = \"deadline:10ms/100ms\"\nstart = \"3ms\"\n\
+                 do = \"run(1ms)\"\n";
     let turns = turns(1, tasks);
     let want = [
         turn("late", 0.0, 2.0),

@@ -30,10 +30,10 @@ pub enum SetError {
         /// The variable.
         name: String,
     },
-    /// An array that cannot have so many elements.
-    #[error("`{name}` cannot be resized: {why}")]
+    /// An array or a map that cannot have so many elements.
+    #[error("`{name}` cannot be resized or filled: {why}")]
     Resize {
-        /// The variable.
+        /// The variable or map.
         name: String,
         /// Why not.
         why: &'static str,
@@ -169,7 +169,8 @@ impl Image {
     ///
     /// `name` may lead into a variable: `mode.slice_ns`, `weights[3]`, `weights[0-7]` for a range
     /// and `weights[*]` for all elements; `weights[]` is the number of elements of an array that is
-    /// the last variable of its section. `text` is `true` or `false` or 1 or 0 for a `bool`, else
+    /// the last variable of its section, and of a map its capacity. `queues[0-7]` set to `new` puts
+    /// new maps into an array of maps. Else `text` is `true` or `false` or 1 or 0 for a `bool`, and
     /// a number in decimal or, with `0x`, in hexadecimal, perhaps negative.
     ///
     /// # Errors
@@ -178,6 +179,9 @@ impl Image {
         let (variable, path) = path::split(name);
         if path == "[]" {
             return self.resize(variable, text);
+        }
+        if self.fill_with_maps(name, text)? {
+            return Ok(());
         }
         let named = |symbol: &Symbol| symbol.name == variable;
         let Some(index) = self.symbols.iter().position(named) else {

@@ -10,7 +10,11 @@ use runslice_tests::folder;
 /// The compiler that belongs to the cargo that built this test.
 fn rustc() -> PathBuf {
     let beside = Path::new(env!("CARGO")).with_file_name("rustc");
-    if beside.exists() { beside } else { "rustc".into() }
+    if beside.exists() {
+        beside
+    } else {
+        "rustc".into()
+    }
 }
 
 /// A program that has the objects of these policies in it and uses them.
@@ -41,7 +45,15 @@ fn text(bytes: &[u8]) -> String {
 
 fn simulate(policy: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(["sim", policy, "--workload", "desk", "--duration", "100ms", "--audit"])
+        .args([
+            "sim",
+            policy,
+            "--workload",
+            "desk",
+            "--duration",
+            "100ms",
+            "--audit",
+        ])
         .output()
         .expect("runslice is there")
 }
@@ -49,7 +61,9 @@ fn simulate(policy: &str) -> Output {
 /// What the audit says of the events, without the policy's name.
 fn events(output: &Output) -> String {
     let all = text(&output.stdout) + &text(&output.stderr);
-    let line = all.lines().find(|line| line.contains("every account adds up"));
+    let line = all
+        .lines()
+        .find(|line| line.contains("every account adds up"));
     let line = line.unwrap_or_else(|| panic!("no audit: {all}"));
     line.split_once(": ").expect("NAME: EVENTS").1.to_owned()
 }
@@ -79,7 +93,10 @@ fn an_executable_with_several_policies_asks_for_one_and_names_them() {
     let said = simulate(&path);
     assert_eq!(said.status.code(), Some(2), "{}", text(&said.stderr));
     let message = text(&said.stderr);
-    assert!(message.contains("it has several policies; choose one"), "{message}");
+    assert!(
+        message.contains("it has several policies; choose one"),
+        "{message}"
+    );
     assert!(message.contains("fifo_ops, mlfq_ops"), "{message}");
     let said = simulate(&format!("{path}@nobody"));
     assert!(text(&said.stderr).contains("no object in it has a table `nobody`"));

@@ -55,6 +55,10 @@ impl Entries {
             return Ok(None);
         };
         let map = &image.maps[at];
+        if path == "[]" || map.inner.is_some() {
+            // The map itself is changed, not what is in it.
+            return Ok(None);
+        }
         let no_key = || EntryError::Key(name.to_owned());
         if !matches!(
             map.kind,

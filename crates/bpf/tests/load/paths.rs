@@ -217,9 +217,13 @@ fn an_array_at_the_end_of_its_section_gets_more_elements() {
 fn what_cannot_be_resized_says_why() {
     let mut image = paths();
     for (name, value, why) in [
-        ("inner[]", "2", "another variable of its section lies behind it"),
+        (
+            "inner[]",
+            "2",
+            "another variable of its section lies behind it",
+        ),
         ("outer[]", "2", "it is no array"),
-        ("nobody[]", "2", "there is no such variable"),
+        ("nobody[]", "2", "there is no such variable and no such map"),
         ("each[]", "0", "1 or more that fits"),
         ("each[]", "99999999", "1 or more that fits"),
         ("each[]", "x", "1 or more that fits"),
@@ -227,5 +231,36 @@ fn what_cannot_be_resized_says_why() {
         let error = image.set_global(name, value).unwrap_err();
         assert!(matches!(error, SetError::Resize { .. }), "{error:?}");
         assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_map_gets_another_capacity_and_an_array_of_maps_new_maps() {
+    let mut image = linked("whole.bpf.c");
+    let of = |image: &Image, name: &str| {
+        let found = image.maps.iter().find(|map| map.name == name);
+        found.expect("a map").clone()
+    };
+    image.set_global("hash[]", "7").unwrap();
+    assert_eq!(of(&image, "hash").max_entries, 7);
+    let before = image.maps.len();
+    image.set_global("outer[1-2]", "new").unwrap();
+    let (_, entries) = of(&image, "outer").inner.expect("maps inside");
+    // Key 0 is as the object has it; 2 has got another one.
+    let keys: Vec<u32> = entries.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, [0, 1, 2]);
+    for (key, map) in &entries[1..] {
+        let map = &image.maps[*map as usize];
+        assert_eq!(map.name, format!("outer[{key}]"));
+        assert_eq!((map.max_entries, map.value_size), (4, 8));
+    }
+    assert_eq!(image.maps.len(), before + 2);
+    for (name, value, why) in [
+        ("outer[1-3]", "new", "with keys that it has"),
+        ("outer[1]", "5", "with keys that it has"),
+        ("hash[]", "0", "a number of 1 or more"),
+    ] {
+        let error = image.set_global(name, value).unwrap_err();
+        assert!(error.to_string().contains(why), "{name}: {error}");
     }
 }

@@ -1,6 +1,7 @@
 //! Operations on what tasks share besides channels, mutexes and barriers.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -44,8 +45,11 @@ impl Task {
                 let (of, index) = self.place(to)?;
                 let listener = self.stage().listener(of, index);
                 let (_, address) = listener.ok_or((Failure::Index, index))?;
-                // What goes on when this ends: the connection waits, or was accepted.
-                TcpStream::connect(address).map_err(|error| system(&error))?;
+                match TcpStream::connect(address) {
+                    // It was accepted and has ended before this task was told.
+                    Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+                    connected => drop(connected.map_err(|error| system(&error))?),
+                }
             }
             DeviceOp::Accept(from) => {
                 let (of, index) = self.place(from)?;

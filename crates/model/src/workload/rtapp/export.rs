@@ -432,8 +432,7 @@ impl Exporter<'_> {
     fn taskgroup(&mut self, number: u32, policy: SchedPolicy, line: u32) -> Option<String> {
         use SchedPolicy::{Deadline, Fifo, RoundRobin};
         let Some(index) = (number as usize).checked_sub(1) else {
-            self.refuse(line, "rt-app cannot name the root cgroup");
-            return None;
+            return Some("\"taskgroup\": \"/\"".to_owned());
         };
         if matches!(policy, Deadline(_) | Fifo(_) | RoundRobin(_)) {
             self.refuse(

@@ -383,6 +383,9 @@ impl Importer<'_> {
         if path.is_empty() {
             return Ok(None);
         }
+        if path == "/" {
+            return Ok(Some(path.to_owned()));
+        }
         let path = path.trim_end_matches('/');
         let parts = path.strip_prefix('/').map(|path| path.split('/'));
         let expected = "a task group as \"/a/b\"";
@@ -462,6 +465,9 @@ impl Importer<'_> {
 
 /// How the table of the cgroup at a path is called: no two paths are called alike.
 fn cgroup_name(path: &str) -> String {
+    if path == "/" {
+        return "root".to_owned();
+    }
     let mut name = String::from("g");
     for c in path.chars() {
         match c {

@@ -80,7 +80,8 @@ fn a_budget_that_the_kernel_refuses_is_refused() {
         "\"dl-runtime\": 50,",
     ] {
         let message = refusal(&format!(
-            "{{ \"tasks\": {{ \"t\": {{ \"policy\": \"SCHED_DEADLINE\", {budget} \"run\": 5 }} }} }}"
+            "{{ \"tasks\": {{ \"t\": {{ \"policy\": \"SCHED_DEADLINE\", {budget} \
+             \"run\": 5 }} }} }}"
         ));
         assert!(message.contains("that the kernel accepts"), "{message}");
     }
@@ -91,7 +92,8 @@ fn a_budget_changes_with_the_phase() {
     let (workload, lost) = imported(
         "{ \"tasks\": { \"t\": { \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 100, \
          \"dl-period\": 900, \"phases\": { \"p\": { \"run\": 5 }, \
-         \"q\": { \"dl-runtime\": 200, \"dl-deadline\": 300, \"dl-period\": 800, \"run\": 5 } } } } }",
+         \"q\": { \"dl-runtime\": 200, \"dl-deadline\": 300, \"dl-period\": 800, \
+         \"run\": 5 } } } } }",
     );
     let Operation::Loop { body, .. } = &workload.groups[0].body[0].op else {
         panic!("phases repeat")
@@ -138,7 +140,8 @@ fn task_groups_become_cgroups_with_their_parents() {
 #[test]
 fn cgroups_and_deadline_tasks_come_back_from_an_export() {
     let text = "[workload]\nname = \"w\"\n[cgroup.a]\n[cgroup.b]\npath = \"/a/b\"\n\
-                [task.t]\ncgroup = \"/a\"\ndo = \"run(5us), cgroup_move(self, b), run(6us)\"\n\
+                [task.t]\ncgroup = \"/a\"\ndo = \"run(5us), cgroup_move(self, b), run(6us), \
+                cgroup_move(self, root), run(7us)\"\n\
                 [task.d]\npolicy = \"deadline:1ms/2ms/3ms\"\ndo = \"run(5us)\"\n";
     let workload = Workload::parse(text, "w.toml").unwrap();
     let exported = export(&workload).unwrap();
@@ -153,6 +156,7 @@ fn cgroups_and_deadline_tasks_come_back_from_an_export() {
     assert_eq!(paths(&again), paths(&workload));
     let code = format!("{:?}", again.groups[0].body);
     assert!(code.contains("Move { target: Me, to: 2"), "{code}");
+    assert!(code.contains("Move { target: Me, to: 0"), "{code}");
 }
 
 #[test]
