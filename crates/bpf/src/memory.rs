@@ -553,17 +553,19 @@ impl Memory {
         }
     }
 
-    /// The bytes of an object of [`Memory::alloc_kernel`], for the host to change.
+    /// The first bytes of an object of [`Memory::alloc_kernel`], for the host to change.
     ///
     /// # Panics
     /// If any byte lies elsewhere, as for [`Memory::write`].
     #[inline]
-    pub fn kernel_object(&mut self, address: u64, len: u64) -> &mut [u8] {
+    pub fn kernel_object<const N: usize>(&mut self, address: u64) -> &mut [u8; N] {
         let at = address.wrapping_sub(BASE);
-        let end = at.saturating_add(len);
-        assert!(end <= self.kernel.next, "{address:#x} is no kernel object");
-        let at = place(at);
-        &mut self.region[at..at + len as usize]
+        let object = match at.checked_add(N as u64) {
+            Some(end) if end <= self.kernel.next => self.region.get_mut(place(at)..),
+            _ => None,
+        };
+        let object = object.and_then(|object| object.first_chunk_mut());
+        object.unwrap_or_else(|| panic!("{address:#x} is no kernel object"))
     }
 
     /// Mirrors of kernel objects change all the time, so they come first.

@@ -29,7 +29,7 @@ impl Machine {
                 op: Op::Init,
                 locked: None,
                 subject: None,
-                args: &[],
+                args: [],
                 words: (0, 0),
             },
         );
@@ -80,7 +80,7 @@ impl Machine {
             op: Op::CgroupInit,
             locked: None,
             subject: None,
-            args: &[self.mirror.root_cgroup, args],
+            args: [self.mirror.root_cgroup, args],
             words: (ROOT_CGROUP, 0),
         };
         let error = self.call(vm, &call).unwrap_or(0) as u32 as i32;
@@ -100,7 +100,7 @@ impl Machine {
             op: Op::CgroupExit,
             locked: None,
             subject: None,
-            args: &[self.mirror.root_cgroup],
+            args: [self.mirror.root_cgroup],
             words: (ROOT_CGROUP, 0),
         };
         self.call(vm, &call);
@@ -181,7 +181,7 @@ impl Machine {
                 op: Op::ExitPolicy,
                 locked: None,
                 subject: None,
-                args: &[info],
+                args: [info],
                 words: (kind, 0),
             },
         );

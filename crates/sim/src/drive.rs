@@ -8,7 +8,7 @@ use crate::machine::{Machine, Vm};
 use crate::queue::{Entry, Pending};
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::Action;
+use crate::work::{Action, Step};
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
@@ -88,12 +88,9 @@ impl Machine {
                 }
             }
             Pending::Start { task } => self.wake(vm, task, false),
-            Pending::BpfTimer {
-                address,
-                generation,
-            } => {
+            Pending::BpfTimer { generation } => {
                 self.charge_interrupt(cpu, |costs| costs.timer);
-                self.fire(vm, address, generation);
+                self.fire(vm, generation);
             }
             Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu()), source),
             Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
@@ -156,6 +153,17 @@ impl Machine {
 
     /// Lets the running task take its next step.
     fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
+        match self.work.step_quickly(id, self.now) {
+            Step::Run(span) => {
+                self.task_mut(id).work_left = span;
+                return Ok(());
+            }
+            Step::SleepUntil(time) => {
+                self.sleep_until(vm, cpu, id, time);
+                return Ok(());
+            }
+            Step::Unknown => {}
+        }
         let action = self.work.step(id, self.now, &mut self.work_events);
         self.record_work(id, cpu);
         if self.work.is_exiting(id) && !self.task(id).exiting {
@@ -164,19 +172,7 @@ impl Machine {
         match action {
             Err(error) => self.work_error = Some(error),
             Ok(Action::Run(span)) => self.task_mut(id).work_left = span,
-            Ok(Action::SleepUntil(time)) => {
-                // A wakeup before the timer makes the timer stale.
-                let generation = self.task(id).sleep_generation;
-                self.queue.push(
-                    time,
-                    cpu,
-                    Pending::Timer {
-                        task: id,
-                        generation,
-                    },
-                );
-                self.sleep(vm, cpu, id, false);
-            }
+            Ok(Action::SleepUntil(time)) => self.sleep_until(vm, cpu, id, time),
             Ok(Action::Block) => {
                 let deep = self.work.waits_uninterruptibly(id);
                 self.sleep(vm, cpu, id, deep);
@@ -208,6 +204,17 @@ impl Machine {
         Ok(())
     }
 
+    fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
+        // A wakeup before the timer makes the timer stale.
+        let generation = self.task(id).sleep_generation;
+        let what = Pending::Timer {
+            task: id,
+            generation,
+        };
+        self.queue.push(time, cpu, what);
+        self.sleep(vm, cpu, id, false);
+    }
+
     fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
         self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;
@@ -237,9 +244,8 @@ impl Machine {
     }
 
     /// A BPF timer expires.
-    fn fire(&mut self, vm: &mut Vm, address: u64, generation: u64) {
-        if self.timers.get(&address) == Some(&generation) {
-            self.timers.remove(&address);
+    fn fire(&mut self, vm: &mut Vm, generation: u64) {
+        if let Some(address) = self.timers.expire(generation) {
             self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
         }
     }
@@ -254,18 +260,10 @@ impl Machine {
         };
         // Times beyond the end of the clock never come.
         let when = wanted.clamp(now + LEAST_TIMER_DELAY, u64::MAX / 2);
-        self.timer_generation += 1;
-        let generation = self.timer_generation;
-        self.timers.insert(address, generation);
+        let generation = self.timers.arm(address);
         let when = SimTime::from_nanos(when);
-        self.queue.push(
-            when,
-            self.exec,
-            Pending::BpfTimer {
-                address,
-                generation,
-            },
-        );
+        self.queue
+            .push(when, self.exec, Pending::BpfTimer { generation });
     }
 
     /// The watchdog's turn. When nothing else is to come, the run is over.
@@ -310,9 +308,19 @@ impl Machine {
     }
 
     /// Notices when no time passes any more: before a turn of the scheduler.
+    #[inline]
     fn count_turn(&mut self, vm: &Vm, cpu: CpuId) {
         self.turns_now += 1;
         let retired = vm.retired() - self.retired_before;
+        // Each CPU may do so much.
+        if self.turns_now <= MOST_TURNS && retired <= MOST_INSTRUCTIONS_EACH {
+            return;
+        }
+        self.look_for_livelock(vm, cpu, retired);
+    }
+
+    #[inline(never)]
+    fn look_for_livelock(&mut self, vm: &Vm, cpu: CpuId, retired: u64) {
         if self.turns_now <= MOST_TURNS && retired <= self.most_instructions(vm) {
             return;
         }

@@ -48,7 +48,7 @@ impl Machine {
                 op: Op::Runnable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[self.task(id).address, self.enq_out(flags)],
+                args: [self.task(id).address, self.enq_out(flags)],
                 words: (self.enq_out(flags), 0),
             },
         );
@@ -75,7 +75,7 @@ impl Machine {
                 op: Op::Quiescent,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[self.task(id).address, self.deq_out(flags)],
+                args: [self.task(id).address, self.deq_out(flags)],
                 words: (self.deq_out(flags), 0),
             },
         );
@@ -95,7 +95,7 @@ impl Machine {
                 op: Op::Stopping,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, u64::from(runnable)],
+                args: [address, u64::from(runnable)],
                 words: (u64::from(runnable), slice),
             },
         );
@@ -147,7 +147,7 @@ impl Machine {
                 op: Op::Enqueue,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, self.enq_out(flags)],
+                args: [address, self.enq_out(flags)],
                 words: (self.enq_out(flags), u64::from(cpu.0)),
             },
         );
@@ -340,7 +340,7 @@ impl Machine {
                 op: Op::Dequeue,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, flags],
+                args: [address, flags],
                 words: (flags, 0),
             },
         );

@@ -57,7 +57,7 @@ impl Host for Machine {
     }
 
     fn timer_cancel(&mut self, timer: u64) -> bool {
-        self.timers.remove(&timer).is_some()
+        self.timers.cancel(timer)
     }
 
     fn release(&mut self, memory: &mut Memory, address: u64) {

@@ -66,7 +66,7 @@ impl Machine {
                     op,
                     locked: None,
                     subject: None,
-                    args: &[number],
+                    args: [number],
                     words: (number, 0),
                 },
             );

@@ -158,7 +158,7 @@ impl Machine {
                 op: Op::InitTask,
                 locked: None,
                 subject: Some(id),
-                args: &[address, args],
+                args: [address, args],
                 words: (u64::from(fork), 0),
             },
         );
@@ -211,7 +211,7 @@ impl Machine {
                 op: Op::Enable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address],
+                args: [address],
                 words: (u64::from(weight), 0),
             },
         );
@@ -230,7 +230,7 @@ impl Machine {
                 op: Op::Disable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address],
+                args: [address],
                 words: (0, 0),
             },
         );
@@ -253,7 +253,7 @@ impl Machine {
                 op: Op::ExitTask,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, args],
+                args: [address, args],
                 words: (0, 0),
             },
         );

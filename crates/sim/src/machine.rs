@@ -19,7 +19,7 @@ use crate::entries::Entries;
 use crate::idle::Idle;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
-use crate::ops::{Context, Ops};
+use crate::ops::{Contexts, Ops};
 use crate::profile::Costs;
 use crate::queue::{EventQueue, Pending};
 use crate::setup;
@@ -40,6 +40,39 @@ pub(crate) struct Buffered {
     pub qseq: Option<u64>,
     pub dsq_id: u64,
     pub flags: u64,
+}
+
+/// BPF timers that are armed. Each arming has a number of its own, so that the expiry of one that
+/// was armed anew or cancelled is recognised.
+#[derive(Debug, Default)]
+pub(crate) struct ArmedTimers {
+    number_of: BTreeMap<u64, u64>,
+    address_of: BTreeMap<u64, u64>,
+    last: u64,
+}
+
+impl ArmedTimers {
+    /// The timer at `address` is armed; returns the number of the arming.
+    pub fn arm(&mut self, address: u64) -> u64 {
+        self.cancel(address);
+        self.last += 1;
+        self.number_of.insert(address, self.last);
+        self.address_of.insert(self.last, address);
+        self.last
+    }
+
+    /// The timer at `address` is not armed any more; whether it was.
+    pub fn cancel(&mut self, address: u64) -> bool {
+        let number = self.number_of.remove(&address);
+        number.is_some_and(|number| self.address_of.remove(&number).is_some())
+    }
+
+    /// The timer that was armed as `number` expires; its address, if it is still so armed.
+    pub fn expire(&mut self, number: u64) -> Option<u64> {
+        let address = self.address_of.remove(&number)?;
+        self.number_of.remove(&address);
+        Some(address)
+    }
 }
 
 /// The kernel's event counters (`struct scx_event_stats`, kernel 6.18).
@@ -115,17 +148,16 @@ pub struct Machine {
     pub(crate) watchdog: Watchdog,
     pub(crate) queue: EventQueue,
     pub(crate) ops: Ops,
-    /// The callbacks being executed, innermost last.
-    pub(crate) contexts: Vec<Context>,
+    /// The callbacks being executed.
+    pub(crate) contexts: Contexts,
     /// The dispatch buffer of the callback being executed.
     pub(crate) buffer: Vec<Buffered>,
     /// Tasks moved to the local queue since the buffer's last flush.
     pub(crate) moved: u32,
     /// Tasks that have left the policy's custody, of which it was not told yet (7.2).
     pub(crate) released_from_custody: Vec<TaskId>,
-    /// BPF timers that are armed: address and generation.
-    pub(crate) timers: BTreeMap<u64, u64>,
-    pub(crate) timer_generation: u64,
+    /// BPF timers that are armed.
+    pub(crate) timers: ArmedTimers,
     pub(crate) mirror: Mirror,
     pub(crate) work: Work,
     pub(crate) workload: std::sync::Arc<model::workload::Workload>,
@@ -200,12 +232,11 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick()),
             queue: EventQueue::new(tie_seed),
             ops,
-            contexts: Vec::new(),
+            contexts: Contexts::new(),
             buffer: Vec::new(),
             moved: 0,
             released_from_custody: Vec::new(),
-            timers: BTreeMap::new(),
-            timer_generation: 0,
+            timers: ArmedTimers::default(),
             mirror,
             work,
             workload,

@@ -16,7 +16,7 @@ use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
-use layout::{ArgLayout, Layout};
+use layout::{ArgLayout, Layout, TURN_BYTES};
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
@@ -110,7 +110,7 @@ impl Mirror {
             rqs: PerCpu::new(cpus, |cpu| {
                 known[cpu.index()].unwrap_or_else(|| alloc(layout.rq_size))
             }),
-            idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size + 8)),
+            idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size)),
             root_cgroup: alloc(u64::from(target.size_of("cgroup")?)),
             css_at: u64::from(target.field("cgroup", "self")?.offset),
             css_set: alloc(u64::from(target.size_of("css_set")?)),
@@ -205,7 +205,7 @@ impl Mirror {
             let mut mask = Mask::empty(cpus);
             mask.insert(cpu);
             write_mask(memory, idle + at.cpus_mask, &mask);
-            memory.poke_u32(idle + at.task_size, u32::MAX);
+            memory.poke_u32(idle + at.number, u32::MAX);
         }
     }
 
@@ -309,28 +309,30 @@ impl Mirror {
     /// What changes with every turn of a task.
     #[inline]
     fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {
-        let layout = &self.layout;
-        let object = memory.kernel_object(task.address, layout.task_size);
+        let layout = &self.layout.turn;
+        let object: &mut [u8; TURN_BYTES] = memory.kernel_object(task.address);
         if what & stale::SLICE != 0 {
-            put(object, layout.slice, task.slice.to_le_bytes());
-            put(object, layout.vtime, task.vtime.to_le_bytes());
-            put(object, layout.sum_exec, task.sum_exec.to_le_bytes());
+            layout.slice.put(object, task.slice.to_le_bytes());
+            layout.vtime.put(object, task.vtime.to_le_bytes());
+            layout.sum_exec.put(object, task.sum_exec.to_le_bytes());
             // All of it is the task's own code: what a system call takes is not told apart.
-            put(object, layout.utime, task.sum_exec.to_le_bytes());
+            layout.utime.put(object, task.sum_exec.to_le_bytes());
         }
         if what & stale::FLAGS != 0 {
             let queued = u32::from(task.queued) * flags::TASK_QUEUED;
             let custody = u32::from(task.in_custody) * flags::TASK_IN_CUSTODY;
             let state = self.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
             let flags = queued | custody | state;
-            put(object, layout.scx_flags, flags.to_le_bytes());
-            put(object, layout.runnable_at, task.runnable_at.to_le_bytes());
+            layout.scx_flags.put(object, flags.to_le_bytes());
+            layout
+                .runnable_at
+                .put(object, task.runnable_at.to_le_bytes());
         }
         if what & stale::STATE != 0 {
             let cpu = u32::from(task.cpu.0);
-            put(object, layout.wake_cpu, cpu.to_le_bytes());
-            put(object, layout.thread_cpu, cpu.to_le_bytes());
-            put(object, layout.state, task.kernel_state().to_le_bytes());
+            layout.wake_cpu.put(object, cpu.to_le_bytes());
+            layout.thread_cpu.put(object, cpu.to_le_bytes());
+            layout.state.put(object, task.kernel_state().to_le_bytes());
         }
     }
 
@@ -387,14 +389,6 @@ pub enum MirrorError {
     /// No memory.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
-}
-
-/// Writes a field of an object.
-#[inline(always)]
-fn put<const N: usize>(object: &mut [u8], at: u64, bytes: [u8; N]) {
-    let place = object.get_mut(at as usize..);
-    let place = place.and_then(|place| place.first_chunk_mut());
-    *place.expect("a field lies in its object") = bytes;
 }
 
 /// Writes a mask where programs can read it.
@@ -515,7 +509,7 @@ impl Machine {
 
     /// Makes the mirror of a new task.
     pub(crate) fn mirror_create(&mut self, vm: &mut Vm, id: TaskId) -> Result<(), OutOfMemory> {
-        let size = self.mirror.layout.task_size + 8;
+        let size = self.mirror.layout.task_size;
         let memory = vm.memory();
         let address = memory.alloc_kernel(size, 64)?;
         let zeros = vec![0; size as usize];
@@ -532,8 +526,8 @@ impl Machine {
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.cgroups, self.mirror.css_set);
         memory.poke_u64(address + layout.mm, task.mm);
-        // The task's number, behind the kernel's structure, leads back from address to task.
-        memory.poke_u32(address + layout.task_size, id.0);
+        // The task's number leads back from address to task.
+        memory.poke_u32(address + layout.number, id.0);
         self.touch(id, u8::MAX);
         Ok(())
     }
@@ -541,7 +535,7 @@ impl Machine {
     /// Gives the mirror's memory back.
     pub(crate) fn mirror_free_in(&mut self, memory: &mut Memory, id: TaskId) {
         let address = std::mem::take(&mut self.task_mut(id).address);
-        memory.free_kernel(address, self.mirror.layout.task_size + 8);
+        memory.free_kernel(address, self.mirror.layout.task_size);
     }
 
     /// The task whose mirror begins at `address`.
@@ -550,7 +544,8 @@ impl Machine {
         if address == 0 {
             return None;
         }
-        let id = TaskId(memory.load_u32(address.wrapping_add(self.mirror.layout.task_size)) as u32);
+        let number = address.wrapping_add(self.mirror.layout.number);
+        let id = TaskId(memory.load_u32(number) as u32);
         self.tasks
             .get(id.index())
             .filter(|task| task.address == address)
@@ -669,8 +664,13 @@ impl Machine {
     pub(crate) fn write_migration_disabled(&self, vm: &mut Vm, id: TaskId) {
         let task = self.tasks.get(id.index());
         if let Some(task) = task.filter(|task| task.address != 0) {
-            let at = task.address + self.mirror.layout.migration_disabled;
-            vm.memory().poke_u16(at, task.migration_disabled);
+            let object = vm.memory().kernel_object(task.address);
+            let disabled = task.migration_disabled.to_le_bytes();
+            self.mirror
+                .layout
+                .turn
+                .migration_disabled
+                .put(object, disabled);
         }
     }
 
@@ -687,14 +687,13 @@ impl Machine {
         let Some(task) = self.tasks.get(id.index()) else {
             return;
         };
-        let layout = &self.mirror.layout;
         let memory = vm.memory();
         let at = task.address;
-        let turn = memory.load_u64(at + layout.slice) ^ memory.load_u64(at + layout.sum_exec);
-        let rest = memory.load_u64(at) ^ memory.load_u64(at + layout.task_size);
+        // Both lines of the mirror, see the header.
+        let turn = memory.load_u64(at) ^ memory.load_u64(at + TURN_BYTES as u64 - 8);
         let own = task.runnable_at ^ task.times.run.get() ^ u64::from(task.direct.is_some());
         let work = self.work.touch(id) ^ self.dsqs.touch(id);
-        std::hint::black_box(turn ^ rest ^ own ^ work);
+        std::hint::black_box(turn ^ own ^ work);
     }
 
     /// Address of the task that executes the code of this moment: `current`.

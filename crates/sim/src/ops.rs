@@ -208,8 +208,78 @@ pub(crate) struct Context {
     pub direct: Option<Result<TaskId, ()>>,
 }
 
+/// The contexts of the callbacks being executed. Nearly always there is one, so it has a place of
+/// its own.
+pub(crate) struct Contexts {
+    innermost: Context,
+    /// Those around it, outermost first.
+    outer: Vec<Context>,
+    depth: u32,
+}
+
+impl Contexts {
+    /// Outside of callbacks.
+    const NONE: Context = Context {
+        mask: 0,
+        locked: None,
+        subject: None,
+        direct: None,
+    };
+
+    /// Nobody executes a callback.
+    pub const fn new() -> Self {
+        Self {
+            innermost: Self::NONE,
+            outer: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The innermost one; outside of callbacks one in which nothing is allowed.
+    #[inline]
+    pub const fn innermost(&self) -> &Context {
+        &self.innermost
+    }
+
+    /// The innermost one, to change.
+    #[inline]
+    pub const fn innermost_mut(&mut self) -> &mut Context {
+        &mut self.innermost
+    }
+
+    /// Whether any of them holds the lock of `cpu`.
+    pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
+        let all = self.outer.iter().chain([&self.innermost]);
+        all.into_iter().any(|context| context.locked == Some(cpu))
+    }
+
+    #[inline]
+    fn enter(&mut self, context: Context) {
+        if self.depth > 0 {
+            self.outer.push(self.innermost);
+        }
+        self.depth += 1;
+        self.innermost = context;
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        self.depth -= 1;
+        self.innermost = match self.depth {
+            0 => Self::NONE,
+            _ => self.outer.pop().expect("every outer context is kept"),
+        };
+    }
+}
+
 /// A call to make.
-pub(crate) struct Call<'a> {
+pub(crate) struct Call<const N: usize> {
     /// Which callback.
     pub op: Op,
     /// The CPU whose run queue is locked.
@@ -217,7 +287,7 @@ pub(crate) struct Call<'a> {
     /// The task that it is about.
     pub subject: Option<TaskId>,
     /// Its arguments, as the kernel passes them.
-    pub args: &'a [u64],
+    pub args: [u64; N],
     /// The words of its event.
     pub words: (u64, u64),
 }
@@ -226,13 +296,19 @@ impl Machine {
     /// Calls a callback, if the policy defines it. Returns its result.
     ///
     /// A callback is atomic: the clock stands still in it, and its effects are visible at once.
-    #[inline]
-    pub(crate) fn call(&mut self, vm: &mut Vm, call: &Call<'_>) -> Option<u64> {
+    #[inline(always)]
+    pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
         self.call_function(vm, function, call)
     }
 
-    fn call_function(&mut self, vm: &mut Vm, function: u32, call: &Call<'_>) -> Option<u64> {
+    #[inline(never)]
+    fn call_function<const N: usize>(
+        &mut self,
+        vm: &mut Vm,
+        function: u32,
+        call: &Call<N>,
+    ) -> Option<u64> {
         self.callbacks += 1;
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
@@ -244,11 +320,10 @@ impl Machine {
                 call.words,
             );
         }
-        let outer = self.contexts.last().map_or(0, |context| context.mask);
         let mask = MASKS[call.op as usize];
         let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
-        self.contexts.push(Context {
-            mask: outer | mask,
+        self.contexts.enter(Context {
+            mask: self.contexts.innermost().mask | mask,
             locked: call.locked,
             subject: call.subject,
             direct: call.subject.filter(|_| gives_direct).map(Ok),
@@ -266,12 +341,12 @@ impl Machine {
         let result = if self.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
-            vm.call_program(function, call.args, self)
+            vm.call_program(function, &call.args, self)
         };
         if let Some(id) = guarded {
             self.unguard(vm, id);
         }
-        self.contexts.pop();
+        self.contexts.leave();
         self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
@@ -281,14 +356,14 @@ impl Machine {
 
     /// Calls a callback and counts what it does.
     #[cold]
-    fn call_tallied(
+    fn call_tallied<const N: usize>(
         &mut self,
         vm: &mut Vm,
         function: u32,
-        call: &Call<'_>,
+        call: &Call<N>,
     ) -> Result<u64, bpf::Fault> {
         let before = Tally::of(vm);
-        let result = vm.call_program(function, call.args, self);
+        let result = vm.call_program(function, &call.args, self);
         if let Some(tally) = &mut self.tally {
             tally.entry(call.op.name()).or_default().add(vm, &before);
         }
@@ -311,7 +386,7 @@ impl Machine {
         vm: &mut Vm,
         body: impl FnOnce(&mut Vm, &mut Self) -> R,
     ) -> R {
-        self.contexts.push(Context {
+        self.contexts.enter(Context {
             mask: kf::UNLOCKED,
             locked: None,
             subject: None,
@@ -320,7 +395,7 @@ impl Machine {
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
         let result = body(vm, self);
-        self.contexts.pop();
+        self.contexts.leave();
         self.charge_call(vm, spent);
         result
     }
@@ -375,7 +450,7 @@ impl Machine {
         task.migration_disabled -= 1;
         let left = task.migration_disabled;
         // The callback that this one was called from goes on.
-        if self.contexts.len() > 1 {
+        if self.contexts.depth() > 1 {
             self.mirror.guarded = Some((id, left));
             self.write_migration_disabled(vm, id);
         }
@@ -386,7 +461,7 @@ impl Machine {
     /// Source: `scx_kf_allowed()`, kernel 6.18.
     #[inline]
     pub(crate) fn allowed(&mut self, mask: u32) -> bool {
-        let context = self.contexts.last().map_or(0, |context| context.mask);
+        let context = self.contexts.innermost().mask;
         // A function of an outer operation may not be used in one nested inside it.
         let is_nested = match highest_bit(mask) {
             kf::CPU_RELEASE => context & !(kf::CPU_RELEASE | (kf::CPU_RELEASE - 1)) != 0,

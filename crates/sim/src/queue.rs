@@ -15,8 +15,8 @@ pub enum Pending {
     Resume,
     /// A sleeping task's timer expires.
     Timer { task: TaskId, generation: u64 },
-    /// A BPF timer expires.
-    BpfTimer { address: u64, generation: u64 },
+    /// A BPF timer expires: the one that was armed as this number.
+    BpfTimer { generation: u64 },
     /// An interrupt source of the workload fires.
     Interrupt { source: usize },
     /// The CPU goes offline or comes back.
@@ -88,6 +88,12 @@ impl Entry {
     #[inline]
     pub const fn cpu(&self) -> CpuId {
         CpuId(self.rank as u16)
+    }
+
+    /// What comes first has the least.
+    #[inline]
+    const fn order(&self) -> (SimTime, u64, u64) {
+        (self.time, self.rank, self.sequence)
     }
 
     /// How many events of the same moment led to it.
@@ -183,26 +189,23 @@ impl Later {
     fn sort_out(&mut self, slot: usize, rest: &mut BinaryHeap<Now>) -> Option<Entry> {
         let spare = std::mem::take(&mut self.spare);
         let mut entries = std::mem::replace(&mut self.slots[slot], spare);
-        let times = entries.iter().map(|entry| entry.time.as_nanos());
-        self.now = times.min()?;
-        let mut first: Option<Entry> = None;
-        for entry in entries.drain(..) {
-            if entry.time.as_nanos() != self.now {
-                self.push(entry);
-            } else if let Some(other) = &mut first {
-                let is_before = Now(entry) > Now(*other);
-                let later = if is_before {
-                    std::mem::replace(other, entry)
-                } else {
-                    entry
-                };
-                rest.push(Now(later));
-            } else {
-                first = Some(entry);
+        let (mut at, mut first) = (0, *entries.first()?);
+        for (other, entry) in entries.iter().enumerate().skip(1) {
+            if entry.order() < first.order() {
+                (at, first) = (other, *entry);
             }
         }
+        self.now = first.time.as_nanos();
+        for (other, entry) in entries.iter().enumerate() {
+            if entry.time.as_nanos() != self.now {
+                self.push(*entry);
+            } else if other != at {
+                rest.push(Now(*entry));
+            }
+        }
+        entries.clear();
         self.spare = entries;
-        first
+        Some(first)
     }
 }
 

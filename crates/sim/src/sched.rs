@@ -100,7 +100,7 @@ impl Machine {
                     op: Op::CpuAcquire,
                     locked: Some(cpu),
                     subject: None,
-                    args: &[number, 0],
+                    args: [number, 0],
                     words: (number, 0),
                 },
             );
@@ -156,7 +156,7 @@ impl Machine {
                 op: Op::Dispatch,
                 locked: Some(cpu),
                 subject: prev,
-                args: &[number, address],
+                args: [number, address],
                 words: (number, u64::from(queued)),
             },
         );
@@ -262,7 +262,7 @@ impl Machine {
                 op: Op::CpuRelease,
                 locked: Some(cpu),
                 subject: None,
-                args: &[number, args],
+                args: [number, args],
                 words: (number, u64::from(reason)),
             },
         );
@@ -304,7 +304,7 @@ impl Machine {
                     op: Op::Running,
                     locked: Some(cpu),
                     subject: Some(id),
-                    args: &[address],
+                    args: [address],
                     words: (slice, u64::from(cpu.0)),
                 },
             );
@@ -376,7 +376,7 @@ impl Machine {
                     op: Op::Tick,
                     locked: Some(cpu),
                     subject: Some(id),
-                    args: &[address],
+                    args: [address],
                     words: (slice, 0),
                 },
             );

@@ -61,7 +61,11 @@ impl Topology {
     }
 
     /// The number of `cpu`'s node.
+    #[inline]
     pub fn node_of(&self, cpu: CpuId) -> u16 {
+        if cpu.0 < self.node {
+            return 0;
+        }
         cpu.0 / self.node
     }
 

@@ -127,7 +127,7 @@ impl Machine {
                 op: Op::SelectCpu,
                 locked: None,
                 subject: Some(id),
-                args: &[address, u64::from(prev.0), flags],
+                args: [address, u64::from(prev.0), flags],
                 words: (flags, u64::from(prev.0)),
             },
         );

@@ -22,7 +22,7 @@ const ROOT_ID: u64 = 1;
 
 fn task_cgroup(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
-    let subjects = ctx.host.contexts.last().and_then(|context| context.subject);
+    let subjects = ctx.host.contexts.innermost().subject;
     if subjects != Some(id) {
         ctx.host.error("called on a task not being operated on");
     }

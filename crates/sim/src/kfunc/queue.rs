@@ -166,7 +166,7 @@ fn insert_with(
 impl Machine {
     /// The idle task is a task too, but never one that waits for a dispatch.
     fn insert_idle_task(&mut self, cpu: model::CpuId) {
-        if let Some(Ok(expected)) = self.contexts.last().and_then(|context| context.direct) {
+        if let Some(Ok(expected)) = self.contexts.innermost().direct {
             let expected = self.name(expected);
             self.error(format!(
                 "scheduling for {expected} but trying to direct-dispatch swapper/{cpu}[0]"
@@ -176,12 +176,10 @@ impl Machine {
 
     /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
     fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64) {
-        match self.contexts.last().and_then(|context| context.direct) {
+        match self.contexts.innermost().direct {
             Some(Ok(expected)) if expected == id => {
                 self.task_mut(id).direct = Some(Direct { dsq_id, flags });
-                if let Some(context) = self.contexts.last_mut() {
-                    context.direct = Some(Err(()));
-                }
+                self.contexts.innermost_mut().direct = Some(Err(()));
             }
             Some(Ok(expected)) => {
                 let (expected, got) = (self.name(expected), self.name(id));
