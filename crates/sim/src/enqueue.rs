@@ -129,7 +129,7 @@ impl Machine {
             self.counters.enq_skip_exiting += 1;
             return self.enqueue_with_new_slice(local, id, flags);
         }
-        let pinned = task.migration_disabled > 0;
+        let pinned = self.cannot_migrate(id);
         if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
             self.counters.enq_skip_migration_disabled += 1;
             return self.enqueue_with_new_slice(local, id, flags);

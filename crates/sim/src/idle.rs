@@ -238,7 +238,7 @@ impl Machine {
         flags: u64,
     ) -> Option<CpuId> {
         let task = self.task(id);
-        if self.masks.count(task.cpus) > 1 && task.migration_disabled == 0 {
+        if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
             return self.select_cpu_default(id, prev, wake_flags, within, flags);
         }
         let allowed = match within {

@@ -148,6 +148,8 @@ pub struct Machine {
     pub(crate) watchdog: Watchdog,
     pub(crate) queue: EventQueue,
     pub(crate) ops: Ops,
+    /// A callback is neither recorded nor counted nor charged for.
+    pub(crate) calls_are_plain: bool,
     /// The callbacks being executed.
     pub(crate) contexts: Contexts,
     /// The dispatch buffer of the callback being executed.
@@ -186,8 +188,9 @@ pub struct Machine {
     pub(crate) turns_now: u32,
     /// Instructions that the policy had retired when this moment began.
     pub(crate) retired_before: u64,
-    /// The workload has come to its end.
-    pub(crate) over: bool,
+    /// Nothing more happens: the workload has come to its end or cannot go on, or the policy was
+    /// ejected.
+    pub(crate) halted: bool,
     wants: EventMask,
     out: Vec<Event>,
 }
@@ -232,6 +235,9 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick()),
             queue: EventQueue::new(tie_seed),
             ops,
+            calls_are_plain: !wants.has(EventKind::Callback)
+                && !tally
+                && Costs::of(spec.profile).is_none(),
             contexts: Contexts::new(),
             buffer: Vec::new(),
             moved: 0,
@@ -260,7 +266,7 @@ impl Machine {
             tally: tally.then(BTreeMap::new),
             turns_now: 0,
             retired_before: 0,
-            over: false,
+            halted: false,
             wants,
             out: Vec::new(),
             spec,
@@ -344,6 +350,7 @@ impl Machine {
             end -= 1;
         }
         message.truncate(end);
+        self.halted = true;
         self.exit = Some(Exit {
             kind,
             code,
@@ -451,17 +458,22 @@ impl Machine {
             return;
         };
         let clock = self.cpus[cpu].task_clock(self.now);
+        if clock != self.task(id).exec_start {
+            self.charge_task(id, clock);
+        }
+    }
+
+    #[inline(never)]
+    fn charge_task(&mut self, id: TaskId, clock: u64) {
         let task = self.task_mut(id);
         let delta = clock - task.exec_start;
-        if delta == 0 {
-            return;
-        }
         task.exec_start = clock;
         task.sum_exec += delta;
         if task.class == Class::Ext && task.slice != crate::flags::SLICE_INF {
             task.slice = task.slice.saturating_sub(delta);
             self.mirror_slice(id);
         }
+        self.mirror_time(id);
     }
 
     /// Lets the current task of `cpu` execute from now on.
@@ -497,6 +509,7 @@ impl Machine {
     }
 
     /// An interrupt takes `span` of time from `cpu`, from now on.
+    #[inline(never)]
     pub(crate) fn steal(&mut self, cpu: CpuId, span: Nanos) {
         if span.is_zero() {
             return;
@@ -553,7 +566,7 @@ impl Machine {
     }
 
     /// Books a switch from `prev` to the current task of `cpu`, and tells it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
         let curr = self.cpus[cpu].curr;

@@ -5,6 +5,7 @@
 //! look: when a callback begins, and after a kernel function that changes something.
 
 mod layout;
+mod seen;
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::workload::SchedPolicy;
@@ -17,6 +18,7 @@ use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
 use layout::{ArgLayout, Layout, TURN_BYTES};
+use seen::Seen;
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
@@ -25,10 +27,12 @@ const TEXT_BYTES: u64 = 1024;
 
 /// What of a task's mirror is out of date.
 pub(crate) mod stale {
-    /// Slice, vtime, time charged.
+    /// Slice, vtime.
     pub const SLICE: u8 = 1;
     /// State of the sched_ext entity.
     pub const FLAGS: u8 = 2;
+    /// Time charged.
+    pub const TIME: u8 = 4;
     /// Affinity.
     pub const CPUS: u8 = 8;
     /// Policy, priorities, weight, `PF_*`.
@@ -40,13 +44,14 @@ pub(crate) mod stale {
     /// CPU, run state.
     pub const STATE: u8 = 128;
     /// What changes with every turn of a task.
-    pub const TURN: u8 = SLICE | FLAGS | STATE;
+    pub const TURN: u8 = SLICE | FLAGS | TIME | STATE;
 }
 
 /// The mirrors.
 pub(crate) struct Mirror {
     layout: Layout,
     kernel: Kernel,
+    seen: Seen,
     args: ArgLayout,
     /// Arguments by pointer, one area for all: a callback reads them while it runs.
     args_at: u64,
@@ -90,6 +95,7 @@ impl Mirror {
     pub fn new(target: &Target, spec: &MachineSpec, vm: &mut Vm) -> Result<Self, MirrorError> {
         let layout = Layout::of(target)?;
         let args = ArgLayout::of(target)?;
+        let seen = Seen::of(target, &vm.image().reads)?;
         let cpus = spec.cpus;
         let mut failed = None;
         // Where a program looks for them that knows the variable.
@@ -131,6 +137,7 @@ impl Mirror {
             stale_cpus: Vec::new(),
             layout,
             kernel: spec.kernel,
+            seen,
             args,
         };
         let kernfs_node = alloc(u64::from(target.size_of("kernfs_node")?));
@@ -314,6 +321,8 @@ impl Mirror {
         if what & stale::SLICE != 0 {
             layout.slice.put(object, task.slice.to_le_bytes());
             layout.vtime.put(object, task.vtime.to_le_bytes());
+        }
+        if what & stale::TIME != 0 {
             layout.sum_exec.put(object, task.sum_exec.to_le_bytes());
             // All of it is the task's own code: what a system call takes is not told apart.
             layout.utime.put(object, task.sum_exec.to_le_bytes());
@@ -417,6 +426,14 @@ impl Machine {
     /// Notes that parts of a task's mirror are out of date.
     #[inline]
     fn touch(&mut self, id: TaskId, what: u8) {
+        let what = what & self.mirror.seen.parts;
+        if what != 0 {
+            self.touch_seen(id, what);
+        }
+    }
+
+    #[inline]
+    fn touch_seen(&mut self, id: TaskId, what: u8) {
         let task = &mut self.tasks[id.index()];
         if task.stale == 0 {
             self.mirror.stale_tasks.push(id);
@@ -430,39 +447,70 @@ impl Machine {
         let mirror = &self.mirror;
         let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
         if is_stale || mirror.idle_shared {
-            self.flush_stale(vm);
+            self.flush_stale(vm.memory());
         }
     }
 
-    fn flush_stale(&mut self, vm: &mut Vm) {
-        let memory = vm.memory();
+    #[inline(never)]
+    fn flush_stale(&mut self, memory: &mut Memory) {
+        // Nearly always it is one task, and no loop: else all that a task may need is prepared
+        // before the loop begins, for one that needs a small part of it.
+        if let Some(id) = self.mirror.stale_tasks.pop() {
+            self.flush_task(memory, id);
+        }
+        let mirror = &self.mirror;
+        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
+        if is_stale || mirror.idle_shared {
+            self.flush_rest(memory);
+        }
+    }
+
+    #[inline(never)]
+    fn flush_rest(&mut self, memory: &mut Memory) {
         while let Some(id) = self.mirror.stale_tasks.pop() {
-            let Some(task) = self.tasks.get_mut(id.index()) else {
-                continue;
-            };
-            let what = std::mem::take(&mut task.stale);
-            if task.address == 0 {
-                continue;
-            }
-            self.mirror.write_turn(memory, task, what);
-            if what & !stale::TURN != 0 {
-                let task = &self.tasks[id.index()];
-                self.mirror.write_task(memory, task, &self.masks, what);
-                if what & stale::PARENT != 0 {
-                    self.write_parent(memory, id);
-                }
-            }
+            self.flush_one(memory, id);
         }
         while let Some(cpu) = self.mirror.stale_cpus.pop() {
-            let curr = match self.cpus[cpu].curr.task() {
-                Some(id) => self.task(id).address,
-                None => self.mirror.idle_tasks[cpu],
-            };
-            memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
+            self.flush_cpu(memory, cpu);
         }
         if self.mirror.idle_shared {
             self.mirror.write_idle(memory, &self.idle);
         }
+    }
+
+    #[inline(never)]
+    fn flush_one(&mut self, memory: &mut Memory, id: TaskId) {
+        self.flush_task(memory, id);
+    }
+
+    #[inline(always)]
+    fn flush_task(&mut self, memory: &mut Memory, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id.index()) else {
+            return;
+        };
+        let what = std::mem::take(&mut task.stale);
+        if task.address == 0 {
+            return;
+        }
+        if what & stale::TURN != 0 {
+            self.mirror.write_turn(memory, task, what);
+        }
+        if what & !stale::TURN != 0 {
+            let task = &self.tasks[id.index()];
+            self.mirror.write_task(memory, task, &self.masks, what);
+            if what & stale::PARENT != 0 {
+                self.write_parent(memory, id);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn flush_cpu(&self, memory: &mut Memory, cpu: CpuId) {
+        let curr = match self.cpus[cpu].curr.task() {
+            Some(id) => self.task(id).address,
+            None => self.mirror.idle_tasks[cpu],
+        };
+        memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
     }
 
     fn write_parent(&self, memory: &mut Memory, id: TaskId) {
@@ -528,7 +576,7 @@ impl Machine {
         memory.poke_u64(address + layout.mm, task.mm);
         // The task's number leads back from address to task.
         memory.poke_u32(address + layout.number, id.0);
-        self.touch(id, u8::MAX);
+        self.touch_seen(id, u8::MAX);
         Ok(())
     }
 
@@ -632,6 +680,10 @@ impl Machine {
         self.touch(id, stale::SLICE);
     }
 
+    pub(crate) fn mirror_time(&mut self, id: TaskId) {
+        self.touch(id, stale::TIME);
+    }
+
     pub(crate) fn mirror_state(&mut self, id: TaskId) {
         self.touch(id, stale::STATE);
     }
@@ -660,40 +712,74 @@ impl Machine {
         self.touch(id, stale::PARENT);
     }
 
-    /// Writes `migration_disabled` into the mirror of a task, if there still is one.
-    pub(crate) fn write_migration_disabled(&self, vm: &mut Vm, id: TaskId) {
-        let task = self.tasks.get(id.index());
-        if let Some(task) = task.filter(|task| task.address != 0) {
-            let object = vm.memory().kernel_object(task.address);
-            let disabled = task.migration_disabled.to_le_bytes();
-            self.mirror
-                .layout
-                .turn
-                .migration_disabled
-                .put(object, disabled);
+    /// Before a callback: only the task that executes it cannot migrate because of that, and its
+    /// mirror says so.
+    ///
+    /// Between callbacks no program can look, so the mirror goes on saying so until another
+    /// callback is executed by somebody else.
+    #[inline]
+    pub(crate) fn show_guard(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
+        if !self.mirror.seen.migration_disabled {
+            return;
+        }
+        let now = guarded.map(|id| (id, self.shown_migration_disabled(id)));
+        if self.mirror.guarded != now {
+            self.move_guard(vm, now);
         }
     }
 
+    #[inline(never)]
+    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
+        let before = std::mem::replace(&mut self.mirror.guarded, now);
+        for (id, _) in before.into_iter().chain(now) {
+            // It may have ended meanwhile.
+            let task = self.tasks.get(id.index());
+            if let Some(task) = task.filter(|task| task.address != 0) {
+                let object = vm.memory().kernel_object(task.address);
+                let disabled = self.shown_migration_disabled(id).to_le_bytes();
+                let place = self.mirror.layout.turn.migration_disabled;
+                place.put(object, disabled);
+            }
+        }
+    }
+
+    /// `migration_disabled` as programs see it.
+    fn shown_migration_disabled(&self, id: TaskId) -> u16 {
+        let own = self.tasks.get(id.index());
+        own.map_or(0, |task| task.migration_disabled) + self.contexts.guards(id)
+    }
+
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
-        if self.mirror.stale_cpus.last() != Some(&cpu) {
+        if self.mirror.seen.curr && self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
         }
     }
 
-    /// Loads what a turn of a task begins with, so that it comes from memory all at once and while
-    /// other work is done, instead of one piece after the other.
-    #[inline]
-    pub(crate) fn touch_task(&self, vm: &mut Vm, id: TaskId) {
-        let Some(task) = self.tasks.get(id.index()) else {
-            return;
-        };
-        let memory = vm.memory();
-        let at = task.address;
-        // Both lines of the mirror, see the header.
-        let turn = memory.load_u64(at) ^ memory.load_u64(at + TURN_BYTES as u64 - 8);
-        let own = task.runnable_at ^ task.times.run.get() ^ u64::from(task.direct.is_some());
-        let work = self.work.touch(id) ^ self.dsqs.touch(id);
-        std::hint::black_box(turn ^ own ^ work);
+    /// Asks the processor for what the turns of those tasks need whose timers expire soon. Else it
+    /// would come from memory piece by piece when it is needed, while everything waits.
+    #[inline(never)]
+    pub(crate) fn load_soon(&mut self, vm: &mut Vm) {
+        let soon = std::mem::take(self.queue.soon());
+        for &id in &soon {
+            if let Some(task) = self.tasks.get(id.index()) {
+                // Its three lines.
+                bpf::prefetch(&task.address);
+                bpf::prefetch(&task.phase_since);
+                bpf::prefetch(&task.sleep_generation);
+            }
+            self.work.prefetch(id);
+            self.dsqs.prefetch(id);
+        }
+        // The addresses of the mirrors lie in the tasks, which may be here by now.
+        for &id in &soon {
+            if let Some(task) = self.tasks.get(id.index()) {
+                let memory = vm.memory();
+                memory.prefetch(task.address);
+                memory.prefetch(task.address + TURN_BYTES as u64 - 8);
+            }
+        }
+        *self.queue.soon() = soon;
+        self.queue.soon().clear();
     }
 
     /// Address of the task that executes the code of this moment: `current`.

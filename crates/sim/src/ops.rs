@@ -204,8 +204,21 @@ pub(crate) struct Context {
     pub locked: Option<CpuId>,
     /// The tasks that the callback is about.
     pub subject: Option<TaskId>,
-    /// A direct dispatch is possible, for this task; `Err` after it was used.
-    pub direct: Option<Result<TaskId, ()>>,
+    /// Whether it can dispatch its subject directly.
+    pub direct: Directly,
+    /// The task that executes it, if that cannot migrate meanwhile.
+    pub guarded: Option<TaskId>,
+}
+
+/// Whether a callback can dispatch its subject directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Directly {
+    /// No callback of that kind.
+    Never,
+    /// It can.
+    Once,
+    /// It did.
+    Done,
 }
 
 /// The contexts of the callbacks being executed. Nearly always there is one, so it has a place of
@@ -223,7 +236,8 @@ impl Contexts {
         mask: 0,
         locked: None,
         subject: None,
-        direct: None,
+        direct: Directly::Never,
+        guarded: None,
     };
 
     /// Nobody executes a callback.
@@ -257,6 +271,18 @@ impl Contexts {
     pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
         let all = self.outer.iter().chain([&self.innermost]);
         all.into_iter().any(|context| context.locked == Some(cpu))
+    }
+
+    /// How many callbacks keep `task` from migrating.
+    #[inline]
+    pub fn guards(&self, task: TaskId) -> u16 {
+        let guarded = Some(task);
+        let mut guards = u16::from(self.innermost.guarded == guarded);
+        if self.depth > 1 {
+            let outer = self.outer.iter();
+            guards += outer.filter(|context| context.guarded == guarded).count() as u16;
+        }
+        guards
     }
 
     #[inline]
@@ -310,6 +336,26 @@ impl Machine {
         call: &Call<N>,
     ) -> Option<u64> {
         self.callbacks += 1;
+        if !self.calls_are_plain {
+            return self.call_function_noted(vm, function, call);
+        }
+        let guarded = self.begin_call(vm, call);
+        let result = vm.call_program(function, &call.args, self);
+        self.end_call(vm, guarded);
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => self.settle_fault(&fault),
+        }
+    }
+
+    /// Of a call that is recorded, counted or charged for.
+    #[inline(never)]
+    fn call_function_noted<const N: usize>(
+        &mut self,
+        vm: &mut Vm,
+        function: u32,
+        call: &Call<N>,
+    ) -> Option<u64> {
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             self.emit_detailed(
@@ -320,37 +366,55 @@ impl Machine {
                 call.words,
             );
         }
-        let mask = MASKS[call.op as usize];
-        let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
-        self.contexts.enter(Context {
-            mask: self.contexts.innermost().mask | mask,
-            locked: call.locked,
-            subject: call.subject,
-            direct: call.subject.filter(|_| gives_direct).map(Ok),
-        });
-        // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
-        // migration of the task that executes it.
-        let guarded = if mask == kf::UNLOCKED {
-            None
-        } else {
-            self.current()
-        };
-        self.guard(vm, guarded);
-        self.flush_mirrors(vm);
+        let guarded = self.begin_call(vm, call);
         let spent = self.spent(vm);
         let result = if self.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
             vm.call_program(function, &call.args, self)
         };
-        if let Some(id) = guarded {
-            self.unguard(vm, id);
-        }
-        self.contexts.leave();
+        self.end_call(vm, guarded);
         self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
             Err(fault) => self.settle_fault(&fault),
+        }
+    }
+
+    /// Enters the context of a call. Returns the task that executes it and cannot migrate.
+    #[inline(always)]
+    fn begin_call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<TaskId> {
+        let mask = MASKS[call.op as usize];
+        // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
+        // migration of the task that executes it.
+        let guarded = match mask {
+            kf::UNLOCKED => None,
+            _ => self.current(),
+        };
+        let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
+        self.contexts.enter(Context {
+            mask: self.contexts.innermost().mask | mask,
+            locked: call.locked,
+            subject: call.subject,
+            direct: match gives_direct && call.subject.is_some() {
+                true => Directly::Once,
+                false => Directly::Never,
+            },
+            guarded,
+        });
+        self.show_guard(vm, guarded);
+        self.flush_mirrors(vm);
+        guarded
+    }
+
+    #[inline(always)]
+    fn end_call(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
+        self.contexts.leave();
+        if let Some(id) = guarded
+            && self.contexts.depth() > 0
+        {
+            // The callback that this one was called from goes on.
+            self.show_guard(vm, Some(id));
         }
     }
 
@@ -390,7 +454,8 @@ impl Machine {
             mask: kf::UNLOCKED,
             locked: None,
             subject: None,
-            direct: None,
+            direct: Directly::Never,
+            guarded: None,
         });
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
@@ -416,44 +481,10 @@ impl Machine {
         None
     }
 
-    /// Disables migration of the task that executes a callback.
-    ///
-    /// Between callbacks no program can look, so its mirror goes on saying so until another
-    /// callback is executed by somebody else.
+    /// Whether `id` must stay on its CPU: its own doing, or a callback's that it executes.
     #[inline]
-    fn guard(&mut self, vm: &mut Vm, task: Option<TaskId>) {
-        let now = task.map(|id| {
-            let task = self.task_mut(id);
-            task.migration_disabled += 1;
-            (id, task.migration_disabled)
-        });
-        if self.mirror.guarded != now {
-            self.move_guard(vm, now);
-        }
-    }
-
-    #[inline(never)]
-    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
-        let before = std::mem::replace(&mut self.mirror.guarded, now);
-        if let Some((id, _)) = before {
-            self.write_migration_disabled(vm, id);
-        }
-        if let Some((id, _)) = now {
-            self.write_migration_disabled(vm, id);
-        }
-    }
-
-    /// Takes back what [`Machine::guard`] did, at the end of the callback.
-    #[inline]
-    fn unguard(&mut self, vm: &mut Vm, id: TaskId) {
-        let task = self.task_mut(id);
-        task.migration_disabled -= 1;
-        let left = task.migration_disabled;
-        // The callback that this one was called from goes on.
-        if self.contexts.depth() > 1 {
-            self.mirror.guarded = Some((id, left));
-            self.write_migration_disabled(vm, id);
-        }
+    pub(crate) fn cannot_migrate(&self, id: TaskId) -> bool {
+        self.task(id).migration_disabled > 0 || self.contexts.guards(id) > 0
     }
 
     /// Whether a kernel function may be called here; ends the policy's time if not.

@@ -76,7 +76,7 @@ impl Machine {
         flags: u64,
     ) -> (CpuId, bool) {
         let task = self.task(id);
-        let asked = self.masks.count(task.cpus) > 1 && task.migration_disabled == 0;
+        let asked = self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id);
         let cpu = match (asked, task.class) {
             (false, _) => self.only_allowed(id),
             (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
@@ -95,7 +95,7 @@ impl Machine {
     /// Where a task goes that has no choice.
     fn only_allowed(&self, id: TaskId) -> CpuId {
         let task = self.task(id);
-        if task.migration_disabled > 0 {
+        if self.cannot_migrate(id) {
             return task.cpu;
         }
         self.masks

@@ -286,14 +286,12 @@ impl Work {
         execute::step(self, task, now, out)
     }
 
-    /// Loads what the next step of a task needs.
+    /// Asks the processor for what the next step of a task needs.
     #[inline]
-    pub(crate) fn touch(&self, task: TaskId) -> u64 {
-        let state = self.tasks.get(task.index());
-        state.map_or(0, |state| {
-            // The first of its lines.
-            u64::from(state.at)
-        })
+    pub(crate) fn prefetch(&self, task: TaskId) {
+        if let Some(state) = self.tasks.get(task.index()) {
+            bpf::prefetch(state);
+        }
     }
 
     /// Every interrupt source's first arrival: index of the source, CPU, time. Asked for once.
