@@ -140,6 +140,7 @@ fn image(functions: &[Vec<Insn>], maps: Vec<MapDef>) -> Arc<Image> {
         imports: IMPORTS.iter().map(import).collect(),
         variables: Vec::new(),
         poisons: Vec::new(),
+        reads: Vec::new(),
         struct_ops: Vec::new(),
         symbols: Vec::new(),
         knobs: Vec::new(),

@@ -144,6 +144,7 @@ fn write(choices: &mut Choices<'_>, arena: bool) -> Image {
         knobs: Vec::new(),
         types: Vec::new(),
         lines: Vec::new(),
+        reads: Vec::new(),
         license: "MIT".into(),
         code: writer.code,
         functions,

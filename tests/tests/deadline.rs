@@ -149,7 +149,7 @@ fn a_task_that_changes_its_policy_leaves_and_enters_the_policys_class() {
                  setpolicy(self, normal), run(1ms)\"\n";
     let (collect, summary) = Run::new("probe", tasks).go();
     let class: Vec<_> = (collect.calls.iter())
-        .filter(|call| [Op::Enable, Op::Disable].contains(&call.op))
+        .filter(|call| [Enable, Disable].contains(&call.op))
         .map(|call| call.op)
         .collect();
     use Op::{Disable, Enable};

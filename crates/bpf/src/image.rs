@@ -65,8 +65,22 @@ pub struct Image {
     pub types: Vec<OwnType>,
     /// Which source line each instruction came from; sorted by instruction.
     pub lines: Vec<Line>,
+    /// Which fields of the kernel's structures its programs may read, as far as CO-RE says it. A
+    /// program that knows a field's place by other means is not in it.
+    pub reads: Vec<FieldRead>,
     /// The licence string of the object.
     pub license: String,
+}
+
+/// Bytes of a kernel's structure that programs may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRead {
+    /// The structure that the program has a pointer to, without its flavour.
+    pub structure: String,
+    /// The first byte, in the target's structure.
+    pub at: u32,
+    /// How many; `u32::MAX` if no end is known.
+    pub len: u32,
 }
 
 /// A function: `code[start..start + len]`.

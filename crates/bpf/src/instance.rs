@@ -293,7 +293,7 @@ impl<H: Host> Instance<H> {
     ///
     /// # Panics
     /// If there are more than 12 arguments or no such function.
-    #[inline]
+    #[inline(always)]
     pub fn call_program(
         &mut self,
         function: u32,

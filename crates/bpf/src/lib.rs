@@ -6,6 +6,8 @@ mod bind;
 mod btf;
 mod builtin;
 mod bytes;
+#[expect(unsafe_code, reason = "an instruction that Rust has no safe name for")]
+mod cache;
 mod core_reloc;
 mod decode;
 mod errno;
@@ -46,6 +48,7 @@ use no_jit as jit;
 pub use self::object::Object;
 pub use backend::{Backend, Execution, Refusal, WARM};
 pub use bind::{Config, InstanceError, Missing, Prices};
+pub use cache::prefetch;
 pub use decode::BadInsn;
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};

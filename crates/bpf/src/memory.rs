@@ -553,17 +553,27 @@ impl Memory {
         }
     }
 
-    /// The bytes of an object of [`Memory::alloc_kernel`], for the host to change.
+    /// The first bytes of an object of [`Memory::alloc_kernel`], for the host to change.
     ///
     /// # Panics
-    /// If any byte lies elsewhere, as for [`Memory::write`].
+    /// If any byte lies behind all objects, or before the region.
     #[inline]
-    pub fn kernel_object(&mut self, address: u64, len: u64) -> &mut [u8] {
-        let at = address.wrapping_sub(BASE);
-        let end = at.saturating_add(len);
-        assert!(end <= self.kernel.next, "{address:#x} is no kernel object");
-        let at = place(at);
-        &mut self.region[at..at + len as usize]
+    pub fn kernel_object<const N: usize>(&mut self, address: u64) -> &mut [u8; N] {
+        let objects = self.region.get_mut(..place(self.kernel.next));
+        let at = address.wrapping_sub(BASE - GUARD) as usize;
+        let object = objects.and_then(|objects| objects.get_mut(at..)?.first_chunk_mut());
+        object.unwrap_or_else(|| panic!("{address:#x} is no kernel object"))
+    }
+
+    /// Asks the processor for the line of its cache that holds the byte at `address`, and for what a
+    /// native program needs to store there. Anything may be asked for.
+    #[inline]
+    pub fn prefetch(&self, address: u64) {
+        let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);
+        if let Some(byte) = self.region.get(at) {
+            crate::prefetch(byte);
+        }
+        self.open_words.prefetch(address);
     }
 
     /// Mirrors of kernel objects change all the time, so they come first.

@@ -222,6 +222,7 @@ impl Object {
             imports: self.imports,
             variables: Vec::new(),
             poisons: Vec::new(),
+            reads: Vec::new(),
             struct_ops: Vec::new(),
             symbols: Vec::new(),
             knobs: Vec::new(),

@@ -26,7 +26,7 @@ impl Machine {
                 op: Op::Init,
                 locked: None,
                 subject: None,
-                args: &[],
+                args: [],
                 words: (0, 0),
             },
         );
@@ -145,7 +145,7 @@ impl Machine {
                 op: Op::ExitPolicy,
                 locked: None,
                 subject: None,
-                args: &[info],
+                args: [info],
                 words: (kind, 0),
             },
         );

@@ -133,7 +133,7 @@ impl Machine {
                 op: Op::CgroupInit,
                 locked: None,
                 subject: None,
-                args: &[self.mirror.cgroup(number), args],
+                args: [self.mirror.cgroup(number), args],
                 words: (id_of(number), 0),
             };
             let error = self.call(vm, &call).unwrap_or(0) as u32 as i32;
@@ -161,7 +161,7 @@ impl Machine {
                     op: Op::CgroupExit,
                     locked: None,
                     subject: None,
-                    args: &[self.mirror.cgroup(number)],
+                    args: [self.mirror.cgroup(number)],
                     words: (id_of(number), 0),
                 };
                 self.call(vm, &call);
@@ -263,7 +263,7 @@ impl Machine {
             op,
             locked: None,
             subject: Some(id),
-            args: &[address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
+            args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
         };
         self.call(vm, &call).unwrap_or(0)
@@ -277,7 +277,7 @@ impl Machine {
             // The kernel holds the lock, and says so since 7.1.
             locked: self.is_7_2().then_some(cpu),
             subject: Some(id),
-            args: &[address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
+            args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
         };
         self.call(vm, &call);
@@ -294,7 +294,7 @@ impl Machine {
         if self.cgroups.enabled && before != weight {
             let args = [self.mirror.cgroup(number), u64::from(weight)];
             let words = (id_of(number), u64::from(weight));
-            self.call_about_cgroup(vm, Op::CgroupSetWeight, &args, words);
+            self.call_about_cgroup(vm, Op::CgroupSetWeight, args, words);
         }
     }
 
@@ -313,7 +313,7 @@ impl Machine {
             let quota = max.quota_us.unwrap_or(u64::MAX);
             let args = [self.mirror.cgroup(number), max.period_us, quota, burst_us];
             let words = (id_of(number), quota);
-            self.call_about_cgroup(vm, Op::CgroupSetBandwidth, &args, words);
+            self.call_about_cgroup(vm, Op::CgroupSetBandwidth, args, words);
         }
     }
 
@@ -323,11 +323,17 @@ impl Machine {
         if self.cgroups.enabled && self.is_7_2() {
             let args = [self.mirror.cgroup(number), u64::from(idle)];
             let words = (id_of(number), u64::from(idle));
-            self.call_about_cgroup(vm, Op::CgroupSetIdle, &args, words);
+            self.call_about_cgroup(vm, Op::CgroupSetIdle, args, words);
         }
     }
 
-    fn call_about_cgroup(&mut self, vm: &mut Vm, op: Op, args: &[u64], words: (u64, u64)) {
+    fn call_about_cgroup<const N: usize>(
+        &mut self,
+        vm: &mut Vm,
+        op: Op,
+        args: [u64; N],
+        words: (u64, u64),
+    ) {
         let call = Call {
             op,
             locked: None,

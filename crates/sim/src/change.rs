@@ -154,7 +154,7 @@ impl Machine {
                             op: Op::Yield,
                             locked: Some(cpu),
                             subject: Some(id),
-                            args: &[address, 0],
+                            args: [address, 0],
                             words: (none, 0),
                         },
                     );
@@ -222,7 +222,7 @@ impl Machine {
                 op: Op::SetWeight,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, weight],
+                args: [address, weight],
                 words: (weight, 0),
             },
         );
@@ -240,7 +240,7 @@ impl Machine {
                 op: Op::SetCpumask,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, argument],
+                args: [address, argument],
                 words: (count, low),
             },
         );

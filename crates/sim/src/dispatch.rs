@@ -90,7 +90,7 @@ impl Machine {
     pub(crate) fn can_migrate(&mut self, id: TaskId, cpu: CpuId, enforce: bool) -> bool {
         let task = self.task(id);
         let from = task.cpu;
-        if task.migration_disabled > 0 {
+        if self.cannot_migrate(id) {
             if enforce {
                 let name = self.name(id);
                 self.error(format!(

@@ -8,7 +8,7 @@ use crate::machine::{Machine, Vm};
 use crate::queue::{Entry, Pending};
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::{Action, CgroupChange};
+use crate::work::{Action, CgroupChange, Step, WorkError};
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
@@ -32,6 +32,9 @@ impl Machine {
         vm: &mut Vm,
         audience: &mut Audience<'_>,
     ) -> Result<(), bpf::OutOfMemory> {
+        if self.tasks.len() > MANY_TASKS {
+            self.queue.tell_soon();
+        }
         while let Some(entry) = self.queue.pop() {
             if entry.time > self.now {
                 audience.sample_before(self, vm, entry.time);
@@ -42,10 +45,8 @@ impl Machine {
             if entry.what == Pending::End {
                 break;
             }
-            if self.tasks.len() > MANY_TASKS
-                && let Some(task) = self.queue.likely_timer()
-            {
-                self.touch_task(vm, task);
+            if !self.queue.soon().is_empty() {
+                self.load_soon(vm);
             }
             self.handle(vm, entry)?;
             audience.look(self);
@@ -53,7 +54,7 @@ impl Machine {
                 audience.sink().events(self.recorded());
                 self.recorded().clear();
             }
-            if self.exit.is_some() || self.work_error.is_some() || self.over {
+            if self.halted {
                 break;
             }
         }
@@ -68,8 +69,7 @@ impl Machine {
         self.exec = cpu;
         if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
             // The CPU is in an interrupt: what comes now waits for its end.
-            let until = self.cpus[cpu].busy_until;
-            self.queue.push(until, cpu, what);
+            self.put_off(cpu, what);
             return Ok(());
         }
         self.end_steal(cpu);
@@ -88,20 +88,35 @@ impl Machine {
                 }
             }
             Pending::Start { task } => self.wake(vm, task, false),
+            Pending::BpfTimer { generation } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
+                self.fire(vm, generation);
+            }
+            Pending::Tick => self.tick(vm, cpu),
+            _ => self.handle_rare(vm, cpu, entry),
+        }
+        if what.is_timer() && self.queue.timer_follows(cpu) {
+            return Ok(());
+        }
+        self.drive(vm, cpu)
+    }
+
+    /// The CPU is in an interrupt: what comes now waits for its end.
+    #[inline(never)]
+    fn put_off(&mut self, cpu: CpuId, what: Pending) {
+        let until = self.cpus[cpu].busy_until;
+        self.queue.push(until, cpu, what);
+    }
+
+    #[inline(never)]
+    fn handle_rare(&mut self, vm: &mut Vm, cpu: CpuId, entry: Entry) {
+        match entry.what {
+            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu()), source),
+            Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
             Pending::Replenish { task, generation } => {
                 self.charge_interrupt(cpu, |costs| costs.timer);
                 self.replenish_at_timer(task, generation);
             }
-            Pending::BpfTimer {
-                address,
-                generation,
-            } => {
-                self.charge_interrupt(cpu, |costs| costs.timer);
-                self.fire(vm, address, generation);
-            }
-            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu()), source),
-            Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
-            Pending::Tick => self.tick(vm, cpu),
             Pending::Reap { task } => self.reap(vm, task),
             Pending::Attach => {
                 self.attach(vm);
@@ -110,18 +125,14 @@ impl Machine {
                 self.locks.iter_mut().for_each(|locks| locks.forget());
             }
             Pending::Watchdog => self.watch_over(),
-            Pending::End => unreachable!("handled by the caller"),
+            other => unreachable!("{other:?} is handled by the caller"),
         }
-        if what.is_timer() && self.queue.timer_follows(cpu) {
-            return Ok(());
-        }
-        self.drive(vm, cpu)
     }
 
     /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the
     /// task's own work.
     fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
-        while self.exit.is_none() && self.work_error.is_none() && !self.over {
+        while !self.halted {
             if self.now < self.cpus[cpu].busy_until {
                 return Ok(());
             }
@@ -160,32 +171,37 @@ impl Machine {
     }
 
     /// Lets the running task take its next step.
+    #[inline]
     fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
+        match self.work.step_quickly(id, self.now) {
+            Step::Run(span) => {
+                self.task_mut(id).work_left = span;
+                return Ok(());
+            }
+            Step::SleepUntil(time) => {
+                self.sleep_until(vm, cpu, id, time);
+                return Ok(());
+            }
+            Step::Unknown => {}
+        }
+        self.step_slowly(vm, cpu, id)
+    }
+
+    #[inline(never)]
+    fn step_slowly(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
         let action = self.work.step(id, self.now, &mut self.work_events);
         self.record_work(id, cpu);
         if self.work.is_exiting(id) && !self.task(id).exiting {
             self.begin_exit(id);
         }
         match action {
-            Err(error) => self.work_error = Some(error),
+            Err(error) => self.give_up(error),
             Ok(Action::Run(span)) => self.task_mut(id).work_left = span,
             Ok(Action::Exec(span)) => {
                 self.charge(|costs| costs.exec);
                 self.task_mut(id).work_left = span;
             }
-            Ok(Action::SleepUntil(time)) => {
-                // A wakeup before the timer makes the timer stale.
-                let generation = self.task(id).sleep_generation;
-                self.queue.push(
-                    time,
-                    cpu,
-                    Pending::Timer {
-                        task: id,
-                        generation,
-                    },
-                );
-                self.sleep(vm, cpu, id, false);
-            }
+            Ok(Action::SleepUntil(time)) => self.sleep_until(vm, cpu, id, time),
             Ok(Action::Block) => {
                 let deep = self.work.waits_uninterruptibly(id);
                 self.sleep(vm, cpu, id, deep);
@@ -195,7 +211,8 @@ impl Machine {
                 self.count_turn(vm, cpu);
                 self.charge(|costs| costs.exit);
                 self.exit(vm, cpu, id);
-                self.over |= self.work.finished(self.now);
+                let finished = self.work.finished(self.now);
+                self.halt_if(finished);
             }
             Ok(Action::Wake { task, sync }) => {
                 self.charge(|costs| costs.wakeup);
@@ -221,8 +238,19 @@ impl Machine {
                 CgroupChange::Idle(idle) => self.set_cgroup_idle(vm, number, idle),
             },
         }
-        self.over |= self.work.is_stopped();
+        self.halt_if(self.work.is_stopped());
         Ok(())
+    }
+
+    fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
+        // A wakeup before the timer makes the timer stale.
+        let generation = self.task(id).sleep_generation;
+        let what = Pending::Timer {
+            task: id,
+            generation,
+        };
+        self.queue.push(time, cpu, what);
+        self.sleep(vm, cpu, id, false);
     }
 
     fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
@@ -234,10 +262,23 @@ impl Machine {
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
 
+    /// The workload cannot go on.
+    #[cold]
+    fn give_up(&mut self, error: WorkError) {
+        self.work_error = Some(error);
+        self.halted = true;
+    }
+
+    /// The run is over, if `over`.
+    pub(crate) const fn halt_if(&mut self, over: bool) {
+        self.halted |= over;
+    }
+
     /// An interrupt of the CPU `wanted`, which `cpu` serves.
+    #[inline(never)]
     fn interrupt(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), source: usize) {
         match self.work.interrupt(source, self.now) {
-            Err(error) => self.work_error = Some(error),
+            Err(error) => self.give_up(error),
             Ok(interrupt) => {
                 self.charge_interrupt(cpu, |_| 0);
                 interrupt
@@ -250,15 +291,15 @@ impl Machine {
                     let next = next.max(self.now);
                     self.queue.push(next, wanted, Pending::Interrupt { source });
                 }
-                self.over |= self.work.is_stopped();
+                self.halt_if(self.work.is_stopped());
             }
         }
     }
 
     /// A BPF timer expires.
-    fn fire(&mut self, vm: &mut Vm, address: u64, generation: u64) {
-        if self.timers.get(&address) == Some(&generation) {
-            self.timers.remove(&address);
+    #[inline(never)]
+    fn fire(&mut self, vm: &mut Vm, generation: u64) {
+        if let Some(address) = self.timers.expire(generation) {
             self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
         }
     }
@@ -273,21 +314,14 @@ impl Machine {
         };
         // Times beyond the end of the clock never come.
         let when = wanted.clamp(now + LEAST_TIMER_DELAY, u64::MAX / 2);
-        self.timer_generation += 1;
-        let generation = self.timer_generation;
-        self.timers.insert(address, generation);
+        let generation = self.timers.arm(address);
         let when = SimTime::from_nanos(when);
-        self.queue.push(
-            when,
-            self.exec,
-            Pending::BpfTimer {
-                address,
-                generation,
-            },
-        );
+        self.queue
+            .push(when, self.exec, Pending::BpfTimer { generation });
     }
 
     /// The watchdog's turn. When nothing else is to come, the run is over.
+    #[inline(never)]
     fn watch_over(&mut self) {
         let idle = self
             .cpus
@@ -295,7 +329,7 @@ impl Machine {
             .all(|cpu| cpu.mode == Mode::Idle && cpu.curr == Curr::Idle);
         if self.queue.is_empty() && idle && !self.watchdog.has_waiting() {
             self.note_deadlock();
-            self.over = true;
+            self.halt_if(true);
         } else {
             self.check_stalls();
         }
@@ -329,9 +363,19 @@ impl Machine {
     }
 
     /// Notices when no time passes any more: before a turn of the scheduler.
+    #[inline]
     fn count_turn(&mut self, vm: &Vm, cpu: CpuId) {
         self.turns_now += 1;
         let retired = vm.retired() - self.retired_before;
+        // Each CPU may do so much.
+        if self.turns_now <= MOST_TURNS && retired <= MOST_INSTRUCTIONS_EACH {
+            return;
+        }
+        self.look_for_livelock(vm, cpu, retired);
+    }
+
+    #[inline(never)]
+    fn look_for_livelock(&mut self, vm: &Vm, cpu: CpuId, retired: u64) {
         if self.turns_now <= MOST_TURNS && retired <= self.most_instructions(vm) {
             return;
         }

@@ -222,11 +222,12 @@ impl Dsqs {
         self.places.pop();
     }
 
-    /// Loads the place of a task.
+    /// Asks the processor for the place of a task.
     #[inline]
-    pub fn touch(&self, task: TaskId) -> u64 {
-        let place = self.places.get(task.index());
-        place.map_or(0, |place| u64::from(place.sequence))
+    pub fn prefetch(&self, task: TaskId) {
+        if let Some(place) = self.places.get(task.index()) {
+            bpf::prefetch(place);
+        }
     }
 
     /// How many tasks the queue holds.

@@ -51,7 +51,7 @@ impl Machine {
                 op: Op::Runnable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[self.task(id).address, self.enq_out(flags)],
+                args: [self.task(id).address, self.enq_out(flags)],
                 words: (self.enq_out(flags), 0),
             },
         );
@@ -78,7 +78,7 @@ impl Machine {
                 op: Op::Quiescent,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[self.task(id).address, self.deq_out(flags)],
+                args: [self.task(id).address, self.deq_out(flags)],
                 words: (self.deq_out(flags), 0),
             },
         );
@@ -98,7 +98,7 @@ impl Machine {
                 op: Op::Stopping,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, u64::from(runnable)],
+                args: [address, u64::from(runnable)],
                 words: (u64::from(runnable), slice),
             },
         );
@@ -132,7 +132,7 @@ impl Machine {
             self.counters.enq_skip_exiting += 1;
             return self.enqueue_with_new_slice(local, id, flags);
         }
-        let pinned = task.migration_disabled > 0;
+        let pinned = self.cannot_migrate(id);
         if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
             self.counters.enq_skip_migration_disabled += 1;
             return self.enqueue_with_new_slice(local, id, flags);
@@ -150,7 +150,7 @@ impl Machine {
                 op: Op::Enqueue,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, self.enq_out(flags)],
+                args: [address, self.enq_out(flags)],
                 words: (self.enq_out(flags), u64::from(cpu.0)),
             },
         );
@@ -344,7 +344,7 @@ impl Machine {
                 op: Op::Dequeue,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, flags],
+                args: [address, flags],
                 words: (flags, 0),
             },
         );

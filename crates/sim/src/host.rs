@@ -57,7 +57,7 @@ impl Host for Machine {
     }
 
     fn timer_cancel(&mut self, timer: u64) -> bool {
-        self.timers.remove(&timer).is_some()
+        self.timers.cancel(timer)
     }
 
     fn spin_lock_held(&mut self, address: u64, instructions: u64, charged_ps: u64) {

@@ -19,6 +19,7 @@ const RESTART_FOR_HOTPLUG: i64 = 1 << 48 | 1 << 32;
 
 impl Machine {
     /// Whether `cpu` has not been taken away.
+    #[inline]
     pub(crate) fn is_online(&self, cpu: CpuId) -> bool {
         self.idle.topology.is_online(cpu)
     }
@@ -66,7 +67,7 @@ impl Machine {
                     op,
                     locked: None,
                     subject: None,
-                    args: &[number],
+                    args: [number],
                     words: (number, 0),
                 },
             );
@@ -75,13 +76,16 @@ impl Machine {
     }
 
     /// Has the task that an offline CPU has picked pushed to another CPU; whether there is one.
+    #[inline]
     pub(crate) fn push_away(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
+        !self.is_online(cpu) && self.push_task_away(vm, cpu)
+    }
+
+    #[cold]
+    fn push_task_away(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
         let Curr::Task(id) = self.cpus[cpu].curr else {
             return false;
         };
-        if self.is_online(cpu) {
-            return false;
-        }
         let target = self.fallback_cpu(vm, id);
         self.cpus[cpu].to_move.push((id, target));
         true
@@ -93,7 +97,7 @@ impl Machine {
     /// Source: `select_fallback_rq()`, kernel 6.18.
     pub(crate) fn fallback_cpu(&mut self, vm: &mut Vm, id: TaskId) -> CpuId {
         let task = self.task(id);
-        if task.migration_disabled > 0 && self.is_online(task.cpu) {
+        if self.cannot_migrate(id) && self.is_online(task.cpu) {
             return task.cpu;
         }
         let allowed = self.masks.get(task.cpus);
@@ -117,7 +121,11 @@ impl Machine {
 
     /// Where what should happen on `cpu` takes place: timers and interrupts of an offline CPU are
     /// served by the first that is online.
+    #[inline]
     pub(crate) fn serving_cpu(&self, cpu: CpuId, what: Pending) -> CpuId {
+        if self.idle.topology.all_are_online() {
+            return cpu;
+        }
         let stays = matches!(
             what,
             Pending::WorkDone { .. } | Pending::Resume | Pending::Tick | Pending::Hotplug { .. }

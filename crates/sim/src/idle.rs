@@ -81,6 +81,19 @@ impl Idle {
         if !self.enabled {
             return;
         }
+        if !self.has_smt() {
+            // Each CPU is a core.
+            match idle {
+                true => self.cpu.insert(cpu),
+                false => self.cpu.remove(cpu),
+            }
+            match idle && self.topology.is_online(cpu) {
+                true => self.smt.insert(cpu),
+                false if idle => {}
+                false => self.smt.remove(cpu),
+            }
+            return;
+        }
         if idle {
             self.cpu.insert(cpu);
             // A core whose other thread is offline has one thread.
@@ -148,7 +161,7 @@ impl Machine {
                 op: Op::UpdateIdle,
                 locked: Some(cpu),
                 subject: None,
-                args: &[number, u64::from(idle)],
+                args: [number, u64::from(idle)],
                 words: (u64::from(idle), number),
             },
         );
@@ -225,7 +238,7 @@ impl Machine {
         flags: u64,
     ) -> Option<CpuId> {
         let task = self.task(id);
-        if self.masks.count(task.cpus) > 1 && task.migration_disabled == 0 {
+        if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
             return self.select_cpu_default(id, prev, wake_flags, within, flags);
         }
         let allowed = match within {
@@ -246,7 +259,17 @@ impl Machine {
         within: Option<&Mask>,
         flags: u64,
     ) -> Option<CpuId> {
-        let mut allowed = self.masks.shared(self.task(id).cpus);
+        let mask = self.task(id).cpus;
+        // Most often nothing else needs to be looked at.
+        if within.is_none()
+            && wake_flags & wake::SYNC == 0
+            && !self.idle.has_smt()
+            && self.masks.has(mask, prev)
+            && self.idle.claim(prev)
+        {
+            return Some(prev);
+        }
+        let mut allowed = self.masks.shared(mask);
         if let Some(within) = within {
             allowed = Rc::new(allowed.and(within));
         }

@@ -30,10 +30,7 @@ impl Machine {
                 return;
             }
             // The kernel looks only if it gets the run queue's lock at the first try.
-            let locked = self
-                .contexts
-                .iter()
-                .any(|context| context.locked == Some(target));
+            let locked = self.contexts.hold_lock_of(target);
             if !locked && self.skips_idle_kick(target) {
                 return;
             }

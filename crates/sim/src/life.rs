@@ -171,7 +171,7 @@ impl Machine {
                 op: Op::InitTask,
                 locked: None,
                 subject: Some(id),
-                args: &[address, args],
+                args: [address, args],
                 words: (u64::from(fork), 0),
             },
         );
@@ -224,7 +224,7 @@ impl Machine {
                 op: Op::Enable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address],
+                args: [address],
                 words: (u64::from(weight), 0),
             },
         );
@@ -243,7 +243,7 @@ impl Machine {
                 op: Op::Disable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address],
+                args: [address],
                 words: (0, 0),
             },
         );
@@ -266,7 +266,7 @@ impl Machine {
                 op: Op::ExitTask,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: &[address, args],
+                args: [address, args],
                 words: (0, 0),
             },
         );

@@ -22,7 +22,7 @@ use crate::idle::Idle;
 use crate::lock::Locks;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
-use crate::ops::{Context, Ops};
+use crate::ops::{Contexts, Ops};
 use crate::profile::Kinds;
 use crate::queue::{EventQueue, Pending};
 use crate::setup;
@@ -43,6 +43,39 @@ pub(crate) struct Buffered {
     pub qseq: Option<u64>,
     pub dsq_id: u64,
     pub flags: u64,
+}
+
+/// BPF timers that are armed. Each arming has a number of its own, so that the expiry of one that
+/// was armed anew or cancelled is recognised.
+#[derive(Debug, Default)]
+pub(crate) struct ArmedTimers {
+    number_of: BTreeMap<u64, u64>,
+    address_of: BTreeMap<u64, u64>,
+    last: u64,
+}
+
+impl ArmedTimers {
+    /// The timer at `address` is armed; returns the number of the arming.
+    pub fn arm(&mut self, address: u64) -> u64 {
+        self.cancel(address);
+        self.last += 1;
+        self.number_of.insert(address, self.last);
+        self.address_of.insert(self.last, address);
+        self.last
+    }
+
+    /// The timer at `address` is not armed any more; whether it was.
+    pub fn cancel(&mut self, address: u64) -> bool {
+        let number = self.number_of.remove(&address);
+        number.is_some_and(|number| self.address_of.remove(&number).is_some())
+    }
+
+    /// The timer that was armed as `number` expires; its address, if it is still so armed.
+    pub fn expire(&mut self, number: u64) -> Option<u64> {
+        let address = self.address_of.remove(&number)?;
+        self.number_of.remove(&address);
+        Some(address)
+    }
 }
 
 /// The kernel's event counters (`struct scx_event_stats`, kernel 6.18).
@@ -124,17 +157,18 @@ pub struct Machine {
     pub(crate) watchdog: Watchdog,
     pub(crate) queue: EventQueue,
     pub(crate) ops: Ops,
-    /// The callbacks being executed, innermost last.
-    pub(crate) contexts: Vec<Context>,
+    /// A callback is neither recorded nor counted nor charged for.
+    pub(crate) calls_are_plain: bool,
+    /// The callbacks being executed.
+    pub(crate) contexts: Contexts,
     /// The dispatch buffer of the callback being executed.
     pub(crate) buffer: Vec<Buffered>,
     /// Tasks moved to the local queue since the buffer's last flush.
     pub(crate) moved: u32,
     /// Tasks that have left the policy's custody, of which it was not told yet (7.2).
     pub(crate) released_from_custody: Vec<TaskId>,
-    /// BPF timers that are armed: address and generation.
-    pub(crate) timers: BTreeMap<u64, u64>,
-    pub(crate) timer_generation: u64,
+    /// BPF timers that are armed.
+    pub(crate) timers: ArmedTimers,
     pub(crate) mirror: Mirror,
     pub(crate) work: Work,
     pub(crate) workload: std::sync::Arc<model::workload::Workload>,
@@ -163,8 +197,9 @@ pub struct Machine {
     pub(crate) turns_now: u32,
     /// Instructions that the policy had retired when this moment began.
     pub(crate) retired_before: u64,
-    /// The workload has come to its end.
-    pub(crate) over: bool,
+    /// Nothing more happens: the workload has come to its end or cannot go on, or the policy was
+    /// ejected.
+    pub(crate) halted: bool,
     wants: EventMask,
     out: Vec<Event>,
 }
@@ -212,12 +247,14 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick()),
             queue: EventQueue::new(tie_seed),
             ops,
-            contexts: Vec::new(),
+            calls_are_plain: !wants.has(EventKind::Callback)
+                && !tally
+                && spec.profile.costs().is_none(),
+            contexts: Contexts::new(),
             buffer: Vec::new(),
             moved: 0,
             released_from_custody: Vec::new(),
-            timers: BTreeMap::new(),
-            timer_generation: 0,
+            timers: ArmedTimers::default(),
             mirror,
             work,
             cgroups: Cgroups::new(&workload.cgroups),
@@ -242,7 +279,7 @@ impl Machine {
             tally: tally.then(BTreeMap::new),
             turns_now: 0,
             retired_before: 0,
-            over: false,
+            halted: false,
             wants,
             out: Vec::new(),
             spec,
@@ -326,6 +363,7 @@ impl Machine {
             end -= 1;
         }
         message.truncate(end);
+        self.halted = true;
         self.exit = Some(Exit {
             kind,
             code,
@@ -433,11 +471,15 @@ impl Machine {
             return;
         };
         let clock = self.cpus[cpu].task_clock(self.now);
+        if clock != self.task(id).exec_start {
+            self.charge_task(id, clock);
+        }
+    }
+
+    #[inline(never)]
+    fn charge_task(&mut self, id: TaskId, clock: u64) {
         let task = self.task_mut(id);
         let delta = clock - task.exec_start;
-        if delta == 0 {
-            return;
-        }
         task.exec_start = clock;
         task.sum_exec += delta;
         if task.class == Class::Ext && task.slice != crate::flags::SLICE_INF {
@@ -446,6 +488,7 @@ impl Machine {
         } else if task.class == Class::Dl {
             self.charge_deadline(id, delta);
         }
+        self.mirror_time(id);
     }
 
     /// Lets the current task of `cpu` execute from now on.
@@ -481,6 +524,7 @@ impl Machine {
     }
 
     /// An interrupt takes `span` of time from `cpu`, from now on.
+    #[inline(never)]
     pub(crate) fn steal(&mut self, cpu: CpuId, span: Nanos) {
         if span.is_zero() {
             return;
@@ -537,7 +581,7 @@ impl Machine {
     }
 
     /// Books a switch from `prev` to the current task of `cpu`, and tells it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
         let curr = self.cpus[cpu].curr;

@@ -6,6 +6,7 @@
 
 mod cgroups;
 mod layout;
+mod seen;
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::workload::{Cgroup, SchedPolicy};
@@ -18,7 +19,8 @@ use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, ScxState, Task};
 use crate::work::Birth;
 use cgroups::CgroupMirrors;
-use layout::{ArgLayout, Layout};
+use layout::{ArgLayout, Layout, TURN_BYTES};
+use seen::Seen;
 
 /// Bytes of a CPU mask: the header's `NR_CPUS` is 1024.
 pub(crate) const MASK_BYTES: u64 = 128;
@@ -29,10 +31,12 @@ const TEXT_BYTES: u64 = 1024;
 
 /// What of a task's mirror is out of date.
 pub(crate) mod stale {
-    /// Slice, vtime, time charged.
+    /// Slice, vtime.
     pub const SLICE: u8 = 1;
     /// State of the sched_ext entity.
     pub const FLAGS: u8 = 2;
+    /// Time charged.
+    pub const TIME: u8 = 4;
     /// Affinity.
     pub const CPUS: u8 = 8;
     /// Policy, priorities, weight, `PF_*`.
@@ -44,13 +48,14 @@ pub(crate) mod stale {
     /// CPU, run state.
     pub const STATE: u8 = 128;
     /// What changes with every turn of a task.
-    pub const TURN: u8 = SLICE | FLAGS | STATE;
+    pub const TURN: u8 = SLICE | FLAGS | TIME | STATE;
 }
 
 /// The mirrors.
 pub(crate) struct Mirror {
     layout: Layout,
     kernel: Kernel,
+    seen: Seen,
     args: ArgLayout,
     /// Arguments by pointer, one area for all: a callback reads them while it runs.
     args_at: u64,
@@ -95,6 +100,7 @@ impl Mirror {
     ) -> Result<Self, MirrorError> {
         let layout = Layout::of(target)?;
         let args = ArgLayout::of(target)?;
+        let seen = Seen::of(target, &vm.image().reads)?;
         let cpus = spec.cpus;
         let mirrored = CgroupMirrors::new(target, vm, cgroups)?;
         let mut failed = None;
@@ -116,7 +122,7 @@ impl Mirror {
             rqs: PerCpu::new(cpus, |cpu| {
                 known[cpu.index()].unwrap_or_else(|| alloc(layout.rq_size))
             }),
-            idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size + 8)),
+            idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size)),
             cgroups: mirrored,
             group_mms: std::collections::BTreeMap::new(),
             online: alloc(MASK_BYTES),
@@ -135,6 +141,7 @@ impl Mirror {
             stale_cpus: Vec::new(),
             layout,
             kernel: spec.kernel,
+            seen,
             args,
         };
         if let Some(error) = failed {
@@ -182,7 +189,7 @@ impl Mirror {
             let mut mask = Mask::empty(cpus);
             mask.insert(cpu);
             write_mask(memory, idle + at.cpus_mask, &mask);
-            memory.poke_u32(idle + at.task_size, u32::MAX);
+            memory.poke_u32(idle + at.number, u32::MAX);
         }
     }
 
@@ -269,28 +276,32 @@ impl Mirror {
     /// What changes with every turn of a task.
     #[inline]
     fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {
-        let layout = &self.layout;
-        let object = memory.kernel_object(task.address, layout.task_size);
+        let layout = &self.layout.turn;
+        let object: &mut [u8; TURN_BYTES] = memory.kernel_object(task.address);
         if what & stale::SLICE != 0 {
-            put(object, layout.slice, task.slice.to_le_bytes());
-            put(object, layout.vtime, task.vtime.to_le_bytes());
-            put(object, layout.sum_exec, task.sum_exec.to_le_bytes());
+            layout.slice.put(object, task.slice.to_le_bytes());
+            layout.vtime.put(object, task.vtime.to_le_bytes());
+        }
+        if what & stale::TIME != 0 {
+            layout.sum_exec.put(object, task.sum_exec.to_le_bytes());
             // All of it is the task's own code: what a system call takes is not told apart.
-            put(object, layout.utime, task.sum_exec.to_le_bytes());
+            layout.utime.put(object, task.sum_exec.to_le_bytes());
         }
         if what & stale::FLAGS != 0 {
             let queued = u32::from(task.queued) * flags::TASK_QUEUED;
             let custody = u32::from(task.in_custody) * flags::TASK_IN_CUSTODY;
             let state = self.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
             let flags = queued | custody | state;
-            put(object, layout.scx_flags, flags.to_le_bytes());
-            put(object, layout.runnable_at, task.runnable_at.to_le_bytes());
+            layout.scx_flags.put(object, flags.to_le_bytes());
+            layout
+                .runnable_at
+                .put(object, task.runnable_at.to_le_bytes());
         }
         if what & stale::STATE != 0 {
             let cpu = u32::from(task.cpu.0);
-            put(object, layout.wake_cpu, cpu.to_le_bytes());
-            put(object, layout.thread_cpu, cpu.to_le_bytes());
-            put(object, layout.state, task.kernel_state().to_le_bytes());
+            layout.wake_cpu.put(object, cpu.to_le_bytes());
+            layout.thread_cpu.put(object, cpu.to_le_bytes());
+            layout.state.put(object, task.kernel_state().to_le_bytes());
         }
     }
 
@@ -355,14 +366,6 @@ pub enum MirrorError {
     Memory(#[from] OutOfMemory),
 }
 
-/// Writes a field of an object.
-#[inline(always)]
-fn put<const N: usize>(object: &mut [u8], at: u64, bytes: [u8; N]) {
-    let place = object.get_mut(at as usize..);
-    let place = place.and_then(|place| place.first_chunk_mut());
-    *place.expect("a field lies in its object") = bytes;
-}
-
 /// Writes a mask where programs can read it.
 pub(crate) fn write_mask(memory: &mut Memory, at: u64, mask: &Mask) {
     for (index, &word) in mask.words().iter().enumerate() {
@@ -389,6 +392,14 @@ impl Machine {
     /// Notes that parts of a task's mirror are out of date.
     #[inline]
     fn touch(&mut self, id: TaskId, what: u8) {
+        let what = what & self.mirror.seen.parts;
+        if what != 0 {
+            self.touch_seen(id, what);
+        }
+    }
+
+    #[inline]
+    fn touch_seen(&mut self, id: TaskId, what: u8) {
         let task = &mut self.tasks[id.index()];
         if task.stale == 0 {
             self.mirror.stale_tasks.push(id);
@@ -402,39 +413,70 @@ impl Machine {
         let mirror = &self.mirror;
         let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
         if is_stale || mirror.idle_shared {
-            self.flush_stale(vm);
+            self.flush_stale(vm.memory());
         }
     }
 
-    fn flush_stale(&mut self, vm: &mut Vm) {
-        let memory = vm.memory();
+    #[inline(never)]
+    fn flush_stale(&mut self, memory: &mut Memory) {
+        // Nearly always it is one task, and no loop: else all that a task may need is prepared
+        // before the loop begins, for one that needs a small part of it.
+        if let Some(id) = self.mirror.stale_tasks.pop() {
+            self.flush_task(memory, id);
+        }
+        let mirror = &self.mirror;
+        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
+        if is_stale || mirror.idle_shared {
+            self.flush_rest(memory);
+        }
+    }
+
+    #[inline(never)]
+    fn flush_rest(&mut self, memory: &mut Memory) {
         while let Some(id) = self.mirror.stale_tasks.pop() {
-            let Some(task) = self.tasks.get_mut(id.index()) else {
-                continue;
-            };
-            let what = std::mem::take(&mut task.stale);
-            if task.address == 0 {
-                continue;
-            }
-            self.mirror.write_turn(memory, task, what);
-            if what & !stale::TURN != 0 {
-                let task = &self.tasks[id.index()];
-                self.mirror.write_task(memory, task, &self.masks, what);
-                if what & stale::PARENT != 0 {
-                    self.write_parent(memory, id);
-                }
-            }
+            self.flush_one(memory, id);
         }
         while let Some(cpu) = self.mirror.stale_cpus.pop() {
-            let curr = match self.cpus[cpu].curr.task() {
-                Some(id) => self.task(id).address,
-                None => self.mirror.idle_tasks[cpu],
-            };
-            memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
+            self.flush_cpu(memory, cpu);
         }
         if self.mirror.idle_shared {
             self.mirror.write_idle(memory, &self.idle);
         }
+    }
+
+    #[inline(never)]
+    fn flush_one(&mut self, memory: &mut Memory, id: TaskId) {
+        self.flush_task(memory, id);
+    }
+
+    #[inline(always)]
+    fn flush_task(&mut self, memory: &mut Memory, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id.index()) else {
+            return;
+        };
+        let what = std::mem::take(&mut task.stale);
+        if task.address == 0 {
+            return;
+        }
+        if what & stale::TURN != 0 {
+            self.mirror.write_turn(memory, task, what);
+        }
+        if what & !stale::TURN != 0 {
+            let task = &self.tasks[id.index()];
+            self.mirror.write_task(memory, task, &self.masks, what);
+            if what & stale::PARENT != 0 {
+                self.write_parent(memory, id);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn flush_cpu(&self, memory: &mut Memory, cpu: CpuId) {
+        let curr = match self.cpus[cpu].curr.task() {
+            Some(id) => self.task(id).address,
+            None => self.mirror.idle_tasks[cpu],
+        };
+        memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
     }
 
     fn write_parent(&self, memory: &mut Memory, id: TaskId) {
@@ -481,7 +523,7 @@ impl Machine {
 
     /// Makes the mirror of a new task.
     pub(crate) fn mirror_create(&mut self, vm: &mut Vm, id: TaskId) -> Result<(), OutOfMemory> {
-        let size = self.mirror.layout.task_size + 8;
+        let size = self.mirror.layout.task_size;
         let memory = vm.memory();
         let address = memory.alloc_kernel(size, 64)?;
         let zeros = vec![0; size as usize];
@@ -497,17 +539,17 @@ impl Machine {
         memory.poke_u32(address + layout.tgid, task.tgid);
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.mm, task.mm);
-        // The task's number, behind the kernel's structure, leads back from address to task.
-        memory.poke_u32(address + layout.task_size, id.0);
+        // The task's number leads back from address to task.
+        memory.poke_u32(address + layout.number, id.0);
         self.mirror_cgroup(vm, id);
-        self.touch(id, u8::MAX);
+        self.touch_seen(id, u8::MAX);
         Ok(())
     }
 
     /// Gives the mirror's memory back.
     pub(crate) fn mirror_free_in(&mut self, memory: &mut Memory, id: TaskId) {
         let address = std::mem::take(&mut self.task_mut(id).address);
-        memory.free_kernel(address, self.mirror.layout.task_size + 8);
+        memory.free_kernel(address, self.mirror.layout.task_size);
     }
 
     /// The task whose mirror begins at `address`.
@@ -516,7 +558,8 @@ impl Machine {
         if address == 0 {
             return None;
         }
-        let id = TaskId(memory.load_u32(address.wrapping_add(self.mirror.layout.task_size)) as u32);
+        let number = address.wrapping_add(self.mirror.layout.number);
+        let id = TaskId(memory.load_u32(number) as u32);
         self.tasks
             .get(id.index())
             .filter(|task| task.address == address)
@@ -603,6 +646,10 @@ impl Machine {
         self.touch(id, stale::SLICE);
     }
 
+    pub(crate) fn mirror_time(&mut self, id: TaskId) {
+        self.touch(id, stale::TIME);
+    }
+
     pub(crate) fn mirror_state(&mut self, id: TaskId) {
         self.touch(id, stale::STATE);
     }
@@ -631,36 +678,74 @@ impl Machine {
         self.touch(id, stale::PARENT);
     }
 
-    /// Writes `migration_disabled` into the mirror of a task, if there still is one.
-    pub(crate) fn write_migration_disabled(&self, vm: &mut Vm, id: TaskId) {
-        let task = self.tasks.get(id.index());
-        if let Some(task) = task.filter(|task| task.address != 0) {
-            let at = task.address + self.mirror.layout.migration_disabled;
-            vm.memory().poke_u16(at, task.migration_disabled);
+    /// Before a callback: only the task that executes it cannot migrate because of that, and its
+    /// mirror says so.
+    ///
+    /// Between callbacks no program can look, so the mirror goes on saying so until another
+    /// callback is executed by somebody else.
+    #[inline]
+    pub(crate) fn show_guard(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
+        if !self.mirror.seen.migration_disabled {
+            return;
+        }
+        let now = guarded.map(|id| (id, self.shown_migration_disabled(id)));
+        if self.mirror.guarded != now {
+            self.move_guard(vm, now);
         }
     }
 
+    #[inline(never)]
+    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
+        let before = std::mem::replace(&mut self.mirror.guarded, now);
+        for (id, _) in before.into_iter().chain(now) {
+            // It may have ended meanwhile.
+            let task = self.tasks.get(id.index());
+            if let Some(task) = task.filter(|task| task.address != 0) {
+                let object = vm.memory().kernel_object(task.address);
+                let disabled = self.shown_migration_disabled(id).to_le_bytes();
+                let place = self.mirror.layout.turn.migration_disabled;
+                place.put(object, disabled);
+            }
+        }
+    }
+
+    /// `migration_disabled` as programs see it.
+    fn shown_migration_disabled(&self, id: TaskId) -> u16 {
+        let own = self.tasks.get(id.index());
+        own.map_or(0, |task| task.migration_disabled) + self.contexts.guards(id)
+    }
+
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
-        if self.mirror.stale_cpus.last() != Some(&cpu) {
+        if self.mirror.seen.curr && self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
         }
     }
 
-    /// Loads what a turn of a task begins with, so that it comes from memory all at once and while
-    /// other work is done, instead of one piece after the other.
-    #[inline]
-    pub(crate) fn touch_task(&self, vm: &mut Vm, id: TaskId) {
-        let Some(task) = self.tasks.get(id.index()) else {
-            return;
-        };
-        let layout = &self.mirror.layout;
-        let memory = vm.memory();
-        let at = task.address;
-        let turn = memory.load_u64(at + layout.slice) ^ memory.load_u64(at + layout.sum_exec);
-        let rest = memory.load_u64(at) ^ memory.load_u64(at + layout.task_size);
-        let own = task.runnable_at ^ task.times.run.get() ^ u64::from(task.direct.is_some());
-        let work = self.work.touch(id) ^ self.dsqs.touch(id);
-        std::hint::black_box(turn ^ rest ^ own ^ work);
+    /// Asks the processor for what the turns of those tasks need whose timers expire soon. Else it
+    /// would come from memory piece by piece when it is needed, while everything waits.
+    #[inline(never)]
+    pub(crate) fn load_soon(&mut self, vm: &mut Vm) {
+        let soon = std::mem::take(self.queue.soon());
+        for &id in &soon {
+            if let Some(task) = self.tasks.get(id.index()) {
+                // Its three lines.
+                bpf::prefetch(&task.address);
+                bpf::prefetch(&task.phase_since);
+                bpf::prefetch(&task.sleep_generation);
+            }
+            self.work.prefetch(id);
+            self.dsqs.prefetch(id);
+        }
+        // The addresses of the mirrors lie in the tasks, which may be here by now.
+        for &id in &soon {
+            if let Some(task) = self.tasks.get(id.index()) {
+                let memory = vm.memory();
+                memory.prefetch(task.address);
+                memory.prefetch(task.address + TURN_BYTES as u64 - 8);
+            }
+        }
+        *self.queue.soon() = soon;
+        self.queue.soon().clear();
     }
 
     /// Address of the task that executes the code of this moment: `current`.

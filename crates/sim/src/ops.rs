@@ -211,12 +211,108 @@ pub(crate) struct Context {
     pub locked: Option<CpuId>,
     /// The tasks that the callback is about.
     pub subject: Option<TaskId>,
-    /// A direct dispatch is possible, for this task; `Err` after it was used.
-    pub direct: Option<Result<TaskId, ()>>,
+    /// Whether it can dispatch its subject directly.
+    pub direct: Directly,
+    /// The task that executes it, if that cannot migrate meanwhile.
+    pub guarded: Option<TaskId>,
+}
+
+/// Whether a callback can dispatch its subject directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Directly {
+    /// No callback of that kind.
+    Never,
+    /// It can.
+    Once,
+    /// It did.
+    Done,
+}
+
+/// The contexts of the callbacks being executed. Nearly always there is one, so it has a place of
+/// its own.
+pub(crate) struct Contexts {
+    innermost: Context,
+    /// Those around it, outermost first.
+    outer: Vec<Context>,
+    depth: u32,
+}
+
+impl Contexts {
+    /// Outside of callbacks.
+    const NONE: Context = Context {
+        mask: 0,
+        locked: None,
+        subject: None,
+        direct: Directly::Never,
+        guarded: None,
+    };
+
+    /// Nobody executes a callback.
+    pub const fn new() -> Self {
+        Self {
+            innermost: Self::NONE,
+            outer: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The innermost one; outside of callbacks one in which nothing is allowed.
+    #[inline]
+    pub const fn innermost(&self) -> &Context {
+        &self.innermost
+    }
+
+    /// The innermost one, to change.
+    #[inline]
+    pub const fn innermost_mut(&mut self) -> &mut Context {
+        &mut self.innermost
+    }
+
+    /// Whether any of them holds the lock of `cpu`.
+    pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
+        let all = self.outer.iter().chain([&self.innermost]);
+        all.into_iter().any(|context| context.locked == Some(cpu))
+    }
+
+    /// How many callbacks keep `task` from migrating.
+    #[inline]
+    pub fn guards(&self, task: TaskId) -> u16 {
+        let guarded = Some(task);
+        let mut guards = u16::from(self.innermost.guarded == guarded);
+        if self.depth > 1 {
+            let outer = self.outer.iter();
+            guards += outer.filter(|context| context.guarded == guarded).count() as u16;
+        }
+        guards
+    }
+
+    #[inline]
+    fn enter(&mut self, context: Context) {
+        if self.depth > 0 {
+            self.outer.push(self.innermost);
+        }
+        self.depth += 1;
+        self.innermost = context;
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        self.depth -= 1;
+        self.innermost = match self.depth {
+            0 => Self::NONE,
+            _ => self.outer.pop().expect("every outer context is kept"),
+        };
+    }
 }
 
 /// A call to make.
-pub(crate) struct Call<'a> {
+pub(crate) struct Call<const N: usize> {
     /// Which callback.
     pub op: Op,
     /// The CPU whose run queue is locked.
@@ -224,7 +320,7 @@ pub(crate) struct Call<'a> {
     /// The task that it is about.
     pub subject: Option<TaskId>,
     /// Its arguments, as the kernel passes them.
-    pub args: &'a [u64],
+    pub args: [u64; N],
     /// The words of its event.
     pub words: (u64, u64),
 }
@@ -233,14 +329,40 @@ impl Machine {
     /// Calls a callback, if the policy defines it. Returns its result.
     ///
     /// A callback is atomic: the clock stands still in it, and its effects are visible at once.
-    #[inline]
-    pub(crate) fn call(&mut self, vm: &mut Vm, call: &Call<'_>) -> Option<u64> {
+    #[inline(always)]
+    pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
         self.call_function(vm, function, call)
     }
 
-    fn call_function(&mut self, vm: &mut Vm, function: u32, call: &Call<'_>) -> Option<u64> {
+    #[inline(never)]
+    fn call_function<const N: usize>(
+        &mut self,
+        vm: &mut Vm,
+        function: u32,
+        call: &Call<N>,
+    ) -> Option<u64> {
         self.callbacks += 1;
+        if !self.calls_are_plain {
+            return self.call_function_noted(vm, function, call);
+        }
+        let guarded = self.begin_call(vm, call);
+        let result = vm.call_program(function, &call.args, self);
+        self.end_call(vm, guarded);
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => self.settle_fault(&fault),
+        }
+    }
+
+    /// Of a call that is recorded, counted or charged for.
+    #[inline(never)]
+    fn call_function_noted<const N: usize>(
+        &mut self,
+        vm: &mut Vm,
+        function: u32,
+        call: &Call<N>,
+    ) -> Option<u64> {
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             self.emit_detailed(
@@ -251,34 +373,14 @@ impl Machine {
                 call.words,
             );
         }
-        let outer = self.contexts.last().map_or(0, |context| context.mask);
-        let mask = self.ops.masks[call.op as usize];
-        let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
-        self.contexts.push(Context {
-            mask: outer | mask,
-            locked: call.locked,
-            subject: call.subject,
-            direct: call.subject.filter(|_| gives_direct).map(Ok),
-        });
-        // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
-        // migration of the task that executes it.
-        let guarded = if mask == kf::UNLOCKED {
-            None
-        } else {
-            self.current()
-        };
-        self.guard(vm, guarded);
-        self.flush_mirrors(vm);
+        let guarded = self.begin_call(vm, call);
         let spent = self.spent(vm);
         let result = if self.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
-            vm.call_program(function, call.args, self)
+            vm.call_program(function, &call.args, self)
         };
-        if let Some(id) = guarded {
-            self.unguard(vm, id);
-        }
-        self.contexts.pop();
+        self.end_call(vm, guarded);
         self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
@@ -286,16 +388,53 @@ impl Machine {
         }
     }
 
+    /// Enters the context of a call. Returns the task that executes it and cannot migrate.
+    #[inline(always)]
+    fn begin_call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<TaskId> {
+        let mask = self.ops.masks[call.op as usize];
+        // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
+        // migration of the task that executes it.
+        let guarded = match mask {
+            kf::UNLOCKED => None,
+            _ => self.current(),
+        };
+        let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
+        self.contexts.enter(Context {
+            mask: self.contexts.innermost().mask | mask,
+            locked: call.locked,
+            subject: call.subject,
+            direct: match gives_direct && call.subject.is_some() {
+                true => Directly::Once,
+                false => Directly::Never,
+            },
+            guarded,
+        });
+        self.show_guard(vm, guarded);
+        self.flush_mirrors(vm);
+        guarded
+    }
+
+    #[inline(always)]
+    fn end_call(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
+        self.contexts.leave();
+        if let Some(id) = guarded
+            && self.contexts.depth() > 0
+        {
+            // The callback that this one was called from goes on.
+            self.show_guard(vm, Some(id));
+        }
+    }
+
     /// Calls a callback and counts what it does.
     #[cold]
-    fn call_tallied(
+    fn call_tallied<const N: usize>(
         &mut self,
         vm: &mut Vm,
         function: u32,
-        call: &Call<'_>,
+        call: &Call<N>,
     ) -> Result<u64, bpf::Fault> {
         let before = Tally::of(vm);
-        let result = vm.call_program(function, call.args, self);
+        let result = vm.call_program(function, &call.args, self);
         if let Some(tally) = &mut self.tally {
             tally.entry(call.op.name()).or_default().add(vm, &before);
         }
@@ -318,16 +457,17 @@ impl Machine {
         vm: &mut Vm,
         body: impl FnOnce(&mut Vm, &mut Self) -> R,
     ) -> R {
-        self.contexts.push(Context {
+        self.contexts.enter(Context {
             mask: kf::UNLOCKED,
             locked: None,
             subject: None,
-            direct: None,
+            direct: Directly::Never,
+            guarded: None,
         });
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
         let result = body(vm, self);
-        self.contexts.pop();
+        self.contexts.leave();
         self.charge_call(vm, spent);
         result
     }
@@ -348,44 +488,10 @@ impl Machine {
         None
     }
 
-    /// Disables migration of the task that executes a callback.
-    ///
-    /// Between callbacks no program can look, so its mirror goes on saying so until another
-    /// callback is executed by somebody else.
+    /// Whether `id` must stay on its CPU: its own doing, or a callback's that it executes.
     #[inline]
-    fn guard(&mut self, vm: &mut Vm, task: Option<TaskId>) {
-        let now = task.map(|id| {
-            let task = self.task_mut(id);
-            task.migration_disabled += 1;
-            (id, task.migration_disabled)
-        });
-        if self.mirror.guarded != now {
-            self.move_guard(vm, now);
-        }
-    }
-
-    #[inline(never)]
-    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
-        let before = std::mem::replace(&mut self.mirror.guarded, now);
-        if let Some((id, _)) = before {
-            self.write_migration_disabled(vm, id);
-        }
-        if let Some((id, _)) = now {
-            self.write_migration_disabled(vm, id);
-        }
-    }
-
-    /// Takes back what [`Machine::guard`] did, at the end of the callback.
-    #[inline]
-    fn unguard(&mut self, vm: &mut Vm, id: TaskId) {
-        let task = self.task_mut(id);
-        task.migration_disabled -= 1;
-        let left = task.migration_disabled;
-        // The callback that this one was called from goes on.
-        if self.contexts.len() > 1 {
-            self.mirror.guarded = Some((id, left));
-            self.write_migration_disabled(vm, id);
-        }
+    pub(crate) fn cannot_migrate(&self, id: TaskId) -> bool {
+        self.task(id).migration_disabled > 0 || self.contexts.guards(id) > 0
     }
 
     /// Whether a kernel function may be called here; ends the policy's time if not.
@@ -393,7 +499,7 @@ impl Machine {
     /// Source: `scx_kf_allowed()`, kernel 6.18.
     #[inline]
     pub(crate) fn allowed(&mut self, mask: u32) -> bool {
-        let context = self.contexts.last().map_or(0, |context| context.mask);
+        let context = self.contexts.innermost().mask;
         // A function of an outer operation may not be used in one nested inside it.
         let is_nested = match highest_bit(mask) {
             kf::CPU_RELEASE => context & !(kf::CPU_RELEASE | (kf::CPU_RELEASE - 1)) != 0,

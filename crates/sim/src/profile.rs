@@ -80,7 +80,7 @@ impl Machine {
     /// Charges a call of the object that began at `spent`. A call from within a call is part of it.
     #[inline]
     pub(crate) fn charge_call(&mut self, vm: &Vm, spent: u64) {
-        if self.costs.is_some() && self.contexts.is_empty() {
+        if self.costs.is_some() && self.contexts.depth() == 0 {
             let entry = self.costs.as_ref().map_or(0, |costs| costs.callback);
             let more = self.spent(vm) - spent + entry;
             self.cpus[self.exec].owed_ps += more;

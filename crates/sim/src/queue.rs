@@ -17,8 +17,8 @@ pub enum Pending {
     Timer { task: TaskId, generation: u64 },
     /// A deadline task's budget is filled up.
     Replenish { task: TaskId, generation: u64 },
-    /// A BPF timer expires.
-    BpfTimer { address: u64, generation: u64 },
+    /// A BPF timer expires: the one that was armed as this number.
+    BpfTimer { generation: u64 },
     /// An interrupt source of the workload fires.
     Interrupt { source: usize },
     /// The CPU goes offline or comes back.
@@ -95,6 +95,12 @@ impl Entry {
         CpuId(self.rank as u16)
     }
 
+    /// What comes first has the least.
+    #[inline]
+    const fn order(&self) -> (SimTime, u64, u64) {
+        (self.time, self.rank, self.sequence)
+    }
+
     /// How many events of the same moment led to it.
     const fn depth(&self) -> u16 {
         (self.rank >> 40) as u16
@@ -107,19 +113,39 @@ const DIGIT: u32 = 6;
 const SLOTS: usize = 1 << DIGIT;
 /// Levels for all bits of a time.
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
-/// Events that come later than now, sorted only as far as it must be to find the earliest: a radix
-/// heap, which uses that time never goes back.
+/// Level of the digit that a bit of a time belongs to, and its lowest bit.
+const LEVEL_OF: [(u8, u8); u64::BITS as usize] = {
+    let mut levels = [(0, 0); u64::BITS as usize];
+    let mut bit = 0;
+    while bit < u64::BITS {
+        let level = bit / DIGIT;
+        levels[bit as usize] = (level as u8, (level * DIGIT) as u8);
+        bit += 1;
+    }
+    levels
+};
+/// A slot with at most so many events is sorted as it is.
+const FEW: usize = 24;
+/// Events that are kept in one sorted array at most.
+const FRONT: usize = 64;
+/// Events of which it is said beforehand whom they concern, at most so many at a time: what their
+/// tasks have need not fit into a processor's cache if there are more.
+const SOON: usize = 256;
+
+/// Events that come later than those at the front, sorted only as far as it must be to find the
+/// earliest: a radix heap, which uses that time never goes back.
 ///
-/// An event lies at the level of the highest digit in which its time differs from `now`, in the
+/// An event lies at the level of the highest digit in which its time differs from `base`, in the
 /// slot of that digit. The earliest event so lies in the first filled slot of the lowest filled
-/// level. When that slot has several, the earliest moment among them becomes `now` and the others
-/// go to lower levels. So an event moves down at most [`LEVELS`] times, whatever the number of
-/// events. A slot keeps its memory: nothing is allocated but for more events than ever before.
+/// level. When that slot has many, the earliest moment among them becomes `base` and all go to
+/// lower levels. So an event moves down at most [`LEVELS`] times, whatever the number of events. A
+/// slot keeps its memory: nothing is allocated but for more events than ever before.
 ///
 /// Source: Ahuja, Mehlhorn, Orlin and Tarjan (1990), "Faster Algorithms for the Shortest Path
 /// Problem".
 struct Later {
-    now: u64,
+    /// No event here comes before it.
+    base: u64,
     /// By level and digit.
     slots: Vec<Vec<Entry>>,
     /// Filled slots of each level.
@@ -133,7 +159,7 @@ struct Later {
 impl Later {
     fn new() -> Self {
         Self {
-            now: 0,
+            base: 0,
             slots: vec![Vec::new(); SLOTS * LEVELS],
             filled: [0; LEVELS],
             levels: 0,
@@ -141,113 +167,135 @@ impl Later {
         }
     }
 
-    /// Adds an event whose time comes after `now`.
-    #[inline]
+    /// Adds an event whose time does not come before `base`.
+    #[inline(never)]
     fn push(&mut self, entry: Entry) {
         let time = entry.time.as_nanos();
-        let level = (time ^ self.now).ilog2() / DIGIT;
-        let slot = (time >> (level * DIGIT)) as usize % SLOTS;
-        let level = level as usize;
+        let (level, shift) = LEVEL_OF[((time ^ self.base) | 1).ilog2() as usize];
+        let slot = (time >> shift) as usize % SLOTS;
+        let level = usize::from(level);
         self.slots[level * SLOTS + slot].push(entry);
         self.filled[level] |= 1 << slot;
         self.levels |= 1 << level;
     }
 
-    /// Some event of the first filled slot.
-    #[inline]
-    fn likely(&self) -> Option<&Entry> {
-        let level = self.levels.trailing_zeros() as usize;
-        let slot = self.filled.get(level)?.trailing_zeros() as usize;
-        self.slots[level * SLOTS + slot].first()
+    /// Moves the earliest events to `front`, which is empty: those of a span of time that ends
+    /// before the returned one begins. Says in `soon` whom those concern that are near now.
+    /// `None` if there are none.
+    fn advance(&mut self, front: &mut Vec<Entry>, soon: &mut Soon) -> Option<u64> {
+        while self.levels != 0 {
+            let level = self.levels.trailing_zeros() as usize;
+            let slot = self.filled[level].trailing_zeros() as usize;
+            self.filled[level] &= !(1 << slot);
+            if self.filled[level] == 0 {
+                self.levels &= !(1 << level);
+            }
+            let entries = &mut self.slots[level * SLOTS + slot];
+            if entries.len() <= FEW || level == 0 {
+                let shift = level as u32 * DIGIT;
+                // The digits above are those of `base`.
+                let begin = entries.first()?.time.as_nanos() >> shift << shift;
+                self.base = begin;
+                soon.note(entries);
+                front.extend_from_slice(entries);
+                entries.clear();
+                sort(front);
+                let span = 1_u64.checked_shl(shift).unwrap_or(u64::MAX);
+                return Some(begin.saturating_add(span));
+            }
+            self.sort_out(level * SLOTS + slot, soon);
+        }
+        None
     }
 
-    /// Moves on to the next moment that has an event. Takes one of its events out; the others, if
-    /// there are any, go to `rest`.
-    #[inline]
-    fn advance(&mut self, rest: &mut BinaryHeap<Now>) -> Option<Entry> {
-        if self.levels == 0 {
-            return None;
-        }
-        let level = self.levels.trailing_zeros() as usize;
-        let slot = self.filled[level].trailing_zeros() as usize;
-        self.filled[level] &= !(1 << slot);
-        if self.filled[level] == 0 {
-            self.levels &= !(1 << level);
-        }
-        let entries = &mut self.slots[level * SLOTS + slot];
-        if entries.len() == 1 {
-            let entry = entries.pop()?;
-            self.now = entry.time.as_nanos();
-            return Some(entry);
-        }
-        self.sort_out(level * SLOTS + slot, rest)
-    }
-
-    /// Makes the earliest time of a slot the present, and takes an event of it out. Others of the
-    /// same moment go to `rest`, later ones to lower levels.
-    fn sort_out(&mut self, slot: usize, rest: &mut BinaryHeap<Now>) -> Option<Entry> {
+    /// Makes the earliest time of a slot the base; all its events go to lower levels.
+    #[inline(never)]
+    fn sort_out(&mut self, slot: usize, soon: &mut Soon) {
         let spare = std::mem::take(&mut self.spare);
         let mut entries = std::mem::replace(&mut self.slots[slot], spare);
         let times = entries.iter().map(|entry| entry.time.as_nanos());
-        self.now = times.min()?;
-        let mut first: Option<Entry> = None;
-        for entry in entries.drain(..) {
-            if entry.time.as_nanos() != self.now {
-                self.push(entry);
-            } else if let Some(other) = &mut first {
-                let is_before = Now(entry) > Now(*other);
-                let later = if is_before {
-                    std::mem::replace(other, entry)
-                } else {
-                    entry
-                };
-                rest.push(Now(later));
-            } else {
-                first = Some(entry);
-            }
-        }
+        self.base = times.min().unwrap_or(self.base);
+        soon.note(&entries);
+        entries.iter().for_each(|entry| self.push(*entry));
+        entries.clear();
         self.spare = entries;
-        first
     }
 }
 
-/// An event of this very moment. The greatest is the one that comes first.
-struct Now(Entry);
-
-impl Now {
-    /// (causal depth, class, tie, CPU, sequence): design decision "Time".
-    const fn key(&self) -> (u64, u64) {
-        (self.0.rank, self.0.sequence)
+/// Sorts events so that the first one is at the end.
+fn sort(entries: &mut [Entry]) {
+    if entries.len() > FEW {
+        entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.order()));
+        return;
+    }
+    for end in 1..entries.len() {
+        let entry = entries[end];
+        let mut at = end;
+        while at > 0 && entries[at - 1].order() < entry.order() {
+            entries[at] = entries[at - 1];
+            at -= 1;
+        }
+        entries[at] = entry;
     }
 }
 
-impl PartialEq for Now {
+/// Whose timers expire soon.
+struct Soon {
+    tasks: Vec<TaskId>,
+    is_wanted: bool,
+}
+
+impl Soon {
+    #[inline]
+    fn note(&mut self, entries: &[Entry]) {
+        if self.is_wanted && entries.len() <= SOON {
+            let task = |entry: &Entry| match entry.what {
+                Pending::Timer { task, .. } | Pending::Start { task } => Some(task),
+                _ => None,
+            };
+            self.tasks.extend(entries.iter().filter_map(task));
+        }
+    }
+}
+
+/// An event for which there is no room at the front. The greatest is the one that comes first.
+struct Spilt(Entry);
+
+impl PartialEq for Spilt {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.0.order() == other.0.order()
     }
 }
 
-impl Eq for Now {}
+impl Eq for Spilt {}
 
-impl PartialOrd for Now {
+impl PartialOrd for Spilt {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Now {
+impl Ord for Spilt {
     /// Reversed, because the standard heap gives the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
+        other.0.order().cmp(&self.0.order())
     }
 }
 
 /// The queue. Events of one moment leave in the order (causal depth, class, tie, CPU, sequence),
 /// so a run repeats exactly and an unrelated change reorders nothing.
+///
+/// The next few events stand sorted in an array, of which the last one is taken: most events come
+/// for this very moment or for one of the next, and few are there at a time.
 pub struct EventQueue {
-    /// Events of this moment.
-    present: BinaryHeap<Now>,
+    /// The first event is the last.
+    front: Vec<Entry>,
+    /// What `front` had no room for.
+    spilt: BinaryHeap<Spilt>,
+    /// All events before this time are in these two, all others in `later`.
+    limit: u64,
     later: Later,
+    soon: Soon,
     sequence: u64,
     ties: Option<Rng>,
     now: SimTime,
@@ -258,8 +306,14 @@ impl EventQueue {
     /// An empty queue. With a `tie_seed` the order of events that the kernel leaves open is drawn.
     pub fn new(tie_seed: Option<u64>) -> Self {
         Self {
-            present: BinaryHeap::new(),
+            front: Vec::with_capacity(FRONT),
+            spilt: BinaryHeap::new(),
+            limit: 0,
             later: Later::new(),
+            soon: Soon {
+                tasks: Vec::new(),
+                is_wanted: false,
+            },
             sequence: 0,
             ties: tie_seed.map(|seed| Rng::new(seed, 0)),
             now: SimTime::ZERO,
@@ -271,15 +325,13 @@ impl EventQueue {
     ///
     /// # Panics
     /// If it does.
-    #[inline]
+    // Built in everywhere: who calls knows what it is, and so its class.
+    #[inline(always)]
     pub fn push(&mut self, time: SimTime, cpu: CpuId, what: Pending) {
-        assert!(
-            time >= self.now,
-            "{what:?} at {time} lies before {}",
-            self.now
-        );
-        let is_now = time == self.now;
-        let depth = if is_now {
+        if time < self.now {
+            self.refuse(time, what);
+        }
+        let depth = if time == self.now {
             self.depth.saturating_add(1)
         } else {
             0
@@ -298,43 +350,88 @@ impl EventQueue {
             sequence: self.sequence,
             what,
         };
-        if is_now {
-            self.present.push(Now(entry));
+        if time.as_nanos() < self.limit {
+            self.push_near(entry);
         } else {
             self.later.push(entry);
         }
     }
 
+    /// Adds an event that comes before some or all of those at the front.
+    #[inline(never)]
+    fn push_near(&mut self, entry: Entry) {
+        if self.front.len() >= FRONT {
+            self.spilt.push(Spilt(entry));
+            return;
+        }
+        let mut at = self.front.len();
+        self.front.push(entry);
+        while at > 0 && self.front[at - 1].order() < entry.order() {
+            self.front[at] = self.front[at - 1];
+            at -= 1;
+        }
+        self.front[at] = entry;
+    }
+
+    #[cold]
+    fn refuse(&self, time: SimTime, what: Pending) -> ! {
+        panic!("{what:?} at {time} lies before {}", self.now)
+    }
+
     /// Whether nothing is to come.
     pub fn is_empty(&self) -> bool {
-        self.present.is_empty() && self.later.levels == 0
+        self.front.is_empty() && self.spilt.is_empty() && self.later.levels == 0
     }
 
     /// Whether the next event is another timer of `cpu` at this very moment: one interrupt
     /// handles all that have expired, and only its end looks at the scheduler.
     #[inline]
     pub fn timer_follows(&self, cpu: CpuId) -> bool {
-        self.present
-            .peek()
-            .is_some_and(|Now(next)| next.cpu() == cpu && next.what.is_timer())
+        let near = self.front.last();
+        let next = match self.spilt.peek() {
+            Some(Spilt(spilt)) if near.is_none_or(|near| spilt.order() < near.order()) => {
+                Some(spilt)
+            }
+            _ => near,
+        };
+        next.is_some_and(|next| next.time == self.now && next.cpu() == cpu && next.what.is_timer())
     }
 
-    /// The task whose timer probably expires next. Which one it is does not matter to a run.
+    /// From now on [`EventQueue::soon`] says something.
+    pub const fn tell_soon(&mut self) {
+        self.soon.is_wanted = true;
+    }
+
+    /// Whose timers expire soon, in no order, some more than once: to load what they need. To be
+    /// cleared by the caller. Nothing of a run may depend on it.
     #[inline]
-    pub fn likely_timer(&self) -> Option<TaskId> {
-        match self.later.likely()?.what {
-            Pending::Timer { task, .. } => Some(task),
-            _ => None,
-        }
+    pub const fn soon(&mut self) -> &mut Vec<TaskId> {
+        &mut self.soon.tasks
     }
 
     /// Takes the next event out.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
-        let entry = match self.present.pop() {
-            Some(Now(entry)) => entry,
-            None => self.later.advance(&mut self.present)?,
-        };
+        if !self.spilt.is_empty() {
+            return self.pop_spilt();
+        }
+        if self.front.is_empty() {
+            self.limit = self.later.advance(&mut self.front, &mut self.soon)?;
+        }
+        let entry = self.front.pop()?;
+        self.now = entry.time;
+        self.depth = entry.depth();
+        Some(entry)
+    }
+
+    #[inline(never)]
+    fn pop_spilt(&mut self) -> Option<Entry> {
+        let near = self.front.last().map(Entry::order);
+        let spilt = self.spilt.peek().map(|Spilt(entry)| entry.order());
+        let entry = match (near, spilt) {
+            (Some(near), Some(spilt)) if near < spilt => self.front.pop(),
+            _ => self.spilt.pop().map(|Spilt(entry)| entry),
+        }?;
         self.now = entry.time;
         self.depth = entry.depth();
         Some(entry)
@@ -436,11 +533,59 @@ mod tests {
         }
     }
 
+    /// More events of one moment than the front has room for, and more that they cause.
+    #[test]
+    fn a_crowd_of_one_moment_leaves_in_order() {
+        let mut queue = EventQueue::new(None);
+        let crowd = 10 * FRONT as u64;
+        for place in 0..crowd {
+            let cpu = CpuId((place * 7 % crowd) as u16);
+            queue.push(SimTime::from_nanos(1_000), cpu, Pending::Tick);
+        }
+        let mut left = Vec::new();
+        while let Some(entry) = queue.pop() {
+            left.push((entry.depth(), entry.cpu().0));
+            if entry.depth() == 0 {
+                queue.push(entry.time, entry.cpu(), Pending::Resume);
+            }
+        }
+        let wanted = (0..2).flat_map(|depth| (0..crowd as u16).map(move |cpu| (depth, cpu)));
+        assert_eq!(left, wanted.collect::<Vec<_>>());
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn whose_timers_come_is_told_before_they_do() {
+        let mut queue = EventQueue::new(None);
+        queue.tell_soon();
+        for task in 0..1_000 {
+            let what = Pending::Timer {
+                task: TaskId(task),
+                generation: 0,
+            };
+            queue.push(
+                SimTime::from_nanos(50_000 * u64::from(task) + 1),
+                CpuId(0),
+                what,
+            );
+        }
+        let mut told = std::collections::BTreeSet::new();
+        while let Some(entry) = queue.pop() {
+            told.extend(queue.soon().drain(..).map(|task| task.0));
+            let Pending::Timer { task, .. } = entry.what else {
+                panic!("{entry:?}")
+            };
+            assert!(told.contains(&task.0), "{task:?}");
+        }
+        assert_eq!(told.len(), 1_000);
+    }
+
     #[test]
     fn slots_keep_their_memory() {
         let mut queue = EventQueue::new(None);
         let memory = |queue: &EventQueue| {
-            let slots = queue.later.slots.iter().chain([&queue.later.spare]);
+            let slots = queue.later.slots.iter();
+            let slots = slots.chain([&queue.later.spare, &queue.front]);
             slots.map(Vec::capacity).sum::<usize>()
         };
         let mut first = 0;

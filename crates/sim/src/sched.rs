@@ -22,57 +22,83 @@ impl Machine {
         if let (Some(flags), Curr::Task(id)) = (asleep, before) {
             self.dequeue_task(vm, id, flags);
         }
-        loop {
-            self.cpus[cpu].need_resched = false;
-            let prev = self.cpus[cpu].curr;
-            self.balance(vm, cpu, prev);
-            let next = self.pick(cpu, prev);
-            if next != prev {
-                self.put_prev(vm, cpu, prev, next);
-                self.set_next(vm, cpu, prev, next);
-                self.switched(cpu, prev);
-            } else {
-                self.charge(|costs| costs.keep);
-                if next == Curr::Idle {
-                    self.idle_again(cpu);
-                }
-            }
-            self.cpus[cpu].counts.schedules += 1;
-            if matches!(next, Curr::Task(_)) {
-                self.cpus[cpu].counts.picks += 1;
-                self.cpus[cpu].counts.kept += u64::from(next == prev);
-            }
-            if next == Curr::Stopper {
-                self.run_stopper(vm, cpu);
-            } else if !self.push_away(vm, cpu) {
-                break;
-            }
+        if self.pass(vm, cpu) {
+            self.pass_again(vm, cpu);
         }
-        if !self.cpus[cpu].deferred.is_empty() {
+        let state = &self.cpus[cpu];
+        let (defers, ticks) = (!state.deferred.is_empty(), state.tick_at.is_some());
+        if defers || state.reenqueue {
             self.run_deferred(cpu);
+            self.reenqueue_deferred(vm, cpu);
         }
-        self.reenqueue_deferred(vm, cpu);
         self.give_run_queue(held);
         if self.deadlines.any {
             self.after_schedule_dl(cpu, before);
         }
-        self.arm_tick(cpu);
+        if !ticks {
+            self.arm_tick(cpu);
+        }
     }
 
-    /// Gives each class from the previous task's downward its chance to fetch work.
-    fn balance(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
-        if !self.attached {
-            return;
+    /// Chooses once. Whether that must be repeated: the stopper has done its work, or a task was
+    /// chosen that must leave the CPU.
+    #[inline(always)]
+    fn pass(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
+        let prev = self.balance(vm, cpu);
+        let next = self.pick(cpu, prev);
+        if next != prev {
+            self.put_prev(vm, cpu, prev, next);
+            self.set_next(vm, cpu, prev, next);
+            self.switched(cpu, prev);
+        } else {
+            self.charge(|costs| costs.keep);
+            if next == Curr::Idle {
+                self.idle_again(cpu);
+            }
         }
-        let state = &self.cpus[cpu];
+        let counts = &mut self.cpus[cpu].counts;
+        counts.schedules += 1;
+        match next {
+            Curr::Task(_) => {
+                counts.picks += 1;
+                counts.kept += u64::from(next == prev);
+                self.push_away(vm, cpu)
+            }
+            Curr::Idle => false,
+            Curr::Stopper => {
+                self.run_stopper(vm, cpu);
+                true
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pass_again(&mut self, vm: &mut Vm, cpu: CpuId) {
+        while self.pass(vm, cpu) {}
+    }
+
+    /// Gives each class from the previous task's downward its chance to fetch work. Returns what
+    /// the CPU runs.
+    #[inline(always)]
+    fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Curr {
+        let attached = self.attached;
+        let state = &mut self.cpus[cpu];
+        state.need_resched = false;
+        let prev = state.curr;
+        if !attached {
+            return prev;
+        }
         let only_ext = state.to_move.is_empty() && state.rt.is_empty() && state.fair.is_empty();
         if !only_ext && self.higher_class_has_task(cpu) {
-            return;
+            return prev;
         }
-        self.cpus[cpu].in_balance = true;
-        self.cpus[cpu].keep = false;
+        let state = &mut self.cpus[cpu];
+        state.in_balance = true;
+        state.keep = false;
         self.balance_ext(vm, cpu, prev);
         self.cpus[cpu].in_balance = false;
+        prev
     }
 
     /// Whether a class above the policy's, from the previous task's downward, has a task.
@@ -96,9 +122,9 @@ impl Machine {
     }
 
     /// Fetches work for the policy's class, or decides that the previous task stays.
+    #[inline(always)]
     fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
-        if self.cpus[cpu].released {
-            self.cpus[cpu].released = false;
+        if std::mem::take(&mut self.cpus[cpu].released) {
             let number = u64::from(cpu.0);
             self.call(
                 vm,
@@ -106,7 +132,7 @@ impl Machine {
                     op: Op::CpuAcquire,
                     locked: Some(cpu),
                     subject: None,
-                    args: &[number, 0],
+                    args: [number, 0],
                     words: (number, 0),
                 },
             );
@@ -152,6 +178,7 @@ impl Machine {
         }
     }
 
+    #[inline(always)]
     fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Option<TaskId>, queued: bool) {
         self.moved = 0;
         let number = u64::from(cpu.0);
@@ -162,7 +189,7 @@ impl Machine {
                 op: Op::Dispatch,
                 locked: Some(cpu),
                 subject: prev,
-                args: &[number, address],
+                args: [number, address],
                 words: (number, u64::from(queued)),
             },
         );
@@ -171,6 +198,7 @@ impl Machine {
     }
 
     /// The task of the highest class that has one.
+    #[inline(always)]
     fn pick(&mut self, cpu: CpuId, prev: Curr) -> Curr {
         let state = &self.cpus[cpu];
         if !state.to_move.is_empty() {
@@ -195,6 +223,7 @@ impl Machine {
         }
     }
 
+    #[cold]
     fn warn_zero_slice(&mut self, id: TaskId, kept: bool) {
         if !kept
             && !self.bypass
@@ -208,6 +237,7 @@ impl Machine {
     }
 
     /// The previous task gives the CPU up.
+    #[inline(always)]
     fn put_prev(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
         let next_class = match next {
             Curr::Idle => Class::Idle,
@@ -229,6 +259,7 @@ impl Machine {
         }
     }
 
+    #[inline(always)]
     fn put_prev_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, next: Class) {
         if !self.task(id).queued {
             return;
@@ -269,7 +300,7 @@ impl Machine {
                 op: Op::CpuRelease,
                 locked: Some(cpu),
                 subject: None,
-                args: &[number, args],
+                args: [number, args],
                 words: (number, u64::from(reason)),
             },
         );
@@ -277,6 +308,7 @@ impl Machine {
     }
 
     /// The next task takes the CPU.
+    #[inline(always)]
     fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
         self.cpus[cpu].curr = next;
         match next {
@@ -311,7 +343,7 @@ impl Machine {
                     op: Op::Running,
                     locked: Some(cpu),
                     subject: Some(id),
-                    args: &[address],
+                    args: [address],
                     words: (slice, u64::from(cpu.0)),
                 },
             );
@@ -323,6 +355,7 @@ impl Machine {
     /// The migration thread moves away the tasks that may not run here any more.
     ///
     /// Source: `migration_cpu_stop()` and `__migrate_task()`, kernel 6.18.
+    #[inline(never)]
     fn run_stopper(&mut self, vm: &mut Vm, cpu: CpuId) {
         for (id, target) in std::mem::take(&mut self.cpus[cpu].to_move) {
             let task = self.task(id);
@@ -356,6 +389,7 @@ impl Machine {
     /// The tick of `cpu`.
     ///
     /// Source: `sched_tick()` and `task_tick_scx()`, kernel 6.18.
+    #[inline(never)]
     pub(crate) fn tick(&mut self, vm: &mut Vm, cpu: CpuId) {
         self.cpus[cpu].tick_at = None;
         let Curr::Task(id) = self.cpus[cpu].curr else {
@@ -386,7 +420,7 @@ impl Machine {
                     op: Op::Tick,
                     locked: Some(cpu),
                     subject: Some(id),
-                    args: &[address],
+                    args: [address],
                     words: (slice, 0),
                 },
             );
@@ -397,10 +431,15 @@ impl Machine {
     }
 
     /// Reads what the policy reports about a task that begins to run.
+    #[inline]
     fn sample_report(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
-        if !self.wants(EventKind::Report) {
-            return;
+        if self.wants(EventKind::Report) {
+            self.take_report(vm, id, cpu);
         }
+    }
+
+    #[inline(never)]
+    fn take_report(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
         let Some(report) = self.mirror.report(vm, self.task(id).address) else {
             return;
         };

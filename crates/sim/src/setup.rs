@@ -55,8 +55,9 @@ impl Machine {
     /// which ends the run: a loader would give up too.
     pub(crate) fn set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> bool {
         self.setup_failure = self.try_to_set_up(vm, when).err();
-        self.over |= self.setup_failure.is_some();
-        !self.over
+        let failed = self.setup_failure.is_some();
+        self.halt_if(failed);
+        !failed
     }
 
     fn try_to_set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> Result<(), Failure> {

@@ -192,9 +192,9 @@ impl Task {
     pub fn kernel_state(&self) -> u32 {
         match self.state {
             RunState::Runnable => 0,
-            RunState::Sleeping if self.deep => 2,
-            RunState::Sleeping | RunState::New => 1,
             RunState::Dead => 0x80,
+            RunState::New => 1,
+            RunState::Sleeping => 1 + u32::from(self.deep),
         }
     }
 

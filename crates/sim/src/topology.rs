@@ -12,8 +12,9 @@ pub(crate) struct Topology {
     llc: u16,
     /// CPUs of a node, 1 or more.
     node: u16,
-    /// CPUs that are not taken away.
+    /// CPUs that are not taken away, and whether that is all.
     online: Mask,
+    all_online: bool,
 }
 
 impl Topology {
@@ -24,6 +25,7 @@ impl Topology {
             llc: spec.cache_size(),
             node: spec.node_size(),
             online: Mask::all(spec.cpus),
+            all_online: true,
         }
     }
 
@@ -61,7 +63,11 @@ impl Topology {
     }
 
     /// The number of `cpu`'s node.
+    #[inline]
     pub fn node_of(&self, cpu: CpuId) -> u16 {
+        if cpu.0 < self.node {
+            return 0;
+        }
         cpu.0 / self.node
     }
 
@@ -78,7 +84,17 @@ impl Topology {
         &self.online
     }
 
+    /// Whether no CPU is taken away.
+    #[inline]
+    pub const fn all_are_online(&self) -> bool {
+        self.all_online
+    }
+
+    #[inline]
     pub fn is_online(&self, cpu: CpuId) -> bool {
+        if self.all_online {
+            return cpu.0 < self.cpus;
+        }
         self.online.has(cpu)
     }
 
@@ -88,6 +104,7 @@ impl Topology {
             true => self.online.insert(cpu),
             false => self.online.remove(cpu),
         }
+        self.all_online = self.online.count() == u32::from(self.cpus);
     }
 
     /// Whether the built-in choice of CPUs looks at caches: the first CPU's cache is not that of

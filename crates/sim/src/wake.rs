@@ -82,7 +82,7 @@ impl Machine {
         flags: u64,
     ) -> (CpuId, bool) {
         let task = self.task(id);
-        let asked = self.masks.count(task.cpus) > 1 && task.migration_disabled == 0;
+        let asked = self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id);
         let cpu = match (asked, task.class) {
             (false, _) => self.only_allowed(id),
             (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
@@ -102,7 +102,7 @@ impl Machine {
     /// Where a task goes that has no choice.
     fn only_allowed(&self, id: TaskId) -> CpuId {
         let task = self.task(id);
-        if task.migration_disabled > 0 {
+        if self.cannot_migrate(id) {
             return task.cpu;
         }
         self.masks
@@ -134,7 +134,7 @@ impl Machine {
                 op: Op::SelectCpu,
                 locked: None,
                 subject: Some(id),
-                args: &[address, u64::from(prev.0), flags],
+                args: [address, u64::from(prev.0), flags],
                 words: (flags, u64::from(prev.0)),
             },
         );

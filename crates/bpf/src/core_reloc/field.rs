@@ -23,6 +23,8 @@ struct Measured {
     value: u64,
     /// For `ByteOffset` of anything but a bit field: bytes and type of what lies there.
     lies_there: Option<(u32, TypeId)>,
+    /// For `ByteOffset`: bytes that may be read from there on.
+    reach: Option<u32>,
     is_bit_field: bool,
 }
 
@@ -41,6 +43,7 @@ pub(super) fn compare(
             old: None,
             new: 0,
             access: Access::Same,
+            reach: None,
         });
     };
     let old = measured(local, here, measure)?;
@@ -63,6 +66,7 @@ pub(super) fn compare(
         old,
         new: new.value,
         access,
+        reach: new.reach,
     })
 }
 
@@ -78,6 +82,7 @@ fn measured(btf: &Btf, path: &Path, measure: Measure) -> Option<Measured> {
     let plain = |value| Measured {
         value,
         lies_there: None,
+        reach: None,
         is_bit_field: false,
     };
     if measure == Measure::Exists {
@@ -98,6 +103,8 @@ fn measured(btf: &Btf, path: &Path, measure: Measure) -> Option<Measured> {
     let lies_there = access_size(btf, *ty).filter(|_| measure == Measure::ByteOffset);
     Some(Measured {
         lies_there,
+        // From one element a program may go on to its neighbours.
+        reach: (measure == Measure::ByteOffset).then_some(u32::MAX),
         ..plain(value)
     })
 }
@@ -184,9 +191,14 @@ impl Field {
         } else {
             None
         };
+        let reach = match btf.stripped(self.ty) {
+            Kind::Struct(_) | Kind::Union(_) | Kind::Array { .. } => u32::MAX,
+            _ => u32::try_from(self.byte_size).unwrap_or(u32::MAX),
+        };
         Some(Measured {
             value,
             lies_there,
+            reach: (measure == Measure::ByteOffset).then_some(reach),
             is_bit_field: self.is_bit_field,
         })
     }

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 use crate::Target;
 use crate::btf::{Btf, CoreReloc, Steps, TypeId, essential};
+use crate::image::FieldRead;
 use field::Measure;
 use path::Path;
 
@@ -83,6 +84,9 @@ pub(crate) struct Answer {
     pub(crate) new: u64,
     /// For a field's offset: how the load or store of the field changes.
     pub(crate) access: Access,
+    /// For a field's offset: bytes that the program may read from there on. `u32::MAX` if no end
+    /// is known, as for an array or a whole structure.
+    pub(crate) reach: Option<u32>,
 }
 
 /// How a load or store must change with the size of its field.
@@ -133,6 +137,7 @@ impl<'a> Relocator<'a> {
                 old: None,
                 new,
                 access: Access::Same,
+                reach: None,
             });
         }
         let mut found: Option<(u64, Answer)> = None;
@@ -162,6 +167,20 @@ impl<'a> Relocator<'a> {
             Some((_, answer)) => Ok(answer),
             None => self.compare(question, &path, None),
         }
+    }
+
+    /// What a record that has got `answer` lets the program read.
+    pub(crate) fn reads(&self, reloc: &CoreReloc, answer: &Answer) -> Option<FieldRead> {
+        let (at, len) = match (Question::from_number(reloc.kind)?, answer.reach) {
+            (Question::TypeSize, _) => (0, u32::MAX),
+            (_, reach) => (u32::try_from(answer.new).ok()?, reach?),
+        };
+        let structure = essential(self.local.name(self.local.strip(reloc.ty)));
+        Some(FieldRead {
+            structure: structure.to_owned(),
+            at,
+            len,
+        })
     }
 
     /// Types of the target with the essential name and the kind of an object's type.
@@ -221,6 +240,7 @@ impl<'a> Relocator<'a> {
             old,
             new,
             access: Access::Same,
+            reach: None,
         })
     }
 

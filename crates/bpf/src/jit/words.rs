@@ -66,6 +66,15 @@ impl OpenWords {
         note.copied().filter(|_| at < count)
     }
 
+    /// Asks the processor for the flag of the word at `address`.
+    #[inline]
+    pub(crate) fn prefetch(&self, address: u64) {
+        let at = (address.wrapping_sub(BASE) / 8) as usize;
+        if let Some(flag) = self.flags.get(at) {
+            crate::prefetch(flag);
+        }
+    }
+
     /// Whether there is something to take.
     #[inline]
     pub(crate) const fn is_waiting(&self) -> bool {

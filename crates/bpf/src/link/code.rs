@@ -9,7 +9,7 @@ use ::object::elf::{R_BPF_64_32, R_BPF_64_64};
 
 use crate::core_reloc::{Relocator, apply};
 use crate::helper_names::helper_name;
-use crate::image::{Import, Insn};
+use crate::image::{FieldRead, Import, Insn};
 use crate::isa::{CALL, CALL_LOCAL, LD_IMM64, SLOT, ld_imm64};
 use crate::object::{Function, Place, Reloc};
 use crate::verify::Violation;
@@ -24,6 +24,7 @@ pub(super) struct Code {
     pub(super) insns: Vec<Insn>,
     pub(super) imports: Vec<Import>,
     pub(super) poisons: Vec<String>,
+    pub(super) reads: Vec<FieldRead>,
 }
 
 pub(super) fn link(
@@ -43,6 +44,7 @@ pub(super) fn link(
             insns: Vec::new(),
             imports: Vec::new(),
             poisons: Vec::new(),
+            reads: Vec::new(),
         },
     };
     let mut answers = linker.answers();
@@ -72,7 +74,7 @@ struct Linker<'a> {
 }
 
 impl<'a> Linker<'a> {
-    fn answers(&self) -> Answers {
+    fn answers(&mut self) -> Answers {
         let sections = code_sections(self.object);
         let mut relocator = Relocator::new(&self.object.btf, self.target);
         let mut answers = Answers::new();
@@ -85,6 +87,9 @@ impl<'a> Linker<'a> {
             let Some(function) = place else { continue };
             let within = slot - self.object.functions[function].start;
             let answer = relocator.answer(reloc);
+            let read = answer.as_ref().ok();
+            let read = read.and_then(|answer| relocator.reads(reloc, answer));
+            self.code.reads.extend(read);
             answers.entry(function).or_default().push((within, answer));
         }
         answers

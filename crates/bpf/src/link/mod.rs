@@ -42,6 +42,7 @@ impl Object {
             code: code.insns,
             imports: code.imports,
             poisons: code.poisons,
+            reads: code.reads,
             maps: data.maps,
             variables: externs.variables,
             symbols: data.symbols,

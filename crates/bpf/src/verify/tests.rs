@@ -21,6 +21,7 @@ fn image(words: &[[u8; 8]]) -> Image {
         imports: Vec::new(),
         variables: Vec::new(),
         poisons: Vec::new(),
+        reads: Vec::new(),
         struct_ops: Vec::new(),
         symbols: Vec::new(),
         knobs: Vec::new(),

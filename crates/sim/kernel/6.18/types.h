@@ -186,9 +186,9 @@ struct sched_avg {
 };
 
 struct sched_entity {
+	u64 sum_exec_runtime;
 	struct load_weight load;
 	u64 exec_start;
-	u64 sum_exec_runtime;
 	u64 prev_sum_exec_runtime;
 	u64 vruntime;
 	u64 nr_migrations;
@@ -214,6 +214,7 @@ struct sched_ext_entity {
 	u64 dsq_vtime;
 	u32 weight;
 	u32 flags;
+	unsigned long runnable_at;
 	struct scx_dispatch_q *dsq;
 	struct scx_dsq_list_node dsq_list;
 	struct rb_node dsq_priq;
@@ -226,7 +227,6 @@ struct sched_ext_entity {
 	struct task_struct *kf_tasks[2];
 	atomic_long_t ops_state;
 	struct list_head runnable_node;
-	unsigned long runnable_at;
 	u64 ddsp_dsq_id;
 	u64 ddsp_enq_flags;
 	bool disallow;
@@ -236,6 +236,7 @@ struct sched_ext_entity {
 
 #define TASK_COMM_LEN 16
 
+/* The machine keeps a task's number in the four bytes behind, which no field has. */
 struct thread_info {
 	unsigned long flags;
 	u32 cpu;
@@ -247,25 +248,30 @@ struct sched_info {
 };
 
 struct task_struct {
-	/* What callbacks read most stands first, in one or two cache lines. */
+	/*
+	 * What changes with every turn of a task lies in two lines of a cache: up to
+	 * scx.runnable_at, and from behind scx to se.sum_exec_runtime.
+	 */
+	struct thread_info thread_info;
 	const cpumask_t *cpus_ptr;
+	unsigned int __state;
+	int wake_cpu;
 	struct sched_ext_entity scx;
+	unsigned short migration_disabled;
+	u64 utime;
+	struct sched_entity se;
 	pid_t pid;
 	pid_t tgid;
 	unsigned int flags;
 	int nr_cpus_allowed;
-	unsigned short migration_disabled;
 	int recent_used_cpu;
-	int wake_cpu;
 	int on_cpu;
 	int on_rq;
-	unsigned int __state;
 	int prio;
 	int static_prio;
 	int normal_prio;
 	unsigned int rt_priority;
 	unsigned int policy;
-	struct sched_entity se;
 	char comm[TASK_COMM_LEN];
 	const struct sched_class *sched_class;
 	struct task_struct *real_parent;
@@ -284,11 +290,9 @@ struct task_struct {
 	int exit_code;
 	u64 start_time;
 	u64 start_boottime;
-	u64 utime;
 	u64 stime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
-	struct thread_info thread_info;
 	struct sched_info sched_info;
 	cpumask_t *user_cpus_ptr;
 	cpumask_t cpus_mask;

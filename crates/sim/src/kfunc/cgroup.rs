@@ -28,8 +28,8 @@ const LOCKED: u32 = kf::CPU_RELEASE | kf::DISPATCH | kf::ENQUEUE | kf::SELECT_CP
 fn task_cgroup(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
     let host = &mut *ctx.host;
-    let context = host.contexts.last();
-    let subject = context.and_then(|context| context.subject.filter(|_| context.mask != 0));
+    let context = host.contexts.innermost();
+    let subject = context.subject.filter(|_| context.mask != 0);
     let allowed = host.is_7_2() || host.allowed(LOCKED);
     if !allowed || subject != Some(id) {
         host.error("called on a task not being operated on");

@@ -117,11 +117,7 @@ fn cpu_or_busy(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) -> u64 {
 
 /// Where a built-in choice may be asked for.
 fn may_select(ctx: &mut Ctx<'_>) -> bool {
-    let unlocked = ctx
-        .host
-        .contexts
-        .last()
-        .is_some_and(|context| context.mask == kf::UNLOCKED);
+    let unlocked = ctx.host.contexts.innermost().mask == kf::UNLOCKED;
     unlocked || ctx.host.allowed(kf::SELECT_CPU | kf::ENQUEUE)
 }
 

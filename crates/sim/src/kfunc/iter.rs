@@ -103,11 +103,7 @@ fn move_vtime(ctx: &mut Ctx<'_>, [it, p, dsq_id, flags, _]: [u64; 5]) -> Return 
 
 /// Source: `scx_dsq_move()`, kernel 6.18. The overrides are used up whether or not it succeeds.
 fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Return {
-    let unlocked = ctx
-        .host
-        .contexts
-        .last()
-        .is_some_and(|context| context.mask == kf::UNLOCKED);
+    let unlocked = ctx.host.contexts.innermost().mask == kf::UNLOCKED;
     if !unlocked && !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }

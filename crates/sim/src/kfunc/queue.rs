@@ -5,6 +5,7 @@ use model::TaskId;
 use super::{Ctx, Line, Return, changed, s32, task};
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::{Buffered, Machine};
+use crate::ops::Directly;
 use crate::task::{Direct, OpsState};
 
 pub(super) const TABLE: &[Line] = &lines![
@@ -166,7 +167,8 @@ fn insert_with(
 impl Machine {
     /// The idle task is a task too, but never one that waits for a dispatch.
     fn insert_idle_task(&mut self, cpu: model::CpuId) {
-        if let Some(Ok(expected)) = self.contexts.last().and_then(|context| context.direct) {
+        let context = self.contexts.innermost();
+        if let (Directly::Once, Some(expected)) = (context.direct, context.subject) {
             let expected = self.name(expected);
             self.error(format!(
                 "scheduling for {expected} but trying to direct-dispatch swapper/{cpu}[0]"
@@ -176,27 +178,26 @@ impl Machine {
 
     /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
     fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64) {
-        match self.contexts.last().and_then(|context| context.direct) {
-            Some(Ok(expected)) if expected == id => {
+        let context = self.contexts.innermost();
+        match (context.direct, context.subject) {
+            (Directly::Once, Some(expected)) if expected == id => {
                 self.task_mut(id).direct = Some(Direct { dsq_id, flags });
-                if let Some(context) = self.contexts.last_mut() {
-                    context.direct = Some(Err(()));
-                }
+                self.contexts.innermost_mut().direct = Directly::Done;
             }
-            Some(Ok(expected)) => {
+            (Directly::Once, Some(expected)) => {
                 let (expected, got) = (self.name(expected), self.name(id));
                 self.error(format!(
                     "scheduling for {expected} but trying to direct-dispatch {got}"
                 ));
             }
-            Some(Err(())) => {
+            (Directly::Done, _) => {
                 let name = self.name(id);
                 self.error(format!("{name} already direct-dispatched"));
             }
-            None if self.buffer.len() >= self.ops.batch as usize => {
+            _ if self.buffer.len() >= self.ops.batch as usize => {
                 self.error("dispatch buffer overflow");
             }
-            None => {
+            _ => {
                 let qseq = match self.task(id).ops_state {
                     OpsState::Queued(qseq) => Some(qseq),
                     _ => None,

@@ -5,29 +5,26 @@ use bpf::{LoadError, Target};
 /// Offsets of the fields that the machine keeps up to date.
 pub(super) struct Layout {
     pub task_size: u64,
+    /// Where the machine keeps a task's number: in bytes that no field has.
+    pub number: u64,
+    /// What changes with every turn.
+    pub turn: Turn,
     pub cpus_ptr: u64,
     pub cpus_mask: u64,
     pub slice: u64,
     pub vtime: u64,
     pub disallow: u64,
     pub weight: u64,
-    pub scx_flags: u64,
-    pub runnable_at: u64,
     pub pid: u64,
     pub tgid: u64,
     pub flags: u64,
     pub nr_cpus_allowed: u64,
-    pub migration_disabled: u64,
-    pub wake_cpu: u64,
     pub thread_cpu: u64,
-    pub state: u64,
     pub prio: u64,
     pub static_prio: u64,
     pub normal_prio: u64,
     pub rt_priority: u64,
     pub policy: u64,
-    pub sum_exec: u64,
-    pub utime: u64,
     pub start_time: u64,
     pub start_boottime: u64,
     pub comm: u64,
@@ -52,29 +49,24 @@ impl Layout {
         let task = |path| at("task_struct", path);
         Ok(Self {
             task_size: u64::from(target.size_of("task_struct")?).next_multiple_of(8),
+            number: task("thread_info.cpu")? + 4,
+            turn: Turn::of(target)?,
             cpus_ptr: task("cpus_ptr")?,
             cpus_mask: task("cpus_mask")?,
             slice: task("scx.slice")?,
             vtime: task("scx.dsq_vtime")?,
             disallow: task("scx.disallow")?,
             weight: task("scx.weight")?,
-            scx_flags: task("scx.flags")?,
-            runnable_at: task("scx.runnable_at")?,
             pid: task("pid")?,
             tgid: task("tgid")?,
             flags: task("flags")?,
             nr_cpus_allowed: task("nr_cpus_allowed")?,
-            migration_disabled: task("migration_disabled")?,
-            wake_cpu: task("wake_cpu")?,
             thread_cpu: task("thread_info.cpu")?,
-            state: task("__state")?,
             prio: task("prio")?,
             static_prio: task("static_prio")?,
             normal_prio: task("normal_prio")?,
             rt_priority: task("rt_priority")?,
             policy: task("policy")?,
-            sum_exec: task("se.sum_exec_runtime")?,
-            utime: task("utime")?,
             start_time: task("start_time")?,
             start_boottime: task("start_boottime")?,
             comm: task("comm")?,
@@ -88,6 +80,65 @@ impl Layout {
             rq_curr: at("rq", "curr")?,
             rq_idle: at("rq", "idle")?,
         })
+    }
+}
+
+/// Bytes at the begin of a task in which all lies that changes with every turn.
+pub(super) const TURN_BYTES: usize = 256;
+
+/// Places of what changes with every turn, in words of the fields' own sizes.
+pub(super) struct Turn {
+    pub slice: Word<8>,
+    pub vtime: Word<8>,
+    pub sum_exec: Word<8>,
+    pub utime: Word<8>,
+    pub runnable_at: Word<8>,
+    pub scx_flags: Word<4>,
+    pub wake_cpu: Word<4>,
+    pub thread_cpu: Word<4>,
+    pub state: Word<4>,
+    pub migration_disabled: Word<2>,
+}
+
+impl Turn {
+    fn of(target: &Target) -> Result<Self, LoadError> {
+        Ok(Self {
+            slice: Word::of(target, "scx.slice")?,
+            vtime: Word::of(target, "scx.dsq_vtime")?,
+            sum_exec: Word::of(target, "se.sum_exec_runtime")?,
+            utime: Word::of(target, "utime")?,
+            runnable_at: Word::of(target, "scx.runnable_at")?,
+            scx_flags: Word::of(target, "scx.flags")?,
+            wake_cpu: Word::of(target, "wake_cpu")?,
+            thread_cpu: Word::of(target, "thread_info.cpu")?,
+            state: Word::of(target, "__state")?,
+            migration_disabled: Word::of(target, "migration_disabled")?,
+        })
+    }
+}
+
+/// The place of a field of `N` bytes among the first [`TURN_BYTES`] of a task: so near that the
+/// compiler needs no test to see that it lies in them.
+#[derive(Clone, Copy)]
+pub(super) struct Word<const N: usize>(u8);
+
+impl<const N: usize> Word<N> {
+    /// # Panics
+    /// If our own header has the field farther away.
+    fn of(target: &Target, path: &str) -> Result<Self, LoadError> {
+        let offset = target.field("task_struct", path)?.offset as usize;
+        assert!(
+            offset.is_multiple_of(N) && offset < TURN_BYTES,
+            "`{path}` changes with every turn and lies {offset} bytes behind a task's begin"
+        );
+        Ok(Self((offset / N) as u8))
+    }
+
+    /// Writes the field.
+    #[inline(always)]
+    pub fn put(self, object: &mut [u8; TURN_BYTES], bytes: [u8; N]) {
+        let (words, _) = object.as_chunks_mut::<N>();
+        words[usize::from(self.0) % (TURN_BYTES / N)] = bytes;
     }
 }
 

@@ -15,10 +15,10 @@ mod sharing;
 mod storage;
 
 /// A task that executes more than this while no time passes will never come to an end.
-const STEPS_MAX: u32 = 1_000_000;
+pub(super) const STEPS_MAX: u32 = 1_000_000;
 
 /// How long a piece of `run(inf)` is: an hour; then the task is asked again.
-const FOREVER: Nanos = Nanos::from_secs(3_600);
+pub(super) const FOREVER: Nanos = Nanos::from_secs(3_600);
 
 /// What follows an instruction.
 enum Next {

@@ -17,6 +17,7 @@ mod error;
 mod execute;
 mod listen;
 mod pages;
+mod quick;
 mod requests;
 mod storage;
 mod sync;
@@ -29,6 +30,8 @@ pub use error::WorkError;
 
 use channel::Queue;
 use listen::Listening;
+use quick::Quick;
+pub(crate) use quick::Step;
 use requests::Arrivals;
 use storage::Storage;
 use sync::{Gate, Locks, Tokens};
@@ -44,6 +47,8 @@ pub struct Work {
     seed: u64,
     /// One for each group.
     codes: Rc<[Code]>,
+    /// The same, as far as it is quick.
+    quick: Vec<Box<[Quick]>>,
     channels: Vec<Vec<Queue>>,
     locks: Vec<Locks>,
     barriers: Vec<Vec<Gate>>,
@@ -135,6 +140,7 @@ impl Work {
                     alive: 0,
                 })
                 .collect(),
+            quick: codes.iter().map(Quick::table).collect(),
             codes,
             workload,
             cpus,
@@ -281,14 +287,12 @@ impl Work {
         execute::step(self, task, now, out)
     }
 
-    /// Loads what the next step of a task needs.
+    /// Asks the processor for what the next step of a task needs.
     #[inline]
-    pub(crate) fn touch(&self, task: TaskId) -> u64 {
-        let state = self.tasks.get(task.index());
-        state.map_or(0, |state| {
-            let size = state.pending.len() as u64 ^ u64::from(state.at);
-            size ^ u64::from(state.steps) ^ state.steps_since.as_nanos()
-        })
+    pub(crate) fn prefetch(&self, task: TaskId) {
+        if let Some(state) = self.tasks.get(task.index()) {
+            bpf::prefetch(state);
+        }
     }
 
     /// Every interrupt source's first arrival: index of the source, CPU, time. Asked for once.

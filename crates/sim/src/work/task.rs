@@ -86,28 +86,34 @@ pub(super) struct Stream {
 }
 
 /// A task.
+///
+/// What a step that only takes time needs stands first and in one line of a cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Task {
+    /// Number of the next instruction.
+    pub at: u32,
     pub group: u32,
+    /// Operations since time last passed for this task, and that time.
+    pub steps: u32,
+    /// Whether its next instruction is the one for which it waits, or waited.
+    pub tries_again: bool,
+    pub has_exited: bool,
+    /// Whether it has done anything; since when, `began` says.
+    pub has_begun: bool,
+    /// Whether it is blocked and nobody has woken it yet.
+    pub is_asleep: bool,
+    pub steps_since: SimTime,
+    /// What it does before its next instruction.
+    pub pending: VecDeque<Action>,
     pub index: u32,
     pub parent: Option<TaskId>,
     pub is_process: bool,
-    /// Number of the next instruction.
-    pub at: u32,
     pub variables: Vec<i64>,
     pub rng: Rng,
-    /// What it does before its next instruction.
-    pub pending: VecDeque<Action>,
     pub waits: Waits,
-    /// Whether its next instruction is the one for which it waits, or waited.
-    pub tries_again: bool,
-    /// Whether it is blocked and nobody has woken it yet.
-    pub is_asleep: bool,
     /// Whether a `resume` came before its `suspend`.
     pub is_resumed: bool,
-    pub has_exited: bool,
-    /// Whether it has done anything, and when it began to.
-    pub has_begun: bool,
     pub began: SimTime,
     /// Children that have not exited.
     pub children: u32,
@@ -129,9 +135,6 @@ pub(super) struct Task {
     /// Spans that have begun.
     pub spans: Vec<(u32, SimTime)>,
     pub releases: Releases,
-    /// Operations since time last passed for this task, and that time.
-    pub steps: u32,
-    pub steps_since: SimTime,
 }
 
 impl Task {

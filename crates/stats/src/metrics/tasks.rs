@@ -39,23 +39,28 @@ pub(super) struct InPhase {
     pub run_before: Nanos,
 }
 
+/// The account of a task.
+///
+/// What events of each turn change stands first, in two lines of a cache: of 10,000 tasks nothing
+/// stays there until their next turn.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Task {
-    pub group: u32,
-    pub index: u32,
-    pub pid: u32,
-    pub nice: i8,
-    pub born: SimTime,
-    pub exited: Option<SimTime>,
-    pub place: CpuId,
     pub state: State,
     pub times: TaskTimes,
     /// What it ran since it got its CPU.
     pub turn: Nanos,
     pub runs: u64,
     pub wakeups: u64,
-    pub migrations: u64,
     pub wait_max: Nanos,
+    pub group: u32,
+    pub place: CpuId,
+    pub nice: i8,
+    pub migrations: u64,
+    pub exited: Option<SimTime>,
+    pub born: SimTime,
+    pub index: u32,
+    pub pid: u32,
     pub phase: Option<InPhase>,
 }
 
