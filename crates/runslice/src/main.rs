@@ -23,6 +23,7 @@ mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
+mod sheet;
 mod span;
 mod suggest;
 mod table;
