@@ -7,10 +7,6 @@ use std::io::{self, Write};
 
 /// What the cells of a column hold. An empty cell of any kind but text is one without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "parquet"),
-    expect(dead_code, reason = "CSV has text only")
-)]
 pub enum Kind {
     /// A text in UTF-8.
     Text,
