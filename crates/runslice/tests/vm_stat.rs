@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
-use runslice_tests::guest::KERNELS;
+use runslice_tests::guest::{Guest, KERNELS};
 use runslice_tests::{folder, guest};
+use serde_json::Value;
 use stats::schedstat::{Interval, SchedstatReader, Snapshot};
 
 /// What stands between two marks of a guest's output.
@@ -287,8 +289,7 @@ fn statistics_of_cpus_tasks_and_events_agree_within_a_hundredth() {
                 wait $play || exit 1
             done";
         // It counts instructions, so that all three begin and end when they should.
-        let guest = guest!().kernel(kernel).options(&["--det", "--mips", "250"]);
-        let _ = guest.timeout("200s").share(&folder).good(script, &[]);
+        let _ = counted(kernel).share(&folder).good(script, &[]);
         for (name, _) in LOADS {
             agree(&format!("{kernel} {name}"), &folder.join(name));
         }
@@ -361,4 +362,140 @@ fn agree(what: &str, place: &Path) {
         instructions.abs() < 1000.0,
         "{what}: {events:?} and {kernel:?}"
     );
+}
+
+/// A guest with 250 million instructions a second, whose clock counts them.
+fn counted(kernel: &str) -> Guest {
+    let guest = guest!().kernel(kernel).options(&["--det", "--mips", "250"]);
+    guest.timeout("200s")
+}
+
+/// The figures of a recording: one row an interval, of all CPUs.
+fn report(text: &str) -> Vec<Value> {
+    let folder = folder!("stat-report");
+    let file = folder.join("a.stat");
+    fs::write(&file, text).expect("writable");
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args([
+            "stat", "report", "--each", "--hz", "250", "--format", "json",
+        ])
+        .arg(&file)
+        .output()
+        .expect("runslice starts");
+    serde_json::from_slice(&output.stdout).expect("rows as JSON")
+}
+
+/// "The Cursor Wiggles Faster", section 4: a sampler that sleeps for 10 s between its samples takes
+/// 15 to 20 s on a loaded machine, so that rates need the timestamps. Here it sleeps for 1 s.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn the_interval_of_a_sampler_stretches_under_load_and_rates_follow_the_timestamps() {
+    for kernel in KERNELS {
+        let script = "\
+            sample() { for i in 1 2 3 4 5 6; do cat /proc/schedstat; sleep 1; done; }
+            echo BEGIN; sample; echo END
+            # First come, first served, with slices of 20 ms: 15 hogs stand before whoever wakes up.
+            runslice run fifo -- sh -c '
+                for i in $(seq 30); do while :; do :; done & done; sleep 60' 2>/dev/null &
+            until runslice status | grep -q ^since; do sleep 0.1; done
+            sleep 4; echo LOADED; sample; echo OVER
+            runslice stop >/dev/null; true";
+        let text = counted(kernel).good(script, &[]).stdout;
+        let lengths = |from: &str, to: &str| -> Vec<f64> {
+            let rows = report(between(&text, from, to));
+            rows.iter()
+                .filter_map(|row| row["interval_s"].as_f64())
+                .collect()
+        };
+        let [quiet, loaded] = [lengths("BEGIN\n", "END"), lengths("LOADED\n", "OVER")];
+        println!("{kernel}: {quiet:?} s without load, {loaded:?} s with it");
+        assert_eq!((quiet.len(), loaded.len()), (5, 5), "{kernel}: {text}");
+        assert!(
+            quiet.iter().all(|it| (1.0..1.1).contains(it)),
+            "{kernel}: {quiet:?}"
+        );
+        assert!(loaded.iter().all(|it| *it > 1.3), "{kernel}: {loaded:?}");
+        // Two CPUs that are never idle, also where an interval is twice what was asked for: by the
+        // second that was asked for they would be used twice.
+        for row in report(between(&text, "LOADED\n", "OVER")) {
+            let busy = row["busy_ppm"].as_u64().expect("a share");
+            assert!((900_000..=1_010_000).contains(&busy), "{kernel}: {row}");
+        }
+    }
+}
+
+/// The same, section 3: the timeslice is only the upper bound of the runslice. Who computes uses
+/// it up; who waits for something runs for a few milliseconds.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn the_runslice_of_who_computes_is_its_timeslice_and_of_who_waits_a_few_milliseconds() {
+    for kernel in KERNELS {
+        let folder = folder!(&format!("stat-runslice-{kernel}"));
+        let load = "[workload]\nname = \"both\"\n[machine]\ncpus = 2\n\
+            [task.hog]\ncount = 3\ncpus = \"1\"\ndo = \"run(inf)\"\n\
+            [task.waiter]\ncount = 3\ncpus = \"0\"\n\
+            do = \"loop(inf)[ run(2ms), sleep(9ms) ]\"\n";
+        fs::write(folder.join("both.toml"), load).expect("writable");
+        let script = "runslice play both.toml --policy o1 --for 12s --format json -o both.json";
+        let _ = counted(kernel).share(&folder).good(script, &[]);
+        let text = fs::read_to_string(folder.join("both.json")).expect("results");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let groups = document["runs"][0]["report"]["groups"].as_array();
+        let groups = groups.expect("a list");
+        let runslice = |name: &str| {
+            let group = groups.iter().find(|group| group["name"] == name);
+            let group = group.unwrap_or_else(|| panic!("{kernel}: no {name}: {text}"));
+            let count = group["runslice"]["count"].as_u64().expect("a count");
+            let middle = group["runslice"]["p50_ns"].as_u64().expect("a median");
+            (count, middle)
+        };
+        let [(hogs, timeslice), (waits, short)] = ["hog", "waiter"].map(runslice);
+        println!("{kernel}: {timeslice} ns ({hogs} turns), {short} ns ({waits} turns)");
+        assert!(
+            hogs >= 30 && waits > 1000,
+            "{kernel}: {hogs} and {waits} turns"
+        );
+        // 102 ms at nice 0 in Linux 2.6.3; a slice ends at a tick (4 ms), and the histogram's
+        // buckets are a sixteenth wide.
+        assert!(
+            (96_000_000..=113_000_000).contains(&timeslice),
+            "{kernel}: {timeslice}"
+        );
+        assert!(
+            (2_000_000..=4_000_000).contains(&short),
+            "{kernel}: {short}"
+        );
+    }
+}
+
+/// The same, section 5: what the statistics cost cannot be measured. Two benches of one command,
+/// with `kernel.sched_schedstats` off and on, and a verdict with 1 % as the smallest change of
+/// interest.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn what_the_statistics_cost_is_decided_by_two_benches() {
+    for kernel in KERNELS {
+        let script = "cd /tmp
+            for on in 0 1; do
+                echo $on >/proc/sys/kernel/sched_schedstats
+                runslice bench default --runs 10 --folder on$on -- \\
+                    stress-ng --quiet --seed 1 --no-rand-seed --pipe 2 --pipe-ops 20000 || true
+            done >&2
+            echo BEGIN; runslice compare --format json --margin 1 --metric time_ns on0 on1
+            echo \"END $?\"";
+        let guest = counted(kernel).with("stress-ng").timeout("400s");
+        let text = guest.good(script, &[]).stdout;
+        let document: Value = serde_json::from_str(between(&text, "BEGIN\n", "END")).expect("JSON");
+        let rows = document["comparisons"].as_array().expect("a list");
+        // What the second folder's kernel did, held against the first folder's.
+        let rows: Vec<&Value> = rows.iter().filter(|row| row["refused"].is_null()).collect();
+        assert!(!rows.is_empty(), "{kernel}: {text}");
+        for row in rows {
+            println!("{kernel}: {row}");
+            assert_eq!(row["baseline"]["runs"], 10, "{kernel}: {row}");
+            let [low, high] = ["ratio_low", "ratio_high"].map(|key| row[key].as_f64());
+            let (low, high) = (low.expect("a limit"), high.expect("a limit"));
+            assert!(low <= high && low > 0.9 && high < 1.1, "{kernel}: {row}");
+        }
+    }
 }
