@@ -44,6 +44,7 @@ if [ "${1:-}" = vm ]; then
     [ -n "$busybox" ] && ! ldd "$busybox" >/dev/null 2>&1 || missing="$missing busybox-static"
     has stress-ng || missing="$missing stress-ng"
     has hackbench || missing="$missing rt-tests"
+    has tcc || missing="$missing tcc"
     has strip || missing="$missing binutils"
 fi
 if [ "${1:-}" = long ]; then

@@ -107,19 +107,6 @@ pub fn is_root() -> bool {
     }
 }
 
-/// Asks a child process to end, as a terminal would.
-pub fn ask_to_end(child: &std::process::Child) {
-    let Ok(pid) = libc::pid_t::try_from(child.id()) else {
-        return;
-    };
-    // SAFETY: the call takes numbers only; the child is not waited for yet, so that its number
-    // belongs to it.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    unsafe {
-        libc::kill(pid, libc::SIGTERM);
-    }
-}
-
 extern "C" fn note(number: libc::c_int) {
     CAME.store(number, Ordering::Relaxed);
 }

@@ -6,11 +6,12 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// A command that runs, in a group of processes of its own. What of the group outlives the command
-/// is ended with it.
+/// A command that runs: in a group of processes of its own, or beside this process.
 #[derive(Debug)]
 pub struct Timed {
     pid: libc::pid_t,
+    /// Whether it has a group of its own, which ends with it.
+    has_group: bool,
     /// Becomes readable when the process ends.
     pidfd: OwnedFd,
     began: Instant,
@@ -33,12 +34,27 @@ pub struct TimedEnd {
 }
 
 impl Timed {
-    /// Starts `command`.
+    /// Starts `command` in a group of its own. What of the group outlives the command is ended with
+    /// it, and all of it when this value is dropped.
     ///
     /// # Errors
     /// When it cannot be started or watched.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         command.process_group(0);
+        Self::start_as_it_is(command, true)
+    }
+
+    /// Starts `command` in the group of this process, so that it may read from its terminal and
+    /// gets the terminal's signals. What it has started goes on after its end, and so does it when
+    /// this value is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be started or watched.
+    pub fn start_beside(command: &mut Command) -> io::Result<Self> {
+        Self::start_as_it_is(command, false)
+    }
+
+    fn start_as_it_is(command: &mut Command, has_group: bool) -> io::Result<Self> {
         let began = Instant::now();
         let mut child = command.spawn()?;
         let out_of_range = |_| io::Error::from(io::ErrorKind::InvalidData);
@@ -49,7 +65,7 @@ impl Timed {
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         let Ok(fd @ 0..) = i32::try_from(fd) else {
             let error = io::Error::last_os_error();
-            end_group(pid, libc::SIGKILL);
+            send(pid, has_group, libc::SIGKILL);
             let _ = child.wait();
             return Err(error);
         };
@@ -58,6 +74,7 @@ impl Timed {
         let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self {
             pid,
+            has_group,
             pidfd,
             began,
             ended: None,
@@ -98,7 +115,9 @@ impl Timed {
 
     fn reap(&self, took: Duration) -> io::Result<TimedEnd> {
         // Before the process is waited for, its number can belong to no other group.
-        end_group(self.pid, libc::SIGKILL);
+        if self.has_group {
+            send(self.pid, true, libc::SIGKILL);
+        }
         let mut status = 0;
         // SAFETY: a zeroed `rusage` is a valid one; both pointers are to live values.
         #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
@@ -120,28 +139,44 @@ impl Timed {
         })
     }
 
-    /// Asks the command and all of its group to end, as a terminal would.
+    /// Asks the command and all of its own group to end, as a terminal would.
     pub fn ask_to_end(&self) {
         if self.ended.is_none() {
-            end_group(self.pid, libc::SIGTERM);
+            send(self.pid, self.has_group, libc::SIGTERM);
         }
+    }
+
+    /// Ends it without asking.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn end(mut self) -> io::Result<TimedEnd> {
+        if let Some(end) = self.ended {
+            return Ok(end);
+        }
+        send(self.pid, self.has_group, libc::SIGKILL);
+        let end = self.reap(self.began.elapsed())?;
+        self.ended = Some(end);
+        Ok(end)
     }
 }
 
 impl Drop for Timed {
-    /// Leaves no process behind.
+    /// Leaves no process of its own group behind.
     fn drop(&mut self) {
-        if self.ended.is_none() {
+        if self.ended.is_none() && self.has_group {
             let _ = self.reap(Duration::ZERO);
         }
     }
 }
 
-fn end_group(pid: libc::pid_t, signal: libc::c_int) {
+/// Sends a signal to the group that `pid` leads, or to it alone.
+fn send(pid: libc::pid_t, to_group: bool, signal: libc::c_int) {
+    let to = if to_group { -pid } else { pid };
     // SAFETY: the call takes numbers only.
     #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
     unsafe {
-        libc::kill(-pid, signal);
+        libc::kill(to, signal);
     }
 }
 
@@ -183,6 +218,32 @@ mod tests {
     fn a_missing_program_is_an_error() {
         let error = Timed::start(&mut Command::new("/no/such/program")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn beside_this_process_it_has_no_group_and_only_it_is_ended() {
+        let group = |pid: libc::pid_t| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            // Behind the name: state, parent, group.
+            let (_, rest) = stat.rsplit_once(") ").unwrap();
+            rest.split(' ')
+                .nth(2)
+                .unwrap()
+                .parse::<libc::pid_t>()
+                .unwrap()
+        };
+        let mut command = Command::new("sleep");
+        let timed = Timed::start_beside(command.arg("600")).unwrap();
+        let own = libc::pid_t::try_from(std::process::id()).unwrap();
+        assert_eq!(group(timed.pid), group(own));
+        let end = timed.end().unwrap();
+        assert_eq!(end.status.signal(), Some(libc::SIGKILL));
+        // Dropped, it goes on.
+        let timed = Timed::start_beside(Command::new("sleep").arg("600")).unwrap();
+        let pid = timed.pid;
+        drop(timed);
+        assert_eq!(group(pid), group(own));
+        send(pid, false, libc::SIGKILL);
     }
 
     #[test]

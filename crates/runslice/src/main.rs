@@ -25,6 +25,7 @@ mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
+mod sheet;
 mod span;
 mod store;
 mod suggest;

@@ -1,10 +1,13 @@
 //! Where results go: standard output, or a file that the user names.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 
 use anyhow::Context;
+
+use crate::cli::UsageError;
+use crate::sheet;
 
 /// Opens `path` for results, or standard output when there is none.
 ///
@@ -15,6 +18,19 @@ pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
         Some(path) => Ok(Box::new(create(path)?)),
         None => Ok(Box::new(BufWriter::new(io::stdout().lock()))),
     }
+}
+
+/// Refuses bytes that no terminal can show, before the work for them is done.
+///
+/// # Errors
+/// When they would go to a terminal.
+pub fn check(form: Option<sheet::Form>, path: Option<&Path>) -> Result<(), UsageError> {
+    let is_text = form.is_none_or(sheet::Form::is_text);
+    if is_text || path.is_some() || !io::stdout().is_terminal() {
+        return Ok(());
+    }
+    let message = "a Parquet file is bytes that no terminal shows; name a file with --output";
+    Err(UsageError(message.to_owned()))
 }
 
 /// Creates a file, or empties it.

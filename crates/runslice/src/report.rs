@@ -1,8 +1,8 @@
 //! What `sim` found, and the forms in which it is written.
 
-mod csv;
 mod human;
 mod json;
+mod one_table;
 pub mod runs;
 
 use std::io::{self, Write};
@@ -11,7 +11,8 @@ use clap::ValueEnum;
 use model::{Exit, ExitKind, MachineSpec, Summary};
 use stats::Report;
 
-pub use self::csv::quoted;
+use crate::sheet;
+
 pub use self::human::counted;
 pub use self::json::json_of;
 
@@ -24,9 +25,24 @@ pub enum Format {
     Json,
     /// One table, its columns named as in docs/events.md.
     Csv,
+    /// The same table as a Parquet file.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
-/// The tables that CSV can hold.
+impl Format {
+    /// The form of a sheet; `None` of those that hold more than one table.
+    pub const fn sheet(self) -> Option<sheet::Form> {
+        match self {
+            Self::Human | Self::Json => None,
+            Self::Csv => Some(sheet::Form::Csv),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Some(sheet::Form::Parquet),
+        }
+    }
+}
+
+/// The tables that CSV and Parquet can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableName {
     /// Task groups, and all tasks together.
@@ -69,6 +85,10 @@ pub enum World {
     #[default]
     Simulated,
     /// Real processes on this computer.
+    #[cfg_attr(
+        not(feature = "live"),
+        expect(dead_code, reason = "without the real machine nothing is played")
+    )]
     Played,
 }
 
@@ -93,10 +113,10 @@ impl Results {
     /// # Errors
     /// When `to` does not take them.
     pub fn write(&self, format: Format, table: TableName, to: &mut dyn Write) -> io::Result<()> {
-        match format {
-            Format::Human => human::write(self, to),
-            Format::Json => json::write(self, to),
-            Format::Csv => csv::write(self, table, to),
+        match (format, format.sheet()) {
+            (_, Some(form)) => one_table::of(self, table, false).write(form, to),
+            (Format::Json, _) => json::write(self, to),
+            _ => human::write(self, to),
         }
     }
 
@@ -110,10 +130,10 @@ impl Results {
         table: TableName,
         to: &mut dyn Write,
     ) -> io::Result<()> {
-        match format {
-            Format::Human => runs::write(self, to),
-            Format::Json => json::write_runs(self, to),
-            Format::Csv => csv::write_runs(self, table, to),
+        match (format, format.sheet()) {
+            (_, Some(form)) => one_table::of(self, table, true).write(form, to),
+            (Format::Json, _) => json::write_runs(self, to),
+            _ => runs::write(self, to),
         }
     }
 

@@ -11,7 +11,7 @@ use stats::compare::{Measured, Set};
 
 pub use own::SWEEP;
 #[cfg(feature = "live")]
-pub use own::{BENCH, RUNS};
+pub use own::{BENCH, RUNS, lines};
 
 /// The sets of one file.
 #[derive(Debug)]

@@ -37,7 +37,8 @@ macro_rules! shipped {
 }
 
 /// Every file of workloads/.
-pub const SHIPPED: &[Shipped] = shipped!["chat", "desk", "hackbench", "make", "oltp", "web"];
+pub const SHIPPED: &[Shipped] =
+    shipped!["chat", "desk", "hackbench", "make", "oltp", "screen", "web"];
 
 /// Reads the workload that `argument` names, with its parameters `scale` set anew.
 ///

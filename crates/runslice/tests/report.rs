@@ -43,6 +43,54 @@ fn runs(folder: &Path) {
     good(&[&sim[..], &files].concat(), folder);
 }
 
+/// Width, height and the number of different colours of a PNG file.
+#[cfg(feature = "png")]
+fn picture(path: &Path) -> (u32, u32, usize) {
+    let picture = resvg::tiny_skia::Pixmap::load_png(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let colours = picture.pixels().iter().map(|it| {
+        let parts = [it.red(), it.green(), it.blue(), it.alpha()];
+        u32::from_be_bytes(parts)
+    });
+    let colours: std::collections::HashSet<u32> = colours.collect();
+    (picture.width(), picture.height(), colours.len())
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn each_figure_is_a_picture_of_twice_its_size_with_more_than_one_colour() {
+    let folder = folder("pictures");
+    runs(&folder);
+    let files = ["e.o1.jsonl", "e.staircase.jsonl", "s.o1.stat"];
+    let both = ["--svg", "figures", "--png", "figures"];
+    good(&[&["report"], &files[..], &both].concat(), &folder);
+    assert!(
+        !folder.join("report.html").exists(),
+        "nobody asked for a page"
+    );
+    let mut pictures = 0;
+    for entry in fs::read_dir(folder.join("figures")).expect("a folder") {
+        let svg = entry.expect("an entry").path();
+        if svg.extension().is_none_or(|ending| ending != "svg") {
+            continue;
+        }
+        pictures += 1;
+        let text = fs::read_to_string(&svg).expect("a figure");
+        let (_, rest) = text.split_once(" height=\"").expect("a height");
+        let height: u32 = rest
+            .split('"')
+            .next()
+            .unwrap_or("")
+            .parse()
+            .expect("a number");
+        let (width, found, colours) = picture(&svg.with_extension("png"));
+        assert_eq!((width, found), (1640, 2 * height), "{}", svg.display());
+        // Paper, two inks, rules, at least one curve, and what lies between them at edges.
+        assert!(colours > 10, "{}: {colours} colours", svg.display());
+    }
+    assert!(pictures > 10, "{pictures}");
+}
+
 const FIGURES: [&str; 10] = [
     "Latency over time",
     "Runslice over time",

@@ -2,7 +2,9 @@
 
 #![cfg(feature = "live")]
 
+use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use runslice_tests::guest::KERNELS;
 use runslice_tests::{folder, guest, object};
@@ -93,6 +95,109 @@ fn hackbench_is_measured_under_the_default_staircase_and_mlfq_and_the_folder_can
             rows.iter().all(|row| row["noise"].is_f64()),
             "{kernel}: {document}"
         );
+    }
+}
+
+/// Units of C that include nothing, so that a compiler alone makes objects of them.
+fn sources(folder: &Path) {
+    fs::create_dir_all(folder.join("src")).expect("writable");
+    for unit in 0..24 {
+        let mut text = String::new();
+        for at in 0..200 {
+            let inner = match at {
+                0 => "a".to_owned(),
+                _ => format!("f{}(a, i)", at - 1),
+            };
+            let _ = write!(
+                text,
+                "static int f{at}(int a, int b)\n{{\n\tint c = a * {} + b;\n\n\
+                 \tfor (int i = 0; i < b; i++)\n\t\tc ^= (c << {}) + {inner};\n\
+                 \treturn c;\n}}\n\n",
+                at + unit,
+                at % 7 + 1
+            );
+        }
+        let _ = write!(
+            text,
+            "int unit{unit}(int a)\n{{\n\treturn f199(a, {unit});\n}}\n"
+        );
+        fs::write(folder.join(format!("src/unit{unit}.c")), text).expect("writable");
+    }
+    let build = "ls src/*.c | xargs -n 1 -P 4 sh -c 'tcc -c \"$0\" -o \"/tmp/${0##*/}.o\"'\n";
+    fs::write(folder.join("build.sh"), build).expect("writable");
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_compile_is_measured_with_the_pointer_sound_and_window_that_people_notice_before_it() {
+    for kernel in KERNELS {
+        let folder = folder!(&format!("vm-compile-{kernel}"));
+        sources(&folder);
+        let guest = guest!().kernel(kernel).options(&["--det", "--mips", "250"]);
+        let guest = guest.with("tcc").share(&folder).timeout("300s");
+        let said = guest.run(
+            "runslice bench default,staircase,mlfq --play screen --runs 5 --folder /tmp/out -- \
+                sh build.sh
+            echo \"status $?\"
+            ls /tmp/unit*.o | wc -l
+            echo '--- runs'; cat /tmp/out/runs.jsonl
+            echo '--- end'; cat /sys/kernel/sched_ext/state; ps
+            echo '--- compare'; runslice compare --format json /tmp/out; echo",
+            &[],
+        );
+        let text = &said.text();
+        assert_eq!(said.status, Some(0), "{kernel}: {text}");
+        let ended = ["\nstatus 0\n24\n", "\nstatus 6\n24\n"];
+        assert!(ended.iter().any(|it| text.contains(it)), "{kernel}: {text}");
+        assert!(
+            text.contains("sh build.sh beside screen: 2 CPUs"),
+            "{kernel}: {text}"
+        );
+        for words in ["late move\n", "underrun\n", "missed frame\n"] {
+            // A line for each of default, its second arm, staircase and mlfq.
+            assert_eq!(text.matches(words).count(), 4, "{kernel}: {words} {text}");
+        }
+        let runs = runs(part(text, "runs"));
+        assert_eq!(runs.len(), 4 * 6, "{kernel}: {text}");
+        for run in &runs {
+            assert!(run["void"].is_null(), "{kernel}: {run}");
+            assert_eq!(run["played"]["lost"], 0, "{kernel}: {run}");
+            let time = run["time_ns"].as_u64().expect("a time");
+            let deadlines = run["played"]["deadlines"].as_array().expect("a list");
+            let names: Vec<&str> = deadlines
+                .iter()
+                .filter_map(|it| it["name"].as_str())
+                .collect();
+            assert_eq!(names, ["pointer", "audio", "frame"], "{kernel}: {run}");
+            // The player lasts as long as the command: a sound each 10 ms.
+            let audio = &deadlines[1];
+            let all = audio["met"].as_u64().zip(audio["missed"].as_u64());
+            let due = time / 10_000_000;
+            let all = all.map_or(0, |(met, missed)| met + missed);
+            assert!(
+                all + 3 >= due && all <= due + 25,
+                "{kernel}: {all} of {due}: {run}"
+            );
+            // The player's tasks are not the command's: 24 compilers and what starts them.
+            assert!(run["slices"].as_u64().unwrap_or(0) > 24, "{kernel}: {run}");
+        }
+        // Nothing of the workload is left.
+        let end = part(text, "end");
+        assert!(end.starts_with("disabled\n"), "{kernel}: {text}");
+        assert!(
+            !end.contains("pointer") && !end.contains("window"),
+            "{kernel}: {end}"
+        );
+        let document: Value =
+            serde_json::from_str(part(text, "compare").split("\n\n").next().unwrap_or(""))
+                .unwrap_or_else(|error| panic!("{kernel}: {error}: {text}"));
+        let rows = document["comparisons"].as_array().expect("a list");
+        // Four main metrics of the command and three deadlines, of two policies.
+        assert_eq!(rows.len(), 2 * (4 + 3), "{kernel}: {document}");
+        let share = rows.iter().filter(|row| {
+            row["metric"] == "deadline.window.frame.missed_ppm" && row["better"] == "lower"
+        });
+        assert_eq!(share.count(), 2, "{kernel}: {document}");
     }
 }
 

@@ -33,6 +33,8 @@ pub enum Unit {
     Text,
     /// Things.
     Count,
+    /// Things, or the lack of them.
+    Signed,
     /// Nanoseconds.
     Nanos,
     /// Millionths of a whole.
@@ -109,7 +111,7 @@ macro_rules! columns {
     };
     (@unit Text) => { Unit::Text };
     (@unit Count) => { Unit::Count };
-    (@unit Signed) => { Unit::Count };
+    (@unit Signed) => { Unit::Signed };
     (@unit Nanos) => { Unit::Nanos };
     (@unit Share) => { Unit::Millionths };
     (@unit Average) => { Unit::Thousandths };

@@ -19,6 +19,7 @@ pub(crate) mod sys;
 mod task;
 
 use std::process;
+use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use model::workload::{Effect, Expr, SchedPolicy, Source, Target, TaskKind, Workload};
@@ -43,12 +44,13 @@ const INTERRUPT_PRIORITY: u8 = 50;
 /// A counter at the end of a play: group, counter, sum.
 pub type Sum = (u32, u32, u64);
 
-/// A workload whose tasks exist.
+/// A workload whose tasks exist. Dropped, it ends them.
 #[derive(Debug)]
 pub struct Player {
-    stage: &'static Stage,
-    /// The process whose end is everybody's end.
-    keeper: libc::pid_t,
+    /// Lives as long as this value; each process of the tasks has a copy of its own.
+    stage: NonNull<Stage>,
+    /// The process whose end is everybody's end; `None` when it was ended.
+    keeper: Option<libc::pid_t>,
     said: Vec<Raw>,
     /// Number of the next mark.
     next: u64,
@@ -88,34 +90,40 @@ impl Player {
         cpus: u16,
         tell_counts: bool,
     ) -> Result<Self, Error> {
-        // Tasks in other processes point to it for as long as they live.
         let groups = match workload.cgroups[..] {
             [] => None,
             _ => Some(Cgroups::create(workload)?),
         };
         let folders = groups.as_ref().map_or(&[][..], Cgroups::folders).to_vec();
         let stage = Stage::new(workload, seed, cpus, tell_counts, folders)?;
-        let stage: &'static Stage = Box::leak(Box::new(stage));
-        let forked = sys::fork().map_err(Error::file("a process"))?;
-        let Forked::Parent(keeper) = forked else {
-            keep(stage)
-        };
+        // Tasks in other processes point to it for as long as they live.
+        let stage = NonNull::from(Box::leak(Box::new(stage)));
         let mut player = Self {
             stage,
-            keeper,
+            keeper: None,
             said: Vec::new(),
             next: 0,
             ended: None,
             _groups: groups,
         };
+        match sys::fork().map_err(Error::file("a process"))? {
+            Forked::Parent(keeper) => player.keeper = Some(keeper),
+            Forked::Child => {
+                // SAFETY: this process is another one and never drops the player: `keep` does not
+                // return. So its stage stays where it is.
+                #[expect(unsafe_code, reason = "no type says that this process never returns")]
+                let stage = unsafe { stage.as_ref() };
+                keep(stage)
+            }
+        }
         let tasks: u32 = workload.groups.iter().map(|group| group.count).sum();
         let wanted = tasks + u32::try_from(workload.interrupts.len()).unwrap_or(u32::MAX);
         let patience = Instant::now() + READY;
-        while player.stage.ready() < wanted {
+        while player.stage().ready() < wanted {
             player.listen();
-            let failure = player.stage.failure();
-            if failure.is_some() || sys::has_ended(keeper) || Instant::now() > patience {
-                let ready = player.stage.ready();
+            let failure = player.stage().failure();
+            if failure.is_some() || player.has_lost_all() || Instant::now() > patience {
+                let ready = player.stage().ready();
                 let why = failure.unwrap_or_else(|| {
                     format!("{ready} of {wanted} tasks could be created; it takes root")
                 });
@@ -126,51 +134,94 @@ impl Player {
         Ok(player)
     }
 
+    fn stage(&self) -> &Stage {
+        // SAFETY: it was made in `prepare` and is freed in `drop` only; this process shares it by
+        // reference and changes nothing but atomics.
+        #[expect(unsafe_code, reason = "a box that forked processes refer to, too")]
+        unsafe {
+            self.stage.as_ref()
+        }
+    }
+
+    /// Whether the process is gone that all tasks depend on.
+    fn has_lost_all(&mut self) -> bool {
+        if self.keeper.is_some_and(sys::has_ended) {
+            // From here on its number may belong to another process.
+            self.keeper = None;
+        }
+        self.keeper.is_none()
+    }
+
     /// Lets all tasks begin.
     pub fn start(&self) {
-        self.stage.start();
+        self.stage().start();
     }
 
     /// Listens to the tasks until the play is over, `limit` has passed since its start, or `stop`
     /// says so.
     pub fn wait(&mut self, limit: Option<Nanos>, mut stop: impl FnMut() -> bool) {
-        let end = limit.map(|limit| self.stage.began().saturating_add(limit.get()));
+        let end = limit.map(|limit| self.stage().began().saturating_add(limit.get()));
         loop {
             self.listen();
             let left = end.map(|end| Duration::from_nanos(end.saturating_sub(clock())));
             let pause = left.unwrap_or(PAUSE).min(PAUSE);
-            if pause.is_zero() || stop() || self.stage.wait_for_end(pause) {
+            if pause.is_zero() || stop() || self.stage().wait_for_end(pause) {
                 // Until the last task has met its end, others go on and count.
-                self.ended = Some((clock(), self.stage.sums()));
+                self.ended = Some((clock(), self.stage().sums()));
                 return;
-            }
-            if sys::has_ended(self.keeper) {
-                self.stage
-                    .fail(Failure::Killed, [0; 3], libc::SIGKILL.into());
             }
         }
     }
 
-    fn listen(&mut self) {
-        self.next = self.stage.marks.drain(self.next, &mut self.said);
+    /// Takes what the tasks have said since. Who does not [`wait`](Self::wait) does this every few
+    /// milliseconds, because there is room for so many marks only.
+    pub fn listen(&mut self) {
+        self.drain();
+        if self.has_lost_all() {
+            self.stage()
+                .fail(Failure::Killed, [0; 3], libc::SIGKILL.into());
+        }
     }
 
     /// Ends all tasks.
     #[must_use]
     pub fn stop(mut self) -> Played {
         let ended = self.ended.take();
-        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.stage.sums()));
-        sys::kill(self.keeper);
-        self.listen();
-        let stage = self.stage;
+        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.stage().sums()));
+        self.end();
+        self.drain();
+        let said = std::mem::take(&mut self.said);
+        let stage = self.stage();
         Played {
-            said: std::mem::take(&mut self.said),
+            said,
             began: stage.began(),
             ended: stage.ended().unwrap_or(ended).min(ended),
             sums,
             lost: stage.marks.lost(),
             failure: stage.failure(),
         }
+    }
+
+    fn drain(&mut self) {
+        let mut said = std::mem::take(&mut self.said);
+        self.next = self.stage().marks.drain(self.next, &mut said);
+        self.said = said;
+    }
+
+    fn end(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            sys::kill(keeper);
+        }
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        self.end();
+        // SAFETY: it came from a box in `prepare`, nobody else frees it, and in this process only
+        // `self` knows of it.
+        #[expect(unsafe_code, reason = "the other half of the box in `prepare`")]
+        drop(unsafe { Box::from_raw(self.stage.as_ptr()) });
     }
 }
 

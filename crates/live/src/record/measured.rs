@@ -4,67 +4,59 @@ use std::collections::BTreeMap;
 
 use model::Nanos;
 
-/// Numbers over all CPUs; the order is that of `enum total` in record.bpf.c.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Changes of a CPU's task, to and from idle included.
-    pub switches: u64,
-    /// Wakeups, without starts. Includes those of tasks that have not left their CPU yet.
-    pub wakeups: u64,
-    /// Starts of new tasks.
-    pub starts: u64,
-    /// Changes of a task's CPU.
-    pub migrations: u64,
-    /// Tasks created.
-    pub forks: u64,
-    /// Programs started.
-    pub execs: u64,
-    /// Tasks that left for good.
-    pub exits: u64,
-    /// Switches away from a task that was runnable.
-    pub preempted: u64,
-    /// Events for which there was no room.
-    pub lost: u64,
-    /// Tasks that could not be measured.
-    pub unknown: u64,
+/// Makes the structure and the list of its fields from one list.
+macro_rules! totals {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident,)* }) => {
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$field_about])* pub $field: u64,)*
+        }
+
+        impl $name {
+            fn fields_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+                [$(&mut self.$field),*].into_iter()
+            }
+        }
+    };
+}
+
+totals! {
+    /// Numbers over all CPUs; the order is that of `enum total` in record.bpf.c.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    Totals {
+        /// Changes of a CPU's task, to and from idle included.
+        switches,
+        /// Wakeups, without starts. Includes those of tasks that have not left their CPU yet.
+        wakeups,
+        /// Starts of new tasks.
+        starts,
+        /// Changes of a task's CPU.
+        migrations,
+        /// Tasks created.
+        forks,
+        /// Programs started.
+        execs,
+        /// Tasks that left for good.
+        exits,
+        /// Switches away from a task that was runnable.
+        preempted,
+        /// Events for which there was no room.
+        lost,
+        /// Tasks that could not be measured.
+        unknown,
+    }
 }
 
 impl Totals {
-    /// Number of fields.
-    const FIELDS: usize = 10;
-
     /// The sum of one array a CPU.
     pub(super) fn sum(cpus: &[Vec<u8>]) -> Self {
-        let mut sums = [0_u64; Self::FIELDS];
+        let mut sums = Self::default();
         for bytes in cpus {
-            for (sum, word) in sums.iter_mut().zip(bytes.chunks_exact(8)) {
+            for (sum, word) in sums.fields_mut().zip(bytes.chunks_exact(8)) {
                 *sum += u64::from_ne_bytes(word.try_into().expect("a chunk of 8 bytes"));
             }
         }
-        let [
-            switches,
-            wakeups,
-            starts,
-            migrations,
-            forks,
-            execs,
-            exits,
-            preempted,
-            lost,
-            unknown,
-        ] = sums;
-        Self {
-            switches,
-            wakeups,
-            starts,
-            migrations,
-            forks,
-            execs,
-            exits,
-            preempted,
-            lost,
-            unknown,
-        }
+        sums
     }
 }
 

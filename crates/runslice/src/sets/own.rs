@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use model::ExitKind;
 use serde_json::Value;
-use stats::compare::{CommandFigures, command_measures, measures};
+use stats::compare::{CommandFigures, command_measures, measures, played_measures};
 
 use super::{Entry, documents};
 use crate::report::counted;
@@ -157,8 +157,12 @@ pub fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines
     bench(path, entries)
 }
 
-/// One document a line. A last line without an end is of a bench that was killed.
-fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
+/// The runs of a bench's folder: one document a line. A last line without an end is of a bench that
+/// was killed.
+///
+/// # Errors
+/// When the file cannot be read or a whole line is no JSON.
+pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
@@ -179,7 +183,11 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();
     let cpus = counted(plan["cpus"].as_u64().unwrap_or(0), "CPU");
     let cpu = plan["cpu"].as_str().unwrap_or_default();
-    let place = format!("{}: {cpus}, {cpu}", words.join(" "));
+    let beside = match plan["play"]["name"].as_str() {
+        Some(name) => format!(" beside {name}"),
+        None => String::new(),
+    };
+    let place = format!("{}{beside}: {cpus}, {cpu}", words.join(" "));
     let world = match plan["counts"].as_bool() {
         Some(true) => "bench in a guest that counts instructions",
         _ => "bench",
@@ -194,9 +202,11 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
             world,
             arm: run["arm"].as_str().unwrap_or_default().to_owned(),
             place: place.clone(),
-            run: run["void"]
-                .is_null()
-                .then(|| command_measures(&figures(&run))),
+            run: run["void"].is_null().then(|| {
+                let mut found = command_measures(&figures(&run));
+                found.extend(played_measures(&run["played"]));
+                found
+            }),
         });
     }
     // Tables have the arms in the order of the plan, not in that of the first block.

@@ -3,6 +3,7 @@
 mod folder;
 mod machine;
 mod plan;
+mod played;
 #[cfg(test)]
 mod tests;
 
@@ -17,12 +18,13 @@ use stats::compare::{CommandFigures, compare};
 
 use crate::cli::Status;
 use crate::output;
-use crate::sets::File;
+use crate::sets::{self, File};
 use crate::verb::compare::{Family, Form, Judging, status, write};
 
 use folder::Folder;
 use machine::{Host, Machine};
 use plan::{AGAIN, Arm, Turn};
+use played::Beside;
 
 /// Version of the plan and of its runs; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -59,6 +61,16 @@ pub struct Bench {
     #[arg(short = 'd', long, value_name = "DIR", default_value = "bench-results")]
     folder: PathBuf,
 
+    /// Plays this workload beside each run of the command, from its start to its end: a built-in
+    /// name such as `screen`, or a file. What came too late in it is compared, too.
+    #[arg(long, value_name = "WORKLOAD")]
+    play: Option<String>,
+
+    /// Sets a parameter of that workload, one of `scale` in its file. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", requires = "play",
+        value_parser = crate::verb::sim::parse_scale)]
+    scale: Vec<(String, i64)>,
+
     #[command(flatten)]
     judging: Judging,
 
@@ -91,6 +103,8 @@ struct Measured {
     /// Why the run does not count.
     void: Option<String>,
     figures: CommandFigures,
+    /// What the workload beside it met and missed, if there was one.
+    played: Option<Value>,
 }
 
 /// Whoever runs the command.
@@ -112,21 +126,19 @@ trait Runner {
 /// # Errors
 /// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
+    output::check(request.format.sheet(), request.output.as_deref())?;
     let arms = plan::arms(&request.policies)?;
+    let beside = request.beside()?;
     process::catch_signals();
-    let mut machine = Machine::check(
-        &request.command,
-        &arms,
-        &request.root,
-        request.ignore_cgroups,
-    )?;
+    let mut machine = Machine::check(request, &arms, beside.as_ref())?;
     if let Err(error) = process::lock_memory() {
         say(&format!(
             "cannot keep its memory from being swapped: {error}"
         ));
     }
     let host = Host::below(&request.root);
-    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &host))?;
+    let plan = request.plan(&arms, &host, beside.as_ref());
+    let mut folder = Folder::open(&request.folder, &plan)?;
     let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
     say(&format!(
         "{} runs: {} of each scheduler, order of seed {}, results in {}",
@@ -141,7 +153,7 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         return Ok(Status::Interrupted);
     }
     let mut to = output::open(request.output.as_deref())?;
-    let status = request.conclude(&host, &mut to)?;
+    let status = request.conclude(&arms, &host, &mut to)?;
     to.flush()?;
     match folder.ejected() {
         0 => Ok(status),
@@ -211,8 +223,14 @@ fn told(turn: Turn, all: usize, arm: &Arm, run: &Measured) -> String {
 }
 
 impl Bench {
+    /// The workload that is played beside the command.
+    fn beside(&self) -> anyhow::Result<Option<Beside>> {
+        let name = self.play.as_deref();
+        name.map(|name| Beside::find(name, &self.scale)).transpose()
+    }
+
     /// Everything that must be the same for runs to be of one kind.
-    fn plan(&self, arms: &[Arm], host: &Host) -> Value {
+    fn plan(&self, arms: &[Arm], host: &Host, beside: Option<&Beside>) -> Value {
         let object = |arm: &Arm| {
             arm.policy
                 .as_ref()
@@ -222,7 +240,7 @@ impl Bench {
             .iter()
             .map(|arm| json!({"name": arm.name, "object": object(arm)}))
             .collect();
-        json!({
+        let mut plan = json!({
             "runslice_bench": VERSION,
             "command": self.command,
             "arms": arms,
@@ -234,11 +252,15 @@ impl Bench {
             "cpu": host.cpu,
             "counts": host.counts,
             "cpus": live::record::cpus(),
-        })
+        });
+        if let Some(beside) = beside {
+            plan["play"] = beside.plan();
+        }
+        plan
     }
 
     /// The verdict on all runs of the folder.
-    fn conclude(&self, host: &Host, to: &mut dyn Write) -> anyhow::Result<Status> {
+    fn conclude(&self, arms: &[Arm], host: &Host, to: &mut dyn Write) -> anyhow::Result<Status> {
         let family = Family::of(vec![File::read(&self.folder)?], None, None)?;
         let settings = self.judging.settings();
         let rows = compare(&family.questions(), |series| series.main, &settings);
@@ -250,6 +272,10 @@ impl Bench {
             )?;
         }
         write(&family, &rows, &settings, self.format, to)?;
+        if self.format == Form::Human && self.play.is_some() {
+            let runs = sets::lines(&self.folder.join(sets::RUNS))?;
+            write!(to, "\n{}", played::table(arms, &runs))?;
+        }
         Ok(status(&rows, None, &settings))
     }
 }

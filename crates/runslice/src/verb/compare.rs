@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use stats::compare::{Limit, Outcome, Row, Series, Settings, Verdict, compare};
 
 use crate::cli::{Status, UsageError};
-use crate::{output, sets};
+use crate::{output, sets, sheet};
 
 pub use family::Family;
 pub use write::write;
@@ -83,6 +83,21 @@ pub enum Form {
     Json,
     /// One row a comparison.
     Csv,
+    /// The same rows as a Parquet file.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+impl Form {
+    /// The form of a sheet; `None` of the others.
+    pub const fn sheet(self) -> Option<sheet::Form> {
+        match self {
+            Self::Human | Self::Json => None,
+            Self::Csv => Some(sheet::Form::Csv),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Some(sheet::Form::Parquet),
+        }
+    }
 }
 
 /// What fails a build.
@@ -146,6 +161,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// When a file cannot be read, or its sets cannot be held against each other.
 pub fn run(request: &Compare) -> anyhow::Result<Status> {
+    output::check(request.format.sheet(), request.output.as_deref())?;
     let files = sets::read_all(&request.files)?;
     let family = Family::of(files, request.baseline.as_deref(), request.again.as_deref())?;
     let settings = request.judging.settings();

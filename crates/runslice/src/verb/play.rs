@@ -109,9 +109,10 @@ struct Take {
 /// # Errors
 /// When the workload cannot be played, the machine is unsuitable, or a file cannot be written.
 pub fn run(request: &Play) -> anyhow::Result<Status> {
-    if request.table != TableName::Groups && request.format != Format::Csv {
+    if request.table != TableName::Groups && request.format.sheet().is_none() {
         return Err(UsageError(sim::TABLE_OF_CSV.to_owned()).into());
     }
+    output::check(request.format.sheet(), request.output.as_deref())?;
     let load = workload::find(&request.workload, &request.scale)?;
     let cpus = record::cpus();
     let refusals = play::refusals(&load, cpus);

@@ -1,6 +1,8 @@
 //! `runslice report RUN...`: figures of runs, as one page or as single files.
 
 mod page;
+#[cfg(feature = "png")]
+mod picture;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write as _};
@@ -26,13 +28,19 @@ pub struct Report {
     run: Vec<PathBuf>,
 
     /// The page, one file that needs no other and no network. Default: report.html, unless --svg
-    /// is given.
+    /// or --png is given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Writes each figure as an SVG file into this folder, which is made if it does not exist.
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
+
+    /// Writes each figure as a PNG file into this folder, which is made if it does not exist: the
+    /// figure of light screens, two points to a unit of the SVG.
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "FOLDER")]
+    png: Option<PathBuf>,
 
     /// Draws only this part of runs that sent events, from a time to another: 1s..1.5s.
     #[arg(long, value_name = "FROM..TO", value_parser = parse_between)]
@@ -86,18 +94,22 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
         read(path, request, &mut input)?;
     }
     let sections = sections(&input);
+    let mut has_files = false;
     if let Some(folder) = &request.svg {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        for chart in sections.iter().flat_map(|section| &section.charts) {
-            let path = folder.join(format!("{}.svg", chart.id));
-            fs::write(&path, figure::svg(chart, true))
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        has_files = true;
+        figures(&sections, folder, "svg", |chart| {
+            Ok(figure::svg(chart, true).into_bytes())
+        })?;
     }
-    let page = match (&request.output, &request.svg) {
-        (Some(path), _) => Some(path.as_path()),
-        (None, Some(_)) => None,
-        (None, None) => Some(Path::new("report.html")),
+    #[cfg(feature = "png")]
+    if let Some(folder) = &request.png {
+        has_files = true;
+        let painter = picture::Painter::new();
+        figures(&sections, folder, "png", |chart| painter.paint(chart))?;
+    }
+    let page = match &request.output {
+        Some(path) => Some(path.as_path()),
+        None => (!has_files).then(|| Path::new("report.html")),
     };
     if let Some(path) = page {
         let mut to = output::create(path)?;
@@ -112,6 +124,22 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
         )?;
     }
     Ok(Status::Done)
+}
+
+/// Writes each figure into a file of its own, named for it.
+fn figures(
+    sections: &[Section<'_>],
+    folder: &Path,
+    ending: &str,
+    drawn: impl Fn(&Chart) -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for chart in sections.iter().flat_map(|section| &section.charts) {
+        let path = folder.join(format!("{}.{ending}", chart.id));
+        let bytes = drawn(chart).with_context(|| path.display().to_string())?;
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Reads one file, whatever it is.

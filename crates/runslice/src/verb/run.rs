@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use live::{Attached, Ending, Loaded, Tree, process};
+use live::{Attached, Ending, Loaded, Timed, Tree, process};
 use model::{Nanos, PolicySpec};
 
 use crate::attach::{self, AttachArgs, Attaching, cause};
@@ -18,7 +18,6 @@ use crate::cli::Status;
 use crate::session::{Place, Record, Session};
 use crate::verb::status::Form;
 use crate::{dumps, policy, span};
-use command::Child;
 use outcome::Outcome;
 use restarts::Restarts;
 
@@ -144,7 +143,7 @@ impl Job<'_> {
         let (request, attaching, name) = (self.request, &self.attaching, &self.spec.name);
         let tree = self.follow();
         let mut outcome = Outcome::new(&self.spec, &request.command);
-        let mut child: Option<Child> = None;
+        let mut child: Option<Timed> = None;
         let mut restarts = Restarts::default();
         let mut loaded = Some(loaded);
         let began = Instant::now();
@@ -160,7 +159,7 @@ impl Job<'_> {
                 Ok(attached) => attached,
                 Err(error) => {
                     // The command has the kernel's own scheduler and may end under it.
-                    command::end(child, &Reason::Ejected);
+                    command::end(child, &Reason::Ejected)?;
                     return Err(error);
                 }
             };
@@ -222,10 +221,10 @@ impl Job<'_> {
         &self,
         mut outcome: Outcome,
         reason: &Reason,
-        child: Option<Child>,
+        child: Option<Timed>,
         tree: Option<&Tree>,
     ) -> anyhow::Result<Status> {
-        outcome.end = command::end(child, reason);
+        outcome.end = command::end(child, reason)?;
         if outcome.end.is_some() {
             outcome.tree = tree.map(Tree::counts).transpose()?;
         }
@@ -277,7 +276,7 @@ impl Job<'_> {
     fn wait(
         &self,
         attached: &Attached,
-        mut child: Option<&mut Child>,
+        mut child: Option<&mut Timed>,
         began: Instant,
     ) -> (Reason, Vec<(String, u64)>) {
         let is_seen = child.is_none() && io::stderr().is_terminal();
@@ -291,9 +290,6 @@ impl Job<'_> {
             if process::signal().is_some() {
                 break Reason::Signal;
             }
-            if child.as_mut().is_some_and(|child| child.has_ended()) {
-                break Reason::Command;
-            }
             let limit = self.request.duration;
             if limit.is_some_and(|limit| began.elapsed() >= Duration::from_nanos(limit.get())) {
                 break Reason::Time;
@@ -305,7 +301,15 @@ impl Job<'_> {
                     line.show(began.elapsed(), &attached.counters().unwrap_or_default());
                 }
             }
-            thread::sleep(PAUSE);
+            match &mut child {
+                // That it cannot be watched is told when its end is waited for.
+                Some(child) => {
+                    if !matches!(child.wait(PAUSE), Ok(None)) {
+                        break Reason::Command;
+                    }
+                }
+                None => thread::sleep(PAUSE),
+            }
         };
         if is_seen {
             line.end();

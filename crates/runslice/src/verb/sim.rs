@@ -22,7 +22,7 @@ use crate::{kernel, output, parallel, policy, profile, recording, seeds, span, w
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
-    "--table chooses the table of --format csv; the other formats have them all";
+    "--table chooses the table of --format csv or parquet; the other formats have them all";
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
@@ -241,9 +241,10 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// # Errors
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
-    if request.table != TableName::Groups && request.format != Format::Csv {
+    if request.table != TableName::Groups && request.format.sheet().is_none() {
         return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
     }
+    output::check(request.format.sheet(), request.output.as_deref())?;
     let specs = request.specs()?;
     if request.audit {
         let mut to = output::open(request.output.as_deref())?;

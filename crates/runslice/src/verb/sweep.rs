@@ -16,6 +16,7 @@ use stats::compare::{Extent, Set};
 use crate::cli::Status;
 use crate::report::{self, Format, Outcome};
 use crate::sets::{self, File};
+use crate::sheet::{Kind, Sheet};
 use crate::store::{Key, Store};
 use crate::verb::sim;
 use crate::{output, parallel};
@@ -83,6 +84,7 @@ impl Shard {
 /// # Errors
 /// When the file is wrong, a run cannot be made, or the folder cannot be written.
 pub fn run(request: &Sweep) -> anyhow::Result<Status> {
+    output::check(request.format.sheet(), request.output.as_deref())?;
     let runs = plan::read(&request.file)?;
     let folder = match &request.folder {
         Some(folder) => folder.clone(),
@@ -219,22 +221,10 @@ fn finish(
 }
 
 fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
+    if let Some(form) = format.sheet() {
+        return sheet(sets).write(form, to);
+    }
     match format {
-        Format::Human => {
-            let mut places: Vec<&str> = Vec::new();
-            for set in sets {
-                if !places.contains(&set.place.as_str()) {
-                    places.push(&set.place);
-                }
-            }
-            for (at, place) in places.into_iter().enumerate() {
-                let here = sets.iter().filter(|set| set.place == place);
-                let here: Vec<Set> = here.cloned().collect();
-                writeln!(to, "{}{place}", if at == 0 { "" } else { "\n" })?;
-                report::runs::write_sets(&here, to)?;
-            }
-            Ok(())
-        }
         Format::Json => {
             let sets: Vec<_> = sets
                 .iter()
@@ -252,22 +242,18 @@ fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
             serde_json::to_writer_pretty(&mut *to, &document)?;
             writeln!(to)
         }
-        Format::Csv => {
-            writeln!(to, "place,policy,metric,runs,median,min,max")?;
+        _ => {
+            let mut places: Vec<&str> = Vec::new();
             for set in sets {
-                for series in &set.series {
-                    let Some(extent) = Extent::of(&series.values) else {
-                        continue;
-                    };
-                    let names = [&set.place, &set.arm, &series.name].map(|it| report::quoted(it));
-                    let Extent {
-                        runs,
-                        median,
-                        min,
-                        max,
-                    } = extent;
-                    writeln!(to, "{},{runs},{median},{min},{max}", names.join(","))?;
+                if !places.contains(&set.place.as_str()) {
+                    places.push(&set.place);
                 }
+            }
+            for (at, place) in places.into_iter().enumerate() {
+                let here = sets.iter().filter(|set| set.place == place);
+                let here: Vec<Set> = here.cloned().collect();
+                writeln!(to, "{}{place}", if at == 0 { "" } else { "\n" })?;
+                report::runs::write_sets(&here, to)?;
             }
             Ok(())
         }
@@ -292,6 +278,26 @@ fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
     value["seed"] = json!(spec.seed);
     value["duration_ns"] = json!(spec.duration.map(Nanos::get));
     Ok(value.to_string())
+}
+
+/// A row for each metric of each set.
+fn sheet(sets: &[Set]) -> Sheet {
+    let names = ["place", "policy", "metric"].map(|name| (name, Kind::Text));
+    let numbers = ["median", "min", "max"].map(|name| (name, Kind::Real));
+    let columns = names.into_iter().chain([("runs", Kind::Whole)]);
+    let mut sheet = Sheet::new(columns.chain(numbers));
+    for set in sets {
+        for series in &set.series {
+            let Some(extent) = Extent::of(&series.values) else {
+                continue;
+            };
+            let names = [&set.place, &set.arm, &series.name].map(Clone::clone);
+            let numbers = [extent.median, extent.min, extent.max].map(|it| it.to_string());
+            let cells = names.into_iter().chain([extent.runs.to_string()]);
+            sheet.row(cells.chain(numbers));
+        }
+    }
+    sheet
 }
 
 fn say(text: &str) {

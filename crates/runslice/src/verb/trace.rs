@@ -147,16 +147,17 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
         return Err(UsageError(message.to_owned()).into());
     }
+    output::check(request.format.sheet(), request.output.as_deref())?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
     if tracer.traced().next().is_none() {
         return Err(nobody(request, &tracer).into());
     }
     let mut to = output::open(request.output.as_deref())?;
-    match request.format {
-        Format::Human => human::write(request.call, &tracer, &mut to)?,
-        Format::Json => rows::write_json(request.call, &tracer, &mut to)?,
-        Format::Csv => rows::write_csv(request.call, &tracer, &mut to)?,
+    match (request.format, request.format.sheet()) {
+        (_, Some(form)) => rows::sheet(request.call, &tracer).write(form, &mut to)?,
+        (Format::Json, _) => rows::write_json(request.call, &tracer, &mut to)?,
+        _ => human::write(request.call, &tracer, &mut to)?,
     }
     to.flush()?;
     if tracer.turns().is_empty() {

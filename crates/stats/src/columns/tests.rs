@@ -30,7 +30,7 @@ fn table<Row>(about: &str, columns: &[Column<Row>]) -> String {
     for column in columns {
         let unit = match column.unit {
             Unit::Text => "",
-            Unit::Count => "count",
+            Unit::Count | Unit::Signed => "count",
             Unit::Nanos => "ns",
             Unit::Millionths => "10^-6",
             Unit::Thousandths => "10^-3",

@@ -1,6 +1,6 @@
 //! The metrics of a run's report, by name.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Better, Measure, Measured};
 
@@ -59,6 +59,7 @@ const MACHINE: &[Known] = &[
 const DEADLINE: &[Known] = &[
     ("met", Higher, false),
     ("missed", Lower, true),
+    ("missed_ppm", Lower, false),
     ("lateness.mean_ns", Lower, false),
     ("lateness.p99_ns", Lower, false),
     ("lateness.max_ns", Lower, false),
@@ -176,13 +177,41 @@ pub fn measures(report: &Value) -> Vec<Measured> {
     ] {
         for row in rows(report, list) {
             let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, "name"));
-            add(&prefix, row, known, true);
+            add(&prefix, &with_share(row), known, true);
         }
     }
     for row in rows(report, "groups") {
         add(text(row, "name"), row, GROUP, false);
     }
     found
+}
+
+/// The metrics of a workload that was played beside a command, which lasts as long as that does: of
+/// deadlines the share that was missed is compared and not the number, which grows with the time.
+#[must_use]
+pub fn played_measures(report: &Value) -> Vec<Measured> {
+    let of_tasks = |name: &str| name.starts_with("deadline.") || name.starts_with("span.");
+    let mut found = measures(report);
+    found.retain(|it| of_tasks(&it.name));
+    for it in found
+        .iter_mut()
+        .filter(|it| it.name.starts_with("deadline."))
+    {
+        it.main = it.name.ends_with(".missed_ppm");
+    }
+    found
+}
+
+/// A row with the share of the deadlines that were missed, if it is one of deadlines and has some.
+fn with_share(row: &Value) -> Value {
+    let mut row = row.clone();
+    if let (Some(met), Some(missed)) = (row["met"].as_u64(), row["missed"].as_u64())
+        && met + missed > 0
+    {
+        let share = u128::from(missed) * 1_000_000 / u128::from(met + missed);
+        row["missed_ppm"] = json!(u64::try_from(share).unwrap_or(u64::MAX));
+    }
+    row
 }
 
 fn rows<'a>(report: &'a Value, list: &str) -> &'a [Value] {
@@ -246,6 +275,30 @@ mod tests {
         assert_eq!(list, want);
         assert_eq!(found[1].measure, Measure::Millionths);
         assert_eq!(found[5].measure, Measure::Count);
+    }
+
+    #[test]
+    fn of_a_load_beside_a_command_the_share_of_missed_deadlines_is_compared() {
+        let report = json!({
+            "machine": {"elapsed_ns": 5},
+            "deadlines": [
+                {"group": "ui", "name": "frame", "met": 6, "missed": 2},
+                {"group": "ui", "name": "key", "met": 0, "missed": 0},
+            ],
+            "spans": [{"group": "ui", "name": "draw", "length": {"p99_ns": 9}}],
+        });
+        let found = played_measures(&report);
+        let main = found.iter().filter(|it| it.main);
+        let list: Vec<_> = main.map(|it| (it.name.as_str(), it.value)).collect();
+        let want = [
+            ("deadline.ui.frame.missed_ppm", 250_000.0),
+            ("span.ui.draw.length.p99_ns", 9.0),
+        ];
+        assert_eq!(list, want);
+        // In a run of its own the number is compared, as every run lasts as long.
+        let all = measures(&report);
+        let missed = all.iter().find(|it| it.name == "deadline.ui.frame.missed");
+        assert!(missed.unwrap().main);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod tests;
 mod verdict;
 
 pub use effect::{Effect, RUNS_MIN, effect, separation};
-pub use measures::{CommandFigures, command_measures, measures};
+pub use measures::{CommandFigures, command_measures, measures, played_measures};
 pub use set::{Better, Extent, Measure, Measured, Series, Set};
 pub use verdict::{Doubt, Limit, Outcome, Verdict};
 

@@ -174,8 +174,9 @@ impl Paper {
         self.rules(&up, top, CURVES_HEIGHT);
         self.left_label(&up, top, CURVES_HEIGHT);
         self.lower_axis(&across, top + CURVES_HEIGHT);
-        // The last in the list lies at the bottom: the first is the most important.
-        for (index, curve) in curves.iter().enumerate().rev() {
+        // The first is drawn without gaps and lies at the bottom: where curves coincide, the dashes of
+        // the others show that they are there.
+        for (index, curve) in curves.iter().enumerate() {
             self.curve(index, curve, &across, &up, top + CURVES_HEIGHT);
         }
         top + CURVES_HEIGHT + FOOT

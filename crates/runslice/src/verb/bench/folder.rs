@@ -88,11 +88,20 @@ impl Folder {
             "system_ns": figures.system_ns,
             "memory_bytes": figures.memory_bytes,
         });
+        let line = match &run.played {
+            Some(played) => with(line, "played", played),
+            None => line,
+        };
         let written = writeln!(self.runs, "{line}").and_then(|()| self.runs.sync_data());
         written.with_context(|| format!("cannot write into {}", self.path.display()))?;
         self.done.insert(turn.number, run.void.clone());
         Ok(())
     }
+}
+
+fn with(mut line: Value, key: &str, value: &Value) -> Value {
+    line[key] = value.clone();
+    line
 }
 
 /// The same command, schedulers, order and computer; otherwise the runs are not of one kind.

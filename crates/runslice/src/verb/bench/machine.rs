@@ -6,17 +6,21 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use live::play::Player;
 use live::preflight::{self, Facts, function_faults};
 use live::{Attached, SchedExt, Timed, TimedEnd, Tree, TreeCounts, process};
 use stats::compare::CommandFigures;
 
 use super::plan::Arm;
-use super::{EJECTED, Measured, Runner};
+use super::played::Beside;
+use super::{Bench, EJECTED, Measured, Runner};
 use crate::attach::{self, Attaching, cause};
 use crate::cli::UnsupportedError;
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The same while a workload is played, whose tasks have room for so many words only.
+const LISTEN: Duration = Duration::from_millis(5);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -57,6 +61,7 @@ impl Host {
 #[derive(Debug)]
 pub struct Machine<'a> {
     command: &'a [String],
+    beside: Option<&'a Beside>,
     /// The values of the policies' knobs as they lie in memory, by arm.
     knobs: Vec<Vec<(String, Vec<u8>)>>,
 }
@@ -67,11 +72,11 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// When it cannot, with the way out, or when a knob is wrong.
     pub fn check(
-        command: &'a [String],
+        request: &'a Bench,
         arms: &[Arm],
-        root: &Path,
-        ignore_cgroups: bool,
+        beside: Option<&'a Beside>,
     ) -> anyhow::Result<Self> {
+        let root = request.root.as_path();
         if !process::is_root() {
             let way = "bench attaches policies and follows the command's processes, which takes \
                        root: try sudo, or `runslice vm -- runslice bench ...`";
@@ -88,7 +93,7 @@ impl<'a> Machine<'a> {
             root,
             // An untested kernel is `run`'s to try.
             untested: false,
-            ignore_cgroups,
+            ignore_cgroups: request.ignore_cgroups,
             replace: false,
         };
         let refused: Vec<_> = (findings.iter())
@@ -100,7 +105,8 @@ impl<'a> Machine<'a> {
             None => Ok(Vec::new()),
         });
         Ok(Self {
-            command,
+            command: &request.command,
+            beside,
             knobs: knobs.collect::<Result<_, _>>()?,
         })
     }
@@ -129,11 +135,19 @@ impl<'a> Machine<'a> {
 }
 
 /// Waits for the command while `is_alive`. `None`: it was cut short.
-fn wait(timed: &mut Timed, is_alive: impl Fn() -> bool) -> anyhow::Result<Option<TimedEnd>> {
+fn wait(
+    timed: &mut Timed,
+    mut player: Option<&mut Player>,
+    is_alive: impl Fn() -> bool,
+) -> anyhow::Result<Option<TimedEnd>> {
     let broken = "the command cannot be waited for";
+    let pause = player.as_ref().map_or(PAUSE, |_| LISTEN);
     loop {
-        if let Some(end) = timed.wait(PAUSE).context(broken)? {
+        if let Some(end) = timed.wait(pause).context(broken)? {
             return Ok(Some(end));
+        }
+        if let Some(player) = &mut player {
+            player.listen();
         }
         if process::signal().is_some() || !is_alive() {
             break;
@@ -148,13 +162,19 @@ fn wait(timed: &mut Timed, is_alive: impl Fn() -> bool) -> anyhow::Result<Option
 
 impl Runner for Machine<'_> {
     fn run(&mut self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Measured> {
-        let tree = Tree::of_this_process()?;
         let kernel = SchedExt::of_this_kernel();
         let attached = self.attach(arm, at)?;
+        let mut player = self.beside.map(Beside::prepare).transpose()?;
+        // The workload's tasks are there before, so that the sums are of the command's alone.
+        let tree = Tree::of_this_process()?;
         let sequence = kernel.enable_seq();
+        if let Some(player) = &player {
+            player.start();
+        }
         let mut timed = self.start(log)?;
         let is_alive = || attached.as_ref().is_none_or(Attached::is_alive);
-        let end = wait(&mut timed, is_alive)?;
+        let end = wait(&mut timed, player.as_mut(), is_alive)?;
+        let played = player.map(Player::stop);
         drop(timed);
         let alive = is_alive();
         let moved = kernel.enable_seq() != sequence;
@@ -170,10 +190,14 @@ impl Runner for Machine<'_> {
         };
         let failed = end.filter(|end| !end.status.success());
         let failed = failed.map(|end| format!("the command ended with {}", end.status));
+        let broken = played.as_ref().and_then(|played| played.failure.clone());
+        let broken = broken.map(|why| format!("the workload beside it: {why}"));
+        let told = self.beside.zip(played.as_ref());
         Ok(Measured {
             status: end.and_then(|end| end.status.code()),
-            void: void.or(failed),
+            void: void.or(failed).or(broken),
             figures: figures(end, tree.counts()?),
+            played: told.map(|(beside, played)| beside.told(played)),
         })
     }
 

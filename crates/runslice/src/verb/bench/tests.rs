@@ -51,6 +51,7 @@ impl Runner for Pretended {
                 slices: Some(1000),
                 ..CommandFigures::default()
             },
+            played: None,
         })
     }
 
@@ -95,6 +96,8 @@ fn request(folder: &Path) -> Bench {
         },
         format: Form::Human,
         output: None,
+        play: None,
+        scale: Vec::new(),
         ignore_cgroups: false,
         root: PathBuf::from("/"),
         command: vec!["make".to_owned()],
@@ -104,7 +107,10 @@ fn request(folder: &Path) -> Bench {
 /// Goes through all turns; the verdict by scheduler for the time.
 fn bench(request: &Bench, runner: &mut Pretended) -> anyhow::Result<bool> {
     let arms = plan::arms(&request.policies)?;
-    let mut folder = Folder::open(&request.folder, &request.plan(&arms, &Host::default()))?;
+    let mut folder = Folder::open(
+        &request.folder,
+        &request.plan(&arms, &Host::default(), None),
+    )?;
     let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
     all(runner, &arms, &turns, &mut folder)
 }
@@ -136,7 +142,7 @@ fn a_slower_and_a_faster_scheduler_are_found_and_warm_ups_do_not_count() {
     let file = File::read(&scratch.0).unwrap();
     assert!(file.sets.iter().all(|set| set.runs == 20), "{file:?}");
     let mut text = Vec::new();
-    let status = request.conclude(&Host::default(), &mut text).unwrap();
+    let status = request.conclude(&[], &Host::default(), &mut text).unwrap();
     assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
@@ -179,14 +185,14 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
     runner.ejects = Some(2);
     assert!(bench(&request, &mut runner).unwrap());
     let arms = plan::arms(&request.policies).unwrap();
-    let plan = request.plan(&arms, &Host::default());
+    let plan = request.plan(&arms, &Host::default(), None);
     let folder = Folder::open(&request.folder, &plan).unwrap();
     assert_eq!(folder.ejected(), VOID_MAX, "also when it is opened again");
     let void = runner.told.iter().filter(|it| it.contains(": void, "));
     assert_eq!(void.count(), 21, "each is said");
     assert_eq!(runner.ran.iter().filter(|at| **at == 2).count(), VOID_MAX);
     let mut text = Vec::new();
-    let status = request.conclude(&Host::default(), &mut text).unwrap();
+    let status = request.conclude(&[], &Host::default(), &mut text).unwrap();
     assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(

@@ -7,8 +7,8 @@ use stats::compare::{Better, Extent, Judged, Measure, Row, Settings, Verdict};
 
 use super::Form;
 use super::family::Family;
-use crate::report::quoted;
 use crate::report::runs::shown_value;
+use crate::sheet::{Kind, Sheet};
 use crate::table::Table;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -114,10 +114,9 @@ pub fn write(
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let notes = || family.voids().into_iter().chain(family.notes.clone());
-    match form {
-        Form::Human => human(rows, settings, &notes().collect::<Vec<_>>(), to),
-        Form::Csv => csv(rows, to),
-        Form::Json => {
+    match (form, form.sheet()) {
+        (_, Some(form)) => sheet(rows).write(form, to),
+        (Form::Json, _) => {
             let document = Document {
                 runslice_comparison: VERSION,
                 confidence_permille: settings.confidence,
@@ -131,6 +130,7 @@ pub fn write(
             serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
             writeln!(to)
         }
+        _ => human(rows, settings, &notes().collect::<Vec<_>>(), to),
     }
 }
 
@@ -143,47 +143,46 @@ fn plain(value: f64) -> String {
     }
 }
 
-fn csv(rows: &[Row], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        to,
-        "place,metric,baseline,against,baseline_runs,baseline_median,against_runs,against_median,\
-         ratio,ratio_low,ratio_high,p_holm,verdict,refused"
-    )?;
+/// The columns of a sheet.
+const COLUMNS: [(&str, Kind); 14] = [
+    ("place", Kind::Text),
+    ("metric", Kind::Text),
+    ("baseline", Kind::Text),
+    ("against", Kind::Text),
+    ("baseline_runs", Kind::Whole),
+    ("baseline_median", Kind::Real),
+    ("against_runs", Kind::Whole),
+    ("against_median", Kind::Real),
+    ("ratio", Kind::Real),
+    ("ratio_low", Kind::Real),
+    ("ratio_high", Kind::Real),
+    ("p_holm", Kind::Real),
+    ("verdict", Kind::Text),
+    ("refused", Kind::Text),
+];
+
+fn sheet(rows: &[Row]) -> Sheet {
+    let mut sheet = Sheet::new(COLUMNS);
     for row in rows {
         let side = |extent: Option<Extent>| match extent {
             Some(extent) => [extent.runs.to_string(), plain(extent.median)],
             None => ["0".to_owned(), String::new()],
         };
-        let names = [&row.place, &row.metric, &row.base, &row.arm].map(|it| quoted(it));
-        let result = match &row.result {
-            Ok(Judged {
-                effect,
-                p_holm,
-                verdict,
-                ..
-            }) => {
-                let numbers = [effect.ratio, effect.low, effect.high, *p_holm].map(plain);
-                let [ratio, low, high, p] = numbers;
-                [
-                    ratio,
-                    low,
-                    high,
-                    p,
-                    verdict.words().to_owned(),
-                    String::new(),
-                ]
+        let names = [&row.place, &row.metric, &row.base, &row.arm].map(Clone::clone);
+        let mut result = [(); 6].map(|()| String::new());
+        match &row.result {
+            Ok(judged) => {
+                let effect = &judged.effect;
+                let numbers = [effect.ratio, effect.low, effect.high, judged.p_holm];
+                result[..4].clone_from_slice(&numbers.map(plain));
+                result[4] = judged.verdict.words().to_owned();
             }
-            Err(refusal) => {
-                let mut cells = [(); 6].map(|()| String::new());
-                cells[5] = quoted(&refusal.to_string());
-                cells
-            }
-        };
+            Err(refusal) => result[5] = refusal.to_string(),
+        }
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
-        let cells: Vec<String> = names.into_iter().chain(sides).chain(result).collect();
-        writeln!(to, "{}", cells.join(","))?;
+        sheet.row(names.into_iter().chain(sides).chain(result));
     }
-    Ok(())
+    sheet
 }
 
 fn human(

@@ -11,6 +11,7 @@ use stats::{GroupReport, Metrics, Millionths, Report, Value};
 
 use super::Play;
 use crate::report::Format;
+use crate::sheet::{Kind, Sheet};
 use crate::table::Table;
 
 /// One figure of one group on both machines; in nanoseconds, millionths or as a count.
@@ -123,21 +124,30 @@ pub fn write(
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let rows = rows(played, simulated);
-    match format {
-        Format::Json => {
+    match (format, format.sheet()) {
+        (_, Some(form)) => sheet(&rows).write(form, to),
+        (Format::Json, _) => {
             serde_json::to_writer_pretty(&mut *to, &rows)?;
             writeln!(to)
         }
-        Format::Csv => {
-            writeln!(to, "group,figure,played,simulated")?;
-            let cell = |value: Option<u64>| value.map_or_else(String::new, |it| it.to_string());
-            rows.iter().try_for_each(|row| {
-                let (played, simulated) = (cell(row.played), cell(row.simulated));
-                writeln!(to, "{},{},{played},{simulated}", row.group, row.figure)
-            })
-        }
-        Format::Human => write!(to, "{}", table(&rows)),
+        _ => write!(to, "{}", table(&rows)),
     }
+}
+
+fn sheet(rows: &[Row]) -> Sheet {
+    let names = ["group", "figure"].map(|name| (name, Kind::Text));
+    let numbers = ["played", "simulated"].map(|name| (name, Kind::Whole));
+    let mut sheet = Sheet::new(names.into_iter().chain(numbers));
+    for row in rows {
+        let names = [row.group.clone(), row.figure.to_owned()];
+        let cell = |value: Option<u64>| value.map_or_else(String::new, |it| it.to_string());
+        sheet.row(
+            names
+                .into_iter()
+                .chain([row.played, row.simulated].map(cell)),
+        );
+    }
+    sheet
 }
 
 fn table(rows: &[Row]) -> Table {

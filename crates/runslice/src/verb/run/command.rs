@@ -2,49 +2,17 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::process::{self, Command, ExitStatus};
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use live::process::{ask_for_policy, ask_to_end, signal};
+use live::process::{ask_for_policy, signal};
+use live::{Timed, TimedEnd};
 
 use super::{PAUSE, Reason};
 
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// A command that was started.
-#[derive(Debug)]
-pub struct Child {
-    process: process::Child,
-    began: Instant,
-    end: Option<CommandEnd>,
-}
-
-/// How a command ended.
-#[derive(Clone, Copy, Debug)]
-pub struct CommandEnd {
-    /// Its status.
-    pub status: ExitStatus,
-    /// How long it took, of the clock on the wall.
-    pub took: Duration,
-}
-
-impl Child {
-    /// Whether it has ended.
-    pub fn has_ended(&mut self) -> bool {
-        if self.end.is_none()
-            && let Ok(Some(status)) = self.process.try_wait()
-        {
-            self.end = Some(CommandEnd {
-                status,
-                took: self.began.elapsed(),
-            });
-        }
-        self.end.is_some()
-    }
-}
 
 /// Looks for the command's program before anything is attached for it.
 ///
@@ -70,7 +38,7 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Child>> {
+pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Timed>> {
     let Some((program, arguments)) = words.split_first() else {
         return Ok(None);
     };
@@ -79,44 +47,36 @@ pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Child>
     if is_partial {
         ask_for_policy(&mut command);
     }
-    let began = Instant::now();
-    let process = command
-        .spawn()
-        .with_context(|| format!("cannot start {program}"))?;
-    Ok(Some(Child {
-        process,
-        began,
-        end: None,
-    }))
+    let timed = Timed::start_beside(&mut command);
+    timed
+        .map(Some)
+        .with_context(|| format!("cannot start {program}"))
 }
 
 /// Waits for the command, whose end a signal hastens. Without the policy it goes on under the
 /// kernel's own scheduler.
-pub fn end(child: Option<Child>, reason: &Reason) -> Option<CommandEnd> {
-    let mut child = child?;
+///
+/// # Errors
+/// When it cannot be waited for.
+pub fn end(child: Option<Timed>, reason: &Reason) -> anyhow::Result<Option<TimedEnd>> {
+    const BROKEN: &str = "the command cannot be waited for";
+    let Some(mut child) = child else {
+        return Ok(None);
+    };
     while !matches!(reason, Reason::Signal) && signal().is_none() {
-        if child.has_ended() {
-            return child.end;
+        if let Some(end) = child.wait(PAUSE).context(BROKEN)? {
+            return Ok(Some(end));
         }
-        thread::sleep(PAUSE);
     }
-    if !child.has_ended() {
-        ask_to_end(&child.process);
-    }
+    child.ask_to_end();
     let limit = Instant::now() + GRACE;
     while Instant::now() < limit {
-        if child.has_ended() {
-            return child.end;
+        if let Some(end) = child.wait(PAUSE).context(BROKEN)? {
+            return Ok(Some(end));
         }
-        thread::sleep(PAUSE);
     }
     // It does not listen; whoever asked twice wants it gone.
-    let _ = child.process.kill();
-    let status = child.process.wait().ok()?;
-    Some(CommandEnd {
-        status,
-        took: child.began.elapsed(),
-    })
+    child.end().map(Some).context(BROKEN)
 }
 
 #[cfg(test)]
@@ -130,21 +90,21 @@ mod tests {
     #[test]
     fn a_command_is_waited_for_and_its_status_kept() {
         let child = start(&words("exit 7"), false).unwrap();
-        let end = end(child, &Reason::Time).unwrap();
+        let end = end(child, &Reason::Time).unwrap().unwrap();
         assert_eq!(end.status.code(), Some(7));
     }
 
     #[test]
     fn after_a_signal_a_command_is_asked_to_end() {
         let child = start(&words("exec sleep 600"), false).unwrap();
-        let end = end(child, &Reason::Signal).unwrap();
+        let end = end(child, &Reason::Signal).unwrap().unwrap();
         assert_eq!(end.status.code(), None, "a signal ended it");
     }
 
     #[test]
     fn no_command_is_no_child_and_a_missing_one_an_error() {
         assert!(start(&[], false).unwrap().is_none());
-        assert!(end(None, &Reason::Time).is_none());
+        assert!(end(None, &Reason::Time).unwrap().is_none());
         for missing in ["/no/such/program", "no-such-program", "/"] {
             let error = check(&[missing.to_owned()]).unwrap_err().to_string();
             assert_eq!(

@@ -4,11 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use live::TreeCounts;
+use live::{TimedEnd, TreeCounts};
 use model::{Nanos, PolicySpec};
 use serde::Serialize;
 
-use super::command::CommandEnd;
 use crate::table::Table;
 use crate::verb::status::Form;
 
@@ -30,7 +29,7 @@ pub struct Outcome {
     /// Where the kernel's dump is.
     pub dump: Option<PathBuf>,
     /// How the command ended.
-    pub end: Option<CommandEnd>,
+    pub end: Option<TimedEnd>,
     /// What the kernel counted for the command and all that it started.
     pub tree: Option<TreeCounts>,
     counters: Vec<(String, u64)>,
@@ -165,7 +164,7 @@ impl Outcome {
     }
 
     /// The command's time, and what its tasks experienced.
-    fn command_table(&self, end: &CommandEnd) -> Table {
+    fn command_table(&self, end: &TimedEnd) -> Table {
         let mut table = Table::default().names("command").numbers("total");
         let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
         row("time", nanos(end.took.as_nanos()));
@@ -285,9 +284,12 @@ mod tests {
             pairs(&[("direct", 2), ("queued", 0)]),
             pairs(&[("SCX_EV_X", 4)]),
         );
-        outcome.end = Some(CommandEnd {
+        outcome.end = Some(TimedEnd {
             status: ExitStatus::from_raw(7 << 8),
             took: Duration::from_millis(1500),
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            memory: 0,
         });
         outcome.tree = Some(TreeCounts {
             tasks: 3,

@@ -1,7 +1,7 @@
 //! `runslice stat record`.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, Write};
+use std::io::{self, BufWriter, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,15 @@ use stats::schedstat::{SchedstatReader, Snapshot};
 
 #[cfg(feature = "live")]
 use super::four::Four;
+use super::processes::{self, Which};
 use super::statistics;
 #[cfg(feature = "live")]
 use super::switch::{self, SwitchedOn};
 use crate::cli::Status;
 #[cfg(feature = "live")]
 use crate::cli::UnsupportedError;
-use crate::span;
+use crate::sheet::quoted;
+use crate::{output, span};
 
 /// What `runslice stat record` is asked.
 #[derive(Debug, Args)]
@@ -37,6 +39,11 @@ pub struct Record {
     /// Where the statistics are read.
     #[arg(long, value_name = "FILE", default_value = "/proc/schedstat")]
     from: PathBuf,
+
+    /// Also writes what the kernel counts for every thread at that moment, as CSV: a row a thread
+    /// and snapshot, with the timestamp of the snapshot.
+    #[arg(long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
 
     /// Writes this version, made of the counters of the policy that runslice runs and of the
     /// kernel's own, both counted from the begin of the recording. There is version 4.
@@ -62,6 +69,7 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
     readings.next(&mut text)?;
+    let mut tasks = request.tasks.as_deref().map(Tasks::create).transpose()?;
     let mut to = destination(&request.file)?;
     let named = || format!("cannot write {}", request.file.display());
     let every = Duration::from_nanos(request.every.get().max(1));
@@ -74,6 +82,9 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
         to.write_all(&text)
             .and_then(|()| to.flush())
             .with_context(named)?;
+        if let Some(tasks) = &mut tasks {
+            tasks.add(parsed(&text)?.timestamp())?;
+        }
         // By the clock, not by naps: on a loaded machine naps are longer than asked for.
         next += every;
         if end.is_some_and(|end| next > end) {
@@ -170,6 +181,36 @@ impl<'a> Readings<'a> {
         let read = read.and_then(|()| self.source.read_to_end(text));
         read.with_context(|| self.path.display().to_string())?;
         Ok(())
+    }
+}
+
+/// The numbers of every thread, beside the snapshots.
+struct Tasks<'a> {
+    path: &'a Path,
+    to: BufWriter<File>,
+}
+
+impl<'a> Tasks<'a> {
+    /// Begins a new file: numbers of another boot must not stand in it.
+    fn create(path: &'a Path) -> anyhow::Result<Self> {
+        let mut to = output::create(path)?;
+        writeln!(to, "timestamp,thread,name,run_ns,wait_ns,slices")
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path, to })
+    }
+
+    /// Adds a row for each thread that lives now, whole when this returns.
+    fn add(&mut self, timestamp: u64) -> anyhow::Result<()> {
+        let mut rows = String::new();
+        for (thread, task) in processes::read(Path::new("/proc"), Which::Threads) {
+            let (name, of) = (quoted(&task.name), task.counters);
+            let numbers = format!("{},{},{}", of.cpu_time, of.run_delay, of.pcnt);
+            rows += &format!("{timestamp},{thread},{name},{numbers}\n");
+        }
+        let written = self.to.write_all(rows.as_bytes());
+        written
+            .and_then(|()| self.to.flush())
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 

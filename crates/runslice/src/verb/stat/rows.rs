@@ -8,6 +8,7 @@ use stats::Millionths;
 use stats::schedstat::{CpuInterval, Figures, Interval};
 
 use crate::report::Format;
+use crate::sheet::{Kind, Sheet};
 use crate::table::Table;
 
 /// Figures of one CPU, one domain's level or all, over one interval.
@@ -58,13 +59,13 @@ pub fn seconds(jiffies: u64, hz: u32) -> f64 {
 
 /// Writes rows in the form that the user chose.
 pub fn write(rows: &[Row], format: Format, to: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Human => write!(to, "{}", human(rows)),
-        Format::Json => {
+    match (format, format.sheet()) {
+        (_, Some(form)) => sheet(rows).write(form, to),
+        (Format::Json, _) => {
             serde_json::to_writer_pretty(&mut *to, rows)?;
             writeln!(to)
         }
-        Format::Csv => csv(rows, to),
+        _ => write!(to, "{}", human(rows)),
     }
 }
 
@@ -138,41 +139,54 @@ fn imbalance(figures: &Figures) -> String {
     }
 }
 
-/// The titles of CSV; an imbalance of a kind that the version lacks is empty.
-const CSV: &str = "until_s,interval_s,of,busy_ppm,slices,latency_ns,runslice_ns,\
-    schedule_calls_per_s,balance_calls_per_s,imbalance_kind,imbalance_per_call_millionths,\
-    imbalance_per_found_millionths,restarted";
+/// The columns of a sheet; an imbalance of a kind that the version lacks is empty.
+const COLUMNS: [(&str, Kind); 13] = [
+    ("until_s", Kind::Real),
+    ("interval_s", Kind::Real),
+    ("of", Kind::Text),
+    ("busy_ppm", Kind::Whole),
+    ("slices", Kind::Whole),
+    ("latency_ns", Kind::Whole),
+    ("runslice_ns", Kind::Whole),
+    ("schedule_calls_per_s", Kind::Real),
+    ("balance_calls_per_s", Kind::Real),
+    ("imbalance_kind", Kind::Text),
+    ("imbalance_per_call_millionths", Kind::Whole),
+    ("imbalance_per_found_millionths", Kind::Whole),
+    ("restarted", Kind::Truth),
+];
 
 /// One line for each kind of imbalance, as a table of one kind of row must have it.
-fn csv(rows: &[Row], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to, "{CSV}")?;
+fn sheet(rows: &[Row]) -> Sheet {
+    let mut sheet = Sheet::new(COLUMNS);
     for row in rows {
         let figures = &row.figures;
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        let ratio = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.3}"));
-        let head = format!(
-            "{:.3},{:.3},{},{},{},{},{},{},{}",
-            row.until,
-            row.length,
-            row.of,
+        let real = |value: f64| format!("{value:.3}");
+        let ratio = |value: Option<f64>| value.map_or_else(String::new, real);
+        let head = [
+            real(row.until),
+            real(row.length),
+            row.of.clone(),
             number(figures.busy.map(|share| share.0)),
             number(figures.slices),
             number(figures.latency.map(Nanos::get)),
             number(figures.runslice.map(Nanos::get)),
             ratio(row.schedule_calls),
             ratio(row.balance_calls),
-        );
-        let mut kinds: Vec<String> = Vec::new();
+        ];
+        let mut kinds: Vec<[String; 3]> = Vec::new();
         for kind in &figures.imbalance {
             let [call, found] = [kind.per_call, kind.per_found].map(|v| number(v.map(|v| v.0)));
-            kinds.push(format!("{},{call},{found}", kind.kind));
+            kinds.push([kind.kind.to_string(), call, found]);
         }
         if kinds.is_empty() {
-            kinds.push(",,".to_owned());
+            kinds.push(Default::default());
         }
         for kind in kinds {
-            writeln!(to, "{head},{kind},{}", row.restarted)?;
+            let last = [row.restarted.to_string()];
+            sheet.row(head.iter().cloned().chain(kind).chain(last));
         }
     }
-    Ok(())
+    sheet
 }

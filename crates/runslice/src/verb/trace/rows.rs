@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use stats::trace::{EXPIRED, INTERACTIVE, Known, Standing, Step, Tracer, Visit, Waiting, What};
 
 use super::Call;
-use crate::report::quoted;
+use crate::sheet::{Kind, Sheet};
 
 /// Version of the JSON document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -40,23 +40,28 @@ pub fn write_json(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result
     writeln!(to)
 }
 
-/// Writes one table (RFC 4180).
-///
-/// # Errors
-/// When `to` does not take it.
-pub fn write_csv(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to, "{}", columns(call).join(","))?;
+/// One table.
+pub fn sheet(call: Call, tracer: &Tracer) -> Sheet {
+    let columns = columns(call).iter().map(|name| (*name, kind(name)));
+    let mut sheet = Sheet::new(columns);
     for row in rows(call, tracer) {
-        let cells: Vec<String> = row.iter().map(cell).collect();
-        writeln!(to, "{}", cells.join(","))?;
+        sheet.row(row.iter().map(cell));
     }
-    Ok(())
+    sheet
+}
+
+/// What a column holds.
+fn kind(column: &str) -> Kind {
+    match column {
+        "task" | "why" | "behind" | "left_as" | "event" | "known" => Kind::Text,
+        _ => Kind::Whole,
+    }
 }
 
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => quoted(text),
+        Value::String(text) => text.clone(),
         Value::Bool(is) => u8::from(*is).to_string(),
         other => other.to_string(),
     }
