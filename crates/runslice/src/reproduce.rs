@@ -8,6 +8,8 @@ mod draft;
 pub mod expected;
 pub mod experiment;
 pub mod files;
+#[cfg(feature = "live")]
+pub mod kernels;
 mod place;
 pub mod simulate;
 

@@ -44,12 +44,18 @@ impl Key {
             ..spec.clone()
         };
         let text = format!("{FORMAT} {version} {rest:?} {scale:?}{more}");
+        Self::of_bytes(&text, &spec.policy.object)
+    }
+
+    /// The key of what real programs give that do what `words` say.
+    pub fn of_words(words: &str) -> Self {
+        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
+        Self::of_bytes(&format!("{FORMAT} {version} real {words}"), &[])
+    }
+
+    fn of_bytes(text: &str, object: &[u8]) -> Self {
         let mut state: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-        for byte in text
-            .bytes()
-            .chain([0])
-            .chain(spec.policy.object.iter().copied())
-        {
+        for byte in text.bytes().chain([0]).chain(object.iter().copied()) {
             state =
                 (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
         }

@@ -68,6 +68,13 @@ impl Files {
         names.filter(|name| !name.contains('/')).collect()
     }
 
+    /// Names of those that can be run on kernels.
+    pub fn on_kernels(&self) -> Vec<&str> {
+        let all = self.experiments().into_iter();
+        all.filter(|name| self.get(&format!("{name}/vm.toml")).is_some())
+            .collect()
+    }
+
     /// Names of the machine profiles in machines/.
     pub fn machines(&self) -> Vec<&str> {
         let names = self

@@ -3,7 +3,7 @@
 mod builds;
 mod keys;
 mod programs;
-mod series;
+pub mod series;
 mod talks;
 
 use std::io::Write as _;

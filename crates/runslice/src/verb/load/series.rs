@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::{Timed, TimedEnd, process};
+use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Status;
@@ -68,7 +68,12 @@ pub struct Ran {
     pub stdout: String,
     /// The last of what it complained of.
     pub stderr: String,
+    /// Which policy scheduled the machine before and afterwards, and how many were attached so far.
+    pub policy: [Scheduler; 2],
 }
+
+/// What the kernel says of its policy: the name, and how many there were since it booted.
+pub type Scheduler = (Option<String>, Option<u64>);
 
 /// Runs the plan. The status is that of a failure if any run failed.
 ///
@@ -83,7 +88,9 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
     let mut to = output::open(request.output.as_deref())?;
     let mut failed = false;
     for run in &plan.runs {
-        let ran = perform(run, &folder.0)?;
+        let before = scheduler();
+        let mut ran = perform(run, &folder.0)?;
+        ran.policy = [before, scheduler()];
         failed |= ran.failed.is_some();
         writeln!(to, "{}", serde_json::to_string(&ran)?)?;
         // Whoever ends the series, for example by ejecting a policy, leaves what there is.
@@ -116,6 +123,11 @@ impl Drop for Folder {
     }
 }
 
+fn scheduler() -> Scheduler {
+    let class = SchedExt::of_this_kernel();
+    (class.policy(), class.enable_seq())
+}
+
 fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
     let mut ran = Ran {
         id: run.id.clone(),
@@ -123,6 +135,7 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
         time_s: 0.0,
         stdout: String::new(),
         stderr: String::new(),
+        policy: Default::default(),
     };
     let Some((program, words)) = run.command.split_first() else {
         ran.failed = Some("the command is empty".to_owned());
