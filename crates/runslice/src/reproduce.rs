@@ -12,6 +12,8 @@ pub mod files;
 pub mod kernels;
 mod place;
 pub mod simulate;
+#[cfg(feature = "live")]
+mod slices;
 
 use stats::claim::{Finding, Rules, Verdict, judge, together};
 

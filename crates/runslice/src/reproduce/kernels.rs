@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -14,11 +14,13 @@ use anyhow::{Context as _, bail};
 use live::process;
 use live::vm::{self, End, Outcome, Pace, Request, Speed};
 use serde_json::{Value, json};
+use stats::claim::Wanted;
 
 use super::cells::{CellId, Results, Sample};
 use super::experiment::{Experiment, Guest, Program, QUICK_SEEDS, Work};
+use super::slices;
 use crate::store::{Key, Store};
-use crate::verb::load::series::{Plan, Ran, Run};
+use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
 use crate::verb::vm::{OWN_NAME, explain, own_name, say};
 
 /// The plan's file in the shared folder.
@@ -108,11 +110,16 @@ pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
 }
 
 impl Boot<'_> {
-    fn plan(&self) -> Plan {
+    /// The runs; `root` is where packages were unpacked.
+    fn plan(&self, root: &Path) -> Plan {
+        let root = root.to_string_lossy();
         let runs = self.runs.iter().enumerate();
         let runs = runs.map(|(at, (_, command))| Run {
             id: at.to_string(),
-            command: command.clone(),
+            command: command
+                .iter()
+                .map(|word| word.replace("{root}", &root))
+                .collect(),
             timeout_s: self.guest.timeout_s,
         });
         Plan {
@@ -143,6 +150,7 @@ impl Boot<'_> {
 /// # Errors
 /// When this computer cannot run any of it, or results cannot be kept.
 pub fn run(
+    experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
     place: Place,
@@ -170,7 +178,8 @@ pub fn run(
                 document
             }
         };
-        read(boot, &document, &mut results[boot.experiment]);
+        let experiment = &experiments[boot.experiment];
+        read(boot, experiment, &document, &mut results[boot.experiment]);
     }
     Ok(())
 }
@@ -186,8 +195,19 @@ fn document(text: &str, report: Value) -> Value {
 
 fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
     let folder = vm::Folder::create().map_err(explain)?;
+    let root = match unpack(boot.guest) {
+        Ok(root) => root,
+        Err(error) => {
+            let failure = format!("{}: {error:#}", boot.guest.packages.join(", "));
+            say(&format!("{}: {failure}", boot.name));
+            return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
+        }
+    };
+    let files = boot.guest.files.iter().map(|file| root.join(file));
+    let files: Vec<PathBuf> = files.collect();
     let cannot = || format!("cannot write {}", folder.path().display());
-    fs::write(folder.join(PLAN), serde_json::to_string(&boot.plan())?).with_context(cannot)?;
+    let plan = serde_json::to_string(&boot.plan(&root))?;
+    fs::write(folder.join(PLAN), plan).with_context(cannot)?;
     let mut named = own_name()?;
     let mut programs = vec![OWN_NAME.to_owned()];
     for program in &boot.guest.with {
@@ -217,7 +237,7 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
         timeout: Duration::from_secs(OVERHEAD_S + most),
         command: boot.command(),
         programs,
-        files: Vec::new(),
+        files,
         named,
         share: Some(folder.path().to_owned()),
         folder: PathBuf::from("/share"),
@@ -256,6 +276,16 @@ fn failure(outcome: &Outcome, text: &str) -> Option<String> {
         }
         End::Exited(_) => None,
     }
+}
+
+/// Where the packages of a guest lie unpacked; `/` where it asks for none.
+fn unpack(guest: &Guest) -> anyhow::Result<PathBuf> {
+    if guest.packages.is_empty() {
+        return Ok(PathBuf::from("/"));
+    }
+    let names: Vec<&str> = guest.packages.iter().map(String::as_str).collect();
+    let packages = vm::Packages::fetch(&names, &mut |step| say(step))?;
+    Ok(packages.root().to_owned())
 }
 
 /// Where a program is that is not on the PATH; `None` where it is.
@@ -298,7 +328,8 @@ fn on_host(boot: &Boot<'_>) -> anyhow::Result<Value> {
         return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
     }
     let folder = vm::Folder::create().map_err(explain)?;
-    fs::write(folder.join(PLAN), serde_json::to_string(&boot.plan())?)?;
+    let root = unpack(boot.guest)?;
+    fs::write(folder.join(PLAN), serde_json::to_string(&boot.plan(&root))?)?;
     let words = boot.command();
     let status = Command::new(std::env::current_exe()?)
         .args(&words[1..])
@@ -316,14 +347,14 @@ fn on_host(boot: &Boot<'_>) -> anyhow::Result<Value> {
 }
 
 /// Puts the results of a boot into their cells.
-fn read(boot: &Boot<'_>, document: &Value, results: &mut Results) {
+fn read(boot: &Boot<'_>, experiment: &Experiment, document: &Value, results: &mut Results) {
     let ran = document["ran"].as_array().into_iter().flatten();
     let ran = ran.filter_map(|ran| serde_json::from_value::<Ran>(ran.clone()).ok());
     let by_id: BTreeMap<String, Ran> = ran.map(|ran| (ran.id.clone(), ran)).collect();
     let first = by_id.values().map(|ran| ran.policy[0].clone()).min();
     for (at, (cell, _)) in boot.runs.iter().enumerate() {
         let sample = match by_id.get(&at.to_string()) {
-            Some(ran) => sample(boot, ran, first.as_ref()),
+            Some(ran) => sample(boot, ran, first.as_ref(), &experiment.sets[cell.set].probes),
             None => {
                 let why = document["report"]["failure"].as_str();
                 failed(why.unwrap_or("it was not run: the guest ended before"))
@@ -341,7 +372,7 @@ fn failed(why: &str) -> Sample {
 }
 
 /// What one run gave. A run is void whose policy was not the same all the time.
-fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&(Option<String>, Option<u64>)>) -> Sample {
+fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wanted]) -> Sample {
     let has_policy = boot.policy != "default";
     let stayed = ran
         .policy
@@ -370,6 +401,14 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&(Option<String>, Option<u64
             // Formulas have no minus sign in names.
             sample.numbers.insert(name.replace('-', "_"), value);
         }
+    }
+    for (name, grown) in &ran.counted {
+        sample
+            .numbers
+            .insert(format!("policy.{name}"), *grown as f64);
+    }
+    for wanted in probes {
+        slices::look(wanted, &told["tables"]["slices"], &mut sample);
     }
     sample
 }

@@ -165,7 +165,7 @@ fn on_kernels(
     results: &mut [Results],
 ) -> anyhow::Result<()> {
     let boots = kernels::plan(experiments, request.quick);
-    kernels::run(&boots, store, place, results)
+    kernels::run(experiments, &boots, store, place, results)
 }
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are
@@ -192,7 +192,12 @@ fn chosen(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
 }
 
 fn chosen_of_all(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
-    let all = files.experiments();
+    let all = match request.machine {
+        Machine::Sim => files.experiments(),
+        // Some are for kernels only.
+        #[cfg(feature = "live")]
+        Machine::Vm | Machine::Host => files.everywhere(),
+    };
     for name in &request.experiment {
         if !all.contains(&name.as_str()) {
             let hint = suggest::hint(name, all.iter().copied());

@@ -32,6 +32,8 @@ struct RealDraft {
     #[serde(default)]
     runs: BTreeMap<Spanned<String>, Runs>,
     #[serde(default)]
+    probe: BTreeMap<Spanned<String>, draft::Probe>,
+    #[serde(default)]
     metric: BTreeMap<Spanned<String>, draft::Metric>,
     #[serde(default)]
     across: BTreeMap<Spanned<String>, draft::Across>,
@@ -55,6 +57,10 @@ pub struct Guest {
     pub timeout_s: u64,
     /// Programs that commands start.
     pub with: Vec<Program>,
+    /// Packages that are unpacked into a folder, which commands call `{root}`.
+    pub packages: Vec<String>,
+    /// What of that folder a guest gets: files and whole folders.
+    pub files: Vec<String>,
 }
 
 /// A program that a guest gets.
@@ -92,6 +98,8 @@ impl Default for Guest {
             memory: 1024,
             timeout_s: 120,
             with: Vec::new(),
+            packages: Vec::new(),
+            files: Vec::new(),
         }
     }
 }
@@ -133,6 +141,7 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         guest,
         arm,
         runs,
+        probe,
         metric,
         across,
         statement,
@@ -143,7 +152,7 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         machine: draft::Machine::default(),
         arm,
         runs: BTreeMap::new(),
-        probe: BTreeMap::new(),
+        probe,
         metric,
         across,
         statement,
@@ -235,6 +244,17 @@ fn set(
             names.iter().map(index).collect::<anyhow::Result<_>>()?
         }
     };
+    let mut probes = Vec::new();
+    for (probe_name, probe) in ordered(&reader.draft.probe) {
+        if probe.levels.is_none() {
+            let what = "on a kernel only levels are looked for; the load tells the rest";
+            return Err(reader.source.wrong(probe_name, what));
+        }
+        let mut wanted = probe.runs.iter().flatten().map(|it| it.get_ref());
+        if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
+            probes.push(reader.probe(probe_name, probe)?);
+        }
+    }
     Ok(RunSet {
         name: name.get_ref().clone(),
         label: runs.label.clone().unwrap_or_else(|| name.get_ref().clone()),
@@ -244,7 +264,7 @@ fn set(
             .map(|run| seeds::of_run(head.seed.unwrap_or(1), run))
             .collect(),
         duration: None,
-        probes: Vec::new(),
+        probes,
         quick: runs.quick,
     })
 }
@@ -318,9 +338,14 @@ fn fill(word: &str, settings: &[(String, i64)]) -> Result<String, String> {
         filled += before;
         match settings.iter().find(|(key, _)| key == name) {
             Some((_, value)) => filled += &value.to_string(),
+            // Known when it is run.
             None if name == "seed" => filled += "{seed}",
+            None if name == "root" => filled += "{root}",
             None => {
-                let known = settings.iter().map(|(key, _)| key.as_str()).chain(["seed"]);
+                let known = settings
+                    .iter()
+                    .map(|(key, _)| key.as_str())
+                    .chain(["seed", "root"]);
                 let hint = suggest::hint(name, known);
                 return Err(format!("there is no parameter `{name}`: {hint}"));
             }
