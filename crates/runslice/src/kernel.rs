@@ -24,8 +24,14 @@ pub fn parse(text: &str) -> Result<Kernel, String> {
 /// is.
 #[cfg(feature = "live")]
 pub fn running() -> Kernel {
+    Kernel::of_release(&release()).unwrap_or_default()
+}
+
+/// What the running kernel calls itself, such as `6.18.15+deb13-amd64`; empty if it does not say.
+#[cfg(feature = "live")]
+pub fn release() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    Kernel::of_release(&release).unwrap_or_default()
+    release.trim_end().to_owned()
 }
 
 /// Binds an object to `kernel`.

@@ -8,8 +8,12 @@ pub mod draft;
 pub mod expected;
 pub mod experiment;
 pub mod files;
+#[cfg(feature = "live")]
+pub mod kernels;
 mod place;
 pub mod simulate;
+#[cfg(feature = "live")]
+mod slices;
 
 use stats::claim::{Finding, Rules, Verdict, judge, together};
 

@@ -170,7 +170,7 @@ impl Levels {
         let settle = u64::try_from(self.settle.as_nanos()).unwrap_or(u64::MAX);
         let mut table = Table {
             name: "slices".to_owned(),
-            columns: vec!["task", "at_ns", "run_ns", "prio", "level", "interactive"],
+            columns: vec!["task", "at_ns", "run_ns", "prio", "level", "flags"],
             rows: Vec::new(),
         };
         table.columns.push("forced");
@@ -186,7 +186,7 @@ impl Levels {
                     Cell::Number(stay.to - stay.from),
                     Cell::Number(said.prio.into()),
                     Cell::Number(said.level.into()),
-                    flag(said.interactive),
+                    Cell::Number(said.flags),
                     flag(stay.is_forced),
                 ]);
             }
@@ -228,7 +228,7 @@ fn tell_levels<'a>(outcome: &mut Outcome, name: &str, stays: impl Iterator<Item 
         "",
         f64::from(most.expect("there are slices")),
     );
-    let interactive = said.iter().filter(|said| said.interactive).count();
+    let interactive = said.iter().filter(|said| said.flags & 1 != 0).count();
     let part = 100.0 * count(interactive as u64) / number;
     outcome.add(format!("{name}_interactive_part"), "%", part);
 }
@@ -409,22 +409,17 @@ mod tests {
 
     #[test]
     fn levels_are_told_by_how_many_slices_began_there() {
-        let stay = |level, interactive| Stay {
+        let stay = |level, flags| Stay {
             from: 0,
             to: 1,
             said: Some(Said {
                 prio: 100 + level,
                 level,
-                interactive,
+                flags,
             }),
             is_forced: true,
         };
-        let stays = [
-            stay(1, true),
-            stay(2, false),
-            stay(2, false),
-            stay(2, false),
-        ];
+        let stays = [stay(1, 1), stay(2, 0), stay(2, 0), stay(2, 0)];
         let mut outcome = Outcome::default();
         tell_levels(&mut outcome, "x", stays.iter());
         assert_eq!(outcome.value("x_level_1_part"), Some(25.0));

@@ -9,6 +9,7 @@
 
 mod crew;
 mod error;
+mod server;
 mod terminal;
 mod trail;
 
@@ -19,8 +20,10 @@ pub mod echo;
 pub mod hackbench;
 pub mod kernbench;
 pub mod levels;
+pub mod oltp;
 pub mod tree;
 pub mod turnaround;
+pub mod web;
 
 use std::time::Duration;
 

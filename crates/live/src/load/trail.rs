@@ -37,8 +37,8 @@ pub struct Said {
     pub prio: u32,
     /// Queue or level in the policy's own numbers.
     pub level: u32,
-    /// Whether it calls the task interactive.
-    pub interactive: bool,
+    /// Flags; bit 0: it calls the task interactive.
+    pub flags: u64,
 }
 
 /// A wakeup and the turn that it led to.
@@ -104,7 +104,7 @@ impl Trail {
                     said = Some(Said {
                         prio: raw.a,
                         level: raw.b,
-                        interactive: raw.c & 1 != 0,
+                        flags: raw.c,
                     });
                 }
                 Kind::Switch if raw.a == pid && open => {
@@ -257,7 +257,7 @@ mod tests {
         let said = Said {
             prio: 120,
             level: 3,
-            interactive: true,
+            flags: 1,
         };
         assert_eq!(stays[0].said, Some(said));
         assert_eq!(

@@ -48,6 +48,9 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
     for program in &request.programs {
         luggage.take_program(program, &request.named, &busybox)?;
     }
+    for path in &request.files {
+        luggage.take_all(path)?;
+    }
     let mut archive = Archive::default();
     for folder in ["proc", "sys", "dev", "tmp", "run", "out", "root"] {
         archive.folder(folder);
@@ -120,6 +123,22 @@ impl Luggage {
         self.program_folders
             .extend(path.parent().map(Path::to_path_buf));
         self.take_file(&path)
+    }
+
+    /// Brings a file, or a folder with all that is in it.
+    fn take_all(&mut self, path: &Path) -> Result<(), VmError> {
+        if !path.is_dir() {
+            return self.take_file(path);
+        }
+        let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        for entry in entries.map_err(VmError::file(path))? {
+            let path = entry.path();
+            // A link that leads nowhere has nothing to bring.
+            if path.exists() {
+                self.take_all(&path)?;
+            }
+        }
+        Ok(())
     }
 
     fn take_file(&mut self, path: &Path) -> Result<(), VmError> {

@@ -16,6 +16,7 @@ mod follow;
 mod guest;
 mod kernels;
 mod outcome;
+mod packages;
 mod programs;
 mod qemu;
 mod scratch;
@@ -30,6 +31,8 @@ pub use error::VmError;
 pub use follow::Stream;
 pub use kernels::{Kernel, find as find_kernel};
 pub use outcome::{ChangedFile, End, Outcome};
+pub use packages::{Packages, fetch_program, is_installed};
+pub use scratch::Folder;
 
 /// How the guest's time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +97,9 @@ pub struct Request {
     pub command: Vec<String>,
     /// Programs that the command starts by itself: names on the PATH, or paths.
     pub programs: Vec<String>,
+    /// Files and whole folders that come along where they are, with the shared libraries of
+    /// those files that are programs or libraries themselves.
+    pub files: Vec<PathBuf>,
     /// What a name among the programs and at the begin of a command means, if not what the PATH
     /// says: the guest calls that file so, whatever it is called here.
     pub named: Vec<(String, PathBuf)>,
@@ -155,7 +161,7 @@ fn run_once(
     broken: u32,
     listener: &mut Listener,
 ) -> Result<Outcome, VmError> {
-    let scratch = scratch::Folder::create()?;
+    let scratch = Folder::create()?;
     let how = qemu::How {
         accelerator,
         broken,

@@ -11,7 +11,7 @@ use object::Endianness;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 
-use super::VmError;
+use super::{VmError, packages};
 
 /// The program that `name` means: a path, or the first one on the PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
@@ -39,6 +39,12 @@ pub fn with_needs(program: &Path) -> Result<BTreeSet<PathBuf>, VmError> {
     } else if let Some(loader) = loader(&bytes) {
         files.extend(libraries(program, &loader)?);
         files.insert(loader);
+    } else if is_library(&bytes) {
+        // It has no loader of its own; that of this program is the same.
+        let me = fs::read("/proc/self/exe").map_err(VmError::file(Path::new("/proc/self/exe")))?;
+        if let Some(loader) = loader(&me) {
+            files.extend(libraries(program, &loader)?);
+        }
     }
     Ok(files)
 }
@@ -46,6 +52,12 @@ pub fn with_needs(program: &Path) -> Result<BTreeSet<PathBuf>, VmError> {
 /// Whether a program needs nothing but a kernel.
 pub fn is_static(bytes: &[u8]) -> bool {
     loader(bytes).is_none()
+}
+
+/// Whether it is a shared object.
+fn is_library(bytes: &[u8]) -> bool {
+    let header = FileHeader64::<Endianness>::parse(bytes);
+    header.is_ok_and(|it| it.e_type(it.endian().unwrap_or_default()) == object::elf::ET_DYN)
 }
 
 fn is_program(path: &Path) -> bool {
@@ -78,7 +90,13 @@ fn loader(bytes: &[u8]) -> Option<PathBuf> {
 
 /// What the loader would map for `program`. It lists and does not run the program.
 fn libraries(program: &Path, loader: &Path) -> Result<BTreeSet<PathBuf>, VmError> {
-    let listed = Command::new(loader)
+    let folders = packages::library_folders(program);
+    let mut command = Command::new(loader);
+    if !folders.is_empty() {
+        let folders = env::join_paths(folders).unwrap_or_default();
+        command.arg("--library-path").arg(folders);
+    }
+    let listed = command
         .arg("--list")
         .arg(program)
         .output()

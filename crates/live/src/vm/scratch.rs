@@ -31,11 +31,13 @@ impl Folder {
     }
 
     /// The path of `name` in the folder.
+    #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// The folder itself.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

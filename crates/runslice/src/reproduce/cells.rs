@@ -30,6 +30,8 @@ pub struct Sample {
     pub points: BTreeMap<String, Vec<(u64, u64)>>,
     /// Why the policy was ejected, if it was.
     pub ejection: Option<String>,
+    /// Why there is no result, if there is none.
+    pub failure: Option<String>,
 }
 
 /// What the runs of an experiment gave, in the order of their seeds.
@@ -111,6 +113,9 @@ impl Sample {
     fn value(&self, formula: &Formula) -> Result<f64, String> {
         if let Some(why) = &self.ejection {
             return Err(format!("the policy was ejected: {why}"));
+        }
+        if let Some(why) = &self.failure {
+            return Err(why.clone());
         }
         let find = |name: &str| self.numbers.get(name).copied();
         formula.value(&find).map_err(|why| why.to_string())

@@ -1,5 +1,7 @@
 //! An experiment, read and checked.
 
+mod real;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use model::workload::Workload;
 use model::{MachineSpec, Nanos, PolicySpec, Profile};
 use stats::claim::{Form, Formula, Steps, Wanted};
 use toml::Spanned;
+
+pub use real::{Guest, Program, read as read_real};
 
 use super::draft::{self, Draft};
 use super::expected::{self, Expected};
@@ -53,6 +57,8 @@ pub struct Experiment {
     pub file: String,
     /// What the file says.
     pub text: String,
+    /// On which guest commands are run; `None` for what is simulated.
+    pub guest: Option<Guest>,
 }
 
 /// A scheduler.
@@ -64,6 +70,8 @@ pub struct Arm {
     pub label: String,
     /// What is loaded.
     pub policy: PolicySpec,
+    /// As the file has it: a name with knobs, or `default` for the kernel's own scheduler.
+    pub words: String,
 }
 
 /// Every combination of some parameters, under some arms.
@@ -97,9 +105,18 @@ pub struct Point {
     /// Names of those that vary within the set, with values: `hogs 8`.
     pub label: String,
     /// What is run.
-    pub load: Arc<Workload>,
+    pub work: Work,
     /// On what.
     pub machine: MachineSpec,
+}
+
+/// What is run at a point.
+#[derive(Debug)]
+pub enum Work {
+    /// A model, which is simulated.
+    Load(Arc<Workload>),
+    /// A command, which a kernel runs.
+    Command(Vec<String>),
 }
 
 /// A number of a run.
@@ -292,6 +309,7 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         expected,
         file: file.clone(),
         text: text.to_owned(),
+        guest: None,
     };
     check_expected(&experiment)?;
     Ok(experiment)
@@ -365,6 +383,7 @@ impl Reader<'_> {
                 name: name.get_ref().clone(),
                 label: arm.label.clone().unwrap_or_else(|| name.get_ref().clone()),
                 policy: found.with_context(|| self.source.place(arm.policy.span().start))?,
+                words: arm.policy.get_ref().clone(),
             })
         };
         ordered(&self.draft.arm).into_iter().map(arm).collect()
@@ -538,7 +557,7 @@ impl Reader<'_> {
             settings,
             scale,
             label: labels.join(", "),
-            load: Arc::new(load),
+            work: Work::Load(Arc::new(load)),
             machine,
         })
     }

@@ -78,6 +78,27 @@ impl Files {
         format!("{:032x}", fingerprint(bytes.flatten().copied()))
     }
 
+    /// Names of those that can be run on kernels.
+    pub fn on_kernels(&self) -> Vec<&str> {
+        self.with("/vm.toml")
+    }
+
+    /// Names of those that can be run anywhere.
+    #[cfg(feature = "live")]
+    pub fn everywhere(&self) -> Vec<&str> {
+        let mut names = [self.experiments(), self.on_kernels()].concat();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Folders with a file of that name.
+    fn with(&self, ending: &str) -> Vec<&str> {
+        let keys = self.texts.keys();
+        let names = keys.filter_map(|path| path.strip_suffix(ending));
+        names.filter(|name| !name.contains('/')).collect()
+    }
+
     /// Names of the machine profiles in machines/.
     pub fn machines(&self) -> Vec<&str> {
         let names = self

@@ -11,7 +11,7 @@ use stats::claim::{Probe, Wanted};
 use stats::{Metrics, Tee};
 
 use super::cells::{CellId, Results, Sample};
-use super::experiment::{Experiment, QUICK_SEEDS};
+use super::experiment::{Experiment, QUICK_SEEDS, Work};
 use crate::parallel;
 use crate::report::{self, Outcome};
 use crate::store::{Key, Store};
@@ -49,11 +49,15 @@ pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> 
                 set.seeds.len()
             };
             for (point_index, point) in set.points.iter().enumerate() {
+                // Commands are for kernels.
+                let Work::Load(load) = &point.work else {
+                    continue;
+                };
                 for &arm in &set.arms {
                     for seed in seeds.clone().take(count) {
                         let spec = RunSpec {
                             policy: experiment.arms[arm].policy.clone(),
-                            workload: Arc::clone(&point.load),
+                            workload: Arc::clone(load),
                             machine: point.machine.clone(),
                             seed,
                             tie_seed: None,

@@ -3,7 +3,7 @@
 mod builds;
 mod keys;
 mod programs;
-mod series;
+pub mod series;
 mod talks;
 
 use std::io::Write as _;
@@ -45,6 +45,10 @@ enum What {
     Turnaround(keys::Turnaround),
     /// Groups of senders and receivers: hackbench, of the package rt-tests.
     Hackbench(programs::Hackbench),
+    /// A page for each request: Apache with PHP, asked by ab.
+    Web(programs::Web),
+    /// Transactions: `MariaDB`, asked by sysbench.
+    Oltp(programs::Oltp),
     /// Runs the commands of a plan one after the other and keeps what they print.
     Series(series::Series),
 }
@@ -75,6 +79,8 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
         What::Levels(it) => ("levels", it.load().run(), &it.to),
         What::Turnaround(it) => ("turnaround", it.load().run(), &it.to),
         What::Hackbench(it) => ("hackbench", it.load().run(), &it.to),
+        What::Web(it) => ("web", it.load().run(), &it.to),
+        What::Oltp(it) => ("oltp", it.load().run(), &it.to),
         What::Series(it) => return series::run(it),
     };
     let outcome = outcome.map_err(explain)?;

@@ -16,6 +16,8 @@ use crate::cli::{Status, UsageError};
 use crate::reproduce::cells::Results;
 use crate::reproduce::experiment::{self, Experiment};
 use crate::reproduce::files::Files;
+#[cfg(feature = "live")]
+use crate::reproduce::kernels::{self, Place};
 use crate::reproduce::{judge_all, simulate};
 use crate::store::Store;
 use crate::{output, suggest};
@@ -37,7 +39,7 @@ pub struct Reproduce {
     #[arg(long)]
     all: bool,
 
-    /// Where they are run: `sim` simulates them.
+    /// Where they are run: `sim` simulates them; `vm` and `host` run real programs on a kernel.
     #[arg(long, value_enum, default_value_t = Machine::Sim)]
     machine: Machine,
 
@@ -78,6 +80,12 @@ pub struct Reproduce {
 enum Machine {
     /// On the simulated machine.
     Sim,
+    /// Real programs on a real kernel, in virtual machines that count instructions.
+    #[cfg(feature = "live")]
+    Vm,
+    /// Real programs on this computer's kernel, which takes root and sched_ext.
+    #[cfg(feature = "live")]
+    Host,
 }
 
 /// How results are written.
@@ -95,6 +103,10 @@ impl Machine {
     const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
+            #[cfg(feature = "live")]
+            Self::Vm => "vm",
+            #[cfg(feature = "live")]
+            Self::Host => "host",
         }
     }
 }
@@ -120,7 +132,11 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         None => Files::embedded(),
     };
     let names = chosen(request, &files)?;
-    let read = |name: &String| experiment::read(&files, name);
+    let read = |name: &String| match request.machine {
+        Machine::Sim => experiment::read(&files, name),
+        #[cfg(feature = "live")]
+        Machine::Vm | Machine::Host => experiment::read_real(&files, name),
+    };
     let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
     let mut to = output::open(request.output.as_deref())?;
     if request.experiment.is_empty() && request.document.is_empty() && !request.all {
@@ -140,11 +156,15 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         figures::charts(experiment, results)?;
     }
     let store = Store::open(&request.folder)?;
-    let runs = simulate::plan(&experiments, request.quick);
-    let made = simulate::run(&runs, &store, request.jobs, &mut results)?;
-    if made.new < made.all {
-        let had = made.all - made.new;
-        say(&format!("{had} of {} runs were there already", made.all));
+    match request.machine {
+        Machine::Sim => simulated(request, &experiments, &store, &mut results)?,
+        #[cfg(feature = "live")]
+        Machine::Vm => on_kernels(request, Place::Guest, &experiments, &store, &mut results)?,
+        #[cfg(feature = "live")]
+        Machine::Host => {
+            kernels::check_host()?;
+            on_kernels(request, Place::Host, &experiments, &store, &mut results)?;
+        }
     }
     let judged = judge_all(&experiments, &results, machine, &rules)?;
     let charts = experiments.iter().zip(&results);
@@ -172,9 +192,63 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     }
 }
 
-/// Names of the experiments that were asked for, in their order; all when none was.
+fn simulated(
+    request: &Reproduce,
+    experiments: &[Experiment],
+    store: &Store,
+    results: &mut [Results],
+) -> anyhow::Result<()> {
+    let runs = simulate::plan(experiments, request.quick);
+    let made = simulate::run(&runs, store, request.jobs, results)?;
+    if made.new < made.all {
+        let had = made.all - made.new;
+        say(&format!("{had} of {} runs were there already", made.all));
+    }
+    Ok(())
+}
+
+#[cfg(feature = "live")]
+fn on_kernels(
+    request: &Reproduce,
+    place: Place,
+    experiments: &[Experiment],
+    store: &Store,
+    results: &mut [Results],
+) -> anyhow::Result<()> {
+    let boots = kernels::plan(experiments, request.quick);
+    kernels::run(experiments, &boots, store, place, results)
+}
+
+/// Names of the experiments that were asked for, in their order; all when none was. Those that are
+/// for the simulated machine only are left out and told elsewhere.
 fn chosen(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
-    let all = files.experiments();
+    let names = chosen_of_all(request, files)?;
+    if request.machine == Machine::Sim {
+        return Ok(names);
+    }
+    let real = files.on_kernels();
+    let (chosen, others): (Vec<String>, Vec<String>) = names
+        .into_iter()
+        .partition(|name| real.contains(&name.as_str()));
+    if let Some(name) = request.experiment.iter().find(|name| others.contains(name)) {
+        let message = format!("{name} is for `--machine sim` only: it has no vm.toml");
+        return Err(UsageError(message).into());
+    }
+    for name in others {
+        say(&format!(
+            "{name} is left out: it is for `--machine sim` only"
+        ));
+    }
+    Ok(chosen)
+}
+
+fn chosen_of_all(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
+    let all = match request.machine {
+        Machine::Sim => files.experiments(),
+        // Some are for kernels only.
+        #[cfg(feature = "live")]
+        Machine::Vm | Machine::Host => files.everywhere(),
+    };
     for name in &request.experiment {
         if !all.contains(&name.as_str()) {
             let hint = suggest::hint(name, all.iter().copied());

@@ -4,7 +4,7 @@ mod clock;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
@@ -133,6 +133,17 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     situation.write(request.format, &mut to)?;
     to.flush()?;
     Ok(Status::Done)
+}
+
+/// The counters of the policy that a runslice of this machine has attached; empty if none has.
+pub fn counters() -> Vec<(String, u64)> {
+    let place = Place::below(Path::new("/"));
+    let Ok(Found::Running(record)) = place.find() else {
+        return Vec::new();
+    };
+    let own = Own::of(&record, &place, 0);
+    let pairs = own.counters.into_iter();
+    pairs.map(|counter| (counter.name, counter.total)).collect()
 }
 
 impl Situation {

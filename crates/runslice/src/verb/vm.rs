@@ -58,6 +58,10 @@ pub struct Vm {
     #[arg(long, value_name = "PROGRAM")]
     with: Vec<String>,
 
+    /// Brings along a file, or a folder with all that is in it, to the same place. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    file: Vec<PathBuf>,
+
     /// How long the command may take, in the guest's time.
     #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = span::parse)]
     timeout: Nanos,
@@ -96,6 +100,7 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
         timeout: Duration::from_nanos(request.timeout.get()),
         command: request.command.clone(),
         programs: request.with.clone(),
+        files: request.file.clone(),
         named: own_name()?,
         share: request.share.clone(),
         folder: env::current_dir().context("the working folder is gone")?,

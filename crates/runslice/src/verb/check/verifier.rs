@@ -71,6 +71,7 @@ fn ask_one(object: &str, name: &str, to: &mut dyn Write) -> anyhow::Result<Statu
         command: [OWN_NAME, "check", "--here", object]
             .map(str::to_owned)
             .to_vec(),
+        files: Vec::new(),
         programs: Vec::new(),
         named: own_name()?,
         share: None,

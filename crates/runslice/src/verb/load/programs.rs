@@ -1,9 +1,13 @@
 //! Loads that are others' programs.
 
-use clap::Args;
-use live::load::hackbench;
+use std::path::PathBuf;
 
-use super::To;
+use clap::Args;
+use live::load::{hackbench, oltp, web};
+use model::Nanos;
+
+use super::{To, duration};
+use crate::span;
 
 /// What `runslice load hackbench` is asked.
 #[derive(Debug, Args)]
@@ -35,6 +39,102 @@ impl Hackbench {
             messages: self.messages,
             pipes: self.pipes,
             threads: self.threads,
+        }
+    }
+}
+
+/// What `runslice load web` is asked.
+#[derive(Debug, Args)]
+pub struct Web {
+    /// Where the files of the packages are, as if it were `/`.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+
+    /// Requests at a time.
+    #[arg(long, value_name = "N", default_value_t = 150)]
+    clients: u32,
+
+    /// Requests.
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    requests: u32,
+
+    /// Processes of the server. Default: one for each client.
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+
+    /// Takes our own server although Apache may be there.
+    #[arg(long)]
+    own: bool,
+
+    /// What our own server computes for a request; the paper's page took 4.09 ms.
+    #[arg(long, value_name = "SPAN", default_value = "4.09ms", value_parser = span::parse)]
+    work: Nanos,
+
+    /// Port on the loopback.
+    #[arg(long, value_name = "PORT", default_value_t = 8099)]
+    port: u16,
+
+    /// Where files of the run are written.
+    #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-web")]
+    folder: PathBuf,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Web {
+    pub(super) fn load(&self) -> web::Web {
+        web::Web {
+            root: self.root.clone(),
+            clients: self.clients,
+            requests: self.requests,
+            workers: self.workers.unwrap_or(self.clients),
+            work: duration(self.work),
+            port: self.port,
+            which: match self.own {
+                true => web::Which::Own,
+                false => web::Which::Best,
+            },
+            folder: self.folder.clone(),
+        }
+    }
+}
+
+/// What `runslice load oltp` is asked.
+#[derive(Debug, Args)]
+pub struct Oltp {
+    /// Where the files of the packages are, as if it were `/`.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+
+    /// Clients at a time.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    threads: u32,
+
+    /// Transactions of all clients together.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    transactions: u32,
+
+    /// Rows of the table; the paper's had a million.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    rows: u32,
+
+    /// Where the tables are; it is emptied before and removed afterwards.
+    #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-oltp")]
+    folder: PathBuf,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Oltp {
+    pub(super) fn load(&self) -> oltp::Oltp {
+        oltp::Oltp {
+            root: self.root.clone(),
+            threads: self.threads,
+            transactions: self.transactions,
+            rows: self.rows,
+            folder: self.folder.clone(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! It is what a virtual machine is given, so that it boots once for many runs. Nothing that a
 //! command does ends the series; one that takes too long is ended, with all that it started.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::{Timed, TimedEnd, process};
+use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Status;
 use crate::output;
+use crate::verb::status;
 
 /// From one look at signals to the next.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -68,7 +70,14 @@ pub struct Ran {
     pub stdout: String,
     /// The last of what it complained of.
     pub stderr: String,
+    /// Which policy scheduled the machine before and afterwards, and how many were attached so far.
+    pub policy: [Scheduler; 2],
+    /// What the policy counted meanwhile, if this program has attached it.
+    pub counted: BTreeMap<String, u64>,
 }
+
+/// What the kernel says of its policy: the name, and how many there were since it booted.
+pub type Scheduler = (Option<String>, Option<u64>);
 
 /// Runs the plan. The status is that of a failure if any run failed.
 ///
@@ -83,7 +92,10 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
     let mut to = output::open(request.output.as_deref())?;
     let mut failed = false;
     for run in &plan.runs {
-        let ran = perform(run, &folder.0)?;
+        let before = (scheduler(), status::counters());
+        let mut ran = perform(run, &folder.0)?;
+        ran.counted = since(status::counters(), &before.1);
+        ran.policy = [before.0, scheduler()];
         failed |= ran.failed.is_some();
         writeln!(to, "{}", serde_json::to_string(&ran)?)?;
         // Whoever ends the series, for example by ejecting a policy, leaves what there is.
@@ -116,6 +128,21 @@ impl Drop for Folder {
     }
 }
 
+/// What counters have grown by.
+fn since(now: Vec<(String, u64)>, before: &[(String, u64)]) -> BTreeMap<String, u64> {
+    let grown = now.into_iter().map(|(name, total)| {
+        let earlier = before.iter().find(|(other, _)| *other == name);
+        let earlier = earlier.map_or(0, |(_, total)| *total);
+        (name, total.saturating_sub(earlier))
+    });
+    grown.collect()
+}
+
+fn scheduler() -> Scheduler {
+    let class = SchedExt::of_this_kernel();
+    (class.policy(), class.enable_seq())
+}
+
 fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
     let mut ran = Ran {
         id: run.id.clone(),
@@ -123,6 +150,8 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
         time_s: 0.0,
         stdout: String::new(),
         stderr: String::new(),
+        policy: Default::default(),
+        counted: BTreeMap::new(),
     };
     let Some((program, words)) = run.command.split_first() else {
         ran.failed = Some("the command is empty".to_owned());
@@ -226,6 +255,14 @@ mod tests {
         let none = of(&["no-such-program-anywhere"], 60);
         assert!(none.failed.unwrap().contains("no-such-program-anywhere"));
         assert!(of(&[], 60).failed.is_some());
+    }
+
+    #[test]
+    fn counters_are_told_by_how_much_they_grew() {
+        let at = |total| vec![("yields".to_owned(), total)];
+        assert_eq!(since(at(7), &at(5))["yields"], 2);
+        assert_eq!(since(at(7), &[])["yields"], 7);
+        assert!(since(Vec::new(), &at(5)).is_empty());
     }
 
     #[test]

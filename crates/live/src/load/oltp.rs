@@ -1,0 +1,236 @@
+//! A database that many clients change, asked by sysbench.
+//!
+//! Source: the set-up of "Using the Staircase Scheduler for Linux Kernel 2.6" (Santosa, 2005):
+//! InnoDB tables and sysbench's OLTP test. `MariaDB` stands for `MySQL` 3.23, and tables are as
+//! small as a guest's memory needs.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::crew;
+use super::server::{Root, Server};
+use super::{LoadError, Outcome};
+
+/// How long the server may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(200);
+/// The scripts that make the tables of the server itself, of the package mariadb-server.
+const BOOTSTRAP: [&str; 2] = ["mysql_system_tables.sql", "mysql_system_tables_data.sql"];
+
+/// Transactions.
+#[derive(Clone, Debug)]
+pub struct Oltp {
+    /// Where the packages' files are.
+    pub root: PathBuf,
+    /// Clients at a time, each with a thread of the server.
+    pub threads: u32,
+    /// Transactions of all clients together.
+    pub transactions: u32,
+    /// Rows of the table.
+    pub rows: u32,
+    /// Where the tables and the socket are.
+    pub folder: PathBuf,
+}
+
+impl Oltp {
+    /// Makes the tables, starts the server, fills it, asks it, stops it.
+    ///
+    /// # Errors
+    /// When a program is missing or fails.
+    pub fn run(&self) -> Result<Outcome, LoadError> {
+        if self.threads == 0 || self.transactions == 0 || self.rows == 0 {
+            let wrong = "there is at least one thread, one transaction and one row";
+            return Err(LoadError::Size(wrong.to_owned()));
+        }
+        let root = Root(self.root.clone());
+        let server = root.program("mariadbd", "mariadb-server-core")?;
+        let sysbench = root.program("sysbench", "sysbench")?;
+        let data = self.folder.join("data");
+        // What an earlier run has left would be another database.
+        let _ = fs::remove_dir_all(&self.folder);
+        fs::create_dir_all(&data).map_err(LoadError::file("make", &data))?;
+        self.make_tables(&root, &server, &data)?;
+        let socket = self.folder.join("socket");
+        let mut command = self.server(&root, &server, &data);
+        command.arg(format!("--socket={}", socket.display()));
+        command.arg("--skip-grant-tables");
+        let mut running = Server::start("mariadbd", command, &self.folder.join("log"))?;
+        running.wait(PATIENCE, || UnixStream::connect(&socket).is_ok())?;
+        let ask = |what: &str| -> Result<String, LoadError> {
+            let mut command = root.command(&sysbench);
+            if let Some(scripts) = root.path("usr/share/sysbench") {
+                command.env("LUA_PATH", format!("{}/?.lua", scripts.display()));
+            }
+            command
+                .args(["--db-driver=mysql", "--mysql-db=test", "--mysql-user=root"])
+                .arg(format!("--mysql-socket={}", socket.display()))
+                .args(["--tables=1", "--time=0", "--rand-seed=1"])
+                .arg(format!("--table-size={}", self.rows))
+                .arg(format!("--threads={}", self.threads))
+                .arg(format!("--events={}", self.transactions))
+                .args(["oltp_read_write", what])
+                .stderr(Stdio::inherit());
+            crew::output("sysbench", "sysbench", &mut command).map(|(_, said)| said)
+        };
+        ask("prepare")?;
+        let said = ask("run")?;
+        drop(running);
+        let mut outcome = Outcome::default();
+        tell(&said, &mut outcome).ok_or_else(|| LoadError::Tool {
+            program: "sysbench".to_owned(),
+            words: format!("its answer is not understood: {}", said.trim()),
+        })?;
+        let _ = fs::remove_dir_all(&self.folder);
+        Ok(outcome)
+    }
+
+    fn server(&self, root: &Root, program: &Path, data: &Path) -> Command {
+        let mut command = root.command(program);
+        command
+            .args(["--no-defaults", "--user=root", "--skip-networking"])
+            .arg(format!("--datadir={}", data.display()))
+            .args(["--innodb-use-native-aio=0", "--innodb-buffer-pool-size=16M"])
+            .args([
+                "--innodb-log-file-size=8M",
+                "--innodb-flush-log-at-trx-commit=1",
+            ])
+            .args(["--aria-log-file-size=8M", "--key-buffer-size=1M"])
+            .arg(format!("--pid-file={}", self.folder.join("pid").display()));
+        if let Some(share) = root.path("usr/share/mysql") {
+            command.arg(format!("--lc-messages-dir={}", share.display()));
+        }
+        if let Some(plugins) = root.path("usr/lib/mysql/plugin") {
+            command.arg(format!("--plugin-dir={}", plugins.display()));
+        }
+        command
+    }
+
+    /// The server's own tables and an empty database.
+    fn make_tables(&self, root: &Root, server: &Path, data: &Path) -> Result<(), LoadError> {
+        let mut script = String::from("create database mysql;\nuse mysql;\n");
+        for name in BOOTSTRAP {
+            let path = root.path(&format!("usr/share/mysql/{name}"));
+            let path = path.ok_or_else(|| LoadError::Missing {
+                program: name.to_owned(),
+                way: "it is in the package mariadb-server".to_owned(),
+            })?;
+            script += &fs::read_to_string(&path).map_err(LoadError::file("read", &path))?;
+        }
+        script += "\ncreate database test;\n";
+        let path = self.folder.join("tables.sql");
+        fs::write(&path, script).map_err(LoadError::file("write", &path))?;
+        let file = fs::File::open(&path).map_err(LoadError::file("read", &path))?;
+        let mut command = self.server(root, server, data);
+        command.arg("--bootstrap").stdin(file);
+        let log = self.folder.join("bootstrap");
+        let out = fs::File::create(&log).map_err(LoadError::file("write", &log))?;
+        command.stdout(Stdio::null()).stderr(out);
+        crew::run("mariadbd", &mut command)
+            .map(drop)
+            .map_err(|error| {
+                let words = fs::read_to_string(&log).unwrap_or_default();
+                let last = words
+                    .lines()
+                    .rfind(|line| line.contains("ERROR"))
+                    .unwrap_or_default();
+                LoadError::Tool {
+                    program: "mariadbd --bootstrap".to_owned(),
+                    words: format!("{error}; {last}"),
+                }
+            })
+    }
+}
+
+/// Reads sysbench's report (1.0.20). `None` if it is not one.
+fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
+    let line = |begin: &str| {
+        said.lines()
+            .find_map(|line| line.trim_start().strip_prefix(begin))
+    };
+    let first = |text: &str| -> Option<f64> {
+        let word = text.split_whitespace().next()?;
+        word.trim_end_matches('s').parse().ok()
+    };
+    outcome.add("time", "s", first(line("total time:")?)?);
+    outcome.add("transactions", "", first(line("transactions:")?)?);
+    let per_s = line("transactions:")?.split('(').nth(1)?;
+    outcome.add("transactions_per_s", "1/s", first(per_s)?);
+    outcome.add("deadlocks", "", first(line("ignored errors:")?)?);
+    let latency = said.split("Latency (ms):").nth(1)?;
+    let of = |begin: &str| {
+        let line = latency
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(begin))?;
+        first(line)
+    };
+    let (min, max) = (of("min:")?, of("max:")?);
+    let p95 = of("95th percentile:")?;
+    outcome.add("transaction_min", "ms", min);
+    outcome.add("transaction_mean", "ms", of("avg:")?);
+    outcome.add("transaction_p95", "ms", p95);
+    outcome.add("transaction_max", "ms", max);
+    outcome.add("max_less_min", "ms", max - min);
+    outcome.add("p95_less_min", "ms", p95 - min);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = "
+SQL statistics:
+    queries performed:
+        read:                            5600
+        total:                           8000
+    transactions:                        400    (92.50 per sec.)
+    queries:                             8000   (1850.00 per sec.)
+    ignored errors:                      1      (0.23 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          4.3243s
+    total number of events:              400
+
+Latency (ms):
+         min:                                    5.25
+         avg:                                   43.12
+         max:                                  225.50
+         95th percentile:                       89.16
+         sum:                                17248.00
+";
+
+    #[test]
+    fn the_report_of_sysbench_is_read() {
+        let mut outcome = Outcome::default();
+        tell(REPORT, &mut outcome).unwrap();
+        let of = |name: &str| outcome.value(name).unwrap();
+        assert_eq!((of("time"), of("transactions_per_s")), (4.3243, 92.5));
+        assert_eq!(
+            (of("transaction_mean"), of("max_less_min")),
+            (43.12, 220.25)
+        );
+        assert_eq!(of("deadlocks"), 1.0);
+        assert_eq!(
+            tell("FATAL: unable to connect\n", &mut Outcome::default()),
+            None
+        );
+    }
+
+    #[test]
+    fn without_the_server_its_package_is_named() {
+        let oltp = Oltp {
+            root: std::env::temp_dir(),
+            threads: 1,
+            transactions: 1,
+            rows: 1,
+            folder: std::env::temp_dir().join(format!("runslice-oltp-{}", std::process::id())),
+        };
+        let error = oltp.run().unwrap_err().to_string();
+        assert!(error.contains("mariadb-server-core"), "{error}");
+        let none = Oltp { rows: 0, ..oltp };
+        assert!(matches!(none.run().unwrap_err(), LoadError::Size(_)));
+    }
+}

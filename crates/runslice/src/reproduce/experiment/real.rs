@@ -1,0 +1,372 @@
+//! vm.toml: the same experiment with real programs on a real kernel. experiments/README.md
+//! describes it. It has the tables of experiment.toml, but commands instead of workloads and a
+//! guest instead of a machine.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, anyhow};
+use model::{MachineSpec, PolicySpec};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::super::draft::{self, Draft, OneOrMore};
+use super::super::files::Files;
+use super::super::place::Source;
+use super::{Arm, Experiment, Point, Reader, RunSet, Work, check_expected, ordered, statements};
+use crate::{policy, seeds, suggest};
+
+/// Runs of each cell unless the file says otherwise.
+const RUNS: u32 = 5;
+/// The arm that is the kernel's own scheduler.
+pub const DEFAULT: &str = "default";
+
+/// vm.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RealDraft {
+    experiment: draft::Head,
+    #[serde(default)]
+    guest: Guest,
+    #[serde(default)]
+    arm: BTreeMap<Spanned<String>, draft::Arm>,
+    #[serde(default)]
+    runs: BTreeMap<Spanned<String>, Runs>,
+    #[serde(default)]
+    probe: BTreeMap<Spanned<String>, draft::Probe>,
+    #[serde(default)]
+    metric: BTreeMap<Spanned<String>, draft::Metric>,
+    #[serde(default)]
+    across: BTreeMap<Spanned<String>, draft::Across>,
+    #[serde(default)]
+    statement: Vec<draft::Statement>,
+    #[serde(default)]
+    figure: Vec<draft::Figure>,
+}
+
+/// The guest of all runs.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Guest {
+    /// Its kernel, as `vm --kernel` takes it.
+    pub kernel: String,
+    /// Million instructions a second, as `vm --mips` takes it.
+    pub mips: u32,
+    /// MiB.
+    pub memory: u32,
+    /// How long a run may take, in the guest's seconds.
+    pub timeout_s: u64,
+    /// Programs that commands start.
+    pub with: Vec<Program>,
+    /// Packages that are unpacked into a folder, which commands call `{root}`.
+    pub packages: Vec<String>,
+    /// What of that folder a guest gets: files and whole folders.
+    pub files: Vec<String>,
+}
+
+/// A program that a guest gets.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(
+    untagged,
+    expecting = "expected a program's name, or a table with program and package"
+)]
+pub enum Program {
+    /// One that is installed.
+    Installed(String),
+    /// One that is fetched from the distribution where it is not installed.
+    Packaged {
+        /// Its name.
+        program: String,
+        /// Its package.
+        package: String,
+    },
+}
+
+impl Program {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Installed(program) | Self::Packaged { program, .. } => program,
+        }
+    }
+}
+
+impl Default for Guest {
+    fn default() -> Self {
+        Self {
+            kernel: "6.18".to_owned(),
+            mips: 250,
+            memory: 1024,
+            timeout_s: 120,
+            with: Vec::new(),
+            packages: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// Every combination of the lists, under each arm.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Runs {
+    /// Words; `{NAME}` is a parameter, `{seed}` the run's number.
+    command: Spanned<Vec<String>>,
+    label: Option<String>,
+    arms: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    scale: BTreeMap<Spanned<String>, OneOrMore>,
+    cpus: Option<OneOrMore>,
+    seeds: Option<Spanned<u32>>,
+    #[serde(default = "yes")]
+    quick: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Reads what of an experiment is run on kernels.
+///
+/// # Errors
+/// What is wrong, with file, line and column.
+pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
+    let path = format!("{name}/vm.toml");
+    let file = files.shown(&path);
+    let text = files
+        .get(&path)
+        .with_context(|| format!("{file} is missing"))?;
+    let source = Source { name: &file, text };
+    let known = statements(files)?;
+    let RealDraft {
+        experiment: head,
+        guest,
+        arm,
+        runs,
+        probe,
+        metric,
+        across,
+        statement,
+        figure,
+    } = source.toml()?;
+    let draft = Draft {
+        experiment: head,
+        machine: draft::Machine::default(),
+        arm,
+        runs: BTreeMap::new(),
+        probe,
+        metric,
+        across,
+        statement,
+        figure,
+    };
+    let reader = Reader {
+        files,
+        folder: name,
+        source,
+        draft: &draft,
+    };
+    let arms = arms(&reader)?;
+    let of_runs = ordered(&runs).into_iter();
+    let sets = of_runs.map(|(name, runs)| set(&reader, name, runs, &arms));
+    let sets: Vec<RunSet> = sets.collect::<anyhow::Result<_>>()?;
+    let metrics = reader.metrics(&sets)?;
+    let statements = reader.statements(&known)?;
+    let baseline = draft.experiment.baseline.as_ref();
+    if let Some(arm) = baseline {
+        reader.known(arm, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
+    }
+    let experiment = Experiment {
+        name: name.to_owned(),
+        document: draft.experiment.document.get_ref().clone(),
+        title: draft.experiment.title.clone(),
+        source: draft.experiment.source.clone(),
+        baseline: baseline.map(|arm| arm.get_ref().clone()),
+        contradictions: draft.experiment.contradictions.clone(),
+        notes: draft.experiment.notes.clone(),
+        arms,
+        sets,
+        metrics,
+        statements,
+        figures: draft.figure,
+        // The published numbers belong to runs of experiment.toml, which have other sizes.
+        expected: Vec::new(),
+        file: file.clone(),
+        text: text.to_owned(),
+        guest: Some(guest),
+    };
+    check_expected(&experiment)?;
+    Ok(experiment)
+}
+
+fn arms(reader: &Reader<'_>) -> anyhow::Result<Vec<Arm>> {
+    let arm = |(name, arm): (&Spanned<String>, &draft::Arm)| {
+        let words = arm.policy.get_ref().clone();
+        let policy = match words == DEFAULT {
+            true => PolicySpec {
+                name: DEFAULT.to_owned(),
+                object: [].into(),
+                table: None,
+                set: Vec::new(),
+                setup: Vec::new(),
+            },
+            false => policy::find(&words)
+                .with_context(|| reader.source.place(arm.policy.span().start))?,
+        };
+        Ok(Arm {
+            name: name.get_ref().clone(),
+            label: arm.label.clone().unwrap_or_else(|| name.get_ref().clone()),
+            policy,
+            words,
+        })
+    };
+    ordered(&reader.draft.arm).into_iter().map(arm).collect()
+}
+
+fn set(
+    reader: &Reader<'_>,
+    name: &Spanned<String>,
+    runs: &Runs,
+    arms: &[Arm],
+) -> anyhow::Result<RunSet> {
+    let head = &reader.draft.experiment;
+    let count = runs.seeds.as_ref().or(head.seeds.as_ref());
+    if let Some(none) = count.filter(|count| *count.get_ref() == 0) {
+        return Err(reader.source.wrong(none, "no seeds are no runs"));
+    }
+    let count = u64::from(count.map_or(RUNS, |count| *count.get_ref()));
+    let chosen = match &runs.arms {
+        None => (0..arms.len()).collect(),
+        Some(names) => {
+            let index = |name: &Spanned<String>| {
+                reader.known(name, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
+                let at = arms.iter().position(|arm| arm.name == *name.get_ref());
+                Ok(at.expect("just looked for"))
+            };
+            names.iter().map(index).collect::<anyhow::Result<_>>()?
+        }
+    };
+    let mut probes = Vec::new();
+    for (probe_name, probe) in ordered(&reader.draft.probe) {
+        if probe.levels.is_none() {
+            let what = "on a kernel only levels are looked for; the load tells the rest";
+            return Err(reader.source.wrong(probe_name, what));
+        }
+        let mut wanted = probe.runs.iter().flatten().map(|it| it.get_ref());
+        if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
+            probes.push(reader.probe(probe_name, probe)?);
+        }
+    }
+    Ok(RunSet {
+        name: name.get_ref().clone(),
+        label: runs.label.clone().unwrap_or_else(|| name.get_ref().clone()),
+        arms: chosen,
+        points: points(reader, name, runs)?,
+        seeds: (0..count)
+            .map(|run| seeds::of_run(head.seed.unwrap_or(1), run))
+            .collect(),
+        duration: None,
+        probes,
+        quick: runs.quick,
+    })
+}
+
+/// Every combination.
+fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> anyhow::Result<Vec<Point>> {
+    let mut lists: Vec<(String, Vec<i64>)> = ordered(&runs.scale)
+        .into_iter()
+        .map(|(name, values)| (name.get_ref().clone(), values.list()))
+        .collect();
+    let one = OneOrMore::One(1);
+    lists.push(("cpus".to_owned(), runs.cpus.as_ref().unwrap_or(&one).list()));
+    if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
+        return Err(reader.source.wrong(name, format!("`{key}` has no value")));
+    }
+    let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
+    for (key, values) in &lists {
+        let with = |before: &Vec<(String, i64)>| {
+            let one = |value: &i64| {
+                let added = [(key.clone(), *value)];
+                before.iter().cloned().chain(added).collect()
+            };
+            values.iter().map(one).collect::<Vec<Vec<_>>>()
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    let varies: Vec<&str> = (lists.iter())
+        .filter(|(_, values)| values.len() > 1)
+        .map(|(key, _)| key.as_str())
+        .collect();
+    let point = |settings: Vec<(String, i64)>| {
+        let words = runs.command.get_ref();
+        let wrong = |what: String| reader.source.wrong(&runs.command, what);
+        let command = words
+            .iter()
+            .map(|word| fill(word, &settings).map_err(wrong));
+        let command = command.collect::<anyhow::Result<Vec<_>>>()?;
+        if command.is_empty() {
+            return Err(wrong("a command has a first word".to_owned()));
+        }
+        let cpus = settings.iter().find(|(key, _)| key == "cpus");
+        let cpus = cpus.and_then(|(_, cpus)| u16::try_from(*cpus).ok());
+        let cpus = cpus.filter(|cpus| (1..=255).contains(cpus));
+        let cpus = cpus.ok_or_else(|| anyhow!(wrong("a guest has 1 to 255 CPUs".to_owned())))?;
+        let labels = settings.iter().filter(|(key, _)| varies.contains(&&**key));
+        let labels: Vec<String> = labels
+            .map(|(key, value)| format!("{key} {value}"))
+            .collect();
+        Ok(Point {
+            scale: Vec::new(),
+            label: labels.join(", "),
+            work: Work::Command(command),
+            machine: MachineSpec {
+                cpus,
+                ..MachineSpec::default()
+            },
+            settings,
+        })
+    };
+    all.into_iter().map(point).collect()
+}
+
+/// A word with its parameters' values. `{seed}` stays: it differs from run to run.
+fn fill(word: &str, settings: &[(String, i64)]) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = word;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| format!("`{word}` has a brace that nothing closes"))?;
+        filled += before;
+        match settings.iter().find(|(key, _)| key == name) {
+            Some((_, value)) => filled += &value.to_string(),
+            // Known when it is run.
+            None if name == "seed" => filled += "{seed}",
+            None if name == "root" => filled += "{root}",
+            None => {
+                let known = settings
+                    .iter()
+                    .map(|(key, _)| key.as_str())
+                    .chain(["seed", "root"]);
+                let hint = suggest::hint(name, known);
+                return Err(format!("there is no parameter `{name}`: {hint}"));
+            }
+        }
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_stand_in_braces() {
+        let settings = [("hogs".to_owned(), 8), ("cpus".to_owned(), 2)];
+        assert_eq!(fill("--hogs", &settings), Ok("--hogs".to_owned()));
+        assert_eq!(fill("a{hogs}b{cpus}", &settings), Ok("a8b2".to_owned()));
+        assert_eq!(fill("{seed}", &settings), Ok("{seed}".to_owned()));
+        let error = fill("{hog}", &settings).unwrap_err();
+        assert!(error.contains("`hog`") && error.contains("hogs"), "{error}");
+        assert!(fill("{hogs", &settings).is_err());
+    }
+}
