@@ -371,7 +371,7 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
 #[test]
 fn without_a_watchdog_nobody_is_ejected_for_a_wait() {
     let mut spec = spec("misuse", "misuse_case=60", ONE);
-    spec.duration = Some(model::Nanos::from_secs(10));
+    spec.duration = Some(Nanos::from_secs(10));
     let with = simulate::on_both(&spec, &mut Collector::default()).expect("a run");
     assert_eq!(with.exit.kind as u32, 1026, "{:?}", with.exit);
     spec.machine.no_watchdog = true;
