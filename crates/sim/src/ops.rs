@@ -262,7 +262,7 @@ impl Machine {
         });
         // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
         // migration of the task that executes it.
-        let guarded = if mask == kf::UNLOCKED {
+        let guarded = if MASKS[call.op as usize] == kf::UNLOCKED {
             None
         } else {
             self.current()
