@@ -6,7 +6,7 @@ use super::{Body, Scenario, Yield, assert_survived};
 /// player moves itself before.
 fn moves(run: &Yield) -> &str {
     let (kind, message) = &run.exit;
-    assert_eq!(*kind, 65, "{message}");
+    assert_eq!(*kind, 1025, "{message}");
     let begin = message
         .find("p/b")
         .unwrap_or_else(|| panic!("no move: {message}"));
