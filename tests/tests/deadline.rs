@@ -1,6 +1,6 @@
 //! Deadline tasks: the rule of the constant bandwidth server, by hand.
 
-use model::{EventKind, Nanos, RunSpec};
+use model::{EventKind, Nanos, Op, RunSpec};
 use runslice_tests::call::Who;
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
@@ -149,7 +149,7 @@ fn a_task_that_changes_its_policy_leaves_and_enters_the_policys_class() {
                  setpolicy(self, normal), run(1ms)\"\n";
     let (collect, summary) = Run::new("probe", tasks).go();
     let class: Vec<_> = (collect.calls.iter())
-        .filter(|call| [model::Op::Enable, model::Op::Disable].contains(&call.op))
+        .filter(|call| [Op::Enable, Op::Disable].contains(&call.op))
         .map(|call| call.op)
         .collect();
     use model::Op::{Disable, Enable};

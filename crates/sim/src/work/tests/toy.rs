@@ -179,7 +179,11 @@ impl Toy {
                     self.work.forked(task, child);
                 }
                 Action::Interrupt { source, at, .. } => self.at(at, Later::Interrupt(source)),
-                Action::SetNice { .. } | Action::SetAffinity { .. } | Action::SetPolicy { .. } => {}
+                Action::SetNice { .. }
+                | Action::SetAffinity { .. }
+                | Action::SetPolicy { .. }
+                | Action::MoveCgroup { .. }
+                | Action::SetCgroup { .. } => {}
             }
         }
     }
