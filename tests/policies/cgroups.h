@@ -4,7 +4,8 @@
  * told of cgroups. A line of the log is a letter for the callback and the
  * first letters of the cgroups: `pab` asks to move a task from a to b, `/` is
  * the root. Around a move come the callbacks of the task that is moved. A
- * weight of 77 ends the policy, with the log as its message.
+ * weight of 77 ends the policy, with the log as its message: as an error,
+ * because kernels tell the message of an error only.
  */
 #include <scx.h>
 
@@ -207,14 +208,14 @@ void OP(cgroups_move, struct task_struct *p, struct cgroup *from, struct cgroup 
 	note('m', from, to);
 }
 
-void OP_SLEEPABLE(cgroups_cancel_move, struct task_struct *p, struct cgroup *from,
+void OP(cgroups_cancel_move, struct task_struct *p, struct cgroup *from,
 		  struct cgroup *to)
 {
 	note('c', from, to);
 	moving = 0;
 }
 
-void OP_SLEEPABLE(cgroups_set_weight, struct cgroup *cgrp, u32 weight)
+void OP(cgroups_set_weight, struct cgroup *cgrp, u32 weight)
 {
 	/* A constant would be a relocation in .rodata, which loaders leave alone. */
 	volatile u64 at = (u64)text;
@@ -222,10 +223,10 @@ void OP_SLEEPABLE(cgroups_set_weight, struct cgroup *cgrp, u32 weight)
 	note('w', cgrp, NULL);
 	bpf_printk("weight %u", weight);
 	if (weight == 77)
-		scx_bpf_exit(7, "%s", at);
+		scx_bpf_error("%s", at);
 }
 
-void OP_SLEEPABLE(cgroups_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
+void OP(cgroups_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
 		  u64 burst_us)
 {
 	note('b', cgrp, NULL);
@@ -233,7 +234,7 @@ void OP_SLEEPABLE(cgroups_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64
 }
 
 #ifdef WITH_IDLE
-void OP_SLEEPABLE(cgroups_set_idle, struct cgroup *cgrp, bool idle)
+void OP(cgroups_set_idle, struct cgroup *cgrp, bool idle)
 {
 	note(idle ? 'I' : 'a', cgrp, NULL);
 }

@@ -142,7 +142,7 @@ pub fn all() -> Vec<Body> {
         an_invalid_kick_ends_the_policy(),
         callbacks_about_cgroups_come_in_order(),
         all_threads_of_a_process_move_together(),
-        a_deadline_task_gets_its_budget_and_no_more(),
+        a_deadline_task_has_one_turn_a_period(),
     ]
 }
 
@@ -731,7 +731,7 @@ macro_rules! every_body {
             an_invalid_kick_ends_the_policy
             callbacks_about_cgroups_come_in_order
             all_threads_of_a_process_move_together
-            a_deadline_task_gets_its_budget_and_no_more
+            a_deadline_task_has_one_turn_a_period
         }
     };
     (@ $machine:expr, $attributes:tt, $($name:ident)*) => {

@@ -25,8 +25,9 @@ fn runs() -> Vec<(String, RunSpec)> {
     for policy in ["fifo", "mlfq"] {
         runs.push((format!("{policy}/desk"), shipped(policy, "desk")));
     }
-    // Random streams, ties, interrupts, affinities, timers, devices, nodes.
-    for seed in [3, 14, 15, 92, 89] {
+    // Random streams, ties, interrupts, affinities, timers, devices, nodes; the last two with
+    // cgroups and deadline tasks.
+    for seed in [3, 14, 15, 92, 89, 653, 793] {
         runs.push((format!("random/{seed}"), RandomRun::new(seed).spec));
     }
     runs

@@ -170,8 +170,8 @@ impl Image {
     /// `name` may lead into a variable: `mode.slice_ns`, `weights[3]`, `weights[0-7]` for a range
     /// and `weights[*]` for all elements; `weights[]` is the number of elements of an array that is
     /// the last variable of its section, and of a map its capacity. `queues[0-7]` set to `new` puts
-    /// new maps into an array of maps. Else `text` is `true` or `false` or 1 or 0 for a `bool`, and
-    /// a number in decimal or, with `0x`, in hexadecimal, perhaps negative.
+    /// new maps into an array of maps. Else `text` is `true`, `false`, 1 or 0 for a `bool`, and for
+    /// all others a number in decimal or, with `0x`, in hexadecimal, perhaps negative.
     ///
     /// # Errors
     /// [`SetError`] says what may be set, in which unit and range.

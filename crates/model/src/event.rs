@@ -79,7 +79,8 @@ pub enum EventKind {
     /// A CPU was kicked by the policy. `cpu`: the target; `a`: kick flags; `b`: the calling CPU.
     Kick,
     /// A task's nice value, affinity or class changed. `a`: 0 nice, 1 affinity, 2 class; `b`: the
-    /// new nice value (as `i64`), the number of allowed CPUs, or the class.
+    /// new nice value (as `i64`), the number of allowed CPUs, or the class: 1 real-time, 2 fair,
+    /// 3 the policy's, 5 deadline.
     Change,
 }
 

@@ -69,6 +69,17 @@ pub enum OpsError {
         /// What it says.
         timeout_ms: u64,
     },
+    /// A callback that may sleep where none may.
+    #[error(
+        "`{table}.{member}` is a program that may sleep (section `struct_ops.s`), but this \
+         callback may not; the kernel refuses the object (-EINVAL)"
+    )]
+    Sleepable {
+        /// The variable.
+        table: String,
+        /// The member.
+        member: String,
+    },
     /// A member that must be a function is none.
     #[error("`{table}.{member}` is set, but is no callback that is simulated")]
     UnknownCallback {
@@ -157,8 +168,15 @@ impl Ops {
                         table: table.into(),
                         member: name.into(),
                     })?;
-                let function = image.programs[*program as usize].function;
-                self.callbacks[op as usize] = Some(function);
+                let program = &image.programs[*program as usize];
+                let section = program.section.trim_start_matches('?');
+                if section.starts_with("struct_ops.s/") && !may_sleep(op) {
+                    return Err(OpsError::Sleepable {
+                        table: table.into(),
+                        member: name.into(),
+                    });
+                }
+                self.callbacks[op as usize] = Some(program.function);
             }
             _ => {}
         }
@@ -394,7 +412,7 @@ impl Machine {
         let mask = self.ops.masks[call.op as usize];
         // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
         // migration of the task that executes it.
-        let guarded = match mask {
+        let guarded = match MASKS[call.op as usize] {
             kf::UNLOCKED => None,
             _ => self.current(),
         };
@@ -536,6 +554,23 @@ const fn highest_bit(mask: u32) -> u32 {
         Some(bit) => 1 << bit,
         None => 0,
     }
+}
+
+/// Whether a callback may be a program that sleeps.
+///
+/// Source: `bpf_scx_check_member()`, kernel 6.18.
+const fn may_sleep(op: Op) -> bool {
+    matches!(
+        op,
+        Op::InitTask
+            | Op::CgroupInit
+            | Op::CgroupExit
+            | Op::CgroupPrepMove
+            | Op::CpuOnline
+            | Op::CpuOffline
+            | Op::Init
+            | Op::ExitPolicy
+    )
 }
 
 /// [`mask_of`] each callback.
