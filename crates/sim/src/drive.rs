@@ -231,6 +231,7 @@ impl Machine {
         Ok(())
     }
 
+    #[inline(never)]
     fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
         // A wakeup before the timer makes the timer stale.
         let generation = self.task(id).sleep_generation;
@@ -242,6 +243,7 @@ impl Machine {
         self.sleep(vm, cpu, id, false);
     }
 
+    #[inline(always)]
     fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
         self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;

@@ -362,13 +362,9 @@ impl EventQueue {
             self.spilt.push(Spilt(entry));
             return;
         }
-        let mut at = self.front.len();
-        self.front.push(entry);
-        while at > 0 && self.front[at - 1].order() < entry.order() {
-            self.front[at] = self.front[at - 1];
-            at -= 1;
-        }
-        self.front[at] = entry;
+        let order = entry.order();
+        let later = self.front.iter().rposition(|other| other.order() > order);
+        self.front.insert(later.map_or(0, |at| at + 1), entry);
     }
 
     #[cold]
