@@ -207,6 +207,7 @@ impl Vector {
             knobs: Vec::new(),
             types: Vec::new(),
             lines: Vec::new(),
+            reads: Vec::new(),
             license: "MIT".into(),
         }
     }
