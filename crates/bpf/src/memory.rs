@@ -565,8 +565,8 @@ impl Memory {
         object.unwrap_or_else(|| panic!("{address:#x} is no kernel object"))
     }
 
-    /// Asks the processor for the line of its cache that holds the byte at `address`, and for what a
-    /// native program needs to store there. Anything may be asked for.
+    /// Asks the processor for the line of its cache that holds the byte at `address`, and for what
+    /// a native program needs to store there. Anything may be asked for.
     #[inline]
     pub fn prefetch(&self, address: u64) {
         let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);

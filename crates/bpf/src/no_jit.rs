@@ -64,6 +64,8 @@ impl OpenWords {
     pub(crate) const fn open(&mut self, _: u64) {}
 
     pub(crate) const fn close(&mut self, _: u64, _: u64) {}
+
+    pub(crate) const fn prefetch(&self, _: u64) {}
 }
 
 /// What native code needs while it runs.

@@ -54,11 +54,13 @@ pub struct Kicks {
     pub preempt: Mask,
     /// Those of `kick` that wait for the target.
     pub wait: Mask,
-    /// Any of them.
-    pub pending: bool,
 }
 
 /// A CPU.
+///
+/// What each turn of its scheduler needs stands together: of 256 CPUs not all stays in the nearest
+/// cache.
+#[repr(C, align(64))]
 pub struct Cpu {
     /// What it runs.
     pub curr: Curr,
@@ -74,16 +76,40 @@ pub struct Cpu {
     pub keep: bool,
     /// The policy has been told that it lost the CPU.
     pub released: bool,
-    /// Enqueue counter (`ops_qseq`).
-    pub qseq: u64,
-    /// What its scheduler has done, for whoever asks.
-    pub counts: CpuCounts,
-    /// Inserts into other CPUs' local queues that wait for the lock.
-    pub deferred: Vec<TaskId>,
     /// Deferred inserts wait for an interrupt on this CPU.
     pub deferred_irq: bool,
     /// The tasks of the local queue are to be offered to the policy again (7.2).
     pub reenqueue: bool,
+    /// It has noted kicks.
+    pub kicks_pending: bool,
+    /// What it does now.
+    pub mode: Mode,
+    /// The rotor of `cpumask_any_and_distribute()`.
+    pub rotor: u32,
+    /// Since when the current task executes without interruption; `None`: it does not.
+    pub executing_since: Option<SimTime>,
+    /// Counts arm and disarm of the work timer.
+    pub work_generation: u64,
+    /// Until when an interrupt has the CPU.
+    pub busy_until: SimTime,
+    /// What its code has cost and nobody has paid for yet, picoseconds.
+    pub owed_ps: u64,
+    /// When the tick in the queue comes; `None` when there is none.
+    pub tick_at: Option<SimTime>,
+    /// Since when it is in its mode.
+    pub mode_since: SimTime,
+    /// How it spent the run.
+    pub times: CpuTimes,
+    /// What its scheduler has done, for whoever asks.
+    pub counts: CpuCounts,
+    /// Until when a switch has the CPU; interrupts come behind it.
+    pub overhead_until: SimTime,
+    /// Time that interrupts and switches took, nanoseconds.
+    pub stolen_ns: u64,
+    /// Enqueue counter (`ops_qseq`).
+    pub qseq: u64,
+    /// Inserts into other CPUs' local queues that wait for the lock.
+    pub deferred: Vec<TaskId>,
     /// Runnable real-time tasks, most urgent first; the running one included.
     pub rt: Vec<TaskId>,
     /// Runnable fair tasks; the running one included.
@@ -92,30 +118,8 @@ pub struct Cpu {
     pub to_move: Vec<(TaskId, CpuId)>,
     /// Kicks made on this CPU.
     pub kicks: Kicks,
-    /// The rotor of `cpumask_any_and_distribute()`.
-    pub rotor: u32,
-    /// When the tick in the queue comes; `None` when there is none.
-    pub tick_at: Option<SimTime>,
-    /// Counts arm and disarm of the work timer.
-    pub work_generation: u64,
-    /// Since when the current task executes without interruption; `None`: it does not.
-    pub executing_since: Option<SimTime>,
-    /// Until when an interrupt has the CPU.
-    pub busy_until: SimTime,
-    /// Until when a switch has the CPU; interrupts come behind it.
-    pub overhead_until: SimTime,
-    /// Time that interrupts and switches took, nanoseconds.
-    pub stolen_ns: u64,
-    /// What its code has cost and nobody has paid for yet, picoseconds.
-    pub owed_ps: u64,
     /// The address space that it had last, under a profile with costs.
     pub mm: u64,
-    /// How it spent the run.
-    pub times: CpuTimes,
-    /// What it does now.
-    pub mode: Mode,
-    /// Since when.
-    pub mode_since: SimTime,
 }
 
 impl Cpu {
@@ -142,8 +146,8 @@ impl Cpu {
                 if_idle: Mask::empty(cpus),
                 preempt: Mask::empty(cpus),
                 wait: Mask::empty(cpus),
-                pending: false,
             },
+            kicks_pending: false,
             rotor: 0,
             tick_at: None,
             work_generation: 0,

@@ -13,11 +13,15 @@ use crate::task::{Class, OpsState};
 
 impl Machine {
     /// Carries out the dispatch buffer of `cpu`, in order.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
-        if self.buffer.is_empty() {
-            return;
+        if !self.buffer.is_empty() {
+            self.flush_filled_buffer(cpu);
         }
+    }
+
+    #[inline(never)]
+    fn flush_filled_buffer(&mut self, cpu: CpuId) {
         let mut buffer = std::mem::take(&mut self.buffer);
         for entry in buffer.drain(..) {
             self.moved += 1;

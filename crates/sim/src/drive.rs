@@ -5,7 +5,7 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 use crate::cpu::{Curr, Mode};
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};
-use crate::queue::{Entry, Pending};
+use crate::queue::Pending;
 use crate::task::RunState;
 use crate::view::Audience;
 use crate::work::{Action, CgroupChange, Step, WorkError};
@@ -35,20 +35,22 @@ impl Machine {
         if self.tasks.len() > MANY_TASKS {
             self.queue.tell_soon();
         }
-        while let Some(entry) = self.queue.pop() {
-            if entry.time > self.now {
-                audience.sample_before(self, vm, entry.time);
-                self.now = entry.time;
+        while self.queue.advance() {
+            let now = self.queue.now();
+            if now > self.now {
+                audience.sample_before(self, vm, now);
+                self.now = now;
                 self.turns_now = 0;
                 self.retired_before = vm.retired();
             }
-            if entry.what == Pending::End {
+            let (cpu, what) = self.queue.taken();
+            if matches!(what, Pending::End) {
                 break;
             }
             if !self.queue.soon().is_empty() {
                 self.load_soon(vm);
             }
-            self.handle(vm, entry)?;
+            self.handle(vm, cpu, what)?;
             audience.look(self);
             if self.recorded().len() >= PORTION {
                 audience.sink().events(self.recorded());
@@ -63,9 +65,13 @@ impl Machine {
     }
 
     #[inline]
-    fn handle(&mut self, vm: &mut Vm, entry: Entry) -> Result<(), bpf::OutOfMemory> {
-        let what = entry.what;
-        let cpu = self.serving_cpu(entry.cpu(), what);
+    fn handle(
+        &mut self,
+        vm: &mut Vm,
+        wanted: CpuId,
+        what: Pending,
+    ) -> Result<(), bpf::OutOfMemory> {
+        let cpu = self.serving_cpu(wanted, what);
         self.exec = cpu;
         if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
             // The CPU is in an interrupt: what comes now waits for its end.
@@ -93,7 +99,7 @@ impl Machine {
                 self.fire(vm, generation);
             }
             Pending::Tick => self.tick(vm, cpu),
-            _ => self.handle_rare(vm, cpu, entry),
+            _ => self.handle_rare(vm, (cpu, wanted), what),
         }
         if what.is_timer() && self.queue.timer_follows(cpu) {
             return Ok(());
@@ -109,9 +115,9 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn handle_rare(&mut self, vm: &mut Vm, cpu: CpuId, entry: Entry) {
-        match entry.what {
-            Pending::Interrupt { source } => self.interrupt(vm, (cpu, entry.cpu()), source),
+    fn handle_rare(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), what: Pending) {
+        match what {
+            Pending::Interrupt { source } => self.interrupt(vm, (cpu, wanted), source),
             Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
             Pending::Replenish { task, generation } => {
                 self.charge_interrupt(cpu, |costs| costs.timer);
@@ -139,7 +145,7 @@ impl Machine {
             if self.has_debt(cpu) {
                 let span = self.take_debt(cpu);
                 self.steal(cpu, span);
-            } else if self.cpus[cpu].kicks.pending {
+            } else if self.cpus[cpu].kicks_pending {
                 self.charge(|costs| costs.kick_irq);
                 self.run_kicks(cpu);
             } else if self.cpus[cpu].deferred_irq {
@@ -242,6 +248,7 @@ impl Machine {
         Ok(())
     }
 
+    #[inline(never)]
     fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
         // A wakeup before the timer makes the timer stale.
         let generation = self.task(id).sleep_generation;
@@ -253,6 +260,7 @@ impl Machine {
         self.sleep(vm, cpu, id, false);
     }
 
+    #[inline(always)]
     fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
         self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;

@@ -45,6 +45,19 @@ impl Machine {
         assert!(!self.task(id).queued, "{} is enqueued twice", self.name(id));
         self.watch(id);
         self.set_queued(id, true);
+        if self.ops.has(Op::Runnable) {
+            self.call_runnable(vm, id, flags);
+        }
+        self.do_enqueue(vm, id, flags, restored);
+        self.cpus[cpu].in_wakeup = false;
+        if flags & enq::CPU_SELECTED != 0 && self.task(id).selected_cpu != cpu {
+            self.counters.select_cpu_fallback += 1;
+        }
+    }
+
+    #[inline(never)]
+    fn call_runnable(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
         self.call(
             vm,
             &Call {
@@ -55,11 +68,6 @@ impl Machine {
                 words: (self.enq_out(flags), 0),
             },
         );
-        self.do_enqueue(vm, id, flags, restored);
-        self.cpus[cpu].in_wakeup = false;
-        if flags & enq::CPU_SELECTED != 0 && self.task(id).selected_cpu != cpu {
-            self.counters.select_cpu_fallback += 1;
-        }
     }
 
     fn dequeue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
@@ -72,6 +80,17 @@ impl Machine {
             self.update_curr(cpu);
             self.call_stopping(vm, id, false);
         }
+        if self.ops.has(Op::Quiescent) {
+            self.call_quiescent(vm, (id, cpu), flags);
+        }
+        self.unwatch(id, false);
+        self.set_queued(id, false);
+        self.leave_dsq(id);
+        self.task_mut(id).direct = None;
+    }
+
+    #[inline(never)]
+    fn call_quiescent(&mut self, vm: &mut Vm, (id, cpu): (TaskId, CpuId), flags: u64) {
         self.call(
             vm,
             &Call {
@@ -82,10 +101,6 @@ impl Machine {
                 words: (self.deq_out(flags), 0),
             },
         );
-        self.unwatch(id, false);
-        self.set_queued(id, false);
-        self.leave_dsq(id);
-        self.task_mut(id).direct = None;
     }
 
     #[inline]
@@ -323,12 +338,16 @@ impl Machine {
     /// Takes a task back from the policy, if the policy holds it.
     ///
     /// Source: `ops_dequeue()`, kernel 6.18.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave_custody(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let held = matches!(self.task(id).ops_state, OpsState::Queued(_));
-        if !held && !self.task(id).in_custody {
-            return;
+        let task = self.task(id);
+        if matches!(task.ops_state, OpsState::Queued(_)) || task.in_custody {
+            self.take_back(vm, id, flags);
         }
+    }
+
+    #[inline(never)]
+    fn take_back(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         self.set_custody(id, false);
         let flags = self.deq_out(flags);
         self.call_dequeue(vm, id, flags);

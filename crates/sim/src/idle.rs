@@ -151,7 +151,7 @@ impl Machine {
     }
 
     fn call_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        if self.bypass || !self.attached {
+        if !self.ops.has(Op::UpdateIdle) || self.bypass || !self.attached {
             return;
         }
         let number = u64::from(cpu.0);

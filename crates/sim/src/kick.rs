@@ -45,13 +45,13 @@ impl Machine {
                 kicks.wait.insert(target);
             }
         }
-        self.cpus[caller].kicks.pending = true;
+        self.cpus[caller].kicks_pending = true;
     }
 
     /// A plain kick of the CPU itself, after `ops.dispatch` went round too often.
     pub(crate) fn kick_self(&mut self, cpu: CpuId) {
         self.cpus[cpu].kicks.kick.insert(cpu);
-        self.cpus[cpu].kicks.pending = true;
+        self.cpus[cpu].kicks_pending = true;
         self.poke(cpu);
     }
 
@@ -82,7 +82,7 @@ impl Machine {
             }
             next = self.cpus[cpu].kicks.if_idle.next_from(target.0 + 1);
         }
-        self.cpus[cpu].kicks.pending = false;
+        self.cpus[cpu].kicks_pending = false;
     }
 
     fn end_slice(&mut self, target: CpuId) {

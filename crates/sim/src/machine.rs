@@ -423,13 +423,18 @@ impl Machine {
     }
 
     /// Moves a task that does not run to another CPU's run queue.
+    #[inline(always)]
     pub(crate) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
-        let from = self.task(task).cpu;
-        if from != cpu {
-            self.task_mut(task).cpu = cpu;
-            self.mirror_cpu(task);
-            self.emit(EventKind::Migrate, task, cpu, (u64::from(from.0), 0));
+        if self.task(task).cpu != cpu {
+            self.migrate(task, cpu);
         }
+    }
+
+    #[inline(never)]
+    fn migrate(&mut self, task: TaskId, cpu: CpuId) {
+        let from = std::mem::replace(&mut self.task_mut(task).cpu, cpu);
+        self.mirror_cpu(task);
+        self.emit(EventKind::Migrate, task, cpu, (u64::from(from.0), 0));
     }
 
     /// Jiffies since the run began.
@@ -492,7 +497,7 @@ impl Machine {
     }
 
     /// Lets the current task of `cpu` execute from now on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start_executing(&mut self, cpu: CpuId) {
         debug_assert!(self.cpus[cpu].executing_since.is_none());
         let Curr::Task(id) = self.cpus[cpu].curr else {

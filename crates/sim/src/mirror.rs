@@ -5,6 +5,7 @@
 //! look: when a callback begins, and after a kernel function that changes something.
 
 mod cgroups;
+mod flush;
 mod layout;
 mod seen;
 
@@ -389,96 +390,6 @@ pub(crate) fn read_mask(memory: &Memory, at: u64, cpus: u16) -> Mask {
 }
 
 impl Machine {
-    /// Notes that parts of a task's mirror are out of date.
-    #[inline]
-    fn touch(&mut self, id: TaskId, what: u8) {
-        let what = what & self.mirror.seen.parts;
-        if what != 0 {
-            self.touch_seen(id, what);
-        }
-    }
-
-    #[inline]
-    fn touch_seen(&mut self, id: TaskId, what: u8) {
-        let task = &mut self.tasks[id.index()];
-        if task.stale == 0 {
-            self.mirror.stale_tasks.push(id);
-        }
-        task.stale |= what;
-    }
-
-    /// Brings everything up to date that a program can look at.
-    #[inline]
-    pub(crate) fn flush_mirrors(&mut self, vm: &mut Vm) {
-        let mirror = &self.mirror;
-        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
-        if is_stale || mirror.idle_shared {
-            self.flush_stale(vm.memory());
-        }
-    }
-
-    #[inline(never)]
-    fn flush_stale(&mut self, memory: &mut Memory) {
-        // Nearly always it is one task, and no loop: else all that a task may need is prepared
-        // before the loop begins, for one that needs a small part of it.
-        if let Some(id) = self.mirror.stale_tasks.pop() {
-            self.flush_task(memory, id);
-        }
-        let mirror = &self.mirror;
-        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
-        if is_stale || mirror.idle_shared {
-            self.flush_rest(memory);
-        }
-    }
-
-    #[inline(never)]
-    fn flush_rest(&mut self, memory: &mut Memory) {
-        while let Some(id) = self.mirror.stale_tasks.pop() {
-            self.flush_one(memory, id);
-        }
-        while let Some(cpu) = self.mirror.stale_cpus.pop() {
-            self.flush_cpu(memory, cpu);
-        }
-        if self.mirror.idle_shared {
-            self.mirror.write_idle(memory, &self.idle);
-        }
-    }
-
-    #[inline(never)]
-    fn flush_one(&mut self, memory: &mut Memory, id: TaskId) {
-        self.flush_task(memory, id);
-    }
-
-    #[inline(always)]
-    fn flush_task(&mut self, memory: &mut Memory, id: TaskId) {
-        let Some(task) = self.tasks.get_mut(id.index()) else {
-            return;
-        };
-        let what = std::mem::take(&mut task.stale);
-        if task.address == 0 {
-            return;
-        }
-        if what & stale::TURN != 0 {
-            self.mirror.write_turn(memory, task, what);
-        }
-        if what & !stale::TURN != 0 {
-            let task = &self.tasks[id.index()];
-            self.mirror.write_task(memory, task, &self.masks, what);
-            if what & stale::PARENT != 0 {
-                self.write_parent(memory, id);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn flush_cpu(&self, memory: &mut Memory, cpu: CpuId) {
-        let curr = match self.cpus[cpu].curr.task() {
-            Some(id) => self.task(id).address,
-            None => self.mirror.idle_tasks[cpu],
-        };
-        memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
-    }
-
     fn write_parent(&self, memory: &mut Memory, id: TaskId) {
         let task = self.task(id);
         let (at, layout) = (task.address, &self.mirror.layout);
@@ -676,76 +587,6 @@ impl Machine {
 
     pub(crate) fn mirror_parent(&mut self, id: TaskId) {
         self.touch(id, stale::PARENT);
-    }
-
-    /// Before a callback: only the task that executes it cannot migrate because of that, and its
-    /// mirror says so.
-    ///
-    /// Between callbacks no program can look, so the mirror goes on saying so until another
-    /// callback is executed by somebody else.
-    #[inline]
-    pub(crate) fn show_guard(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
-        if !self.mirror.seen.migration_disabled {
-            return;
-        }
-        let now = guarded.map(|id| (id, self.shown_migration_disabled(id)));
-        if self.mirror.guarded != now {
-            self.move_guard(vm, now);
-        }
-    }
-
-    #[inline(never)]
-    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
-        let before = std::mem::replace(&mut self.mirror.guarded, now);
-        for (id, _) in before.into_iter().chain(now) {
-            // It may have ended meanwhile.
-            let task = self.tasks.get(id.index());
-            if let Some(task) = task.filter(|task| task.address != 0) {
-                let object = vm.memory().kernel_object(task.address);
-                let disabled = self.shown_migration_disabled(id).to_le_bytes();
-                let place = self.mirror.layout.turn.migration_disabled;
-                place.put(object, disabled);
-            }
-        }
-    }
-
-    /// `migration_disabled` as programs see it.
-    fn shown_migration_disabled(&self, id: TaskId) -> u16 {
-        let own = self.tasks.get(id.index());
-        own.map_or(0, |task| task.migration_disabled) + self.contexts.guards(id)
-    }
-
-    pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
-        if self.mirror.seen.curr && self.mirror.stale_cpus.last() != Some(&cpu) {
-            self.mirror.stale_cpus.push(cpu);
-        }
-    }
-
-    /// Asks the processor for what the turns of those tasks need whose timers expire soon. Else it
-    /// would come from memory piece by piece when it is needed, while everything waits.
-    #[inline(never)]
-    pub(crate) fn load_soon(&mut self, vm: &mut Vm) {
-        let soon = std::mem::take(self.queue.soon());
-        for &id in &soon {
-            if let Some(task) = self.tasks.get(id.index()) {
-                // Its three lines.
-                bpf::prefetch(&task.address);
-                bpf::prefetch(&task.phase_since);
-                bpf::prefetch(&task.sleep_generation);
-            }
-            self.work.prefetch(id);
-            self.dsqs.prefetch(id);
-        }
-        // The addresses of the mirrors lie in the tasks, which may be here by now.
-        for &id in &soon {
-            if let Some(task) = self.tasks.get(id.index()) {
-                let memory = vm.memory();
-                memory.prefetch(task.address);
-                memory.prefetch(task.address + TURN_BYTES as u64 - 8);
-            }
-        }
-        *self.queue.soon() = soon;
-        self.queue.soon().clear();
     }
 
     /// Address of the task that executes the code of this moment: `current`.

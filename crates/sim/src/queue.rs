@@ -300,6 +300,8 @@ pub struct EventQueue {
     ties: Option<Rng>,
     now: SimTime,
     depth: u16,
+    /// What was taken out last.
+    taken: (CpuId, Pending),
 }
 
 impl EventQueue {
@@ -318,6 +320,7 @@ impl EventQueue {
             ties: tie_seed.map(|seed| Rng::new(seed, 0)),
             now: SimTime::ZERO,
             depth: 0,
+            taken: (CpuId(0), Pending::End),
         }
     }
 
@@ -364,13 +367,9 @@ impl EventQueue {
             self.spilt.push(Spilt(entry));
             return;
         }
-        let mut at = self.front.len();
-        self.front.push(entry);
-        while at > 0 && self.front[at - 1].order() < entry.order() {
-            self.front[at] = self.front[at - 1];
-            at -= 1;
-        }
-        self.front[at] = entry;
+        let order = entry.order();
+        let later = self.front.iter().rposition(|other| other.order() > order);
+        self.front.insert(later.map_or(0, |at| at + 1), entry);
     }
 
     #[cold]
@@ -409,38 +408,71 @@ impl EventQueue {
         &mut self.soon.tasks
     }
 
-    /// Takes the next event out.
+    /// Takes the next event out; whether there is one. [`EventQueue::now`] and
+    /// [`EventQueue::taken`] say what it is: it is copied once, and not from hand to hand.
     #[inline]
-    pub fn pop(&mut self) -> Option<Entry> {
+    pub fn advance(&mut self) -> bool {
         if !self.spilt.is_empty() {
-            return self.pop_spilt();
+            return self.advance_spilt();
         }
         if self.front.is_empty() {
-            self.limit = self.later.advance(&mut self.front, &mut self.soon)?;
+            match self.later.advance(&mut self.front, &mut self.soon) {
+                Some(limit) => self.limit = limit,
+                None => return false,
+            }
         }
-        let entry = self.front.pop()?;
+        let Some(entry) = self.front.last() else {
+            return false;
+        };
         self.now = entry.time;
         self.depth = entry.depth();
-        Some(entry)
+        self.taken = (entry.cpu(), entry.what);
+        self.front.truncate(self.front.len() - 1);
+        true
     }
 
     #[inline(never)]
-    fn pop_spilt(&mut self) -> Option<Entry> {
+    fn advance_spilt(&mut self) -> bool {
         let near = self.front.last().map(Entry::order);
         let spilt = self.spilt.peek().map(|Spilt(entry)| entry.order());
         let entry = match (near, spilt) {
             (Some(near), Some(spilt)) if near < spilt => self.front.pop(),
             _ => self.spilt.pop().map(|Spilt(entry)| entry),
-        }?;
+        };
+        let Some(entry) = entry else { return false };
         self.now = entry.time;
         self.depth = entry.depth();
-        Some(entry)
+        self.taken = (entry.cpu(), entry.what);
+        true
+    }
+
+    /// The time of the event that was taken out last.
+    #[inline]
+    pub const fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// The event that was taken out last, and its CPU.
+    #[inline]
+    pub const fn taken(&self) -> (CpuId, Pending) {
+        self.taken
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl EventQueue {
+        fn pop(&mut self) -> Option<Entry> {
+            self.advance().then(|| Entry {
+                time: self.now(),
+                rank: u64::from(self.depth) << 40 | u64::from(self.taken.0.0),
+                sequence: 0,
+                what: self.taken.1,
+            })
+        }
+    }
 
     fn order(queue: &mut EventQueue) -> Vec<(u64, u16, Pending)> {
         std::iter::from_fn(|| queue.pop())

@@ -368,10 +368,15 @@ impl Machine {
     }
 
     /// Arms the tick of `cpu`, which stops while the CPU idles.
+    #[inline(always)]
     fn arm_tick(&mut self, cpu: CpuId) {
-        if self.cpus[cpu].curr == Curr::Idle || self.cpus[cpu].tick_at.is_some() {
-            return;
+        if self.cpus[cpu].curr != Curr::Idle && self.cpus[cpu].tick_at.is_none() {
+            self.arm_next_tick(cpu);
         }
+    }
+
+    #[inline(never)]
+    fn arm_next_tick(&mut self, cpu: CpuId) {
         let tick = self.spec.tick().get();
         let skew = u64::from(cpu.0) * self.spec.tick_skew_ns % tick;
         let now = self.now.as_nanos();

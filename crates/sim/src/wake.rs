@@ -36,6 +36,7 @@ impl Machine {
     }
 
     /// Makes a sleeping or new task runnable on `cpu`.
+    #[inline]
     pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64, new: bool) {
         if new {
             // The first placement is no migration.
@@ -64,6 +65,7 @@ impl Machine {
     /// Whether a task that became runnable on `cpu` takes it from what runs there.
     ///
     /// Source: `wakeup_preempt()`, kernel 6.18; no class of the policy's tasks preempts itself.
+    #[inline(always)]
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, id: TaskId) {
         let (new, curr) = (self.task(id).class, self.class_on(cpu));
         if new < curr || new == curr && new <= Class::Rt && self.is_more_urgent(id, cpu) {

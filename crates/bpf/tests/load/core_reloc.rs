@@ -1,5 +1,7 @@
 //! Every question that CO-RE can ask, against a kernel whose answers differ from the object's.
 
+use bpf::FieldRead;
+
 use super::{Image, Insn, code, linked, target};
 
 const MOV_R0: u8 = 0xb7;
@@ -51,6 +53,28 @@ fn a_field_is_found_by_its_name_wherever_the_kernel_keeps_it() {
         offset("tail") + 3,
         "of a flexible array"
     );
+}
+
+/// Of a number its own bytes, of an element of an array all that follows, and all of a structure
+/// whose size the object asks for.
+#[test]
+fn what_programs_may_read_is_told_in_the_kernels_places() {
+    let (image, kernel) = (linked("core.bpf.c"), target());
+    let reads = |structure: &str, at: u32, len: u32| {
+        let same = |read: &&FieldRead| (read.at, read.len) == (at, len);
+        let mut reads = image.reads.iter();
+        reads.any(|read| read.structure == structure && same(&read))
+    };
+    let offset = |path| kernel.field("task", path).unwrap().offset;
+    assert!(reads("task", offset("pid"), 4));
+    assert!(reads("task", offset("hidden"), 8), "{:?}", image.reads);
+    let tail = offset("tail") + 3;
+    assert!(reads("task", tail, u32::MAX), "an array has neighbours");
+    let size = reads("only_in_kernel", 0, u32::MAX);
+    assert!(size, "who asks for a size may copy the whole");
+    // `parent` has a place, which nobody asks for.
+    let parent = offset("parent");
+    assert!(!reads("task", parent, 8), "{:?}", image.reads);
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl Seen {
         let sees = |structure, path| sees(target, reads, structure, path);
         let task = |path| sees("task_struct", path);
         // What programs may write is always there.
-        let mut parts = u8::MAX & !(stale::FLAGS | stale::TIME | stale::STATE);
+        let mut parts = !(stale::FLAGS | stale::TIME | stale::STATE);
         if task("scx.flags")? || task("scx.runnable_at")? {
             parts |= stale::FLAGS;
         }
