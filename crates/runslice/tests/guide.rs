@@ -10,9 +10,9 @@
 //!   chapters are run in one guest;
 //! * `text`: shows something and has no command.
 //!
-//! The folder looks like a clone of the project with `runslice` and `clang` on the path, and has the
-//! files of the chapter's own folder. Any other block is an error. `UPDATE_GOLDEN=1` writes what the
-//! program prints.
+//! The folder looks like a clone of the project with `runslice` and `clang` on the path, and has
+//! the files of the chapter's own folder. Any other block is an error. `UPDATE_GOLDEN=1` writes
+//! what the program prints.
 
 use std::fmt::Write as _;
 use std::fs;
