@@ -255,6 +255,22 @@ fn a_programs_spin_lock_is_held_for_as_long_as_its_instructions_take() {
 }
 
 #[test]
+fn attaching_a_policy_costs_nobody_anything() {
+    let run = Run::new("fifo", "[task.t]\ncount = 50\ndo = \"sleep(20s)\"");
+    let mut spec = run.spec();
+    spec.attach_after = Nanos::from_secs(1);
+    spec.machine.profile = profile("[costs]\ncallback = \"1us\"");
+    let (_, summary) = simulated(&spec);
+    assert!(summary.callbacks > 100, "{}", summary.callbacks);
+    // The one CPU is told to look again and asks once; nothing else happens.
+    assert!(
+        spent(&summary, "callbacks") <= 3 * US,
+        "{:?}",
+        summary.spent
+    );
+}
+
+#[test]
 fn time_is_conserved_in_random_runs_with_every_lock_and_cache() {
     let tables = |seed: u64| {
         let kind = if seed.is_multiple_of(2) {

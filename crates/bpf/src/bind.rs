@@ -57,7 +57,10 @@ impl Default for Config {
 
 /// What calling a built-in function costs, by its name. The default: nothing.
 #[derive(Clone, Default)]
-pub struct Prices(Option<Arc<dyn Fn(&str) -> u64 + Send + Sync>>);
+pub struct Prices(Option<Arc<Price>>);
+
+/// From a function's name to picoseconds.
+type Price = dyn Fn(&str) -> u64 + Send + Sync;
 
 impl Prices {
     /// `cost` gives picoseconds beyond the instruction of the call.

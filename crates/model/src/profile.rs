@@ -196,11 +196,11 @@ impl Costs {
 }
 
 /// As recordings and bundles have it: the name of a shipped profile, or a table.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
     Name(String),
-    Own(OwnProfile),
+    Own(Box<OwnProfile>),
 }
 
 impl Serialize for Profile {
@@ -215,7 +215,7 @@ impl Serialize for Profile {
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         match Written::deserialize(from)? {
-            Written::Own(own) => Ok(Self::Own(Arc::new(own))),
+            Written::Own(own) => Ok(Self::Own(Arc::from(own))),
             Written::Name(name) => Self::shipped(&name).ok_or_else(|| {
                 let names = Self::SHIPPED.map(|profile| format!("`{}`", profile.name()));
                 let expected = names.join(" or ");

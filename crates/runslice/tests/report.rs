@@ -328,10 +328,10 @@ fn a_browser_shows_the_page_without_a_request_and_without_an_error() {
     assert_eq!(seen.page.matches("</svg>").count(), charts);
 }
 
-/// A command of docs/diagnoses.md, and the lines that it prints there.
+/// A command of the guide's page of diagnoses, and the lines that it prints there.
 fn commands(text: &str) -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
-    let blocks = text.split("```text\n").skip(1);
+    let blocks = text.split("```console\n").skip(1);
     for line in blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines()) {
         match (line.strip_prefix("$ runslice "), commands.last_mut()) {
             (Some(command), _) => commands.push((command.to_owned(), Vec::new())),
@@ -375,7 +375,7 @@ const DIAGNOSES: [(&str, &[&str], &str); 5] = [
 #[test]
 fn the_diagnoses_are_what_the_program_prints_and_draws() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/src");
     let text = fs::read_to_string(docs.join("diagnoses.md")).expect("the page");
     let folder = folder("diagnoses");
     for entry in fs::read_dir(docs.join("diagnoses"))

@@ -125,9 +125,11 @@ impl Machine {
             }
             Pending::Reap { task } => self.reap(vm, task),
             Pending::Attach => {
+                let kinds = self.kinds;
                 self.attach(vm);
                 // Done by the loader, in its own time.
                 self.cpus[cpu].owed_ps = 0;
+                self.kinds = kinds;
                 self.locks.iter_mut().for_each(|locks| locks.forget());
             }
             Pending::Watchdog => self.watch_over(),

@@ -5,18 +5,18 @@
 //! another CPU waits until it is free, and pays for the wait as for work; how long it is held is
 //! what the work done under it costs. The rule knows no policy:
 //!
-//! * a run queue's lock is held by `schedule()`, its switch included, by a wakeup from the choice of
-//!   the CPU on, and by a tick. Where one lock serves the whole machine, as in Linux up to 2.4,
-//!   a wakeup holds it from its beginning, and a switch and a tick do not;
+//! * a run queue's lock is held by `schedule()`, its switch included, by a wakeup once the CPU is
+//!   chosen, and by a tick. Where one lock serves the whole machine, as in Linux up to 2.4, a
+//!   wakeup holds it from its beginning, and a switch and a tick do not;
 //! * the lock of a queue of tasks that is not a CPU's own is held while a task is put into it or
 //!   taken out, and for each step of an iterator;
 //! * a program's spin lock is held from `bpf_spin_lock()` to `bpf_spin_unlock()`.
 //!
-//! Decisions are made in the order of events, and what a decision costs is known only when it is made:
-//! the lock may be wanted in the middle of a callback whose later parts have been done already. So
-//! what is kept of a lock is how much of its time, from the present on, is promised. Who comes within
-//! that waits to its end. No lock is ever held for more than all of the time; who is first of two that
-//! come within one callback may be the wrong one.
+//! Decisions are made in the order of events, and what a decision costs is known only when it is
+//! made: the lock may be wanted in the middle of a callback whose later parts have been done
+//! already. So what is kept of a lock is how much of its time, from the present on, is promised.
+//! Who comes within that waits to its end. No lock is ever held for more than all of the time; who
+//! is first of two that come within one callback may be the wrong one.
 
 use std::collections::BTreeMap;
 

@@ -91,7 +91,10 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         None => request.file.with_extension("results"),
     };
     let store = Store::open(&folder)?;
-    let mine: Vec<(Key, &Planned)> = runs.iter().map(|run| (key(run), run)).collect();
+    // What a run depends on is a long text: numbers and files of many runs are shared out, too.
+    let jobs = parallel::jobs(request.jobs);
+    let keys = parallel::map(&runs, jobs, "keys", |run| Ok(key(run)))?;
+    let mine: Vec<(Key, &Planned)> = keys.into_iter().zip(&runs).collect();
     let mine: Vec<(Key, &Planned)> = match request.shard {
         None => mine,
         Some(Shard { index, count }) => mine.into_iter().skip(index).step_by(count).collect(),
@@ -122,15 +125,19 @@ fn key(run: &Planned) -> Key {
 fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Result<()> {
     // The same run may be asked for twice.
     let mut seen = BTreeSet::new();
-    let missing = runs
-        .iter()
-        .filter(|(key, _)| seen.insert(*key) && store.get(*key).is_none());
-    let missing: Vec<&(Key, &Planned)> = missing.collect();
+    let jobs = parallel::jobs(request.jobs);
+    let there = parallel::map(runs, jobs, "results", |(key, _)| {
+        Ok(store.get(*key).is_some())
+    })?;
+    let missing = runs.iter().zip(there);
+    let missing: Vec<&(Key, &Planned)> = missing
+        .filter(|((key, _), there)| seen.insert(*key) && !there)
+        .map(|(run, _)| run)
+        .collect();
     let had = runs.len() - missing.len();
     if had > 0 {
         say(&format!("{had} of {} runs are there already", runs.len()));
     }
-    let jobs = parallel::jobs(request.jobs);
     check_policies(&missing)?;
     let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
         let outcome = sim::measure(&run.spec);
@@ -197,17 +204,17 @@ fn finish(
     folder: &Path,
     request: &Sweep,
 ) -> anyhow::Result<Status> {
-    let mut lines = Vec::new();
-    for (key, run) in runs {
-        match store.get(*key) {
-            Some(line) => lines.push(line),
-            None => bail!(
+    let jobs = parallel::jobs(request.jobs);
+    let lines = parallel::map(runs, jobs, "results", |(key, run)| {
+        let gone = || {
+            format!(
                 "the results of {} are gone from {}",
                 run.place,
                 folder.display()
-            ),
-        }
-    }
+            )
+        };
+        store.get(*key).with_context(gone)
+    })?;
     let path = store.finish(sets::SWEEP, &lines)?;
     let sets = File::read(&path)?.sets;
     let mut to = output::open(request.output.as_deref())?;
