@@ -363,9 +363,9 @@ fn agree(what: &str, place: &Path) {
     );
 }
 
-/// Ends what a kernel does by itself: its tests of ciphers at boot, which are tasks that end, and the
-/// thread of DAMON that 7.2 wakes every 5 ms, which under a policy that runs kernel threads at once
-/// cuts each turn on its CPU.
+/// Ends what a kernel does by itself: its tests of ciphers at boot, which are tasks that end, and
+/// the thread of DAMON that 7.2 wakes every 5 ms, which under a policy that runs kernel threads at
+/// once cuts each turn on its CPU.
 const QUIET: &str = "\
     damon=/sys/module/damon_stat/parameters/enabled
     if [ -e $damon ]; then echo N >$damon; fi
