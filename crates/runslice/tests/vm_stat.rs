@@ -426,10 +426,11 @@ fn the_interval_of_a_sampler_stretches_under_load_and_rates_follow_the_timestamp
         );
         assert!(loaded.iter().all(|it| *it > 1.3), "{kernel}: {loaded:?}");
         // Two CPUs that are never idle, also where an interval is twice what was asked for: by the
-        // second that was asked for they would be used twice.
+        // second that was asked for they would be used twice. A turn of up to 24 ms counts where it
+        // ends.
         for row in report(between(&text, "LOADED\n", "OVER")) {
             let busy = row["busy_ppm"].as_u64().expect("a share");
-            assert!((900_000..=1_010_000).contains(&busy), "{kernel}: {row}");
+            assert!((960_000..=1_040_000).contains(&busy), "{kernel}: {row}");
         }
     }
 }
