@@ -276,9 +276,7 @@ fn statistics_of_cpus_tasks_and_events_agree_within_a_hundredth() {
         }
         // Nothing is started and nothing ends between the two readings, which one process takes:
         // what a shell starts would count for a CPU and for no task that is there at both.
-        let script = "# The kernel's tests of ciphers at boot are tasks that end.
-            while grep -qs cryptomgr /proc/[0-9]*/comm; do sleep 0.1; done
-            for load in hogs sleepers pairs handover; do
+        let script = "for load in hogs sleepers pairs handover; do
                 runslice play $load.toml --for 16s --events $load.jsonl -o /dev/null & play=$!
                 until grep -qsE '^(hog|first)' /proc/[0-9]*/task/*/comm; do
                     kill -0 $play || exit 1
@@ -289,7 +287,8 @@ fn statistics_of_cpus_tasks_and_events_agree_within_a_hundredth() {
                 wait $play || exit 1
             done";
         // It counts instructions, so that all three begin and end when they should.
-        let _ = counted(kernel).share(&folder).good(script, &[]);
+        let script = format!("{QUIET}{script}");
+        let _ = counted(kernel).share(&folder).good(&script, &[]);
         for (name, _) in LOADS {
             agree(&format!("{kernel} {name}"), &folder.join(name));
         }
@@ -364,6 +363,15 @@ fn agree(what: &str, place: &Path) {
     );
 }
 
+/// Ends what a kernel does by itself: its tests of ciphers at boot, which are tasks that end, and
+/// the thread of DAMON that 7.2 wakes every 5 ms, which under a policy that runs kernel threads at
+/// once cuts each turn on its CPU.
+const QUIET: &str = "\
+    damon=/sys/module/damon_stat/parameters/enabled
+    if [ -e $damon ]; then echo N >$damon; fi
+    while grep -qs cryptomgr /proc/[0-9]*/comm; do sleep 0.1; done
+    ";
+
 /// A guest with 250 million instructions a second, whose clock counts them.
 fn counted(kernel: &str) -> Guest {
     let guest = guest!().kernel(kernel).options(&["--det", "--mips", "250"]);
@@ -400,7 +408,9 @@ fn the_interval_of_a_sampler_stretches_under_load_and_rates_follow_the_timestamp
             until runslice status | grep -q ^since; do sleep 0.1; done
             sleep 4; echo LOADED; sample; echo OVER
             runslice stop >/dev/null; true";
-        let text = counted(kernel).good(script, &[]).stdout;
+        let text = counted(kernel)
+            .good(&format!("{QUIET}{script}"), &[])
+            .stdout;
         let lengths = |from: &str, to: &str| -> Vec<f64> {
             let rows = report(between(&text, from, to));
             rows.iter()
@@ -416,10 +426,11 @@ fn the_interval_of_a_sampler_stretches_under_load_and_rates_follow_the_timestamp
         );
         assert!(loaded.iter().all(|it| *it > 1.3), "{kernel}: {loaded:?}");
         // Two CPUs that are never idle, also where an interval is twice what was asked for: by the
-        // second that was asked for they would be used twice.
+        // second that was asked for they would be used twice. A turn of up to 24 ms counts where it
+        // ends.
         for row in report(between(&text, "LOADED\n", "OVER")) {
             let busy = row["busy_ppm"].as_u64().expect("a share");
-            assert!((900_000..=1_010_000).contains(&busy), "{kernel}: {row}");
+            assert!((960_000..=1_040_000).contains(&busy), "{kernel}: {row}");
         }
     }
 }
@@ -436,33 +447,37 @@ fn the_runslice_of_who_computes_is_its_timeslice_and_of_who_waits_a_few_millisec
             [task.waiter]\ncount = 3\ncpus = \"0\"\n\
             do = \"loop(inf)[ run(2ms), sleep(9ms) ]\"\n";
         fs::write(folder.join("both.toml"), load).expect("writable");
-        let script = "runslice play both.toml --policy o1 --for 12s --format json -o both.json";
-        let _ = counted(kernel).share(&folder).good(script, &[]);
+        // The player wakes every 5 ms, at a real-time priority: not on the CPU of the hogs.
+        let script =
+            "taskset 1 runslice play both.toml --policy o1 --for 12s --format json -o both.json";
+        let script = format!("{QUIET}{script}");
+        let _ = counted(kernel).share(&folder).good(&script, &[]);
         let text = fs::read_to_string(folder.join("both.json")).expect("results");
         let document: Value = serde_json::from_str(&text).expect("JSON");
         let groups = document["runs"][0]["report"]["groups"].as_array();
         let groups = groups.expect("a list");
-        let runslice = |name: &str| {
+        let runslice = |name: &str, key: &str| {
             let group = groups.iter().find(|group| group["name"] == name);
             let group = group.unwrap_or_else(|| panic!("{kernel}: no {name}: {text}"));
-            let count = group["runslice"]["count"].as_u64().expect("a count");
-            let middle = group["runslice"]["p50_ns"].as_u64().expect("a median");
-            (count, middle)
+            let number = group["runslice"][key].as_u64();
+            number.unwrap_or_else(|| panic!("{kernel}: {name} has no {key}: {text}"))
         };
-        let [(hogs, timeslice), (waits, short)] = ["hog", "waiter"].map(runslice);
-        println!("{kernel}: {timeslice} ns ({hogs} turns), {short} ns ({waits} turns)");
+        let of = |name| ["count", "p50_ns", "p99_ns"].map(|key| runslice(name, key));
+        let [[hogs, middle, most], [waits, short, _]] = ["hog", "waiter"].map(of);
+        println!("{kernel}: {hogs} turns of {middle}, {most} ns; {waits} turns of {short} ns");
         assert!(
-            hogs >= 30 && waits > 1000,
+            hogs >= 100 && waits > 1000,
             "{kernel}: {hogs} and {waits} turns"
         );
-        // 102 ms at nice 0 in Linux 2.6.3; a slice ends at a tick (4 ms), and the histogram's
-        // buckets are a sixteenth wide.
+        // 102 ms at nice 0 in Linux 2.6.3. A slice ends at a tick (4 ms), the histogram's buckets
+        // are a sixteenth wide, and threads of the kernel end some of the turns before.
         assert!(
-            (96_000_000..=113_000_000).contains(&timeslice),
-            "{kernel}: {timeslice}"
+            (98_000_000..=113_000_000).contains(&most),
+            "{kernel}: {most}"
         );
+        assert!((51_000_000..=most).contains(&middle), "{kernel}: {middle}");
         assert!(
-            (2_000_000..=4_000_000).contains(&short),
+            (1_900_000..=4_000_000).contains(&short),
             "{kernel}: {short}"
         );
     }
@@ -479,12 +494,12 @@ fn what_the_statistics_cost_is_decided_by_two_benches() {
             for on in 0 1; do
                 echo $on >/proc/sys/kernel/sched_schedstats
                 runslice bench default --runs 10 --folder on$on -- \\
-                    stress-ng --quiet --seed 1 --no-rand-seed --pipe 2 --pipe-ops 20000 || true
+                    stress-ng --quiet --seed 1 --pipe 2 --pipe-ops 20000 || true
             done >&2
             echo BEGIN; runslice compare --format json --margin 1 --metric time_ns on0 on1
             echo \"END $?\"";
         let guest = counted(kernel).with("stress-ng").timeout("400s");
-        let text = guest.good(script, &[]).stdout;
+        let text = guest.good(&format!("{QUIET}{script}"), &[]).stdout;
         let document: Value = serde_json::from_str(between(&text, "BEGIN\n", "END")).expect("JSON");
         let rows = document["comparisons"].as_array().expect("a list");
         // What the second folder's kernel did, held against the first folder's.

@@ -174,8 +174,8 @@ impl Paper {
         self.rules(&up, top, CURVES_HEIGHT);
         self.left_label(&up, top, CURVES_HEIGHT);
         self.lower_axis(&across, top + CURVES_HEIGHT);
-        // The first is drawn without gaps and lies at the bottom: where curves coincide, the dashes of
-        // the others show that they are there.
+        // The first is drawn without gaps and lies at the bottom: where curves coincide, the dashes
+        // of the others show that they are there.
         for (index, curve) in curves.iter().enumerate() {
             self.curve(index, curve, &across, &up, top + CURVES_HEIGHT);
         }
