@@ -91,8 +91,8 @@ pub struct Probe {
     waiting: Vec<TaskId>,
     waits: BTreeMap<String, Histogram>,
     shortest: BTreeMap<String, Nanos>,
-    /// How many were longer than is asked for.
-    long: BTreeMap<String, u64>,
+    /// How many were longer than is asked for, and the sum of what they were longer by.
+    long: BTreeMap<String, (u64, Nanos)>,
     levels: Levels,
 }
 
@@ -349,7 +349,9 @@ impl Probe {
         if let Form::Waits { longer, .. } = self.wanted.form
             && length > longer
         {
-            *self.long.entry(name.to_owned()).or_default() += 1;
+            let long = self.long.entry(name.to_owned()).or_default();
+            long.0 += 1;
+            long.1 += length - longer;
         }
     }
 
@@ -373,8 +375,9 @@ impl Probe {
             put("max_ns", whole(waits.max()));
             let share = (all > 0).then(|| waits.count() as f64 / all as f64);
             put("share", share);
-            let long = self.long.get(name).copied().unwrap_or(0) as f64;
-            let longer = (waits.count() > 0).then(|| long / waits.count() as f64);
+            let (long, excess) = self.long.get(name).copied().unwrap_or_default();
+            let longer = (waits.count() > 0).then(|| long as f64 / waits.count() as f64);
+            put("excess_ns", Some(excess.get() as f64));
             put("longer", longer);
         }
         Probed {

@@ -366,6 +366,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
     assert_eq!(value(&found, "all.min_ns"), Some(7.0));
     assert_eq!(value(&found, "all.longer"), Some(0.5));
     assert_eq!(value(&found, "direct.longer"), Some(0.0));
+    assert_eq!(value(&found, "all.excess_ns"), Some(56.0));
 }
 
 #[test]
