@@ -52,7 +52,10 @@ impl Key {
             ..spec.clone()
         };
         let text = format!("{FORMAT} {version} {rest:?} {scale:?}{more}");
-        let bytes = text.bytes().chain([0]).chain(spec.policy.object.iter().copied());
+        let bytes = text
+            .bytes()
+            .chain([0])
+            .chain(spec.policy.object.iter().copied());
         Self(fingerprint(bytes))
     }
 

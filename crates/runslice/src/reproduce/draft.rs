@@ -147,6 +147,7 @@ pub struct Probe {
     pub after: Option<Spanned<String>>,
     pub waits: Option<BTreeMap<String, Vec<String>>>,
     pub least: Option<Spanned<String>>,
+    pub longer: Option<Spanned<String>>,
     pub levels: Option<Spanned<String>>,
     pub unit: Option<Spanned<String>>,
     #[serde(default)]
@@ -176,6 +177,7 @@ pub struct Across {
     pub take: Spanned<String>,
     pub from: Option<i64>,
     pub to: Option<i64>,
+    pub level: Option<f64>,
     #[serde(default)]
     pub unit: String,
     pub label: Option<String>,

@@ -102,10 +102,11 @@ impl Machine {
 impl Reproduce {
     fn format(&self) -> Format {
         let is_page = self.output.as_ref().and_then(|path| path.extension());
-        self.format.unwrap_or(match is_page.is_some_and(|it| it == "html") {
-            true => Format::Html,
-            false => Format::Human,
-        })
+        self.format
+            .unwrap_or(match is_page.is_some_and(|it| it == "html") {
+                true => Format::Html,
+                false => Format::Human,
+            })
     }
 }
 

@@ -63,7 +63,12 @@ pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
         let (id, words) = (&statement.id, judged.verdict.words());
         writeln!(to, "{id:<4} {words:<18} {}", statement.text)?;
     }
-    writeln!(to, "\n{} Calibration {}.", summary(page.judged, page.rules), page.calibration)
+    writeln!(
+        to,
+        "\n{} Calibration {}.",
+        summary(page.judged, page.rules),
+        page.calibration
+    )
 }
 
 /// A row of the table of numbers.
