@@ -47,6 +47,8 @@ KNOB(bool, wake_idle, 0, "bool",
 KNOB(bool, sync_wakeups, 1, "bool",
      "a synchronous waker takes its task along, as at pipes of the source; 0: none, as at sockets",
      0, 1);
+KNOB(bool, disk_case, 1, "bool",
+     "waits for a disk earn less than other sleep; 0: the same, as Torrey and others tried", 0, 1);
 
 /* ---- State ---- */
 
@@ -639,7 +641,7 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 	if (p->flags & PF_EXITING)
 		leave_to_parent(p, tctx);
 	charge_sleep_avg(tctx);
-	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
+	tctx->deep_sleep = disk_case && (p->__state & TASK_UNINTERRUPTIBLE);
 }
 
 /* ---- Machine, load and unload ---- */

@@ -366,3 +366,16 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
         assert!(told.contains(why), "{policy}: {told:?}");
     }
 }
+
+/// Schedulers of the time before sched_ext let tasks wait for as long as they liked.
+#[test]
+fn without_a_watchdog_nobody_is_ejected_for_a_wait() {
+    let mut spec = spec("misuse", "misuse_case=60", ONE);
+    spec.duration = Some(model::Nanos::from_secs(10));
+    let with = simulate::on_both(&spec, &mut Collector::default()).expect("a run");
+    assert_eq!(with.exit.kind as u32, 1026, "{:?}", with.exit);
+    spec.machine.no_watchdog = true;
+    let without = simulate::on_both(&spec, &mut Collector::default()).expect("a run");
+    assert!((without.exit.kind as u32) < 1024, "{:?}", without.exit);
+    assert_eq!(without.end.as_nanos(), 10_000_000_000);
+}

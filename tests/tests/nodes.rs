@@ -14,6 +14,7 @@ const TWO: MachineSpec = MachineSpec {
     kernel: model::Kernel::V6_18,
     profile: model::Profile::Ideal,
     tick_skew_ns: 0,
+    no_watchdog: false,
 };
 
 fn spec(set: &[(&str, &str)], policy: &str, machine: &MachineSpec, workload: &str) -> RunSpec {

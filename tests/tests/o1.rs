@@ -184,6 +184,27 @@ fn v6_a_wait_for_a_disk_makes_just_interactive_and_no_more() {
     assert_eq!((last.prio, last.level, last.flags), (118, 7, 1));
 }
 
+/// The O(1) scheduler "without the disk-I/O special case" of the paper's Table VII.
+#[test]
+fn without_the_special_case_a_wait_for_a_disk_is_a_sleep_like_any_other() {
+    let asleep = observe(
+        "o1",
+        1,
+        1000,
+        "[task.A]\ndo = \"sleep(300ms), run(10ms)\"\n",
+    );
+    let disk = "[disk.D]\nbase = \"300ms\"\n[task.A]\ndo = \"read(D, 4KiB), run(10ms)\"\n";
+    let special = observe("o1", 1, 1000, disk);
+    let plain = observe("o1:disk_case=0", 1, 1000, disk);
+    let standing = |seen: &runslice_tests::models::observe::Observed| {
+        let reports = seen.reports("A");
+        let last = reports.last().expect("it ran");
+        (last.prio, last.level)
+    };
+    assert_eq!(standing(&plain), standing(&asleep));
+    assert_ne!(standing(&special), standing(&asleep));
+}
+
 #[test]
 fn v7_full_bonus_preempts_a_hog_at_once_and_not_from_nice_19() {
     let wakes = |nice: i32| {

@@ -79,6 +79,10 @@ pub struct MachineSpec {
     /// How much later than CPU 0 each following CPU ticks; 0 as the kernel boots by default
     /// (`skew_tick=0`).
     pub tick_skew_ns: u64,
+    /// Whether a policy may let tasks wait for as long as it likes, as before there was
+    /// `sched_ext`. No kernel with it does that: its watchdog ends such a policy.
+    #[serde(skip_serializing_if = "is_false")]
+    pub no_watchdog: bool,
 }
 
 impl Default for MachineSpec {
@@ -93,6 +97,7 @@ impl Default for MachineSpec {
             kernel: Kernel::default(),
             profile: Profile::default(),
             tick_skew_ns: 0,
+            no_watchdog: false,
         }
     }
 }
@@ -104,6 +109,14 @@ impl Default for MachineSpec {
 )]
 fn is_zero(value: &u16) -> bool {
     *value == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl MachineSpec {

@@ -4,7 +4,7 @@
 
 mod ask;
 pub mod cells;
-mod draft;
+pub mod draft;
 pub mod expected;
 pub mod experiment;
 pub mod files;

@@ -24,11 +24,19 @@ pub struct Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
+/// FNV-1a with 128 bits. It tells accidents apart, not forgeries.
+///
+/// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+pub fn fingerprint(bytes: impl IntoIterator<Item = u8>) -> u128 {
+    let start: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    bytes.into_iter().fold(start, |state, byte| {
+        (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    })
+}
+
 impl Key {
     /// The key of a run whose workload was given these parameters. `more` is what else its result
-    /// depends on. FNV-1a with 128 bits; it tells accidents apart, not forgeries.
-    ///
-    /// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+    /// depends on.
     pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
         Self::of_version(spec, scale, more, version)
@@ -44,22 +52,19 @@ impl Key {
             ..spec.clone()
         };
         let text = format!("{FORMAT} {version} {rest:?} {scale:?}{more}");
-        Self::of_bytes(&text, &spec.policy.object)
+        let bytes = text
+            .bytes()
+            .chain([0])
+            .chain(spec.policy.object.iter().copied());
+        Self(fingerprint(bytes))
     }
 
     /// The key of what real programs give that do what `words` say.
+    #[cfg(feature = "live")]
     pub fn of_words(words: &str) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
-        Self::of_bytes(&format!("{FORMAT} {version} real {words}"), &[])
-    }
-
-    fn of_bytes(text: &str, object: &[u8]) -> Self {
-        let mut state: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-        for byte in text.bytes().chain([0]).chain(object.iter().copied()) {
-            state =
-                (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-        }
-        Self(state)
+        let text = format!("{FORMAT} {version} real {words}");
+        Self(fingerprint(text.bytes()))
     }
 
     fn file(self) -> String {

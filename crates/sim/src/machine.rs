@@ -196,7 +196,7 @@ impl Machine {
             masks: Masks::new(cpus),
             dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
             idle: Idle::new(&spec, &ops),
-            watchdog: Watchdog::new(spec.tick()),
+            watchdog: Watchdog::new(spec.tick(), spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
             contexts: Vec::new(),

@@ -122,6 +122,21 @@ impl Sample {
     }
 }
 
+/// Where the numbers of a run first are at `level` or above, over rising places.
+fn reaches(columns: &[(Option<i64>, Vec<f64>)], run: usize, level: f64) -> Option<f64> {
+    let mut line: Vec<(f64, f64)> = columns
+        .iter()
+        .filter_map(|(x, values)| Some(((*x)? as f64, values[run])))
+        .collect();
+    line.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let at = line.iter().position(|(_, value)| *value >= level)?;
+    let (x, value) = line[at];
+    match at.checked_sub(1).map(|before| line[before]) {
+        None => Some(x),
+        Some((from, low)) => Some(from + (x - from) * (level - low) / (value - low)),
+    }
+}
+
 fn rows<'a>(document: &'a Value, list: &str) -> &'a [Value] {
     document[list].as_array().map_or(&[], Vec::as_slice)
 }
@@ -188,6 +203,9 @@ impl Results {
                 Take::Max => Ok(values.fold(f64::NEG_INFINITY, f64::max)),
                 Take::Min => Ok(values.fold(f64::INFINITY, f64::min)),
                 Take::Sum => Ok(values.sum()),
+                Take::Reaches { level } => {
+                    reaches(&columns, run, level).ok_or_else(|| format!("it never reaches {level}"))
+                }
                 Take::Ratio { from, to } => match (at(to, run)?, at(from, run)?) {
                     (_, 0.0) => Err("something is divided by zero".to_owned()),
                     (to, from) => Ok(to / from),
@@ -212,5 +230,67 @@ impl Results {
             true => arm.clone(),
             false => format!("{arm}, {label}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_read_with_all_its_numbers() {
+        let document = json!({
+            "report": {
+                "machine": {"elapsed_ns": 5},
+                "groups": [{"name": "cc", "delay": {"p99_ns": 8, "max_ns": null}}],
+                "spans": [{"group": "ab", "name": "request", "length": {"mean_ns": 7}}],
+                "nice": [{"nice": -5, "run_ns": 3}],
+            },
+            "tasks": [{"name": "hog.0", "run_ns": 4}],
+            "policy_counters": {"examined": 9},
+            "finished": {"cc.ns": 11},
+            "callbacks": 12,
+            "probes": {"p": {"values": {"all.count": 2}, "trace": "1 2", "points": [[3, 4]]}},
+            "ejected": false,
+        });
+        let sample = Sample::of(&document);
+        for (name, want) in [
+            ("machine.elapsed_ns", 5.0),
+            ("cc.delay.p99_ns", 8.0),
+            ("span.ab.request.length.mean_ns", 7.0),
+            ("nice.m5.run_ns", 3.0),
+            ("task.hog.0.run_ns", 4.0),
+            ("policy.examined", 9.0),
+            ("finished.cc.ns", 11.0),
+            ("run.callbacks", 12.0),
+            ("probe.p.all.count", 2.0),
+        ] {
+            assert_eq!(sample.numbers.get(name), Some(&want), "{name}");
+        }
+        assert_eq!(sample.numbers.get("cc.delay.max_ns"), None);
+        assert_eq!(sample.traces["p"], "1 2");
+        assert_eq!(sample.points["p"], [(3, 4)]);
+        assert_eq!(sample.ejection, None);
+        let ejected = json!({"ejected": true, "exit": {"reason": "stall", "message": "A waits"}});
+        let ejected = Sample::of(&ejected);
+        assert_eq!(ejected.ejection.as_deref(), Some("stall: A waits"));
+        let formula = Formula::parse("1").unwrap();
+        assert!(ejected.value(&formula).unwrap_err().contains("ejected"));
+    }
+
+    #[test]
+    fn a_level_is_reached_between_two_points() {
+        let columns = |values: &[f64]| -> Vec<(Option<i64>, Vec<f64>)> {
+            let places = (1..).map(|x| Some(x * 10));
+            places
+                .zip(values.iter().map(|value| vec![*value]))
+                .collect()
+        };
+        assert_eq!(reaches(&columns(&[0.0, 40.0, 80.0]), 0, 50.0), Some(22.5));
+        assert_eq!(reaches(&columns(&[60.0, 80.0]), 0, 50.0), Some(10.0));
+        assert_eq!(reaches(&columns(&[0.0, 50.0]), 0, 50.0), Some(20.0));
+        assert_eq!(reaches(&columns(&[0.0, 40.0]), 0, 50.0), None);
     }
 }

@@ -73,6 +73,7 @@ pub struct Machine {
     pub llc: Option<u16>,
     pub node: Option<u16>,
     pub kernel: Option<Spanned<String>>,
+    pub watchdog: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,7 +91,7 @@ pub struct Runs {
     pub label: Option<String>,
     pub arms: Option<Vec<Spanned<String>>>,
     #[serde(default)]
-    pub scale: BTreeMap<Spanned<String>, OneOrMore>,
+    pub scale: BTreeMap<Spanned<String>, Values>,
     pub cpus: Option<OneOrMore>,
     /// Names of points that are left out: `hogs=64 jobs=2`.
     #[serde(default)]
@@ -105,6 +106,22 @@ pub struct Runs {
 const fn yes() -> bool {
     true
 }
+
+/// What a parameter is given.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a whole number, a list of them, or a name of calibration.toml"
+)]
+pub enum Values {
+    One(i64),
+    More(Vec<i64>),
+    /// `machine.name` of calibration.toml.
+    Calibrated(String),
+}
+
+/// calibration.toml: numbers by machine and name.
+pub type Calibration = BTreeMap<String, BTreeMap<String, i64>>;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a whole number, or a list of them")]
@@ -130,6 +147,7 @@ pub struct Probe {
     pub after: Option<Spanned<String>>,
     pub waits: Option<BTreeMap<String, Vec<String>>>,
     pub least: Option<Spanned<String>>,
+    pub longer: Option<Spanned<String>>,
     pub levels: Option<Spanned<String>>,
     pub unit: Option<Spanned<String>>,
     #[serde(default)]
@@ -159,6 +177,7 @@ pub struct Across {
     pub take: Spanned<String>,
     pub from: Option<i64>,
     pub to: Option<i64>,
+    pub level: Option<f64>,
     #[serde(default)]
     pub unit: String,
     pub label: Option<String>,

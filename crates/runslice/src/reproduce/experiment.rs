@@ -151,7 +151,7 @@ pub enum Made {
 }
 
 /// What is taken of several numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Take {
     /// The largest.
     Max,
@@ -161,6 +161,8 @@ pub enum Take {
     Sum,
     /// The number at `to` by that at `from`.
     Ratio { from: i64, to: i64 },
+    /// Where it first is at this level or above: between two points by a straight line.
+    Reaches { level: f64 },
 }
 
 /// A statement with its tests.
@@ -447,10 +449,16 @@ impl Reader<'_> {
 
     /// Every combination, but those that are left out.
     fn points(&self, name: &Spanned<String>, runs: &draft::Runs) -> anyhow::Result<Vec<Point>> {
-        let mut lists: Vec<(String, Vec<i64>)> = ordered(&runs.scale)
-            .into_iter()
-            .map(|(name, values)| (name.get_ref().clone(), values.list()))
-            .collect();
+        let list = |(name, values): (&Spanned<String>, &draft::Values)| {
+            let list = match values {
+                draft::Values::One(one) => vec![*one],
+                draft::Values::More(list) => list.clone(),
+                draft::Values::Calibrated(key) => vec![self.calibrated(name, key)?],
+            };
+            Ok((name.get_ref().clone(), list))
+        };
+        let lists = ordered(&runs.scale).into_iter().map(list);
+        let mut lists: Vec<(String, Vec<i64>)> = lists.collect::<anyhow::Result<_>>()?;
         lists.extend(
             runs.cpus
                 .as_ref()
@@ -493,6 +501,26 @@ impl Reader<'_> {
             .collect();
         let point = |settings: Vec<(String, i64)>| self.point(runs, settings, &varies);
         all.into_iter().map(point).collect()
+    }
+
+    /// The number that `machine.name` is in calibration.toml.
+    fn calibrated(&self, name: &Spanned<String>, key: &str) -> anyhow::Result<i64> {
+        let path = "calibration.toml";
+        let file = self.files.shown(path);
+        let text = self.files.get(path).unwrap_or_default();
+        let known: draft::Calibration = Source { name: &file, text }.toml()?;
+        let found = key
+            .split_once('.')
+            .and_then(|(machine, name)| known.get(machine)?.get(name));
+        found.copied().ok_or_else(|| {
+            let names = known.iter().flat_map(|(machine, numbers)| {
+                numbers.keys().map(move |name| format!("{machine}.{name}"))
+            });
+            let names: Vec<String> = names.collect();
+            let hint = suggest::hint(key, names.iter().map(String::as_str));
+            self.source
+                .wrong(name, format!("{file} has no `{key}`: {hint}"))
+        })
     }
 
     fn point(
@@ -549,6 +577,7 @@ impl Reader<'_> {
             machine.smt = draft.smt.unwrap_or(machine.smt);
             machine.llc = draft.llc.unwrap_or(machine.llc);
             machine.node = draft.node.unwrap_or(machine.node);
+            machine.no_watchdog = draft.watchdog.map_or(machine.no_watchdog, |it| !it);
             if let Some(text) = &draft.kernel {
                 let kernel = kernel::parse(text.get_ref());
                 machine.kernel = kernel.map_err(|error| self.source.wrong(text, error))?;
@@ -581,6 +610,10 @@ impl Reader<'_> {
     fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> anyhow::Result<Wanted> {
         let form = match (&probe.waits, &probe.levels, &probe.spans) {
             (Some(classes), None, None) => Form::Waits {
+                longer: match &probe.longer {
+                    Some(text) => self.span(text)?,
+                    None => Nanos::MAX,
+                },
                 classes: classes.clone().into_iter().collect(),
                 least: match &probe.least {
                     Some(text) => self.span(text)?,
@@ -678,8 +711,12 @@ impl Reader<'_> {
             ("min", None, None) => Take::Min,
             ("sum", None, None) => Take::Sum,
             ("ratio", Some(from), Some(to)) => Take::Ratio { from, to },
+            ("reaches", None, None) if across.level.is_some() => Take::Reaches {
+                level: across.level.unwrap_or_default(),
+            },
             _ => {
-                let what = "expected \"max\", \"min\", \"sum\", or \"ratio\" with `from` and `to`";
+                let what = "expected \"max\", \"min\", \"sum\", \"ratio\" with `from` and `to`, or \
+                            \"reaches\" with `level`";
                 return Err(self.source.wrong(&across.take, what));
             }
         };

@@ -17,6 +17,8 @@ use crate::cli::Status;
 use crate::verb::stat;
 use crate::{output, span};
 
+pub use page::STYLE;
+
 /// What `runslice report` is asked.
 #[derive(Debug, Args)]
 pub struct Report {

@@ -1,6 +1,9 @@
 //! `runslice reproduce`.
 
+mod figures;
 mod human;
+mod json;
+mod page;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -18,6 +21,8 @@ use crate::reproduce::kernels::{self, Place};
 use crate::reproduce::{judge_all, simulate};
 use crate::store::Store;
 use crate::{output, suggest};
+
+use page::Page;
 
 /// What `runslice reproduce` is asked.
 #[derive(Debug, Args)]
@@ -60,6 +65,11 @@ pub struct Reproduce {
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
+    /// How what came of it is written. `html` is one page with figures. Default: `html` for a file
+    /// that ends with .html, else `human`.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
     /// Writes to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -78,6 +88,17 @@ enum Machine {
     Host,
 }
 
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables and verdicts as text.
+    Human,
+    /// One page with figures.
+    Html,
+    /// Everything as one document.
+    Json,
+}
+
 impl Machine {
     const fn name(self) -> &'static str {
         match self {
@@ -87,6 +108,17 @@ impl Machine {
             #[cfg(feature = "live")]
             Self::Host => "host",
         }
+    }
+}
+
+impl Reproduce {
+    fn format(&self) -> Format {
+        let is_page = self.output.as_ref().and_then(|path| path.extension());
+        self.format
+            .unwrap_or(match is_page.is_some_and(|it| it == "html") {
+                true => Format::Html,
+                false => Format::Human,
+            })
     }
 }
 
@@ -120,6 +152,9 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         ..Rules::default()
     };
     judge_all(&experiments, &results, machine, &rules)?;
+    for (experiment, results) in experiments.iter().zip(&results) {
+        figures::charts(experiment, results)?;
+    }
     let store = Store::open(&request.folder)?;
     match request.machine {
         Machine::Sim => simulated(request, &experiments, &store, &mut results)?,
@@ -132,7 +167,23 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         }
     }
     let judged = judge_all(&experiments, &results, machine, &rules)?;
-    human::write(&experiments, &results, &judged, &rules, &mut to)?;
+    let charts = experiments.iter().zip(&results);
+    let charts: Vec<_> = charts
+        .map(|(experiment, results)| figures::charts(experiment, results))
+        .collect::<Result<_, _>>()?;
+    let page = Page {
+        experiments: &experiments,
+        results: &results,
+        judged: &judged,
+        charts: &charts,
+        rules: &rules,
+        calibration: &files.calibration(),
+    };
+    match request.format() {
+        Format::Human => human::write(&page, &mut to)?,
+        Format::Html => page.write(&mut to)?,
+        Format::Json => json::write(&page, &mut to)?,
+    }
     to.flush()?;
     let ejected = results.iter().flat_map(|it| it.cells.values().flatten());
     match ejected.into_iter().any(|sample| sample.ejection.is_some()) {

@@ -30,6 +30,8 @@ pub enum Form {
         classes: Vec<(String, Vec<String>)>,
         /// Others that had the CPU for less than this had not; the wait is `direct` then.
         least: Nanos,
+        /// The share of waits longer than this is told.
+        longer: Nanos,
     },
     /// Where the policy had put the task at each of its runs.
     Levels {
@@ -89,6 +91,8 @@ pub struct Probe {
     waiting: Vec<TaskId>,
     waits: BTreeMap<String, Histogram>,
     shortest: BTreeMap<String, Nanos>,
+    /// How many were longer than is asked for.
+    long: BTreeMap<String, u64>,
     levels: Levels,
 }
 
@@ -145,6 +149,7 @@ impl Probe {
             waiting: Vec::new(),
             waits: BTreeMap::new(),
             shortest: BTreeMap::new(),
+            long: BTreeMap::new(),
             levels: Levels::default(),
         }
     }
@@ -236,7 +241,7 @@ impl Probe {
         let Some(wait) = task.wait.take() else { return };
         self.waiting.retain(|waiting| *waiting != event.task);
         let length = event.time.since(wait.ready) + Nanos::new(event.b);
-        let Form::Waits { classes, least } = &self.wanted.form else {
+        let Form::Waits { classes, least, .. } = &self.wanted.form else {
             return;
         };
         // The first of equals: an order of the file, not of chance.
@@ -325,6 +330,11 @@ impl Probe {
             .record(length);
         let shortest = self.shortest.entry(name.to_owned()).or_insert(length);
         *shortest = length.min(*shortest);
+        if let Form::Waits { longer, .. } = self.wanted.form
+            && length > longer
+        {
+            *self.long.entry(name.to_owned()).or_default() += 1;
+        }
     }
 
     fn found_waits(&self, classes: &[(String, Vec<String>)]) -> Probed {
@@ -347,6 +357,9 @@ impl Probe {
             put("max_ns", whole(waits.max()));
             let share = (all > 0).then(|| waits.count() as f64 / all as f64);
             put("share", share);
+            let long = self.long.get(name).copied().unwrap_or(0) as f64;
+            let longer = (waits.count() > 0).then(|| long / waits.count() as f64);
+            put("longer", longer);
         }
         Probed {
             values,

@@ -336,6 +336,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
         form: Form::Waits {
             classes: vec![("others".to_owned(), vec!["pair".to_owned()])],
             least: Nanos::new(10),
+            longer: Nanos::new(7),
         },
     };
     let story = Stream::new()
@@ -363,6 +364,8 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
     assert_eq!(value(&found, "others.mean_ns"), Some(63.0));
     assert_eq!(value(&found, "others.share"), Some(0.5));
     assert_eq!(value(&found, "all.min_ns"), Some(7.0));
+    assert_eq!(value(&found, "all.longer"), Some(0.5));
+    assert_eq!(value(&found, "direct.longer"), Some(0.0));
 }
 
 #[test]

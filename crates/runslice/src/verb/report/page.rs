@@ -32,7 +32,8 @@ const DEADLINES: &[&str] = &[
     "late_ns_max",
 ];
 
-const STYLE: &str = "\
+/// The style of every page that this program writes.
+pub const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;max-width:62rem;margin:2rem auto;\
 padding:0 1rem;color:#1a1a1a;background:#fff}\

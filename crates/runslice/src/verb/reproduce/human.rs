@@ -9,6 +9,8 @@ use crate::reproduce::cells::{CellId, Results};
 use crate::reproduce::expected::Published;
 use crate::reproduce::experiment::{Experiment, Made, Metric};
 
+use super::page::Page;
+
 /// Lists experiments with the statements that they decide.
 ///
 /// # Errors
@@ -36,22 +38,13 @@ pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(
-    experiments: &[Experiment],
-    results: &[Results],
-    judged: &[Judged<'_>],
-    rules: &Rules,
-    to: &mut dyn Write,
-) -> io::Result<()> {
-    for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
+pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let all = page.experiments.iter().zip(page.results);
+    for (index, (experiment, results)) in all.enumerate() {
         writeln!(
             to,
-            "{}{}: document {}, {}\n{}\n",
-            if index == 0 { "" } else { "\n" },
-            experiment.name,
-            experiment.document,
-            experiment.source,
-            experiment.title
+            "{}: document {}, {}\n{}\n",
+            experiment.name, experiment.document, experiment.source, experiment.title
         )?;
         for note in &experiment.notes {
             writeln!(to, "note: {note}")?;
@@ -60,11 +53,22 @@ pub fn write(
             writeln!(to, "the document contradicts itself: {contradiction}")?;
         }
         table(experiment, results, to)?;
-        for judged in judged.iter().filter(|it| it.experiment == index) {
+        for judged in page.judged.iter().filter(|it| it.experiment == index) {
             statement(judged, to)?;
         }
+        writeln!(to)?;
     }
-    sum(judged, rules, to)
+    for judged in page.judged {
+        let statement = judged.statement;
+        let (id, words) = (&statement.id, judged.verdict.words());
+        writeln!(to, "{id:<4} {words:<18} {}", statement.text)?;
+    }
+    writeln!(
+        to,
+        "\n{} Calibration {}.",
+        summary(page.judged, page.rules),
+        page.calibration
+    )
 }
 
 /// A row of the table of numbers.
@@ -285,19 +289,8 @@ pub fn part(name: &str, finding: &Finding) -> String {
     words.join("; ")
 }
 
-/// How many statements got which verdict.
-fn sum(judged: &[Judged<'_>], rules: &Rules, to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to)?;
-    for judged in judged {
-        let statement = judged.statement;
-        writeln!(
-            to,
-            "{:<4} {:<18} {}",
-            statement.id,
-            judged.verdict.words(),
-            statement.text
-        )?;
-    }
+/// How many statements got which verdict, in a line.
+pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
     let counts: Vec<String> = Verdict::ALL
         .into_iter()
         .map(|verdict| {
@@ -306,19 +299,12 @@ fn sum(judged: &[Judged<'_>], rules: &Rules, to: &mut dyn Write) -> io::Result<(
         })
         .collect();
     let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
-    writeln!(
-        to,
-        "\n{} statements, {tests} tests: {}",
-        judged.len(),
-        counts.join(", ")
-    )?;
-    match rules.quick {
-        true => writeln!(
-            to,
-            "A quick look at 3 runs: same direction is the most that it says."
-        ),
-        false => Ok(()),
-    }
+    let quick = match rules.quick {
+        true => " A quick look at 3 runs: \"same direction\" is the most that it says.",
+        false => "",
+    };
+    let (statements, counts) = (judged.len(), counts.join(", "));
+    format!("{statements} statements, {tests} tests: {counts}.{quick}")
 }
 
 /// A number with four digits that count.
