@@ -19,13 +19,22 @@ fn series(kernel: &str, runs: &[(&str, &str)]) -> Vec<(String, Value)> {
         .map(|(id, command)| {
             // A bar stands for a space within a word.
             let words = command.split(' ').map(|word| word.replace('|', " "));
-            let words: Vec<String> = ["runslice", "load"].map(str::to_owned).into_iter().chain(words)
-                .chain(["--format", "json"].map(str::to_owned)).collect();
+            let words: Vec<String> = ["runslice", "load"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(words)
+                .chain(["--format", "json"].map(str::to_owned))
+                .collect();
             json!({ "id": id, "command": words, "timeout_s": 100 })
         })
         .collect();
     fs::write(share.join("plan.json"), json!({ "runs": runs }).to_string()).expect("writable");
-    let guest = guest!().kernel(kernel).counted().cpus("1").timeout("600s").share(&share);
+    let guest = guest!()
+        .kernel(kernel)
+        .counted()
+        .cpus("1")
+        .timeout("600s")
+        .share(&share);
     guest.options(&["--mips", "250"]).good(
         "runslice run mlfq -- runslice load series plan.json -o results.jsonl",
         &[],
@@ -58,8 +67,14 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
                 ("chat", "chat --rooms 2 --users 5 --messages 10"),
                 ("echo", "echo --keys 60 --hogs 4"),
                 ("hog", "levels --task hog:|sleep|1s;|run --for 5s --slices"),
-                ("short", "levels --task w:|run|9ms|sleep|5ms --for 3s --settle 1s --slices"),
-                ("turnaround", "turnaround --hogs 2 --hog-work 300ms --interactive 1 --files 3"),
+                (
+                    "short",
+                    "levels --task w:|run|9ms|sleep|5ms --for 3s --settle 1s --slices",
+                ),
+                (
+                    "turnaround",
+                    "turnaround --hogs 2 --hog-work 300ms --interactive 1 --files 3",
+                ),
                 ("aim", "aim --users 1,2 --jobs 20 --size 5"),
             ],
         );
@@ -68,29 +83,54 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
         assert_eq!(of("chat", "messages"), 500.0, "{kernel}");
         assert_eq!(of("echo", "shown_number"), 60.0, "{kernel}");
         let parts = ["nobody", "hog", "daemon", "build", "other"];
-        let sum: f64 = parts.iter().map(|it| of("echo", &format!("{it}_part"))).sum();
+        let sum: f64 = parts
+            .iter()
+            .map(|it| of("echo", &format!("{it}_part")))
+            .sum();
         assert!((sum - 100.0).abs() < 1e-6, "{kernel}: {sum}");
         // The trace tells of a part of what the program itself sees.
-        assert!(of("echo", "response_p50") < of("echo", "seen_p50"), "{kernel}");
+        assert!(
+            of("echo", "response_p50") < of("echo", "seen_p50"),
+            "{kernel}"
+        );
         // Down through every queue, and the first is left after 10 ms, within a tick of 4 ms.
-        let (_, told) = results.iter().find(|(id, _)| id == "hog").expect("it was run");
+        let (_, told) = results
+            .iter()
+            .find(|(id, _)| id == "hog")
+            .expect("it was run");
         let rows = told["tables"]["slices"]["rows"].as_array().expect("rows");
-        let mut levels: Vec<u64> = rows.iter().map(|row| row[4].as_u64().expect("a level")).collect();
+        let mut levels: Vec<u64> = rows
+            .iter()
+            .map(|row| row[4].as_u64().expect("a level"))
+            .collect();
         levels.dedup();
         assert_eq!(levels, (0..20).collect::<Vec<u64>>(), "{kernel}");
         let first = rows.iter().filter(|row| row[4] == 0);
         let first: u64 = first.map(|row| row[2].as_u64().expect("a time")).sum();
-        assert!((10_000_000..=14_000_000).contains(&first), "{kernel}: {first} ns");
+        assert!(
+            (10_000_000..=14_000_000).contains(&first),
+            "{kernel}: {first} ns"
+        );
         // Below 10 ms of work nothing sinks.
         assert_eq!(of("short", "w_level_0_part"), 100.0, "{kernel}");
-        assert!(of("turnaround", "time") >= of("turnaround", "hogs_time"), "{kernel}");
+        assert!(
+            of("turnaround", "time") >= of("turnaround", "hogs_time"),
+            "{kernel}"
+        );
         assert!(of("aim", "peak_jobs_per_min") > 0.0, "{kernel}");
     }
 }
 
 fn reproduce(experiments: &Path, results: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(["reproduce", "002-x", "--machine", "vm", "--quick", "--experiments"])
+        .args([
+            "reproduce",
+            "002-x",
+            "--machine",
+            "vm",
+            "--quick",
+            "--experiments",
+        ])
         .arg(experiments)
         .arg("-d")
         .arg(results)
