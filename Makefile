@@ -4,7 +4,8 @@ CARGO ?= scripts/cargo
 
 # Tests that boot kernels.
 VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace \
-	--test vm_vectors --test vm_det --test vm_bench --test vm_stat --test guide
+	--test vm_vectors --test vm_det --test vm_bench --test vm_stat --test vm_load \
+	--test guide
 
 .PHONY: help setup demo test test-long test-vm fuzz bench lint
 

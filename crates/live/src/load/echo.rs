@@ -43,6 +43,9 @@ pub struct Echo {
     pub hogs: u32,
     /// Builds that begin anew when they end, one job each.
     pub builds: Vec<Builder>,
+    /// Who had the CPU for less than this did not keep the program from its turn: that is the time
+    /// in which a policy takes it away again.
+    pub least: Duration,
     /// Decides when within its period a key is pressed.
     pub seed: u64,
 }
@@ -159,6 +162,7 @@ impl Echo {
             trail: trail.as_ref(),
             hogs: &hogs,
             builds: !self.builds.is_empty(),
+            least: u64::try_from(self.least.as_nanos()).unwrap_or(u64::MAX),
         };
         self.tell(
             &mut outcome,
@@ -318,6 +322,8 @@ struct Classes<'a> {
     trail: Option<&'a Trail>,
     hogs: &'a [u32],
     builds: bool,
+    /// Nanoseconds.
+    least: u64,
 }
 
 impl Classes<'_> {
@@ -325,10 +331,10 @@ impl Classes<'_> {
     fn of(&self, response: &Response) -> Between {
         let mut times: BTreeMap<Between, u64> = BTreeMap::new();
         for (pid, time) in &response.between {
-            // However short, it was between.
-            *times.entry(self.who(*pid)).or_default() += time.max(&1);
+            *times.entry(self.who(*pid)).or_default() += time;
         }
-        let longest = times.into_iter().max_by_key(|(_, time)| *time);
+        let long = times.into_iter().filter(|(_, time)| *time >= self.least);
+        let longest = long.max_by_key(|(_, time)| *time);
         longest.map_or(Between::Nobody, |(class, _)| class)
     }
 
@@ -360,6 +366,7 @@ mod tests {
             work: Duration::from_micros(50),
             hogs: 1,
             builds: Vec::new(),
+            least: Duration::from_micros(20),
             seed: 1,
         }
     }
@@ -386,6 +393,7 @@ mod tests {
             trail: None,
             hogs: &[8],
             builds: true,
+            least: 10,
         };
         let response = |between: &[(u32, u64)]| Response {
             took: 100,
@@ -393,7 +401,11 @@ mod tests {
             between: between.to_vec(),
         };
         assert_eq!(classes.of(&response(&[])), Between::Nobody);
-        assert_eq!(classes.of(&response(&[(8, 0)])), Between::Hog);
+        assert_eq!(classes.of(&response(&[(8, 9)])), Between::Nobody);
+        assert_eq!(
+            classes.of(&response(&[(8, 5), (9, 3), (8, 5)])),
+            Between::Hog
+        );
         assert_eq!(classes.of(&response(&[(8, 10), (9, 11)])), Between::Build);
         let alone = Classes {
             builds: false,

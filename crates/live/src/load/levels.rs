@@ -93,12 +93,13 @@ impl Levels {
         for task in &self.tasks {
             pids.push(crew.spawn(&task.name, |gate| task.act(spin, gate))?);
         }
+        if process::is_root() {
+            // Tasks may starve all others, and somebody must end them.
+            record::be_urgent();
+        }
         let mut outcome = Outcome::default();
         let recorder = match (self.follow, process::is_root()) {
-            (true, true) => {
-                record::be_urgent();
-                Some(Recorder::start(Depth::Events, true)?)
-            }
+            (true, true) => Some(Recorder::start(Depth::Events, true)?),
             (true, false) => {
                 let note = "levels and slices are read from the kernel's trace, which takes root";
                 outcome.notes.push(note.to_owned());

@@ -262,6 +262,31 @@ pub fn sleep_until(ns: u64) {
     }
 }
 
+/// Sleeps for so many nanoseconds as those do who wait for a disk: in a state that schedulers tell
+/// from other sleeps (`TASK_KILLABLE`, which has `TASK_UNINTERRUPTIBLE`; linux/sched.h, 6.18). So
+/// does a parent until a child of `vfork` is gone; the child sleeps.
+///
+/// # Errors
+/// When there is no room for another process.
+pub fn sleep_deeply(ns: u64) -> io::Result<()> {
+    let flags = libc::c_long::from(libc::CLONE_VFORK | libc::SIGCHLD);
+    // SAFETY: without CLONE_VM the child has a copy of the memory; it makes system calls only and
+    // ends. No pointer is passed.
+    #[expect(unsafe_code, reason = "no safe call has this state")]
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match libc::pid_t::try_from(pid) {
+        Ok(0) => {
+            sleep_until(crate::record::clock() + ns);
+            exit(0)
+        }
+        Ok(pid @ 1..) => {
+            while !has_ended(pid) {}
+            Ok(())
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// CPU time of this thread, in nanoseconds.
 pub fn cpu_time() -> u64 {
     let mut now = timespec(0);

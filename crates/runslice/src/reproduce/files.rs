@@ -82,14 +82,6 @@ impl Files {
         names.filter(|name| !name.contains('/')).collect()
     }
 
-    /// The fingerprint of what was calibrated: calibration.toml and the machine profiles.
-    pub fn calibration(&self) -> String {
-        let is_part = |path: &str| path == "calibration.toml" || path.starts_with("machines/");
-        let parts = self.texts.iter().filter(|(path, _)| is_part(path));
-        let bytes = parts.flat_map(|(path, text)| [path, "\0", text, "\0"].map(str::as_bytes));
-        format!("{:032x}", fingerprint(bytes.flatten().copied()))
-    }
-
     /// Names of those that can be run on kernels.
     pub fn on_kernels(&self) -> Vec<&str> {
         self.with("/vm.toml")
@@ -109,6 +101,14 @@ impl Files {
         let keys = self.texts.keys();
         let names = keys.filter_map(|path| path.strip_suffix(ending));
         names.filter(|name| !name.contains('/')).collect()
+    }
+
+    /// The fingerprint of what was calibrated: calibration.toml and the machine profiles.
+    pub fn calibration(&self) -> String {
+        let is_part = |path: &str| path == "calibration.toml" || path.starts_with("machines/");
+        let parts = self.texts.iter().filter(|(path, _)| is_part(path));
+        let bytes = parts.flat_map(|(path, text)| [path, "\0", text, "\0"].map(str::as_bytes));
+        format!("{:032x}", fingerprint(bytes.flatten().copied()))
     }
 
     /// Names of the machine profiles in machines/.

@@ -139,8 +139,10 @@ impl Boot<'_> {
     }
 
     fn key(&self, place: Place, kernel: &str) -> Key {
-        let words = format!("{place:?} {kernel} {self:?}");
-        Key::of_words(&words)
+        // The loads are a part of this program, and no number of their sources is kept.
+        let program = std::env::current_exe().and_then(fs::metadata);
+        let program = program.map(|facts| (facts.len(), facts.modified().ok()));
+        Key::of_words(&format!("{place:?} {kernel} {program:?} {self:?}"))
     }
 }
 
@@ -203,8 +205,14 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
             return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
         }
     };
-    let files = boot.guest.files.iter().map(|file| root.join(file));
-    let files: Vec<PathBuf> = files.collect();
+    let files = match below(&root, &boot.guest.files) {
+        Ok(files) => files,
+        Err(error) => {
+            let failure = format!("{error:#}");
+            say(&format!("{}: {failure}", boot.name));
+            return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
+        }
+    };
     let cannot = || format!("cannot write {}", folder.path().display());
     let plan = serde_json::to_string(&boot.plan(&root))?;
     fs::write(folder.join(PLAN), plan).with_context(cannot)?;
@@ -286,6 +294,41 @@ fn unpack(guest: &Guest) -> anyhow::Result<PathBuf> {
     let names: Vec<&str> = guest.packages.iter().map(String::as_str).collect();
     let packages = vm::Packages::fetch(&names, &mut |step| say(step))?;
     Ok(packages.root().to_owned())
+}
+
+/// The files that `patterns` name below `root`. A `*` at a pattern's end stands for the rest of a
+/// name: versions are parts of names.
+fn below(root: &Path, patterns: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for pattern in patterns {
+        let path = root.join(pattern.trim_end_matches('*'));
+        if !pattern.ends_with('*') {
+            if !path.exists() {
+                bail!("there is no {}", path.display());
+            }
+            files.push(path);
+            continue;
+        }
+        let folder = path.parent().unwrap_or(root);
+        let begin = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let entries = fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
+        let before = files.len();
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&begin) {
+                files.push(entry.path());
+            }
+        }
+        if files.len() == before {
+            bail!("there is no {}*", path.display());
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Where a program is that is not on the PATH; `None` where it is.
@@ -411,4 +454,162 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wante
         slices::look(wanted, &told["tables"]["slices"], &mut sample);
     }
     sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::experiment;
+    use super::super::files::Files;
+    use super::*;
+
+    fn experiment() -> Experiment {
+        let folder = std::env::temp_dir().join(format!(
+            "runslice-kernels-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        fs::create_dir_all(folder.join("002-x")).unwrap();
+        let statements = "[C1]\ndocument = \"002\"\ntext = \"It is so.\"\n";
+        fs::write(folder.join("statements.toml"), statements).unwrap();
+        fs::write(
+            folder.join("002-x/vm.toml"),
+            r#"
+[experiment]
+document = "002"
+title    = "t"
+source   = "Table I"
+seeds    = 5
+
+[arm.mlfq]
+policy = "mlfq:guard_ms=7"
+
+[arm.own]
+policy = "default"
+
+[runs.all]
+command = ["runslice", "load", "echo", "--hogs", "{hogs}", "--seed", "{seed}"]
+scale   = { hogs = [1, 8] }
+cpus    = [1, 2]
+
+[metric.mean]
+value = "response_mean"
+
+[[statement]]
+id = "C1"
+
+[[statement.test]]
+kind   = "flat"
+runs   = "all"
+metric = "mean"
+arm    = "mlfq"
+margin = 0.1
+"#,
+        )
+        .unwrap();
+        let files = Files::of_folder(&folder).unwrap();
+        assert_eq!(files.on_kernels(), ["002-x"]);
+        let read = experiment::read_real(&files, "002-x");
+        fs::remove_dir_all(folder).unwrap();
+        read.unwrap()
+    }
+
+    #[test]
+    fn a_boot_is_for_an_arm_and_a_number_of_cpus_and_goes_through_the_points_in_turn() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let names: Vec<(&str, u16)> = boots.iter().map(|it| (it.policy, it.cpus)).collect();
+        let mlfq = "mlfq:guard_ms=7";
+        assert_eq!(
+            names,
+            [(mlfq, 1), (mlfq, 2), ("default", 1), ("default", 2)]
+        );
+        // Two points, three runs each in a quick look.
+        assert_eq!(boots[0].runs.len(), 6);
+        assert_eq!(plan(&experiments, false)[0].runs.len(), 10);
+        let hogs: Vec<&str> = boots[0]
+            .runs
+            .iter()
+            .map(|(_, words)| words[4].as_str())
+            .collect();
+        assert_eq!(hogs, ["1", "8", "1", "8", "1", "8"]);
+        let seeds: Vec<&str> = boots[0]
+            .runs
+            .iter()
+            .map(|(_, words)| words[6].as_str())
+            .collect();
+        assert!(seeds[0] == seeds[1] && seeds[0] != seeds[2], "{seeds:?}");
+        let under = boots[0].command();
+        assert_eq!(under[..5], ["runslice", "run", mlfq, "--", "runslice"]);
+        assert_eq!(boots[2].command()[1], "load");
+    }
+
+    fn ran(policy: Option<&str>, then: Option<&str>, failed: Option<&str>) -> Ran {
+        let at = |name: Option<&str>| (name.map(str::to_owned), Some(1));
+        Ran {
+            id: "0".to_owned(),
+            failed: failed.map(str::to_owned),
+            time_s: 2.5,
+            stdout: r#"{"figures": {"response_mean": {"value": 40.5, "unit": "us"}}}"#.to_owned(),
+            stderr: "first\nlast\n".to_owned(),
+            policy: [at(policy), at(then)],
+            counted: BTreeMap::from([("yields".to_owned(), 7)]),
+        }
+    }
+
+    #[test]
+    fn a_run_gives_its_figures_and_what_the_policy_counted() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let ran = ran(Some("mlfq"), Some("mlfq"), None);
+        let sample = sample(&boots[0], &ran, Some(&ran.policy[0]), &[]);
+        assert_eq!(sample.numbers["response_mean"], 40.5);
+        assert_eq!(sample.numbers["policy.yields"], 7.0);
+        assert_eq!(sample.numbers["run.time_s"], 2.5);
+        assert_eq!((sample.ejection, sample.failure), (None, None));
+    }
+
+    #[test]
+    fn a_run_without_its_policy_or_with_one_that_nobody_asked_for_is_void() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let first = (Some("mlfq".to_owned()), Some(1));
+        let gone = sample(&boots[0], &ran(Some("mlfq"), None, None), Some(&first), &[]);
+        assert!(gone.ejection.is_some() && gone.numbers.is_empty());
+        let stranger = ran(Some("x"), Some("x"), None);
+        let none = sample(&boots[2], &stranger, Some(&stranger.policy[0]), &[]);
+        assert!(none.failure.is_some() && none.ejection.is_none());
+        let bad = ran(Some("mlfq"), Some("mlfq"), Some("exit status: 1"));
+        let bad = sample(&boots[0], &bad, Some(&first), &[]);
+        assert_eq!(bad.failure.as_deref(), Some("exit status: 1; last"));
+    }
+
+    #[test]
+    fn what_a_guest_did_not_run_is_lacking_with_the_reason() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let mut results = Results::default();
+        let document = json!({ "report": { "failure": "no kernel" }, "ran": [] });
+        read(&boots[0], &experiments[0], &document, &mut results);
+        let samples: Vec<&Sample> = results.cells.values().flatten().collect();
+        assert_eq!(samples.len(), 6);
+        assert!(
+            samples
+                .iter()
+                .all(|it| it.failure.as_deref() == Some("no kernel"))
+        );
+    }
+
+    #[test]
+    fn a_star_stands_for_the_rest_of_a_name() {
+        let folder = std::env::temp_dir().join(format!("runslice-below-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["libphp8.2.so", "libphp9.so", "other.so"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let of = |pattern: &str| below(&folder, &[pattern.to_owned()]);
+        assert_eq!(of("libphp*").unwrap().len(), 2);
+        assert_eq!(of("other.so").unwrap().len(), 1);
+        assert!(of("none.so").is_err() && of("none*").is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

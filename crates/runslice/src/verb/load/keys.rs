@@ -39,6 +39,11 @@ pub struct Echo {
     #[command(flatten)]
     sources: Sources,
 
+    /// Who had the CPU for less than this between the wakeup and the turn was not in the way: a
+    /// policy needs some time to take it away again.
+    #[arg(long, value_name = "SPAN", default_value = "20us", value_parser = span::parse)]
+    least: Nanos,
+
     /// Seed of the moments.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -60,6 +65,7 @@ impl Echo {
             work: duration(self.work),
             hogs: self.hogs,
             builds: (0..self.builds).map(builder).collect(),
+            least: duration(self.least),
             seed: self.seed,
         }
     }

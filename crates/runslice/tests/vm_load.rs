@@ -1,0 +1,228 @@
+//! The loads on a real kernel, in virtual machines that count instructions, and `reproduce` on
+//! them: `make test-vm`.
+
+#![cfg(feature = "live")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use runslice_tests::guest::KERNELS;
+use runslice_tests::{folder, guest};
+use serde_json::{Value, json};
+
+/// Runs a plan under mlfq and gives what each run printed, by its id.
+fn series(kernel: &str, runs: &[(&str, &str)]) -> Vec<(String, Value)> {
+    let share = folder!(&format!("vm-load-{kernel}"));
+    let runs: Vec<Value> = runs
+        .iter()
+        .map(|(id, command)| {
+            // A bar stands for a space within a word.
+            let words = command.split(' ').map(|word| word.replace('|', " "));
+            let words: Vec<String> = ["runslice", "load"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(words)
+                .chain(["--format", "json"].map(str::to_owned))
+                .collect();
+            json!({ "id": id, "command": words, "timeout_s": 100 })
+        })
+        .collect();
+    fs::write(share.join("plan.json"), json!({ "runs": runs }).to_string()).expect("writable");
+    let guest = guest!()
+        .kernel(kernel)
+        .counted()
+        .cpus("1")
+        .timeout("600s")
+        .share(&share);
+    guest.options(&["--mips", "250"]).good(
+        "runslice run mlfq -- runslice load series plan.json -o results.jsonl",
+        &[],
+    );
+    let text = fs::read_to_string(share.join("results.jsonl")).expect("the guest has written it");
+    let results = text.lines().map(|line| {
+        let ran: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(ran["failed"], Value::Null, "{kernel}: {ran}");
+        assert_eq!(ran["policy"][1][0], "mlfq", "{kernel}: {ran}");
+        let printed = ran["stdout"].as_str().expect("text");
+        let id = ran["id"].as_str().expect("text").to_owned();
+        (id, serde_json::from_str(printed).expect("figures"))
+    });
+    results.collect()
+}
+
+fn figure(results: &[(String, Value)], id: &str, name: &str) -> f64 {
+    let (_, told) = results.iter().find(|(it, _)| it == id).expect("it was run");
+    let value = told["figures"][name]["value"].as_f64();
+    value.unwrap_or_else(|| panic!("{id} has no {name}: {told}"))
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
+    for kernel in KERNELS {
+        let results = series(
+            kernel,
+            &[
+                ("chat", "chat --rooms 2 --users 5 --messages 10"),
+                ("echo", "echo --keys 60 --hogs 4"),
+                ("hog", "levels --task hog:|sleep|1s;|run --for 5s --slices"),
+                (
+                    "short",
+                    "levels --task w:|run|9ms|sleep|5ms --for 3s --settle 1s --slices",
+                ),
+                (
+                    "turnaround",
+                    "turnaround --hogs 2 --hog-work 300ms --interactive 1 --files 3",
+                ),
+                ("aim", "aim --users 1,2 --jobs 20 --size 5"),
+            ],
+        );
+        let of = |id: &str, name: &str| figure(&results, id, name);
+        // 2 rooms, 5 users, 10 messages, each sent once and heard four times.
+        assert_eq!(of("chat", "messages"), 500.0, "{kernel}");
+        assert_eq!(of("echo", "shown_number"), 60.0, "{kernel}");
+        let parts = ["nobody", "hog", "daemon", "build", "other"];
+        let sum: f64 = parts
+            .iter()
+            .map(|it| of("echo", &format!("{it}_part")))
+            .sum();
+        assert!((sum - 100.0).abs() < 1e-6, "{kernel}: {sum}");
+        // The trace tells of a part of what the program itself sees.
+        assert!(
+            of("echo", "response_p50") < of("echo", "seen_p50"),
+            "{kernel}"
+        );
+        // Down through every queue, and the first is left after 10 ms, within a tick of 4 ms.
+        let (_, told) = results
+            .iter()
+            .find(|(id, _)| id == "hog")
+            .expect("it was run");
+        let rows = told["tables"]["slices"]["rows"].as_array().expect("rows");
+        let mut levels: Vec<u64> = rows
+            .iter()
+            .map(|row| row[4].as_u64().expect("a level"))
+            .collect();
+        levels.dedup();
+        assert_eq!(levels, (0..20).collect::<Vec<u64>>(), "{kernel}");
+        let first = rows.iter().filter(|row| row[4] == 0);
+        let first: u64 = first.map(|row| row[2].as_u64().expect("a time")).sum();
+        assert!(
+            (10_000_000..=14_000_000).contains(&first),
+            "{kernel}: {first} ns"
+        );
+        // Below 10 ms of work nothing sinks.
+        assert_eq!(of("short", "w_level_0_part"), 100.0, "{kernel}");
+        assert!(
+            of("turnaround", "time") >= of("turnaround", "hogs_time"),
+            "{kernel}"
+        );
+        assert!(of("aim", "peak_jobs_per_min") > 0.0, "{kernel}");
+    }
+}
+
+fn reproduce(experiments: &Path, results: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args([
+            "reproduce",
+            "002-x",
+            "--machine",
+            "vm",
+            "--quick",
+            "--experiments",
+        ])
+        .arg(experiments)
+        .arg("-d")
+        .arg(results)
+        .output()
+        .expect("runslice starts")
+}
+
+const EXPERIMENT: &str = r#"
+[experiment]
+document = "002"
+title    = "A hog sinks through every queue"
+source   = "Figure 2"
+
+[guest]
+mips = 250
+
+[arm.mlfq]
+policy = "mlfq"
+
+[arm.own]
+policy = "default"
+
+[runs.hog]
+command = ["runslice", "load", "levels", "--task", "hog: sleep 1s; run", "--for", "5s", "--slices", "--format", "json"]
+
+[runs.failing]
+command = ["false"]
+
+[probe.levels]
+who    = "hog"
+runs   = ["hog"]
+levels = "changes"
+
+[metric.run]
+value = "hog_run"
+unit  = "us"
+
+[[statement]]
+id = "C7"
+
+[[statement.test]]
+kind  = "trace"
+runs  = "hog"
+arm   = "mlfq"
+probe = "levels"
+want  = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19"
+
+[[statement]]
+id = "C1"
+
+[[statement.test]]
+kind   = "equal"
+runs   = "hog"
+metric = "run"
+arm    = "mlfq"
+base   = "own"
+
+[[statement]]
+id = "C2"
+
+[[statement.test]]
+kind   = "equal"
+runs   = "failing"
+metric = "run"
+arm    = "mlfq"
+base   = "own"
+"#;
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn an_experiment_is_rerun_on_a_kernel_judged_and_kept() {
+    let here = folder!("vm-reproduce");
+    let experiments = here.join("experiments");
+    fs::create_dir_all(experiments.join("002-x")).expect("writable");
+    let statement = |id: &str| format!("[{id}]\ndocument = \"002\"\ntext = \"It is so.\"\n");
+    let statements: String = ["C1", "C2", "C7"].map(statement).concat();
+    fs::write(experiments.join("statements.toml"), statements).expect("writable");
+    fs::write(experiments.join("002-x/vm.toml"), EXPERIMENT).expect("writable");
+    let results = here.join("results");
+    let first = reproduce(&experiments, &results);
+    let text = String::from_utf8_lossy(&first.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert_eq!(first.status.code(), Some(0), "{text}{complaints}");
+    // A quick look says no more than that.
+    assert!(text.contains("C7   same direction"), "{text}");
+    assert!(text.contains("C1   same direction"), "{text}");
+    // A command that fails leaves its statement open, with its status, and stops nothing.
+    assert!(text.contains("C2   undecided"), "{text}");
+    assert!(text.contains("exit status: 1"), "{text}");
+    assert_eq!(complaints.matches("runs\n").count(), 2, "{complaints}");
+    // Another time nothing is booted.
+    let again = reproduce(&experiments, &results);
+    assert_eq!(again.stdout, first.stdout);
+    assert_eq!(String::from_utf8_lossy(&again.stderr), "");
+}
