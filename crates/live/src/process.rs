@@ -79,6 +79,27 @@ pub fn ask_for_policy(command: &mut std::process::Command) {
     }
 }
 
+/// Lets the system kill the command when the thread that starts it has ended, however that ends.
+pub fn end_with_this(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+
+    let ask = || {
+        // SAFETY: takes numbers only, and is safe between fork and exec.
+        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call and allocates nothing, as is demanded of what
+    // runs in a forked child.
+    #[expect(unsafe_code, reason = "std has no other way to act before exec")]
+    unsafe {
+        command.pre_exec(ask);
+    }
+}
+
 /// Asks another process to end, as a terminal would.
 ///
 /// # Errors

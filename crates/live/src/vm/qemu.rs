@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::follow::STREAMS;
 use super::scratch::Folder;
 use super::{Pace, Request, Speed, VmError, programs};
+use crate::process;
 
 /// Hardware runs the guest.
 pub const KVM: &str = "kvm";
@@ -103,14 +104,16 @@ impl Machine {
         // A guest that never opens the device still leaves a file to read.
         let result = scratch.join(RESULT);
         File::create(&result).map_err(VmError::file(&result))?;
-        let child = Command::new(&qemu)
+        let mut command = Command::new(&qemu);
+        command
             .args(arguments(request, how))
             .current_dir(scratch.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(VmError::file(&qemu))?;
+            .stderr(log);
+        // A guest whose results nobody waits for any more would go on for minutes.
+        process::end_with_this(&mut command);
+        let child = command.spawn().map_err(VmError::file(&qemu))?;
         Ok(Self {
             child,
             words,

@@ -359,6 +359,32 @@ fn fill(word: &str, settings: &[(String, i64)]) -> Result<String, String> {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "live")]
+    #[test]
+    fn every_file_that_is_built_in_can_be_run() {
+        let files = Files::embedded();
+        let names = files.on_kernels();
+        assert!(!names.is_empty());
+        for name in names {
+            let experiment = read(&files, name).unwrap_or_else(|error| panic!("{error:#}"));
+            let guest = experiment.guest.as_ref().expect("it is for kernels");
+            let speed = live::vm::Speed::from_mips(guest.mips);
+            assert!(speed.is_some(), "{name}: {} MIPS", guest.mips);
+            let points = experiment.sets.iter().flat_map(|set| &set.points);
+            for point in points {
+                let Work::Command(words) = &point.work else {
+                    panic!("{name}: a model");
+                };
+                assert_eq!(words[..2], ["runslice", "load"], "{name}");
+                assert!(
+                    words.ends_with(&["--format".to_owned(), "json".to_owned()]),
+                    "{name}"
+                );
+            }
+            assert!(!experiment.statements.is_empty(), "{name} decides nothing");
+        }
+    }
+
     #[test]
     fn parameters_stand_in_braces() {
         let settings = [("hogs".to_owned(), 8), ("cpus".to_owned(), 2)];
