@@ -173,7 +173,8 @@ mod tests {
                 Verdict::NotReproduced,
             ),
             (
-                "kind = \"within\"\narm = \"a\"\nlow = 3.9\nhigh = 4.1\nat = { hogs = 4 }\nbase = { at = { hogs = 1 } }",
+                "kind = \"within\"\narm = \"a\"\nlow = 3.9\nhigh = 4.1\nat = { hogs = 4 }\n\
+                 base = { at = { hogs = 1 } }",
                 Verdict::Reproduced,
             ),
             (
@@ -190,7 +191,8 @@ mod tests {
                 Verdict::Reproduced,
             ),
             (
-                "kind = \"slope\"\narm = \"a\"\nx = \"hogs\"\nlow = 0.68\nhigh = 0.7\nlog_x = true\nlog_y = true",
+                "kind = \"slope\"\narm = \"a\"\nx = \"hogs\"\nlow = 0.68\nhigh = 0.7\n\
+                 log_x = true\nlog_y = true",
                 Verdict::Reproduced,
             ),
             (
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_metric_over_several_points_is_one_number() {
-        let test = "kind = \"within\"\nruns = \"r\"\nmetric = \"most\"\narm = \"b\"\nlow = 359\nhigh = 361\n";
+        let test = "kind = \"within\"\nruns = \"r\"\nmetric = \"most\"\narm = \"b\"\n\
+                    low = 359\nhigh = 361\n";
         assert_eq!(verdicts(test, ""), [Verdict::Reproduced]);
     }
 
@@ -266,11 +269,11 @@ mod tests {
         for (more, want) in [
             (
                 "[runs.q]\nworkload = \"no.toml\"",
-                "e/x/experiment.toml:23:12: there is no x/no.toml",
+                "e/x/experiment.toml:22:12: there is no x/no.toml",
             ),
             (
                 "[runs.q]\nworkload = \"l.toml\"\narms = [\"c\"]",
-                "e/x/experiment.toml:24:9: there is no arm `c`",
+                "e/x/experiment.toml:23:9: there is no arm `c`",
             ),
             (
                 "[runs.q]\nworkload = \"l.toml\"\nscale = { hog = 1 }",
@@ -278,45 +281,45 @@ mod tests {
             ),
             (
                 "[runs.q]\nworkload = \"l.toml\"\nscale = { hogs = \"m.h\" }",
-                "e/x/experiment.toml:24:11: e/calibration.toml has no `m.h`",
+                "e/x/experiment.toml:23:11: e/calibration.toml has no `m.h`",
             ),
             (
                 "[metric.n]\nvalue = \"1 +\"",
-                "e/x/experiment.toml:23:9: expected a number",
+                "e/x/experiment.toml:22:9: expected a number",
             ),
             (
                 "[across.n]\nmetric = \"q\"\nx = \"hogs\"\ntake = \"max\"",
-                "e/x/experiment.toml:23:10: there is no metric `q`",
+                "e/x/experiment.toml:22:10: there is no metric `q`",
             ),
             (
                 "[across.n]\nmetric = \"m\"\nx = \"hogs\"\ntake = \"mix\"",
-                "e/x/experiment.toml:25:8: expected \"max\"",
+                "e/x/experiment.toml:24:8: expected \"max\"",
             ),
             (
                 "[probe.p]\nwho = \"hog\"",
-                "e/x/experiment.toml:22:8: a probe has one of",
+                "e/x/experiment.toml:21:8: a probe has one of",
             ),
             (
                 "[probe.p]\nwho = \"hog\"\nlevels = \"times\"",
-                "e/x/experiment.toml:24:10: this needs a `unit`",
+                "e/x/experiment.toml:23:10: this needs a `unit`",
             ),
             (
                 "[machine]\nprofile = \"vax\"",
-                "e/x/experiment.toml:23:11: there is no profile `vax`",
+                "e/x/experiment.toml:22:11: there is no profile `vax`",
             ),
             (
                 "[[statement]]\nid = \"C9\"",
-                "e/x/experiment.toml:23:6: there is no statement `C9`",
+                "e/x/experiment.toml:22:6: there is no statement `C9`",
             ),
             (
                 "[[statement]]\nid = \"D1\"",
-                "e/x/experiment.toml:23:6: this is a statement of document 003",
+                "e/x/experiment.toml:22:6: this is a statement of document 003",
             ),
             (
                 "[[statement]]\nid = \"C1\"",
-                "e/x/experiment.toml:23:6: nothing tests this statement",
+                "e/x/experiment.toml:22:6: nothing tests this statement",
             ),
-            ("[colour]", "e/x/experiment.toml:22:2: unknown field"),
+            ("[colour]", "e/x/experiment.toml:21:2: unknown field"),
         ] {
             let said = wrong(more, "");
             assert!(said.starts_with(want), "{more}: {said}");
@@ -337,36 +340,36 @@ mod tests {
         for (test, want) in [
             (
                 "kind = \"ratios\"",
-                "e/x/experiment.toml:25:8: there is no kind of test `ratios`",
+                "e/x/experiment.toml:24:8: there is no kind of test `ratios`",
             ),
             (
                 "kind = \"ratio\"",
-                "e/x/experiment.toml:25:8: a test of this kind needs `base`",
+                "e/x/experiment.toml:24:8: a test of this kind needs `base`",
             ),
             (
                 "kind = \"ratio\"\nbase = \"a\"",
-                "e/x/experiment.toml:25:8: no ratio is published",
+                "e/x/experiment.toml:24:8: no ratio is published",
             ),
             (
                 "kind = \"ratio\"\nbase = \"c\"",
-                "e/x/experiment.toml:26:8: there is no arm `c`",
+                "e/x/experiment.toml:25:8: there is no arm `c`",
             ),
-            ("kind = \"within\"", "e/x/experiment.toml:25:8: needs `low`"),
+            ("kind = \"within\"", "e/x/experiment.toml:24:8: needs `low`"),
             (
                 "kind = \"rises\"\nx = \"hog\"",
-                "e/x/experiment.toml:26:5: there is no parameter `hog`",
+                "e/x/experiment.toml:25:5: there is no parameter `hog`",
             ),
             (
                 "kind = \"lowest-at\"\nx = \"hogs\"\namong = [3]",
-                "e/x/experiment.toml:25:8: no run has hogs 3",
+                "e/x/experiment.toml:24:8: no run has hogs 3",
             ),
             (
                 "kind = \"flat\"\nat = { hogs = 3 }",
-                "e/x/experiment.toml:25:8: no run is at the points",
+                "e/x/experiment.toml:24:8: no run is at the points",
             ),
             (
                 "kind = \"equal\"\nbase = { at = { hogs = [1, 2] } }",
-                "e/x/experiment.toml:25:8: several runs",
+                "e/x/experiment.toml:24:8: several runs",
             ),
         ] {
             let error = judged(&format!("{test}\n{m}"), "").err();

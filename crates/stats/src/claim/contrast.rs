@@ -326,7 +326,10 @@ mod tests {
         nearly[7] = 100.1;
         let it = ratio(&[110.0; 20], &nearly).unwrap();
         let (low, high) = it.interval(950);
-        assert!(!it.is_exact() && low > -0.0964 && high < -0.0943, "{low} {high}");
+        assert!(
+            !it.is_exact() && low > -0.0964 && high < -0.0943,
+            "{low} {high}"
+        );
         assert!(it.p_below(0.0) < 0.001);
     }
 
