@@ -35,7 +35,7 @@ fn series(kernel: &str, runs: &[(&str, &str)]) -> Vec<(String, Value)> {
         .cpus("1")
         .timeout("600s")
         .share(&share);
-    guest.options(&["--mips", "250"]).good(
+    let _ = guest.options(&["--mips", "250"]).good(
         "runslice run mlfq -- runslice load series plan.json -o results.jsonl",
         &[],
     );
