@@ -129,10 +129,7 @@ fn a_policy_hears_why_it_loses_the_cpu() {
         ..Run::new("probe", tasks)
     };
     let (collect, _) = run.go();
-    let release = collect
-        .calls
-        .iter()
-        .find(|call| call.op == Op::CpuRelease);
+    let release = collect.calls.iter().find(|call| call.op == Op::CpuRelease);
     // SCX_CPU_PREEMPT_DL
     assert_eq!(release.expect("the CPU was lost").b, 1);
     assert!(

@@ -14,8 +14,9 @@ pub enum Elevator {
     Fifo,
     /// The next one upwards from where the last one ended, then from the lowest again.
     Scan,
-    /// Reads before writes, upwards, in rows of up to 16 requests of one kind; writes after two rows
-    /// of reads. A row begins with a read that has waited for 500 ms or a write that has for 5 s.
+    /// Reads before writes, upwards, in rows of up to 16 requests of one kind; writes after two
+    /// rows of reads. A row begins with a read that has waited for 500 ms or a write that has for 5
+    /// s.
     Deadline,
 }
 

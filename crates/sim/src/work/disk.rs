@@ -8,8 +8,8 @@ use model::{Nanos, Rng, SimTime, TaskId};
 
 use super::pages::Owner;
 
-/// After this a row of the deadline elevator begins with a read out of turn, and after the other one
-/// with a write (`read_expire`, `write_expire` in `block/mq-deadline.c`, Linux 6.18).
+/// After this a row of the deadline elevator begins with a read out of turn, and after the other
+/// one with a write (`read_expire`, `write_expire` in `block/mq-deadline.c`, Linux 6.18).
 const EXPIRE: [Nanos; 2] = [Nanos::from_millis(500), Nanos::from_secs(5)];
 /// Requests of a row (`fifo_batch`, the same file).
 const ROW: u32 = 16;
@@ -190,8 +190,8 @@ impl Drive {
         }
     }
 
-    /// The deadline elevator's choice (`__dd_dispatch_request()`, `block/mq-deadline.c`, Linux 6.18,
-    /// without I/O priorities).
+    /// The deadline elevator's choice (`__dd_dispatch_request()`, `block/mq-deadline.c`, Linux
+    /// 6.18, without I/O priorities).
     ///
     /// # Panics
     /// If nothing waits.

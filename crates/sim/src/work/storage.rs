@@ -131,8 +131,8 @@ impl Storage {
         Room::Yes
     }
 
-    /// Takes room for `pages` more pages of the cache of `disk` if clean pages of caches suffice for
-    /// that; whether they do.
+    /// Takes room for `pages` more pages of the cache of `disk` if clean pages of caches suffice
+    /// for that; whether they do.
     pub fn take_clean(&mut self, workload: &Workload, disk: usize, pages: u64) -> bool {
         if let Cache::Recent(Some(limit)) = workload.disks[disk].cache {
             while self.caches[disk].len() + pages > limit {

@@ -171,8 +171,8 @@ impl Executor<'_> {
         Ok(Next::Go)
     }
 
-    /// Waits together with those who wait for a read under way of some of these pages; whether there
-    /// is one. Only where something is read ahead.
+    /// Waits together with those who wait for a read under way of some of these pages; whether
+    /// there is one. Only where something is read ahead.
     fn join_reads(&mut self, disk: usize, run: &Range<u64>) -> bool {
         if self.work.workload.disks[disk].ahead == 0 {
             return false;
@@ -185,8 +185,8 @@ impl Executor<'_> {
 
     /// A task that reads on where it has read finds its pages on their way, and when fewer than a
     /// window are on their way beyond them, the next window is read: nobody waits for it
-    /// (`page_cache_async_ra()`, `mm/readahead.c`, Linux 6.18). Nothing is read ahead where memory would
-    /// have to be written first.
+    /// (`page_cache_async_ra()`, `mm/readahead.c`, Linux 6.18). Nothing is read ahead where memory
+    /// would have to be written first.
     fn read_ahead(&mut self, disk: usize, transfer: Transfer) {
         let workload = std::sync::Arc::clone(&self.work.workload);
         let declared = &workload.disks[disk];

@@ -163,8 +163,8 @@ fn pages_ahead_of_a_sequential_reader_are_read_while_it_computes() {
 
 #[test]
 fn nothing_is_read_ahead_where_memory_would_have_to_be_written() {
-    // The task's memory fills all. The first read swaps 32 pages of it out; 64 pages ahead would take
-    // another swap.
+    // The task's memory fills all. The first read swaps 32 pages of it out; 64 pages ahead would
+    // take another swap.
     let toy = run(
         "[disk.d]\nbase = \"1ms\"\ncache = \"lru\"\nahead = \"256KiB\"\n\
          [disk.s]\nbase = \"1ms\"\n[mem]\nram = \"4MiB\"\nswap = \"s\"\n\
