@@ -33,6 +33,18 @@ impl Files {
         }
     }
 
+    /// These, for tests.
+    #[cfg(test)]
+    pub fn of_texts(texts: &[(&str, &str)]) -> Self {
+        let texts = texts.iter();
+        Self {
+            texts: texts
+                .map(|(path, text)| ((*path).into(), (*text).into()))
+                .collect(),
+            root: "e".to_owned(),
+        }
+    }
+
     /// Those of a folder, which has the same parts.
     ///
     /// # Errors

@@ -53,7 +53,8 @@ pub(super) const RUNS_MIN: usize = crate::compare::RUNS_MIN;
 impl Contrast<'_> {
     /// Estimates it, with a symmetric bootstrap-t distribution of its error: each set is drawn anew
     /// from itself, with replacement, and the distance of the drawn value from the measured one is
-    /// divided by the standard error that the drawn sets have.
+    /// divided by the standard error that the drawn sets have, or, when they have none because most
+    /// values are the same, by that of all.
     ///
     /// `None` when a set with spread has fewer than 5 values, and when a logarithm is asked of a
     /// negative mean, or of zero where values vary.
@@ -94,10 +95,10 @@ impl Contrast<'_> {
                         values,
                     })
                     .collect();
-                // Without any spread in a draw nothing is known, which is as far as can be.
                 match self.of(&again) {
-                    Some((drawn, error)) if error > 0.0 && drawn.is_finite() => {
-                        (drawn - value).abs() / error
+                    // Most runs gave the same: a draw of these alone has the error of all.
+                    Some((drawn, own)) if drawn.is_finite() => {
+                        (drawn - value).abs() / if own > 0.0 { own } else { error }
                     }
                     _ => f64::INFINITY,
                 }
@@ -317,6 +318,19 @@ mod tests {
         assert_eq!(ratio(&[0.0], &[5.0]).unwrap().value, f64::INFINITY);
         assert_eq!(ratio(&[5.0], &[0.0]).unwrap().p_below(0.0), 0.0);
         assert_eq!(it.p_between(it.value, 0.0), 0.0);
+    }
+
+    #[test]
+    fn a_single_value_that_differs_is_no_reason_for_an_endless_interval() {
+        let mut nearly = [100.0; 20];
+        nearly[7] = 100.1;
+        let it = ratio(&[110.0; 20], &nearly).unwrap();
+        let (low, high) = it.interval(950);
+        assert!(
+            !it.is_exact() && low > -0.0964 && high < -0.0943,
+            "{low} {high}"
+        );
+        assert!(it.p_below(0.0) < 0.001);
     }
 
     #[test]

@@ -91,8 +91,8 @@ pub struct Probe {
     waiting: Vec<TaskId>,
     waits: BTreeMap<String, Histogram>,
     shortest: BTreeMap<String, Nanos>,
-    /// How many were longer than is asked for.
-    long: BTreeMap<String, u64>,
+    /// How many were longer than is asked for, and the sum of what they were longer by.
+    long: BTreeMap<String, (u64, Nanos)>,
     levels: Levels,
 }
 
@@ -103,6 +103,8 @@ struct Task {
     class: Option<usize>,
     /// The wait that is under way.
     wait: Option<Wait>,
+    /// What the policy last said of it: level and flags.
+    standing: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -126,7 +128,7 @@ struct Stay {
 struct Levels {
     entries: Vec<Stay>,
     points: Vec<(u64, u64)>,
-    reports: u64,
+    runs: u64,
     flagged: u64,
     lowest: Option<u64>,
     highest: Option<u64>,
@@ -177,6 +179,7 @@ impl Probe {
             watched,
             class,
             wait: None,
+            standing: None,
         });
     }
 
@@ -232,6 +235,20 @@ impl Probe {
             }
         }
         self.cpus[cpu] = (event.task, now + Nanos::new(event.b));
+        self.note(event.task, now);
+    }
+
+    /// A task begins to run, or is put elsewhere while it runs.
+    fn note(&mut self, task: TaskId, now: SimTime) {
+        let Form::Levels { flags, steps, .. } = self.wanted.form else {
+            return;
+        };
+        let standing = self.tasks.get(task.index()).and_then(|task| task.standing);
+        if let Some((level, said)) = standing.filter(|_| !self.is_early(now)) {
+            self.levels.flagged += said & crate::trace::INTERACTIVE;
+            let shown = if flags { said } else { 0 };
+            self.levels.add(now, level, shown, steps);
+        }
     }
 
     fn end_wait(&mut self, event: &Event) {
@@ -258,23 +275,22 @@ impl Probe {
     }
 
     fn reported(&mut self, event: &Event) {
-        let Form::Levels {
-            priority,
-            flags,
-            steps,
-        } = self.wanted.form
-        else {
+        let Form::Levels { priority, .. } = self.wanted.form else {
             return;
         };
-        let watched = self.tasks[event.task.index()].watched;
-        if watched && !self.is_early(event.time) {
-            let value = if priority {
-                low(event.a)
-            } else {
-                high(event.a)
-            };
-            let flags = if flags { event.b } else { 0 };
-            self.levels.add(event, u64::from(value), flags, steps);
+        let task = &mut self.tasks[event.task.index()];
+        if !task.watched {
+            return;
+        }
+        // Said when it changes only, and before the switch to the task.
+        let level = if priority {
+            low(event.a)
+        } else {
+            high(event.a)
+        };
+        task.standing = Some((u64::from(level), event.b));
+        if self.cpus[event.cpu.index()].0 == event.task {
+            self.note(event.task, event.time);
         }
     }
 
@@ -333,7 +349,9 @@ impl Probe {
         if let Form::Waits { longer, .. } = self.wanted.form
             && length > longer
         {
-            *self.long.entry(name.to_owned()).or_default() += 1;
+            let long = self.long.entry(name.to_owned()).or_default();
+            long.0 += 1;
+            long.1 += length - longer;
         }
     }
 
@@ -357,8 +375,9 @@ impl Probe {
             put("max_ns", whole(waits.max()));
             let share = (all > 0).then(|| waits.count() as f64 / all as f64);
             put("share", share);
-            let long = self.long.get(name).copied().unwrap_or(0) as f64;
-            let longer = (waits.count() > 0).then(|| long / waits.count() as f64);
+            let (long, excess) = self.long.get(name).copied().unwrap_or_default();
+            let longer = (waits.count() > 0).then(|| long as f64 / waits.count() as f64);
+            put("excess_ns", Some(excess.get() as f64));
             put("longer", longer);
         }
         Probed {
@@ -408,10 +427,8 @@ impl Sink for Probe {
 }
 
 impl Levels {
-    fn add(&mut self, event: &Event, value: u64, flags: u64, steps: Steps) {
-        let now = event.time;
-        self.reports += 1;
-        self.flagged += event.b & crate::trace::INTERACTIVE;
+    fn add(&mut self, now: SimTime, value: u64, flags: u64, steps: Steps) {
+        self.runs += 1;
         self.lowest = Some(self.lowest.map_or(value, |it| it.min(value)));
         self.highest = Some(self.highest.map_or(value, |it| it.max(value)));
         self.sum += u128::from(value);
@@ -447,12 +464,12 @@ impl Levels {
         let from_start = |time: Option<SimTime>| {
             time.map(|time| number((time.since(SimTime::ZERO) - after).get()))
         };
-        put("reports", Some(number(self.reports)));
+        put("runs", Some(number(self.runs)));
         put("lowest", self.lowest.map(number));
         put("highest", self.highest.map(number));
         let range = self.highest.zip(self.lowest).map(|(a, b)| number(a - b));
         put("range", range);
-        let share = |part: f64| (self.reports > 0).then(|| part / number(self.reports));
+        let share = |part: f64| (self.runs > 0).then(|| part / number(self.runs));
         put("mean", share(self.sum as f64));
         put("interactive", share(number(self.flagged)));
         put("changes", Some(number(self.changes)));

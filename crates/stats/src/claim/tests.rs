@@ -366,6 +366,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
     assert_eq!(value(&found, "all.min_ns"), Some(7.0));
     assert_eq!(value(&found, "all.longer"), Some(0.5));
     assert_eq!(value(&found, "direct.longer"), Some(0.0));
+    assert_eq!(value(&found, "all.excess_ns"), Some(56.0));
 }
 
 #[test]
@@ -382,7 +383,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
             .push(report(0, 120, 3, 1))
             .push(switch(0, Some(0), PrevState::Idle, 0))
             .push(switch(20, None, PrevState::Sleeping, 0))
-            .push(report(30, 120, 3, 0))
+            // It is not said again where the task stands.
             .push(switch(30, Some(0), PrevState::Idle, 0))
             .push(switch(40, None, PrevState::Runnable, 0))
             .push(report(40, 121, 5, 0))
@@ -414,7 +415,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
     assert_eq!(times.trace, "120:3 121:2");
     assert_eq!(times.points, [(0, 120), (40, 121), (60, 119)]);
     for (name, want) in [
-        ("reports", 4.0),
+        ("runs", 4.0),
         ("changes", 2.0),
         ("lowest", 119.0),
         ("highest", 121.0),
@@ -423,7 +424,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
         ("first", 120.0),
         ("last", 119.0),
         ("mean", 120.0),
-        ("interactive", 0.25),
+        ("interactive", 0.5),
         ("first_change_ns", 40.0),
         ("last_change_ns", 60.0),
     ] {
@@ -441,8 +442,12 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
     let story = Stream::new()
         .born(0, 0, 0, 0)
         .push(report(0, 0))
+        .push(switch(0, Some(0), PrevState::Idle, 0))
+        // While it runs.
         .push(report(10, crate::trace::EXPIRED))
-        .push(report(20, crate::trace::INTERACTIVE));
+        .push(switch(15, None, PrevState::Runnable, 0))
+        .push(report(20, crate::trace::INTERACTIVE))
+        .push(switch(20, Some(0), PrevState::Idle, 0));
     let wanted = Wanted {
         name: "l".to_owned(),
         who: "solo".to_owned(),

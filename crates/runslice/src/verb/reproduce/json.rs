@@ -1,0 +1,99 @@
+//! What came of experiments, for other programs.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::page::Page;
+use crate::reproduce::Judged;
+use crate::reproduce::cells::CellId;
+
+/// Version of the document; it grows when a field is removed or changes its meaning.
+const VERSION: u32 = 1;
+
+/// Writes the document: every statement with its parts, every metric of every run.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let experiments: Vec<Value> = (0..page.experiments.len())
+        .map(|index| experiment(page, index))
+        .collect();
+    let document = json!({
+        "runslice_reproduce": VERSION,
+        "calibration": page.calibration,
+        "quick": page.rules.quick,
+        "experiments": experiments,
+    });
+    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
+    writeln!(to)
+}
+
+fn experiment(page: &Page<'_>, index: usize) -> Value {
+    let experiment = &page.experiments[index];
+    let judged = page.judged.iter().filter(|it| it.experiment == index);
+    let statements: Vec<Value> = judged.map(statement).collect();
+    json!({
+        "name": experiment.name,
+        "document": experiment.document,
+        "source": experiment.source,
+        "statements": statements,
+        "cells": cells(page, index),
+    })
+}
+
+fn statement(judged: &Judged<'_>) -> Value {
+    let part = |(name, finding): &(String, stats::claim::Finding)| {
+        let numbers: Vec<Value> = finding
+            .parts
+            .iter()
+            .map(|it| json!({"name": it.name, "value": it.value, "low": it.low, "high": it.high}))
+            .collect();
+        json!({
+            "name": name,
+            "verdict": finding.verdict,
+            "numbers": numbers,
+            "p": finding.p,
+            "words": finding.words,
+        })
+    };
+    json!({
+        "id": judged.statement.id,
+        "text": judged.statement.text,
+        "verdict": judged.verdict,
+        "parts": judged.parts.iter().map(part).collect::<Vec<_>>(),
+        "cause": judged.statement.cause,
+        "note": judged.statement.note,
+    })
+}
+
+/// Every metric of every cell: what was published, and the values of all runs.
+fn cells(page: &Page<'_>, index: usize) -> Vec<Value> {
+    let (experiment, results) = (&page.experiments[index], &page.results[index]);
+    let mut cells = Vec::new();
+    for (&id, samples) in &results.cells {
+        let CellId { set, arm, point } = id;
+        let whole = &experiment.sets[set];
+        for metric in &experiment.metrics {
+            let published = experiment.published(set, point, arm, &metric.name);
+            let settings = whole.points[point].settings.iter();
+            let settings = settings.map(|(name, value)| (name.clone(), json!(value)));
+            let (values, why) = match results.values(experiment, id, metric) {
+                Ok(values) => (values, None),
+                Err(why) => (Vec::new(), Some(why)),
+            };
+            cells.push(json!({
+                "runs": whole.name,
+                "arm": experiment.arms[arm].name,
+                "at": Value::Object(settings.collect()),
+                "metric": metric.name,
+                "unit": metric.unit,
+                "published": published.and_then(|row| row.value.number()),
+                "values": values,
+                "lacks": why,
+                "count": samples.len(),
+            }));
+        }
+    }
+    cells
+}

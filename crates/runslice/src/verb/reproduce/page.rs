@@ -1,0 +1,216 @@
+//! What came of experiments, as one page that needs nothing else. Its own policy forbids that
+//! anything is fetched or executed.
+
+use std::io::{self, Write};
+
+use stats::claim::{Rules, Verdict};
+use stats::figure::{Chart, escape, style, svg};
+
+use super::human::{part, rows, summary};
+use crate::reproduce::Judged;
+use crate::reproduce::cells::Results;
+use crate::reproduce::expected::Published;
+use crate::reproduce::experiment::Experiment;
+use crate::verb::report::STYLE;
+
+/// Everything that a page shows.
+pub struct Page<'a> {
+    /// What was rerun.
+    pub experiments: &'a [Experiment],
+    /// What it gave, one entry an experiment.
+    pub results: &'a [Results],
+    /// What it says.
+    pub judged: &'a [Judged<'a>],
+    /// The figures of each experiment.
+    pub charts: &'a [Vec<Chart>],
+    /// How it was judged.
+    pub rules: &'a Rules,
+    /// Fingerprint of the calibration.
+    pub calibration: &'a str,
+}
+
+const MORE: &str = "\
+.v{font-weight:600;white-space:nowrap}.reproduced{color:#00734f}.same-direction{color:#0072b2}\
+.undecided{color:#8a5a00}.not-reproduced{color:#b33a00}.not-testable{color:#5a5a5a}\
+td.l,th.l{text-align:left}td.w{white-space:normal}ul.t{font-size:.85rem}\
+@media (prefers-color-scheme:dark){.reproduced{color:#33c9a0}.same-direction{color:#8cc4ff}\
+.undecided{color:#f0c14b}.not-reproduced{color:#ff8c42}.not-testable{color:#a8a8a8}}";
+
+const fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "reproduced",
+        Verdict::SameDirection => "same-direction",
+        Verdict::Undecided => "undecided",
+        Verdict::NotReproduced => "not-reproduced",
+        Verdict::NotTestable => "not-testable",
+    }
+}
+
+impl Page<'_> {
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// When `to` does not take it.
+    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        write!(
+            to,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             style-src 'unsafe-inline'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>runslice: experiments, rerun</title>\n<style>{STYLE}{MORE}\n{}</style>\n\
+             </head>\n<body>\n<h1>Experiments, rerun</h1>\n<p class=\"where\">{} Calibration {}. \
+             Numbers are compared as ratios, slopes and orders only.</p>\n",
+            style(),
+            escape(&summary(self.judged, self.rules)),
+            escape(self.calibration),
+        )?;
+        self.verdicts(to)?;
+        for index in 0..self.experiments.len() {
+            self.experiment(index, to)?;
+        }
+        write!(
+            to,
+            "<footer><p>Made by runslice {}. experiments/README.md says how verdicts are \
+             made.</p></footer>\n</body>\n</html>\n",
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+
+    /// The table of all statements.
+    fn verdicts(&self, to: &mut dyn Write) -> io::Result<()> {
+        writeln!(
+            to,
+            "<div class=\"scroll\" role=\"region\" aria-label=\"Verdicts\" tabindex=\"0\">\n\
+             <table><caption>Statements</caption>\n<thead><tr><th scope=\"col\">statement</th>\
+             <th scope=\"col\" class=\"l\">verdict</th><th scope=\"col\" class=\"l\">says</th>\
+             <th scope=\"col\" class=\"l\">experiment</th></tr></thead>\n<tbody>"
+        )?;
+        for judged in self.judged {
+            let statement = judged.statement;
+            let name = &self.experiments[judged.experiment].name;
+            writeln!(
+                to,
+                "<tr><td><a href=\"#{id}\">{id}</a></td><td class=\"l v {}\">{}</td>\
+                 <td class=\"l w\">{}</td><td class=\"l\"><a href=\"#{name}\">{name}</a></td></tr>",
+                class(judged.verdict),
+                judged.verdict.words(),
+                escape(&statement.text),
+                id = escape(&statement.id),
+                name = escape(name),
+            )?;
+        }
+        writeln!(to, "</tbody></table></div>")
+    }
+
+    fn experiment(&self, index: usize, to: &mut dyn Write) -> io::Result<()> {
+        let experiment = &self.experiments[index];
+        writeln!(
+            to,
+            "<section aria-labelledby=\"{name}\">\n<h2 id=\"{name}\">{name}: {}</h2>\n\
+             <p class=\"where\">Document {}, {}.</p>",
+            escape(&experiment.title),
+            escape(&experiment.document),
+            escape(&experiment.source),
+            name = escape(&experiment.name),
+        )?;
+        for (before, texts) in [
+            ("Note: ", &experiment.notes),
+            (
+                "The document contradicts itself: ",
+                &experiment.contradictions,
+            ),
+        ] {
+            for text in texts {
+                writeln!(to, "<p>{before}{}</p>", escape(text))?;
+            }
+        }
+        for judged in self.judged.iter().filter(|it| it.experiment == index) {
+            statement(judged, to)?;
+        }
+        for chart in &self.charts[index] {
+            write!(
+                to,
+                "<figure>\n{}<figcaption>{}</figcaption>\n</figure>\n",
+                svg(chart, false),
+                escape(&chart.description)
+            )?;
+        }
+        numbers(experiment, &self.results[index], to)?;
+        writeln!(to, "</section>")
+    }
+}
+
+fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let statement = judged.statement;
+    writeln!(
+        to,
+        "<p id=\"{id}\"><b>{id}</b> <span class=\"v {}\">{}</span>: {}</p>\n<ul class=\"t\">",
+        class(judged.verdict),
+        judged.verdict.words(),
+        escape(&statement.text),
+        id = escape(&statement.id),
+    )?;
+    for (name, finding) in &judged.parts {
+        writeln!(
+            to,
+            "<li><span class=\"v {}\">{}</span>: {}</li>",
+            class(finding.verdict),
+            finding.verdict.words(),
+            escape(&part(name, finding))
+        )?;
+    }
+    writeln!(to, "</ul>")?;
+    for (before, text) in [("Note", &statement.note), ("Cause", &statement.cause)] {
+        if let Some(text) = text {
+            writeln!(to, "<p>{before}: {}</p>", escape(text))?;
+        }
+    }
+    Ok(())
+}
+
+/// The table of numbers, and the published ones that nothing is held against.
+fn numbers(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let rows = rows(experiment, results);
+    if !rows.is_empty() {
+        let name = format!("Numbers of {}", experiment.name);
+        writeln!(
+            to,
+            "<div class=\"scroll\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\">\n\
+             <table><caption>Published, and here: mean, lowest and highest run</caption>\n\
+             <thead><tr><th scope=\"col\">runs</th><th scope=\"col\" class=\"l\">metric</th>\
+             <th scope=\"col\" class=\"l\">scheduler</th><th scope=\"col\">published</th>\
+             <th scope=\"col\">here</th><th scope=\"col\">ratio</th>\
+             <th scope=\"col\">ratio here</th></tr></thead>\n<tbody>",
+            name = escape(&name)
+        )?;
+        for row in &rows {
+            let [published, here] = &row.ratios;
+            writeln!(
+                to,
+                "<tr><td>{}</td><td class=\"l\">{}</td><td class=\"l\">{}</td><td>{}</td>\
+                 <td>{}</td><td>{}</td><td>{}</td></tr>",
+                escape(&row.place),
+                escape(&row.metric),
+                escape(&row.arm),
+                escape(&row.published),
+                escape(&row.ours),
+                escape(published),
+                escape(here)
+            )?;
+        }
+        writeln!(to, "</tbody></table></div>")?;
+    }
+    for row in experiment.expected.iter().filter(|row| row.runs.is_empty()) {
+        let value = match row.value {
+            Published::Number(value) => format!("{value}"),
+            Published::Picture => "not available as numbers".to_owned(),
+            Published::Missing => "missing".to_owned(),
+        };
+        let words = [&row.place, &row.arm, &row.metric, &value, &row.note];
+        let words: Vec<&str> = words.into_iter().map(String::as_str).collect();
+        let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
+        writeln!(to, "<p class=\"where\">{}</p>", escape(&words.join(": ")))?;
+    }
+    Ok(())
+}

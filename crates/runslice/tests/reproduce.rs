@@ -1,0 +1,253 @@
+//! `reproduce` from files to pages: a small experiment of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder of one test's own, with a small experiment in it.
+struct Folder(PathBuf);
+
+const STATEMENTS: &str = "
+[C1]
+document = \"002\"
+text     = \"hogs get longer turns from a longer slice\"
+
+[C2]
+document = \"002\"
+text     = \"a kernel says so, too\"
+";
+
+const EXPERIMENT: &str = "
+[experiment]
+document = \"002\"
+title    = \"Turns of hogs\"
+source   = \"Table I\"
+baseline = \"short\"
+seeds    = 6
+
+[machine]
+cpus = 1
+hz   = 1000
+
+[arm.short]
+policy = \"fifo:slice_ns=5000000\"
+
+[arm.long]
+policy = \"fifo:slice_ns=20000000\"
+
+[runs.hogs]
+workload = \"hogs.toml\"
+scale    = { hogs = [2, 3] }
+
+[metric.turn]
+value = \"hog.runslice.mean_ns / 1e6\"
+unit  = \"ms\"
+
+[[statement]]
+id    = \"C1\"
+cause = \"never printed: it is reproduced\"
+
+[[statement.test]]
+kind   = \"ratio\"
+runs   = \"hogs\"
+metric = \"turn\"
+arm    = \"long\"
+base   = \"short\"
+
+[[statement]]
+id = \"C2\"
+
+[[statement.test]]
+kind     = \"ratio\"
+runs     = \"hogs\"
+metric   = \"turn\"
+arm      = \"long\"
+base     = \"short\"
+machines = [\"vm\"]
+
+[[figure]]
+title  = \"Turns by hogs\"
+place  = \"Table I\"
+runs   = \"hogs\"
+metric = \"turn\"
+x      = \"hogs\"
+";
+
+const EXPECTED: &str = "place,runs,at,arm,metric,value,note
+Table I,hogs,,short,turn,10,
+Table I,hogs,,long,turn,40,
+Figure 9,,,,a curve,picture,
+";
+
+const LOAD: &str = "
+[workload]
+name  = \"hogs\"
+stop  = \"duration:2s\"
+scale = { hogs = 2 }
+
+[task.hog]
+count = \"hogs\"
+start = \"uniform(0ns, 100ms)\"
+do    = \"run(inf)\"
+";
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("reproduce-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        let it = Self(path);
+        it.write("e/statements.toml", STATEMENTS);
+        it.write("e/002-turns/experiment.toml", EXPERIMENT);
+        it.write("e/002-turns/expected.csv", EXPECTED);
+        it.write("e/002-turns/hogs.toml", LOAD);
+        it
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        fs::write(path, text).expect("writable");
+    }
+
+    fn read(&self, name: &str) -> String {
+        let path = self.0.join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .arg("reproduce")
+            .args(arguments.split_whitespace())
+            .args(["--experiments", "e"])
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .output()
+            .expect("runslice starts")
+    }
+
+    /// What a call that ends with `status` prints, and says on standard error.
+    fn said(&self, arguments: &str, status: i32) -> (String, String) {
+        let output = self.run(arguments);
+        let [out, err] = [&output.stdout, &output.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert_eq!(output.status.code(), Some(status), "{out}{err}");
+        (out, err)
+    }
+}
+
+#[test]
+fn experiments_are_listed_with_their_statements() {
+    let folder = Folder::new("list");
+    let (out, _) = folder.said("", 0);
+    assert_eq!(
+        out,
+        "002-turns                Table I: Turns of hogs (C1 C2)\n"
+    );
+}
+
+#[test]
+fn a_statement_is_judged_and_a_second_call_makes_no_run_again() {
+    let folder = Folder::new("judged");
+    let (first, said) = folder.said("002-turns --jobs 1", 0);
+    assert_eq!(said, "");
+    for line in [
+        "hogs, hogs 2  turn (ms)  long       40",
+        "C1: REPRODUCED",
+        "C2: NOT TESTABLE HERE",
+        "needs --machine vm",
+        "2 statements, 3 tests: 1 reproduced, 0 same direction, 0 undecided, 0 not reproduced, \
+         1 not testable here.",
+    ] {
+        assert!(first.contains(line), "no `{line}` in\n{first}");
+    }
+    assert!(!first.contains("never printed"), "{first}");
+    let (second, said) = folder.said("--document 002 --jobs 3", 0);
+    assert_eq!(said, "reproduce: 24 of 24 runs were there already\n");
+    assert_eq!(first, second);
+    // A longer list adds the new runs only.
+    let longer = EXPERIMENT.replace("[2, 3]", "[2, 3, 4]");
+    folder.write("e/002-turns/experiment.toml", &longer);
+    let (_, said) = folder.said("--all", 0);
+    assert_eq!(said, "reproduce: 24 of 36 runs were there already\n");
+}
+
+#[test]
+fn a_page_has_verdicts_numbers_and_the_figure_and_fetches_nothing() {
+    let folder = Folder::new("page");
+    folder.said("--all -o report.html", 0);
+    let page = folder.read("report.html");
+    for part in [
+        "<span class=\"v reproduced\">reproduced</span>",
+        "Turns by hogs",
+        "<svg ",
+        "default-src 'none'",
+        "Figure 9: a curve: not available as numbers",
+        "hogs get longer turns",
+    ] {
+        assert!(page.contains(part), "no `{part}`");
+    }
+    folder.said("--all -o again.html", 0);
+    assert_eq!(page, folder.read("again.html"));
+    folder.said("--all --format json -o all.json", 0);
+    let json = folder.read("all.json");
+    assert!(json.contains("\"verdict\": \"reproduced\""), "{json}");
+    assert!(json.contains("\"published\": 40.0"), "{json}");
+}
+
+#[test]
+fn a_quick_look_says_the_direction_at_most() {
+    let folder = Folder::new("quick");
+    let (out, _) = folder.said("--all --quick", 0);
+    assert!(out.contains("C1: SAME DIRECTION"), "{out}");
+    assert!(out.contains("A quick look at 3 runs"), "{out}");
+}
+
+#[test]
+fn mistakes_are_told_with_their_place_before_anything_runs() {
+    let folder = Folder::new("wrong");
+    let wrong = EXPERIMENT.replace("x      = \"hogs\"", "x      = \"hog\"");
+    folder.write("e/002-turns/experiment.toml", &wrong);
+    let (_, said) = folder.said("--all", 1);
+    assert!(
+        said.contains("the figure \"Turns by hogs\" has no parameter `hog`"),
+        "{said}"
+    );
+    assert!(!folder.0.join("reproduce.results").exists());
+    let (_, said) = folder.said("002-turn", 2);
+    assert!(said.contains("did you mean `002-turns`?"), "{said}");
+    let (_, said) = folder.said("--document 009", 2);
+    assert!(
+        said.contains("no experiment is of a document `009`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_ejected_policy_is_told_and_its_statement_is_undecided() {
+    let folder = Folder::new("ejected");
+    let starving = EXPERIMENT
+        .replace("fifo:slice_ns=20000000", "mlfq")
+        .replace("hogs.toml", "starve.toml")
+        .replace("seeds    = 6", "seeds = 2");
+    folder.write("e/002-turns/experiment.toml", &starving);
+    let load = "
+[workload]
+name  = \"starve\"
+stop  = \"duration:70s\"
+scale = { hogs = 2 }
+[task.short]
+count = 4
+do    = \"loop(inf)[ run(8ms), sleep(10ms) ]\"
+[task.hog]
+count = \"hogs\"
+do    = \"run(inf)\"
+";
+    folder.write("e/002-turns/starve.toml", load);
+    let (out, _) = folder.said("--all", 3);
+    assert!(out.contains("the policy was ejected"), "{out}");
+    assert!(out.contains("C1: UNDECIDED"), "{out}");
+    // On a machine without a watchdog nobody is ejected.
+    let patient = starving.replace("hz   = 1000", "hz   = 1000\nwatchdog = false");
+    folder.write("e/002-turns/experiment.toml", &patient);
+    folder.said("--all", 0);
+}
