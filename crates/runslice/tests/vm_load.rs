@@ -154,7 +154,10 @@ policy = "mlfq"
 policy = "default"
 
 [runs.hog]
-command = ["runslice", "load", "levels", "--task", "hog: sleep 1s; run", "--for", "5s", "--slices", "--format", "json"]
+command = [
+    "runslice", "load", "levels", "--task", "hog: sleep 1s; run", "--for", "5s", "--slices",
+    "--format", "json",
+]
 
 [runs.failing]
 command = ["false"]

@@ -143,7 +143,10 @@ impl Levels {
                 return wrong("every phase of a task has a step");
             }
             let last = task.phases.last().expect("there is one");
-            let takes_time = |step: &Step| !matches!(step, Step::Run(time) | Step::Sleep(time) if time.is_zero());
+            let takes_time = |step: &Step| match step {
+                Step::Hog => true,
+                Step::Run(time) | Step::Sleep(time) => !time.is_zero(),
+            };
             if !last.iter().any(takes_time) {
                 return wrong("the last phase of a task takes time: it is repeated");
             }
