@@ -113,7 +113,7 @@ impl Entity {
             // `update_dl_revised_wakeup()`
             let density = ratio(self.budget.deadline.get(), self.budget.runtime.get());
             let laxity = self.deadline - now;
-            let runtime = u128::from(density) * u128::from(laxity) >> SHIFT;
+            let runtime = (u128::from(density) * u128::from(laxity)) >> SHIFT;
             self.runtime = i64::try_from(runtime).unwrap_or(i64::MAX);
             return;
         }
@@ -173,9 +173,9 @@ impl Machine {
         let others = self.deadlines.entities.iter();
         let others = others.filter(|(other, _)| **other != id);
         let taken: u64 = others.map(|(_, entity)| entity.share()).sum();
-        let limit = PART_OF_A_CPU * self.idle.topology.online().count() as u64;
+        let limit = PART_OF_A_CPU * u64::from(self.idle.topology.online().count());
         if limit < taken + entity.share() {
-            let percent = |share: u64| share * 100 >> SHIFT;
+            let percent = |share: u64| (share * 100) >> SHIFT;
             let why = format!(
                 "a deadline task that needs {} % of a CPU: of the {} % that deadline tasks may \
                  have, {} % are taken, and the kernel answers EBUSY",

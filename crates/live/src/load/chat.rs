@@ -5,7 +5,7 @@
 //! and the user whose turn it then is speaks next, so a room has one message under way. Writers
 //! yield their CPU each time that they have emptied their queue.
 //!
-//! Source: the structure of VolanoMark as its published source has it (`COM.volano.Mark`, its
+//! Source: the structure of `VolanoMark` as its published source has it (`COM.volano.Mark`, its
 //! paced chat), which "Scalable Linux Scheduling" (Molloy and Honeyman, FREENIX 2001) ran.
 
 use std::collections::BTreeMap;
@@ -73,6 +73,9 @@ impl Chat {
     ///
     /// # Errors
     /// When a size cannot be, or the system lacks room.
+    ///
+    /// # Panics
+    /// If a message was lost or heard twice.
     pub fn run(&self) -> Result<Outcome, LoadError> {
         self.check()?;
         sys::raise_file_limit();

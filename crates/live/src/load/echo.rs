@@ -167,7 +167,7 @@ impl Echo {
         self.tell(
             &mut outcome,
             &stamps,
-            responses.unwrap_or_default(),
+            &responses.unwrap_or_default(),
             &classes,
         );
         Ok(outcome)
@@ -248,7 +248,7 @@ impl Echo {
         &self,
         outcome: &mut Outcome,
         stamps: &Stamps,
-        responses: Vec<Response>,
+        responses: &[Response],
         classes: &Classes,
     ) {
         let all = |stamps: &[AtomicU64]| -> Vec<u64> {

@@ -1,7 +1,7 @@
 //! A database that many clients change, asked by sysbench.
 //!
 //! Source: the set-up of "Using the Staircase Scheduler for Linux Kernel 2.6" (Santosa, 2005):
-//! InnoDB tables and sysbench's OLTP test. `MariaDB` stands for `MySQL` 3.23, and tables are as
+//! `InnoDB` tables and sysbench's OLTP test. `MariaDB` stands for `MySQL` 3.23, and tables are as
 //! small as a guest's memory needs.
 
 use std::fs;

@@ -391,7 +391,7 @@ impl Reader<'_> {
 
     fn sets(&self, arms: &[Arm]) -> anyhow::Result<Vec<RunSet>> {
         let runs = ordered(&self.draft.runs);
-        for (_, probe) in &self.draft.probe {
+        for probe in self.draft.probe.values() {
             for name in probe.runs.iter().flatten() {
                 let known = runs.iter().map(|(name, _)| name.get_ref().as_str());
                 self.known(name, "runs", known)?;
@@ -428,7 +428,7 @@ impl Reader<'_> {
         };
         let mut probes = Vec::new();
         for (probe_name, probe) in ordered(&self.draft.probe) {
-            let mut wanted = probe.runs.iter().flatten().map(|it| it.get_ref());
+            let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);
             if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
                 probes.push(self.probe(probe_name, probe)?);
             }

@@ -53,6 +53,9 @@ pub struct Boot<'a> {
     runs: Vec<(CellId, Vec<String>)>,
 }
 
+/// A run of a boot: the index of its set, its cell, and the command.
+type Planned = (usize, CellId, Vec<String>);
+
 /// Which boots some experiments take.
 pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
     let mut boots = Vec::new();
@@ -60,7 +63,7 @@ pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
         let Some(guest) = &experiment.guest else {
             continue;
         };
-        let mut by_arm: BTreeMap<(usize, u16), Vec<(usize, CellId, Vec<String>)>> = BTreeMap::new();
+        let mut by_arm: BTreeMap<(usize, u16), Vec<Planned>> = BTreeMap::new();
         for (set_index, set) in experiment.sets.iter().enumerate() {
             if quick && !set.quick {
                 continue;
@@ -187,7 +190,7 @@ pub fn run(
 }
 
 /// The results of a boot as they are kept.
-fn document(text: &str, report: Value) -> Value {
+fn document(text: &str, report: &Value) -> Value {
     let ran: Vec<Value> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
@@ -269,7 +272,7 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
         "complaints": outcome.kernel_complaints(),
         "failure": failure,
     });
-    Ok(document(&text, report))
+    Ok(document(&text, &report))
 }
 
 /// Why a guest has brought no results, in words.
@@ -386,7 +389,7 @@ fn on_host(boot: &Boot<'_>) -> anyhow::Result<Value> {
         .is_empty()
         .then(|| format!("nothing was run: {status}"));
     let report = json!({ "kernel": crate::kernel::release(), "failure": failure });
-    Ok(document(&text, report))
+    Ok(document(&text, &report))
 }
 
 /// Puts the results of a boot into their cells.

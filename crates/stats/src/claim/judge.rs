@@ -78,6 +78,10 @@ struct Evidence {
 /// The probabilities of all answers in favour are corrected by Holm's procedure for their number,
 /// and those of all answers against as well; what nothing was left to chance in is not among them.
 #[must_use]
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "each uncertain answer has its corrected probabilities"
+)]
 pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
     let weighed: Vec<Result<Evidence, Finding>> = questions
         .iter()

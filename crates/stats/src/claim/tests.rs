@@ -305,7 +305,7 @@ fn a_quick_look_says_no_more_than_the_direction() {
 }
 
 /// A run of `solo` on CPU 0, with the tasks of `pair` as company.
-fn probed(wanted: Wanted, story: Stream) -> Probed {
+fn probed(wanted: Wanted, story: &Stream) -> Probed {
     let mut probe = Probe::new(wanted);
     probe.begin(&header(1));
     probe.events(&story.events);
@@ -357,7 +357,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
         // Waits until the other sleeps.
         .wakeup(200, 0, 0)
         .push(switch(260, Some(0), PrevState::Sleeping, 3));
-    let found = probed(wanted, story);
+    let found = probed(wanted, &story);
     assert_eq!(value(&found, "all.count"), Some(2.0));
     assert_eq!(value(&found, "direct.max_ns"), Some(7.0));
     assert_eq!(value(&found, "others.count"), Some(1.0));
@@ -403,7 +403,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
                 steps,
             },
         };
-        probed(wanted, story())
+        probed(wanted, &story())
     };
     assert_eq!(of(false, Steps::Runs).trace, "3 3 5 2");
     assert_eq!(of(false, Steps::Changes).trace, "3 5 2");
@@ -458,7 +458,7 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
             steps: Steps::Changes,
         },
     };
-    assert_eq!(probed(wanted, story).trace, "120 120e 120i");
+    assert_eq!(probed(wanted, &story).trace, "120 120e 120i");
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn spans_of_a_name_have_a_shortest_and_a_longest() {
     for length in 1..=20 {
         story = story.push(end(10 + length, 1, length * 10));
     }
-    let found = probed(wanted, story);
+    let found = probed(wanted, &story);
     for (name, want) in [
         ("count", 20.0),
         ("min_ns", 10.0),

@@ -250,7 +250,7 @@ fn set(
             let what = "on a kernel only levels are looked for; the load tells the rest";
             return Err(reader.source.wrong(probe_name, what));
         }
-        let mut wanted = probe.runs.iter().flatten().map(|it| it.get_ref());
+        let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);
         if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
             probes.push(reader.probe(probe_name, probe)?);
         }
