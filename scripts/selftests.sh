@@ -131,7 +131,8 @@ done
 
 # ---- The schedulers of the kernel's tools, with what their loaders set on 8 CPUs ----
 
-# Not here: qmap needs a kernel newer than these headers, userland's decisions are user space's.
+# Not here: qmap needs a kernel newer than these headers, userland's decisions are user space's,
+# pair needs a machine that has been up for longer than one of its batches.
 settings() {
     case $1 in
     central)
@@ -139,16 +140,6 @@ settings() {
             --set 'cpu_gimme_task[]=8' --set 'cpu_started_at[]=8'
         ;;
     flatcg) echo --set nr_cpus=8 --set cgrp_slice_ns=20000000 ;;
-    pair)
-        # CPU n and n + 4 are a pair. 64 cgroups are more than any workload here has.
-        echo --set nr_cpu_ids=8 --set pair_batch_dur_ns=20000000 --set 'pair_ctx[]=4' \
-            --set 'pair_cpu[]=8' --set 'pair_id[]=8' --set 'in_pair_idx[]=8' \
-            --set 'in_pair_idx[4-7]=1' --set 'cgrp_q_arr[0-63]=new'
-        for cpu in 0 1 2 3; do
-            printf ' --set pair_cpu[%d]=%d' $cpu $((cpu + 4)) $((cpu + 4)) $cpu
-            printf ' --set pair_id[%d]=%d' $cpu $cpu $((cpu + 4)) $cpu
-        done
-        ;;
     esac
 }
 
@@ -185,7 +176,7 @@ do = """
 """
 EOT
 
-for name in simple cpu0 sdt central flatcg pair; do
+for name in simple cpu0 sdt central flatcg; do
     compile "$tools/sched_ext/scx_$name.bpf.c" selftests/tools
     for load in desk selftests/groups.toml; do
         # Arguments without spaces inside, so that words are arguments.
