@@ -19,6 +19,14 @@ fn good(arguments: &[&str], folder: &Path) {
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
 }
 
+/// What [`runs`] leaves for a page.
+const FILES: [&str; 3] = ["e.o1.jsonl", "e.staircase.jsonl", "s.o1.stat"];
+
+/// Makes the page of [`FILES`], called `name`.
+fn write_page(name: &str, folder: &Path) {
+    good(&[&["report"], &FILES[..], &["-o", name]].concat(), folder);
+}
+
 /// An empty folder of the test `name`.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -61,9 +69,8 @@ fn picture(path: &Path) -> (u32, u32, usize) {
 fn each_figure_is_a_picture_of_twice_its_size_with_more_than_one_colour() {
     let folder = folder("pictures");
     runs(&folder);
-    let files = ["e.o1.jsonl", "e.staircase.jsonl", "s.o1.stat"];
     let both = ["--svg", "figures", "--png", "figures"];
-    good(&[&["report"], &files[..], &both].concat(), &folder);
+    good(&[&["report"], &FILES[..], &both].concat(), &folder);
     assert!(
         !folder.join("report.html").exists(),
         "nobody asked for a page"
@@ -108,17 +115,7 @@ const FIGURES: [&str; 10] = [
 fn a_page_has_every_figure_and_needs_no_other_file() {
     let folder = folder("page");
     runs(&folder);
-    good(
-        &[
-            "report",
-            "e.o1.jsonl",
-            "e.staircase.jsonl",
-            "s.o1.stat",
-            "-o",
-            "r.html",
-        ],
-        &folder,
-    );
+    write_page("r.html", &folder);
     let page = fs::read_to_string(folder.join("r.html")).expect("a page");
     for figure in FIGURES {
         assert!(page.contains(&format!(
@@ -142,17 +139,7 @@ fn a_page_has_every_figure_and_needs_no_other_file() {
     );
     assert!(page.contains("policies o1, staircase, workload desk, 4 CPUs, HZ 250"));
     // The same input gives the same bytes.
-    good(
-        &[
-            "report",
-            "e.o1.jsonl",
-            "e.staircase.jsonl",
-            "s.o1.stat",
-            "-o",
-            "again.html",
-        ],
-        &folder,
-    );
+    write_page("again.html", &folder);
     let again = fs::read_to_string(folder.join("again.html")).expect("a page");
     assert!(page == again);
     // Ids are unique, or descriptions would be those of other figures.
@@ -306,17 +293,7 @@ fn a_browser_shows_the_page_without_a_request_and_without_an_error() {
     );
 
     runs(&folder);
-    good(
-        &[
-            "report",
-            "e.o1.jsonl",
-            "e.staircase.jsonl",
-            "s.o1.stat",
-            "-o",
-            "r.html",
-        ],
-        &folder,
-    );
+    write_page("r.html", &folder);
     let seen = look(&browser, &folder, "r.html");
     assert_eq!(seen.console, Vec::<String>::new());
     assert_eq!(seen.requests, Vec::<String>::new());

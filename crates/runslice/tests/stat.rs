@@ -23,6 +23,12 @@ fn good(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Records two seconds of the desk under O(1) in the file `name`.
+fn record(name: &str) {
+    let desk = ["sim", "o1", "-w", "desk", "--duration", "2s"];
+    good(&[&desk[..], &["--schedstat", name]].concat());
+}
+
 /// An empty folder of the test `name`.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -179,17 +185,7 @@ fn top_prints_each_interval_of_a_recording_where_there_is_no_terminal() {
     let folder = folder("top");
     let file = folder.join("o1.stat");
     let name = file.to_str().expect("a plain name");
-    let sim = [
-        "sim",
-        "o1",
-        "-w",
-        "desk",
-        "--duration",
-        "2s",
-        "--schedstat",
-        name,
-    ];
-    good(&sim);
+    record(name);
     let text = good(&["stat", "top", name, "--hz", "1000", "--sort", "slices"]);
     assert_eq!(text.matches(": 4 CPUs ").count(), 2, "{text}");
     assert!(text.contains(", until 1.00 s: 4 CPUs") && text.contains(", until 2.00 s: 4 CPUs"));
@@ -234,16 +230,7 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
     let folder = folder("terminal");
     let file = folder.join("o1.stat");
     let name = file.to_str().expect("a plain name");
-    good(&[
-        "sim",
-        "o1",
-        "-w",
-        "desk",
-        "--duration",
-        "2s",
-        "--schedstat",
-        name,
-    ]);
+    record(name);
     let socket = folder.join("socket");
     let tmux = |arguments: &[&str]| {
         let output = Command::new("tmux")

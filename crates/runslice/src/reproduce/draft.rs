@@ -254,7 +254,7 @@ pub struct Other {
     pub at: BTreeMap<String, OneOrMore>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     pub title: String,

@@ -7,6 +7,8 @@
 
 use anyhow::anyhow;
 
+use super::experiment::{Experiment, Point};
+
 /// One published number, or the lack of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
@@ -138,6 +140,37 @@ fn fields(line: &str) -> Option<Vec<String>> {
             None => return rest.is_empty().then_some(fields),
         }
     }
+}
+
+/// Published numbers must belong to something.
+///
+/// # Errors
+/// The first that does not, with its line.
+pub fn check(experiment: &Experiment) -> anyhow::Result<()> {
+    for row in experiment
+        .expected
+        .iter()
+        .filter(|row| !row.runs.is_empty())
+    {
+        let place = &row.line;
+        let set = experiment.set(&row.runs);
+        let set = set.ok_or_else(|| anyhow!("{place}: there are no runs `{}`", row.runs))?;
+        if experiment.metric(&row.metric).is_none() {
+            return Err(anyhow!("{place}: there is no metric `{}`", row.metric));
+        }
+        if !row.arm.is_empty() && experiment.arm(&row.arm).is_none() {
+            return Err(anyhow!("{place}: there is no arm `{}`", row.arm));
+        }
+        let points = &experiment.sets[set].points;
+        let is = |point: &Point| row.at.iter().all(|(name, it)| point.get(name) == Some(*it));
+        if !points.iter().any(is) {
+            return Err(anyhow!(
+                "{place}: no run of `{}` is at that point",
+                row.runs
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -281,66 +281,13 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         source: Source { name: &file, text },
         draft: &draft,
     };
-    let arms = reader.arms()?;
+    let arms = reader.arms(policy::find)?;
     let sets = reader.sets(&arms)?;
     let expected = match files.get(&format!("{name}/expected.csv")) {
         Some(text) => expected::read(&files.shown(&format!("{name}/expected.csv")), text)?,
         None => Vec::new(),
     };
-    let metrics = reader.metrics(&sets)?;
-    let statements = reader.statements(&known)?;
-    let baseline = draft.experiment.baseline.as_ref();
-    if let Some(arm) = baseline {
-        reader.known(arm, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
-    }
-    let experiment = Experiment {
-        name: name.to_owned(),
-        document: draft.experiment.document.get_ref().clone(),
-        title: draft.experiment.title.clone(),
-        source: draft.experiment.source.clone(),
-        baseline: baseline.map(|arm| arm.get_ref().clone()),
-        contradictions: draft.experiment.contradictions.clone(),
-        notes: draft.experiment.notes.clone(),
-        arms,
-        sets,
-        metrics,
-        statements,
-        figures: draft.figure,
-        expected,
-        file: file.clone(),
-        text: text.to_owned(),
-        guest: None,
-    };
-    check_expected(&experiment)?;
-    Ok(experiment)
-}
-
-/// Published numbers must belong to something.
-fn check_expected(experiment: &Experiment) -> anyhow::Result<()> {
-    for row in experiment
-        .expected
-        .iter()
-        .filter(|row| !row.runs.is_empty())
-    {
-        let place = &row.line;
-        let set = experiment.set(&row.runs);
-        let set = set.ok_or_else(|| anyhow!("{place}: there are no runs `{}`", row.runs))?;
-        if experiment.metric(&row.metric).is_none() {
-            return Err(anyhow!("{place}: there is no metric `{}`", row.metric));
-        }
-        if !row.arm.is_empty() && experiment.arm(&row.arm).is_none() {
-            return Err(anyhow!("{place}: there is no arm `{}`", row.arm));
-        }
-        let points = &experiment.sets[set].points;
-        let is = |point: &Point| row.at.iter().all(|(name, it)| point.get(name) == Some(*it));
-        if !points.iter().any(is) {
-            return Err(anyhow!(
-                "{place}: no run of `{}` is at that point",
-                row.runs
-            ));
-        }
-    }
-    Ok(())
+    reader.experiment(&known, arms, sets, expected, None)
 }
 
 struct Reader<'a> {
@@ -357,7 +304,51 @@ fn ordered<T>(table: &BTreeMap<Spanned<String>, T>) -> Vec<(&Spanned<String>, &T
     entries
 }
 
+/// The names of what has more than one value.
+fn varies(lists: &[(String, Vec<i64>)]) -> Vec<&str> {
+    let many = lists.iter().filter(|(_, values)| values.len() > 1);
+    many.map(|(key, _)| key.as_str()).collect()
+}
+
 impl Reader<'_> {
+    /// The experiment of these runs, with what is said of them.
+    fn experiment(
+        &self,
+        known: &draft::Statements,
+        arms: Vec<Arm>,
+        sets: Vec<RunSet>,
+        expected: Vec<Expected>,
+        guest: Option<Guest>,
+    ) -> anyhow::Result<Experiment> {
+        let metrics = self.metrics(&sets)?;
+        let statements = self.statements(known)?;
+        let head = &self.draft.experiment;
+        let baseline = head.baseline.as_ref();
+        if let Some(arm) = baseline {
+            self.known(arm, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
+        }
+        let experiment = Experiment {
+            name: self.folder.to_owned(),
+            document: head.document.get_ref().clone(),
+            title: head.title.clone(),
+            source: head.source.clone(),
+            baseline: baseline.map(|arm| arm.get_ref().clone()),
+            contradictions: head.contradictions.clone(),
+            notes: head.notes.clone(),
+            arms,
+            sets,
+            metrics,
+            statements,
+            figures: self.draft.figure.clone(),
+            expected,
+            file: self.source.name.to_owned(),
+            text: self.source.text.to_owned(),
+            guest,
+        };
+        expected::check(&experiment)?;
+        Ok(experiment)
+    }
+
     fn known<'b>(
         &self,
         name: &Spanned<String>,
@@ -376,9 +367,10 @@ impl Reader<'_> {
         span::parse(text.get_ref()).map_err(|error| self.source.wrong(text, error))
     }
 
-    fn arms(&self) -> anyhow::Result<Vec<Arm>> {
+    /// The arms, whose policies `find` knows by their words.
+    fn arms(&self, find: impl Fn(&str) -> anyhow::Result<PolicySpec>) -> anyhow::Result<Vec<Arm>> {
         let arm = |(name, arm): (&Spanned<String>, &draft::Arm)| {
-            let found = policy::find(arm.policy.get_ref());
+            let found = find(arm.policy.get_ref());
             Ok(Arm {
                 name: name.get_ref().clone(),
                 label: arm.label.clone().unwrap_or_else(|| name.get_ref().clone()),
@@ -408,43 +400,84 @@ impl Reader<'_> {
         arms: &[Arm],
     ) -> anyhow::Result<RunSet> {
         let head = &self.draft.experiment;
-        let count = runs.seeds.as_ref().or(head.seeds.as_ref());
-        if let Some(none) = count.filter(|count| *count.get_ref() == 0) {
-            return Err(self.source.wrong(none, "no seeds are no runs"));
-        }
-        let count = count.map_or(SEEDS, |count| *count.get_ref());
-        let first = head.seed.unwrap_or(1);
+        let seeds = self.seeds(runs.seeds.as_ref(), SEEDS)?;
         let duration = runs.duration.as_ref().or(head.duration.as_ref());
-        let chosen = match &runs.arms {
-            None => (0..arms.len()).collect(),
-            Some(names) => {
-                let index = |name: &Spanned<String>| {
-                    self.known(name, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
-                    let at = arms.iter().position(|arm| arm.name == *name.get_ref());
-                    Ok(at.expect("just looked for"))
-                };
-                names.iter().map(index).collect::<anyhow::Result<_>>()?
-            }
-        };
-        let mut probes = Vec::new();
-        for (probe_name, probe) in ordered(&self.draft.probe) {
-            let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);
-            if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
-                probes.push(self.probe(probe_name, probe)?);
-            }
-        }
+        let chosen = self.chosen(runs.arms.as_deref(), arms)?;
+        let probes = self.probes_of(name)?;
         Ok(RunSet {
             name: name.get_ref().clone(),
             label: runs.label.clone().unwrap_or_else(|| name.get_ref().clone()),
             arms: chosen,
             points: self.points(name, runs)?,
-            seeds: (0..u64::from(count))
-                .map(|run| seeds::of_run(first, run))
-                .collect(),
+            seeds,
             duration: duration.map(|text| self.span(text)).transpose()?,
             probes,
             quick: runs.quick,
         })
+    }
+
+    /// The seeds of each cell: as many as `own` says, else the whole experiment, else `usual`.
+    fn seeds(&self, own: Option<&Spanned<u32>>, usual: u32) -> anyhow::Result<Vec<u64>> {
+        let head = &self.draft.experiment;
+        let count = own.or(head.seeds.as_ref());
+        if let Some(none) = count.filter(|count| *count.get_ref() == 0) {
+            return Err(self.source.wrong(none, "no seeds are no runs"));
+        }
+        let count = u64::from(count.map_or(usual, |count| *count.get_ref()));
+        let first = head.seed.unwrap_or(1);
+        Ok((0..count).map(|run| seeds::of_run(first, run)).collect())
+    }
+
+    /// The indices of the arms that are named; of all if none are.
+    fn chosen(
+        &self,
+        names: Option<&[Spanned<String>]>,
+        arms: &[Arm],
+    ) -> anyhow::Result<Vec<usize>> {
+        let index = |name: &Spanned<String>| {
+            self.known(name, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
+            let at = arms.iter().position(|arm| arm.name == *name.get_ref());
+            Ok(at.expect("just looked for"))
+        };
+        match names {
+            None => Ok((0..arms.len()).collect()),
+            Some(names) => names.iter().map(index).collect(),
+        }
+    }
+
+    /// What is looked for in the runs of that name.
+    fn probes_of(&self, runs: &Spanned<String>) -> anyhow::Result<Vec<Wanted>> {
+        let mut probes = Vec::new();
+        for (name, probe) in ordered(&self.draft.probe) {
+            let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);
+            if probe.runs.is_none() || wanted.any(|wanted| wanted == runs.get_ref()) {
+                probes.push(self.probe(name, probe)?);
+            }
+        }
+        Ok(probes)
+    }
+
+    /// Every combination of the values of `lists`, which belong to the runs called `name`.
+    fn combinations(
+        &self,
+        name: &Spanned<String>,
+        lists: &[(String, Vec<i64>)],
+    ) -> anyhow::Result<Vec<Vec<(String, i64)>>> {
+        if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
+            return Err(self.source.wrong(name, format!("`{key}` has no value")));
+        }
+        let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
+        for (key, values) in lists {
+            let with = |before: &Vec<(String, i64)>| {
+                let one = |value: &i64| {
+                    let added = [(key.clone(), *value)];
+                    before.iter().cloned().chain(added).collect()
+                };
+                values.iter().map(one).collect::<Vec<Vec<_>>>()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        Ok(all)
     }
 
     /// Every combination, but those that are left out.
@@ -464,21 +497,7 @@ impl Reader<'_> {
                 .as_ref()
                 .map(|cpus| ("cpus".to_owned(), cpus.list())),
         );
-        if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
-            return Err(self.source.wrong(name, format!("`{key}` has no value")));
-        }
-        let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
-        for (key, values) in &lists {
-            let extend = |before: &Vec<(String, i64)>| {
-                let with = |value: &i64| {
-                    let mut one = before.clone();
-                    one.push((key.clone(), *value));
-                    one
-                };
-                values.iter().map(with).collect::<Vec<_>>()
-            };
-            all = all.iter().flat_map(extend).collect();
-        }
+        let mut all = self.combinations(name, &lists)?;
         for without in &runs.without {
             let before = all.len();
             let is = |point: &Vec<(String, i64)>| {
@@ -494,11 +513,7 @@ impl Reader<'_> {
                 return Err(self.source.wrong(name, "`without` leaves out nothing"));
             }
         }
-        let varies: Vec<&str> = lists
-            .iter()
-            .filter(|(_, values)| values.len() > 1)
-            .map(|(key, _)| key.as_str())
-            .collect();
+        let varies = varies(&lists);
         let point = |settings: Vec<(String, i64)>| self.point(runs, settings, &varies);
         all.into_iter().map(point).collect()
     }

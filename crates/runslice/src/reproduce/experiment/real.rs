@@ -12,8 +12,8 @@ use toml::Spanned;
 use super::super::draft::{self, Draft, OneOrMore};
 use super::super::files::Files;
 use super::super::place::Source;
-use super::{Arm, Experiment, Point, Reader, RunSet, Work, check_expected, ordered, statements};
-use crate::{policy, seeds, suggest};
+use super::{Arm, Experiment, Point, Reader, RunSet, Work, ordered, statements, varies};
+use crate::{policy, suggest};
 
 /// Runs of each cell unless the file says otherwise.
 const RUNS: u32 = 5;
@@ -164,61 +164,26 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         source,
         draft: &draft,
     };
-    let arms = arms(&reader)?;
+    let arms = reader.arms(find)?;
     let of_runs = ordered(&runs).into_iter();
     let sets = of_runs.map(|(name, runs)| set(&reader, name, runs, &arms));
     let sets: Vec<RunSet> = sets.collect::<anyhow::Result<_>>()?;
-    let metrics = reader.metrics(&sets)?;
-    let statements = reader.statements(&known)?;
-    let baseline = draft.experiment.baseline.as_ref();
-    if let Some(arm) = baseline {
-        reader.known(arm, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
-    }
-    let experiment = Experiment {
-        name: name.to_owned(),
-        document: draft.experiment.document.get_ref().clone(),
-        title: draft.experiment.title.clone(),
-        source: draft.experiment.source.clone(),
-        baseline: baseline.map(|arm| arm.get_ref().clone()),
-        contradictions: draft.experiment.contradictions.clone(),
-        notes: draft.experiment.notes.clone(),
-        arms,
-        sets,
-        metrics,
-        statements,
-        figures: draft.figure,
-        // The published numbers belong to runs of experiment.toml, which have other sizes.
-        expected: Vec::new(),
-        file: file.clone(),
-        text: text.to_owned(),
-        guest: Some(guest),
-    };
-    check_expected(&experiment)?;
-    Ok(experiment)
+    // The published numbers belong to runs of experiment.toml, which have other sizes.
+    reader.experiment(&known, arms, sets, Vec::new(), Some(guest))
 }
 
-fn arms(reader: &Reader<'_>) -> anyhow::Result<Vec<Arm>> {
-    let arm = |(name, arm): (&Spanned<String>, &draft::Arm)| {
-        let words = arm.policy.get_ref().clone();
-        let policy = match words == DEFAULT {
-            true => PolicySpec {
-                name: DEFAULT.to_owned(),
-                object: [].into(),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-            },
-            false => policy::find(&words)
-                .with_context(|| reader.source.place(arm.policy.span().start))?,
-        };
-        Ok(Arm {
-            name: name.get_ref().clone(),
-            label: arm.label.clone().unwrap_or_else(|| name.get_ref().clone()),
-            policy,
-            words,
-        })
-    };
-    ordered(&reader.draft.arm).into_iter().map(arm).collect()
+/// A policy as on the command line, or the kernel's own scheduler.
+fn find(words: &str) -> anyhow::Result<PolicySpec> {
+    if words != DEFAULT {
+        return policy::find(words);
+    }
+    Ok(PolicySpec {
+        name: DEFAULT.to_owned(),
+        object: [].into(),
+        table: None,
+        set: Vec::new(),
+        setup: Vec::new(),
+    })
 }
 
 fn set(
@@ -227,42 +192,20 @@ fn set(
     runs: &Runs,
     arms: &[Arm],
 ) -> anyhow::Result<RunSet> {
-    let head = &reader.draft.experiment;
-    let count = runs.seeds.as_ref().or(head.seeds.as_ref());
-    if let Some(none) = count.filter(|count| *count.get_ref() == 0) {
-        return Err(reader.source.wrong(none, "no seeds are no runs"));
+    let seeds = reader.seeds(runs.seeds.as_ref(), RUNS)?;
+    let chosen = reader.chosen(runs.arms.as_deref(), arms)?;
+    let mut probes = ordered(&reader.draft.probe).into_iter();
+    if let Some((probe, _)) = probes.find(|(_, probe)| probe.levels.is_none()) {
+        let what = "on a kernel only levels are looked for; the load tells the rest";
+        return Err(reader.source.wrong(probe, what));
     }
-    let count = u64::from(count.map_or(RUNS, |count| *count.get_ref()));
-    let chosen = match &runs.arms {
-        None => (0..arms.len()).collect(),
-        Some(names) => {
-            let index = |name: &Spanned<String>| {
-                reader.known(name, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
-                let at = arms.iter().position(|arm| arm.name == *name.get_ref());
-                Ok(at.expect("just looked for"))
-            };
-            names.iter().map(index).collect::<anyhow::Result<_>>()?
-        }
-    };
-    let mut probes = Vec::new();
-    for (probe_name, probe) in ordered(&reader.draft.probe) {
-        if probe.levels.is_none() {
-            let what = "on a kernel only levels are looked for; the load tells the rest";
-            return Err(reader.source.wrong(probe_name, what));
-        }
-        let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);
-        if probe.runs.is_none() || wanted.any(|wanted| wanted == name.get_ref()) {
-            probes.push(reader.probe(probe_name, probe)?);
-        }
-    }
+    let probes = reader.probes_of(name)?;
     Ok(RunSet {
         name: name.get_ref().clone(),
         label: runs.label.clone().unwrap_or_else(|| name.get_ref().clone()),
         arms: chosen,
         points: points(reader, name, runs)?,
-        seeds: (0..count)
-            .map(|run| seeds::of_run(head.seed.unwrap_or(1), run))
-            .collect(),
+        seeds,
         duration: None,
         probes,
         quick: runs.quick,
@@ -277,24 +220,8 @@ fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> anyhow::R
         .collect();
     let one = OneOrMore::One(1);
     lists.push(("cpus".to_owned(), runs.cpus.as_ref().unwrap_or(&one).list()));
-    if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
-        return Err(reader.source.wrong(name, format!("`{key}` has no value")));
-    }
-    let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
-    for (key, values) in &lists {
-        let with = |before: &Vec<(String, i64)>| {
-            let one = |value: &i64| {
-                let added = [(key.clone(), *value)];
-                before.iter().cloned().chain(added).collect()
-            };
-            values.iter().map(one).collect::<Vec<Vec<_>>>()
-        };
-        all = all.iter().flat_map(with).collect();
-    }
-    let varies: Vec<&str> = (lists.iter())
-        .filter(|(_, values)| values.len() > 1)
-        .map(|(key, _)| key.as_str())
-        .collect();
+    let all = reader.combinations(name, &lists)?;
+    let varies = varies(&lists);
     let point = |settings: Vec<(String, i64)>| {
         let words = runs.command.get_ref();
         let wrong = |what: String| reader.source.wrong(&runs.command, what);
