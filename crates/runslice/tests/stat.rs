@@ -262,7 +262,7 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
         "env PS1='ready> ' sh",
     ]);
     // What is typed before the shell has read its first line is echoed twice, or before the prompt.
-    until("ready> ");
+    until("ready>");
     let command =
         format!("stty -a | md5sum; {program} stat top {name} --hz 1000; stty -a | md5sum");
     tmux(&["send-keys", &command, "Enter"]);
