@@ -22,12 +22,12 @@ demo: setup ## simulates a desktop under load, once under each shipped policy
 
 test: setup ## every test that a change must pass, two minutes of it in virtual machines
 	@[ -n "$$RUNSLICE_NO_VM" ] || scripts/setup.sh vm
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 test-long: setup ## the tests above and those that take minutes or a kernel, optimised
 	@scripts/setup.sh vm
 	@scripts/setup.sh long
-	$(CARGO) test --workspace --release -- --include-ignored
+	$(CARGO) test --workspace --no-fail-fast --release -- --include-ignored
 
 test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half an hour
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \

@@ -497,6 +497,7 @@ impl<'a> Asker<'a> {
                     base,
                     low,
                     high,
+                    published: test.published,
                 }
             }
             "every" => {

@@ -4,6 +4,7 @@ mod figures;
 mod human;
 mod json;
 mod page;
+mod sides;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use stats::claim::Rules;
+use stats::figure::Chart;
 
 use crate::cli::{Status, UsageError};
 use crate::reproduce::cells::Results;
@@ -18,7 +20,7 @@ use crate::reproduce::experiment::{self, Experiment};
 use crate::reproduce::files::Files;
 #[cfg(feature = "live")]
 use crate::reproduce::kernels::{self, Place};
-use crate::reproduce::{judge_all, simulate};
+use crate::reproduce::{Judged, judge_all, simulate};
 use crate::store::Store;
 use crate::{output, suggest};
 
@@ -40,8 +42,9 @@ pub struct Reproduce {
     all: bool,
 
     /// Where they are run: `sim` simulates them; `vm` and `host` run real programs on a kernel.
-    #[arg(long, value_enum, default_value_t = Machine::Sim)]
-    machine: Machine,
+    /// Several, such as `sim,vm`, are set side by side.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
+    machine: Vec<Machine>,
 
     /// Makes 3 runs of each kind only. They say "same direction" at best.
     #[arg(long)]
@@ -76,7 +79,7 @@ pub struct Reproduce {
 }
 
 /// Where experiments are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Machine {
     /// On the simulated machine.
     Sim,
@@ -122,6 +125,55 @@ impl Reproduce {
     }
 }
 
+/// The experiments as one kind of machine runs them, and what they gave.
+struct Rerun {
+    machine: Machine,
+    experiments: Vec<Experiment>,
+    results: Vec<Results>,
+}
+
+impl Rerun {
+    fn new(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Self> {
+        let names = chosen(request, machine, files)?;
+        let read = |name: &String| match machine {
+            Machine::Sim => experiment::read(files, name),
+            #[cfg(feature = "live")]
+            Machine::Vm | Machine::Host => experiment::read_real(files, name),
+        };
+        let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self {
+            machine,
+            results: experiments.iter().map(|_| Results::default()).collect(),
+            experiments,
+        })
+    }
+
+    fn judged(&self, rules: &Rules) -> anyhow::Result<Vec<Judged<'_>>> {
+        judge_all(&self.experiments, &self.results, self.machine.name(), rules)
+    }
+
+    fn charts(&self) -> anyhow::Result<Vec<Vec<Chart>>> {
+        let all = self.experiments.iter().zip(&self.results);
+        all.map(|(experiment, results)| figures::charts(experiment, results))
+            .collect()
+    }
+
+    /// Makes the runs that the store does not have.
+    fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<()> {
+        let (experiments, results) = (&self.experiments, &mut self.results);
+        match self.machine {
+            Machine::Sim => simulated(request, experiments, store, results),
+            #[cfg(feature = "live")]
+            Machine::Vm => on_kernels(request, Place::Guest, experiments, store, results),
+            #[cfg(feature = "live")]
+            Machine::Host => {
+                kernels::check_host()?;
+                on_kernels(request, Place::Host, experiments, store, results)
+            }
+        }
+    }
+}
+
 /// Reruns what was asked for, and writes what came of it.
 ///
 /// # Errors
@@ -131,62 +183,57 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         Some(folder) => Files::of_folder(folder)?,
         None => Files::embedded(),
     };
-    let names = chosen(request, &files)?;
-    let read = |name: &String| match request.machine {
-        Machine::Sim => experiment::read(&files, name),
-        #[cfg(feature = "live")]
-        Machine::Vm | Machine::Host => experiment::read_real(&files, name),
-    };
-    let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
+    let mut machines = request.machine.clone();
+    machines.sort_unstable();
+    machines.dedup();
+    let reruns = machines.iter();
+    let mut reruns: Vec<Rerun> = reruns
+        .map(|&machine| Rerun::new(request, machine, &files))
+        .collect::<Result<_, _>>()?;
     let mut to = output::open(request.output.as_deref())?;
     if request.experiment.is_empty() && request.document.is_empty() && !request.all {
-        human::list(&experiments, &mut to)?;
+        for rerun in &reruns {
+            human::list(&rerun.experiments, &mut to)?;
+        }
         to.flush()?;
         return Ok(Status::Done);
     }
-    let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
-    // Mistakes of the files are told before hours of runs.
-    let machine = request.machine.name();
     let rules = Rules {
         quick: request.quick,
         ..Rules::default()
     };
-    judge_all(&experiments, &results, machine, &rules)?;
-    for (experiment, results) in experiments.iter().zip(&results) {
-        figures::charts(experiment, results)?;
+    // Mistakes of the files are told before hours of runs.
+    for rerun in &reruns {
+        rerun.judged(&rules)?;
+        rerun.charts()?;
     }
     let store = Store::open(&request.folder)?;
-    match request.machine {
-        Machine::Sim => simulated(request, &experiments, &store, &mut results)?,
-        #[cfg(feature = "live")]
-        Machine::Vm => on_kernels(request, Place::Guest, &experiments, &store, &mut results)?,
-        #[cfg(feature = "live")]
-        Machine::Host => {
-            kernels::check_host()?;
-            on_kernels(request, Place::Host, &experiments, &store, &mut results)?;
-        }
+    for rerun in &mut reruns {
+        rerun.run(request, &store)?;
     }
-    let judged = judge_all(&experiments, &results, machine, &rules)?;
-    let charts = experiments.iter().zip(&results);
-    let charts: Vec<_> = charts
-        .map(|(experiment, results)| figures::charts(experiment, results))
-        .collect::<Result<_, _>>()?;
-    let page = Page {
-        experiments: &experiments,
-        results: &results,
-        judged: &judged,
-        charts: &charts,
-        rules: &rules,
-        calibration: &files.calibration(),
+    let calibration = files.calibration();
+    let page = |rerun| -> anyhow::Result<Page<'_>> {
+        let rerun: &Rerun = rerun;
+        Ok(Page {
+            machine: rerun.machine.name(),
+            experiments: &rerun.experiments,
+            results: &rerun.results,
+            judged: rerun.judged(&rules)?,
+            charts: rerun.charts()?,
+            rules: &rules,
+            calibration: &calibration,
+        })
     };
+    let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
     match request.format() {
-        Format::Human => human::write(&page, &mut to)?,
-        Format::Html => page.write(&mut to)?,
-        Format::Json => json::write(&page, &mut to)?,
+        Format::Human => human::write(&pages, &mut to)?,
+        Format::Html => page::write(&pages, &mut to)?,
+        Format::Json => json::write(&pages, &mut to)?,
     }
     to.flush()?;
-    let ejected = results.iter().flat_map(|it| it.cells.values().flatten());
-    match ejected.into_iter().any(|sample| sample.ejection.is_some()) {
+    let results = reruns.iter().flat_map(|rerun| &rerun.results);
+    let mut samples = results.flat_map(|it| it.cells.values().flatten());
+    match samples.any(|sample| sample.ejection.is_some()) {
         true => Ok(Status::Ejected),
         false => Ok(Status::Done),
     }
@@ -221,16 +268,18 @@ fn on_kernels(
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are
 /// for the simulated machine only are left out and told elsewhere.
-fn chosen(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
-    let names = chosen_of_all(request, files)?;
-    if request.machine == Machine::Sim {
+fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Vec<String>> {
+    let names = chosen_of_all(request, machine, files)?;
+    if machine == Machine::Sim {
         return Ok(names);
     }
     let real = files.on_kernels();
     let (chosen, others): (Vec<String>, Vec<String>) = names
         .into_iter()
         .partition(|name| real.contains(&name.as_str()));
-    if let Some(name) = request.experiment.iter().find(|name| others.contains(name)) {
+    let mut named = request.experiment.iter();
+    let is_simulated = request.machine.contains(&Machine::Sim);
+    if let Some(name) = named.find(|name| others.contains(name) && !is_simulated) {
         let message = format!("{name} is for `--machine sim` only: it has no vm.toml");
         return Err(UsageError(message).into());
     }
@@ -242,8 +291,12 @@ fn chosen(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
     Ok(chosen)
 }
 
-fn chosen_of_all(request: &Reproduce, files: &Files) -> anyhow::Result<Vec<String>> {
-    let all = match request.machine {
+fn chosen_of_all(
+    request: &Reproduce,
+    machine: Machine,
+    files: &Files,
+) -> anyhow::Result<Vec<String>> {
+    let all = match machine {
         Machine::Sim => files.experiments(),
         // Some are for kernels only.
         #[cfg(feature = "live")]

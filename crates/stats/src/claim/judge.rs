@@ -58,6 +58,8 @@ pub struct Finding {
     pub p: Option<f64>,
     /// What else there is to say.
     pub words: String,
+    /// The published number that they were held against.
+    pub published: Option<f64>,
 }
 
 /// What the runs say for a statement and against it.
@@ -106,10 +108,14 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
     };
     // In the order of the questions, which is that of the corrected probabilities.
     let mut findings = Vec::with_capacity(weighed.len());
-    for weighed in weighed {
-        findings.push(match weighed {
+    for (weighed, (_, question)) in weighed.into_iter().zip(questions) {
+        let finding = match weighed {
             Ok(evidence) => answer(evidence),
             Err(finding) => finding,
+        };
+        findings.push(Finding {
+            published: question.published(),
+            ..finding
         });
     }
     findings
@@ -137,6 +143,7 @@ impl Evidence {
             parts: self.parts,
             p: (!self.exact && !rules.quick).then_some(p_for),
             words: self.words,
+            published: None,
         }
     }
 }
@@ -147,6 +154,7 @@ fn finding(verdict: Verdict, words: &str) -> Finding {
         parts: Vec::new(),
         p: None,
         words: words.to_owned(),
+        published: None,
     }
 }
 
@@ -216,12 +224,14 @@ impl Scales<'_> {
                 base: None,
                 low,
                 high,
+                ..
             } => self.between(cell, None, (*low, *high), Scale::Linear),
             Question::Within {
                 cell,
                 base,
                 low,
                 high,
+                ..
             } => {
                 let limits = (libm::log(low.max(0.0)), libm::log(high.max(0.0)));
                 self.between(cell, base.as_ref(), limits, Scale::Log)

@@ -58,6 +58,8 @@ pub enum Question {
         low: f64,
         /// Largest, or infinity.
         high: f64,
+        /// The published number that they lie around.
+        published: Option<f64>,
     },
     /// The value of every single run is between two numbers.
     Every {
@@ -153,4 +155,15 @@ pub enum Question {
         /// What, in words.
         why: String,
     },
+}
+
+impl Question {
+    /// The published number that the runs are held against, where there is one.
+    #[must_use]
+    pub const fn published(&self) -> Option<f64> {
+        match self {
+            Self::Ratio { published, .. } | Self::Within { published, .. } => *published,
+            _ => None,
+        }
+    }
 }

@@ -96,6 +96,7 @@ fn a_mean_or_a_ratio_is_between_two_numbers() {
         base: base.map(|base| cell("base", base)),
         low,
         high,
+        published: None,
     };
     assert_eq!(verdict(within(190.0, 210.0, None)), Reproduced);
     assert_eq!(

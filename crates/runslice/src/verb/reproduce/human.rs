@@ -10,6 +10,7 @@ use crate::reproduce::expected::Published;
 use crate::reproduce::experiment::{Experiment, Made, Metric};
 
 use super::page::Page;
+use super::sides;
 
 /// Lists experiments with the statements that they decide.
 ///
@@ -34,11 +35,33 @@ pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes tables, verdicts and their sum.
+/// Writes tables, verdicts and their sum, machine by machine, and then what several say side by
+/// side.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
+    for page in pages {
+        if pages.len() > 1 {
+            writeln!(to, "Machine {}\n", page.machine)?;
+        }
+        one(page, to)?;
+    }
+    if pages.len() < 2 {
+        return Ok(());
+    }
+    writeln!(to, "\nSide by side\n")?;
+    for said in sides::of(pages) {
+        writeln!(to, "{:<4} {}", said.id, said.text)?;
+        for (machine, judged) in said.by {
+            let (verdict, words) = (judged.verdict.words(), sides::numbers(judged));
+            writeln!(to, "     {machine:<4} {verdict:<17} {words}")?;
+        }
+    }
+    Ok(())
+}
+
+fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
     let all = page.experiments.iter().zip(page.results);
     for (index, (experiment, results)) in all.enumerate() {
         writeln!(
@@ -58,7 +81,7 @@ pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
         }
         writeln!(to)?;
     }
-    for judged in page.judged {
+    for judged in &page.judged {
         let statement = judged.statement;
         let (id, words) = (&statement.id, judged.verdict.words());
         writeln!(to, "{id:<4} {words:<18} {}", statement.text)?;
@@ -66,7 +89,7 @@ pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
     writeln!(
         to,
         "\n{} Calibration {}.",
-        summary(page.judged, page.rules),
+        summary(&page.judged, page.rules),
         page.calibration
     )
 }

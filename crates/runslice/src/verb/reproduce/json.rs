@@ -11,22 +11,40 @@ use crate::reproduce::cells::CellId;
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
 
-/// Writes the document: every statement with its parts, every metric of every run.
+/// Writes the document: every statement with its parts, every metric of every run; of several
+/// machines each under its name.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
+    let document = match pages {
+        [page] => {
+            let mut whole = machine(page);
+            whole["runslice_reproduce"] = json!(VERSION);
+            whole["machine"] = json!(page.machine);
+            whole
+        }
+        pages => {
+            let machines = pages
+                .iter()
+                .map(|page| (page.machine.into(), machine(page)));
+            let machines: serde_json::Map<String, Value> = machines.collect();
+            json!({"runslice_reproduce": VERSION, "machines": machines})
+        }
+    };
+    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
+    writeln!(to)
+}
+
+fn machine(page: &Page<'_>) -> Value {
     let experiments: Vec<Value> = (0..page.experiments.len())
         .map(|index| experiment(page, index))
         .collect();
-    let document = json!({
-        "runslice_reproduce": VERSION,
+    json!({
         "calibration": page.calibration,
         "quick": page.rules.quick,
         "experiments": experiments,
-    });
-    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
-    writeln!(to)
+    })
 }
 
 fn experiment(page: &Page<'_>, index: usize) -> Value {
@@ -53,6 +71,7 @@ fn statement(judged: &Judged<'_>) -> Value {
             "name": name,
             "verdict": finding.verdict,
             "numbers": numbers,
+            "published": finding.published,
             "p": finding.p,
             "words": finding.words,
         })

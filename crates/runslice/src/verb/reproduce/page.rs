@@ -7,22 +7,25 @@ use stats::claim::{Rules, Verdict};
 use stats::figure::{Chart, escape, style, svg};
 
 use super::human::{part, rows, summary};
+use super::sides;
 use crate::reproduce::Judged;
 use crate::reproduce::cells::Results;
 use crate::reproduce::expected::Published;
 use crate::reproduce::experiment::Experiment;
 use crate::verb::report::STYLE;
 
-/// Everything that a page shows.
+/// Everything that one kind of machine has to show.
 pub struct Page<'a> {
+    /// Its name: `sim`, `vm`, `host`.
+    pub machine: &'static str,
     /// What was rerun.
     pub experiments: &'a [Experiment],
     /// What it gave, one entry an experiment.
     pub results: &'a [Results],
     /// What it says.
-    pub judged: &'a [Judged<'a>],
+    pub judged: Vec<Judged<'a>>,
     /// The figures of each experiment.
-    pub charts: &'a [Vec<Chart>],
+    pub charts: Vec<Vec<Chart>>,
     /// How it was judged.
     pub rules: &'a Rules,
     /// Fingerprint of the calibration.
@@ -46,39 +49,82 @@ const fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-impl Page<'_> {
-    /// Writes the page.
-    ///
-    /// # Errors
-    /// When `to` does not take it.
-    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        write!(
-            to,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-             style-src 'unsafe-inline'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>runslice: experiments, rerun</title>\n<style>{STYLE}{MORE}\n{}</style>\n\
-             </head>\n<body>\n<h1>Experiments, rerun</h1>\n<p class=\"where\">{} Calibration {}. \
-             Numbers are compared as ratios, slopes and orders only.</p>\n",
-            style(),
-            escape(&summary(self.judged, self.rules)),
-            escape(self.calibration),
-        )?;
-        self.verdicts(to)?;
-        for index in 0..self.experiments.len() {
-            self.experiment(index, to)?;
-        }
-        write!(
-            to,
-            "<footer><p>Made by runslice {}. experiments/README.md says how verdicts are \
-             made.</p></footer>\n</body>\n</html>\n",
-            env!("CARGO_PKG_VERSION")
-        )
+/// Writes the page; what several machines say stands side by side before the rest.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
+    write!(
+        to,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>runslice: experiments, rerun</title>\n<style>{STYLE}{MORE}\n{}</style>\n\
+         </head>\n<body>\n<h1>Experiments, rerun</h1>\n",
+        style(),
+    )?;
+    if pages.len() > 1 {
+        side_by_side(pages, to)?;
     }
+    for page in pages {
+        let prefix = match pages.len() {
+            1 => String::new(),
+            _ => {
+                writeln!(to, "<h2>Machine {}</h2>", page.machine)?;
+                format!("{}-", page.machine)
+            }
+        };
+        writeln!(
+            to,
+            "<p class=\"where\">{} Calibration {}. Numbers are compared as ratios, slopes and \
+             orders only.</p>",
+            escape(&summary(&page.judged, page.rules)),
+            escape(page.calibration),
+        )?;
+        page.verdicts(&prefix, to)?;
+        for index in 0..page.experiments.len() {
+            page.experiment(index, &prefix, to)?;
+        }
+    }
+    write!(
+        to,
+        "<footer><p>Made by runslice {}. experiments/README.md says how verdicts are \
+         made.</p></footer>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
 
+fn side_by_side(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        to,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Side by side\" tabindex=\"0\">\n\
+         <table><caption>What each machine says</caption>\n<thead><tr>\
+         <th scope=\"col\">statement</th><th scope=\"col\" class=\"l\">machine</th>\
+         <th scope=\"col\" class=\"l\">verdict</th><th scope=\"col\" class=\"l\">numbers</th>\
+         <th scope=\"col\" class=\"l\">says</th></tr></thead>\n<tbody>"
+    )?;
+    for said in sides::of(pages) {
+        for (machine, judged) in said.by {
+            writeln!(
+                to,
+                "<tr><td><a href=\"#{machine}-{id}\">{id}</a></td><td class=\"l\">{machine}</td>\
+                 <td class=\"l v {}\">{}</td><td class=\"l w\">{}</td>\
+                 <td class=\"l w\">{}</td></tr>",
+                class(judged.verdict),
+                judged.verdict.words(),
+                escape(&sides::numbers(judged)),
+                escape(said.text),
+                id = escape(said.id),
+            )?;
+        }
+    }
+    writeln!(to, "</tbody></table></div>")
+}
+
+impl Page<'_> {
     /// The table of all statements.
-    fn verdicts(&self, to: &mut dyn Write) -> io::Result<()> {
+    fn verdicts(&self, prefix: &str, to: &mut dyn Write) -> io::Result<()> {
         writeln!(
             to,
             "<div class=\"scroll\" role=\"region\" aria-label=\"Verdicts\" tabindex=\"0\">\n\
@@ -86,13 +132,14 @@ impl Page<'_> {
              <th scope=\"col\" class=\"l\">verdict</th><th scope=\"col\" class=\"l\">says</th>\
              <th scope=\"col\" class=\"l\">experiment</th></tr></thead>\n<tbody>"
         )?;
-        for judged in self.judged {
+        for judged in &self.judged {
             let statement = judged.statement;
             let name = &self.experiments[judged.experiment].name;
             writeln!(
                 to,
-                "<tr><td><a href=\"#{id}\">{id}</a></td><td class=\"l v {}\">{}</td>\
-                 <td class=\"l w\">{}</td><td class=\"l\"><a href=\"#{name}\">{name}</a></td></tr>",
+                "<tr><td><a href=\"#{prefix}{id}\">{id}</a></td><td class=\"l v {}\">{}</td>\
+                 <td class=\"l w\">{}</td><td class=\"l\">\
+                 <a href=\"#{prefix}{name}\">{name}</a></td></tr>",
                 class(judged.verdict),
                 judged.verdict.words(),
                 escape(&statement.text),
@@ -103,11 +150,12 @@ impl Page<'_> {
         writeln!(to, "</tbody></table></div>")
     }
 
-    fn experiment(&self, index: usize, to: &mut dyn Write) -> io::Result<()> {
+    fn experiment(&self, index: usize, prefix: &str, to: &mut dyn Write) -> io::Result<()> {
         let experiment = &self.experiments[index];
         writeln!(
             to,
-            "<section aria-labelledby=\"{name}\">\n<h2 id=\"{name}\">{name}: {}</h2>\n\
+            "<section aria-labelledby=\"{prefix}{name}\">\n\
+             <h2 id=\"{prefix}{name}\">{name}: {}</h2>\n\
              <p class=\"where\">Document {}, {}.</p>",
             escape(&experiment.title),
             escape(&experiment.document),
@@ -126,7 +174,7 @@ impl Page<'_> {
             }
         }
         for judged in self.judged.iter().filter(|it| it.experiment == index) {
-            statement(judged, to)?;
+            statement(judged, prefix, to)?;
         }
         for chart in &self.charts[index] {
             write!(
@@ -141,11 +189,12 @@ impl Page<'_> {
     }
 }
 
-fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn statement(judged: &Judged<'_>, prefix: &str, to: &mut dyn Write) -> io::Result<()> {
     let statement = judged.statement;
     writeln!(
         to,
-        "<p id=\"{id}\"><b>{id}</b> <span class=\"v {}\">{}</span>: {}</p>\n<ul class=\"t\">",
+        "<p id=\"{prefix}{id}\"><b>{id}</b> <span class=\"v {}\">{}</span>: {}</p>\n\
+         <ul class=\"t\">",
         class(judged.verdict),
         judged.verdict.words(),
         escape(&statement.text),

@@ -1,0 +1,224 @@
+//! All published experiments, rerun: every statement is judged, a second run from nothing gives the
+//! same bytes, and the chapters of the guide print what came of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Verdicts as JSON names them and as pages do, the best first.
+const VERDICTS: [(&str, &str); 5] = [
+    ("reproduced", "reproduced"),
+    ("same-direction", "same direction"),
+    ("undecided", "undecided"),
+    ("not-reproduced", "not reproduced"),
+    ("not-testable", "not testable here"),
+];
+
+/// Each document's chapter of the guide.
+const CHAPTERS: [(&str, &str); 5] = [
+    ("000", "santosa-2005.md"),
+    ("001", "kolivas-2004.md"),
+    ("002", "torrey-2007.md"),
+    ("003", "molloy-2001.md"),
+    ("004", "lindsley-2004.md"),
+];
+
+/// The heading of a chapter's part, and what stands above its table.
+struct Part {
+    heading: &'static str,
+    lead: fn(&str) -> String,
+}
+
+const SIMULATED: Part = Part {
+    heading: "## Results",
+    lead: |document| {
+        format!(
+            "`runslice reproduce --document {document}` runs all of it on the simulated machine \
+             and prints the published\nfigures beside its own; `-o report.html` draws them. \
+             With the seeds of the files, judged together with the\nother documents' statements:"
+        )
+    },
+};
+
+const IN_A_GUEST: Part = Part {
+    heading: "## In a guest",
+    lead: |document| {
+        format!(
+            "`runslice reproduce --document {document} --machine vm --quick` runs real programs \
+             on a real kernel, three times\neach, and says at most \"same direction\":"
+        )
+    },
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What `reproduce --all` writes as JSON, with results in an empty folder of this name.
+fn reproduce(folder: &str, arguments: &[&str]) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let _ = fs::remove_dir_all(&folder);
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(["reproduce", "--all", "--format", "json", "--folder"])
+        .arg(&folder)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("runslice starts");
+    assert!(output.status.success(), "{arguments:?}: {}", output.status);
+    String::from_utf8(output.stdout).expect("JSON is text")
+}
+
+/// Each document's statements, each with the name of its experiment, by letter and number.
+fn statements(report: &str) -> BTreeMap<String, Vec<(String, Value)>> {
+    let report: Value = serde_json::from_str(report).expect("a document");
+    let mut all: BTreeMap<String, Vec<(String, Value)>> = BTreeMap::new();
+    for experiment in report["experiments"].as_array().expect("experiments") {
+        let document = experiment["document"].as_str().expect("a document");
+        let name = experiment["name"].as_str().expect("a name");
+        for statement in experiment["statements"].as_array().expect("statements") {
+            let of_document = all.entry(document.to_owned()).or_default();
+            of_document.push((name.to_owned(), statement.clone()));
+        }
+    }
+    for of_document in all.values_mut() {
+        of_document.sort_by_key(|(_, statement)| {
+            let id = statement["id"].as_str().expect("an id");
+            (id.as_bytes()[0], id[1..].parse::<u32>().expect("a number"))
+        });
+    }
+    all
+}
+
+/// Words that fit into one cell of a table.
+fn cell(words: &str) -> String {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    words.join(" ").replace('|', "\\|")
+}
+
+/// Why a statement is not reproduced: the cause that its experiment gives, or why it was not
+/// judged.
+fn why(statement: &Value) -> String {
+    if statement["verdict"] == "reproduced" {
+        return String::new();
+    }
+    let parts = statement["parts"].as_array().into_iter().flatten();
+    let words = parts
+        .filter(|part| part["verdict"] == statement["verdict"])
+        .filter_map(|part| part["words"].as_str())
+        .find(|words| !words.is_empty());
+    let cause = statement["cause"].as_str().filter(|it| !it.is_empty());
+    let untestable = statement["verdict"] == "not-testable";
+    let (first, second) = if untestable {
+        (words, cause)
+    } else {
+        (cause, words)
+    };
+    cell(first.or(second).unwrap_or_default())
+}
+
+/// The part of a chapter that tells a document's verdicts.
+fn part(of: &Part, document: &str, statements: &[(String, Value)]) -> String {
+    let count = |verdict: &str| {
+        let same = |it: &&(String, Value)| it.1["verdict"] == verdict;
+        statements.iter().filter(same).count()
+    };
+    let counts: Vec<String> = VERDICTS
+        .iter()
+        .map(|&(verdict, name)| (count(verdict), name))
+        .filter(|&(number, _)| number > 0)
+        .map(|(number, name)| format!("{number} {name}"))
+        .collect();
+    let mut text = format!(
+        "{}\n\n{}\n{}.\n\n| | verdict | why it is not more | experiment |\n\
+         | --- | --- | --- | --- |\n",
+        of.heading,
+        (of.lead)(document),
+        counts.join(", ")
+    );
+    for (experiment, statement) in statements {
+        let verdict = VERDICTS
+            .iter()
+            .find(|(name, _)| statement["verdict"] == *name);
+        writeln!(
+            text,
+            "| {} | {} | {} | [{experiment}](../../../experiments/{experiment}/README.md) |",
+            statement["id"].as_str().expect("an id"),
+            verdict.expect("one of the verdicts").1,
+            why(statement),
+        )
+        .expect("memory");
+    }
+    text
+}
+
+/// Holds the chapters against what came of the experiments; `UPDATE_GOLDEN=1` writes them.
+fn hold_chapters(of: &Part, report: &str) {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let statements = statements(report);
+    let mut stale = Vec::new();
+    for (document, chapter) in CHAPTERS {
+        let path = root().join("docs/guide/src").join(chapter);
+        let mut page = fs::read_to_string(&path).expect("the chapter is there");
+        let begin = match page.find(&format!("{}\n", of.heading)) {
+            Some(begin) => begin,
+            None => {
+                page += &format!("\n{}\n\n| | \n", of.heading);
+                page.rfind(of.heading).expect("just written")
+            }
+        };
+        // The table is the part's end; what follows it, after an empty line, is prose.
+        let table = begin + page[begin..].find("\n| | ").expect("a table") + 1;
+        let end = page[table..]
+            .find("\n\n")
+            .map_or(page.len(), |at| table + at + 1);
+        let none = Vec::new();
+        let due = part(of, document, statements.get(document).unwrap_or(&none));
+        if page[begin..end] == due {
+            continue;
+        }
+        if update {
+            let page = format!("{}{due}{}", &page[..begin], &page[end..]);
+            fs::write(&path, page).expect("the guide is writable");
+        } else {
+            stale.push(format!("{chapter} does not say what came of it:\n{due}"));
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 writes it",
+        stale.join("\n")
+    );
+}
+
+fn assert_that_all_are_judged(report: &str) {
+    let file = fs::read_to_string(root().join("experiments/statements.toml")).expect("statements");
+    let due = file.lines().filter(|line| line.starts_with('[')).count();
+    let judged = statements(report).values().map(Vec::len).sum::<usize>();
+    assert_eq!(judged, due);
+}
+
+#[test]
+#[ignore = "20 minutes on two CPUs: every experiment twice"]
+fn all_statements_are_judged_in_simulation_and_twice_the_same() {
+    let first = reproduce("all-sim-1", &["--machine", "sim"]);
+    let second = reproduce("all-sim-2", &["--machine", "sim", "--jobs", "1"]);
+    assert!(
+        first == second,
+        "a second run from nothing says something else"
+    );
+    assert_that_all_are_judged(&first);
+    hold_chapters(&SIMULATED, &first);
+}
+
+#[test]
+#[ignore = "an hour of virtual machines: every experiment that has a vm.toml, three times"]
+fn what_a_guest_says_stands_in_the_guide() {
+    let report = reproduce("all-vm", &["--machine", "vm", "--quick"]);
+    hold_chapters(&IN_A_GUEST, &report);
+}
