@@ -106,7 +106,7 @@ fn print(
     Ok(Status::Done)
 }
 
-/// Looks at the running kernel, each after its time.
+/// Looks at the running kernel, each after its time, and once at least.
 fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Interval>>> {
     let every = Duration::from_nanos(request.every.get().max(1_000_000));
     let which = request.which();
@@ -115,11 +115,15 @@ fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<In
         .length
         .map(|length| begin + Duration::from_nanos(length.get()));
     let mut before = Look::now(which)?;
+    let mut first = true;
     Ok(std::iter::from_fn(move || {
-        let next = before.time + every;
-        if end.is_some_and(|end| next > end) {
+        // From the end of the last look on: where reading all processes takes longer than `every`,
+        // an interval that begins at once would have this program's reading in it and little else.
+        let next = before.read + every;
+        if end.is_some_and(|end| next > end) && !first {
             return None;
         }
+        first = false;
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
         let after = match Look::now(which) {
             Ok(after) => after,
@@ -205,6 +209,8 @@ impl Top {
 /// All counters at one moment.
 struct Look {
     time: Instant,
+    /// When all were read.
+    read: Instant,
     /// None on a kernel that keeps them for tasks only.
     cpus: Option<Snapshot>,
     tasks: BTreeMap<u32, Process>,
@@ -219,10 +225,13 @@ impl Look {
         } else {
             None
         };
+        let time = Instant::now();
+        let tasks = processes::read(Path::new("/proc"), which);
         Ok(Self {
-            time: Instant::now(),
+            time,
+            read: Instant::now(),
             cpus,
-            tasks: processes::read(Path::new("/proc"), which),
+            tasks,
         })
     }
 
