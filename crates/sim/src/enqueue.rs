@@ -16,25 +16,39 @@ use crate::task::{Class, Direct, OpsState};
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
     pub(crate) fn enqueue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
         match self.task(id).class {
             Class::Ext => self.enqueue_ext(vm, id, flags),
+            class => self.enqueue_other(class, id, flags),
+        }
+    }
+
+    #[cold]
+    fn enqueue_other(&mut self, class: Class, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        match class {
             Class::Rt => self.enqueue_rt(id, flags),
             Class::Dl => self.enqueue_dl(id, flags),
             Class::Fair => self.cpus[cpu].fair.push(id),
-            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+            Class::Ext | Class::Stop | Class::Idle => unreachable!("{class:?} is no such class"),
         }
     }
 
     /// Takes a task off the run queue of its CPU.
     pub(crate) fn dequeue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
         match self.task(id).class {
             Class::Ext => self.dequeue_ext(vm, id, flags),
+            class => self.dequeue_other(class, id, flags),
+        }
+    }
+
+    #[cold]
+    fn dequeue_other(&mut self, class: Class, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        match class {
             Class::Rt => self.cpus[cpu].rt.retain(|&other| other != id),
             Class::Dl => self.dequeue_dl(id, flags),
             Class::Fair => self.cpus[cpu].fair.retain(|&other| other != id),
-            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+            Class::Ext | Class::Stop | Class::Idle => unreachable!("{class:?} is no such class"),
         }
     }
 
