@@ -485,7 +485,7 @@ impl Dsqs {
         self.places[task.index()].sequence = sequence;
     }
 
-    #[inline]
+    #[inline(always)]
     fn link(&mut self, dsq: DsqIndex, node: u32, prev: u32, next: u32) {
         *self.links_mut(node) = Links { prev, next };
         match prev {
@@ -498,7 +498,7 @@ impl Dsqs {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink(&mut self, dsq: DsqIndex, node: u32) {
         let Links { prev, next } = *self.links_mut(node);
         match prev {

@@ -153,21 +153,31 @@ impl Machine {
             self.counters.bypass_dispatch += 1;
             return self.enqueue_with_new_slice(global, id, flags);
         }
-        if self.task(id).direct.is_some() {
-            return self.direct_dispatch(id, flags);
+        if self.task(id).direct.is_some() || self.ask_for_queue(vm, id, flags) {
+            self.direct_dispatch(id, flags);
         }
+    }
+
+    /// Asks the policy where a task shall wait; whether it has given a verdict.
+    #[inline(always)]
+    fn ask_for_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64) -> bool {
         let task = self.task(id);
+        let cpu = task.cpu;
+        let (local, global) = (self.dsqs.local(cpu), self.global_queue(cpu));
         if task.exiting && !self.ops.flag(flags::ops::ENQ_EXITING) {
             self.counters.enq_skip_exiting += 1;
-            return self.enqueue_with_new_slice(local, id, flags);
+            self.enqueue_with_new_slice(local, id, flags);
+            return false;
         }
         let pinned = self.cannot_migrate(id);
         if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
             self.counters.enq_skip_migration_disabled += 1;
-            return self.enqueue_with_new_slice(local, id, flags);
+            self.enqueue_with_new_slice(local, id, flags);
+            return false;
         }
         if !self.ops.has(Op::Enqueue) {
-            return self.enqueue_with_new_slice(global, id, flags);
+            self.enqueue_with_new_slice(global, id, flags);
+            return false;
         }
         let address = task.address;
         let qseq = self.cpus[cpu].qseq;
@@ -184,15 +194,17 @@ impl Machine {
             },
         );
         if self.task(id).direct.is_some() {
-            return self.direct_dispatch(id, flags);
+            return true;
         }
         // A nested callback may have taken the task already.
         if self.task(id).ops_state == OpsState::Queueing(qseq) {
             self.task_mut(id).ops_state = OpsState::Queued(qseq);
             self.set_custody(id, true);
         }
+        false
     }
 
+    #[inline(never)]
     fn enqueue_with_new_slice(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         self.refill_slice(id);
         self.dispatch_enqueue(dsq, id, flags);
@@ -205,6 +217,7 @@ impl Machine {
     }
 
     /// Carries out a verdict that `select_cpu` or `enqueue` gave.
+    #[inline(always)]
     fn direct_dispatch(&mut self, id: TaskId, flags: u64) {
         let cpu = self.task(id).cpu;
         let direct = self.task(id).direct.expect("the caller has seen a verdict");

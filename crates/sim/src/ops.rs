@@ -384,24 +384,25 @@ impl Machine {
         }
         let kind = self.ops.kind(call.op);
         let subject = call.subject.unwrap_or(TaskId::NONE);
-        self.call_function(vm, function, kind, call.locked, subject, call.args)
+        self.call_function(vm, function, kind, call.locked, subject, &call.args)
     }
 
     /// Of a call of which nothing is to be noted. What it is comes in registers: most of it is
-    /// known where it is made.
+    /// known where it is made. One function for any number of arguments, so that one stays in a
+    /// processor's cache.
     #[inline(never)]
-    fn call_function<const N: usize>(
+    fn call_function(
         &mut self,
         vm: &mut Vm,
         function: u32,
         kind: Kind,
         locked: Option<CpuId>,
         subject: TaskId,
-        args: [u64; N],
+        args: &[u64],
     ) -> Option<u64> {
         self.callbacks += 1;
         let guarded = self.begin_call(vm, kind, locked, subject);
-        let result = vm.call_program(function, &args, self);
+        let result = vm.call_program_boxed(function, args, self);
         self.end_call(vm, guarded);
         match result {
             Ok(value) => Some(value),
