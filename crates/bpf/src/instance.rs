@@ -300,14 +300,31 @@ impl<H: Host> Instance<H> {
         args: &[u64],
         host: &mut H,
     ) -> Result<u64, Fault> {
+        let result = self.call_program_boxed(function, args, host);
+        result.map_err(|fault| *fault)
+    }
+
+    /// As [`Instance::call_program`], with a result that fits into registers.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there are more than 12 arguments or no such function.
+    #[inline(always)]
+    pub fn call_program_boxed(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
         assert!(
             args.len() <= MAX_ARGS,
             "a callback has {} arguments",
             args.len()
         );
         let Some(entry) = self.quick_entry(function) else {
-            let result = self.call_program_slowly(function, args, host);
-            return result.map_err(|fault| *fault);
+            return self.call_program_slowly(function, args, host);
         };
         // What a call needs is as the one before has left it.
         let answer = jit::run_outermost(self, host, entry, self.contexts, args);
@@ -315,11 +332,9 @@ impl<H: Host> Instance<H> {
         if jit::is_plain(self) {
             return Ok(answer.value());
         }
-        let result = self.settle(answer.value(), function, args, host);
-        result.map_err(|fault| *fault)
+        self.settle(answer.value(), function, args, host)
     }
 
-    /// The fault is boxed, so that the result of a quick call need not pass through memory.
     #[inline(never)]
     fn call_program_slowly(
         &mut self,

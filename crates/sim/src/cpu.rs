@@ -167,12 +167,13 @@ impl Cpu {
     #[inline]
     pub fn enter(&mut self, mode: Mode, now: SimTime) {
         let spent = now.since(self.mode_since);
-        match self.mode {
-            Mode::Run => self.times.run += spent,
-            Mode::Stolen => self.times.stolen += spent,
-            Mode::Idle => self.times.idle += spent,
-            Mode::Overhead => self.times.overhead += spent,
-        }
+        let account = match self.mode {
+            Mode::Run => &mut self.times.run,
+            Mode::Stolen => &mut self.times.stolen,
+            Mode::Idle => &mut self.times.idle,
+            Mode::Overhead => &mut self.times.overhead,
+        };
+        *account += spent;
         self.mode = mode;
         self.mode_since = now;
     }

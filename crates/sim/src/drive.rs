@@ -27,6 +27,8 @@ const LEAST_TIMER_DELAY: u64 = 1_000;
 
 impl Machine {
     /// Runs until the workload, the policy or the time ends.
+    // Not built in where the machine is made, so that a register says where it lies.
+    #[inline(never)]
     pub(crate) fn run(
         &mut self,
         vm: &mut Vm,
@@ -108,7 +110,7 @@ impl Machine {
     }
 
     /// The CPU is in an interrupt: what comes now waits for its end.
-    #[inline(never)]
+    #[cold]
     fn put_off(&mut self, cpu: CpuId, what: Pending) {
         let until = self.cpus[cpu].busy_until;
         self.queue.push(until, cpu, what);
@@ -384,7 +386,7 @@ impl Machine {
         self.look_for_livelock(vm, cpu, retired);
     }
 
-    #[inline(never)]
+    #[cold]
     fn look_for_livelock(&mut self, vm: &Vm, cpu: CpuId, retired: u64) {
         if self.turns_now <= MOST_TURNS && retired <= self.most_instructions(vm) {
             return;

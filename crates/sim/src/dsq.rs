@@ -5,6 +5,7 @@
 //! of 6.18's
 //! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -88,6 +89,8 @@ pub struct Dsqs {
     places: Vec<Place>,
     cursors: Vec<Cursor>,
     by_id: HashMap<u64, DsqIndex, BuildHasherDefault<IdHasher>>,
+    /// The policy's queue that was looked for last, if it exists: most policies have few.
+    last_found: Cell<Option<(u64, DsqIndex)>>,
     cpus: u32,
 }
 
@@ -140,6 +143,7 @@ impl Dsqs {
             places: Vec::new(),
             cursors: Vec::new(),
             by_id: HashMap::default(),
+            last_found: Cell::new(None),
             cpus: u32::from(cpus),
         }
     }
@@ -163,8 +167,21 @@ impl Dsqs {
     }
 
     /// The policy's queue number `id`.
+    #[inline]
     pub fn user(&self, id: u64) -> Option<DsqIndex> {
-        self.by_id.get(&id).copied()
+        match self.last_found.get() {
+            Some((last, dsq)) if last == id => Some(dsq),
+            _ => self.look_up(id),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&self, id: u64) -> Option<DsqIndex> {
+        let found = self.by_id.get(&id).copied();
+        if let Some(dsq) = found {
+            self.last_found.set(Some((id, dsq)));
+        }
+        found
     }
 
     /// Every queue, the destroyed ones included.
@@ -202,6 +219,7 @@ impl Dsqs {
         let id = self.queue(dsq).id;
         self.queue_mut(dsq).alive = false;
         self.by_id.remove(&id);
+        self.last_found.set(None);
     }
 
     /// Makes room for task number `task`.
@@ -467,7 +485,7 @@ impl Dsqs {
         self.places[task.index()].sequence = sequence;
     }
 
-    #[inline]
+    #[inline(always)]
     fn link(&mut self, dsq: DsqIndex, node: u32, prev: u32, next: u32) {
         *self.links_mut(node) = Links { prev, next };
         match prev {
@@ -480,7 +498,7 @@ impl Dsqs {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink(&mut self, dsq: DsqIndex, node: u32) {
         let Links { prev, next } = *self.links_mut(node);
         match prev {

@@ -16,25 +16,39 @@ use crate::task::{Class, Direct, OpsState};
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
     pub(crate) fn enqueue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
         match self.task(id).class {
             Class::Ext => self.enqueue_ext(vm, id, flags),
+            class => self.enqueue_other(class, id, flags),
+        }
+    }
+
+    #[cold]
+    fn enqueue_other(&mut self, class: Class, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        match class {
             Class::Rt => self.enqueue_rt(id, flags),
             Class::Dl => self.enqueue_dl(id, flags),
             Class::Fair => self.cpus[cpu].fair.push(id),
-            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+            Class::Ext | Class::Stop | Class::Idle => unreachable!("{class:?} is no such class"),
         }
     }
 
     /// Takes a task off the run queue of its CPU.
     pub(crate) fn dequeue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
         match self.task(id).class {
             Class::Ext => self.dequeue_ext(vm, id, flags),
+            class => self.dequeue_other(class, id, flags),
+        }
+    }
+
+    #[cold]
+    fn dequeue_other(&mut self, class: Class, id: TaskId, flags: u64) {
+        let cpu = self.task(id).cpu;
+        match class {
             Class::Rt => self.cpus[cpu].rt.retain(|&other| other != id),
             Class::Dl => self.dequeue_dl(id, flags),
             Class::Fair => self.cpus[cpu].fair.retain(|&other| other != id),
-            Class::Stop | Class::Idle => unreachable!("no task has this class"),
+            Class::Ext | Class::Stop | Class::Idle => unreachable!("{class:?} is no such class"),
         }
     }
 
@@ -139,21 +153,31 @@ impl Machine {
             self.counters.bypass_dispatch += 1;
             return self.enqueue_with_new_slice(global, id, flags);
         }
-        if self.task(id).direct.is_some() {
-            return self.direct_dispatch(id, flags);
+        if self.task(id).direct.is_some() || self.ask_for_queue(vm, id, flags) {
+            self.direct_dispatch(id, flags);
         }
+    }
+
+    /// Asks the policy where a task shall wait; whether it has given a verdict.
+    #[inline(always)]
+    fn ask_for_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64) -> bool {
         let task = self.task(id);
+        let cpu = task.cpu;
+        let (local, global) = (self.dsqs.local(cpu), self.global_queue(cpu));
         if task.exiting && !self.ops.flag(flags::ops::ENQ_EXITING) {
             self.counters.enq_skip_exiting += 1;
-            return self.enqueue_with_new_slice(local, id, flags);
+            self.enqueue_with_new_slice(local, id, flags);
+            return false;
         }
         let pinned = self.cannot_migrate(id);
         if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
             self.counters.enq_skip_migration_disabled += 1;
-            return self.enqueue_with_new_slice(local, id, flags);
+            self.enqueue_with_new_slice(local, id, flags);
+            return false;
         }
         if !self.ops.has(Op::Enqueue) {
-            return self.enqueue_with_new_slice(global, id, flags);
+            self.enqueue_with_new_slice(global, id, flags);
+            return false;
         }
         let address = task.address;
         let qseq = self.cpus[cpu].qseq;
@@ -170,15 +194,17 @@ impl Machine {
             },
         );
         if self.task(id).direct.is_some() {
-            return self.direct_dispatch(id, flags);
+            return true;
         }
         // A nested callback may have taken the task already.
         if self.task(id).ops_state == OpsState::Queueing(qseq) {
             self.task_mut(id).ops_state = OpsState::Queued(qseq);
             self.set_custody(id, true);
         }
+        false
     }
 
+    #[inline(never)]
     fn enqueue_with_new_slice(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         self.refill_slice(id);
         self.dispatch_enqueue(dsq, id, flags);
@@ -191,6 +217,7 @@ impl Machine {
     }
 
     /// Carries out a verdict that `select_cpu` or `enqueue` gave.
+    #[inline(always)]
     fn direct_dispatch(&mut self, id: TaskId, flags: u64) {
         let cpu = self.task(id).cpu;
         let direct = self.task(id).direct.expect("the caller has seen a verdict");

@@ -126,6 +126,11 @@ impl Machine {
         if self.idle.topology.all_are_online() {
             return cpu;
         }
+        self.serving_cpu_of_some(cpu, what)
+    }
+
+    #[cold]
+    fn serving_cpu_of_some(&self, cpu: CpuId, what: Pending) -> CpuId {
         let stays = matches!(
             what,
             Pending::WorkDone { .. } | Pending::Resume | Pending::Tick | Pending::Hotplug { .. }

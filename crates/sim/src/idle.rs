@@ -150,10 +150,15 @@ impl Machine {
         self.idle.update(cpu, true);
     }
 
+    #[inline]
     fn call_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        if !self.ops.has(Op::UpdateIdle) || self.bypass || !self.attached {
-            return;
+        if self.ops.has(Op::UpdateIdle) && !self.bypass && self.attached {
+            self.tell_update_idle(vm, cpu, idle);
         }
+    }
+
+    #[inline(never)]
+    fn tell_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
         let number = u64::from(cpu.0);
         self.call(
             vm,

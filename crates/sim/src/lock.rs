@@ -164,7 +164,13 @@ impl Machine {
     /// Gives a run queue's lock back: what was charged since is how long it was held.
     #[inline]
     pub(crate) fn give_run_queue(&mut self, held: Held) {
-        let Held(Some(since)) = held else { return };
+        if let Held(Some(since)) = held {
+            self.give(&since);
+        }
+    }
+
+    #[cold]
+    fn give(&mut self, since: &Since) {
         let span = self.charged_ps - since.charged;
         let (exec, now) = (self.exec, self.now_ps());
         let locks = self.locks.as_mut().expect("a lock was taken");

@@ -136,7 +136,42 @@ fn position(named: &[(&'static str, u64)], name: &str) -> usize {
 }
 
 /// What the simulated machine is.
+///
+/// What every turn needs stands first, where an instruction that reads it is shorter.
+#[repr(C)]
 pub struct Machine {
+    pub(crate) cpus: PerCpu<Cpu>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) now: SimTime,
+    /// Locks that CPUs wait for; `None`: they do not.
+    pub(crate) locks: Option<Box<Locks>>,
+    /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's.
+    pub(crate) exec: CpuId,
+    wants: EventMask,
+    pub(crate) attached: bool,
+    pub(crate) bypass: bool,
+    /// Nothing more happens: the workload has come to its end or cannot go on, or the policy was
+    /// ejected.
+    pub(crate) halted: bool,
+    /// A callback is neither recorded nor counted nor charged for.
+    pub(crate) calls_are_plain: bool,
+    /// Tasks moved to the local queue since the buffer's last flush.
+    pub(crate) moved: u32,
+    /// The dispatch buffer of the callback being executed.
+    pub(crate) buffer: Vec<Buffered>,
+    /// The callbacks being executed.
+    pub(crate) contexts: Contexts,
+    out: Vec<Event>,
+    pub(crate) callbacks: u64,
+    /// Instructions that the policy had retired when this moment began.
+    pub(crate) retired_before: u64,
+    /// Turns of the scheduler in this very moment; see [`crate::drive`].
+    pub(crate) turns_now: u32,
+    pub(crate) queue: EventQueue,
+    pub(crate) dsqs: Dsqs,
+    pub(crate) watchdog: Watchdog,
+    /// Tasks that have left the policy's custody, of which it was not told yet (7.2).
+    pub(crate) released_from_custody: Vec<TaskId>,
     pub(crate) spec: MachineSpec,
     /// What actions cost; `None`: nothing.
     pub(crate) costs: Option<Costs>,
@@ -144,29 +179,9 @@ pub struct Machine {
     pub(crate) charged_ps: u64,
     /// What it was charged for.
     pub(crate) kinds: Kinds,
-    /// Locks that CPUs wait for; `None`: they do not.
-    pub(crate) locks: Option<Box<Locks>>,
-    pub(crate) now: SimTime,
-    /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's.
-    pub(crate) exec: CpuId,
-    pub(crate) cpus: PerCpu<Cpu>,
-    pub(crate) tasks: Vec<Task>,
     pub(crate) masks: Masks,
-    pub(crate) dsqs: Dsqs,
     pub(crate) idle: Idle,
-    pub(crate) watchdog: Watchdog,
-    pub(crate) queue: EventQueue,
     pub(crate) ops: Ops,
-    /// A callback is neither recorded nor counted nor charged for.
-    pub(crate) calls_are_plain: bool,
-    /// The callbacks being executed.
-    pub(crate) contexts: Contexts,
-    /// The dispatch buffer of the callback being executed.
-    pub(crate) buffer: Vec<Buffered>,
-    /// Tasks moved to the local queue since the buffer's last flush.
-    pub(crate) moved: u32,
-    /// Tasks that have left the policy's custody, of which it was not told yet (7.2).
-    pub(crate) released_from_custody: Vec<TaskId>,
     /// BPF timers that are armed.
     pub(crate) timers: ArmedTimers,
     pub(crate) mirror: Mirror,
@@ -180,28 +195,16 @@ pub struct Machine {
     pub(crate) setup_failure: Option<setup::Failure>,
     /// The policy is being attached, or is attached: kernel functions find it.
     pub(crate) enabling: bool,
-    pub(crate) attached: bool,
     pub(crate) cgroups: Cgroups,
     pub(crate) deadlines: Deadlines,
-    pub(crate) bypass: bool,
     pub(crate) counters: Counters,
     pub(crate) exit: Option<Exit>,
     pub(crate) rng: Rng,
     pub(crate) next_pid: u32,
     pub(crate) printed: String,
     pub(crate) notes: Vec<String>,
-    pub(crate) callbacks: u64,
     /// What each callback did, if that was asked.
     pub(crate) tally: Option<BTreeMap<&'static str, Tally>>,
-    /// Turns of the scheduler in this very moment; see [`crate::drive`].
-    pub(crate) turns_now: u32,
-    /// Instructions that the policy had retired when this moment began.
-    pub(crate) retired_before: u64,
-    /// Nothing more happens: the workload has come to its end or cannot go on, or the policy was
-    /// ejected.
-    pub(crate) halted: bool,
-    wants: EventMask,
-    out: Vec<Event>,
 }
 
 /// What a [`Machine`] is made from.
@@ -334,6 +337,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     fn record_work_events(&mut self, task: TaskId, cpu: CpuId) {
         let mut events = std::mem::take(&mut self.work_events);
         for event in events.drain(..) {
@@ -343,6 +347,7 @@ impl Machine {
     }
 
     /// A warning that a kernel would log, or a hint that only a simulator can give.
+    #[cold]
     pub(crate) fn note(&mut self, text: String) {
         const MOST: usize = 100;
         if self.notes.len() < MOST && !self.notes.contains(&text) {
@@ -353,6 +358,7 @@ impl Machine {
     // ---- Failures of the policy ----
 
     /// Ends the policy's time with the kernel's kind and message. The first exit wins.
+    #[cold]
     pub(crate) fn eject(&mut self, kind: ExitKind, code: i64, message: impl Into<String>) {
         if self.exit.is_some() {
             return;
@@ -374,6 +380,7 @@ impl Machine {
     }
 
     /// A misuse of the kernel's interface.
+    #[cold]
     pub(crate) fn error(&mut self, message: impl Into<String>) {
         // Before a policy is attached, `scx_error()` has none to end.
         if self.enabling {
@@ -382,6 +389,7 @@ impl Machine {
     }
 
     /// `comm[pid]`, as the kernel's messages name a task.
+    #[cold]
     pub(crate) fn name(&self, task: TaskId) -> String {
         let task = self.task(task);
         format!("{}[{}]", task.comm, task.pid)
@@ -529,7 +537,7 @@ impl Machine {
     }
 
     /// An interrupt takes `span` of time from `cpu`, from now on.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn steal(&mut self, cpu: CpuId, span: Nanos) {
         if span.is_zero() {
             return;
@@ -620,8 +628,11 @@ impl Machine {
         };
         self.cpus[cpu].enter(mode, now);
         self.cpus[cpu].times.switches += 1;
-        let overhead = self.switch_overhead(cpu, prev);
-        self.begin_overhead(cpu, overhead);
+        let mut overhead = Nanos::ZERO;
+        if self.costs.is_some() {
+            overhead = self.switch_overhead(cpu, prev);
+            self.begin_overhead(cpu, overhead);
+        }
         self.mirror_curr(cpu);
         if self.wants(EventKind::Switch) {
             let words = (u64::from(prev.id().0), overhead.get());

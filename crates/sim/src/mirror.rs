@@ -275,7 +275,7 @@ impl Mirror {
     }
 
     /// What changes with every turn of a task.
-    #[inline]
+    #[inline(always)]
     fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {
         let layout = &self.layout.turn;
         let object: &mut [u8; TURN_BYTES] = memory.kernel_object(task.address);

@@ -18,8 +18,8 @@ pub(crate) struct Ops {
     pub timeout_ms: u64,
     /// Size of the dispatch buffer.
     pub batch: u32,
-    /// Where the calls of each callback are allowed ([`kf`]), by [`Op`].
-    masks: [u32; Op::ALL.len()],
+    /// The kernel is older than 7.2.
+    is_older: bool,
     /// Function of each callback, by [`Op`]; `None`: not defined.
     callbacks: [Option<u32>; Op::ALL.len()],
 }
@@ -112,13 +112,9 @@ impl Ops {
             flags: 0,
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
-            masks: MASKS,
+            is_older: kernel < Kernel::V7_2,
             callbacks: [None; Op::ALL.len()],
         };
-        if kernel < Kernel::V7_2 {
-            // The lock is held there, too, but 6.18 calls it as if none were.
-            ops.masks[Op::CgroupMove as usize] = kf::UNLOCKED;
-        }
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
@@ -214,10 +210,41 @@ impl Ops {
         self.callbacks[op as usize]
     }
 
+    /// What `op` is for the checks of the kernel's functions.
+    #[inline(always)]
+    fn kind(&self, op: Op) -> Kind {
+        // The lock is held there, too, but 6.18 calls it as if none were.
+        let mask = match op {
+            Op::CgroupMove if self.is_older => kf::UNLOCKED,
+            _ => MASKS[op as usize],
+        };
+        Kind {
+            mask,
+            guards: MASKS[op as usize] != kf::UNLOCKED,
+            direct: match op {
+                Op::SelectCpu | Op::Enqueue => Directly::Once,
+                _ => Directly::Never,
+            },
+        }
+    }
+
     /// Whether the policy sets `flag`.
     pub fn flag(&self, flag: u64) -> bool {
         self.flags & flag != 0
     }
+}
+
+/// What a callback is for the checks of the kernel's functions: mostly a constant where it is
+/// called.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// Where its calls are allowed ([`kf`]).
+    mask: u32,
+    /// It keeps the task that executes it from migrating: with `CONFIG_PREEMPT_RCU` the entry into
+    /// a callback that may not sleep disables that.
+    guards: bool,
+    /// Whether it can dispatch its subject directly.
+    direct: Directly,
 }
 
 /// What a callback is being executed, as the checks of the kernel's functions need it.
@@ -227,12 +254,12 @@ pub(crate) struct Context {
     pub mask: u32,
     /// The CPU whose run queue is locked.
     pub locked: Option<CpuId>,
-    /// The tasks that the callback is about.
-    pub subject: Option<TaskId>,
+    /// The task that the callback is about, or [`TaskId::NONE`].
+    pub subject: TaskId,
     /// Whether it can dispatch its subject directly.
     pub direct: Directly,
-    /// The task that executes it, if that cannot migrate meanwhile.
-    pub guarded: Option<TaskId>,
+    /// The task that executes it, if that cannot migrate meanwhile, or [`TaskId::NONE`].
+    pub guarded: TaskId,
 }
 
 /// Whether a callback can dispatch its subject directly.
@@ -260,9 +287,9 @@ impl Contexts {
     const NONE: Context = Context {
         mask: 0,
         locked: None,
-        subject: None,
+        subject: TaskId::NONE,
         direct: Directly::Never,
-        guarded: None,
+        guarded: TaskId::NONE,
     };
 
     /// Nobody executes a callback.
@@ -301,11 +328,10 @@ impl Contexts {
     /// How many callbacks keep `task` from migrating.
     #[inline]
     pub fn guards(&self, task: TaskId) -> u16 {
-        let guarded = Some(task);
-        let mut guards = u16::from(self.innermost.guarded == guarded);
+        let mut guards = u16::from(self.innermost.guarded == task);
         if self.depth > 1 {
             let outer = self.outer.iter();
-            guards += outer.filter(|context| context.guarded == guarded).count() as u16;
+            guards += outer.filter(|context| context.guarded == task).count() as u16;
         }
         guards
     }
@@ -350,22 +376,33 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
-        self.call_function(vm, function, call)
+        self.callbacks += 1;
+        if !self.calls_are_plain {
+            // A copy, so that a plain call need not be in memory.
+            let call = Call { ..*call };
+            return self.call_function_noted(vm, function, &call);
+        }
+        let kind = self.ops.kind(call.op);
+        let subject = call.subject.unwrap_or(TaskId::NONE);
+        self.call_function(vm, function, kind, call.locked, subject, &call.args)
     }
 
+    /// Of a call of which nothing is to be noted. What it is comes in registers: most of it is
+    /// known where it is made. One function for any number of arguments, so that one stays in a
+    /// processor's cache.
     #[inline(never)]
-    fn call_function<const N: usize>(
+    fn call_function(
         &mut self,
         vm: &mut Vm,
         function: u32,
-        call: &Call<N>,
+        kind: Kind,
+        locked: Option<CpuId>,
+        subject: TaskId,
+        args: &[u64],
     ) -> Option<u64> {
         self.callbacks += 1;
-        if !self.calls_are_plain {
-            return self.call_function_noted(vm, function, call);
-        }
-        let guarded = self.begin_call(vm, call);
-        let result = vm.call_program(function, &call.args, self);
+        let guarded = self.begin_call(vm, kind, locked, subject);
+        let result = vm.call_program_boxed(function, args, self);
         self.end_call(vm, guarded);
         match result {
             Ok(value) => Some(value),
@@ -374,6 +411,7 @@ impl Machine {
     }
 
     /// Of a call that is recorded, counted or charged for.
+    #[cold]
     #[inline(never)]
     fn call_function_noted<const N: usize>(
         &mut self,
@@ -381,6 +419,7 @@ impl Machine {
         function: u32,
         call: &Call<N>,
     ) -> Option<u64> {
+        self.callbacks += 1;
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             self.emit_detailed(
@@ -391,7 +430,9 @@ impl Machine {
                 call.words,
             );
         }
-        let guarded = self.begin_call(vm, call);
+        let subject = call.subject.unwrap_or(TaskId::NONE);
+        let kind = self.ops.kind(call.op);
+        let guarded = self.begin_call(vm, kind, call.locked, subject);
         let spent = self.spent(vm);
         let result = if self.tally.is_some() {
             self.call_tallied(vm, function, call)
@@ -406,25 +447,25 @@ impl Machine {
         }
     }
 
-    /// Enters the context of a call. Returns the task that executes it and cannot migrate.
+    /// Enters the context of a call. Returns the task that executes it and cannot migrate, or
+    /// [`TaskId::NONE`].
     #[inline(always)]
-    fn begin_call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<TaskId> {
-        let mask = self.ops.masks[call.op as usize];
-        // With CONFIG_PREEMPT_RCU the entry into a callback that may not sleep disables
-        // migration of the task that executes it.
-        let guarded = match MASKS[call.op as usize] {
-            kf::UNLOCKED => None,
-            _ => self.current(),
+    fn begin_call(
+        &mut self,
+        vm: &mut Vm,
+        kind: Kind,
+        locked: Option<CpuId>,
+        subject: TaskId,
+    ) -> TaskId {
+        let guarded = match kind.guards {
+            true => self.cpus[self.exec].curr.id(),
+            false => TaskId::NONE,
         };
-        let gives_direct = matches!(call.op, Op::SelectCpu | Op::Enqueue);
         self.contexts.enter(Context {
-            mask: self.contexts.innermost().mask | mask,
-            locked: call.locked,
-            subject: call.subject,
-            direct: match gives_direct && call.subject.is_some() {
-                true => Directly::Once,
-                false => Directly::Never,
-            },
+            mask: self.contexts.innermost().mask | kind.mask,
+            locked,
+            subject,
+            direct: kind.direct,
             guarded,
         });
         self.show_guard(vm, guarded);
@@ -433,13 +474,11 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn end_call(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
+    fn end_call(&mut self, vm: &mut Vm, guarded: TaskId) {
         self.contexts.leave();
-        if let Some(id) = guarded
-            && self.contexts.depth() > 0
-        {
+        if self.contexts.depth() > 0 && guarded != TaskId::NONE {
             // The callback that this one was called from goes on.
-            self.show_guard(vm, Some(id));
+            self.show_guard(vm, guarded);
         }
     }
 
@@ -478,9 +517,9 @@ impl Machine {
         self.contexts.enter(Context {
             mask: kf::UNLOCKED,
             locked: None,
-            subject: None,
+            subject: TaskId::NONE,
             direct: Directly::Never,
-            guarded: None,
+            guarded: TaskId::NONE,
         });
         self.flush_mirrors(vm);
         let spent = self.spent(vm);

@@ -53,19 +53,35 @@ impl Machine {
     pub(crate) fn charge(&mut self, cost: impl FnOnce(&Costs) -> u64) {
         if let Some(costs) = &self.costs {
             let cost = cost(costs);
-            self.cpus[self.exec].owed_ps += cost;
-            self.charged_ps += cost;
-            self.kinds.kernel += cost;
+            self.charge_kernel(cost);
         }
     }
 
+    // Out of line, as all that follows from costs: without them, each turn of the wheel just fits
+    // into a processor's cache of instructions (decision 180).
+    #[cold]
+    fn charge_kernel(&mut self, cost: u64) {
+        self.cpus[self.exec].owed_ps += cost;
+        self.charged_ps += cost;
+        self.kinds.kernel += cost;
+    }
+
     /// Adds to the debt of `cpu` what comes with an interrupt there.
+    #[inline]
     pub(crate) fn charge_interrupt(&mut self, cpu: CpuId, cost: impl FnOnce(&Costs) -> u64) {
+        if let Some(costs) = &self.costs {
+            let cost = cost(costs);
+            self.charge_interrupted(cpu, cost);
+        }
+    }
+
+    #[cold]
+    fn charge_interrupted(&mut self, cpu: CpuId, cost: u64) {
         let Some(costs) = &self.costs else { return };
         let state = &mut self.cpus[cpu];
         let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
         let exit = if idles { costs.idle_exit } else { 0 };
-        let cost = cost(costs) + exit;
+        let cost = cost + exit;
         state.owed_ps += cost;
         self.kinds.interrupts += cost;
     }
@@ -115,6 +131,7 @@ impl Machine {
     }
 
     /// The overhead of the switch from `prev` to the current task of `cpu`, the debt included.
+    #[cold]
     pub(crate) fn switch_overhead(&mut self, cpu: CpuId, prev: Curr) -> Nanos {
         let Some(costs) = &self.costs else {
             return Nanos::ZERO;

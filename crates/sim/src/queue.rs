@@ -222,6 +222,11 @@ impl Later {
     }
 }
 
+#[cold]
+fn draw_tie(rng: &mut Rng) -> u16 {
+    (rng.next_u64() & 0xffff) as u16
+}
+
 /// Sorts events so that the first one is at the end.
 fn sort(entries: &mut [Entry]) {
     if entries.len() > FEW {
@@ -340,7 +345,7 @@ impl EventQueue {
             0
         };
         let tie = match &mut self.ties {
-            Some(rng) if what.is_free() => (rng.next_u64() & 0xffff) as u16,
+            Some(rng) if what.is_free() => draw_tie(rng),
             _ => 0,
         };
         self.sequence += 1;
@@ -367,9 +372,18 @@ impl EventQueue {
             self.spilt.push(Spilt(entry));
             return;
         }
-        let order = entry.order();
-        let later = self.front.iter().rposition(|other| other.order() > order);
-        self.front.insert(later.map_or(0, |at| at + 1), entry);
+        // Numbers grow, so that of two events with the same time and rank the new one is the later.
+        // What comes behind all others is as frequent as what comes soon.
+        let key = (entry.time, entry.rank);
+        let at = match self.front.first() {
+            Some(last) if (last.time, last.rank) > key => {
+                let mut all = self.front.iter();
+                let later = all.rposition(|other| (other.time, other.rank) > key);
+                later.map_or(0, |at| at + 1)
+            }
+            _ => 0,
+        };
+        self.front.insert(at, entry);
     }
 
     #[cold]

@@ -102,6 +102,7 @@ impl Machine {
     }
 
     /// Whether a class above the policy's, from the previous task's downward, has a task.
+    #[cold]
     fn higher_class_has_task(&self, cpu: CpuId) -> bool {
         // Since 6.19 the policy is asked only when no higher class has a task.
         let start = if self.is_7_2() {
@@ -125,17 +126,7 @@ impl Machine {
     #[inline(always)]
     fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
         if std::mem::take(&mut self.cpus[cpu].released) {
-            let number = u64::from(cpu.0);
-            self.call(
-                vm,
-                &Call {
-                    op: Op::CpuAcquire,
-                    locked: Some(cpu),
-                    subject: None,
-                    args: [number, 0],
-                    words: (number, 0),
-                },
-            );
+            self.call_cpu_acquire(vm, cpu);
         }
         let prev = prev.task().filter(|&id| self.task(id).class == Class::Ext);
         let queued = prev.is_some_and(|id| self.task(id).queued);
@@ -176,6 +167,21 @@ impl Machine {
             self.cpus[cpu].keep = true;
             self.counters.dispatch_keep_last += 1;
         }
+    }
+
+    #[cold]
+    fn call_cpu_acquire(&mut self, vm: &mut Vm, cpu: CpuId) {
+        let number = u64::from(cpu.0);
+        self.call(
+            vm,
+            &Call {
+                op: Op::CpuAcquire,
+                locked: Some(cpu),
+                subject: None,
+                args: [number, 0],
+                words: (number, 0),
+            },
+        );
     }
 
     #[inline(always)]
@@ -251,7 +257,7 @@ impl Machine {
                 self.update_curr(cpu);
                 if self.task(id).class == Class::Ext {
                     self.put_prev_ext(vm, cpu, id, next_class);
-                    if next_class != Class::Ext {
+                    if next_class < Class::Ext {
                         self.switch_class(vm, cpu, next, next_class);
                     }
                 }
@@ -282,7 +288,7 @@ impl Machine {
     /// Source: `switch_class()`, kernel 6.18.
     fn switch_class(&mut self, vm: &mut Vm, cpu: CpuId, next: Curr, class: Class) {
         let listens = self.ops.has(Op::CpuAcquire) || self.ops.has(Op::CpuRelease);
-        if class > Class::Ext || !listens || self.cpus[cpu].released {
+        if !listens || self.cpus[cpu].released {
             return;
         }
         let reason = match class {
@@ -355,7 +361,7 @@ impl Machine {
     /// The migration thread moves away the tasks that may not run here any more.
     ///
     /// Source: `migration_cpu_stop()` and `__migrate_task()`, kernel 6.18.
-    #[inline(never)]
+    #[cold]
     fn run_stopper(&mut self, vm: &mut Vm, cpu: CpuId) {
         for (id, target) in std::mem::take(&mut self.cpus[cpu].to_move) {
             let task = self.task(id);
@@ -443,7 +449,7 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn take_report(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
         let Some(report) = self.mirror.report(vm, self.task(id).address) else {
             return;

@@ -121,12 +121,18 @@ impl Sorted {
     }
 
     /// The first chunk that ends at `key` or behind it, or the last one.
-    #[inline]
+    #[inline(always)]
     fn chunk_of(&self, key: Key) -> usize {
         let last = self.chunks.len().saturating_sub(1);
         if last == 0 || ends_at_or_behind(&self.chunks[0], key) {
             return 0;
         }
+        self.chunk_behind_first(key)
+    }
+
+    #[inline(never)]
+    fn chunk_behind_first(&self, key: Key) -> usize {
+        let last = self.chunks.len() - 1;
         // Most tasks that come are put near the end.
         if !ends_at_or_behind(&self.chunks[last - 1], key) {
             return last;

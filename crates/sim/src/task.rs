@@ -254,13 +254,15 @@ impl Task {
     #[inline]
     pub fn enter(&mut self, phase: Phase, now: SimTime) {
         let spent = now.since(self.phase_since);
-        match self.phase {
-            Phase::Run => self.times.run += spent,
-            Phase::Stolen => self.times.stolen += spent,
-            Phase::Wait => self.times.wait += spent,
-            Phase::Sleep => self.times.sleep += spent,
-            Phase::Over => {}
-        }
+        let mut nowhere = Nanos::ZERO;
+        let account = match self.phase {
+            Phase::Run => &mut self.times.run,
+            Phase::Stolen => &mut self.times.stolen,
+            Phase::Wait => &mut self.times.wait,
+            Phase::Sleep => &mut self.times.sleep,
+            Phase::Over => &mut nowhere,
+        };
+        *account += spent;
         self.phase = phase;
         self.phase_since = now;
     }

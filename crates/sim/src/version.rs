@@ -112,7 +112,15 @@ impl Machine {
     }
 
     /// Tells the policy of the tasks that have left its custody for a local or global queue.
+    #[inline]
     pub(crate) fn tell_released(&mut self, vm: &mut Vm) {
+        if !self.released_from_custody.is_empty() {
+            self.tell_all_released(vm);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_all_released(&mut self, vm: &mut Vm) {
         while !self.released_from_custody.is_empty() {
             let id = self.released_from_custody.remove(0);
             if self.task(id).class == Class::Ext {

@@ -89,8 +89,7 @@ impl Machine {
             (false, _) => self.only_allowed(id),
             (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
             (true, Class::Dl) => prev,
-            (true, Class::Rt) => self.select_cpu_rt(id, prev),
-            (true, _) => self.select_cpu_fair(id, prev),
+            (true, class) => self.select_cpu_other(class, id, prev),
         };
         let allowed = self.masks.has(self.task(id).cpus, cpu) && self.is_online(cpu);
         let cpu = if allowed {
@@ -99,6 +98,14 @@ impl Machine {
             self.fallback_cpu(vm, id)
         };
         (cpu, asked)
+    }
+
+    #[cold]
+    fn select_cpu_other(&mut self, class: Class, id: TaskId, prev: CpuId) -> CpuId {
+        match class {
+            Class::Rt => self.select_cpu_rt(id, prev),
+            _ => self.select_cpu_fair(id, prev),
+        }
     }
 
     /// Where a task goes that has no choice.

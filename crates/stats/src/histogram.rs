@@ -157,6 +157,7 @@ impl Histogram {
             .flat_map(|octave| octave.iter())
     }
 
+    #[cold]
     #[inline(never)]
     fn octave(&mut self, octave: usize) -> &mut [Bucket; OCTAVE] {
         debug_assert!(octave < OCTAVES, "octave {octave} is beyond 64 bits");

@@ -55,6 +55,7 @@ impl CpuLedger {
         self.settle_due(left)
     }
 
+    #[inline(never)]
     fn settle_due(&mut self, mut left: Nanos) -> Portion {
         let overhead = left.min(self.overhead_due);
         self.overhead_due -= overhead;

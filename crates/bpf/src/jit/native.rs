@@ -279,12 +279,24 @@ pub(crate) fn run_outermost<H: Host>(
     args: &[u64],
 ) -> Ending {
     let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.scratch.context_at as usize);
-    for (word, arg) in args.iter().enumerate() {
+    let put = |word: usize, arg: u64| {
         // Volatile, so that they are stored one by one: a larger word that the compiler made of
         // two would have to wait for the two stores by which the caller has just made them.
         // SAFETY: The context lies in the region, which never moves and is borrowed with the
         // instance, is aligned, and has room for all arguments.
         unsafe { at.add(word).write_volatile(arg.to_le()) };
+    };
+    // Nearly all callbacks have one or two.
+    match *args {
+        [a] => put(0, a),
+        [a, b] => {
+            put(0, a);
+            put(1, b);
+        }
+        ref all => all
+            .iter()
+            .enumerate()
+            .for_each(|(word, arg)| put(word, *arg)),
     }
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
@@ -409,19 +421,24 @@ fn leave_native<H: Host>(
     let host = unsafe { &mut *host };
     let result = catch_unwind(AssertUnwindSafe(|| {
         report_stores(vm, host);
-        body(vm, host)
+        // Looked at here, so that two plain words come out of `catch_unwind`.
+        match body(vm, host) {
+            Ok(value) => (value, vm.progress.fuel),
+            Err(stop) => {
+                vm.stop_native(Outcome::Stop(stop));
+                (0, NO_FUEL)
+            }
+        }
     }));
     match result {
-        Ok(Ok(value)) => {
-            let fuel = vm.progress.fuel;
-            return Ending { value, fuel };
+        Ok((value, fuel)) => Ending { value, fuel },
+        Err(panic) => {
+            vm.stop_native(Outcome::Panic(panic));
+            Ending {
+                value: 0,
+                fuel: NO_FUEL,
+            }
         }
-        Ok(Err(stop)) => vm.stop_native(Outcome::Stop(stop)),
-        Err(panic) => vm.stop_native(Outcome::Panic(panic)),
-    }
-    Ending {
-        value: 0,
-        fuel: NO_FUEL,
     }
 }
 

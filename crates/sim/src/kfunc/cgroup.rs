@@ -29,9 +29,9 @@ fn task_cgroup(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
     let host = &mut *ctx.host;
     let context = host.contexts.innermost();
-    let subject = context.subject.filter(|_| context.mask != 0);
+    let is_subject = context.mask != 0 && context.subject == id;
     let allowed = host.is_7_2() || host.allowed(LOCKED);
-    if !allowed || subject != Some(id) {
+    if !allowed || !is_subject {
         host.error("called on a task not being operated on");
         return Ok(host.mirror.cgroup(ROOT_CGROUP));
     }

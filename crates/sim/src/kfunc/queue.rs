@@ -168,8 +168,8 @@ impl Machine {
     /// The idle task is a task too, but never one that waits for a dispatch.
     fn insert_idle_task(&mut self, cpu: model::CpuId) {
         let context = self.contexts.innermost();
-        if let (Directly::Once, Some(expected)) = (context.direct, context.subject) {
-            let expected = self.name(expected);
+        if context.direct == Directly::Once {
+            let expected = self.name(context.subject);
             self.error(format!(
                 "scheduling for {expected} but trying to direct-dispatch swapper/{cpu}[0]"
             ));
@@ -180,11 +180,11 @@ impl Machine {
     fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64) {
         let context = self.contexts.innermost();
         match (context.direct, context.subject) {
-            (Directly::Once, Some(expected)) if expected == id => {
+            (Directly::Once, expected) if expected == id => {
                 self.task_mut(id).direct = Some(Direct { dsq_id, flags });
                 self.contexts.innermost_mut().direct = Directly::Done;
             }
-            (Directly::Once, Some(expected)) => {
+            (Directly::Once, expected) => {
                 let (expected, got) = (self.name(expected), self.name(id));
                 self.error(format!(
                     "scheduling for {expected} but trying to direct-dispatch {got}"

@@ -105,17 +105,21 @@ impl Machine {
     /// Between callbacks no program can look, so the mirror goes on saying so until another
     /// callback is executed by somebody else.
     #[inline]
-    pub(crate) fn show_guard(&mut self, vm: &mut Vm, guarded: Option<TaskId>) {
-        if !self.mirror.seen.migration_disabled {
-            return;
+    pub(crate) fn show_guard(&mut self, vm: &mut Vm, guarded: TaskId) {
+        if self.mirror.seen.migration_disabled {
+            self.show_guard_to_readers(vm, guarded);
         }
+    }
+
+    #[inline(never)]
+    fn show_guard_to_readers(&mut self, vm: &mut Vm, guarded: TaskId) {
+        let guarded = Some(guarded).filter(|id| *id != TaskId::NONE);
         let now = guarded.map(|id| (id, self.shown_migration_disabled(id)));
         if self.mirror.guarded != now {
             self.move_guard(vm, now);
         }
     }
 
-    #[inline(never)]
     fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
         let before = std::mem::replace(&mut self.mirror.guarded, now);
         for (id, _) in before.into_iter().chain(now) {

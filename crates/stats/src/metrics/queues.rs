@@ -33,7 +33,7 @@ impl Queues {
     pub fn new(cpus: u16) -> Self {
         Self {
             lengths: vec![0; usize::from(cpus)],
-            cpus_with: vec![u32::from(cpus)],
+            cpus_with: vec![u32::from(cpus), 0],
             shortest: 0,
             longest: 0,
             runnable: 0,
@@ -70,16 +70,25 @@ impl Queues {
         self.runnable += 1;
         let length = self.lengths[cpu.index()] as usize;
         self.lengths[cpu.index()] += 1;
-        if self.cpus_with.len() == length + 1 {
-            self.cpus_with.push(0);
-        }
         self.cpus_with[length] -= 1;
         self.cpus_with[length + 1] += 1;
-        self.longest = self.longest.max(length + 1);
+        if self.longest <= length {
+            self.lengthen();
+        }
         if length == self.shortest && self.cpus_with[length] == 0 {
             self.shortest += 1;
         }
-        self.sums.longest = self.sums.longest.max(self.lengths[cpu.index()]);
+    }
+
+    /// The longest queue has become longer by one.
+    #[inline(never)]
+    fn lengthen(&mut self) {
+        self.longest += 1;
+        self.sums.longest = self.sums.longest.max(self.longest as u32);
+        // There is always a place for one task more.
+        if self.cpus_with.len() <= self.longest + 1 {
+            self.cpus_with.push(0);
+        }
     }
 
     /// A task at `cpu` is no longer runnable.
