@@ -15,8 +15,8 @@
  * Differs from the source: a quantum ends at a tick, so where the tick is
  * longer than 1 ms a task overruns, and the overrun is taken off its next
  * quantum; idle CPUs are called by the ticks of busy ones instead of looking
- * themselves; what the paper leaves open is decided at the place where it
- * matters and marked "Decision".
+ * themselves (idle_ns=1000000: they look); what the paper leaves open is
+ * decided at the place where it matters and marked "Decision".
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow. The guard against that, guard_ms, and kthreads_fast,

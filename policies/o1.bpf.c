@@ -24,8 +24,9 @@
  * balanced as by 2.6.3 also with version=10, which had scheduling domains, so
  * rows for several CPUs read "balancer of 2.6.3, no domains", and no task moves
  * when it executes a program; idle CPUs are called by the ticks of busy ones
- * instead of looking themselves; real-time tasks are none of a policy's
- * business; SCHED_IDLE is nice 19.
+ * instead of looking themselves, and if idle_ns=1000000 makes them look as in
+ * the source, each look is a call of schedule(), too; real-time tasks are none
+ * of a policy's business; SCHED_IDLE is nice 19.
  *
  * The kernel ends a policy under which a task waits too long (30 s), which the
  * source's rules allow with 30 tasks on a CPU. The guard against that,

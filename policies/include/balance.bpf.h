@@ -6,7 +6,8 @@
  * most; every busy_ns a busy CPU takes half of the difference, if that is a
  * quarter of the other's load at least. A busy CPU compares the smaller of the
  * others' loads now and at its last look, and the greater of its own, so that
- * short peaks move nothing. More seldom, and before that, a CPU looks for the
+ * short peaks move nothing. Every idle_ns an idle CPU looks as one does that runs
+ * out of work. More seldom, and before that, a CPU looks for the
  * node with the most tasks a CPU, to which half of what it saw there before is
  * added, and if that is a quarter more than at its own, does the same with the
  * CPUs of that node.
@@ -14,8 +15,9 @@
  * Source: kernel/sched.c of Linux 2.6.3 (find_busiest_queue, load_balance,
  * find_busiest_node, balance_node).
  * Differs from the source: a new program is not moved to the idlest node when
- * it is executed, because no callback tells of that; busy CPUs look when they
- * dispatch, not in the tick, and idle ones when a busy one calls them; the
+ * it is executed, because no callback tells of that; CPUs look when they
+ * dispatch, not in the tick, and idle ones when a busy one calls them unless
+ * `idle_ns` lets them look each millisecond, as in the source; the
  * source's count of tasks to pull runs below zero when the difference is 1 and
  * then empties the other list, which `faithful_underflow` brings back. A CPU
  * that has gone offline counts as loaded, so that the tasks in its queue are
@@ -40,6 +42,9 @@
 
 KNOB(u64, busy_ns, 200000000, "ns", "how often a busy CPU looks for work elsewhere; 0 never", 0,
      10000000000);
+KNOB(u64, idle_ns, 0, "ns",
+     "how often an idle CPU looks for work elsewhere (at load); 0: when a busy one calls it", 0,
+     1000000000);
 KNOB(u64, cache_hot_ns, 1000000, "ns", "a busy CPU leaves tasks alone that ran so recently", 0,
      1000000000);
 KNOB(bool, faithful_underflow, 0, "bool",
@@ -96,14 +101,74 @@ static void measure_nodes(void)
 	scx_bpf_put_cpumask(possible);
 }
 
+/* ---- The clock of idle CPUs ---- */
+
+/* However short idle_ns is, a machine does something else, too. */
+#define IDLE_NS_MIN (100 * NSEC_PER_USEC)
+
+/*
+ * An idle CPU of 2.6 looks for work in its tick (rebalance_tick()). sched_ext has
+ * no tick there, and no timer may be started under the lock of a run queue, where
+ * a CPU hears that it goes idle: so one timer calls all that are idle, and each
+ * looks on its own when it dispatches. What a timer costs an idle machine is why
+ * a kernel's policy does without.
+ */
+struct idle_clock {
+	struct bpf_timer timer;
+};
+
+ARRAY(idle_clocks, struct idle_clock, 1);
+
+/* At multiples of idle_ns, as the source's jiffies % period. */
+static __always_inline s64 start_idle_clock(struct idle_clock *clock)
+{
+	u64 period = max(idle_ns, IDLE_NS_MIN);
+
+	return bpf_timer_start(&clock->timer, period - bpf_ktime_get_ns() % period, 0);
+}
+
+static int call_idle_cpus(void *map, u32 *key, struct idle_clock *clock)
+{
+	int i;
+
+	if (!idle_ns) {
+		nr_calling_cpus = nr_cpus;
+		return 0;
+	}
+	for_each_number(i, 0, nr_cpus) {
+		struct cpu_ctx *cctx = cpu_ctx(i);
+
+		if (cctx && cctx->prio == NO_PRIO && !cctx->offline)
+			kick(i, SCX_KICK_IDLE);
+	}
+	start_idle_clock(clock);
+	return 0;
+}
+
+static s32 prepare_idle_clock(void)
+{
+	u32 row = 0;
+	struct idle_clock *clock = bpf_map_lookup_elem(&idle_clocks, &row);
+	s64 error;
+
+	if (!idle_ns || nr_cpus < 2 || !clock)
+		return 0;
+	nr_calling_cpus = 0;
+	error = bpf_timer_init(&clock->timer, &idle_clocks, CLOCK_MONOTONIC);
+	if (!error)
+		error = bpf_timer_set_callback(&clock->timer, call_idle_cpus);
+	return error ?: start_idle_clock(clock);
+}
+
 /* In `init`. */
 static __always_inline s32 prepare_queues(void)
 {
 	s32 error = create_queues();
 
-	if (!error)
-		measure_nodes();
-	return error;
+	if (error)
+		return error;
+	measure_nodes();
+	return prepare_idle_clock();
 }
 
 /* ---- Loads ---- */

@@ -117,10 +117,17 @@ struct bpf_spin_lock {
 	u32 val;
 };
 
+/* A timer in a map's value. It belongs to the kernel, which stops it when the map goes. */
+struct bpf_timer {
+	u64 opaque[2];
+} __attribute__((aligned(8)));
+
+/* The clock of a timer (uapi/linux/time.h); bpf_ktime_get_ns() reads it. */
+#define CLOCK_MONOTONIC 1
+
 /* ---- Helpers, by number (uapi/linux/bpf.h, ___BPF_FUNC_MAPPER) ---- */
 
 struct task_struct;
-struct bpf_timer;
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value,

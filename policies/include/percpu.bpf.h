@@ -32,6 +32,9 @@
 /* CPU numbers are below this; set in `init`. */
 static u32 nr_cpus;
 
+/* As many, if the ticks of busy CPUs call idle ones; 0 if those look by themselves. */
+static u32 nr_calling_cpus;
+
 TASK_STORAGE(task_ctxs, struct task_ctx);
 
 ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
@@ -198,8 +201,8 @@ static bool rescue(s32 cpu)
 /*
  * Tells an idle CPU that a task waits in the queue of `cpu`. 2.6 lets every
  * idle CPU look each millisecond; here the busy CPU's tick does it, so that a
- * machine without waiting tasks stays asleep. Looks at a few tasks, because
- * the first may be bound to this CPU.
+ * machine without waiting tasks stays asleep (but see `idle_ns`). Looks at a
+ * few tasks, because the first may be bound to this CPU.
  */
 #define WAITING_EXAMINED 8
 
@@ -227,7 +230,7 @@ static __always_inline void look_around(struct task_struct *p, struct cpu_ctx *c
 {
 	if (guard_is_due(&cctx->guard) || balance_is_due)
 		set_slice(p, 0);
-	if (nr_cpus > 1)
+	if (nr_calling_cpus > 1)
 		call_idle_cpu(cpu);
 }
 
@@ -252,6 +255,7 @@ static s32 create_queues(void)
 	s32 error;
 
 	nr_cpus = min(scx_bpf_nr_cpu_ids(), NR_CPUS_MAX);
+	nr_calling_cpus = nr_cpus;
 	for (cpu = 0; cpu < nr_cpus && cpu < NR_CPUS_MAX; cpu++) {
 		struct cpu_ctx *cctx = cpu_ctx(cpu);
 

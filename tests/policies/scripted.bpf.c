@@ -113,10 +113,6 @@ static u32 cursors[GROUPS];
 /* Memory that functions may write to. */
 static u64 place[16];
 
-struct bpf_timer {
-	u64 opaque[2];
-} __attribute__((aligned(8)));
-
 struct timed {
 	u64 word;
 	struct bpf_timer timer;

@@ -40,8 +40,9 @@ fn workload(rng: &mut Rng, cpus: u16) -> (String, Vec<Vec<bool>>) {
     (text, masks)
 }
 
-/// Random runs on `cpus` CPUs in nodes of `node`: the policy's pulls are the model's.
-fn pulls_are_the_models(cpus: u16, node: u16) {
+/// Random runs on `cpus` CPUs in nodes of `node`, where idle CPUs look every `idle_ns` if that is
+/// not 0: the policy's pulls are the model's.
+fn pulls_are_the_models(cpus: u16, node: u16, idle_ns: u32) {
     let mut all = Looks::default();
     let mut decisions = 0;
     for seed in 0..30 {
@@ -52,6 +53,7 @@ fn pulls_are_the_models(cpus: u16, node: u16) {
         let by_machine = seed % 2 == 1;
         let set = [
             ("faithful_underflow", u32::from(underflow)),
+            ("idle_ns", idle_ns),
             ("node_cpus", if by_machine { 0 } else { node.into() }),
         ];
         let mut machine = machine(cpus, 1000);
@@ -75,6 +77,11 @@ fn pulls_are_the_models(cpus: u16, node: u16) {
             pulled: counted("pulled"),
         };
         assert_eq!(counters, model.looks, "{what}");
+        if idle_ns > 0 {
+            let idle: u64 = summary.cpus.iter().map(|cpu| cpu.idle.get()).sum();
+            let least = (idle / u64::from(idle_ns)).saturating_sub(counters.lb_resched);
+            assert!(counters.lb_idle >= least, "{counters:?}, {idle} ns, {what}");
+        }
         decisions += model.decisions;
         all.pulled += counters.pulled;
         all.lb_busy += counters.lb_busy;
@@ -89,13 +96,20 @@ fn pulls_are_the_models(cpus: u16, node: u16) {
 #[test]
 fn every_pull_on_2_4_and_16_cpus_is_the_models() {
     for cpus in [2, 4, 16] {
-        pulls_are_the_models(cpus, cpus);
+        pulls_are_the_models(cpus, cpus, 0);
     }
 }
 
 #[test]
 fn every_pull_between_nodes_is_the_models() {
     for (cpus, node) in [(4, 2), (4, 1), (6, 4), (16, 4)] {
-        pulls_are_the_models(cpus, node);
+        pulls_are_the_models(cpus, node, 0);
+    }
+}
+
+#[test]
+fn every_pull_is_the_models_if_idle_cpus_look_each_millisecond() {
+    for (cpus, node) in [(4, 4), (6, 4)] {
+        pulls_are_the_models(cpus, node, 1_000_000);
     }
 }

@@ -4,8 +4,10 @@
 use model::Nanos;
 use runslice_tests::models::Replay;
 use runslice_tests::models::o1::O1;
-use runslice_tests::models::observe::{Report, hogs, observe};
-use runslice_tests::models::runs;
+use runslice_tests::models::observe::{Report, hogs, observe, observe_at};
+use runslice_tests::models::{random, runs};
+use runslice_tests::timeline::machine;
+use stats::TraceHash;
 
 /// Nanoseconds of a jiffy.
 const J: u64 = 1_000_000;
@@ -269,6 +271,67 @@ fn v9_a_busy_cpu_leaves_differences_below_a_quarter_alone() {
     };
     assert!(observe("o1", 2, 5000, &loads(3)).counter("pulled") > 0);
     assert_eq!(observe("o1", 2, 5000, &loads(4)).counter("pulled"), 0);
+}
+
+/// With ticks of 10 ms an idle CPU is called at the busy one's tick; by its own clock it finds the
+/// task at the next millisecond.
+#[test]
+fn v9_an_idle_cpu_with_a_clock_pulls_within_a_millisecond() {
+    // It wakes at 2.5 ms, behind a better one that is bound to its CPU.
+    let tables = "[task.W]\ncpus = \"0\"\n\
+                  do = \"run(500us), setaffinity(self, all), sleep(2ms), run(inf)\"\n\
+                  [task.B]\ncpus = \"0\"\nnice = -20\nstart = \"1ms\"\ndo = \"run(inf)\"\n";
+    let pulled_at = |policy: &str| {
+        let seen = observe_at(100, policy, 2, 90, tables);
+        assert_eq!(seen.counter("pulled"), 1, "{policy}");
+        let turn = seen.turns.iter().find(|turn| turn.cpu.0 == 1);
+        turn.expect("a turn on CPU 1").start.as_nanos()
+    };
+    assert!(pulled_at("o1") > 3 * J);
+    assert_eq!(pulled_at("o1:idle_ns=1000000"), 3 * J);
+    assert_eq!(pulled_at("o1:idle_ns=5000000"), 5 * J);
+}
+
+/// Three idle CPUs beside a hog that nobody may take: a look of each at every millisecond, at every
+/// fifth of those of the other node a second one, at the hog's CPU, where two others wait.
+#[test]
+fn an_idle_cpu_looks_once_a_millisecond_and_every_five_at_other_nodes() {
+    let alone = "[task.H]\ncpus = \"0\"\ndo = \"run(inf)\"\n";
+    let looks = |policy: &str, tables: &str| {
+        let seen = observe(policy, 4, 1000, tables);
+        assert_eq!(seen.counter("pulled"), 0, "{policy}");
+        [
+            seen.counter("lb_idle"),
+            seen.counter("lb_idle") - seen.counter("lb_not_found"),
+        ]
+    };
+    // One look more each, as the policy comes.
+    let [without, _] = looks("o1:busy_ns=0", alone);
+    assert!(without <= 4, "{without}");
+    let [all, found] = looks("o1:busy_ns=0:idle_ns=1000000", alone);
+    assert!((2997..=3004).contains(&all) && found == 0, "{all}, {found}");
+    let three = alone.to_owned() + "count = 3\n";
+    let [all, found] = looks("o1:busy_ns=0:idle_ns=1000000:node_cpus=2", &three);
+    // CPU 1 sees the waiting ones at each look, the two of the other node at every fifth.
+    assert!((1396..=1404).contains(&found), "{found}");
+    assert!((3396..=3408).contains(&all), "{all}");
+    let [all, _] = looks("o1:busy_ns=0:idle_ns=4000000", alone);
+    assert!((747..=754).contains(&all), "{all}");
+}
+
+#[test]
+fn one_cpu_has_no_clock_for_idle_cpus_and_a_clock_keeps_no_finished_run_going() {
+    let hog = "[task.H]\ndo = \"run(3ms), sleep(5ms)\"\n";
+    let seen = observe("o1:idle_ns=1000000", 1, 100, hog);
+    // The look as the policy comes and that after the task's sleep.
+    assert!(seen.counter("lb_idle") <= 2);
+    let text = "[chan.c]\nkind = \"queue\"\n[task.a]\ndo = \"run(1ms), recv(c)\"\n";
+    for idle_ns in [0, 1_000_000] {
+        let spec = random::spec("o1", &[("idle_ns", idle_ns)], machine(2, 1000), text);
+        let summary = sim::run(&spec, &mut TraceHash::new()).expect("a run");
+        let notes = summary.notes.join("; ");
+        assert!(notes.contains("nobody will bring"), "{notes}");
+    }
 }
 
 // ---- What the vectors leave out ----

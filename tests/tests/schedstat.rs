@@ -126,7 +126,17 @@ fn the_counters_of_o1_keep_the_invariants_of_version_4() {
 
 #[test]
 fn an_idle_cpu_balances_once_a_millisecond_and_a_busy_one_five_times_a_second() {
-    let snapshots = snapshots(&mixed("o1", 4), Bookkeeping::Full);
+    let derived = mixed("o1", 4);
+    let mut counted = derived.clone();
+    let idle_ns = ("idle_ns".to_owned(), "1000000".to_owned());
+    counted.policy.set.push(idle_ns);
+    for spec in [derived, counted] {
+        balances_once_a_millisecond_or_five_times_a_second(&spec);
+    }
+}
+
+fn balances_once_a_millisecond_or_five_times_a_second(spec: &RunSpec) {
+    let snapshots = snapshots(spec, Bookkeeping::Full);
     let last = snapshots.last().expect("snapshots");
     for cpu in last.cpus() {
         let uptime = last.timestamp();

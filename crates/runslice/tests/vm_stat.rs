@@ -94,6 +94,42 @@ fn version_4_of_a_live_o1_keeps_the_invariants() {
     }
 }
 
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn idle_cpus_of_a_kernel_look_each_millisecond_as_long_as_they_are_asked_to() {
+    let script = "\
+        looks() {
+            echo \"$1 $(runslice status | sed -n 's/^lb_idle *//p') \
+                $(cut -d' ' -f1 /proc/uptime | tr -d .)\"
+        }
+        runslice run o1:idle_ns=1000000 &
+        until runslice status | grep -q ^since; do sleep 0.1; done
+        looks asked; sleep 2; looks asked
+        runslice set o1 idle_ns=0; sleep 0.1
+        looks left; sleep 2; looks left
+        runslice stop; wait";
+    for kernel in KERNELS {
+        let text = counted(kernel).good(script, &[]).text();
+        // Looks a second of each of the two CPUs, which idle but for what asks.
+        let rate = |word: &str| {
+            let said = text.lines().filter_map(|line| line.strip_prefix(word));
+            let numbers = |said: &str| -> Vec<f64> {
+                let words = said.split_whitespace();
+                words.map(|word| word.parse().expect("a number")).collect()
+            };
+            let said: Vec<_> = said.map(numbers).collect();
+            assert_eq!(said.len(), 2, "{kernel}: {text}");
+            (said[1][0] - said[0][0]) / (said[1][1] - said[0][1]) * 100.0 / 2.0
+        };
+        let [asked, left] = ["asked ", "left "].map(rate);
+        assert!(
+            (700.0..1100.0).contains(&asked),
+            "{kernel}: {asked}: {text}"
+        );
+        assert!(left < 100.0, "{kernel}: {left}: {text}");
+    }
+}
+
 /// Loads on one CPU: hogs in turns, sleepers beside a hog, pairs of tasks that wake each other, and
 /// one pair alone. All of their tasks sleep when the play begins and again when their work is done,
 /// so that readings before and after cut no turn and no wait in two: numbers of the same turns and

@@ -339,12 +339,22 @@ impl Machine {
             .cpus
             .iter()
             .all(|cpu| cpu.mode == Mode::Idle && cpu.curr == Curr::Idle);
-        if self.queue.is_empty() && idle && !self.watchdog.has_waiting() {
+        let is_over = if self.queue.is_empty() {
+            idle && !self.watchdog.has_waiting()
+        } else {
+            // A timer that arms itself again calls CPUs for ever.
+            self.queue.has_only_bpf_timers() && !self.has_runnable()
+        };
+        if is_over {
             self.note_deadlock();
             self.halt_if(true);
         } else {
             self.check_stalls();
         }
+    }
+
+    fn has_runnable(&self) -> bool {
+        (0..self.tasks.len() as u32).any(|id| self.task(TaskId(id)).state == RunState::Runnable)
     }
 
     /// Says who sleeps and why, when nobody is left who could wake them.

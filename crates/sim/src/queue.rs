@@ -396,6 +396,16 @@ impl EventQueue {
         self.front.is_empty() && self.spilt.is_empty() && self.later.levels == 0
     }
 
+    /// Whether timers of the policy are to come, and nothing but what follows from them: no task
+    /// can ever wake of that. Looks at all events.
+    pub fn has_only_bpf_timers(&self) -> bool {
+        let spilt = self.spilt.iter().map(|Spilt(entry)| entry);
+        let later = self.later.slots.iter().flatten();
+        let all = || self.front.iter().chain(spilt.clone()).chain(later.clone());
+        let is_timer = |entry: &Entry| matches!(entry.what, Pending::BpfTimer { .. });
+        all().any(is_timer) && all().all(|entry| is_timer(entry) || entry.what == Pending::Resume)
+    }
+
     /// Whether the next event is another timer of `cpu` at this very moment: one interrupt
     /// handles all that have expired, and only its end looks at the scheduler.
     #[inline]
@@ -598,6 +608,29 @@ mod tests {
         let wanted = (0..2).flat_map(|depth| (0..crowd as u16).map(move |cpu| (depth, cpu)));
         assert_eq!(left, wanted.collect::<Vec<_>>());
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_queue_of_timers_of_the_policy_is_known_wherever_they_stand() {
+        let timer = Pending::BpfTimer { generation: 1 };
+        let at = |times: &[u64], what| {
+            let mut queue = EventQueue::new(None);
+            queue.push(SimTime::ZERO, CpuId(0), Pending::Tick);
+            queue.pop();
+            for time in times {
+                queue.push(SimTime::from_nanos(*time), CpuId(0), timer);
+            }
+            queue.push(SimTime::from_nanos(7), CpuId(0), what);
+            // Some at the front, some later, and more than the front has room for.
+            queue.pop();
+            queue
+        };
+        let crowd: Vec<u64> = (1..10 * FRONT as u64).chain([1 << 40]).collect();
+        assert!(at(&crowd, timer).has_only_bpf_timers());
+        assert!(at(&crowd, Pending::Resume).has_only_bpf_timers());
+        assert!(!at(&crowd, Pending::Tick).has_only_bpf_timers());
+        assert!(!at(&[], Pending::Resume).has_only_bpf_timers());
+        assert!(!at(&[1], Pending::End).has_only_bpf_timers());
     }
 
     #[test]

@@ -133,12 +133,13 @@ impl<W: Write> Bookkeeper<W> {
         if same {
             return;
         }
-        let span = self.span(cpu.since, asked);
+        // A sample may have booked an idle CPU's time beyond the moment in which it was asked.
+        let ran = cpu.running.map(|_| self.span(cpu.since, asked));
         let cpu = &mut self.cpus[event.cpu.index()];
         cpu.asked = None;
         cpu.preempt = false;
-        if cpu.running.is_some() {
-            cpu.cpu_time += span;
+        if let Some(ran) = ran {
+            cpu.cpu_time += ran;
             cpu.since = asked;
         }
     }
@@ -307,6 +308,26 @@ mod tests {
             b,
             ..event(ns, EventKind::Callback, 0, TaskId(0))
         }
+    }
+
+    #[test]
+    fn an_idle_cpu_that_looks_in_vain_may_be_sampled_before_it_looks_again() {
+        let mut bookkeeper = Bookkeeper::new(Bookkeeping::Full, Vec::new());
+        bookkeeper.begin(&stream::header(1));
+        let look = |ns| Event {
+            task: TaskId::NONE,
+            ..callback(ns, Op::Dispatch, 0, 0)
+        };
+        for (looks, sample) in [(MS, 2 * MS), (3 * MS, 4 * MS)] {
+            bookkeeper.events(&[look(looks)]);
+            bookkeeper.sample(&Sample {
+                time: SimTime::from_nanos(sample),
+                cpus: vec![CpuCounts::default()],
+                policy: Vec::new(),
+            });
+        }
+        assert_eq!(bookkeeper.cpus[0].idle_jiffies, 4);
+        assert_eq!(bookkeeper.cpus[0].cpu_time, 0);
     }
 
     /// A runs, B takes the CPU for 5 ms, A runs on until 20 ms.
