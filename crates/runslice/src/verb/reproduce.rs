@@ -156,16 +156,16 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         figures::charts(experiment, results)?;
     }
     let store = Store::open(&request.folder)?;
-    match request.machine {
+    let could = match request.machine {
         Machine::Sim => simulated(request, &experiments, &store, &mut results)?,
         #[cfg(feature = "live")]
         Machine::Vm => on_kernels(request, Place::Guest, &experiments, &store, &mut results)?,
         #[cfg(feature = "live")]
         Machine::Host => {
             kernels::check_host()?;
-            on_kernels(request, Place::Host, &experiments, &store, &mut results)?;
+            on_kernels(request, Place::Host, &experiments, &store, &mut results)?
         }
-    }
+    };
     let judged = judge_all(&experiments, &results, machine, &rules)?;
     let charts = experiments.iter().zip(&results);
     let charts: Vec<_> = charts
@@ -186,27 +186,32 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     }
     to.flush()?;
     let ejected = results.iter().flat_map(|it| it.cells.values().flatten());
-    match ejected.into_iter().any(|sample| sample.ejection.is_some()) {
-        true => Ok(Status::Ejected),
-        false => Ok(Status::Done),
-    }
+    Ok(
+        match ejected.into_iter().any(|sample| sample.ejection.is_some()) {
+            true => Status::Ejected,
+            false if !could => Status::Unsupported,
+            false => Status::Done,
+        },
+    )
 }
 
+/// Whether anything could be run, as for [`on_kernels`].
 fn simulated(
     request: &Reproduce,
     experiments: &[Experiment],
     store: &Store,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let runs = simulate::plan(experiments, request.quick);
     let made = simulate::run(&runs, store, request.jobs, results)?;
     if made.new < made.all {
         let had = made.all - made.new;
         say(&format!("{had} of {} runs were there already", made.all));
     }
-    Ok(())
+    Ok(true)
 }
 
+/// Makes the runs on kernels, and says whether any could be made.
 #[cfg(feature = "live")]
 fn on_kernels(
     request: &Reproduce,
@@ -214,9 +219,17 @@ fn on_kernels(
     experiments: &[Experiment],
     store: &Store,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let boots = kernels::plan(experiments, request.quick);
-    kernels::run(experiments, &boots, store, place, results)
+    let brought = kernels::run(experiments, &boots, store, place, results)?;
+    if brought < boots.len() {
+        let lacks = boots.len() - brought;
+        say(&format!(
+            "{lacks} of {} guests brought no results: what they were to decide is left open",
+            boots.len()
+        ));
+    }
+    Ok(brought > 0 || boots.is_empty())
 }
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are
