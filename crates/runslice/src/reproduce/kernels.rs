@@ -179,7 +179,7 @@ pub fn run(
                     Place::Guest => in_guest(boot, &mut missing),
                     Place::Host => on_host(boot, &mut missing),
                 };
-                let document = document.unwrap_or_else(|error| lacking(&format!("{error:#}")));
+                let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
                 missing.say(boot, document["report"]["failure"].as_str());
                 // What could not be run may be possible another time.
                 if document["report"]["failure"].is_null() {
@@ -217,7 +217,7 @@ impl Missing {
         }
         let found = find();
         if let Err(error) = &found {
-            self.reasons.insert(what.to_owned(), format!("{error:#}"));
+            self.reasons.insert(what.to_owned(), crate::words(error));
         }
         found
     }
