@@ -252,7 +252,7 @@ do    = \"run(inf)\"
     folder.said("--all", 0);
 }
 
-/// What is missing for guests: each is told in a line, once, and the report says what it leaves open.
+/// What is missing for guests: it is told in a line, once, and the report says what is left open.
 #[cfg(feature = "live")]
 mod guests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -361,7 +361,8 @@ want  = \"0\"
     #[test]
     fn no_network() {
         let apt = "echo \"E: Failed to fetch x  Could not connect to mirror\" >&2\n\
-                   echo \"W: a warning\" >&2\necho asked >> \"$XDG_CACHE_HOME/../asked\"\nexit 100\n";
+                   echo \"W: a warning\" >&2\n\
+                   echo asked >> \"$XDG_CACHE_HOME/../asked\"\nexit 100\n";
         let (folder, out, err) = said("network", "packages = [\"webserver\"]", apt);
         let why = "no packages webserver: apt-get failed: E: Failed to fetch x  Could not connect \
                    to mirror";
