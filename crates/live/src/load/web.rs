@@ -312,6 +312,21 @@ Percentage of the requests served within a certain time (ms)
  100%     23 (longest request)
 ";
 
+    /// One request to our own server, where no package is.
+    fn small() -> Web {
+        Web {
+            root: std::env::temp_dir(),
+            clients: 1,
+            requests: 1,
+            workers: 1,
+            work: Duration::ZERO,
+            port: 8099,
+            which: Which::Own,
+            folder: std::env::temp_dir(),
+            beside: Vec::new(),
+        }
+    }
+
     #[test]
     fn the_report_of_ab_is_read() {
         let mut outcome = Outcome::default();
@@ -393,17 +408,7 @@ Percentage of the requests served within a certain time (ms)
 
     #[test]
     fn without_ab_its_package_is_named() {
-        let web = Web {
-            root: std::env::temp_dir(),
-            clients: 1,
-            requests: 1,
-            workers: 1,
-            work: Duration::ZERO,
-            port: 8099,
-            which: Which::Own,
-            folder: std::env::temp_dir(),
-            beside: Vec::new(),
-        };
+        let web = small();
         let error = web.run().unwrap_err();
         assert!(matches!(&error, LoadError::Missing { .. }), "{error}");
         let none = Web { clients: 0, ..web };
@@ -413,15 +418,8 @@ Percentage of the requests served within a certain time (ms)
     fn tasks_beside_work_until_they_are_ended_and_a_rule_that_takes_no_time_is_refused() {
         let hog = Behaviour::parse("service/5: run", |_| Ok(Duration::ZERO)).unwrap();
         let mut web = Web {
-            root: std::env::temp_dir(),
-            clients: 1,
-            requests: 1,
-            workers: 1,
-            work: Duration::ZERO,
-            port: 8099,
-            which: Which::Own,
-            folder: std::env::temp_dir(),
             beside: vec![hog],
+            ..small()
         };
         let much = Duration::from_millis(20);
         let used = (0..10).map(|at| {
