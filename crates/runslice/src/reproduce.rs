@@ -48,7 +48,7 @@ pub fn judge_all<'a>(
     let mut counts = Vec::new();
     for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
         for statement in &experiment.statements {
-            let questions = ask::questions(experiment, statement, results, machine)?;
+            let questions = ask::questions(experiment, statement, results, machine, rules.quick)?;
             counts.push((index, statement, questions.len()));
             asked.extend(questions);
         }
@@ -253,6 +253,59 @@ mod tests {
         }
     }
 
+    /// What is said of runs that have brought nothing, or that `--quick` leaves out.
+    #[test]
+    fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
+        let more = "[runs.rare]\nworkload = \"l.toml\"\nquick = false\n\
+                    [probe.p]\nwho = \"hog\"\nlevels = \"changes\"\n\
+                    [[statement]]\nid = \"C1\"\n\
+                    [[statement.test]]\nkind = \"trace\"\nruns = \"r\"\nat = { hogs = 1 }\n\
+                    probe = \"p\"\narm = \"a\"\nwant = \"1 2\"\n\
+                    [[statement.test]]\nkind = \"trace\"\nruns = \"rare\"\n\
+                    probe = \"p\"\narm = \"a\"\nwant = \"1 2\"\n\
+                    [[statement.test]]\nkind = \"every\"\nruns = \"rare\"\n\
+                    metric = \"m\"\narm = \"a\"\nlow = 1\n";
+        let experiments = [read(more, "").unwrap()];
+        let said = |sample: Sample, quick: bool| -> Vec<(Verdict, String)> {
+            let mut results = Results::default();
+            let [arm, point] = [0; 2];
+            let set = experiments[0].sets.iter().position(|set| set.name == "r");
+            let set = set.unwrap();
+            let cell = CellId { set, arm, point };
+            results.cells.insert(cell, vec![sample]);
+            let rules = Rules {
+                quick,
+                ..Rules::default()
+            };
+            let judged = judge_all(&experiments, &[results], "vm", &rules).unwrap();
+            let parts = judged.into_iter().flat_map(|it| it.parts);
+            parts.map(|(_, it)| (it.verdict, it.words)).collect()
+        };
+        let failed = Sample {
+            failure: Some("no kernel 6.18".to_owned()),
+            ..Sample::default()
+        };
+        let all = said(failed, true);
+        assert!(
+            all.iter()
+                .all(|(verdict, _)| *verdict == Verdict::Undecided)
+        );
+        assert!(all[0].1.ends_with("no kernel 6.18"), "{all:?}");
+        for (_, words) in &all[1..] {
+            assert_eq!(words, "--quick leaves out the runs `rare`");
+        }
+        let (verdict, words) = &said(Sample::default(), false)[0];
+        assert_eq!(*verdict, Verdict::Undecided);
+        assert!(words.contains("probe `p`"), "{words}");
+        let traced = Sample {
+            traces: BTreeMap::from([("p".to_owned(), "1 2".to_owned())]),
+            ..Sample::default()
+        };
+        let all = said(traced, false);
+        assert_eq!(all[0].0, Verdict::Reproduced, "{all:?}");
+        assert!(all[1].1.ends_with("it was not run"), "{all:?}");
+    }
+
     #[test]
     fn a_metric_over_several_points_is_one_number() {
         let test = "kind = \"within\"\nruns = \"r\"\nmetric = \"most\"\narm = \"b\"\n\
@@ -399,6 +452,18 @@ mod tests {
             );
             let number = name.split('-').next();
             assert_eq!(number, Some(experiments[0].document.as_str()), "{name}");
+        }
+    }
+
+    /// The same of those for kernels.
+    #[cfg(feature = "live")]
+    #[test]
+    fn every_experiment_on_kernels_is_right() {
+        let files = Files::embedded();
+        for name in files.on_kernels() {
+            let experiments = [experiment::read_real(&files, name).unwrap()];
+            let none = [Results::default()];
+            judge_all(&experiments, &none, "vm", &Rules::default()).unwrap();
         }
     }
 

@@ -251,3 +251,143 @@ do    = \"run(inf)\"
     folder.write("e/002-turns/experiment.toml", &patient);
     folder.said("--all", 0);
 }
+
+/// What is missing for guests: it is told in a line, once, and the report says what is left open.
+#[cfg(feature = "live")]
+mod guests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const REAL: &str = "
+[experiment]
+document = \"002\"
+title    = \"Turns of hogs\"
+source   = \"Table I\"
+seeds    = 2
+
+[guest]
+GUEST
+
+[arm.short]
+policy = \"fifo\"
+
+[arm.own]
+policy = \"default\"
+
+[runs.hogs]
+command = [\"runslice\", \"load\", \"levels\", \"--task\", \"a: run\", \"--format\", \"json\"]
+
+[probe.levels]
+who    = \"a\"
+levels = \"changes\"
+
+[metric.share]
+value = \"a_share\"
+
+[[statement]]
+id = \"C1\"
+
+[[statement.test]]
+kind   = \"every\"
+runs   = \"hogs\"
+metric = \"share\"
+arm    = \"short\"
+low    = 100
+
+[[statement]]
+id = \"C2\"
+
+[[statement.test]]
+kind  = \"trace\"
+runs  = \"hogs\"
+probe = \"levels\"
+arm   = \"short\"
+want  = \"0\"
+";
+
+    /// What a call says whose guests ask for `guest`. `apt` is a script that stands for apt-get.
+    fn said(name: &str, guest: &str, apt: &str) -> (Folder, String, String) {
+        let folder = Folder::new(name);
+        folder.write("e/002-turns/vm.toml", &REAL.replace("GUEST", guest));
+        folder.write("bin/apt-get", &format!("#!/bin/sh\n{apt}"));
+        let program = folder.0.join("bin/apt-get");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        let others = std::env::var("PATH").expect("there is a PATH");
+        let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args("reproduce --all --machine vm --quick --experiments e".split(' '))
+            .env("XDG_CACHE_HOME", folder.0.join("cache"))
+            .env(
+                "PATH",
+                format!("{}:{others}", folder.0.join("bin").display()),
+            )
+            .current_dir(&folder.0)
+            .stdin(Stdio::null())
+            .output()
+            .expect("runslice starts");
+        let [out, err] = [&output.stdout, &output.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert_eq!(output.status.code(), Some(4), "{out}{err}");
+        (folder, out, err)
+    }
+
+    /// Both statements are undecided for this reason, which was told once for both arms.
+    fn assert_told(out: &str, err: &str, why: &str) {
+        assert_eq!(err.matches(why).count(), 1, "{err}");
+        assert!(err.contains("left out for the same reason"), "{err}");
+        assert!(err.contains("2 of 2 guests brought no results"), "{err}");
+        for part in ["C1: UNDECIDED", "C2: UNDECIDED", "0 not reproduced"] {
+            assert!(out.contains(part), "no `{part}` in\n{out}");
+        }
+        let open = out.lines().filter(|line| line.starts_with("  undecided"));
+        assert_eq!(open.filter(|line| line.ends_with(why)).count(), 2, "{out}");
+    }
+
+    #[test]
+    fn no_kernel() {
+        let (_folder, out, err) = said("kernel", "kernel = \"./no/vmlinuz\"", "exit 1");
+        assert_told(
+            &out,
+            &err,
+            "kernel ./no/vmlinuz: ./no/vmlinuz: No such file or directory (os error 2)",
+        );
+        assert_eq!(
+            err.matches("No such file").count(),
+            1,
+            "the cause, once: {err}"
+        );
+    }
+
+    #[test]
+    fn no_network() {
+        let apt = "echo \"E: Failed to fetch x  Could not connect to mirror\" >&2\n\
+                   echo \"W: a warning\" >&2\n\
+                   echo asked >> \"$XDG_CACHE_HOME/../asked\"\nexit 100\n";
+        let (folder, out, err) = said("network", "packages = [\"webserver\"]", apt);
+        let why = "no packages webserver: apt-get failed: E: Failed to fetch x  Could not connect \
+                   to mirror";
+        assert_told(&out, &err, why);
+        // A mirror that does not answer takes minutes to say so.
+        assert_eq!(folder.read("asked"), "asked\n");
+    }
+
+    #[test]
+    fn no_room_in_the_cache() {
+        let apt = "case \"$*\" in\n\
+                   *--print-uris*) echo \"'http://m/x.deb' webserver_1_all.deb 9 x\" ;;\n\
+                   *) echo half > webserver_1_all.deb\n\
+                   echo \"E: write - write (28: No space left on device)\" >&2\n\
+                   echo \"E: Failed to fetch some archives\" >&2; exit 100 ;;\nesac\n";
+        let (folder, out, err) = said("room", "packages = [\"webserver\"]", apt);
+        assert_told(&out, &err, "(28: No space left on device)");
+        let left = fs::read_dir(folder.0.join("cache/runslice/packages")).expect("was made");
+        assert_eq!(left.count(), 0, "half a download is left");
+    }
+
+    #[test]
+    fn no_lists_of_packages() {
+        let apt = "echo \"E: Unable to locate package webserver\" >&2\nexit 100\n";
+        let (_folder, out, err) = said("lists", "packages = [\"webserver\"]", apt);
+        assert_told(&out, &err, "perhaps `apt-get update` was never run here");
+    }
+}

@@ -138,19 +138,7 @@ impl Levels {
         if self.tasks.is_empty() || names.len() < self.tasks.len() {
             return wrong("there is at least one task, and each has a name of its own");
         }
-        for task in &self.tasks {
-            if task.phases.is_empty() || task.phases.iter().any(Vec::is_empty) {
-                return wrong("every phase of a task has a step");
-            }
-            let last = task.phases.last().expect("there is one");
-            let takes_time = |step: &Step| match step {
-                Step::Run(time) | Step::Sleep(time) => !time.is_zero(),
-                Step::Hog => true,
-            };
-            if !last.iter().any(takes_time) {
-                return wrong("the last phase of a task takes time: it is repeated");
-            }
-        }
+        self.tasks.iter().try_for_each(Behaviour::check)?;
         if self.settle >= self.time {
             return wrong("the time to settle is shorter than the whole");
         }
@@ -195,13 +183,24 @@ impl Levels {
                 ]);
             }
             let settled = stays.iter().filter(|stay| stay.from >= started + settle);
-            tell_levels(outcome, &task.name, settled.copied());
+            let settled: Vec<&Stay> = settled.copied().collect();
+            tell_forced_wait(outcome, &task.name, &settled);
+            tell_levels(outcome, &task.name, settled.into_iter());
         }
         if table.rows.is_empty() {
             let note = "no policy is attached that says where it puts tasks";
             outcome.notes.push(note.to_owned());
         }
         outcome.tables.push(table);
+    }
+}
+
+/// How long the task waited at most when it had lost its CPU and wanted to go on.
+fn tell_forced_wait(outcome: &mut Outcome, name: &str, stays: &[&Stay]) {
+    let pairs = stays.windows(2).filter(|pair| pair[0].is_forced);
+    let longest = pairs.map(|pair| pair[1].from.saturating_sub(pair[0].to));
+    if let Some(longest) = longest.max() {
+        outcome.add(format!("{name}_forced_wait_max"), "us", micros(longest));
     }
 }
 
@@ -247,8 +246,30 @@ fn wait_until(began: Instant, time: Duration, crew: &mut Crew) -> Result<(), Loa
 }
 
 impl Behaviour {
-    /// Never returns by itself.
-    fn act(&self, spin: Spin, gate: Gate) -> io::Result<()> {
+    /// Whether it is a rule that can be followed.
+    ///
+    /// # Errors
+    /// When a phase has no step, or the last one takes no time.
+    pub(super) fn check(&self) -> Result<(), LoadError> {
+        let wrong = |text: &str| Err(LoadError::Size(text.to_owned()));
+        let Some(last) = self.phases.last() else {
+            return wrong("a task has a phase");
+        };
+        if self.phases.iter().any(Vec::is_empty) {
+            return wrong("every phase of a task has a step");
+        }
+        let takes_time = |step: &Step| match step {
+            Step::Run(time) | Step::Sleep(time) => !time.is_zero(),
+            Step::Hog => true,
+        };
+        match last.iter().any(takes_time) {
+            true => Ok(()),
+            false => wrong("the last phase of a task takes time: it is repeated"),
+        }
+    }
+
+    /// Follows the rule once the gate is open. Never returns by itself.
+    pub(super) fn act(&self, spin: Spin, gate: Gate) -> io::Result<()> {
         if self.nice != 0 {
             sys::set_nice(0, self.nice)?;
         }
@@ -409,6 +430,29 @@ mod tests {
             ..levels(&["a: run"])
         };
         assert!(late.check().is_err());
+    }
+
+    #[test]
+    fn the_longest_wait_is_of_one_that_wanted_to_go_on() {
+        let stay = |from, to, is_forced| Stay {
+            from,
+            to,
+            said: None,
+            is_forced,
+        };
+        let stays = [
+            stay(0, 10_000, true),
+            stay(12_000, 20_000, true),
+            // It waits 7 us and then sleeps for 900.
+            stay(27_000, 30_000, false),
+            stay(930_000, 940_000, true),
+        ];
+        let mut outcome = Outcome::default();
+        tell_forced_wait(&mut outcome, "x", &stays.iter().collect::<Vec<_>>());
+        assert_eq!(outcome.value("x_forced_wait_max"), Some(7.0));
+        let mut none = Outcome::default();
+        tell_forced_wait(&mut none, "x", &[&stays[2], &stays[3]]);
+        assert_eq!(none.value("x_forced_wait_max"), None);
     }
 
     #[test]

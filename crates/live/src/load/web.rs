@@ -13,6 +13,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::crew::{self, Crew};
+use super::levels::Behaviour;
 use super::server::{Root, Server, listens};
 use super::{LoadError, Outcome};
 use crate::play::spin::Spin;
@@ -53,6 +54,8 @@ pub struct Web {
     pub which: Which,
     /// Where files of the run are written.
     pub folder: PathBuf,
+    /// Tasks that go on beside it by their rules. ab does not wait for them.
+    pub beside: Vec<Behaviour>,
 }
 
 impl Web {
@@ -65,6 +68,7 @@ impl Web {
             let wrong = "there is at least one client and worker, and a request for each client";
             return Err(LoadError::Size(wrong.to_owned()));
         }
+        self.beside.iter().try_for_each(Behaviour::check)?;
         let root = Root(self.root.clone());
         let ab = root.program("ab", "apache2-utils")?;
         fs::create_dir_all(&self.folder).map_err(LoadError::file("make", &self.folder))?;
@@ -100,7 +104,9 @@ impl Web {
                 &format!("http://127.0.0.1:{}/calendar.php", self.port),
             ])
             .stderr(Stdio::inherit());
+        let mut beside = self.start_beside()?;
         let (usage, said) = crew::output("ab", "apache2-utils", &mut command)?;
+        let others = beside.end();
         drop(server);
         drop(own);
         tell(&said, &mut outcome).ok_or_else(|| LoadError::Tool {
@@ -108,7 +114,21 @@ impl Web {
             words: format!("its answer is not understood: {}", said.trim()),
         })?;
         outcome.add_usage(usage);
+        if !self.beside.is_empty() {
+            outcome.add("beside_cpu", "s", others.cpu().as_secs_f64());
+        }
         Ok(outcome)
+    }
+
+    /// The tasks beside, which begin when all are there.
+    fn start_beside(&self) -> Result<Crew, LoadError> {
+        let spin = Spin::calibrate();
+        let mut crew = Crew::new()?;
+        for task in &self.beside {
+            crew.spawn(&task.name, |gate| task.act(spin, gate))?;
+        }
+        crew.open(crew.len())?;
+        Ok(crew)
     }
 
     fn start_apache(&self, root: &Root, apache: &Apache) -> Result<Server, LoadError> {
@@ -292,6 +312,21 @@ Percentage of the requests served within a certain time (ms)
  100%     23 (longest request)
 ";
 
+    /// One request to our own server, where no package is.
+    fn small() -> Web {
+        Web {
+            root: std::env::temp_dir(),
+            clients: 1,
+            requests: 1,
+            workers: 1,
+            work: Duration::ZERO,
+            port: 8099,
+            which: Which::Own,
+            folder: std::env::temp_dir(),
+            beside: Vec::new(),
+        }
+    }
+
     #[test]
     fn the_report_of_ab_is_read() {
         let mut outcome = Outcome::default();
@@ -320,6 +355,7 @@ Percentage of the requests served within a certain time (ms)
             port: 0,
             which: Which::Own,
             folder: std::env::temp_dir(),
+            beside: Vec::new(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -357,6 +393,7 @@ Percentage of the requests served within a certain time (ms)
             port: 8099,
             which: Which::Best,
             folder: "/w".into(),
+            beside: Vec::new(),
         };
         let text = web.configuration(&apache);
         for line in [
@@ -371,19 +408,29 @@ Percentage of the requests served within a certain time (ms)
 
     #[test]
     fn without_ab_its_package_is_named() {
-        let web = Web {
-            root: std::env::temp_dir(),
-            clients: 1,
-            requests: 1,
-            workers: 1,
-            work: Duration::ZERO,
-            port: 8099,
-            which: Which::Own,
-            folder: std::env::temp_dir(),
-        };
+        let web = small();
         let error = web.run().unwrap_err();
         assert!(matches!(&error, LoadError::Missing { .. }), "{error}");
         let none = Web { clients: 0, ..web };
         assert!(matches!(none.run().unwrap_err(), LoadError::Size(_)));
+    }
+    #[test]
+    fn tasks_beside_work_until_they_are_ended_and_a_rule_that_takes_no_time_is_refused() {
+        let hog = Behaviour::parse("service/5: run", |_| Ok(Duration::ZERO)).unwrap();
+        let mut web = Web {
+            beside: vec![hog],
+            ..small()
+        };
+        let much = Duration::from_millis(20);
+        let used = (0..10).map(|at| {
+            let mut crew = web.start_beside().unwrap();
+            std::thread::sleep(much * (1 << at));
+            crew.check().unwrap();
+            crew.end().cpu()
+        });
+        assert!(used.into_iter().any(|cpu| cpu >= much), "it does not work");
+        let nothing = Behaviour::parse("idle: run 1ms", |_| Ok(Duration::ZERO)).unwrap();
+        web.beside = vec![nothing];
+        assert!(matches!(web.run().unwrap_err(), LoadError::Size(_)));
     }
 }

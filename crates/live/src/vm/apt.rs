@@ -103,13 +103,20 @@ impl Release {
         // Only a pipe spares the disk the other 500 MB of a kernel package. Each pattern may miss:
         // where a kernel lies in its package depends on the version.
         let script = r#"dpkg-deb --fsys-tarfile "$1" | { shift; tar -x --wildcards "$@"; }"#;
-        let _ = Command::new("sh")
+        let unpacked = Command::new("sh")
             .args(["-c", script, "sh"])
             .arg(&archive)
             .args(patterns)
             .current_dir(to)
+            .env("LC_ALL", "C")
             .output()
             .map_err(VmError::file(Path::new("sh")))?;
+        if let Some(words) = unwritten(&String::from_utf8_lossy(&unpacked.stderr)) {
+            return Err(VmError::ToolFailed {
+                program: format!("unpacking {package}"),
+                words,
+            });
+        }
         fs::remove_file(&archive).map_err(VmError::file(&archive))
     }
 
@@ -148,6 +155,13 @@ impl Release {
             .args(arguments);
         output(program, command.current_dir(folder))
     }
+}
+
+/// What tar says of a file that it could not write; `None` if it wrote all. That a pattern was not
+/// found is no such thing.
+fn unwritten(words: &str) -> Option<String> {
+    let line = words.lines().find(|line| line.contains(": Cannot "));
+    line.map(str::to_owned)
 }
 
 /// The address of the system's Debian mirror.
@@ -199,21 +213,34 @@ fn first_archive(folder: &Path) -> Result<PathBuf, VmError> {
 }
 
 /// What a program prints; an error if it fails.
-fn output(program: &'static str, command: &mut Command) -> Result<String, VmError> {
-    let output = command.output().map_err(|_| VmError::ToolMissing {
+pub(super) fn output(program: &'static str, command: &mut Command) -> Result<String, VmError> {
+    let output = command.env("LC_ALL", "C").output();
+    let output = output.map_err(|_| VmError::ToolMissing {
         program,
-        package: "apt",
+        package: match program {
+            "dpkg-deb" => "dpkg",
+            _ => "apt",
+        },
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let words = String::from_utf8_lossy(&output.stderr);
-    let last: Vec<&str> = words.lines().rev().take(3).collect();
-    let words = last.into_iter().rev().collect::<Vec<_>>().join("; ");
     Err(VmError::ToolFailed {
         program: program.to_owned(),
-        words,
+        words: reason(&String::from_utf8_lossy(&output.stderr)),
     })
+}
+
+/// Why a tool failed, in one line: the last that is no warning, but for a full disk, which the last
+/// line does not name; with the way out where it is known.
+fn reason(words: &str) -> String {
+    let full = words.lines().rfind(|line| line.contains("No space left"));
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with("W:");
+    let line = full.or(words.lines().rfind(is_said)).unwrap_or_default();
+    match line.contains("Unable to locate package") {
+        true => format!("{line}; perhaps `apt-get update` was never run here"),
+        false => line.trim().to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -225,6 +252,31 @@ mod tests {
         let entry = "Package: linux-image\nInstalled-Size: 600000\nSize: 166500000\n";
         assert_eq!(parse_size(entry), Some(166_500_000));
         assert_eq!(parse_size("Package: x\n"), None);
+    }
+
+    #[test]
+    fn a_full_disk_and_a_package_without_lists_are_told_as_such() {
+        let tar = "tar: ./usr/sbin/x: Cannot write: No space left on device\n\
+                   tar: Exiting with failure status due to previous errors\n\
+                   dpkg-deb: error: tar subprocess returned error exit status 2\n";
+        assert!(reason(tar).contains("No space left"), "{}", reason(tar));
+        let unknown = reason("Reading...\nE: Unable to locate package x\n");
+        assert!(unknown.contains("apt-get update"), "{unknown}");
+        let proxy = "Err:1 x\nE: Failed to fetch x  Could not connect to 127.0.0.1:9\n\
+                     W: Download is performed unsandboxed\n";
+        assert_eq!(
+            reason(proxy),
+            "E: Failed to fetch x  Could not connect to 127.0.0.1:9"
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_not_written_is_told_and_a_pattern_that_misses_is_not() {
+        let misses = "tar: ./boot/vmlinuz-*: Not found in archive\n\
+                      tar: Exiting with failure status due to previous errors\n";
+        assert_eq!(unwritten(misses), None);
+        let full = "tar: ./boot/vmlinuz-7: Cannot write: No space left on device\n";
+        assert!(unwritten(full).unwrap().contains("No space left"));
     }
 
     #[test]

@@ -149,17 +149,16 @@ fn fetch(
         size.map_or_else(String::new, |mb| format!(", {mb} MB, once"))
     ));
     // Unpacked beside and moved at the end, so that a cache never has half a kernel.
-    let beside = place.with_extension(format!("part{}", std::process::id()));
+    let beside = cache::Beside::of(&place)?;
     let patterns = ["./boot/vmlinuz-*", "./usr/lib/modules/*/vmlinuz"];
-    release.unpack(&build.package, &patterns, &beside)?;
-    let image = image_in(&beside).ok_or_else(|| VmError::KernelMissing {
+    release.unpack(&build.package, &patterns, beside.path())?;
+    let image = image_in(beside.path()).ok_or_else(|| VmError::KernelMissing {
         wanted: name.clone(),
         reason: format!("the package {} has no image", build.package),
     })?;
     fs::create_dir_all(&place).map_err(VmError::file(&place))?;
     let kept = place.join("vmlinuz");
     fs::rename(&image, &kept).map_err(VmError::file(&kept))?;
-    fs::remove_dir_all(&beside).map_err(VmError::file(&beside))?;
     Ok(Kernel {
         name,
         image: kept,

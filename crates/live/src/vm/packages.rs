@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::apt::output;
 use super::{VmError, cache, programs};
 
 /// Packages unpacked into one folder.
@@ -35,29 +36,18 @@ impl Packages {
             needed.len(),
             names.join(", ")
         ));
-        // What an interrupted download has left is in the way.
-        let _ = fs::remove_dir_all(&packages.root);
-        let archives = packages.root.with_extension("archives");
-        let _ = fs::remove_dir_all(&archives);
-        for folder in [&packages.root, &archives] {
-            fs::create_dir_all(folder).map_err(VmError::file(folder))?;
-        }
-        let mut download = Command::new("apt-get");
-        download
-            .args(["--quiet", "-o", "APT::Sandbox::User=", "download"])
-            .args(&needed)
-            .current_dir(&archives);
-        output("apt-get", &mut download)?;
-        let entries = fs::read_dir(&archives).map_err(VmError::file(&archives))?;
-        for entry in entries {
-            let archive = entry.map_err(VmError::file(&archives))?.path();
-            let mut unpack = Command::new("dpkg-deb");
-            unpack.arg("-x").arg(&archive).arg(&packages.root);
-            output("dpkg-deb", &mut unpack)?;
-        }
-        fs::remove_dir_all(&archives).map_err(VmError::file(&archives))?;
-        let whole = packages.root.join(WHOLE);
+        // Made beside and moved at the end: a download that fails, or another one at the same time,
+        // leaves no half of a folder.
+        let beside = cache::Beside::of(&packages.root)?;
+        let unpacked = beside.path().join("root");
+        unpack(&needed, beside.path(), &unpacked)?;
+        let whole = unpacked.join(WHOLE);
         fs::write(&whole, needed.join("\n")).map_err(VmError::file(&whole))?;
+        // What an earlier version left half done is in the way.
+        if !packages.root.join(WHOLE).is_file() {
+            let _ = fs::remove_dir_all(&packages.root);
+            fs::rename(&unpacked, &packages.root).map_err(VmError::file(&packages.root))?;
+        }
         Ok(packages)
     }
 
@@ -121,6 +111,30 @@ pub fn library_folders(program: &Path) -> Vec<PathBuf> {
     folders.into_iter().filter(|it| it.is_dir()).collect()
 }
 
+/// Downloads packages into `beside` and unpacks them into `root`.
+fn unpack(packages: &[String], beside: &Path, root: &Path) -> Result<(), VmError> {
+    let archives = beside.join("archives");
+    for folder in [root, &archives] {
+        fs::create_dir_all(folder).map_err(VmError::file(folder))?;
+    }
+    let mut download = Command::new("apt-get");
+    download
+        .args(["--quiet", "-o", "APT::Sandbox::User=", "download"])
+        .args(packages)
+        .current_dir(&archives);
+    output("apt-get", &mut download)?;
+    let entries = fs::read_dir(&archives).map_err(VmError::file(&archives))?;
+    for entry in entries {
+        let archive = entry.map_err(VmError::file(&archives))?.path();
+        let mut unpack = Command::new("dpkg-deb");
+        unpack.arg("-x").arg(&archive).arg(root);
+        output("dpkg-deb", &mut unpack)?;
+        // Both at a time would need twice the room.
+        fs::remove_file(&archive).map_err(VmError::file(&archive))?;
+    }
+    Ok(())
+}
+
 /// `names` and what they need, without what is installed.
 fn needed(names: &[&str]) -> Result<Vec<String>, VmError> {
     let mut list = Command::new("apt-get");
@@ -151,22 +165,6 @@ fn parse_archive(line: &str) -> Option<String> {
     let mut parts = file.split('_');
     let (name, version) = (parts.next()?, parts.next()?);
     Some(format!("{name}={}", version.replace("%3a", ":")))
-}
-
-/// What a program prints; an error if it fails.
-fn output(program: &'static str, command: &mut Command) -> Result<String, VmError> {
-    let output = command.output().map_err(|_| VmError::ToolMissing {
-        program,
-        package: if program == "apt-get" { "apt" } else { "dpkg" },
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let words = String::from_utf8_lossy(&output.stderr);
-    Err(VmError::ToolFailed {
-        program: program.to_owned(),
-        words: words.lines().last().unwrap_or_default().to_owned(),
-    })
 }
 
 #[cfg(test)]

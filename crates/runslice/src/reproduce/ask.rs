@@ -43,7 +43,7 @@ pub type Asked = Vec<(String, Question)>;
 pub const MACHINES: [&str; 3] = ["sim", "vm", "host"];
 
 /// Puts the tests of a statement as questions about `results`, which come from a `machine` of that
-/// kind.
+/// kind; `quick` says that some runs were left out.
 ///
 /// # Errors
 /// What is wrong with a test, with file, line and column.
@@ -52,12 +52,14 @@ pub fn questions(
     statement: &Statement,
     results: &Results,
     machine: &str,
+    quick: bool,
 ) -> anyhow::Result<Asked> {
     let mut all = Asked::new();
     for test in &statement.tests {
         let asker = Asker {
             experiment,
             results,
+            quick,
             test,
             source: Source {
                 name: &experiment.file,
@@ -87,6 +89,7 @@ pub fn questions(
 struct Asker<'a> {
     experiment: &'a Experiment,
     results: &'a Results,
+    quick: bool,
     test: &'a Test,
     source: Source<'a>,
 }
@@ -393,8 +396,18 @@ impl<'a> Asker<'a> {
         }
     }
 
+    /// Why nothing is known of these runs whatever happened, if so.
+    fn left_out(&self, set: usize) -> Option<String> {
+        let set = &self.experiment.sets[set];
+        let is_left_out = self.quick && !set.quick;
+        is_left_out.then(|| format!("--quick leaves out the runs `{}`", set.name))
+    }
+
     /// A cell's values; the inner error says what the runs lack.
     fn cell(&self, chosen: Chosen<'_>, point: usize) -> Result<Cell, String> {
+        if let Some(why) = self.left_out(chosen.set) {
+            return Err(why);
+        }
         let id = CellId {
             set: chosen.set,
             arm: chosen.arm,
@@ -670,25 +683,17 @@ impl<'a> Asker<'a> {
         let probes = &self.experiment.sets[set].probes;
         self.find(probe, "probe", probes.iter().map(|it| it.name.as_str()))?;
         let arm = self.arm(self.test.arm.as_ref().expect("checked"))?;
+        let metric = "";
+        self.check_has(Chosen { set, arm, metric })?;
         let points = self.select(set, &self.test.at)?;
         let several = points.len() > 1;
-        let question = |point: usize| {
-            let id = CellId { set, arm, point };
-            let samples = self.results.cells.get(&id);
-            let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
-                let name = Results::name(self.experiment, id, None);
-                let why = format!("{name}: it was not run");
-                return Question::Lacking { why };
-            };
-            let trace = |sample: &super::cells::Sample| {
-                let trace = sample.traces.get(probe.get_ref());
-                trace.cloned().unwrap_or_default()
-            };
-            Question::Trace {
+        let question = |point: usize| match self.got(CellId { set, arm, point }, probe.get_ref()) {
+            Ok(got) => Question::Trace {
                 want: self.test.want.clone().unwrap_or_default(),
-                got: samples.iter().map(trace).collect(),
+                got,
                 prefix: self.test.prefix,
-            }
+            },
+            Err(why) => Question::Lacking { why },
         };
         let named = |point: usize| {
             let label = &self.experiment.sets[set].points[point].label;
@@ -700,5 +705,13 @@ impl<'a> Asker<'a> {
             (name.trim().to_owned(), question(point))
         };
         Ok(points.into_iter().map(named).collect())
+    }
+    /// What a probe found in each run of a cell; the error says what the runs lack.
+    fn got(&self, id: CellId, probe: &str) -> Result<Vec<String>, String> {
+        if let Some(why) = self.left_out(id.set) {
+            return Err(why);
+        }
+        let traces = self.results.traces(id, probe);
+        traces.map_err(|why| format!("{}: {why}", Results::name(self.experiment, id, None)))
     }
 }

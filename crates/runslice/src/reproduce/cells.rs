@@ -106,17 +106,24 @@ impl Sample {
         sample
     }
 
+    /// Whether it is a result at all.
+    ///
+    /// # Errors
+    /// Why it is none, in words.
+    fn check(&self) -> Result<(), String> {
+        match (&self.ejection, &self.failure) {
+            (Some(why), _) => Err(format!("the policy was ejected: {why}")),
+            (None, Some(why)) => Err(why.clone()),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// A formula's value.
     ///
     /// # Errors
     /// Why it has none, in words.
     fn value(&self, formula: &Formula) -> Result<f64, String> {
-        if let Some(why) = &self.ejection {
-            return Err(format!("the policy was ejected: {why}"));
-        }
-        if let Some(why) = &self.failure {
-            return Err(why.clone());
-        }
+        self.check()?;
         let find = |name: &str| self.numbers.get(name).copied();
         formula.value(&find).map_err(|why| why.to_string())
     }
@@ -216,9 +223,29 @@ impl Results {
     }
 
     fn of_formula(&self, id: CellId, formula: &Formula) -> Result<Vec<f64>, String> {
+        let samples = self.samples(id)?.iter();
+        samples.map(|sample| sample.value(formula)).collect()
+    }
+
+    /// The sequence that a probe found in every run of a cell, in the order of the seeds.
+    ///
+    /// # Errors
+    /// Why there is none, in words: a run that failed has gone through no levels, neither the
+    /// right ones nor wrong ones.
+    pub fn traces(&self, id: CellId, probe: &str) -> Result<Vec<String>, String> {
+        let of = |sample: &Sample| {
+            sample.check()?;
+            let trace = sample.traces.get(probe).cloned();
+            trace.ok_or_else(|| format!("there is nothing that the probe `{probe}` could look at"))
+        };
+        self.samples(id)?.iter().map(of).collect()
+    }
+
+    fn samples(&self, id: CellId) -> Result<&[Sample], String> {
         let samples = self.cells.get(&id).filter(|samples| !samples.is_empty());
-        let samples = samples.ok_or("it was not run")?;
-        samples.iter().map(|sample| sample.value(formula)).collect()
+        samples
+            .map(Vec::as_slice)
+            .ok_or_else(|| "it was not run".to_owned())
     }
 
     /// How a cell is called in tables, with its point but for the parameter `x`.

@@ -4,7 +4,7 @@
 //! All runs of an arm with one number of CPUs share one guest, booted once, with the policy
 //! attached once. They go through the points in turn, so that what changes with time meets all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -150,17 +150,20 @@ impl Boot<'_> {
 }
 
 /// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment. What
-/// cannot be run leaves its cells with the reason.
+/// cannot be run leaves its cells with the reason, and the rest goes on. Says how many boots have
+/// brought results.
 ///
 /// # Errors
-/// When this computer cannot run any of it, or results cannot be kept.
+/// When results cannot be kept.
 pub fn run(
     experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
     place: Place,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<usize> {
+    let mut missing = Missing::default();
+    let mut brought = 0;
     for (at, boot) in boots.iter().enumerate() {
         let kernel = match place {
             Place::Guest => boot.guest.kernel.clone(),
@@ -173,9 +176,11 @@ pub fn run(
                 let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
                 say(&format!("{told}, {} runs", boot.runs.len()));
                 let document = match place {
-                    Place::Guest => in_guest(boot),
-                    Place::Host => on_host(boot),
-                }?;
+                    Place::Guest => in_guest(boot, &mut missing),
+                    Place::Host => on_host(boot, &mut missing),
+                };
+                let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
+                missing.say(boot, document["report"]["failure"].as_str());
                 // What could not be run may be possible another time.
                 if document["report"]["failure"].is_null() {
                     store.put(key, &document.to_string())?;
@@ -183,10 +188,49 @@ pub fn run(
                 document
             }
         };
+        brought += usize::from(document["report"]["failure"].is_null());
         let experiment = &experiments[boot.experiment];
         read(boot, experiment, &document, &mut results[boot.experiment]);
     }
-    Ok(())
+    Ok(brought)
+}
+
+/// What cannot be had in this call. It is looked for once: a mirror that does not answer takes
+/// minutes to say so.
+#[derive(Debug, Default)]
+struct Missing {
+    /// Why, by what.
+    reasons: BTreeMap<String, String>,
+    /// What was told already.
+    told: BTreeSet<String>,
+}
+
+impl Missing {
+    /// Looks for `what`, unless it was missing before.
+    fn look<T>(
+        &mut self,
+        what: &str,
+        find: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        if let Some(why) = self.reasons.get(what) {
+            bail!("{why}");
+        }
+        let found = find();
+        if let Err(error) = &found {
+            self.reasons.insert(what.to_owned(), crate::words(error));
+        }
+        found
+    }
+
+    /// Says why a boot is left out; of several with one reason, the first says it.
+    fn say(&mut self, boot: &Boot<'_>, failure: Option<&str>) {
+        let Some(why) = failure else { return };
+        if self.told.insert(why.to_owned()) {
+            say(&format!("{}: {why}", boot.name));
+        } else {
+            say(&format!("{}: left out for the same reason", boot.name));
+        }
+    }
 }
 
 /// The results of a boot as they are kept.
@@ -198,42 +242,33 @@ fn document(text: &str, report: &Value) -> Value {
     json!({ "report": report, "ran": ran })
 }
 
-fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
-    let folder = vm::Folder::create().map_err(explain)?;
-    let root = match unpack(boot.guest) {
-        Ok(root) => root,
-        Err(error) => {
-            let failure = format!("{}: {error:#}", boot.guest.packages.join(", "));
-            say(&format!("{}: {failure}", boot.name));
-            return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
-        }
-    };
-    let files = match below(&root, &boot.guest.files) {
-        Ok(files) => files,
-        Err(error) => {
-            let failure = format!("{error:#}");
-            say(&format!("{}: {failure}", boot.name));
-            return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
-        }
-    };
-    let cannot = || format!("cannot write {}", folder.path().display());
-    let plan = serde_json::to_string(&boot.plan(&root))?;
-    fs::write(folder.join(PLAN), plan).with_context(cannot)?;
+/// The results of a boot that has none.
+fn lacking(failure: &str) -> Value {
+    json!({ "report": { "failure": failure }, "ran": [] })
+}
+
+fn in_guest(boot: &Boot<'_>, missing: &mut Missing) -> anyhow::Result<Value> {
+    let root = unpack(boot.guest, missing)?;
+    let files = below(&root, &boot.guest.files)?;
     let mut named = own_name()?;
     let mut programs = vec![OWN_NAME.to_owned()];
     for program in &boot.guest.with {
-        programs.push(program.name().to_owned());
-        match find(program) {
-            Ok(Some(path)) => named.push((program.name().to_owned(), path)),
-            Ok(None) => {}
-            Err(error) => {
-                let failure = format!("no {}: {error:#}", program.name());
-                say(&format!("{}: {failure}", boot.name));
-                return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
-            }
-        }
+        let name = program.name();
+        programs.push(name.to_owned());
+        let found = missing.look(&format!("program {name}"), || {
+            find(program).with_context(|| format!("no {name}"))
+        })?;
+        named.extend(found.map(|path| (name.to_owned(), path)));
     }
-    let kernel = vm::find_kernel(&boot.guest.kernel, &mut |step| say(step)).map_err(explain)?;
+    let wanted = &boot.guest.kernel;
+    let kernel = missing.look(&format!("kernel {wanted}"), || {
+        let kernel = vm::find_kernel(wanted, &mut |step| say(step)).map_err(explain);
+        kernel.with_context(|| format!("kernel {wanted}"))
+    })?;
+    let folder = vm::Folder::create().map_err(explain)?;
+    let plan = serde_json::to_string(&boot.plan(&root))?;
+    let cannot = || format!("cannot write {}", folder.path().display());
+    fs::write(folder.join(PLAN), plan).with_context(cannot)?;
     let speed = Speed::from_mips(boot.guest.mips);
     let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
     let most = boot.runs.len() as u64 * boot.guest.timeout_s;
@@ -263,9 +298,6 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
         String::from_utf8_lossy(&file.contents).into_owned()
     });
     let failure = failure(&outcome, &text);
-    if let Some(failure) = &failure {
-        say(&format!("{}: {failure}", boot.name));
-    }
     let report = json!({
         "kernel": boot.guest.kernel,
         "accelerator": outcome.accelerator,
@@ -290,13 +322,17 @@ fn failure(outcome: &Outcome, text: &str) -> Option<String> {
 }
 
 /// Where the packages of a guest lie unpacked; `/` where it asks for none.
-fn unpack(guest: &Guest) -> anyhow::Result<PathBuf> {
+fn unpack(guest: &Guest, missing: &mut Missing) -> anyhow::Result<PathBuf> {
     if guest.packages.is_empty() {
         return Ok(PathBuf::from("/"));
     }
     let names: Vec<&str> = guest.packages.iter().map(String::as_str).collect();
-    let packages = vm::Packages::fetch(&names, &mut |step| say(step))?;
-    Ok(packages.root().to_owned())
+    let all = names.join(", ");
+    missing.look(&format!("packages {all}"), || {
+        let packages = vm::Packages::fetch(&names, &mut |step| say(step));
+        let packages = packages.with_context(|| format!("no packages {all}"))?;
+        Ok(packages.root().to_owned())
+    })
 }
 
 /// The files that `patterns` name below `root`. A `*` at a pattern's end stands for the rest of a
@@ -367,14 +403,14 @@ pub fn check_host() -> anyhow::Result<()> {
     Err(crate::cli::UnsupportedError(format!("--machine host: {lacks}; {way}")).into())
 }
 
-fn on_host(boot: &Boot<'_>) -> anyhow::Result<Value> {
+fn on_host(boot: &Boot<'_>, missing: &mut Missing) -> anyhow::Result<Value> {
     let here = live::record::cpus();
     if here != boot.cpus {
         let failure = format!("it is for {} CPUs, and this computer has {here}", boot.cpus);
-        return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
+        return Ok(lacking(&failure));
     }
     let folder = vm::Folder::create().map_err(explain)?;
-    let root = unpack(boot.guest)?;
+    let root = unpack(boot.guest, missing)?;
     fs::write(folder.join(PLAN), serde_json::to_string(&boot.plan(&root))?)?;
     let words = boot.command();
     let status = Command::new(std::env::current_exe()?)
@@ -614,5 +650,22 @@ margin = 0.1
         assert_eq!(of("other.so").unwrap().len(), 1);
         assert!(of("none.so").is_err() && of("none*").is_err());
         fs::remove_dir_all(&folder).unwrap();
+    }
+    #[test]
+    fn what_is_missing_is_looked_for_once_and_leaves_the_rest_alone() {
+        let mut missing = Missing::default();
+        let mut looked = 0;
+        for _ in 0..2 {
+            let found = missing.look("kernel 9", || -> anyhow::Result<()> {
+                looked += 1;
+                Err(anyhow::anyhow!("no mirror").context("no kernel 9"))
+            });
+            assert_eq!(
+                format!("{:#}", found.unwrap_err()),
+                "no kernel 9: no mirror"
+            );
+        }
+        assert_eq!(looked, 1);
+        assert_eq!(missing.look("kernel 8", || Ok(8)).unwrap(), 8);
     }
 }

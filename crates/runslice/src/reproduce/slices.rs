@@ -24,6 +24,10 @@ pub fn look(wanted: &Wanted, slices: &Value, sample: &mut Sample) {
     let Some((names, slices)) = read(slices) else {
         return;
     };
+    // One of whom no slice was seen has gone through no levels.
+    if !names.contains(&wanted.who) {
+        return;
+    }
     let mut probe = Probe::new(wanted.clone());
     probe.begin(&header(&names));
     for event in events(names.len(), &slices) {
@@ -170,6 +174,9 @@ mod tests {
     fn a_load_without_slices_has_nothing_to_find() {
         let mut sample = Sample::default();
         look(&wanted("hog", Steps::Runs), &Value::Null, &mut sample);
+        let columns = ["task", "at_ns", "run_ns", "prio", "level", "flags"];
+        let none = json!({ "columns": columns, "rows": [] });
+        look(&wanted("hog", Steps::Runs), &none, &mut sample);
         assert!(sample.traces.is_empty() && sample.numbers.is_empty());
     }
 }

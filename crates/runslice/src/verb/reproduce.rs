@@ -158,8 +158,8 @@ impl Rerun {
             .collect()
     }
 
-    /// Makes the runs that the store does not have.
-    fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<()> {
+    /// Makes the runs that the store does not have. Says whether anything could be run.
+    fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
         let (experiments, results) = (&self.experiments, &mut self.results);
         match self.machine {
             Machine::Sim => simulated(request, experiments, store, results),
@@ -208,8 +208,9 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         rerun.charts()?;
     }
     let store = Store::open(&request.folder)?;
+    let mut could = false;
     for rerun in &mut reruns {
-        rerun.run(request, &store)?;
+        could |= rerun.run(request, &store)?;
     }
     let calibration = files.calibration();
     let page = |rerun| -> anyhow::Result<Page<'_>> {
@@ -233,27 +234,30 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     to.flush()?;
     let results = reruns.iter().flat_map(|rerun| &rerun.results);
     let mut samples = results.flat_map(|it| it.cells.values().flatten());
-    match samples.any(|sample| sample.ejection.is_some()) {
-        true => Ok(Status::Ejected),
-        false => Ok(Status::Done),
-    }
+    Ok(match samples.any(|sample| sample.ejection.is_some()) {
+        true => Status::Ejected,
+        false if !could => Status::Unsupported,
+        false => Status::Done,
+    })
 }
 
+/// Whether anything could be run, as for [`on_kernels`].
 fn simulated(
     request: &Reproduce,
     experiments: &[Experiment],
     store: &Store,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let runs = simulate::plan(experiments, request.quick);
     let made = simulate::run(&runs, store, request.jobs, results)?;
     if made.new < made.all {
         let had = made.all - made.new;
         say(&format!("{had} of {} runs were there already", made.all));
     }
-    Ok(())
+    Ok(true)
 }
 
+/// Makes the runs on kernels, and says whether any could be made.
 #[cfg(feature = "live")]
 fn on_kernels(
     request: &Reproduce,
@@ -261,9 +265,17 @@ fn on_kernels(
     experiments: &[Experiment],
     store: &Store,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let boots = kernels::plan(experiments, request.quick);
-    kernels::run(experiments, &boots, store, place, results)
+    let brought = kernels::run(experiments, &boots, store, place, results)?;
+    if brought < boots.len() {
+        let lacks = boots.len() - brought;
+        say(&format!(
+            "{lacks} of {} guests brought no results: what they were to decide is left open",
+            boots.len()
+        ));
+    }
+    Ok(brought > 0 || boots.is_empty())
 }
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are

@@ -100,7 +100,8 @@ pub struct Levels {
     pub(super) to: To,
 }
 
-fn task(text: &str) -> Result<Behaviour, String> {
+/// Reads a task's rule.
+pub(super) fn task(text: &str) -> Result<Behaviour, String> {
     Behaviour::parse(text, |text| span::parse(text).map(duration))
 }
 

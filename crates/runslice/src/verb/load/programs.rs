@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use live::load::levels::Behaviour;
 use live::load::{hackbench, oltp, web};
 use model::Nanos;
 
+use super::keys::task;
 use super::{To, duration};
 use crate::span;
 
@@ -78,6 +80,10 @@ pub struct Web {
     #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-web")]
     folder: PathBuf,
 
+    /// A task that goes on beside it, by a rule as of `load levels --task`. May be repeated.
+    #[arg(long = "beside", value_name = "TASK", value_parser = task)]
+    beside: Vec<Behaviour>,
+
     #[command(flatten)]
     pub(super) to: To,
 }
@@ -96,6 +102,7 @@ impl Web {
                 false => web::Which::Best,
             },
             folder: self.folder.clone(),
+            beside: self.beside.clone(),
         }
     }
 }
