@@ -4,8 +4,9 @@
 //! All runs of an arm with one number of CPUs share one guest, booted once, with the policy
 //! attached once. They go through the points in turn, so that what changes with time meets all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,11 +18,11 @@ use serde_json::{Value, json};
 use stats::claim::Wanted;
 
 use super::cells::{CellId, Results, Sample};
-use super::experiment::{Experiment, Guest, Program, QUICK_SEEDS, Work};
+use super::experiment::{DEFAULT, Experiment, Guest, Program, QUICK_SEEDS, Work};
 use super::slices;
 use crate::store::{Key, Store};
 use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
-use crate::verb::vm::{OWN_NAME, explain, own_name, say};
+use crate::verb::vm::{OWN_NAME, own_name};
 
 /// The plan's file in the shared folder.
 const PLAN: &str = "plan.json";
@@ -134,11 +135,21 @@ impl Boot<'_> {
     fn command(&self) -> Vec<String> {
         let series = ["load", "series", PLAN, "-o", RESULTS];
         let under: &[&str] = match self.policy {
-            "default" => &[],
+            DEFAULT => &[],
             policy => &["run", policy, "--", OWN_NAME],
         };
         let words = [OWN_NAME].iter().chain(under).chain(&series);
         words.map(|word| (*word).to_owned()).collect()
+    }
+
+    /// What keeps a computer from running it, if anything does. The kernel's own scheduler is there
+    /// on every kernel.
+    fn lacks(&self, has_class: bool, cpus: u16) -> Option<String> {
+        if !has_class && self.policy != DEFAULT {
+            return Some(format!("this kernel has no sched_ext; {WAY}"));
+        }
+        (cpus != self.cpus)
+            .then(|| format!("it is for {} CPUs, and this computer has {cpus}", self.cpus))
     }
 
     fn key(&self, place: Place, kernel: &str) -> Key {
@@ -150,32 +161,43 @@ impl Boot<'_> {
 }
 
 /// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment. What
-/// cannot be run leaves its cells with the reason.
+/// cannot be run is told once an experiment, leaves its cells with the reason, and the rest goes
+/// on. Returns whether there was anything that could be run.
 ///
 /// # Errors
-/// When this computer cannot run any of it, or results cannot be kept.
+/// When results cannot be kept.
 pub fn run(
     experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
     place: Place,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
+    let mut told = BTreeSet::new();
+    let mut kernels = Kernels::default();
+    let mut any = boots.is_empty();
     for (at, boot) in boots.iter().enumerate() {
         let kernel = match place {
             Place::Guest => boot.guest.kernel.clone(),
             Place::Host => crate::kernel::release(),
         };
+        let experiment = &experiments[boot.experiment];
         let key = boot.key(place, &kernel);
         let document: Value = match store.get(key) {
             Some(line) => serde_json::from_str(&line)?,
             None => {
-                let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
-                say(&format!("{told}, {} runs", boot.runs.len()));
-                let document = match place {
-                    Place::Guest => in_guest(boot),
-                    Place::Host => on_host(boot),
-                }?;
+                let name = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
+                let made = match place {
+                    Place::Guest => in_guest(boot, &name, &mut kernels),
+                    Place::Host => on_host(boot, &name),
+                };
+                let document = made.unwrap_or_else(|error| {
+                    let failure = one_line(&format!("{error:#}"));
+                    if told.insert((boot.experiment, failure.clone())) {
+                        say(&format!("{} is left out: {failure}", experiment.name));
+                    }
+                    json!({ "report": { "failure": failure }, "ran": [] })
+                });
                 // What could not be run may be possible another time.
                 if document["report"]["failure"].is_null() {
                     store.put(key, &document.to_string())?;
@@ -183,10 +205,12 @@ pub fn run(
                 document
             }
         };
-        let experiment = &experiments[boot.experiment];
+        any |= document["ran"]
+            .as_array()
+            .is_some_and(|ran| !ran.is_empty());
         read(boot, experiment, &document, &mut results[boot.experiment]);
     }
-    Ok(())
+    Ok(any)
 }
 
 /// The results of a boot as they are kept.
@@ -198,44 +222,50 @@ fn document(text: &str, report: &Value) -> Value {
     json!({ "report": report, "ran": ran })
 }
 
-fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
-    let folder = vm::Folder::create().map_err(explain)?;
-    let root = match unpack(boot.guest) {
-        Ok(root) => root,
-        Err(error) => {
-            let failure = format!("{}: {error:#}", boot.guest.packages.join(", "));
-            say(&format!("{}: {failure}", boot.name));
-            return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
-        }
-    };
-    let files = match below(&root, &boot.guest.files) {
-        Ok(files) => files,
-        Err(error) => {
-            let failure = format!("{error:#}");
-            say(&format!("{}: {failure}", boot.name));
-            return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
-        }
-    };
-    let cannot = || format!("cannot write {}", folder.path().display());
-    let plan = serde_json::to_string(&boot.plan(&root))?;
-    fs::write(folder.join(PLAN), plan).with_context(cannot)?;
+/// What a tool has said in several lines.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+fn say(text: &str) {
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "reproduce: {text}");
+}
+
+/// Kernels that were looked for: one that is not to be had is not asked for again.
+#[derive(Debug, Default)]
+struct Kernels(BTreeMap<String, Result<vm::Kernel, String>>);
+
+impl Kernels {
+    fn find(&mut self, wanted: &str) -> anyhow::Result<vm::Kernel> {
+        let find = || vm::find_kernel(wanted, &mut |step| say(step)).map_err(|it| it.to_string());
+        let found = self.0.entry(wanted.to_owned()).or_insert_with(find);
+        found.clone().map_err(anyhow::Error::msg)
+    }
+}
+
+/// Boots a guest for the runs. Fails when there can be none; a guest that came to a bad end is in
+/// the document.
+fn in_guest(boot: &Boot<'_>, name: &str, kernels: &mut Kernels) -> anyhow::Result<Value> {
+    vm::check_tools()?;
+    let kernel = kernels.find(&boot.guest.kernel)?;
+    let speed = Speed::from_mips(boot.guest.mips);
+    let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
+    let folder = vm::Folder::create()?;
+    let root = unpack(boot.guest).with_context(|| boot.guest.packages.join(", "))?;
+    let files = below(&root, &boot.guest.files)?;
+    write_plan(boot, &root, &folder)?;
     let mut named = own_name()?;
     let mut programs = vec![OWN_NAME.to_owned()];
     for program in &boot.guest.with {
-        programs.push(program.name().to_owned());
-        match find(program) {
-            Ok(Some(path)) => named.push((program.name().to_owned(), path)),
-            Ok(None) => {}
-            Err(error) => {
-                let failure = format!("no {}: {error:#}", program.name());
-                say(&format!("{}: {failure}", boot.name));
-                return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
-            }
+        let name = program.name().to_owned();
+        programs.push(name.clone());
+        if let Some(path) = find(program).with_context(|| format!("no {name}"))? {
+            named.push((name, path));
         }
     }
-    let kernel = vm::find_kernel(&boot.guest.kernel, &mut |step| say(step)).map_err(explain)?;
-    let speed = Speed::from_mips(boot.guest.mips);
-    let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
+    say(&format!("{name}, {} runs", boot.runs.len()));
     let most = boot.runs.len() as u64 * boot.guest.timeout_s;
     let request = Request {
         kernel,
@@ -254,7 +284,7 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
         folder: PathBuf::from("/share"),
         follow: false,
     };
-    let outcome = vm::run(&request).map_err(explain)?;
+    let outcome = vm::run(&request)?;
     let results = outcome
         .changed
         .iter()
@@ -273,6 +303,12 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
         "failure": failure,
     });
     Ok(document(&text, &report))
+}
+
+fn write_plan(boot: &Boot<'_>, root: &Path, folder: &vm::Folder) -> anyhow::Result<()> {
+    let plan = serde_json::to_string(&boot.plan(root))?;
+    let cannot = || format!("cannot write {}", folder.path().display());
+    fs::write(folder.join(PLAN), plan).with_context(cannot)
 }
 
 /// Why a guest has brought no results, in words.
@@ -348,46 +384,60 @@ fn find(program: &Program) -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// Whether this computer can run them at all.
+/// Whether this computer can run any of them.
 ///
 /// # Errors
 /// What is missing, with the way out.
 pub fn check_host() -> anyhow::Result<()> {
-    let class = live::SchedExt::of_this_kernel();
     let lacks = if !process::is_root() {
         "it takes root"
-    } else if class.state().is_none() {
-        "this kernel has no sched_ext"
-    } else if class.policy().is_some() {
+    } else if live::SchedExt::of_this_kernel().policy().is_some() {
         "another policy is attached"
     } else {
         return Ok(());
     };
-    let way = "`runslice doctor` says more; `--machine vm` needs neither root nor another kernel";
-    Err(crate::cli::UnsupportedError(format!("--machine host: {lacks}; {way}")).into())
+    Err(crate::cli::UnsupportedError(format!("--machine host: {lacks}; {WAY}")).into())
 }
 
-fn on_host(boot: &Boot<'_>) -> anyhow::Result<Value> {
-    let here = live::record::cpus();
-    if here != boot.cpus {
-        let failure = format!("it is for {} CPUs, and this computer has {here}", boot.cpus);
-        return Ok(json!({ "report": { "failure": failure }, "ran": [] }));
+/// What somebody does whose computer lacks something.
+const WAY: &str =
+    "`runslice doctor` says more; `--machine vm` needs neither root nor another kernel";
+
+fn on_host(boot: &Boot<'_>, name: &str) -> anyhow::Result<Value> {
+    let has_class = live::SchedExt::of_this_kernel().state().is_some();
+    if let Some(lacks) = boot.lacks(has_class, live::record::cpus()) {
+        bail!(lacks);
     }
-    let folder = vm::Folder::create().map_err(explain)?;
-    let root = unpack(boot.guest)?;
-    fs::write(folder.join(PLAN), serde_json::to_string(&boot.plan(&root))?)?;
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    for program in &boot.guest.with {
+        let found = find(program).with_context(|| format!("no {}", program.name()))?;
+        if let Some(folder) = found.as_deref().and_then(Path::parent) {
+            path.push(":");
+            path.push(folder);
+        }
+    }
+    let folder = vm::Folder::create()?;
+    let root = unpack(boot.guest).with_context(|| boot.guest.packages.join(", "))?;
+    write_plan(boot, &root, &folder)?;
+    say(&format!("{name}, {} runs", boot.runs.len()));
     let words = boot.command();
-    let status = Command::new(std::env::current_exe()?)
+    let output = Command::new(std::env::current_exe()?)
         .args(&words[1..])
+        .env("PATH", path)
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .status()
+        .output()
         .context("cannot start this program again")?;
     let text = fs::read_to_string(folder.join(RESULTS)).unwrap_or_default();
-    let failure = text
-        .is_empty()
-        .then(|| format!("nothing was run: {status}"));
+    let failure = text.is_empty().then(|| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let last = words.lines().last().unwrap_or_default();
+        format!("nothing was run: {}; {last}", output.status)
+    });
+    if let Some(failure) = &failure {
+        say(&format!("{}: {failure}", boot.name));
+    }
     let report = json!({ "kernel": crate::kernel::release(), "failure": failure });
     Ok(document(&text, &report))
 }
@@ -419,7 +469,7 @@ fn failed(why: &str) -> Sample {
 
 /// What one run gave. A run is void whose policy was not the same all the time.
 fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wanted]) -> Sample {
-    let has_policy = boot.policy != "default";
+    let has_policy = boot.policy != DEFAULT;
     let stayed = ran
         .policy
         .iter()
@@ -544,6 +594,32 @@ margin = 0.1
         let under = boots[0].command();
         assert_eq!(under[..5], ["runslice", "run", mlfq, "--", "runslice"]);
         assert_eq!(boots[2].command()[1], "load");
+    }
+
+    #[test]
+    fn a_kernel_without_sched_ext_still_runs_what_is_under_its_own_scheduler() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let [mlfq, own] = [&boots[0], &boots[2]];
+        assert_eq!((mlfq.cpus, own.cpus), (1, 1));
+        let lacks = mlfq.lacks(false, 1).unwrap();
+        assert!(
+            lacks.contains("no sched_ext") && lacks.contains("--machine vm"),
+            "{lacks}"
+        );
+        assert_eq!((mlfq.lacks(true, 1), own.lacks(false, 1)), (None, None));
+        for boot in [mlfq, own] {
+            let lacks = boot.lacks(true, 8).unwrap();
+            assert_eq!(lacks, "it is for 1 CPUs, and this computer has 8");
+        }
+    }
+
+    #[test]
+    fn what_a_tool_said_is_told_in_one_line() {
+        assert_eq!(
+            one_line("no kernel:\n  apt failed\n\n"),
+            "no kernel:; apt failed"
+        );
     }
 
     fn ran(policy: Option<&str>, then: Option<&str>, failed: Option<&str>) -> Ran {

@@ -156,16 +156,16 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         figures::charts(experiment, results)?;
     }
     let store = Store::open(&request.folder)?;
-    match request.machine {
+    let any = match request.machine {
         Machine::Sim => simulated(request, &experiments, &store, &mut results)?,
         #[cfg(feature = "live")]
         Machine::Vm => on_kernels(request, Place::Guest, &experiments, &store, &mut results)?,
         #[cfg(feature = "live")]
         Machine::Host => {
             kernels::check_host()?;
-            on_kernels(request, Place::Host, &experiments, &store, &mut results)?;
+            on_kernels(request, Place::Host, &experiments, &store, &mut results)?
         }
-    }
+    };
     let judged = judge_all(&experiments, &results, machine, &rules)?;
     let charts = experiments.iter().zip(&results);
     let charts: Vec<_> = charts
@@ -186,10 +186,16 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     }
     to.flush()?;
     let ejected = results.iter().flat_map(|it| it.cells.values().flatten());
-    match ejected.into_iter().any(|sample| sample.ejection.is_some()) {
-        true => Ok(Status::Ejected),
-        false => Ok(Status::Done),
-    }
+    Ok(
+        if ejected.into_iter().any(|sample| sample.ejection.is_some()) {
+            Status::Ejected
+        } else if any {
+            Status::Done
+        } else {
+            // Each experiment has said what this computer lacks.
+            Status::Unsupported
+        },
+    )
 }
 
 fn simulated(
@@ -197,14 +203,14 @@ fn simulated(
     experiments: &[Experiment],
     store: &Store,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let runs = simulate::plan(experiments, request.quick);
     let made = simulate::run(&runs, store, request.jobs, results)?;
     if made.new < made.all {
         let had = made.all - made.new;
         say(&format!("{had} of {} runs were there already", made.all));
     }
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(feature = "live")]
@@ -214,7 +220,7 @@ fn on_kernels(
     experiments: &[Experiment],
     store: &Store,
     results: &mut [Results],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let boots = kernels::plan(experiments, request.quick);
     kernels::run(experiments, &boots, store, place, results)
 }
