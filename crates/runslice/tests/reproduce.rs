@@ -314,7 +314,8 @@ fn without_an_emulator_every_experiment_says_so_in_a_line_and_the_report_is_writ
     let lacks = |what: &str, package: &str| {
         let line = |name: &str| {
             format!(
-                "reproduce: {name} is left out: {what} is not there; install the package {package}\n"
+                "reproduce: {name} is left out: {what} is not there; \
+                 install the package {package}\n"
             )
         };
         format!("{}{}", line("002-other"), line("002-turns"))

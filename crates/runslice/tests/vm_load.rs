@@ -312,7 +312,7 @@ fn experiments_are_rerun_on_the_kernel_of_this_computer() {
             runslice run fifo -- runslice reproduce 002-starvation --machine host --quick; \
             echo \"beside another: $?\"";
         let guest = guest!().kernel(kernel).cpus("1").timeout("900s");
-        let guest = guest.options(&["--det", "--mips", "125"]).share(&share);
+        let guest = guest.options(&["--det", "--mips", "31"]).share(&share);
         let said = guest.run(script, &[]);
         let text = said.text();
         let complaints = fs::read_to_string(share.join("said.txt")).unwrap_or_default();

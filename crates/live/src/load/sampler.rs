@@ -23,8 +23,8 @@ const COUNTERS: &str = "/proc/schedstat";
 const TURN_NS: u64 = 300_000;
 /// Its shortest and longest wait, nanoseconds.
 const WAIT_NS: (u64, u64) = (2_000_000, 12_000_000);
-/// The field of a CPU's line in `/proc/schedstat`, counted from 1, with the time that its tasks have
-/// run, in nanoseconds (versions 15 to 17).
+/// The field of a CPU's line, counted from 1, with the time that its tasks have run, in nanoseconds
+/// (versions 15 to 17).
 const CPU_TIME: usize = 7;
 
 /// A sampler and what it looks at.

@@ -148,8 +148,8 @@ impl Boot<'_> {
         if !has_class && self.policy != DEFAULT {
             return Some(format!("this kernel has no sched_ext; {WAY}"));
         }
-        (cpus != self.cpus)
-            .then(|| format!("it is for {} CPUs, and this computer has {cpus}", self.cpus))
+        let own = self.cpus;
+        (cpus != own).then(|| format!("CPUs: it is for {own}, and this computer has {cpus}"))
     }
 
     fn key(&self, place: Place, kernel: &str) -> Key {
@@ -610,7 +610,7 @@ margin = 0.1
         assert_eq!((mlfq.lacks(true, 1), own.lacks(false, 1)), (None, None));
         for boot in [mlfq, own] {
             let lacks = boot.lacks(true, 8).unwrap();
-            assert_eq!(lacks, "it is for 1 CPUs, and this computer has 8");
+            assert_eq!(lacks, "CPUs: it is for 1, and this computer has 8");
         }
     }
 
