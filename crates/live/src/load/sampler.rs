@@ -17,7 +17,7 @@ use crate::play::spin::Spin;
 use crate::play::sys;
 use crate::record;
 
-/// What the script reads; kernels without CONFIG_SCHEDSTATS have none.
+/// What the script reads; kernels without `CONFIG_SCHEDSTATS` have none.
 const COUNTERS: &str = "/proc/schedstat";
 /// Work of a waiter between two waits, nanoseconds.
 const TURN_NS: u64 = 300_000;

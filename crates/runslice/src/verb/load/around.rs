@@ -16,8 +16,8 @@ const SCHEDSTATS: &str = "/proc/sys/kernel/sched_schedstats";
 /// Options of every load. They stand before its name.
 #[derive(Debug, Default, Args)]
 pub struct Around {
-    /// Switches kernel.sched_schedstats on or off (1 or 0) for the load, which takes root, and back
-    /// afterwards.
+    /// Switches `kernel.sched_schedstats` on or off (1 or 0) for the load, which takes root, and
+    /// back afterwards.
     #[arg(long, value_enum, value_name = "on|off")]
     schedstats: Option<Switch>,
 
