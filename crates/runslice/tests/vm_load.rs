@@ -64,7 +64,7 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
         let results = series(
             kernel,
             &[
-                ("chat", "chat --rooms 2 --users 5 --messages 10"),
+                ("chat", "--callbacks chat --rooms 2 --users 5 --messages 10"),
                 ("echo", "echo --keys 60 --hogs 4"),
                 ("hog", "levels --task hog:|sleep|1s;|run --for 5s --slices"),
                 (
@@ -76,6 +76,15 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
                     "turnaround --hogs 2 --hog-work 300ms --interactive 1 --files 3",
                 ),
                 ("aim", "aim --users 1,2 --jobs 20 --size 5"),
+                (
+                    "beside",
+                    "levels --task a:|run|2ms|sleep|9ms --task hog:|run --for 5s --settle 1s \
+                     --slices",
+                ),
+                (
+                    "statistics",
+                    "--schedstats on sampler --every 1s --intervals 2 --hogs 2 --settle 1s",
+                ),
             ],
         );
         let of = |id: &str, name: &str| figure(&results, id, name);
@@ -118,19 +127,30 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
             "{kernel}"
         );
         assert!(of("aim", "peak_jobs_per_min") > 0.0, "{kernel}");
+        // Each turn of each of its threads takes several callbacks of some hundred instructions.
+        let turns = of("chat", "switches_voluntary") + of("chat", "switches_forced");
+        assert!(of("chat", "callbacks") > 2.0 * turns, "{kernel}");
+        let each = of("chat", "callbacks_time") / of("chat", "callbacks");
+        assert!((0.1..100.0).contains(&each), "{kernel}: {each} us");
+        // What the kernel counts is what its events say.
+        for name in ["a_runslice", "hog_runslice", "hog_latency"] {
+            let traced = name.replace('_', "_traced_");
+            let (counted, traced) = (of("beside", name), of("beside", &traced));
+            let off = (counted / traced - 1.0).abs();
+            assert!(off < 0.01, "{kernel}: {name} is {counted} and {traced} us");
+        }
+        // Whoever sleeps for a second is back no earlier, and two hogs leave nothing of the CPU.
+        assert!(of("statistics", "interval_min") >= 0.99, "{kernel}");
+        let busy = of("statistics", "busy");
+        assert!((95.0..=105.0).contains(&busy), "{kernel}: {busy} %");
     }
 }
 
-fn reproduce(experiments: &Path, results: &Path) -> Output {
+fn reproduce(names: &[&str], experiments: &Path, results: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args([
-            "reproduce",
-            "002-x",
-            "--machine",
-            "vm",
-            "--quick",
-            "--experiments",
-        ])
+        .arg("reproduce")
+        .args(names)
+        .args(["--machine", "vm", "--quick", "--experiments"])
         .arg(experiments)
         .arg("-d")
         .arg(results)
@@ -214,7 +234,7 @@ fn an_experiment_is_rerun_on_a_kernel_judged_and_kept() {
     fs::write(experiments.join("statements.toml"), statements).expect("writable");
     fs::write(experiments.join("002-x/vm.toml"), EXPERIMENT).expect("writable");
     let results = here.join("results");
-    let first = reproduce(&experiments, &results);
+    let first = reproduce(&["002-x"], &experiments, &results);
     let text = String::from_utf8_lossy(&first.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&first.stderr).into_owned();
     assert_eq!(first.status.code(), Some(0), "{text}{complaints}");
@@ -226,7 +246,107 @@ fn an_experiment_is_rerun_on_a_kernel_judged_and_kept() {
     assert!(text.contains("exit status: 1"), "{text}");
     assert_eq!(complaints.matches("runs\n").count(), 2, "{complaints}");
     // Another time nothing is booted.
-    let again = reproduce(&experiments, &results);
+    let again = reproduce(&["002-x"], &experiments, &results);
     assert_eq!(again.stdout, first.stdout);
     assert_eq!(String::from_utf8_lossy(&again.stderr), "");
+}
+
+#[test]
+#[ignore = "needs QEMU: make test-vm"]
+fn what_cannot_be_had_is_said_in_a_line_and_the_rest_goes_on() {
+    let here = folder!("vm-reproduce-lacks");
+    let experiments = here.join("experiments");
+    let write = |name: &str, text: &str| {
+        fs::create_dir_all(experiments.join(name)).expect("writable");
+        fs::write(experiments.join(name).join("vm.toml"), text).expect("writable");
+    };
+    let statement = |id: &str| format!("[{id}]\ndocument = \"002\"\ntext = \"It is so.\"\n");
+    let statements: String = ["C1", "C2", "C3"].map(statement).concat();
+    fs::create_dir_all(&experiments).expect("writable");
+    fs::write(experiments.join("statements.toml"), statements).expect("writable");
+    let small = |id: &str, guest: &str| {
+        format!(
+            "[experiment]\ndocument = \"002\"\ntitle = \"t\"\nsource = \"s\"\n\
+             [guest]\nmips = 250\n{guest}\n[arm.own]\npolicy = \"default\"\n\
+             [runs.aim]\ncommand = [\"runslice\", \"load\", \"aim\", \"--users\", \"1\", \
+             \"--jobs\", \"5\", \"--size\", \"5\", \"--format\", \"json\"]\n\
+             [metric.peak]\nvalue = \"peak_jobs_per_min\"\n\
+             [[statement]]\nid = \"{id}\"\n\
+             [[statement.test]]\nkind = \"flat\"\nruns = \"aim\"\nmetric = \"peak\"\n\
+             arm = \"own\"\nmargin = 0.5\n"
+        )
+    };
+    write("002-a", &small("C1", "kernel = \"6.99\""));
+    write("002-b", &small("C2", "with = [\"no-such-program\"]"));
+    let results = here.join("results");
+    let none = reproduce(&["002-a", "002-b"], &experiments, &results);
+    let told = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert_eq!(none.status.code(), Some(4), "{told}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    let kernel = "reproduce: 002-a is left out: no kernel 6.99 with sched_ext";
+    assert!(lines[0].starts_with(kernel), "{told}");
+    let program = "reproduce: 002-b is left out: no no-such-program";
+    assert!(lines[1].starts_with(program), "{told}");
+    write("002-c", &small("C3", ""));
+    let some = reproduce(&["--all"], &experiments, &results);
+    let text = String::from_utf8_lossy(&some.stdout).into_owned();
+    let told = String::from_utf8_lossy(&some.stderr).into_owned();
+    assert_eq!(some.status.code(), Some(0), "{text}{told}");
+    assert!(told.contains(kernel) && told.contains(program), "{told}");
+    assert!(
+        text.contains("C1   undecided") && text.contains("C3   same direction"),
+        "{text}"
+    );
+}
+
+/// In a guest that is the computer itself: no other guest is booted from there.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn experiments_are_rerun_on_the_kernel_of_this_computer() {
+    for kernel in KERNELS {
+        let share = folder!(&format!("vm-reproduce-host-{kernel}"));
+        let script = "runslice reproduce 001-nice-shares 002-starvation \
+            --machine host --quick --format json -o report.json 2>said.txt
+            echo \"status $?, left: $(cat /sys/kernel/sched_ext/state)\"
+            runslice run fifo -- runslice reproduce 002-starvation --machine host --quick; \
+            echo \"beside another: $?\"";
+        let guest = guest!().kernel(kernel).cpus("1").timeout("900s");
+        let guest = guest.options(&["--det", "--mips", "31"]).share(&share);
+        let said = guest.run(script, &[]);
+        let text = said.text();
+        let complaints = fs::read_to_string(share.join("said.txt")).unwrap_or_default();
+        assert!(
+            text.contains("status 0, left: disabled"),
+            "{kernel}: {text}{complaints}"
+        );
+        assert!(
+            text.contains("beside another: 4") && text.contains("another policy is attached"),
+            "{kernel}: {text}"
+        );
+        let report = fs::read_to_string(share.join("report.json")).expect("it was written");
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let experiments = report["experiments"].as_array().expect("a list");
+        let cells = |it: &Value| it["cells"].as_array().expect("a list").clone();
+        let cells: Vec<Value> = experiments.iter().flat_map(cells).collect();
+        // Three schedulers each, one metric each, three runs of each.
+        assert_eq!(cells.len(), 6, "{kernel}: {report:#}");
+        for cell in &cells {
+            assert_eq!(cell["lacks"], Value::Null, "{kernel}: {cell}{complaints}");
+            let values = cell["values"].as_array().expect("a list");
+            assert_eq!(values.len(), 3, "{kernel}: {cell}");
+        }
+        let value = |arm: &str, metric: &str| {
+            let cell = cells
+                .iter()
+                .find(|it| it["arm"] == arm && it["metric"] == metric);
+            cell.expect("it was run")["values"][0]
+                .as_f64()
+                .expect("a number")
+        };
+        // The announcement says 20 to 1.
+        let ratio = value("staircase5", "ratio");
+        assert!((15.0..25.0).contains(&ratio), "{kernel}: {ratio}");
+        assert!(value("mlfq", "hog") < 1.0, "{kernel}: {cells:?}");
+    }
 }

@@ -113,9 +113,9 @@ impl Levels {
         let read = |pids: &[libc::pid_t]| -> Result<Vec<Counted>, LoadError> {
             pids.iter().map(|pid| Counted::read(*pid)).collect()
         };
-        let before = read(&pids)?;
+        let (before, from) = (read(&pids)?, record::clock());
         wait_until(began, self.time, &mut crew)?;
-        let after = read(&pids)?;
+        let (after, to) = (read(&pids)?, record::clock());
         let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
         crew.end();
         let counted = after
@@ -125,7 +125,12 @@ impl Levels {
         self.tell_shares(&mut outcome, &counted.collect::<Vec<_>>());
         if let Some(trail) = trail {
             let stays = pids.iter().map(|pid| trail.stays(pid.cast_unsigned()));
-            self.tell_stays(&mut outcome, started, &stays.collect::<Vec<_>>());
+            let stays: Vec<_> = stays.collect();
+            self.tell_stays(&mut outcome, started, &stays);
+            for (task, stays) in self.tasks.iter().zip(&stays) {
+                let traced = traced(stays, from, to);
+                tell_means(&mut outcome, &format!("{}_traced", task.name), traced);
+            }
         }
         Ok(outcome)
     }
@@ -154,6 +159,7 @@ impl Levels {
             outcome.add(format!("{name}_slices"), "", count(counted.slices));
             let share = 100.0 * count(counted.run_ns) / count(whole.max(1));
             outcome.add(format!("{name}_share"), "%", share);
+            tell_means(outcome, name, *counted);
         }
     }
 
@@ -202,6 +208,31 @@ fn tell_forced_wait(outcome: &mut Outcome, name: &str, stays: &[&Stay]) {
     if let Some(longest) = longest.max() {
         outcome.add(format!("{name}_forced_wait_max"), "us", micros(longest));
     }
+}
+
+/// What the counters would say of the time from `from` to `to`, from the trace: a wait counts, as
+/// in the kernel, when it ends and a slice when it begins.
+fn traced(stays: &[Stay], from: u64, to: u64) -> Counted {
+    let mut sum = Counted::default();
+    for stay in stays {
+        sum.run_ns += stay.to.min(to).saturating_sub(stay.from.max(from));
+        if (from..to).contains(&stay.from) {
+            sum.wait_ns += stay.waited.unwrap_or(0);
+            sum.slices += 1;
+        }
+    }
+    sum
+}
+
+/// Mean run and mean wait of a slice, if there was one: "The Cursor Wiggles Faster" (Lindsley,
+/// 2004), section 3, calls them runslice and latency.
+fn tell_means(outcome: &mut Outcome, name: &str, counted: Counted) {
+    if counted.slices == 0 {
+        return;
+    }
+    let mean = |ns: u64| micros(ns) / count(counted.slices);
+    outcome.add(format!("{name}_runslice"), "us", mean(counted.run_ns));
+    outcome.add(format!("{name}_latency"), "us", mean(counted.wait_ns));
 }
 
 /// On which levels slices began, and how often the policy called the task interactive.
@@ -439,6 +470,7 @@ mod tests {
             to,
             said: None,
             is_forced,
+            waited: None,
         };
         let stays = [
             stay(0, 10_000, true),
@@ -466,6 +498,7 @@ mod tests {
                 flags,
             }),
             is_forced: true,
+            waited: None,
         };
         let stays = [stay(1, 1), stay(2, 0), stay(2, 0), stay(2, 0)];
         let mut outcome = Outcome::default();
@@ -477,5 +510,30 @@ mod tests {
             (outcome.value("x_prio_min"), outcome.value("x_prio_max")),
             (Some(101.0), Some(102.0))
         );
+    }
+    #[test]
+    fn the_trace_counts_a_wait_when_it_ends_and_a_slice_when_it_begins() {
+        let stay = |from, to, waited| Stay {
+            from,
+            to,
+            said: None,
+            is_forced: true,
+            waited,
+        };
+        // Begun before, within, and at the end of the time from 100 to 200.
+        let stays = [
+            stay(80, 120, Some(70)),
+            stay(150, 180, Some(20)),
+            stay(190, 260, Some(6)),
+            stay(300, 310, Some(9)),
+        ];
+        let sum = traced(&stays, 100, 200);
+        assert_eq!((sum.run_ns, sum.wait_ns, sum.slices), (60, 26, 2));
+        let mut outcome = Outcome::default();
+        tell_means(&mut outcome, "x_traced", sum);
+        assert_eq!(outcome.value("x_traced_runslice"), Some(0.03));
+        assert_eq!(outcome.value("x_traced_latency"), Some(0.013));
+        tell_means(&mut outcome, "y", Counted::default());
+        assert_eq!(outcome.value("y_runslice"), None);
     }
 }

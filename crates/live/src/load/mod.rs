@@ -21,6 +21,7 @@ pub mod hackbench;
 pub mod kernbench;
 pub mod levels;
 pub mod oltp;
+pub mod sampler;
 pub mod tree;
 pub mod turnaround;
 pub mod web;

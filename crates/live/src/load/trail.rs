@@ -28,6 +28,8 @@ pub struct Stay {
     pub said: Option<Said>,
     /// It wanted to go on.
     pub is_forced: bool,
+    /// How long it had waited for it, nanoseconds; `None` if the wait was not seen to begin.
+    pub waited: Option<u64>,
 }
 
 /// What a policy says of a task when it begins to run.
@@ -98,6 +100,8 @@ impl Trail {
     pub fn stays(&self, pid: u32) -> Vec<Stay> {
         let mut stays: Vec<Stay> = Vec::new();
         let (mut said, mut open) = (None, false);
+        // Since when it waits.
+        let mut waits: Option<u64> = None;
         for raw in &self.raws {
             match raw.kind {
                 Kind::Report if raw.pid == pid => {
@@ -113,6 +117,10 @@ impl Trail {
                     stay.to = raw.time;
                     // TASK_RUNNING; a preempted task has it, too, by the record's flag.
                     stay.is_forced = raw.b == 0 || raw.flags & 1 != 0;
+                    waits = stay.is_forced.then_some(raw.time);
+                }
+                Kind::Wakeup if raw.pid == pid && !open && waits.is_none() => {
+                    waits = Some(raw.time);
                 }
                 Kind::Switch if raw.pid == pid => {
                     open = true;
@@ -121,6 +129,7 @@ impl Trail {
                         to: self.end,
                         said: said.take(),
                         is_forced: true,
+                        waited: waits.take().map(|since| raw.time - since),
                     });
                 }
                 _ => {}
@@ -267,5 +276,25 @@ mod tests {
         assert_eq!((stays[1].said, stays[1].is_forced), (None, true));
         // The last goes on when the recording ends.
         assert_eq!(stays[2].to, 1000);
+    }
+
+    #[test]
+    fn a_wait_is_from_the_wakeup_or_from_the_loss_of_the_cpu() {
+        let trail = trail(vec![
+            raw(0, Kind::Snapshot, KWORKER),
+            switch(5, HOG, 0, ME),
+            // It sleeps; the wakeup begins the wait, a second one does not.
+            switch(20, ME, 1, HOG),
+            raw(40, Kind::Wakeup, ME),
+            raw(45, Kind::Wakeup, ME),
+            switch(60, HOG, 0, ME),
+            // One of a task that runs is none.
+            raw(65, Kind::Wakeup, ME),
+            // It loses the CPU and waits from then on.
+            switch(70, ME, 0, HOG),
+            switch(100, HOG, 0, ME),
+        ]);
+        let waited: Vec<_> = trail.stays(ME).iter().map(|stay| stay.waited).collect();
+        assert_eq!(waited, [None, Some(20), Some(30)]);
     }
 }

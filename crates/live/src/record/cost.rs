@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use libbpf_rs::ProgramType;
+use libbpf_rs::query::ProgInfoIter;
+
 use crate::Error;
 
 /// Switches the kernel's own measuring of BPF programs on.
@@ -35,6 +38,24 @@ impl Cost {
         let before = fs::read(path).map_err(Error::file(path))?;
         fs::write(path, "1\n").map_err(Error::file(path))?;
         Ok(Self { before })
+    }
+}
+
+impl ProgramCost {
+    /// What all callbacks of the attached policies have cost so far, while a [`Cost`] lets the
+    /// kernel measure. None of them has run without one.
+    #[must_use]
+    pub fn of_callbacks() -> Self {
+        let mut sum = Self {
+            name: "callbacks".to_owned(),
+            runs: 0,
+            ns: 0,
+        };
+        for info in ProgInfoIter::default().filter(|info| info.ty == ProgramType::StructOps) {
+            sum.runs += info.run_cnt;
+            sum.ns += info.run_time_ns;
+        }
+        sum
     }
 }
 

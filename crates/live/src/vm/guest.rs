@@ -155,6 +155,11 @@ impl Luggage {
     }
 }
 
+/// Whether there is a busybox that a guest can begin with.
+pub fn check_busybox() -> Result<(), VmError> {
+    Busybox::find().map(drop)
+}
+
 /// The one program that makes a system of a kernel.
 struct Busybox {
     bytes: Vec<u8>,

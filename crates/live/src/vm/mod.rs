@@ -119,6 +119,16 @@ impl Request {
     }
 }
 
+/// Whether the programs are there without which no guest can be, so that nobody downloads a kernel
+/// for nothing.
+///
+/// # Errors
+/// Which one is missing.
+pub fn check_tools() -> Result<(), VmError> {
+    qemu::find()?;
+    guest::check_busybox()
+}
+
 /// How often a guest is started that the emulator breaks.
 const ATTEMPTS: u32 = 4;
 

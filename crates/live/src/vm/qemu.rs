@@ -81,6 +81,14 @@ pub fn patience(request: &Request) -> Duration {
     }
 }
 
+/// Where QEMU is.
+pub fn find() -> Result<PathBuf, VmError> {
+    programs::find(QEMU).ok_or(VmError::ToolMissing {
+        program: QEMU,
+        package: "qemu-system-x86",
+    })
+}
+
 impl Machine {
     /// Starts the guest.
     ///
@@ -92,11 +100,7 @@ impl Machine {
         archive: &[u8],
         how: How,
     ) -> Result<Self, VmError> {
-        let missing = VmError::ToolMissing {
-            program: QEMU,
-            package: "qemu-system-x86",
-        };
-        let qemu = programs::find(QEMU).ok_or(missing)?;
+        let qemu = find()?;
         let path = scratch.join(ARCHIVE);
         fs::write(&path, archive).map_err(VmError::file(&path))?;
         let words = scratch.join(WORDS);

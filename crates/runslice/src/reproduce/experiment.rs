@@ -11,7 +11,7 @@ use model::{MachineSpec, Nanos, PolicySpec, Profile};
 use stats::claim::{Form, Formula, Steps, Wanted};
 use toml::Spanned;
 
-pub use real::{Guest, Program, read as read_real};
+pub use real::{DEFAULT, Guest, Program, read as read_real};
 
 use super::draft::{self, Draft};
 use super::expected::{self, Expected};

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,11 +18,11 @@ use serde_json::{Value, json};
 use stats::claim::Wanted;
 
 use super::cells::{CellId, Results, Sample};
-use super::experiment::{Experiment, Guest, Program, QUICK_SEEDS, Work};
+use super::experiment::{DEFAULT, Experiment, Guest, Program, QUICK_SEEDS, Work};
 use super::slices;
 use crate::store::{Key, Store};
 use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
-use crate::verb::vm::{OWN_NAME, explain, own_name, say};
+use crate::verb::vm::{OWN_NAME, own_name};
 
 /// The plan's file in the shared folder.
 const PLAN: &str = "plan.json";
@@ -134,11 +135,21 @@ impl Boot<'_> {
     fn command(&self) -> Vec<String> {
         let series = ["load", "series", PLAN, "-o", RESULTS];
         let under: &[&str] = match self.policy {
-            "default" => &[],
+            DEFAULT => &[],
             policy => &["run", policy, "--", OWN_NAME],
         };
         let words = [OWN_NAME].iter().chain(under).chain(&series);
         words.map(|word| (*word).to_owned()).collect()
+    }
+
+    /// What keeps a computer from running it, if anything does. The kernel's own scheduler is there
+    /// on every kernel.
+    fn lacks(&self, has_class: bool, cpus: u16) -> Option<String> {
+        if !has_class && self.policy != DEFAULT {
+            return Some(format!("this kernel has no sched_ext; {WAY}"));
+        }
+        let own = self.cpus;
+        (cpus != own).then(|| format!("CPUs: it is for {own}, and this computer has {cpus}"))
     }
 
     fn key(&self, place: Place, kernel: &str) -> Key {
@@ -173,11 +184,10 @@ pub fn run(
         let document: Value = match store.get(key) {
             Some(line) => serde_json::from_str(&line)?,
             None => {
-                let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
-                say(&format!("{told}, {} runs", boot.runs.len()));
+                let name = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
                 let document = match place {
-                    Place::Guest => in_guest(boot, &mut missing),
-                    Place::Host => on_host(boot, &mut missing),
+                    Place::Guest => in_guest(boot, &name, &mut missing),
+                    Place::Host => on_host(boot, &name, &mut missing),
                 };
                 let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
                 missing.say(boot, document["report"]["failure"].as_str());
@@ -222,6 +232,14 @@ impl Missing {
         found
     }
 
+    /// The path of a program, if it is not one of the guest's own.
+    fn program(&mut self, program: &Program) -> anyhow::Result<Option<PathBuf>> {
+        let name = program.name();
+        self.look(&format!("program {name}"), || {
+            find(program).with_context(|| format!("no {name}"))
+        })
+    }
+
     /// Says why a boot is left out; of several with one reason, the first says it.
     fn say(&mut self, boot: &Boot<'_>, failure: Option<&str>) {
         let Some(why) = failure else { return };
@@ -247,30 +265,34 @@ fn lacking(failure: &str) -> Value {
     json!({ "report": { "failure": failure }, "ran": [] })
 }
 
-fn in_guest(boot: &Boot<'_>, missing: &mut Missing) -> anyhow::Result<Value> {
+fn say(text: &str) {
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "reproduce: {text}");
+}
+
+/// Boots a guest for the runs. Fails when there can be none; a guest that came to a bad end is in
+/// the document.
+fn in_guest(boot: &Boot<'_>, name: &str, missing: &mut Missing) -> anyhow::Result<Value> {
+    missing.look("tools", || Ok(vm::check_tools()?))?;
     let root = unpack(boot.guest, missing)?;
     let files = below(&root, &boot.guest.files)?;
     let mut named = own_name()?;
     let mut programs = vec![OWN_NAME.to_owned()];
     for program in &boot.guest.with {
-        let name = program.name();
-        programs.push(name.to_owned());
-        let found = missing.look(&format!("program {name}"), || {
-            find(program).with_context(|| format!("no {name}"))
-        })?;
-        named.extend(found.map(|path| (name.to_owned(), path)));
+        programs.push(program.name().to_owned());
+        let found = missing.program(program)?;
+        named.extend(found.map(|path| (program.name().to_owned(), path)));
     }
     let wanted = &boot.guest.kernel;
     let kernel = missing.look(&format!("kernel {wanted}"), || {
-        let kernel = vm::find_kernel(wanted, &mut |step| say(step)).map_err(explain);
+        let kernel = vm::find_kernel(wanted, &mut |step| say(step));
         kernel.with_context(|| format!("kernel {wanted}"))
     })?;
-    let folder = vm::Folder::create().map_err(explain)?;
-    let plan = serde_json::to_string(&boot.plan(&root))?;
-    let cannot = || format!("cannot write {}", folder.path().display());
-    fs::write(folder.join(PLAN), plan).with_context(cannot)?;
+    let folder = vm::Folder::create()?;
+    write_plan(boot, &root, &folder)?;
     let speed = Speed::from_mips(boot.guest.mips);
     let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
+    say(&format!("{name}, {} runs", boot.runs.len()));
     let most = boot.runs.len() as u64 * boot.guest.timeout_s;
     let request = Request {
         kernel,
@@ -289,7 +311,7 @@ fn in_guest(boot: &Boot<'_>, missing: &mut Missing) -> anyhow::Result<Value> {
         folder: PathBuf::from("/share"),
         follow: false,
     };
-    let outcome = vm::run(&request).map_err(explain)?;
+    let outcome = vm::run(&request)?;
     let results = outcome
         .changed
         .iter()
@@ -305,6 +327,12 @@ fn in_guest(boot: &Boot<'_>, missing: &mut Missing) -> anyhow::Result<Value> {
         "failure": failure,
     });
     Ok(document(&text, &report))
+}
+
+fn write_plan(boot: &Boot<'_>, root: &Path, folder: &vm::Folder) -> anyhow::Result<()> {
+    let plan = serde_json::to_string(&boot.plan(root))?;
+    let cannot = || format!("cannot write {}", folder.path().display());
+    fs::write(folder.join(PLAN), plan).with_context(cannot)
 }
 
 /// Why a guest has brought no results, in words.
@@ -384,46 +412,60 @@ fn find(program: &Program) -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// Whether this computer can run them at all.
+/// Whether this computer can run any of them.
 ///
 /// # Errors
 /// What is missing, with the way out.
 pub fn check_host() -> anyhow::Result<()> {
-    let class = live::SchedExt::of_this_kernel();
     let lacks = if !process::is_root() {
         "it takes root"
-    } else if class.state().is_none() {
-        "this kernel has no sched_ext"
-    } else if class.policy().is_some() {
+    } else if live::SchedExt::of_this_kernel().policy().is_some() {
         "another policy is attached"
     } else {
         return Ok(());
     };
-    let way = "`runslice doctor` says more; `--machine vm` needs neither root nor another kernel";
-    Err(crate::cli::UnsupportedError(format!("--machine host: {lacks}; {way}")).into())
+    Err(crate::cli::UnsupportedError(format!("--machine host: {lacks}; {WAY}")).into())
 }
 
-fn on_host(boot: &Boot<'_>, missing: &mut Missing) -> anyhow::Result<Value> {
-    let here = live::record::cpus();
-    if here != boot.cpus {
-        let failure = format!("it is for {} CPUs, and this computer has {here}", boot.cpus);
-        return Ok(lacking(&failure));
+/// What somebody does whose computer lacks something.
+const WAY: &str =
+    "`runslice doctor` says more; `--machine vm` needs neither root nor another kernel";
+
+fn on_host(boot: &Boot<'_>, name: &str, missing: &mut Missing) -> anyhow::Result<Value> {
+    let has_class = live::SchedExt::of_this_kernel().state().is_some();
+    if let Some(lacks) = boot.lacks(has_class, live::record::cpus()) {
+        bail!(lacks);
     }
-    let folder = vm::Folder::create().map_err(explain)?;
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    for program in &boot.guest.with {
+        let found = missing.program(program)?;
+        if let Some(folder) = found.as_deref().and_then(Path::parent) {
+            path.push(":");
+            path.push(folder);
+        }
+    }
     let root = unpack(boot.guest, missing)?;
-    fs::write(folder.join(PLAN), serde_json::to_string(&boot.plan(&root))?)?;
+    let folder = vm::Folder::create()?;
+    write_plan(boot, &root, &folder)?;
+    say(&format!("{name}, {} runs", boot.runs.len()));
     let words = boot.command();
-    let status = Command::new(std::env::current_exe()?)
+    let output = Command::new(std::env::current_exe()?)
         .args(&words[1..])
+        .env("PATH", path)
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .status()
+        .output()
         .context("cannot start this program again")?;
     let text = fs::read_to_string(folder.join(RESULTS)).unwrap_or_default();
-    let failure = text
-        .is_empty()
-        .then(|| format!("nothing was run: {status}"));
+    let failure = text.is_empty().then(|| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let last = words.lines().last().unwrap_or_default();
+        format!("nothing was run: {}; {last}", output.status)
+    });
+    if let Some(failure) = &failure {
+        say(&format!("{}: {failure}", boot.name));
+    }
     let report = json!({ "kernel": crate::kernel::release(), "failure": failure });
     Ok(document(&text, &report))
 }
@@ -455,7 +497,7 @@ fn failed(why: &str) -> Sample {
 
 /// What one run gave. A run is void whose policy was not the same all the time.
 fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wanted]) -> Sample {
-    let has_policy = boot.policy != "default";
+    let has_policy = boot.policy != DEFAULT;
     let stayed = ran
         .policy
         .iter()
@@ -580,6 +622,24 @@ margin = 0.1
         let under = boots[0].command();
         assert_eq!(under[..5], ["runslice", "run", mlfq, "--", "runslice"]);
         assert_eq!(boots[2].command()[1], "load");
+    }
+
+    #[test]
+    fn a_kernel_without_sched_ext_still_runs_what_is_under_its_own_scheduler() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let [mlfq, own] = [&boots[0], &boots[2]];
+        assert_eq!((mlfq.cpus, own.cpus), (1, 1));
+        let lacks = mlfq.lacks(false, 1).unwrap();
+        assert!(
+            lacks.contains("no sched_ext") && lacks.contains("--machine vm"),
+            "{lacks}"
+        );
+        assert_eq!((mlfq.lacks(true, 1), own.lacks(false, 1)), (None, None));
+        for boot in [mlfq, own] {
+            let lacks = boot.lacks(true, 8).unwrap();
+            assert_eq!(lacks, "CPUs: it is for 1, and this computer has 8");
+        }
     }
 
     fn ran(policy: Option<&str>, then: Option<&str>, failed: Option<&str>) -> Ran {

@@ -1,5 +1,6 @@
 //! `runslice load NAME`: real processes that schedulers are judged by, with figures of their own.
 
+mod around;
 mod builds;
 mod keys;
 mod programs;
@@ -20,9 +21,14 @@ use crate::output;
 use crate::table::Table;
 use crate::verb::status::Form;
 
+use around::Around;
+
 /// What `runslice load` is asked.
 #[derive(Debug, Args)]
 pub struct Load {
+    #[command(flatten)]
+    around: Around,
+
     #[command(subcommand)]
     what: What,
 }
@@ -49,6 +55,9 @@ enum What {
     Web(programs::Web),
     /// Transactions: `MariaDB`, asked by sysbench.
     Oltp(programs::Oltp),
+    /// A script that reads /proc/schedstat and sleeps, in turn, beside tasks that compute or wait:
+    /// how long it takes from one reading to the next.
+    Sampler(keys::Sampler),
     /// Runs the commands of a plan one after the other and keeps what they print.
     Series(series::Series),
 }
@@ -70,20 +79,21 @@ struct To {
 /// # Errors
 /// When a size cannot be, a program is missing, or the load fails.
 pub fn run(request: &Load) -> anyhow::Result<Status> {
-    let (name, outcome, to) = match &request.what {
-        What::Chat(it) => ("chat", it.load().run(), &it.to),
-        What::Aim(it) => ("aim", it.load().run(), &it.to),
-        What::Kernbench(it) => ("kernbench", it.load().run(), &it.to),
-        What::Contest(it) => ("contest", it.load().run(), &it.to),
-        What::Echo(it) => ("echo", it.load().run(), &it.to),
-        What::Levels(it) => ("levels", it.load().run(), &it.to),
-        What::Turnaround(it) => ("turnaround", it.load().run(), &it.to),
-        What::Hackbench(it) => ("hackbench", it.load().run(), &it.to),
-        What::Web(it) => ("web", it.load().run(), &it.to),
-        What::Oltp(it) => ("oltp", it.load().run(), &it.to),
+    let (name, to) = match &request.what {
+        What::Chat(it) => ("chat", &it.to),
+        What::Aim(it) => ("aim", &it.to),
+        What::Kernbench(it) => ("kernbench", &it.to),
+        What::Contest(it) => ("contest", &it.to),
+        What::Echo(it) => ("echo", &it.to),
+        What::Levels(it) => ("levels", &it.to),
+        What::Turnaround(it) => ("turnaround", &it.to),
+        What::Hackbench(it) => ("hackbench", &it.to),
+        What::Web(it) => ("web", &it.to),
+        What::Oltp(it) => ("oltp", &it.to),
+        What::Sampler(it) => ("sampler", &it.to),
         What::Series(it) => return series::run(it),
     };
-    let outcome = outcome.map_err(explain)?;
+    let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;
     match to.format {
         Form::Human => write!(out, "{}", human(&outcome))?,
@@ -91,6 +101,25 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
     }
     out.flush()?;
     Ok(Status::Done)
+}
+
+impl What {
+    fn outcome(&self) -> Result<Outcome, LoadError> {
+        match self {
+            Self::Chat(it) => it.load().run(),
+            Self::Aim(it) => it.load().run(),
+            Self::Kernbench(it) => it.load().run(),
+            Self::Contest(it) => it.load().run(),
+            Self::Echo(it) => it.load().run(),
+            Self::Levels(it) => it.load().run(),
+            Self::Turnaround(it) => it.load().run(),
+            Self::Hackbench(it) => it.load().run(),
+            Self::Web(it) => it.load().run(),
+            Self::Oltp(it) => it.load().run(),
+            Self::Sampler(it) => it.load().run(),
+            Self::Series(_) => unreachable!("a series tells of each command by itself"),
+        }
+    }
 }
 
 /// What the user can mend on the command line or by installing something is told from what failed.

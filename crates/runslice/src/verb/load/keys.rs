@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use live::load::kernbench::Builder;
 use live::load::levels::Behaviour;
-use live::load::{echo, levels, turnaround};
+use live::load::{echo, levels, sampler, turnaround};
 use model::Nanos;
 
 use super::builds::Sources;
@@ -112,6 +112,50 @@ impl Levels {
             time: duration(self.time),
             settle: duration(self.settle),
             follow: self.slices,
+        }
+    }
+}
+
+/// What `runslice load sampler` is asked.
+#[derive(Debug, Args)]
+pub struct Sampler {
+    /// How long the script sleeps between two readings.
+    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = span::parse)]
+    every: Nanos,
+
+    /// Intervals.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    intervals: u32,
+
+    /// Tasks that compute for ever.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    hogs: u32,
+
+    /// Tasks that compute for 0.3 ms and then wait for 2 to 12 ms, as for a disk.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    waiters: u32,
+
+    /// How long these go on before the script begins.
+    #[arg(long, value_name = "SPAN", default_value = "4s", value_parser = span::parse)]
+    settle: Nanos,
+
+    /// Seed of the waits.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+impl Sampler {
+    pub(super) fn load(&self) -> sampler::Sampler {
+        sampler::Sampler {
+            every: duration(self.every),
+            intervals: self.intervals,
+            hogs: self.hogs,
+            waiters: self.waiters,
+            settle: duration(self.settle),
+            seed: self.seed,
         }
     }
 }
