@@ -317,7 +317,10 @@ fn times_of_a_sequence_may_be_off_as_far_as_its_test_says() {
             STAIRS.replace("122:1", "122"),
             "the entry `122` of the sequence has no time",
         ),
-        (STAIRS.replace("\"4ms\"", "\"4\""), "experiment.toml:32:10"),
+        (
+            STAIRS.replace("\"4ms\"", "\"4\""),
+            "experiment.toml:33:10: expected a number with its unit",
+        ),
         (
             EXPERIMENT.replace("base   = \"short\"", "base = \"short\"\nwithin = \"4ms\""),
             "`within` is for times of a trace",

@@ -76,6 +76,10 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
                     "turnaround --hogs 2 --hog-work 300ms --interactive 1 --files 3",
                 ),
                 ("aim", "aim --users 1,2 --jobs 20 --size 5"),
+                (
+                    "bound",
+                    "levels --task one@0:|run --for 1s --slices --sample 2ms",
+                ),
             ],
         );
         let of = |id: &str, name: &str| figure(&results, id, name);
@@ -118,6 +122,9 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
             "{kernel}"
         );
         assert!(of("aim", "peak_jobs_per_min") > 0.0, "{kernel}");
+        // 500 samples; the recorder alone takes a CPU 200 times.
+        let slices = of("bound", "one_slices");
+        assert!(slices >= 450.0, "{kernel}: {slices}");
     }
 }
 
