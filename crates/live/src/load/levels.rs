@@ -309,8 +309,8 @@ impl Behaviour {
         }
     }
 
-    /// Reads `NAME[/NICE][@CPU]: STEP STEP; STEP`: phases between semicolons, each a list of `run SPAN`,
-    /// `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
+    /// Reads `NAME[/NICE][@CPU]: STEP STEP; STEP`: phases between semicolons, each a list of
+    /// `run SPAN`, `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -496,7 +496,7 @@ mod tests {
             levels(&["a@2: run", "b@0: run", "c@2: run"]).cpus(),
             [CpuId(0), CpuId(2)]
         );
-        let all: Vec<u32> = (0..record::cpus()).map(CpuId).collect();
+        let all: Vec<CpuId> = (0..record::cpus()).map(CpuId).collect();
         assert_eq!(levels(&["a@2: run", "b: run"]).cpus(), all);
     }
 
