@@ -408,6 +408,17 @@ mod tests {
         Behaviour::parse(text, millis).unwrap()
     }
 
+    /// Tasks by their rules, for 100 ms.
+    fn levels(texts: &[&str]) -> Levels {
+        Levels {
+            tasks: texts.iter().map(|text| task(text)).collect(),
+            time: Duration::from_millis(100),
+            settle: Duration::ZERO,
+            follow: false,
+            sample: None,
+        }
+    }
+
     #[test]
     fn a_rule_is_read_and_what_is_wrong_is_said() {
         let read = task("change/5: sleep 20ms; run 5ms sleep 1ms");
@@ -460,13 +471,6 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_are_refused() {
-        let levels = |texts: &[&str]| Levels {
-            tasks: texts.iter().map(|text| task(text)).collect(),
-            time: Duration::from_millis(100),
-            settle: Duration::ZERO,
-            follow: false,
-            sample: None,
-        };
         assert!(levels(&[]).check().is_err());
         assert!(levels(&["a: run", "a: run"]).check().is_err());
         assert!(levels(&["a: run 0ms sleep 0ms"]).check().is_err());
@@ -485,13 +489,6 @@ mod tests {
 
     #[test]
     fn samples_are_taken_where_the_tasks_are_bound_or_everywhere() {
-        let levels = |texts: &[&str]| Levels {
-            tasks: texts.iter().map(|text| task(text)).collect(),
-            time: Duration::from_millis(100),
-            settle: Duration::ZERO,
-            follow: false,
-            sample: None,
-        };
         assert_eq!(
             levels(&["a@2: run", "b@0: run", "c@2: run"]).cpus(),
             [CpuId(0), CpuId(2)]
