@@ -297,8 +297,12 @@ mod tests {
         let (verdict, words) = &said(Sample::default(), false)[0];
         assert_eq!(*verdict, Verdict::Undecided);
         assert!(words.contains("probe `p`"), "{words}");
+        let sequence = cells::Sequence {
+            rounded: "1 2".to_owned(),
+            exact: String::new(),
+        };
         let traced = Sample {
-            traces: BTreeMap::from([("p".to_owned(), "1 2".to_owned())]),
+            traces: BTreeMap::from([("p".to_owned(), sequence)]),
             ..Sample::default()
         };
         let all = said(traced, false);

@@ -85,6 +85,10 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
                     "statistics",
                     "--schedstats on sampler --every 1s --intervals 2 --hogs 2 --settle 1s",
                 ),
+                (
+                    "bound",
+                    "levels --task one@0:|run --for 1s --slices --sample 2ms",
+                ),
             ],
         );
         let of = |id: &str, name: &str| figure(&results, id, name);
@@ -143,6 +147,9 @@ fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
         assert!(of("statistics", "interval_min") >= 0.99, "{kernel}");
         let busy = of("statistics", "busy");
         assert!((95.0..=105.0).contains(&busy), "{kernel}: {busy} %");
+        // 500 samples; the recorder alone takes a CPU 200 times.
+        let slices = of("bound", "one_slices");
+        assert!(slices >= 450.0, "{kernel}: {slices}");
     }
 }
 

@@ -5,6 +5,9 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use model::CpuId;
+use model::workload::{CPUS_MAX, CpuSet, SchedPolicy};
+
 use super::crew::{Crew, Gate};
 use super::trail::{Stay, Trail};
 use super::{Cell, LoadError, Outcome, Table, count, micros};
@@ -24,6 +27,9 @@ pub struct Levels {
     pub settle: Duration,
     /// Follows every slice, which takes root.
     pub follow: bool,
+    /// How often a real-time task takes the CPUs of the tasks for an instant, so that a task that
+    /// is alone there begins to run again, and a policy says where it stands. Takes root.
+    pub sample: Option<Duration>,
 }
 
 /// A task and its rule.
@@ -33,6 +39,8 @@ pub struct Behaviour {
     pub name: String,
     /// Its nice value.
     pub nice: i8,
+    /// The CPU that it is bound to.
+    pub cpu: Option<CpuId>,
     /// What it does: each phase once, the last one again and again.
     pub phases: Vec<Vec<Step>>,
 }
@@ -93,6 +101,11 @@ impl Levels {
         for task in &self.tasks {
             pids.push(crew.spawn(&task.name, |gate| task.act(spin, gate))?);
         }
+        if let Some(period) = self.sample {
+            for cpu in self.cpus() {
+                crew.spawn("sampler", move |gate| sample(cpu, period, gate))?;
+            }
+        }
         if process::is_root() {
             // Tasks may starve all others, and somebody must end them.
             record::be_urgent();
@@ -135,8 +148,23 @@ impl Levels {
         Ok(outcome)
     }
 
+    /// Where the tasks run: the CPUs that they are bound to, or all, if one is bound to none.
+    fn cpus(&self) -> Vec<CpuId> {
+        let bound: Option<Vec<CpuId>> = self.tasks.iter().map(|task| task.cpu).collect();
+        let mut cpus = bound.unwrap_or_else(|| (0..record::cpus()).map(CpuId).collect());
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
     fn check(&self) -> Result<(), LoadError> {
         let wrong = |text: &str| Err(LoadError::Size(text.to_owned()));
+        if self.sample.is_some_and(|period| period.is_zero()) {
+            return wrong("the time from one sample to the next is above 0");
+        }
+        if self.sample.is_some() && !process::is_root() {
+            return wrong("samples are taken by a real-time task, which takes root");
+        }
         let mut names: Vec<&str> = self.tasks.iter().map(|task| &*task.name).collect();
         names.sort_unstable();
         names.dedup();
@@ -276,6 +304,21 @@ fn wait_until(began: Instant, time: Duration, crew: &mut Crew) -> Result<(), Loa
     crew.check()
 }
 
+/// Takes a CPU for an instant, half way between two moments that are whole periods from the begin,
+/// again and again.
+fn sample(cpu: CpuId, period: Duration, gate: Gate) -> io::Result<()> {
+    sys::set_affinity(0, &CpuSet::single(cpu))?;
+    sys::set_policy(0, SchedPolicy::Fifo(1))?;
+    gate.pass();
+    let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+    let mut next = record::clock() + period / 2;
+    loop {
+        sys::sleep_until(next);
+        // One that comes too late leaves out what it has missed.
+        next = (next + period).max(record::clock());
+    }
+}
+
 impl Behaviour {
     /// Whether it is a rule that can be followed.
     ///
@@ -301,6 +344,9 @@ impl Behaviour {
 
     /// Follows the rule once the gate is open. Never returns by itself.
     pub(super) fn act(&self, spin: Spin, gate: Gate) -> io::Result<()> {
+        if let Some(cpu) = self.cpu {
+            sys::set_affinity(0, &CpuSet::single(cpu))?;
+        }
         if self.nice != 0 {
             sys::set_nice(0, self.nice)?;
         }
@@ -315,8 +361,8 @@ impl Behaviour {
         }
     }
 
-    /// Reads `NAME[/NICE]: STEP STEP; STEP`: phases between semicolons, each a list of `run SPAN`,
-    /// `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
+    /// Reads `NAME[/NICE][@CPU]: STEP STEP; STEP`: phases between semicolons, each a list of
+    /// `run SPAN`, `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -327,6 +373,15 @@ impl Behaviour {
         let (head, rule) = text
             .split_once(':')
             .ok_or("expected NAME: STEPS, such as `editor: run 2ms sleep 30ms`")?;
+        let (head, cpu) = match head.split_once('@') {
+            None => (head, None),
+            Some((head, cpu)) => {
+                let cpu = cpu.trim().parse().ok();
+                let cpu = cpu.filter(|cpu| *cpu < CPUS_MAX);
+                let cpu = cpu.ok_or("a CPU is a number from 0 to 1023")?;
+                (head, Some(CpuId(cpu)))
+            }
+        };
         let (name, nice) = match head.split_once('/') {
             None => (head, 0),
             Some((name, nice)) => {
@@ -343,6 +398,7 @@ impl Behaviour {
         Ok(Self {
             name: name.to_owned(),
             nice,
+            cpu,
             phases: phases.collect::<Result<_, _>>()?,
         })
     }
@@ -404,6 +460,17 @@ mod tests {
         Behaviour::parse(text, millis).unwrap()
     }
 
+    /// Tasks by their rules, for 100 ms.
+    fn levels(texts: &[&str]) -> Levels {
+        Levels {
+            tasks: texts.iter().map(|text| task(text)).collect(),
+            time: Duration::from_millis(100),
+            settle: Duration::ZERO,
+            follow: false,
+            sample: None,
+        }
+    }
+
     #[test]
     fn a_rule_is_read_and_what_is_wrong_is_said() {
         let read = task("change/5: sleep 20ms; run 5ms sleep 1ms");
@@ -412,9 +479,18 @@ mod tests {
         let then = vec![Step::Run(at(5)), Step::Sleep(at(1))];
         assert_eq!((read.nice, read.phases), (5, vec![first, then]));
         assert_eq!(task("hog: run").phases, [[Step::Hog]]);
+        let bound = task("hog/10@3: run");
+        assert_eq!(
+            (&*bound.name, bound.nice, bound.cpu),
+            ("hog", 10, Some(CpuId(3)))
+        );
+        assert_eq!(task("hog: run").cpu, None);
         for (text, part) in [
             ("hog", "NAME: STEPS"),
             ("hog/20: run", "nice"),
+            ("hog@x: run", "CPU"),
+            ("hog@99999: run", "CPU"),
+            ("hog@1/5: run", "CPU"),
             ("ho g: run", "letters"),
             ("hog: run;", "no step"),
             ("hog: walk 2ms", "`walk`"),
@@ -433,6 +509,7 @@ mod tests {
             time: Duration::from_millis(300),
             settle: Duration::from_millis(50),
             follow: false,
+            sample: None,
         };
         let outcome = levels.run().unwrap();
         let share = |name: &str| outcome.value(&format!("{name}_share")).unwrap();
@@ -446,12 +523,6 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_are_refused() {
-        let levels = |texts: &[&str]| Levels {
-            tasks: texts.iter().map(|text| task(text)).collect(),
-            time: Duration::from_millis(100),
-            settle: Duration::ZERO,
-            follow: false,
-        };
         assert!(levels(&[]).check().is_err());
         assert!(levels(&["a: run", "a: run"]).check().is_err());
         assert!(levels(&["a: run 0ms sleep 0ms"]).check().is_err());
@@ -461,6 +532,21 @@ mod tests {
             ..levels(&["a: run"])
         };
         assert!(late.check().is_err());
+        let never = Levels {
+            sample: Some(Duration::ZERO),
+            ..levels(&["a: run"])
+        };
+        assert!(never.check().is_err());
+    }
+
+    #[test]
+    fn samples_are_taken_where_the_tasks_are_bound_or_everywhere() {
+        assert_eq!(
+            levels(&["a@2: run", "b@0: run", "c@2: run"]).cpus(),
+            [CpuId(0), CpuId(2)]
+        );
+        let all: Vec<CpuId> = (0..record::cpus()).map(CpuId).collect();
+        assert_eq!(levels(&["a@2: run", "b: run"]).cpus(), all);
     }
 
     #[test]

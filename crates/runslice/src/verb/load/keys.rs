@@ -79,8 +79,9 @@ fn numbered(builder: &Builder, number: u32) -> std::path::PathBuf {
 /// What `runslice load levels` is asked.
 #[derive(Debug, Args)]
 pub struct Levels {
-    /// A task: `NAME: STEPS` or `NAME/NICE: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run`
-    /// for ever. Behind a `;` begins the next phase; the last one is repeated.
+    /// A task: `NAME: STEPS`, `NAME/NICE: STEPS`, or with the CPU that it is bound to
+    /// `NAME/NICE@CPU: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run` for ever. Behind a `;`
+    /// begins the next phase; the last one is repeated.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 
@@ -95,6 +96,11 @@ pub struct Levels {
     /// Follows every slice and what the policy says of it, which takes root.
     #[arg(long)]
     slices: bool,
+
+    /// A real-time task takes the CPUs of the tasks for an instant that often: one that is alone
+    /// begins to run again, and only then a policy says where it stands. Takes root.
+    #[arg(long, value_name = "SPAN", value_parser = span::parse)]
+    sample: Option<Nanos>,
 
     #[command(flatten)]
     pub(super) to: To,
@@ -112,6 +118,7 @@ impl Levels {
             time: duration(self.time),
             settle: duration(self.settle),
             follow: self.slices,
+            sample: self.sample.map(duration),
         }
     }
 }
