@@ -222,6 +222,113 @@ fn mistakes_are_told_with_their_place_before_anything_runs() {
     );
 }
 
+/// A hog that goes down its stairs, on a machine with ticks of 4 ms.
+const STAIRS: &str = "
+[experiment]
+document = \"002\"
+title    = \"Stairs\"
+source   = \"Figure 2\"
+seeds    = 1
+
+[machine]
+profile = \"ideal\"
+hz      = 250
+
+[arm.stairs]
+policy = \"staircase5\"
+
+[runs.hog]
+workload = \"stairs.toml\"
+
+[probe.stairs]
+who      = \"hog\"
+levels   = \"times\"
+unit     = \"10ms\"
+priority = true
+
+[[statement]]
+id = \"C1\"
+
+[[statement.test]]
+name   = \"within a tick\"
+kind   = \"trace\"
+runs   = \"hog\"
+arm    = \"stairs\"
+probe  = \"stairs\"
+within = \"4ms\"
+prefix = true
+want   = \"120:1 121:1 122:1 123:1 124:1\"
+";
+
+/// Ticks, and a look at the hog half a millisecond behind each.
+const STAIRS_LOAD: &str = "
+[workload]
+name = \"stairs\"
+stop = \"duration:1s\"
+[machine]
+cpus = 1
+[task.hog]
+do = [\"run(inf)\"]
+[task.sampler]
+policy = \"fifo:1\"
+start  = \"500us\"
+do     = [\"loop(inf)[ timer(4ms) ]\"]
+";
+
+#[test]
+fn times_of_a_sequence_may_be_off_as_far_as_its_test_says() {
+    let folder = Folder::new("within");
+    folder.write("e/002-turns/stairs.toml", STAIRS_LOAD);
+    folder.write("e/002-turns/experiment.toml", STAIRS);
+    fs::remove_file(folder.0.join("e/002-turns/expected.csv")).expect("it was written");
+    let (out, _) = folder.said("--all", 0);
+    // Slices of 10 ms end with a tick: after 12.5 ms, and then after 8 and 12 in turn.
+    for line in [
+        "C1: REPRODUCED",
+        "each of 5 times within 4.00 ms; the farthest is off by 2.50 ms",
+    ] {
+        assert!(out.contains(line), "no `{line}` in\n{out}");
+    }
+    for (nearer, line) in [
+        (
+            STAIRS.replace("\"4ms\"", "\"2400us\""),
+            "entry 1 is 120 for 12.5 ms instead of 120:1, in units of 10.0 ms, within 2.40 ms",
+        ),
+        (
+            STAIRS.replace("122:1", "122:2"),
+            "entry 3 is 122 for 12.0 ms instead of 122:2",
+        ),
+        (
+            STAIRS.replace("122:1 123:1", "123:1 122:1"),
+            "entry 3 is 122 for 12.0 ms instead of 123:1",
+        ),
+    ] {
+        folder.write("e/002-turns/experiment.toml", &nearer);
+        let (out, _) = folder.said("--all", 0);
+        assert!(out.contains("C1: NOT REPRODUCED"), "{out}");
+        assert!(out.contains(line), "no `{line}` in\n{out}");
+    }
+    for (wrong, words) in [
+        (
+            STAIRS.replace("\"times\"", "\"changes\""),
+            "the probe `stairs` writes no times",
+        ),
+        (
+            STAIRS.replace("122:1", "122"),
+            "the entry `122` of the sequence has no time",
+        ),
+        (STAIRS.replace("\"4ms\"", "\"4\""), "experiment.toml:32:10"),
+        (
+            EXPERIMENT.replace("base   = \"short\"", "base = \"short\"\nwithin = \"4ms\""),
+            "`within` is for times of a trace",
+        ),
+    ] {
+        folder.write("e/002-turns/experiment.toml", &wrong);
+        let (_, said) = folder.said("--all", 1);
+        assert!(said.contains(words), "no `{words}` in\n{said}");
+    }
+}
+
 #[test]
 fn an_ejected_policy_is_told_and_its_statement_is_undecided() {
     let folder = Folder::new("ejected");

@@ -1,13 +1,13 @@
 //! Makes questions of a statement's tests and the runs' values.
 
-use stats::claim::{Cell, Question, Side};
+use stats::claim::{Cell, Form, Question, Side, Steps, Tolerance, Wanted};
 use toml::Spanned;
 
 use super::cells::{CellId, Results};
 use super::draft::{self, Base, Other, Test};
 use super::experiment::{Experiment, Made, Point, Statement};
 use super::place::Source;
-use crate::suggest;
+use crate::{span, suggest};
 
 /// Every kind of test with what it must have; experiments/README.md describes them.
 const KINDS: [(&str, &[&str]); 17] = [
@@ -175,6 +175,10 @@ impl<'a> Asker<'a> {
         }
         if let Some(margin) = test.margin.as_ref().filter(|it| *it.get_ref() <= 0.0) {
             return Err(self.source.wrong(margin, "a margin is above 0"));
+        }
+        if let Some(within) = test.within.as_ref().filter(|_| kind.get_ref() != "trace") {
+            let what = "`within` is for times of a trace; others have `margin`";
+            return Err(self.source.wrong(within, what));
         }
         Ok(())
     }
@@ -663,11 +667,38 @@ impl<'a> Asker<'a> {
         })
     }
 
+    /// How far times of the sequence that `probe` finds may be from those that are said.
+    fn tolerance(&self, probe: &Wanted) -> anyhow::Result<Option<Tolerance>> {
+        let Some(text) = &self.test.within else {
+            return Ok(None);
+        };
+        let within = span::parse(text.get_ref());
+        let within = within.map_err(|error| self.source.wrong(text, error))?;
+        let Form::Levels {
+            steps: Steps::Times(unit) | Steps::Stays(unit),
+            ..
+        } = probe.form
+        else {
+            let what = format!(
+                "the probe `{}` writes no times: it needs `levels = \"times\"` or \"stays\"",
+                probe.name
+            );
+            return Err(self.source.wrong(text, what));
+        };
+        let want = self.test.want.as_deref().expect("checked");
+        Tolerance::check(want).map_err(|entry| {
+            let what = format!("the entry `{entry}` of the sequence has no time, as in `120:3`");
+            self.source.wrong(text, what)
+        })?;
+        Ok(Some(Tolerance { unit, within }))
+    }
+
     /// One question for each point and arm.
     fn traces(&self, set: usize, name: &str) -> anyhow::Result<Asked> {
         let probe = self.test.probe.as_ref().expect("checked");
         let probes = &self.experiment.sets[set].probes;
-        self.find(probe, "probe", probes.iter().map(|it| it.name.as_str()))?;
+        let at = self.find(probe, "probe", probes.iter().map(|it| it.name.as_str()))?;
+        let within = self.tolerance(&probes[at])?;
         let arm = self.arm(self.test.arm.as_ref().expect("checked"))?;
         let points = self.select(set, &self.test.at)?;
         let several = points.len() > 1;
@@ -680,12 +711,17 @@ impl<'a> Asker<'a> {
                 return Question::Lacking { why };
             };
             let trace = |sample: &super::cells::Sample| {
-                let trace = sample.traces.get(probe.get_ref());
-                trace.cloned().unwrap_or_default()
+                let trace = sample.traces.get(probe.get_ref()).cloned();
+                let trace = trace.unwrap_or_default();
+                match within {
+                    Some(_) => trace.exact,
+                    None => trace.rounded,
+                }
             };
             Question::Trace {
                 want: self.test.want.clone().unwrap_or_default(),
                 got: samples.iter().map(trace).collect(),
+                within,
                 prefix: self.test.prefix,
             }
         };

@@ -19,13 +19,22 @@ pub struct CellId {
     pub point: usize,
 }
 
+/// A sequence of levels, as its probe writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    /// With times in the probe's unit.
+    pub rounded: String,
+    /// With times in nanoseconds; empty where it has none.
+    pub exact: String,
+}
+
 /// What one run gave.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// Numbers by the names that formulas use.
     pub numbers: BTreeMap<String, f64>,
     /// Sequences of levels by the name of their probe.
-    pub traces: BTreeMap<String, String>,
+    pub traces: BTreeMap<String, Sequence>,
     /// Times and levels by the name of their probe.
     pub points: BTreeMap<String, Vec<(u64, u64)>>,
     /// Why the policy was ejected, if it was.
@@ -90,7 +99,11 @@ impl Sample {
         }
         for (name, probe) in document["probes"].as_object().into_iter().flatten() {
             if let Some(trace) = probe["trace"].as_str() {
-                sample.traces.insert(name.clone(), trace.to_owned());
+                let sequence = Sequence {
+                    rounded: trace.to_owned(),
+                    exact: text(probe, "exact").to_owned(),
+                };
+                sample.traces.insert(name.clone(), sequence);
             }
             let pair = |pair: &Value| Some((pair[0].as_u64()?, pair[1].as_u64()?));
             let points = probe["points"].as_array().into_iter().flatten();
@@ -252,7 +265,8 @@ mod tests {
             "policy_counters": {"examined": 9},
             "finished": {"cc.ns": 11},
             "callbacks": 12,
-            "probes": {"p": {"values": {"all.count": 2}, "trace": "1 2", "points": [[3, 4]]}},
+            "probes": {"p": {"values": {"all.count": 2}, "trace": "1:2", "exact": "1:19",
+                              "points": [[3, 4]]}},
             "ejected": false,
         });
         let sample = Sample::of(&document);
@@ -270,7 +284,8 @@ mod tests {
             assert_eq!(sample.numbers.get(name), Some(&want), "{name}");
         }
         assert_eq!(sample.numbers.get("cc.delay.max_ns"), None);
-        assert_eq!(sample.traces["p"], "1 2");
+        let (rounded, exact) = ("1:2".to_owned(), "1:19".to_owned());
+        assert_eq!(sample.traces["p"], Sequence { rounded, exact });
         assert_eq!(sample.points["p"], [(3, 4)]);
         assert_eq!(sample.ejection, None);
         let ejected = json!({"ejected": true, "exit": {"reason": "stall", "message": "A waits"}});

@@ -227,6 +227,8 @@ pub struct Test {
     pub want_file: Option<Spanned<String>>,
     #[serde(default)]
     pub prefix: bool,
+    /// How far times of a sequence may be from those of `want`: a span.
+    pub within: Option<Spanned<String>>,
     pub why: Option<String>,
     /// Kinds of machine that can try it; all without it.
     pub machines: Option<Vec<Spanned<String>>>,

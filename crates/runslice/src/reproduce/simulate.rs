@@ -162,7 +162,12 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
     let found = run.probes.iter().zip(&probes).map(|(wanted, probe)| {
         let found = probe.found();
         let values: BTreeMap<_, _> = found.values.into_iter().collect();
-        let value = json!({"values": values, "trace": found.trace, "points": found.points});
+        let value = json!({
+            "values": values,
+            "trace": found.trace,
+            "exact": found.exact,
+            "points": found.points,
+        });
         (wanted.name.clone(), value)
     });
     document["probes"] = Value::Object(found.collect());

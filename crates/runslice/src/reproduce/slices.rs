@@ -7,7 +7,7 @@ use model::{
 use serde_json::Value;
 use stats::claim::{Probe, Wanted};
 
-use super::cells::Sample;
+use super::cells::{Sample, Sequence};
 
 /// A row of the table: a task's time on a CPU.
 struct Slice {
@@ -35,7 +35,11 @@ pub fn look(wanted: &Wanted, slices: &Value, sample: &mut Sample) {
             .numbers
             .insert(format!("probe.{}.{name}", wanted.name), value);
     }
-    sample.traces.insert(wanted.name.clone(), found.trace);
+    let sequence = Sequence {
+        rounded: found.trace,
+        exact: found.exact,
+    };
+    sample.traces.insert(wanted.name.clone(), sequence);
     sample.points.insert(wanted.name.clone(), found.points);
 }
 
@@ -157,12 +161,14 @@ mod tests {
         });
         let mut sample = Sample::default();
         look(&wanted("hog", Steps::Changes), &table, &mut sample);
-        assert_eq!(sample.traces["place"], "0 1 2");
+        assert_eq!(sample.traces["place"].rounded, "0 1 2");
+        assert_eq!(sample.traces["place"].exact, "");
         let ten = Nanos::from_millis(10);
         look(&wanted("hog", Steps::Times(ten)), &table, &mut sample);
-        assert_eq!(sample.traces["place"], "0:1 1:2");
+        assert_eq!(sample.traces["place"].rounded, "0:1 1:2");
+        assert_eq!(sample.traces["place"].exact, "0:10000000 1:20000000");
         look(&wanted("other", Steps::Runs), &table, &mut sample);
-        assert_eq!(sample.traces["place"], "19");
+        assert_eq!(sample.traces["place"].rounded, "19");
         assert_eq!(sample.numbers["probe.place.interactive"], 1.0);
     }
 

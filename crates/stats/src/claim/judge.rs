@@ -2,6 +2,7 @@
 
 use super::contrast::{Contrast, Estimate, Scale, Term};
 use super::question::{Cell, Question, Side};
+use super::sequence;
 use super::verdict::Verdict;
 use crate::compare::holm;
 
@@ -255,7 +256,15 @@ impl Scales<'_> {
                 right,
                 margin,
             } => agree(left, right, *margin),
-            Question::Trace { want, got, prefix } => Ok(trace(want, got, *prefix)),
+            Question::Trace {
+                want,
+                got,
+                within,
+                prefix,
+            } => {
+                let (holds, words) = sequence::compare(want, got, *within, *prefix);
+                Ok(settled(holds, Vec::new(), words))
+            }
             Question::NotTestable { why } => Err(finding(Verdict::NotTestable, why)),
             Question::Lacking { why } => Err(finding(Verdict::Undecided, why)),
         }
@@ -594,34 +603,6 @@ fn agree(left: &Cell, right: &Cell, margin: f64) -> Weighed {
     };
     let words = "lowest and highest of all runs".to_owned();
     Ok(settled(holds, vec![part], words))
-}
-
-fn trace(want: &str, got: &[String], prefix: bool) -> Evidence {
-    let want: Vec<&str> = want.split_whitespace().collect();
-    let differs = |got: &String| {
-        let got: Vec<&str> = got.split_whitespace().collect();
-        let at = want.iter().zip(&got).position(|(a, b)| a != b);
-        let is_short = got.len() < want.len() || !prefix && got.len() > want.len();
-        at.or_else(|| is_short.then_some(got.len().min(want.len())))
-            .map(|at| (at, got.get(at).map(ToString::to_string)))
-    };
-    let words = match got.iter().find_map(differs) {
-        None if got.is_empty() => "no run has the sequence".to_owned(),
-        None => {
-            return settled(
-                true,
-                Vec::new(),
-                format!("exactly so in {} runs", got.len()),
-            );
-        }
-        Some((at, found)) => format!(
-            "entry {} is {} instead of {}",
-            at + 1,
-            found.as_deref().unwrap_or("missing"),
-            want.get(at).copied().unwrap_or("the end")
-        ),
-    };
-    settled(false, Vec::new(), words)
 }
 
 /// The number of an estimate's stream, by the name of its question. FNV-1a.

@@ -13,6 +13,7 @@ mod formula;
 mod judge;
 mod probe;
 mod question;
+mod sequence;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -22,4 +23,5 @@ pub use formula::{Formula, FormulaError, NoValue};
 pub use judge::{Finding, Part, Rules, judge};
 pub use probe::{Form, Probe, Probed, Steps, Wanted};
 pub use question::{Cell, Question, Side};
+pub use sequence::Tolerance;
 pub use verdict::{Verdict, together};

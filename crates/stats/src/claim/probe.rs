@@ -74,6 +74,8 @@ pub struct Probed {
     pub values: Vec<(String, f64)>,
     /// The sequence, entries parted by spaces; empty for waits.
     pub trace: String,
+    /// The same with its times in nanoseconds; empty where it has none.
+    pub exact: String,
     /// When the level changed, nanoseconds, and to what; for a figure.
     pub points: Vec<(u64, u64)>,
 }
@@ -484,6 +486,11 @@ impl Levels {
         Probed {
             values,
             trace: self.trace(steps),
+            exact: match steps {
+                Steps::Runs | Steps::Changes => String::new(),
+                Steps::Times(_) => self.trace(Steps::Times(Nanos::new(1))),
+                Steps::Stays(_) => self.trace(Steps::Stays(Nanos::new(1))),
+            },
             points: self.points.clone(),
         }
     }

@@ -1,5 +1,7 @@
 //! What is asked of the runs.
 
+use super::Tolerance;
+
 /// The values of one arm at one point, one a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
@@ -134,12 +136,14 @@ pub enum Question {
         /// As a part of the other: 0.01 is 1 %.
         margin: f64,
     },
-    /// A sequence is exactly this, in every run.
+    /// A sequence is this, in every run: exactly, or with times that may be off.
     Trace {
         /// The sequence that is said.
         want: String,
-        /// That of each run.
+        /// That of each run; with `within`, its times are nanoseconds.
         got: Vec<String>,
+        /// How far times may be from those that are said; `None` where every letter counts.
+        within: Option<Tolerance>,
         /// Whether more may follow.
         prefix: bool,
     },

@@ -239,6 +239,7 @@ fn a_sequence_is_exactly_as_said_or_the_first_difference_is_told() {
     let trace = |got: &[&str], prefix| Question::Trace {
         want: "0 2  1 1".to_owned(),
         got: got.iter().map(ToString::to_string).collect(),
+        within: None,
         prefix,
     };
     assert_eq!(verdict(trace(&["0 2 1 1", "0 2 1 1"], false)), Reproduced);
@@ -252,6 +253,81 @@ fn a_sequence_is_exactly_as_said_or_the_first_difference_is_told() {
     );
     let short = finding(trace(&["0 2 1"], true));
     assert_eq!(short.words, "entry 4 is missing instead of 1");
+}
+
+#[test]
+fn times_of_a_sequence_may_be_off_by_a_tick_and_no_more() {
+    let of = |want: &str, got: &[&str], prefix| {
+        let question = Question::Trace {
+            want: want.to_owned(),
+            got: got.iter().map(ToString::to_string).collect(),
+            within: Some(Tolerance {
+                unit: Nanos::from_millis(10),
+                within: Nanos::from_millis(4),
+            }),
+            prefix,
+        };
+        let finding = finding(question);
+        (finding.verdict, finding.words)
+    };
+    let near = ["120:6000000 121:24000000", "120:11000000 121:20000001"];
+    assert_eq!(
+        of("120:1 121:2", &near, false),
+        (
+            Reproduced,
+            "in this order in 2 runs, each of 2 times within 4.00 ms; the farthest is off by \
+             4.00 ms"
+                .to_owned()
+        )
+    );
+    for (got, words) in [
+        // Off by a nanosecond more than a tick, to both sides.
+        (
+            "120:5999999 121:20000000",
+            "entry 1 is 120 for 6.00 ms instead of 120:1, in units of 10.0 ms, within 4.00 ms",
+        ),
+        (
+            "120:10000000 121:24000001",
+            "entry 2 is 121 for 24.0 ms instead of 121:2, in units of 10.0 ms, within 4.00 ms",
+        ),
+        // Another order, however long.
+        (
+            "121:10000000 120:20000000",
+            "entry 1 is 121 for 10.0 ms instead of 120:1, in units of 10.0 ms, within 4.00 ms",
+        ),
+        (
+            "120:10000000",
+            "entry 2 is missing instead of 121:2, in units of 10.0 ms, within 4.00 ms",
+        ),
+        (
+            "",
+            "entry 1 is missing instead of 120:1, in units of 10.0 ms, within 4.00 ms",
+        ),
+    ] {
+        let all = [near[0], got];
+        let expected = (NotReproduced, words.to_owned());
+        assert_eq!(of("120:1 121:2", &all, true), expected);
+    }
+    let longer = "120:10000000 121:20000000 122:1";
+    assert_eq!(of("120:1 121:2", &[longer], true).0, Reproduced);
+    assert_eq!(of("120:1 121:2", &[longer], false).0, NotReproduced);
+    assert_eq!(of("120:1", &[], true).0, NotReproduced);
+    // A begin is a time as well, and a flag is part of the level.
+    assert_eq!(
+        of("120@3:1", &["120@34000000:9000000"], false).0,
+        Reproduced
+    );
+    for got in [
+        "120@34000001:9000000",
+        "120:9000000",
+        "120i@34000000:9000000",
+    ] {
+        assert_eq!(of("120@3:1", &[got], false).0, NotReproduced, "{got}");
+    }
+    assert_eq!(Tolerance::check("120:1 121@4:2"), Ok(()));
+    for (want, entry) in [("120:1 121", "121"), ("120:x", "120:x"), ("1@:2", "1@:2")] {
+        assert_eq!(Tolerance::check(want), Err(entry));
+    }
 }
 
 #[test]
@@ -284,6 +360,7 @@ fn many_questions_make_each_harder_and_exact_ones_do_not_count() {
         let question = Question::Trace {
             want: "1".to_owned(),
             got: vec!["1".to_owned()],
+            within: None,
             prefix: false,
         };
         (format!("t{at}"), question)
@@ -411,8 +488,15 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
         of(true, Steps::Stays(Nanos::new(1))).trace,
         "120@0:30 121@40:20"
     );
+    let stays = of(true, Steps::Stays(Nanos::new(25)));
+    assert_eq!(
+        (&*stays.trace, &*stays.exact),
+        ("120@0:1 121@2:1", "120@0:30 121@40:20")
+    );
+    assert_eq!(of(true, Steps::Changes).exact, "");
     let times = of(true, Steps::Times(Nanos::new(10)));
     assert_eq!(times.trace, "120:3 121:2");
+    assert_eq!(times.exact, "120:30 121:20");
     assert_eq!(times.points, [(0, 120), (40, 121), (60, 119)]);
     for (name, want) in [
         ("runs", 4.0),
