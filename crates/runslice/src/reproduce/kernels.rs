@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -19,6 +21,7 @@ use stats::claim::Wanted;
 use super::cells::{CellId, Results, Sample};
 use super::experiment::{Experiment, Guest, Program, QUICK_SEEDS, Work};
 use super::slices;
+use crate::parallel;
 use crate::store::{Key, Store};
 use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
 use crate::verb::vm::{OWN_NAME, explain, own_name, say};
@@ -29,6 +32,11 @@ const PLAN: &str = "plan.json";
 const RESULTS: &str = "results.jsonl";
 /// What a guest may take besides its runs, for the verifier above all, in its seconds.
 const OVERHEAD_S: u64 = 200;
+/// What QEMU itself takes beside the guest's memory, in MiB, and more than that.
+const QEMU_MIB: u64 = 256;
+
+/// Kernels, programs and packages are fetched into one cache, for one guest at a time.
+static FETCHING: Mutex<()> = Mutex::new(());
 
 /// On which kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,41 +160,78 @@ impl Boot<'_> {
 /// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment. What
 /// cannot be run leaves its cells with the reason.
 ///
+/// Guests run side by side on `jobs` threads, those of a busy computer as those of an idle one: they
+/// count instructions. On this computer's kernel there is one policy at a time.
+///
 /// # Errors
 /// When this computer cannot run any of it, or results cannot be kept.
 pub fn run(
     experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
-    place: Place,
+    (place, jobs): (Place, Option<NonZeroUsize>),
     results: &mut [Results],
 ) -> anyhow::Result<()> {
-    for (at, boot) in boots.iter().enumerate() {
-        let kernel = match place {
-            Place::Guest => boot.guest.kernel.clone(),
-            Place::Host => crate::kernel::release(),
-        };
-        let key = boot.key(place, &kernel);
-        let document: Value = match store.get(key) {
-            Some(line) => serde_json::from_str(&line)?,
-            None => {
-                let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
-                say(&format!("{told}, {} runs", boot.runs.len()));
-                let document = match place {
-                    Place::Guest => in_guest(boot),
-                    Place::Host => on_host(boot),
-                }?;
-                // What could not be run may be possible another time.
-                if document["report"]["failure"].is_null() {
-                    store.put(key, &document.to_string())?;
-                }
-                document
-            }
-        };
+    let jobs = match place {
+        Place::Guest => at_once(jobs, boots, available_mib()),
+        Place::Host => NonZeroUsize::MIN,
+    };
+    let numbered: Vec<(usize, &Boot<'_>)> = boots.iter().enumerate().collect();
+    let documents = parallel::map(&numbered, jobs, "guests", |(at, boot)| {
+        let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
+        kept(boot, store, place, &told)
+    })?;
+    for (boot, document) in boots.iter().zip(documents) {
         let experiment = &experiments[boot.experiment];
         read(boot, experiment, &document, &mut results[boot.experiment]);
     }
     Ok(())
+}
+
+/// How many guests run at once: as many as were asked for; otherwise one for each CPU, if `free` MiB
+/// hold them all.
+fn at_once(asked: Option<NonZeroUsize>, boots: &[Boot<'_>], free: Option<u64>) -> NonZeroUsize {
+    let jobs = parallel::jobs(asked);
+    let largest = boots.iter().map(|boot| u64::from(boot.guest.memory)).max();
+    match (asked, free, largest) {
+        (None, Some(free), Some(largest)) => {
+            let fit = usize::try_from(free / (largest + QEMU_MIB)).unwrap_or(usize::MAX);
+            jobs.min(NonZeroUsize::new(fit).unwrap_or(NonZeroUsize::MIN))
+        }
+        _ => jobs,
+    }
+}
+
+/// Memory that new programs can have here, in MiB; `None` where the kernel does not say.
+fn available_mib() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|it| it.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024)
+}
+
+/// The results of a boot: those of the store, or new ones, which are kept.
+fn kept(boot: &Boot<'_>, store: &Store, place: Place, told: &str) -> anyhow::Result<Value> {
+    let kernel = match place {
+        Place::Guest => boot.guest.kernel.clone(),
+        Place::Host => crate::kernel::release(),
+    };
+    let key = boot.key(place, &kernel);
+    if let Some(line) = store.get(key) {
+        return Ok(serde_json::from_str(&line)?);
+    }
+    say(&format!("{told}, {} runs", boot.runs.len()));
+    let document = match place {
+        Place::Guest => in_guest(boot),
+        Place::Host => on_host(boot),
+    }?;
+    // What could not be run may be possible another time.
+    if document["report"]["failure"].is_null() {
+        store.put(key, &document.to_string())?;
+    }
+    Ok(document)
 }
 
 /// The results of a boot as they are kept.
@@ -200,6 +245,7 @@ fn document(text: &str, report: &Value) -> Value {
 
 fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
     let folder = vm::Folder::create().map_err(explain)?;
+    let fetching = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let root = match unpack(boot.guest) {
         Ok(root) => root,
         Err(error) => {
@@ -234,6 +280,7 @@ fn in_guest(boot: &Boot<'_>) -> anyhow::Result<Value> {
         }
     }
     let kernel = vm::find_kernel(&boot.guest.kernel, &mut |step| say(step)).map_err(explain)?;
+    drop(fetching);
     let speed = Speed::from_mips(boot.guest.mips);
     let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
     let most = boot.runs.len() as u64 * boot.guest.timeout_s;
@@ -600,6 +647,22 @@ margin = 0.1
                 .iter()
                 .all(|it| it.failure.as_deref() == Some("no kernel"))
         );
+    }
+
+    #[test]
+    fn guests_run_side_by_side_if_the_memory_holds_them() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let jobs = |number| NonZeroUsize::new(number);
+        let cpus = parallel::jobs(None);
+        // Each has 1024 MiB, and QEMU 256 more.
+        assert_eq!(at_once(None, &boots, Some(2 * 1280 - 1)), jobs(1).unwrap());
+        assert_eq!(at_once(None, &boots, Some(0)), jobs(1).unwrap());
+        assert_eq!(at_once(None, &boots, Some(u64::MAX)), cpus);
+        assert_eq!(at_once(None, &boots, None), cpus);
+        // Who asks for a number knows why.
+        assert_eq!(at_once(jobs(7), &boots, Some(0)), jobs(7).unwrap());
+        assert_eq!(at_once(None, &[], Some(u64::MAX)), cpus);
     }
 
     #[test]

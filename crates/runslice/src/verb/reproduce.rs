@@ -61,7 +61,8 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR")]
     experiments: Option<PathBuf>,
 
-    /// Threads. The results are the same with any number. Default: one for each CPU.
+    /// Threads, or with `--machine vm` guests at once. The results are the same with any number.
+    /// Default: one for each CPU; fewer guests if the memory does not hold them.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
@@ -216,7 +217,7 @@ fn on_kernels(
     results: &mut [Results],
 ) -> anyhow::Result<()> {
     let boots = kernels::plan(experiments, request.quick);
-    kernels::run(experiments, &boots, store, place, results)
+    kernels::run(experiments, &boots, store, (place, request.jobs), results)
 }
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are
