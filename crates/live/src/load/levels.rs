@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use super::clock::Clock;
 use super::crew::{Crew, Gate};
 use super::trail::{Stay, Trail};
 use super::{Cell, LoadError, Outcome, Table, count, micros};
@@ -12,6 +13,9 @@ use crate::play::spin::Spin;
 use crate::play::sys;
 use crate::process;
 use crate::record::{self, Depth, Recorder};
+
+/// A phase is gone through so often at most: its steps are kept one by one.
+const TIMES_MAX: usize = 10_000;
 
 /// Tasks with rules, for a time.
 #[derive(Clone, Debug)]
@@ -24,6 +28,9 @@ pub struct Levels {
     pub settle: Duration,
     /// Follows every slice, which takes root.
     pub follow: bool,
+    /// Interrupts tasks for an instant behind each tick while they are followed, so that one that
+    /// is alone is seen to change its level.
+    pub ticks: bool,
 }
 
 /// A task and its rule.
@@ -107,6 +114,7 @@ impl Levels {
             }
             (false, _) => None,
         };
+        let clock = (self.ticks && recorder.is_some()).then(Clock::start);
         let began = crew.open(crew.len())?;
         let started = record::clock();
         wait_until(began, self.settle, &mut crew)?;
@@ -116,6 +124,8 @@ impl Levels {
         let before = read(&pids)?;
         wait_until(began, self.time, &mut crew)?;
         let after = read(&pids)?;
+        let ticked = clock.map_or(Ok(()), Clock::stop);
+        ticked.map_err(LoadError::doing("interrupt tasks behind each tick"))?;
         let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
         crew.end();
         let counted = after
@@ -264,7 +274,8 @@ impl Behaviour {
     }
 
     /// Reads `NAME[/NICE]: STEP STEP; STEP`: phases between semicolons, each a list of `run SPAN`,
-    /// `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
+    /// `sleep SPAN` and `run` for ever. A phase that begins with `Nx` is gone through N times.
+    /// `span` reads a span with its unit.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -302,6 +313,10 @@ fn steps(
 ) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut words = phase.split_whitespace().peekable();
+    let times = match words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
+        Some(word) => times(word)?,
+        None => 1,
+    };
     while let Some(word) = words.next() {
         let time = words.next_if(|next| !matches!(*next, "run" | "sleep"));
         let time = time.map(span).transpose()?;
@@ -318,8 +333,15 @@ fn steps(
     }
     match steps.is_empty() {
         true => Err("a phase has no step".to_owned()),
-        false => Ok(steps),
+        false => Ok(steps.repeat(times)),
     }
+}
+
+/// How often a phase is gone through: `500x`.
+fn times(word: &str) -> Result<usize, String> {
+    let number = word.strip_suffix('x').and_then(|it| it.parse().ok());
+    let number = number.filter(|number| (1..=TIMES_MAX).contains(number));
+    number.ok_or_else(|| format!("`{word}`: a phase is gone through `1x` to `{TIMES_MAX}x`"))
 }
 
 impl Step {
@@ -360,6 +382,9 @@ mod tests {
         let then = vec![Step::Run(at(5)), Step::Sleep(at(1))];
         assert_eq!((read.nice, read.phases), (5, vec![first, then]));
         assert_eq!(task("hog: run").phases, [[Step::Hog]]);
+        let nap = [Step::Sleep(at(10)), Step::Run(at(2))];
+        let thrice = task("t: 3x sleep 10ms run 2ms; run").phases;
+        assert_eq!(thrice, [[nap, nap, nap].concat(), vec![Step::Hog]]);
         for (text, part) in [
             ("hog", "NAME: STEPS"),
             ("hog/20: run", "nice"),
@@ -368,6 +393,10 @@ mod tests {
             ("hog: walk 2ms", "`walk`"),
             ("hog: sleep", "`sleep`"),
             ("hog: run 5", "`5`?"),
+            ("hog: 0x run", "`0x`: a phase"),
+            ("hog: 10001x run", "10000x"),
+            ("hog: 3 run", "`3`: a phase"),
+            ("hog: 3x", "no step"),
         ] {
             let error = Behaviour::parse(text, millis).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
@@ -381,6 +410,7 @@ mod tests {
             time: Duration::from_millis(300),
             settle: Duration::from_millis(50),
             follow: false,
+            ticks: false,
         };
         let outcome = levels.run().unwrap();
         let share = |name: &str| outcome.value(&format!("{name}_share")).unwrap();
@@ -399,6 +429,7 @@ mod tests {
             time: Duration::from_millis(100),
             settle: Duration::ZERO,
             follow: false,
+            ticks: false,
         };
         assert!(levels(&[]).check().is_err());
         assert!(levels(&["a: run", "a: run"]).check().is_err());

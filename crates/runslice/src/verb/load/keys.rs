@@ -80,7 +80,8 @@ fn numbered(builder: &Builder, number: u32) -> std::path::PathBuf {
 #[derive(Debug, Args)]
 pub struct Levels {
     /// A task: `NAME: STEPS` or `NAME/NICE: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run`
-    /// for ever. Behind a `;` begins the next phase; the last one is repeated.
+    /// for ever. Behind a `;` begins the next phase; `500x` at its begin goes through it so often, and
+    /// the last one is repeated.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 
@@ -95,6 +96,11 @@ pub struct Levels {
     /// Follows every slice and what the policy says of it, which takes root.
     #[arg(long)]
     slices: bool,
+
+    /// Interrupts tasks for an instant behind each tick: a policy says where a task stands when it
+    /// begins to run, and one that is alone begins once. O(1) holds interruptions against a task.
+    #[arg(long, requires = "slices")]
+    ticks: bool,
 
     #[command(flatten)]
     pub(super) to: To,
@@ -111,6 +117,7 @@ impl Levels {
             time: duration(self.time),
             settle: duration(self.settle),
             follow: self.slices,
+            ticks: self.ticks,
         }
     }
 }
