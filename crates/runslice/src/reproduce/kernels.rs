@@ -160,8 +160,8 @@ impl Boot<'_> {
 /// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment. What
 /// cannot be run leaves its cells with the reason.
 ///
-/// Guests run side by side on `jobs` threads, those of a busy computer as those of an idle one: they
-/// count instructions. On this computer's kernel there is one policy at a time.
+/// Guests run side by side on `jobs` threads: they count instructions, and a busy computer changes
+/// none of them. On this computer's kernel there is one policy at a time.
 ///
 /// # Errors
 /// When this computer cannot run any of it, or results cannot be kept.
@@ -188,8 +188,8 @@ pub fn run(
     Ok(())
 }
 
-/// How many guests run at once: as many as were asked for; otherwise one for each CPU, if `free` MiB
-/// hold them all.
+/// How many guests run at once: as many as were asked for; otherwise one for each CPU, if `free`
+/// MiB hold them all.
 fn at_once(asked: Option<NonZeroUsize>, boots: &[Boot<'_>], free: Option<u64>) -> NonZeroUsize {
     let jobs = parallel::jobs(asked);
     let largest = boots.iter().map(|boot| u64::from(boot.guest.memory)).max();

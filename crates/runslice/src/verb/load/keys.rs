@@ -80,8 +80,8 @@ fn numbered(builder: &Builder, number: u32) -> std::path::PathBuf {
 #[derive(Debug, Args)]
 pub struct Levels {
     /// A task: `NAME: STEPS` or `NAME/NICE: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run`
-    /// for ever. Behind a `;` begins the next phase; `500x` at its begin goes through it so often, and
-    /// the last one is repeated.
+    /// for ever. Behind a `;` begins the next phase; `500x` at its begin goes through it so often,
+    /// and the last one is repeated.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 
