@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use model::CpuId;
 use model::workload::{CPUS_MAX, CpuSet, SchedPolicy};
 
+use super::clock::Clock;
 use super::crew::{Crew, Gate};
 use super::trail::{Stay, Trail};
 use super::{Cell, LoadError, Outcome, Table, count, micros};
@@ -15,6 +16,9 @@ use crate::play::spin::Spin;
 use crate::play::sys;
 use crate::process;
 use crate::record::{self, Depth, Recorder};
+
+/// A phase is gone through so often at most: its steps are kept one by one.
+const TIMES_MAX: usize = 10_000;
 
 /// Tasks with rules, for a time.
 #[derive(Clone, Debug)]
@@ -30,6 +34,9 @@ pub struct Levels {
     /// How often a real-time task takes the CPUs of the tasks for an instant, so that a task that
     /// is alone there begins to run again, and a policy says where it stands. Takes root.
     pub sample: Option<Duration>,
+    /// Interrupts tasks for an instant behind each tick while they are followed, so that one that
+    /// is alone is seen to change its level.
+    pub ticks: bool,
 }
 
 /// A task and its rule.
@@ -120,6 +127,7 @@ impl Levels {
             }
             (false, _) => None,
         };
+        let clock = (self.ticks && recorder.is_some()).then(Clock::start);
         let began = crew.open(crew.len())?;
         let started = record::clock();
         wait_until(began, self.settle, &mut crew)?;
@@ -129,6 +137,8 @@ impl Levels {
         let (before, from) = (read(&pids)?, record::clock());
         wait_until(began, self.time, &mut crew)?;
         let (after, to) = (read(&pids)?, record::clock());
+        let ticked = clock.map_or(Ok(()), Clock::stop);
+        ticked.map_err(LoadError::doing("interrupt tasks behind each tick"))?;
         let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
         crew.end();
         let counted = after
@@ -362,7 +372,8 @@ impl Behaviour {
     }
 
     /// Reads `NAME[/NICE][@CPU]: STEP STEP; STEP`: phases between semicolons, each a list of
-    /// `run SPAN`, `sleep SPAN` and `run` for ever. `span` reads a span with its unit.
+    /// `run SPAN`, `sleep SPAN` and `run` for ever. A phase that begins with `Nx` is gone through N
+    /// times. `span` reads a span with its unit.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -410,6 +421,10 @@ fn steps(
 ) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut words = phase.split_whitespace().peekable();
+    let times = match words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
+        Some(word) => times(word)?,
+        None => 1,
+    };
     while let Some(word) = words.next() {
         let time = words.next_if(|next| !matches!(*next, "run" | "sleep"));
         let time = time.map(span).transpose()?;
@@ -426,8 +441,15 @@ fn steps(
     }
     match steps.is_empty() {
         true => Err("a phase has no step".to_owned()),
-        false => Ok(steps),
+        false => Ok(steps.repeat(times)),
     }
+}
+
+/// How often a phase is gone through: `500x`.
+fn times(word: &str) -> Result<usize, String> {
+    let number = word.strip_suffix('x').and_then(|it| it.parse().ok());
+    let number = number.filter(|number| (1..=TIMES_MAX).contains(number));
+    number.ok_or_else(|| format!("`{word}`: a phase is gone through `1x` to `{TIMES_MAX}x`"))
 }
 
 impl Step {
@@ -468,6 +490,7 @@ mod tests {
             settle: Duration::ZERO,
             follow: false,
             sample: None,
+            ticks: false,
         }
     }
 
@@ -485,6 +508,9 @@ mod tests {
             ("hog", 10, Some(CpuId(3)))
         );
         assert_eq!(task("hog: run").cpu, None);
+        let nap = [Step::Sleep(at(10)), Step::Run(at(2))];
+        let thrice = task("t: 3x sleep 10ms run 2ms; run").phases;
+        assert_eq!(thrice, [[nap, nap, nap].concat(), vec![Step::Hog]]);
         for (text, part) in [
             ("hog", "NAME: STEPS"),
             ("hog/20: run", "nice"),
@@ -496,6 +522,10 @@ mod tests {
             ("hog: walk 2ms", "`walk`"),
             ("hog: sleep", "`sleep`"),
             ("hog: run 5", "`5`?"),
+            ("hog: 0x run", "`0x`: a phase"),
+            ("hog: 10001x run", "10000x"),
+            ("hog: 3 run", "`3`: a phase"),
+            ("hog: 3x", "no step"),
         ] {
             let error = Behaviour::parse(text, millis).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
@@ -510,6 +540,7 @@ mod tests {
             settle: Duration::from_millis(50),
             follow: false,
             sample: None,
+            ticks: false,
         };
         let outcome = levels.run().unwrap();
         let share = |name: &str| outcome.value(&format!("{name}_share")).unwrap();

@@ -7,6 +7,7 @@
 //! **Invariant:** a load does a fixed piece of work or lasts a fixed time, and which it is does not
 //! depend on how fast anything is.
 
+mod clock;
 mod crew;
 mod error;
 mod server;

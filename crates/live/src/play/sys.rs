@@ -124,6 +124,21 @@ pub fn no_timer_slack() {
     }
 }
 
+/// From one tick of this kernel to the next, in nanoseconds: what its coarse clock goes by.
+pub fn tick() -> u64 {
+    let mut tick = timespec(0);
+    // SAFETY: the pointer is to a live value.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    unsafe {
+        libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick);
+    }
+    // Every kernel has this clock; without an answer, that of 250 Hz.
+    u64::try_from(tick.tv_nsec)
+        .ok()
+        .filter(|tick| *tick > 0)
+        .unwrap_or(4_000_000)
+}
+
 /// Changes a thread's nice value; 0 is the calling one.
 ///
 /// # Errors

@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -20,6 +22,7 @@ use stats::claim::Wanted;
 use super::cells::{CellId, Results, Sample};
 use super::experiment::{DEFAULT, Experiment, Guest, Program, QUICK_SEEDS, Work};
 use super::slices;
+use crate::parallel;
 use crate::store::{Key, Store};
 use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
 use crate::verb::vm::{OWN_NAME, own_name};
@@ -30,6 +33,8 @@ const PLAN: &str = "plan.json";
 const RESULTS: &str = "results.jsonl";
 /// What a guest may take besides its runs, for the verifier above all, in its seconds.
 const OVERHEAD_S: u64 = 200;
+/// What QEMU itself takes beside the guest's memory, in MiB, and more than that.
+const QEMU_MIB: u64 = 256;
 
 /// On which kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,40 +169,30 @@ impl Boot<'_> {
 /// cannot be run leaves its cells with the reason, and the rest goes on. Says how many boots have
 /// brought results.
 ///
+/// Guests run side by side on `jobs` threads: they count instructions, and a busy computer changes
+/// none of them. On this computer's kernel there is one policy at a time.
+///
 /// # Errors
 /// When results cannot be kept.
 pub fn run(
     experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
-    place: Place,
+    (place, jobs): (Place, Option<NonZeroUsize>),
     results: &mut [Results],
 ) -> anyhow::Result<usize> {
-    let mut missing = Missing::default();
+    let missing = Mutex::new(Missing::default());
+    let jobs = match place {
+        Place::Guest => at_once(jobs, boots, available_mib()),
+        Place::Host => NonZeroUsize::MIN,
+    };
+    let numbered: Vec<(usize, &Boot<'_>)> = boots.iter().enumerate().collect();
+    let documents = parallel::map(&numbered, jobs, "guests", |(at, boot)| {
+        let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
+        kept(boot, store, place, &told, &missing)
+    })?;
     let mut brought = 0;
-    for (at, boot) in boots.iter().enumerate() {
-        let kernel = match place {
-            Place::Guest => boot.guest.kernel.clone(),
-            Place::Host => crate::kernel::release(),
-        };
-        let key = boot.key(place, &kernel);
-        let document: Value = match store.get(key) {
-            Some(line) => serde_json::from_str(&line)?,
-            None => {
-                let name = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
-                let document = match place {
-                    Place::Guest => in_guest(boot, &name, &mut missing),
-                    Place::Host => on_host(boot, &name, &mut missing),
-                };
-                let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
-                missing.say(boot, document["report"]["failure"].as_str());
-                // What could not be run may be possible another time.
-                if document["report"]["failure"].is_null() {
-                    store.put(key, &document.to_string())?;
-                }
-                document
-            }
-        };
+    for (boot, document) in boots.iter().zip(documents) {
         brought += usize::from(document["report"]["failure"].is_null());
         let experiment = &experiments[boot.experiment];
         read(boot, experiment, &document, &mut results[boot.experiment]);
@@ -213,6 +208,11 @@ struct Missing {
     reasons: BTreeMap<String, String>,
     /// What was told already.
     told: BTreeSet<String>,
+}
+
+/// Nothing in `Missing` is half done where a thread could panic.
+fn lock(missing: &Mutex<Missing>) -> MutexGuard<'_, Missing> {
+    missing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Missing {
@@ -251,6 +251,59 @@ impl Missing {
     }
 }
 
+/// How many guests run at once: as many as were asked for; otherwise one for each CPU, if `free`
+/// MiB hold them all.
+fn at_once(asked: Option<NonZeroUsize>, boots: &[Boot<'_>], free: Option<u64>) -> NonZeroUsize {
+    let jobs = parallel::jobs(asked);
+    let largest = boots.iter().map(|boot| u64::from(boot.guest.memory)).max();
+    match (asked, free, largest) {
+        (None, Some(free), Some(largest)) => {
+            let fit = usize::try_from(free / (largest + QEMU_MIB)).unwrap_or(usize::MAX);
+            jobs.min(NonZeroUsize::new(fit).unwrap_or(NonZeroUsize::MIN))
+        }
+        _ => jobs,
+    }
+}
+
+/// Memory that new programs can have here, in MiB; `None` where the kernel does not say.
+fn available_mib() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|it| it.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024)
+}
+
+/// The results of a boot: those of the store, or new ones, which are kept.
+fn kept(
+    boot: &Boot<'_>,
+    store: &Store,
+    place: Place,
+    name: &str,
+    missing: &Mutex<Missing>,
+) -> anyhow::Result<Value> {
+    let kernel = match place {
+        Place::Guest => boot.guest.kernel.clone(),
+        Place::Host => crate::kernel::release(),
+    };
+    let key = boot.key(place, &kernel);
+    if let Some(line) = store.get(key) {
+        return Ok(serde_json::from_str(&line)?);
+    }
+    let document = match place {
+        Place::Guest => in_guest(boot, name, missing),
+        Place::Host => on_host(boot, name, missing),
+    };
+    let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
+    lock(missing).say(boot, document["report"]["failure"].as_str());
+    // What could not be run may be possible another time.
+    if document["report"]["failure"].is_null() {
+        store.put(key, &document.to_string())?;
+    }
+    Ok(document)
+}
+
 /// The results of a boot as they are kept.
 fn document(text: &str, report: &Value) -> Value {
     let ran: Vec<Value> = text
@@ -272,9 +325,11 @@ fn say(text: &str) {
 
 /// Boots a guest for the runs. Fails when there can be none; a guest that came to a bad end is in
 /// the document.
-fn in_guest(boot: &Boot<'_>, name: &str, missing: &mut Missing) -> anyhow::Result<Value> {
+fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Result<Value> {
+    // Held until all is there: what two guests need is fetched once.
+    let mut missing = lock(missing);
     missing.look("tools", || Ok(vm::check_tools()?))?;
-    let root = unpack(boot.guest, missing)?;
+    let root = unpack(boot.guest, &mut missing)?;
     let files = below(&root, &boot.guest.files)?;
     let mut named = own_name()?;
     let mut programs = vec![OWN_NAME.to_owned()];
@@ -288,6 +343,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &mut Missing) -> anyhow::Resul
         let kernel = vm::find_kernel(wanted, &mut |step| say(step));
         kernel.with_context(|| format!("kernel {wanted}"))
     })?;
+    drop(missing);
     let folder = vm::Folder::create()?;
     write_plan(boot, &root, &folder)?;
     let speed = Speed::from_mips(boot.guest.mips);
@@ -431,7 +487,8 @@ pub fn check_host() -> anyhow::Result<()> {
 const WAY: &str =
     "`runslice doctor` says more; `--machine vm` needs neither root nor another kernel";
 
-fn on_host(boot: &Boot<'_>, name: &str, missing: &mut Missing) -> anyhow::Result<Value> {
+fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Result<Value> {
+    let mut missing = lock(missing);
     let has_class = live::SchedExt::of_this_kernel().state().is_some();
     if let Some(lacks) = boot.lacks(has_class, live::record::cpus()) {
         bail!(lacks);
@@ -444,7 +501,8 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &mut Missing) -> anyhow::Result
             path.push(folder);
         }
     }
-    let root = unpack(boot.guest, missing)?;
+    let root = unpack(boot.guest, &mut missing)?;
+    drop(missing);
     let folder = vm::Folder::create()?;
     write_plan(boot, &root, &folder)?;
     say(&format!("{name}, {} runs", boot.runs.len()));
@@ -696,6 +754,22 @@ margin = 0.1
                 .iter()
                 .all(|it| it.failure.as_deref() == Some("no kernel"))
         );
+    }
+
+    #[test]
+    fn guests_run_side_by_side_if_the_memory_holds_them() {
+        let experiments = [experiment()];
+        let boots = plan(&experiments, true);
+        let jobs = |number| NonZeroUsize::new(number);
+        let cpus = parallel::jobs(None);
+        // Each has 1024 MiB, and QEMU 256 more.
+        assert_eq!(at_once(None, &boots, Some(2 * 1280 - 1)), jobs(1).unwrap());
+        assert_eq!(at_once(None, &boots, Some(0)), jobs(1).unwrap());
+        assert_eq!(at_once(None, &boots, Some(u64::MAX)), cpus);
+        assert_eq!(at_once(None, &boots, None), cpus);
+        // Who asks for a number knows why.
+        assert_eq!(at_once(jobs(7), &boots, Some(0)), jobs(7).unwrap());
+        assert_eq!(at_once(None, &[], Some(u64::MAX)), cpus);
     }
 
     #[test]

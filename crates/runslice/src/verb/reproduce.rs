@@ -64,7 +64,8 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR")]
     experiments: Option<PathBuf>,
 
-    /// Threads. The results are the same with any number. Default: one for each CPU.
+    /// Threads, or with `--machine vm` guests at once. The results are the same with any number.
+    /// Default: one for each CPU; fewer guests if the memory does not hold them.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
@@ -267,7 +268,7 @@ fn on_kernels(
     results: &mut [Results],
 ) -> anyhow::Result<bool> {
     let boots = kernels::plan(experiments, request.quick);
-    let brought = kernels::run(experiments, &boots, store, place, results)?;
+    let brought = kernels::run(experiments, &boots, store, (place, request.jobs), results)?;
     if brought < boots.len() {
         let lacks = boots.len() - brought;
         say(&format!(

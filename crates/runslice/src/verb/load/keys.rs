@@ -81,7 +81,8 @@ fn numbered(builder: &Builder, number: u32) -> std::path::PathBuf {
 pub struct Levels {
     /// A task: `NAME: STEPS`, `NAME/NICE: STEPS`, or with the CPU that it is bound to
     /// `NAME/NICE@CPU: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run` for ever. Behind a `;`
-    /// begins the next phase; the last one is repeated.
+    /// begins the next phase; `500x` at its begin goes through it so often, and the last one is
+    /// repeated.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 
@@ -101,6 +102,10 @@ pub struct Levels {
     /// begins to run again, and only then a policy says where it stands. Takes root.
     #[arg(long, value_name = "SPAN", value_parser = span::parse)]
     sample: Option<Nanos>,
+    /// Interrupts tasks for an instant behind each tick: a policy says where a task stands when it
+    /// begins to run, and one that is alone begins once. O(1) holds interruptions against a task.
+    #[arg(long, requires = "slices")]
+    ticks: bool,
 
     #[command(flatten)]
     pub(super) to: To,
@@ -119,6 +124,7 @@ impl Levels {
             settle: duration(self.settle),
             follow: self.slices,
             sample: self.sample.map(duration),
+            ticks: self.ticks,
         }
     }
 }
