@@ -357,3 +357,31 @@ fn experiments_are_rerun_on_the_kernel_of_this_computer() {
         assert!(value("mlfq", "hog") < 1.0, "{kernel}: {cells:?}");
     }
 }
+
+/// A file is 80 ms of work and 48 ms of waiting as for a disk. A parent that looked again and again
+/// for the end of its child, instead of waiting for it, kept the child from the CPU under O(1) for a
+/// whole slice and used three times as much CPU time.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn who_waits_as_for_a_disk_uses_no_cpu_meanwhile() {
+    let load = "runslice run o1 -- runslice load turnaround --hogs 0 --interactive 0 \
+                --compiles 1 --files 10 --file-work 80ms --file-wait 48ms --format json";
+    for kernel in KERNELS {
+        let guest = guest!().kernel(kernel).cpus("1").counted();
+        let text = guest.good(load, &[]).stdout;
+        let end = text.rfind("\n}").map_or(text.len(), |at| at + 2);
+        let told: Value = serde_json::from_str(&text[..end]).expect("figures");
+        let of = |name: &str| told["figures"][name]["value"].as_f64().expect("a figure");
+        let used = of("user") + of("system");
+        assert!(
+            (0.8..1.4).contains(&used),
+            "{kernel}: {used} s of CPU time for 0.8 s of work"
+        );
+        // Work and waits in turn: 1.28 s, and nothing else wants the CPU.
+        assert!(
+            (1.28..1.9).contains(&of("time")),
+            "{kernel}: {} s",
+            of("time")
+        );
+    }
+}

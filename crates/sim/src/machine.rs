@@ -70,6 +70,11 @@ impl ArmedTimers {
         number.is_some_and(|number| self.address_of.remove(&number).is_some())
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.number_of.is_empty()
+    }
+
     /// The timer that was armed as `number` expires; its address, if it is still so armed.
     pub fn expire(&mut self, number: u64) -> Option<u64> {
         let address = self.address_of.remove(&number)?;

@@ -400,7 +400,6 @@ impl Machine {
         subject: TaskId,
         args: &[u64],
     ) -> Option<u64> {
-        self.callbacks += 1;
         let guarded = self.begin_call(vm, kind, locked, subject);
         let result = vm.call_program_boxed(function, args, self);
         self.end_call(vm, guarded);
@@ -419,7 +418,6 @@ impl Machine {
         function: u32,
         call: &Call<N>,
     ) -> Option<u64> {
-        self.callbacks += 1;
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             self.emit_detailed(

@@ -295,7 +295,10 @@ pub fn sleep_deeply(ns: u64) -> io::Result<()> {
             exit(0)
         }
         Ok(pid @ 1..) => {
-            while !has_ended(pid) {}
+            // The parent goes on once the child has left its memory, which is before its end. Who
+            // looked again and again until then would keep the child from the CPU, for a whole
+            // slice under policies that let the parent go on.
+            wait_for(pid);
             Ok(())
         }
         _ => Err(io::Error::last_os_error()),
@@ -358,6 +361,14 @@ pub fn kill_group(group: libc::pid_t) {
     unsafe {
         libc::kill(-group, libc::SIGKILL);
     }
+}
+
+/// Waits for this child to end; it is gone then.
+fn wait_for(pid: libc::pid_t) {
+    // SAFETY: a null status is allowed.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    let wait = || unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+    while wait() < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
 }
 
 /// Whether a child has ended; it is gone then.
