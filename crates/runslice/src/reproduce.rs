@@ -10,6 +10,8 @@ pub mod experiment;
 pub mod files;
 #[cfg(feature = "live")]
 pub mod kernels;
+#[cfg(feature = "live")]
+mod missing;
 mod place;
 pub mod simulate;
 #[cfg(feature = "live")]

@@ -359,8 +359,8 @@ fn experiments_are_rerun_on_the_kernel_of_this_computer() {
 }
 
 /// A file is 80 ms of work and 48 ms of waiting as for a disk. A parent that looked again and again
-/// for the end of its child, instead of waiting for it, kept the child from the CPU under O(1) for a
-/// whole slice and used three times as much CPU time.
+/// for the end of its child, instead of waiting for it, kept the child from the CPU under O(1) for
+/// a whole slice and used three times as much CPU time.
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn who_waits_as_for_a_disk_uses_no_cpu_meanwhile() {

@@ -513,8 +513,9 @@ fn the_runslice_of_who_computes_is_its_timeslice_and_of_who_waits_a_few_millisec
             "{kernel}: {hogs} and {waits} turns"
         );
         // 102 ms at nice 0 in Linux 2.6.3. A slice ends at a tick (4 ms), the histogram's buckets
-        // are a sixteenth wide. Threads of the kernel end turns before: one in two slices on 6.18, two
-        // in each on 7.2, so that the median is theirs and only the longest turns are whole slices.
+        // are a sixteenth wide. Threads of the kernel end turns before: one in two slices on 6.18,
+        // two in each on 7.2, so that the median is theirs and only the longest turns are whole
+        // slices.
         assert!(
             (98_000_000..=113_000_000).contains(&most),
             "{kernel}: {most}"

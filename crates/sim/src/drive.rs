@@ -342,8 +342,8 @@ impl Machine {
         let is_over = if self.queue.is_empty() {
             idle && !self.watchdog.has_waiting()
         } else {
-            // A timer that arms itself again calls CPUs for ever. All events and tasks are looked at
-            // where there is one only.
+            // A timer that arms itself again calls CPUs for ever. All events and tasks are looked
+            // at where there is one only.
             !self.timers.is_empty() && self.queue.has_only_bpf_timers() && !self.has_runnable()
         };
         if is_over {

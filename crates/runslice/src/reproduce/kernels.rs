@@ -4,13 +4,12 @@
 //! All runs of an arm with one number of CPUs share one guest, booted once, with the policy
 //! attached once. They go through the points in turn, so that what changes with time meets all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -20,7 +19,8 @@ use serde_json::{Value, json};
 use stats::claim::Wanted;
 
 use super::cells::{CellId, Results, Sample};
-use super::experiment::{DEFAULT, Experiment, Guest, Program, QUICK_SEEDS, Work};
+use super::experiment::{DEFAULT, Experiment, Guest, QUICK_SEEDS, Work};
+use super::missing::{Missing, lock, say};
 use super::slices;
 use crate::parallel;
 use crate::store::{Key, Store};
@@ -200,57 +200,6 @@ pub fn run(
     Ok(brought)
 }
 
-/// What cannot be had in this call. It is looked for once: a mirror that does not answer takes
-/// minutes to say so.
-#[derive(Debug, Default)]
-struct Missing {
-    /// Why, by what.
-    reasons: BTreeMap<String, String>,
-    /// What was told already.
-    told: BTreeSet<String>,
-}
-
-/// Nothing in `Missing` is half done where a thread could panic.
-fn lock(missing: &Mutex<Missing>) -> MutexGuard<'_, Missing> {
-    missing.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Missing {
-    /// Looks for `what`, unless it was missing before.
-    fn look<T>(
-        &mut self,
-        what: &str,
-        find: impl FnOnce() -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        if let Some(why) = self.reasons.get(what) {
-            bail!("{why}");
-        }
-        let found = find();
-        if let Err(error) = &found {
-            self.reasons.insert(what.to_owned(), crate::words(error));
-        }
-        found
-    }
-
-    /// The path of a program, if it is not one of the guest's own.
-    fn program(&mut self, program: &Program) -> anyhow::Result<Option<PathBuf>> {
-        let name = program.name();
-        self.look(&format!("program {name}"), || {
-            find(program).with_context(|| format!("no {name}"))
-        })
-    }
-
-    /// Says why a boot is left out; of several with one reason, the first says it.
-    fn say(&mut self, boot: &Boot<'_>, failure: Option<&str>) {
-        let Some(why) = failure else { return };
-        if self.told.insert(why.to_owned()) {
-            say(&format!("{}: {why}", boot.name));
-        } else {
-            say(&format!("{}: left out for the same reason", boot.name));
-        }
-    }
-}
-
 /// How many guests run at once: as many as were asked for; otherwise one for each CPU, if `free`
 /// MiB hold them all.
 fn at_once(asked: Option<NonZeroUsize>, boots: &[Boot<'_>], free: Option<u64>) -> NonZeroUsize {
@@ -296,7 +245,7 @@ fn kept(
         Place::Host => on_host(boot, name, missing),
     };
     let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
-    lock(missing).say(boot, document["report"]["failure"].as_str());
+    lock(missing).say(&boot.name, document["report"]["failure"].as_str());
     // What could not be run may be possible another time.
     if document["report"]["failure"].is_null() {
         store.put(key, &document.to_string())?;
@@ -316,11 +265,6 @@ fn document(text: &str, report: &Value) -> Value {
 /// The results of a boot that has none.
 fn lacking(failure: &str) -> Value {
     json!({ "report": { "failure": failure }, "ran": [] })
-}
-
-fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "reproduce: {text}");
 }
 
 /// Boots a guest for the runs. Fails when there can be none; a guest that came to a bad end is in
@@ -452,20 +396,6 @@ fn below(root: &Path, patterns: &[String]) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Where a program is that is not on the PATH; `None` where it is.
-fn find(program: &Program) -> anyhow::Result<Option<PathBuf>> {
-    if vm::is_installed(program.name()) {
-        return Ok(None);
-    }
-    match program {
-        Program::Installed(name) => bail!("the program `{name}` is not installed"),
-        Program::Packaged { program, package } => {
-            let path = vm::fetch_program(program, package, &mut |step| say(step))?;
-            Ok(Some(path))
-        }
-    }
 }
 
 /// Whether this computer can run any of them.
@@ -784,22 +714,5 @@ margin = 0.1
         assert_eq!(of("other.so").unwrap().len(), 1);
         assert!(of("none.so").is_err() && of("none*").is_err());
         fs::remove_dir_all(&folder).unwrap();
-    }
-    #[test]
-    fn what_is_missing_is_looked_for_once_and_leaves_the_rest_alone() {
-        let mut missing = Missing::default();
-        let mut looked = 0;
-        for _ in 0..2 {
-            let found = missing.look("kernel 9", || -> anyhow::Result<()> {
-                looked += 1;
-                Err(anyhow::anyhow!("no mirror").context("no kernel 9"))
-            });
-            assert_eq!(
-                format!("{:#}", found.unwrap_err()),
-                "no kernel 9: no mirror"
-            );
-        }
-        assert_eq!(looked, 1);
-        assert_eq!(missing.look("kernel 8", || Ok(8)).unwrap(), 8);
     }
 }
