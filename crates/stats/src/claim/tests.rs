@@ -372,6 +372,32 @@ fn many_questions_make_each_harder_and_exact_ones_do_not_count() {
 }
 
 #[test]
+fn a_hair_is_no_difference_where_nothing_is_left_to_chance() {
+    let exact = |arm: f64, published| {
+        let mut question = ratio(arm, Side::Above, published);
+        if let Question::Ratio {
+            arm: cell, base, ..
+        } = &mut question
+        {
+            cell.values = vec![arm; 3];
+            base.values = vec![100.0; 3];
+        }
+        question
+    };
+    assert_eq!(verdict(exact(100.1, Some(1.27))), NotReproduced);
+    assert_eq!(verdict(exact(120.0, Some(1.27))), Reproduced);
+    assert_eq!(verdict(exact(100.1, Some(1.01))), Reproduced);
+    assert_eq!(verdict(exact(100.1, None)), Reproduced);
+    let quick = Rules {
+        quick: true,
+        ..Rules::default()
+    };
+    let look = |question| judge(&[("q".to_owned(), question)], &quick)[0].verdict;
+    assert_eq!(look(exact(100.1, Some(1.27))), Undecided);
+    assert_eq!(look(exact(110.0, Some(1.27))), SameDirection);
+}
+
+#[test]
 fn a_quick_look_says_no_more_than_the_direction() {
     let rules = Rules {
         quick: true,
