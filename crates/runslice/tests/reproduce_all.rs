@@ -45,7 +45,7 @@ const SIMULATED: Part = Part {
 };
 
 const IN_A_GUEST: Part = Part {
-    heading: "## In a guest",
+    heading: "## On a kernel",
     lead: |document| {
         format!(
             "`runslice reproduce --document {document} --machine vm --quick` runs real programs \
@@ -54,14 +54,24 @@ const IN_A_GUEST: Part = Part {
     },
 };
 
+/// Names a folder with results of an earlier call, whose runs are not made again.
+const AGAIN: &str = "RUNSLICE_REPRODUCED";
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What `reproduce --all` writes as JSON, with results in an empty folder of this name.
+/// What `reproduce --all` writes as JSON, with results in a folder of this name, which is empty
+/// unless [`AGAIN`] is set.
 fn reproduce(folder: &str, arguments: &[&str]) -> String {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
-    let _ = fs::remove_dir_all(&folder);
+    let folder = match std::env::var_os(AGAIN) {
+        Some(earlier) => Path::new(&earlier).join(folder),
+        None => {
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+            let _ = fs::remove_dir_all(&folder);
+            folder
+        }
+    };
     let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
         .args(["reproduce", "--all", "--format", "json", "--folder"])
         .arg(&folder)
