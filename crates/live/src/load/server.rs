@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -125,6 +126,26 @@ impl Drop for Server {
     }
 }
 
+/// Waits until nobody listens on this port of the loopback, at most for `limit`: processes of a
+/// server that was just ended hold its socket until they are gone, and would be taken for the next.
+///
+/// # Errors
+/// When somebody still does.
+pub fn wait_until_free(port: u16, limit: Duration) -> Result<(), LoadError> {
+    let began = Instant::now();
+    while listens(port) {
+        if began.elapsed() > limit {
+            let words = "somebody else does; end that, or ask for another port";
+            return Err(LoadError::System {
+                doing: format!("listen on {port}"),
+                source: io::Error::new(io::ErrorKind::AddrInUse, words),
+            });
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
 /// Whether somebody listens on this port of the loopback.
 pub fn listens(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -160,6 +181,25 @@ mod tests {
         drop(server);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
         fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn a_port_is_free_once_nobody_listens() {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = wait_until_free(port, Duration::ZERO)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(&format!("listen on {port}: somebody else")),
+            "{error}"
+        );
+        let end = thread::spawn(move || {
+            thread::sleep(4 * PAUSE);
+            drop(listener);
+        });
+        wait_until_free(port, Duration::from_secs(3600)).unwrap();
+        end.join().unwrap();
     }
 
     #[test]

@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use super::crew::{self, Crew};
 use super::levels::Behaviour;
-use super::server::{Root, Server, listens};
+use super::server::{Root, Server, listens, wait_until_free};
 use super::{LoadError, Outcome};
 use crate::play::spin::Spin;
 
 /// How long a server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the processes of a server before may take to be gone.
+const GONE: Duration = Duration::from_secs(30);
 /// Modules that Debian's Apache does not have built in; the first is the server's kind.
 const MODULES: [(&str, &str); 2] = [
     ("mpm_prefork_module", "mod_mpm_prefork.so"),
@@ -147,6 +149,7 @@ impl Web {
             .arg("-f")
             .arg(&configuration);
         command.args(["-D", "FOREGROUND"]).env("TZ", "UTC");
+        wait_until_free(self.port, GONE)?;
         let mut server = Server::start("apache2", command, &self.folder.join("log"))?;
         server.wait(PATIENCE, || listens(self.port))?;
         Ok(server)
