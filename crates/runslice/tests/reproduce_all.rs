@@ -54,24 +54,22 @@ const IN_A_GUEST: Part = Part {
     },
 };
 
-/// Names a folder with results of an earlier call, whose runs are not made again.
+/// Names a folder with the reports of an earlier call, `all-vm.json` and so on, to hold the guide
+/// against without making the runs again.
 const AGAIN: &str = "RUNSLICE_REPRODUCED";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What `reproduce --all` writes as JSON, with results in a folder of this name, which is empty
-/// unless [`AGAIN`] is set.
-fn reproduce(folder: &str, arguments: &[&str]) -> String {
-    let folder = match std::env::var_os(AGAIN) {
-        Some(earlier) => Path::new(&earlier).join(folder),
-        None => {
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
-            let _ = fs::remove_dir_all(&folder);
-            folder
-        }
-    };
+/// What `reproduce --all` writes as JSON, with results in an empty folder of this name.
+fn reproduce(name: &str, arguments: &[&str]) -> String {
+    if let Some(earlier) = std::env::var_os(AGAIN) {
+        let path = Path::new(&earlier).join(name).with_extension("json");
+        return fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
     let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
         .args(["reproduce", "--all", "--format", "json", "--folder"])
         .arg(&folder)
@@ -111,29 +109,40 @@ fn cell(words: &str) -> String {
     words.join(" ").replace('|', "\\|")
 }
 
-/// Why a statement is not reproduced: the cause that its experiment gives, or why it was not
-/// judged.
+/// Why a statement is not more: the cause that its experiment gives, or else what the first part
+/// with its verdict says, in words or numbers.
 fn why(statement: &Value) -> String {
-    if statement["verdict"] == "reproduced" {
+    let verdict = &statement["verdict"];
+    if verdict == "reproduced" || verdict == "same-direction" && statement["cause"].is_null() {
         return String::new();
     }
     let parts = statement["parts"].as_array().into_iter().flatten();
-    let words = parts
-        .filter(|part| part["verdict"] == statement["verdict"])
-        .filter_map(|part| part["words"].as_str())
-        .find(|words| !words.is_empty());
+    let part = parts.into_iter().find(|part| part["verdict"] == *verdict);
+    let said = part.map(|part| {
+        let words = part["words"].as_str().unwrap_or_default().to_owned();
+        let numbers = part["numbers"].as_array().into_iter().flatten();
+        let numbers = numbers.map(|it| {
+            let value = it["value"].as_f64().unwrap_or(f64::NAN);
+            format!("{}: {value:.3}", it["name"].as_str().unwrap_or_default())
+        });
+        let name = part["name"].as_str().unwrap_or_default().to_owned();
+        let mut all = vec![name];
+        all.extend(numbers);
+        all.extend((!words.is_empty()).then_some(words.clone()));
+        (words, all.join("; "))
+    });
     let cause = statement["cause"].as_str().filter(|it| !it.is_empty());
-    let untestable = statement["verdict"] == "not-testable";
-    let (first, second) = if untestable {
-        (words, cause)
-    } else {
-        (cause, words)
+    let text = match (verdict == "not-testable", cause, said) {
+        (true, _, Some((words, _))) if !words.is_empty() => words,
+        (_, Some(cause), _) => cause.to_owned(),
+        (_, None, Some((_, all))) => all,
+        (_, None, None) => String::new(),
     };
-    cell(first.or(second).unwrap_or_default())
+    cell(&text)
 }
 
 /// The part of a chapter that tells a document's verdicts.
-fn part(of: &Part, document: &str, statements: &[(String, Value)]) -> String {
+fn chapter_part(of: &Part, document: &str, statements: &[(String, Value)]) -> String {
     let count = |verdict: &str| {
         let same = |it: &&(String, Value)| it.1["verdict"] == verdict;
         statements.iter().filter(same).count()
@@ -188,7 +197,7 @@ fn hold_chapters(of: &Part, report: &str) {
             .find("\n\n")
             .map_or(page.len(), |at| table + at + 1);
         let none = Vec::new();
-        let due = part(of, document, statements.get(document).unwrap_or(&none));
+        let due = chapter_part(of, document, statements.get(document).unwrap_or(&none));
         if page[begin..end] == due {
             continue;
         }

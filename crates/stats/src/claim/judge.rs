@@ -341,9 +341,11 @@ impl Scales<'_> {
         // Where nothing is left to chance, a ratio a hair from 1 is on one side for sure, and yet no
         // difference.
         let is_none = it.is_exact() && it.value.abs() <= same;
-        let p_for = match published {
-            Some(_) if is_large && is_none => 1.0,
-            _ => p_for,
+        let is_claimed = published.is_some() || libm::log(*beyond) > same;
+        let p_for = if is_claimed && is_large && is_none {
+            1.0
+        } else {
+            p_for
         };
         let met =
             published.is_none_or(|ratio| (it.value - libm::log(ratio)).abs() <= libm::log(*margin));

@@ -395,6 +395,12 @@ fn a_hair_is_no_difference_where_nothing_is_left_to_chance() {
     let look = |question| judge(&[("q".to_owned(), question)], &quick)[0].verdict;
     assert_eq!(look(exact(100.1, Some(1.27))), Undecided);
     assert_eq!(look(exact(110.0, Some(1.27))), SameDirection);
+    // Ten times as many were said, without a number.
+    let mut many = exact(101.6, None);
+    if let Question::Ratio { beyond, .. } = &mut many {
+        *beyond = 10.0;
+    }
+    assert_eq!(look(many), Undecided);
 }
 
 #[test]
