@@ -338,8 +338,8 @@ impl Scales<'_> {
         } else {
             1.0
         };
-        // Where nothing is left to chance, a ratio a hair from 1 is on one side for sure, and yet no
-        // difference.
+        // Where nothing is left to chance, a ratio a hair from 1 is on one side for sure, and yet
+        // no difference.
         let is_none = it.is_exact() && it.value.abs() <= same;
         let is_claimed = published.is_some() || libm::log(*beyond) > same;
         let p_for = if is_claimed && is_large && is_none {
