@@ -54,43 +54,38 @@ pub fn lock_memory() -> io::Result<()> {
 /// Lets the command ask for the scheduling class of policies before it starts: with it and with
 /// all that it starts, so that a policy which has only such tasks has them.
 pub fn ask_for_policy(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt as _;
-
     /// `SCHED_EXT` (include/uapi/linux/sched.h, kernel 6.18).
     const SCHED_EXT: libc::c_int = 7;
-    let ask = || {
+    before_exec(command, || {
         // SAFETY: a zeroed `sched_param` is a valid one; the call reads it and keeps no pointer,
         // and is safe between fork and exec.
         #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        let result = unsafe {
+        unsafe {
             let param: libc::sched_param = std::mem::zeroed();
             libc::sched_setscheduler(0, SCHED_EXT, &raw const param)
-        };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
         }
-    };
-    // SAFETY: the closure makes one system call and allocates nothing, as is demanded of what
-    // runs in a forked child.
-    #[expect(unsafe_code, reason = "std has no other way to act before exec")]
-    unsafe {
-        command.pre_exec(ask);
-    }
+    });
 }
 
 /// Lets the system kill the command when the thread that starts it has ended, however that ends.
 pub fn end_with_this(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt as _;
-
-    let ask = || {
+    before_exec(command, || {
         // SAFETY: takes numbers only, and is safe between fork and exec.
         #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
         }
+    });
+}
+
+/// Has the command's process make one system call before it executes its program; `call` makes no
+/// other and allocates nothing. Its failure is that of the start.
+fn before_exec(command: &mut std::process::Command, call: fn() -> libc::c_int) {
+    use std::os::unix::process::CommandExt as _;
+
+    let ask = move || match call() {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     };
     // SAFETY: the closure makes one system call and allocates nothing, as is demanded of what
     // runs in a forked child.

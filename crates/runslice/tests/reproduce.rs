@@ -420,17 +420,28 @@ want  = \"0\"
     fn said(name: &str, guest: &str, apt: &str) -> (Folder, String, String) {
         let folder = Folder::new(name);
         folder.write("e/002-turns/vm.toml", &REAL.replace("GUEST", guest));
-        folder.write("bin/apt-get", &format!("#!/bin/sh\n{apt}"));
-        let program = folder.0.join("bin/apt-get");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        let bin = program(&folder, "apt-get", apt);
         let others = std::env::var("PATH").expect("there is a PATH");
+        let (out, err) = on_a_path(&folder, &format!("{}:{others}", bin.display()));
+        (folder, out, err)
+    }
+
+    /// Writes a script into the folder's own `bin`, whose path it gives.
+    fn program(folder: &Folder, name: &str, script: &str) -> PathBuf {
+        let bin = folder.0.join("bin");
+        folder.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}"));
+        let ours = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(bin.join(name), ours).expect("it is ours");
+        bin
+    }
+
+    /// The report of a call that can run nothing where the PATH is `path`, and what it says on
+    /// standard error.
+    fn on_a_path(folder: &Folder, path: &str) -> (String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
             .args("reproduce --all --machine vm --quick --experiments e".split(' '))
             .env("XDG_CACHE_HOME", folder.0.join("cache"))
-            .env(
-                "PATH",
-                format!("{}:{others}", folder.0.join("bin").display()),
-            )
+            .env("PATH", path)
             .current_dir(&folder.0)
             .stdin(Stdio::null())
             .output()
@@ -438,7 +449,7 @@ want  = \"0\"
         let [out, err] = [&output.stdout, &output.stderr]
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         assert_eq!(output.status.code(), Some(4), "{out}{err}");
-        (folder, out, err)
+        (out, err)
     }
 
     /// Both statements are undecided for this reason, which was told once for both arms.
@@ -500,10 +511,8 @@ want  = \"0\"
         let (_folder, out, err) = said("lists", "packages = [\"webserver\"]", apt);
         assert_told(&out, &err, "perhaps `apt-get update` was never run here");
     }
-}
 
-#[cfg(feature = "live")]
-const ON_A_KERNEL: &str = "
+    const ON_A_KERNEL: &str = "
 [experiment]
 document = \"002\"
 title    = \"Turns of hogs, really\"
@@ -529,61 +538,28 @@ arm    = \"own\"
 margin = 0.1
 ";
 
-/// What standard error says where the PATH is `path`, and the report.
-#[cfg(feature = "live")]
-fn on_a_path(folder: &Folder, path: &Path) -> (String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args([
-            "reproduce",
-            "--all",
-            "--machine",
-            "vm",
-            "--quick",
-            "--experiments",
-            "e",
-        ])
-        .current_dir(&folder.0)
-        .env("PATH", path)
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts");
-    let [out, err] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert_eq!(output.status.code(), Some(4), "{out}{err}");
-    (out, err)
-}
-
-#[cfg(feature = "live")]
-#[test]
-fn without_an_emulator_every_experiment_says_so_in_a_line_and_the_report_is_written() {
-    let folder = Folder::new("no-qemu");
-    folder.write("e/002-turns/vm.toml", &ON_A_KERNEL.replace("ID", "C1"));
-    folder.write("e/002-other/vm.toml", &ON_A_KERNEL.replace("ID", "C2"));
-    folder.write("bin/empty", "");
-    let bin = folder.0.join("bin");
-    // The first that it is for says it; the other was left out for the same reason.
-    let lacks = |what: &str, package: &str, err: &str| {
-        let line = format!("{what} is not there; install the package {package}\n");
-        assert_eq!(err.matches(&line).count(), 1, "{err}");
-        assert!(err.contains("left out for the same reason"), "{err}");
-    };
-    let (out, err) = on_a_path(&folder, &bin);
-    lacks("qemu-system-x86_64", "qemu-system-x86", &err);
-    assert!(
-        out.contains("C1: UNDECIDED") && out.contains("C2: UNDECIDED"),
-        "{out}"
-    );
-    assert!(out.contains("install the package qemu-system-x86"), "{out}");
-    // Nothing of it was kept: with an emulator, but nothing to boot into, the next lack is told.
-    folder.write("bin/qemu-system-x86_64", "#!/bin/sh\n");
-    executable(&bin.join("qemu-system-x86_64"));
-    let (_, err) = on_a_path(&folder, &bin);
-    lacks("busybox", "busybox-static", &err);
-}
-
-#[cfg(feature = "live")]
-fn executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    #[test]
+    fn without_an_emulator_every_experiment_says_so_in_a_line_and_the_report_is_written() {
+        let folder = Folder::new("no-qemu");
+        folder.write("e/002-turns/vm.toml", &ON_A_KERNEL.replace("ID", "C1"));
+        folder.write("e/002-other/vm.toml", &ON_A_KERNEL.replace("ID", "C2"));
+        let bin = folder.0.join("bin").display().to_string();
+        // The first that it is for says it; the other was left out for the same reason.
+        let lacks = |what: &str, package: &str, err: &str| {
+            let line = format!("{what} is not there; install the package {package}\n");
+            assert_eq!(err.matches(&line).count(), 1, "{err}");
+            assert!(err.contains("left out for the same reason"), "{err}");
+        };
+        let (out, err) = on_a_path(&folder, &bin);
+        lacks("qemu-system-x86_64", "qemu-system-x86", &err);
+        assert!(
+            out.contains("C1: UNDECIDED") && out.contains("C2: UNDECIDED"),
+            "{out}"
+        );
+        assert!(out.contains("install the package qemu-system-x86"), "{out}");
+        // Nothing of it was kept: with an emulator, but nothing to boot into, the next lack is told.
+        program(&folder, "qemu-system-x86_64", "");
+        let (_, err) = on_a_path(&folder, &bin);
+        lacks("busybox", "busybox-static", &err);
+    }
 }

@@ -206,14 +206,14 @@ impl Levels {
         let settle = u64::try_from(self.settle.as_nanos()).unwrap_or(u64::MAX);
         let mut table = Table {
             name: "slices".to_owned(),
-            columns: vec!["task", "at_ns", "run_ns", "prio", "level", "flags"],
+            columns: vec![
+                "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
+            ],
             rows: Vec::new(),
         };
-        table.columns.push("forced");
         for (task, stays) in self.tasks.iter().zip(stays) {
             // Before the gate was opened nothing was its behaviour.
             let stays: Vec<&Stay> = stays.iter().filter(|stay| stay.from >= started).collect();
-            let flag = |is: bool| Cell::Number(is.into());
             for stay in &stays {
                 let Some(said) = stay.said else { continue };
                 table.rows.push(vec![
@@ -223,7 +223,7 @@ impl Levels {
                     Cell::Number(said.prio.into()),
                     Cell::Number(said.level.into()),
                     Cell::Number(said.flags),
-                    flag(stay.is_forced),
+                    Cell::Number(stay.is_forced.into()),
                 ]);
             }
             let settled = stays.iter().filter(|stay| stay.from >= started + settle);

@@ -92,6 +92,12 @@ impl Outcome {
         Some(figure.value)
     }
 
+    /// Adds how far the longest and 95 % of requests are from the shortest, in milliseconds.
+    fn add_spread(&mut self, min: f64, p95: f64, max: f64) {
+        self.add("max_less_min", "ms", max - min);
+        self.add("p95_less_min", "ms", p95 - min);
+    }
+
     /// Adds what the system counted for the load's processes.
     fn add_usage(&mut self, usage: Usage) {
         self.add("user", "s", usage.user.as_secs_f64());
@@ -99,6 +105,12 @@ impl Outcome {
         self.add("switches_voluntary", "", count(usage.voluntary));
         self.add("switches_forced", "", count(usage.forced));
     }
+}
+
+/// What stands behind `begin` in the first line of a tool's report that begins so, but for blanks.
+fn behind<'a>(said: &'a str, begin: &str) -> Option<&'a str> {
+    said.lines()
+        .find_map(|line| line.trim_start().strip_prefix(begin))
 }
 
 /// A count as a figure. Exact below 2^53.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::crew;
 use super::server::{Root, Server};
-use super::{LoadError, Outcome};
+use super::{LoadError, Outcome, behind};
 
 /// How long the server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -114,10 +114,7 @@ impl Oltp {
 
 /// Reads sysbench's report (1.0.20). `None` if it is not one.
 fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
-    let line = |begin: &str| {
-        said.lines()
-            .find_map(|line| line.trim_start().strip_prefix(begin))
-    };
+    let line = |begin| behind(said, begin);
     let first = |text: &str| -> Option<f64> {
         let word = text.split_whitespace().next()?;
         word.trim_end_matches('s').parse().ok()
@@ -128,20 +125,14 @@ fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
     outcome.add("transactions_per_s", "1/s", first(per_s)?);
     outcome.add("deadlocks", "", first(line("ignored errors:")?)?);
     let latency = said.split("Latency (ms):").nth(1)?;
-    let of = |begin: &str| {
-        let line = latency
-            .lines()
-            .find_map(|line| line.trim_start().strip_prefix(begin))?;
-        first(line)
-    };
+    let of = |begin| first(behind(latency, begin)?);
     let (min, max) = (of("min:")?, of("max:")?);
     let p95 = of("95th percentile:")?;
     outcome.add("transaction_min", "ms", min);
     outcome.add("transaction_mean", "ms", of("avg:")?);
     outcome.add("transaction_p95", "ms", p95);
     outcome.add("transaction_max", "ms", max);
-    outcome.add("max_less_min", "ms", max - min);
-    outcome.add("p95_less_min", "ms", p95 - min);
+    outcome.add_spread(min, p95, max);
     Some(())
 }
 

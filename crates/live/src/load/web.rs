@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::crew::{self, Crew};
 use super::levels::Behaviour;
 use super::server::{Root, Server, listens, wait_until_free};
-use super::{LoadError, Outcome};
+use super::{LoadError, Outcome, behind};
 use crate::play::spin::Spin;
 
 /// How long a server may take to be ready.
@@ -254,10 +254,7 @@ impl Apache {
 
 /// Reads ab's report. `None` if it is not one.
 fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
-    let line = |begin: &str| {
-        said.lines()
-            .find_map(|line| line.trim_start().strip_prefix(begin))
-    };
+    let line = |begin| behind(said, begin);
     let first = |text: &str| -> Option<f64> { text.split_whitespace().next()?.parse().ok() };
     outcome.add("time", "s", first(line("Time taken for tests:")?)?);
     outcome.add("requests", "", first(line("Complete requests:")?)?);
@@ -284,8 +281,7 @@ fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
     ] {
         outcome.add(format!("request_{name}"), "ms", value);
     }
-    outcome.add("max_less_min", "ms", max - min);
-    outcome.add("p95_less_min", "ms", p95 - min);
+    outcome.add_spread(min, p95, max);
     Some(())
 }
 

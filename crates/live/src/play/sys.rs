@@ -350,8 +350,8 @@ pub fn kill(pid: libc::pid_t) {
     #[expect(unsafe_code, reason = "the system calls as such")]
     unsafe {
         libc::kill(pid, libc::SIGKILL);
-        libc::waitpid(pid, ptr::null_mut(), 0);
     }
+    wait_for(pid);
 }
 
 /// Kills every process of a group.

@@ -20,11 +20,12 @@ use stats::claim::Wanted;
 
 use super::cells::{CellId, Results, Sample};
 use super::experiment::{DEFAULT, Experiment, Guest, QUICK_SEEDS, Work};
-use super::missing::{Missing, lock, say};
+use super::missing::{Missing, lock};
 use super::slices;
 use crate::parallel;
 use crate::store::{Key, Store};
 use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
+use crate::verb::reproduce::say;
 use crate::verb::vm::{OWN_NAME, own_name};
 
 /// The plan's file in the shared folder.
@@ -264,7 +265,7 @@ fn document(text: &str, report: &Value) -> Value {
 
 /// The results of a boot that has none.
 fn lacking(failure: &str) -> Value {
-    json!({ "report": { "failure": failure }, "ran": [] })
+    document("", &json!({ "failure": failure }))
 }
 
 /// Boots a guest for the runs. Fails when there can be none; a guest that came to a bad end is in
@@ -451,9 +452,6 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
         let last = words.lines().last().unwrap_or_default();
         format!("nothing was run: {}; {last}", output.status)
     });
-    if let Some(failure) = &failure {
-        say(&format!("{}: {failure}", boot.name));
-    }
     let report = json!({ "kernel": crate::kernel::release(), "failure": failure });
     Ok(document(&text, &report))
 }

@@ -1,7 +1,6 @@
 //! What a guest or this computer lacks for some runs: it is looked for once, and told once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +8,7 @@ use anyhow::{Context as _, bail};
 use live::vm;
 
 use super::experiment::Program;
+use crate::verb::reproduce::say;
 
 /// What cannot be had in this call. It is looked for once: a mirror that does not answer takes
 /// minutes to say so.
@@ -73,12 +73,6 @@ fn find(program: &Program) -> anyhow::Result<Option<PathBuf>> {
             Ok(Some(path))
         }
     }
-}
-
-/// Tells the user.
-pub fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "reproduce: {text}");
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::cli::Status;
 use crate::verb::stat;
 use crate::{output, span};
 
-pub use page::STYLE;
+pub use page::head;
 
 /// What `runslice report` is asked.
 #[derive(Debug, Args)]

@@ -342,7 +342,8 @@ fn chosen_of_all(
     Ok(all.into_iter().filter(wanted).map(str::to_owned).collect())
 }
 
-fn say(text: &str) {
+/// Tells the user what happens, on standard error.
+pub fn say(text: &str) {
     // Nobody can be told when standard error is closed too.
     let _ = writeln!(io::stderr(), "reproduce: {text}");
 }

@@ -33,7 +33,7 @@ const DEADLINES: &[&str] = &[
 ];
 
 /// The style of every page that this program writes.
-pub const STYLE: &str = "\
+const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;max-width:62rem;margin:2rem auto;\
 padding:0 1rem;color:#1a1a1a;background:#fff}\
@@ -51,6 +51,25 @@ h2{border-color:#3a3d42}p.where,figcaption,footer{color:#a8a8a8}th,td{border-col
 a{color:#8cc4ff}}\
 @media print{figure{break-inside:avoid}}";
 
+/// Writes what every page of ours begins with: a policy of its own that forbids that anything is
+/// fetched or executed, the title, the style with `more` behind it, and the heading. Both texts
+/// are HTML.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn head(title: &str, more: &str, heading: &str, to: &mut dyn Write) -> io::Result<()> {
+    write!(
+        to,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>{STYLE}{more}\n{}</style>\n</head>\n<body>\n\
+         <h1>{heading}</h1>\n",
+        style()
+    )
+}
+
 /// Writes the page.
 ///
 /// # Errors
@@ -61,16 +80,7 @@ pub fn write(sections: &[Section<'_>], to: &mut impl Write) -> io::Result<()> {
         .map(|section| section.heading.as_str())
         .collect();
     let title = escape(&format!("runslice: {}", names.join(", ")));
-    write!(
-        to,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>\n\
-         <h1>What tasks experienced</h1>\n",
-        style()
-    )?;
+    head(&title, "", "What tasks experienced", to)?;
     contents(sections, to)?;
     for (index, section) in sections.iter().enumerate() {
         write_section(index, section, to)?;

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use stats::claim::{Rules, Verdict};
-use stats::figure::{Chart, escape, style, svg};
+use stats::figure::{Chart, escape, svg};
 
 use super::human::{part, rows, summary};
 use super::sides;
@@ -12,7 +12,7 @@ use crate::reproduce::Judged;
 use crate::reproduce::cells::Results;
 use crate::reproduce::expected::Published;
 use crate::reproduce::experiment::Experiment;
-use crate::verb::report::STYLE;
+use crate::verb::report;
 
 /// Everything that one kind of machine has to show.
 pub struct Page<'a> {
@@ -54,15 +54,11 @@ const fn class(verdict: Verdict) -> &'static str {
 /// # Errors
 /// When `to` does not take it.
 pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
-    write!(
+    report::head(
+        "runslice: experiments, rerun",
+        MORE,
+        "Experiments, rerun",
         to,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>runslice: experiments, rerun</title>\n<style>{STYLE}{MORE}\n{}</style>\n\
-         </head>\n<body>\n<h1>Experiments, rerun</h1>\n",
-        style(),
     )?;
     if pages.len() > 1 {
         side_by_side(pages, to)?;
