@@ -368,3 +368,39 @@ fn a_manual_page_is_written_for_every_verb() {
         assert!(text.contains(".TH"), "{page:?} is no manual page");
     }
 }
+
+/// A user with a build as root must not run what somebody else has put into the folder for
+/// temporary files, under any name that this program could be expected to use.
+#[cfg(feature = "live")]
+#[test]
+fn a_load_executes_nothing_that_another_user_has_planted() {
+    let name = format!("runslice-planted-{}", std::process::id());
+    let shared = std::env::temp_dir().join(name);
+    std::fs::create_dir(&shared).expect("the test's own folder");
+    let proof = shared.join("executed");
+    let planted = format!("all clean:\n\ttouch {}\n", proof.display());
+    for folder in ["runslice-tree", "runslice-contest"] {
+        let folder = shared.join(folder);
+        std::fs::create_dir(&folder).expect("in the test's own folder");
+        for file in ["GNUmakefile", "makefile", "Makefile"] {
+            std::fs::write(folder.join(file), &planted).expect("in the test's own folder");
+        }
+    }
+    let small = "--files 2 --functions 1";
+    for load in [
+        format!("load kernbench {small} --runs 1 --pause 0s --loads maximal"),
+        format!("load contest {small} --rows no_load"),
+    ] {
+        let output = runslice()
+            .args(load.split_whitespace())
+            .env("TMPDIR", &shared)
+            .output()
+            .expect("runslice starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{load}: {said}");
+    }
+    assert!(!proof.exists(), "a planted makefile was executed");
+    let left = std::fs::read_dir(&shared).expect("it is there").count();
+    assert_eq!(left, 2, "the loads left something behind");
+    std::fs::remove_dir_all(&shared).expect("it is the test's own");
+}

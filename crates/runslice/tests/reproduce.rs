@@ -557,7 +557,7 @@ margin = 0.1
             "{out}"
         );
         assert!(out.contains("install the package qemu-system-x86"), "{out}");
-        // Nothing of it was kept: with an emulator, but nothing to boot into, the next lack is told.
+        // Nothing of it was kept: with an emulator, but nothing to boot into, the next is told.
         program(&folder, "qemu-system-x86_64", "");
         let (_, err) = on_a_path(&folder, &bin);
         lacks("busybox", "busybox-static", &err);

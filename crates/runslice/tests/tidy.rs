@@ -41,11 +41,15 @@ impl File {
 
 type Rule = fn(&File) -> Vec<String>;
 
-const RULES: [(&str, Rule); 8] = [
+const RULES: [(&str, Rule); 9] = [
     ("lines fit in 100 columns", long_lines),
     ("files have at most 800 lines", long_files),
     ("nothing is left over", leftovers),
     ("nothing depends on one computer", places),
+    (
+        "nothing is put where others may have put something",
+        shared_places,
+    ),
     ("lints are silenced with a reason", silenced),
     ("C files name their licence", licence_lines),
     ("crates name their licence", crate_licences),
@@ -107,6 +111,18 @@ fn places(file: &File) -> Vec<String> {
     numbered(file, |line| {
         words.iter().any(|word| names_a_place(line, word))
     })
+}
+
+/// Fixed paths below the folder where every user may write. `OwnFolder` makes one that is safe.
+fn shared_places(file: &File) -> Vec<String> {
+    let is_product = file.ends_with(&[".rs"])
+        && file.path.contains("/src/")
+        && !file.path.starts_with("tests/")
+        && !file.path.ends_with("tests.rs");
+    if !is_product {
+        return Vec::new();
+    }
+    numbered(file, |line| line.contains(concat!("\"/tm", "p/")))
 }
 
 /// Whether `word` stands in `line` as the first part of a path of its own.
@@ -348,6 +364,7 @@ fn each_rule_bites() {
         File::new("a.c", &"\n".repeat(LINES + 1)),
         File::new("a.rs", concat!("    dbg", "!(x);")),
         File::new("README.md", concat!("see ../sha", "red/x")),
+        File::new("crates/a/src/a.rs", concat!("write(\"/tm", "p/x\")")),
         File::new("a.rs", concat!("#[al", "low(dead_code)]")),
         File::new("a.h", "#pragma once\n"),
         File::new("crates/a/Cargo.toml", "[package]\n"),

@@ -17,7 +17,8 @@ use std::time::Duration;
 use model::Rng;
 
 use super::crew::Crew;
-use super::{Cell, LoadError, Outcome, Table, Usage, count, percent, rate};
+use super::{Cell, LoadError, Outcome, Table, Usage, count, own_folder, percent, rate};
+use crate::OwnFolder;
 
 /// A mix.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub struct Aim {
     pub percent: u32,
     /// Decides order and size of the jobs.
     pub seed: u64,
-    /// Where files are written.
+    /// The folder below which files are written, in a folder of their own.
     pub folder: PathBuf,
 }
 
@@ -77,7 +78,7 @@ impl Aim {
             let wrong = "a mix has at least one user, one job and one percent";
             return Err(LoadError::Size(wrong.to_owned()));
         }
-        fs::create_dir_all(&self.folder).map_err(LoadError::file("make", &self.folder))?;
+        let folder = own_folder(&self.folder)?;
         let mut table = Table {
             name: "users".to_owned(),
             columns: vec!["users", "time_us", "jobs_per_min"],
@@ -87,7 +88,7 @@ impl Aim {
         let mut sum = Usage::default();
         let mut outcome = Outcome::default();
         for users in &self.users {
-            let (usage, time) = self.run_with(*users)?;
+            let (usage, time) = self.run_with(*users, &folder)?;
             sum += usage;
             let per_min = 60.0 * rate(u64::from(*users) * u64::from(self.jobs), time);
             outcome.add(format!("jobs_per_min_{users}"), "1/min", per_min);
@@ -111,13 +112,11 @@ impl Aim {
         Ok(outcome)
     }
 
-    fn run_with(&self, users: u32) -> Result<(Usage, Duration), LoadError> {
+    fn run_with(&self, users: u32, folder: &OwnFolder) -> Result<(Usage, Duration), LoadError> {
         let mut crew = Crew::new()?;
         for user in 0..users {
             let jobs = self.jobs_of(user);
-            let path = self
-                .folder
-                .join(format!("aim-{}-{user}", std::process::id()));
+            let path = folder.join(&format!("user-{user}"));
             crew.spawn("aim", move |gate| {
                 gate.pass();
                 let result = jobs.iter().try_for_each(|job| job.run(&path));
@@ -314,7 +313,8 @@ mod tests {
 
     #[test]
     fn each_class_of_jobs_does_its_work() {
-        let path = std::env::temp_dir().join(format!("runslice-aim-{}", std::process::id()));
+        let folder = OwnFolder::new().unwrap();
+        let path = folder.join("file");
         for (class, _) in MIX.iter().filter(|(class, _)| *class != Class::Exec) {
             let job = Job {
                 class: *class,
@@ -323,7 +323,6 @@ mod tests {
             job.run(&path)
                 .unwrap_or_else(|error| panic!("{class:?}: {error}"));
         }
-        fs::remove_file(&path).unwrap();
     }
 
     #[test]

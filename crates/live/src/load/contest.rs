@@ -15,8 +15,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::crew::Crew;
-use super::kernbench::{Builder, Jobs, sync};
-use super::{Cell, LoadError, Outcome, Table, Usage, count, percent};
+use super::kernbench::{Builder, Jobs, Prepared, sync};
+use super::{Cell, LoadError, Outcome, Table, Usage, count, own_folder, percent};
+use crate::OwnFolder;
 use crate::play::shared::Plan;
 
 /// Bytes of a write or a read of the loads that stream.
@@ -38,10 +39,10 @@ pub struct Contest {
     /// Bytes that loads stream or touch: the original takes the memory's size, and 110 percent
     /// of it for [`Row::Mem`].
     pub bytes: u64,
-    /// Where loads write.
+    /// The folder below which loads write, in a folder of their own.
     pub folder: PathBuf,
-    /// Where [`Row::IoOther`] writes: the original takes another disk.
-    pub other_folder: PathBuf,
+    /// The same for [`Row::IoOther`]; the original takes another disk. `None`: as the others.
+    pub other_folder: Option<PathBuf>,
     /// What [`Row::List`] walks through.
     pub listed: PathBuf,
     /// How long a load runs before the build begins.
@@ -127,10 +128,7 @@ impl Contest {
             let wrong = "loads have at least 1024 bytes and one CPU";
             return Err(LoadError::Size(wrong.to_owned()));
         }
-        self.builder.prepare()?;
-        for folder in [&self.folder, &self.other_folder] {
-            fs::create_dir_all(folder).map_err(LoadError::file("make", folder))?;
-        }
+        let sources = self.builder.prepare()?;
         let mut outcome = Outcome::default();
         let mut table = Table {
             name: "rows".to_owned(),
@@ -140,7 +138,7 @@ impl Contest {
         let mut reference = None;
         let mut sum = Usage::default();
         for row in &self.rows {
-            let finished = self.finish(*row)?;
+            let finished = self.finish(*row, &sources)?;
             sum += finished.build;
             let name = row.name();
             let time = finished.time.as_secs_f64();
@@ -175,10 +173,10 @@ impl Contest {
         Ok(outcome)
     }
 
-    fn finish(&self, row: Row) -> Result<Finished, LoadError> {
+    fn finish(&self, row: Row, sources: &Prepared) -> Result<Finished, LoadError> {
         let jobs = Jobs::AtMost(4 * self.cpus);
         if let Row::NoLoad | Row::CacheRun = row {
-            let (build, time) = self.builder.build(jobs)?;
+            let (build, time) = sources.build(jobs)?;
             return Ok(Finished {
                 time,
                 build,
@@ -186,7 +184,7 @@ impl Contest {
                 load: (Duration::ZERO, Duration::ZERO),
             });
         }
-        let place = Place::new(self, row);
+        let place = self.place(row, sources)?;
         let mut plan = Plan::default();
         plan.longs(1);
         let turns = &plan.build()?.longs[0];
@@ -195,7 +193,7 @@ impl Contest {
         let began = crew.open(crew.len())?;
         thread::sleep(self.lead);
         let before = turns.load(Ordering::Relaxed);
-        let (build, time) = self.builder.build(jobs)?;
+        let (build, time) = sources.build(jobs)?;
         let loads = turns.load(Ordering::Relaxed) - before;
         // A load that has failed would have been none.
         crew.check()?;
@@ -211,11 +209,23 @@ impl Contest {
         })
     }
 
+    /// The place of a row's load: a folder of its own.
+    fn place<'a>(&self, row: Row, sources: &'a Prepared) -> Result<Place<'a>, LoadError> {
+        let parent = match (row, &self.other_folder) {
+            (Row::IoOther, Some(other)) => other,
+            _ => &self.folder,
+        };
+        Ok(Place {
+            sources,
+            folder: own_folder(parent)?,
+        })
+    }
+
     /// Forks what makes the load.
     fn begin(
         &self,
         row: Row,
-        place: &Place,
+        place: &Place<'_>,
         crew: &mut Crew,
         turns: &'static AtomicU64,
     ) -> Result<(), LoadError> {
@@ -223,8 +233,8 @@ impl Contest {
         if row == Row::Process {
             return self.begin_ring(crew, turns);
         }
-        let (sources, bytes, listed) = (self.builder.tree.sources(), self.bytes, &self.listed);
-        let path = &place.path;
+        let (sources, bytes, listed) = (place.sources.sources(), self.bytes, &self.listed);
+        let path = &place.folder.join("load");
         if row == Row::Read {
             write_file(path, bytes, |_| {}).map_err(LoadError::file("write", path))?;
         }
@@ -279,29 +289,11 @@ impl Contest {
     }
 }
 
-/// A path for a load's file or folder, which goes with it.
+/// What a load reads, and the folder that it writes into.
 #[derive(Debug)]
-struct Place {
-    path: PathBuf,
-}
-
-impl Place {
-    fn new(contest: &Contest, row: Row) -> Self {
-        let folder = match row {
-            Row::IoOther => &contest.other_folder,
-            _ => &contest.folder,
-        };
-        let path = folder.join(format!("{}-{}", row.name(), std::process::id()));
-        Self { path }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // One of them may be there, or none.
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_dir_all(extracted(&self.path));
-    }
+struct Place<'a> {
+    sources: &'a Prepared,
+    folder: OwnFolder,
 }
 
 /// Calls `turn` each time that so many more bytes have been done.
@@ -410,13 +402,11 @@ mod tests {
     use super::super::tree::Tree;
     use super::*;
 
-    fn contest(name: &str, rows: &[Row]) -> Contest {
-        let folder =
-            std::env::temp_dir().join(format!("runslice-contest-{name}-{}", std::process::id()));
+    fn contest(folder: &OwnFolder, rows: &[Row]) -> Contest {
         Contest {
             builder: Builder {
+                parent: folder.path().to_owned(),
                 tree: Tree {
-                    folder: folder.join("tree"),
                     files: 4,
                     functions: 2,
                     seed: 1,
@@ -427,11 +417,15 @@ mod tests {
             cpus: 1,
             rows: rows.to_vec(),
             bytes: 2 << 20,
-            listed: folder.join("tree"),
+            listed: "/proc/self".into(),
             lead: Duration::ZERO,
-            other_folder: folder.join("other"),
-            folder,
+            folder: folder.path().to_owned(),
+            other_folder: Some(folder.join("other")),
         }
+    }
+
+    fn files(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
     }
 
     #[test]
@@ -447,10 +441,10 @@ mod tests {
 
     #[test]
     fn an_archive_has_all_files_and_gives_them_back() {
-        let contest = contest("archive", &[]);
-        contest.builder.tree.write().unwrap();
-        let path = contest.folder.join("archive");
-        let sources = contest.builder.tree.sources();
+        let folder = OwnFolder::new().unwrap();
+        let path = folder.join("archive");
+        let prepared = contest(&folder, &[]).builder.prepare().unwrap();
+        let sources = prepared.sources();
         archive(&sources, &path).unwrap();
         let bytes: u64 = sources
             .iter()
@@ -459,19 +453,18 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().len(), bytes);
         extract(&path).unwrap();
         assert!(!extracted(&path).exists());
-        fs::remove_dir_all(&contest.folder).unwrap();
     }
 
     #[test]
     fn every_load_makes_turns_until_it_is_ended_and_leaves_no_file() {
-        let contest = contest("loads", &[]);
-        contest.builder.tree.write().unwrap();
-        fs::create_dir_all(&contest.other_folder).unwrap();
+        let folder = OwnFolder::new().unwrap();
+        let contest = contest(&folder, &[]);
+        let sources = contest.builder.prepare().unwrap();
         for row in &Row::ALL[2..] {
             let mut plan = Plan::default();
             plan.longs(1);
             let turns = &plan.build().unwrap().longs[0];
-            let place = Place::new(&contest, *row);
+            let place = contest.place(*row, &sources).unwrap();
             let mut crew = Crew::new().unwrap();
             contest.begin(*row, &place, &mut crew, turns).unwrap();
             crew.open(crew.len()).unwrap();
@@ -482,15 +475,15 @@ mod tests {
             }
             crew.end();
         }
-        let left: Vec<_> = fs::read_dir(&contest.folder).unwrap().collect();
-        assert_eq!(left.len(), 2, "{left:?}");
-        assert_eq!(fs::read_dir(&contest.other_folder).unwrap().count(), 0);
-        fs::remove_dir_all(&contest.folder).unwrap();
+        drop(sources);
+        assert_eq!(files(folder.path()), 1, "only the other folder is left");
+        assert_eq!(files(&folder.join("other")), 0);
     }
 
     #[test]
     fn both_columns_are_told_and_the_first_row_is_the_reference() {
-        let contest = contest("rows", &[Row::NoLoad, Row::CacheRun, Row::Process]);
+        let folder = OwnFolder::new().unwrap();
+        let contest = contest(&folder, &[Row::NoLoad, Row::CacheRun, Row::Process]);
         let outcome = contest.run().unwrap();
         assert_eq!(outcome.value("no_load_ratio"), Some(1.0));
         let time = |row: &str| outcome.value(&format!("{row}_time")).unwrap();
@@ -507,6 +500,5 @@ mod tests {
         );
         assert_eq!(outcome.value("no_load_loads"), None);
         assert_eq!(outcome.tables[0].rows.len(), 3);
-        fs::remove_dir_all(&contest.folder).unwrap();
     }
 }

@@ -102,19 +102,18 @@ impl Echo {
             let wrong = "a key is pressed at least once, and a period is not 0";
             return Err(LoadError::Size(wrong.to_owned()));
         }
-        for builder in &self.builds {
-            builder.prepare()?;
-        }
+        let builds: Result<Vec<_>, _> = self.builds.iter().map(Builder::prepare).collect();
+        let builds = builds?;
         let stamps = self.stamps()?;
         let terminal = Terminal::open().map_err(LoadError::doing("open a terminal"))?;
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
         let hogs = self.begin_hogs(&mut crew)?;
-        for builder in &self.builds {
+        for sources in &builds {
             crew.spawn("builds", |gate| {
                 gate.pass();
                 loop {
-                    builder.build(Jobs::AtMost(1)).map_err(io::Error::other)?;
+                    sources.build(Jobs::AtMost(1)).map_err(io::Error::other)?;
                 }
             })?;
         }

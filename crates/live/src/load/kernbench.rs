@@ -5,11 +5,12 @@
 //! several times. Ours builds a generated tree and needs neither a kernel's sources nor a shell.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::tree::Tree;
+use super::tree::{MAKEFILE, Tree, Written};
 use super::{Cell, LoadError, Outcome, Table, Usage, count, crew, percent};
 
 /// How a tree is built.
@@ -17,10 +18,20 @@ use super::{Cell, LoadError, Outcome, Table, Usage, count, crew, percent};
 pub struct Builder {
     /// The sources.
     pub tree: Tree,
+    /// The folder below which the tree's own folder is made.
+    pub parent: PathBuf,
     /// The C compiler, a name or a path.
     pub cc: String,
     /// What it is told besides.
     pub cflags: String,
+}
+
+/// A tree that can be built. Dropping it deletes the tree.
+#[derive(Debug)]
+pub struct Prepared {
+    tree: Written,
+    cc: String,
+    cflags: String,
 }
 
 /// How many jobs `make` may have at a time.
@@ -33,11 +44,11 @@ pub enum Jobs {
 }
 
 impl Builder {
-    /// Writes the sources and looks for `make` and the compiler.
+    /// Looks for `make` and the compiler and writes the sources.
     ///
     /// # Errors
     /// When a program is missing or a file cannot be written.
-    pub fn prepare(&self) -> Result<(), LoadError> {
+    pub fn prepare(&self) -> Result<Prepared, LoadError> {
         for program in ["make", &self.cc] {
             let mut command = Command::new(program);
             let silent = command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -50,11 +61,23 @@ impl Builder {
                 ),
             })?;
         }
-        self.tree.write()?;
-        for path in self.tree.sources() {
+        let tree = self.tree.write(&self.parent)?;
+        for path in tree.sources() {
             fs::read(&path).map_err(LoadError::file("read", &path))?;
         }
-        Ok(())
+        Ok(Prepared {
+            tree,
+            cc: self.cc.clone(),
+            cflags: self.cflags.clone(),
+        })
+    }
+}
+
+impl Prepared {
+    /// The files of sources, in order.
+    #[must_use]
+    pub fn sources(&self) -> Vec<PathBuf> {
+        self.tree.sources()
     }
 
     /// Builds the whole tree anew and says what that took.
@@ -84,13 +107,14 @@ impl Builder {
     fn make(&self) -> Command {
         let mut command = Command::new("make");
         command
-            .arg("-s")
-            .arg("-C")
+            // Ours by name: make would prefer a `GNUmakefile` that somebody has put there.
+            .args(["-s", "-f", MAKEFILE, "-C"])
             .arg(self.tree.folder())
             .arg(format!("CC={}", self.cc))
             .arg(format!("CFLAGS={}", self.cflags))
             // A load that is started by a make is not a part of it.
             .env_remove("MAKEFLAGS")
+            .env_remove("MAKEFILES")
             .env_remove("MAKELEVEL")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
@@ -165,9 +189,9 @@ impl Kernbench {
             let wrong = "builds are for at least one CPU and run at least once";
             return Err(LoadError::Size(wrong.to_owned()));
         }
-        self.builder.prepare()?;
+        let sources = self.builder.prepare()?;
         if self.warm_up {
-            self.builder.build(Jobs::AtMost(4 * self.cpus))?;
+            sources.build(Jobs::AtMost(4 * self.cpus))?;
         }
         let mut outcome = Outcome::default();
         let mut table = Table {
@@ -190,10 +214,10 @@ impl Kernbench {
             };
             let (mut usage, mut time) = (Usage::default(), Duration::ZERO);
             for _ in 0..self.runs {
-                self.builder.clean()?;
+                sources.clean()?;
                 sync();
                 thread::sleep(self.pause);
-                let (used, took) = crew::run("make", &mut self.builder.command(jobs))?;
+                let (used, took) = crew::run("make", &mut sources.command(jobs))?;
                 table.rows.push(row(*load, used, took));
                 usage += used;
                 time += took;
@@ -242,12 +266,12 @@ pub(super) fn sync() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OwnFolder;
 
-    fn builder(name: &str) -> Builder {
+    fn builder(parent: &OwnFolder) -> Builder {
         Builder {
+            parent: parent.path().to_owned(),
             tree: Tree {
-                folder: std::env::temp_dir()
-                    .join(format!("runslice-kernbench-{name}-{}", std::process::id())),
                 files: 4,
                 functions: 2,
                 seed: 1,
@@ -268,8 +292,9 @@ mod tests {
 
     #[test]
     fn each_load_is_built_as_often_as_was_asked_and_its_figures_are_means() {
+        let parent = OwnFolder::new().unwrap();
         let bench = Kernbench {
-            builder: builder("runs"),
+            builder: builder(&parent),
             cpus: 2,
             runs: 2,
             pause: Duration::ZERO,
@@ -289,19 +314,36 @@ mod tests {
         assert!((sum / 2.0 - mean).abs() < 1e-5, "{outcome:?}");
         // It did build, in processes of its own.
         assert!(outcome.value("user") > Some(0.0), "{outcome:?}");
-        assert!(bench.builder.tree.folder().join("all.o").is_file());
-        fs::remove_dir_all(bench.builder.tree.folder()).unwrap();
+        let left = fs::read_dir(parent.path()).unwrap().count();
+        assert_eq!(left, 0, "the tree went with the run");
+    }
+
+    #[test]
+    fn what_lies_in_the_named_folder_is_never_executed() {
+        let parent = OwnFolder::new().unwrap();
+        let proof = parent.join("executed");
+        let planted = format!("all clean:\n\ttouch {}\n", proof.display());
+        for name in ["GNUmakefile", "makefile", MAKEFILE] {
+            fs::write(parent.join(name), &planted).unwrap();
+        }
+        let sources = builder(&parent).prepare().unwrap();
+        // Also in the tree's own folder, where only its owner could put it.
+        fs::write(sources.tree.folder().join("GNUmakefile"), &planted).unwrap();
+        sources.build(Jobs::All).unwrap();
+        assert!(sources.tree.folder().join("all.o").is_file());
+        assert!(!proof.exists());
     }
 
     #[test]
     fn a_compiler_that_is_not_there_is_named_with_the_way_out() {
-        let mut builder = builder("missing");
+        let parent = OwnFolder::new().unwrap();
+        let mut builder = builder(&parent);
         builder.cc = "no-such-compiler".to_owned();
         let error = builder.prepare().unwrap_err().to_string();
         assert!(
             error.contains("no-such-compiler") && error.contains("--with"),
             "{error}"
         );
-        assert!(!builder.tree.folder().exists());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }

@@ -27,7 +27,10 @@ pub mod tree;
 pub mod turnaround;
 pub mod web;
 
+use std::path::Path;
 use std::time::Duration;
+
+use crate::OwnFolder;
 
 pub use crew::Usage;
 pub use error::LoadError;
@@ -111,6 +114,11 @@ impl Outcome {
 fn behind<'a>(said: &'a str, begin: &str) -> Option<&'a str> {
     said.lines()
         .find_map(|line| line.trim_start().strip_prefix(begin))
+}
+
+/// A folder of this run's own below `parent`.
+fn own_folder(parent: &Path) -> Result<OwnFolder, LoadError> {
+    OwnFolder::below(parent).map_err(LoadError::doing("make a folder for the run"))
 }
 
 /// A count as a figure. Exact below 2^53.

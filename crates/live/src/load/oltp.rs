@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::crew;
 use super::server::{Root, Server};
-use super::{LoadError, Outcome, behind};
+use super::{LoadError, Outcome, behind, own_folder};
 
 /// How long the server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -31,7 +31,7 @@ pub struct Oltp {
     pub transactions: u32,
     /// Rows of the table.
     pub rows: u32,
-    /// Where the tables and the socket are.
+    /// The folder below which the tables and the socket are, in a folder of their own.
     pub folder: PathBuf,
 }
 
@@ -48,16 +48,14 @@ impl Oltp {
         let root = Root(self.root.clone());
         let server = root.program("mariadbd", "mariadb-server-core")?;
         let sysbench = root.program("sysbench", "sysbench")?;
-        let data = self.folder.join("data");
-        // What an earlier run has left would be another database.
-        let _ = fs::remove_dir_all(&self.folder);
-        let database = data.join(DATABASE);
+        let folder = own_folder(&self.folder)?;
+        let database = folder.join("data").join(DATABASE);
         fs::create_dir_all(&database).map_err(LoadError::file("make", &database))?;
-        let socket = self.folder.join("socket");
-        let mut command = self.server(&root, &server, &data);
+        let socket = folder.join("socket");
+        let mut command = server_command(&root, &server, folder.path());
         command.arg(format!("--socket={}", socket.display()));
         command.arg("--skip-grant-tables");
-        let mut running = Server::start("mariadbd", command, &self.folder.join("log"))?;
+        let mut running = Server::start("mariadbd", command, &folder.join("log"))?;
         running.wait(PATIENCE, || UnixStream::connect(&socket).is_ok())?;
         let ask = |what: &str| -> Result<String, LoadError> {
             let mut command = root.command(&sysbench);
@@ -84,32 +82,32 @@ impl Oltp {
             program: "sysbench".to_owned(),
             words: format!("its answer is not understood: {}", said.trim()),
         })?;
-        let _ = fs::remove_dir_all(&self.folder);
         Ok(outcome)
     }
+}
 
-    fn server(&self, root: &Root, program: &Path, data: &Path) -> Command {
-        let mut command = root.command(program);
-        command
-            .args(["--no-defaults", "--user=root", "--skip-networking"])
-            .arg(format!("--datadir={}", data.display()))
-            .args(["--innodb-use-native-aio=0", "--innodb-buffer-pool-size=16M"])
-            .args([
-                "--innodb-log-file-size=8M",
-                "--innodb-flush-log-at-trx-commit=1",
-            ])
-            .args(["--aria-log-file-size=8M", "--key-buffer-size=1M"])
-            // They would be kept in a table of the server's own.
-            .arg("--innodb-stats-persistent=0")
-            .arg(format!("--pid-file={}", self.folder.join("pid").display()));
-        if let Some(share) = root.path("usr/share/mysql") {
-            command.arg(format!("--lc-messages-dir={}", share.display()));
-        }
-        if let Some(plugins) = root.path("usr/lib/mysql/plugin") {
-            command.arg(format!("--plugin-dir={}", plugins.display()));
-        }
-        command
+/// The command that starts the server with its files in `folder`.
+fn server_command(root: &Root, program: &Path, folder: &Path) -> Command {
+    let mut command = root.command(program);
+    command
+        .args(["--no-defaults", "--user=root", "--skip-networking"])
+        .arg(format!("--datadir={}", folder.join("data").display()))
+        .args(["--innodb-use-native-aio=0", "--innodb-buffer-pool-size=16M"])
+        .args([
+            "--innodb-log-file-size=8M",
+            "--innodb-flush-log-at-trx-commit=1",
+        ])
+        .args(["--aria-log-file-size=8M", "--key-buffer-size=1M"])
+        // They would be kept in a table of the server's own.
+        .arg("--innodb-stats-persistent=0")
+        .arg(format!("--pid-file={}", folder.join("pid").display()));
+    if let Some(share) = root.path("usr/share/mysql") {
+        command.arg(format!("--lc-messages-dir={}", share.display()));
     }
+    if let Some(plugins) = root.path("usr/lib/mysql/plugin") {
+        command.arg(format!("--plugin-dir={}", plugins.display()));
+    }
+    command
 }
 
 /// Reads sysbench's report (1.0.20). `None` if it is not one.
@@ -186,7 +184,7 @@ Latency (ms):
             threads: 1,
             transactions: 1,
             rows: 1,
-            folder: std::env::temp_dir().join(format!("runslice-oltp-{}", std::process::id())),
+            folder: std::env::temp_dir(),
         };
         let error = oltp.run().unwrap_err().to_string();
         assert!(error.contains("mariadb-server-core"), "{error}");

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 
 use model::Rng;
 
-use super::LoadError;
+use super::{LoadError, own_folder};
+use crate::OwnFolder;
 
-/// A tree of sources.
+/// A tree of sources, to be written.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// Where it lies.
-    pub folder: PathBuf,
     /// C files, at least 1.
     pub files: u32,
     /// Functions of each file, at least 1.
@@ -24,46 +23,40 @@ pub struct Tree {
     pub seed: u64,
 }
 
-/// The file by whose presence the tree is known to be whole: it is written last.
-const LAST: &str = "Makefile";
+/// A tree whose files are there. Dropping it deletes them.
+#[derive(Debug)]
+pub struct Written {
+    folder: OwnFolder,
+    files: u32,
+}
+
+/// The file that says how the tree is built.
+pub const MAKEFILE: &str = "Makefile";
 
 impl Tree {
-    /// Writes the files, if they are not there.
+    /// Writes the files into a new folder below `parent`.
     ///
     /// # Errors
-    /// When a size cannot be, or a file cannot be written.
-    pub fn write(&self) -> Result<(), LoadError> {
+    /// When a size cannot be, the folder is refused (see [`OwnFolder::below`]), or a file cannot be
+    /// written.
+    pub fn write(&self, parent: &Path) -> Result<Written, LoadError> {
         if self.files == 0 || self.functions == 0 {
             let wrong = "a tree of sources has at least one file and one function";
             return Err(LoadError::Size(wrong.to_owned()));
         }
-        let makefile = self.makefile();
-        if fs::read_to_string(self.folder.join(LAST)).is_ok_and(|text| text == makefile) {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.folder).map_err(LoadError::file("make", &self.folder))?;
+        let folder = own_folder(parent)?;
         let write = |name: &str, text: &str| {
-            let path = self.folder.join(name);
+            let path = folder.join(name);
             fs::write(&path, text).map_err(LoadError::file("write", &path))
         };
         for file in 0..self.files {
             write(&format!("{}.c", stem(file)), &self.source(file))?;
         }
-        write(LAST, &makefile)
-    }
-
-    /// The files of sources, in order.
-    #[must_use]
-    pub fn sources(&self) -> Vec<PathBuf> {
-        (0..self.files)
-            .map(|file| self.folder.join(format!("{}.c", stem(file))))
-            .collect()
-    }
-
-    /// Where the tree lies.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
+        write(MAKEFILE, &self.makefile())?;
+        Ok(Written {
+            folder,
+            files: self.files,
+        })
     }
 
     /// A rule for each object, so that `make -j` has something to choose from, and one that joins
@@ -107,6 +100,21 @@ impl Tree {
     }
 }
 
+impl Written {
+    /// The files of sources, in order.
+    #[must_use]
+    pub fn sources(&self) -> Vec<PathBuf> {
+        let path = |file| self.folder.join(&format!("{}.c", stem(file)));
+        (0..self.files).map(path).collect()
+    }
+
+    /// Where the tree lies.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
 fn stem(file: u32) -> String {
     format!("part{file:04}")
 }
@@ -131,10 +139,8 @@ fn statement(rng: &mut Rng) -> String {
 mod tests {
     use super::*;
 
-    fn tree(name: &str, seed: u64) -> Tree {
-        let name = format!("runslice-tree-{name}-{}", std::process::id());
+    fn tree(seed: u64) -> Tree {
         Tree {
-            folder: std::env::temp_dir().join(name),
             files: 3,
             functions: 4,
             seed,
@@ -143,37 +149,34 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_sources_and_another_gives_others() {
-        let (one, two) = (tree("a", 7), tree("b", 8));
-        assert_eq!(one.source(1), tree("c", 7).source(1));
+        let (one, two) = (tree(7), tree(8));
+        assert_eq!(one.source(1), tree(7).source(1));
         assert_ne!(one.source(1), one.source(2));
         assert_ne!(one.source(1), two.source(1));
         assert_eq!(one.source(0).matches("return sum;").count(), 4);
     }
 
     #[test]
-    fn a_tree_of_other_sizes_is_written_anew_and_one_that_is_there_stays() {
-        let one = tree("stays", 7);
-        one.write().unwrap();
-        let path = &one.sources()[2];
-        fs::write(path, "kept").unwrap();
-        one.write().unwrap();
-        assert_eq!(fs::read_to_string(path).unwrap(), "kept");
-        let other = Tree {
-            seed: 8,
-            ..one.clone()
+    fn each_tree_has_a_folder_of_its_own_which_goes_with_it() {
+        let parent = OwnFolder::new().unwrap();
+        let [one, two] = [7, 7].map(|seed| tree(seed).write(parent.path()).unwrap());
+        assert_ne!(one.folder(), two.folder());
+        let third = &one.sources()[2];
+        assert_eq!(fs::read_to_string(third).unwrap(), tree(7).source(2));
+        drop((one, two));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+        let none = Tree {
+            files: 0,
+            ..tree(7)
         };
-        other.write().unwrap();
-        assert_eq!(fs::read_to_string(path).unwrap(), other.source(2));
-        fs::remove_dir_all(one.folder()).unwrap();
-        assert!(Tree { files: 0, ..one }.write().is_err());
+        assert!(none.write(parent.path()).is_err());
     }
 
     #[test]
     fn the_sources_are_c_that_a_compiler_takes() {
-        let tree = tree("builds", 7);
-        tree.write().unwrap();
+        let tree = tree(7).write(&std::env::temp_dir()).unwrap();
         let made = std::process::Command::new("make")
-            .args(["-s", "-C"])
+            .args(["-s", "-f", MAKEFILE, "-C"])
             .arg(tree.folder())
             .output()
             .expect("make is there: it is needed to build this project");
@@ -183,6 +186,5 @@ mod tests {
             String::from_utf8_lossy(&made.stderr)
         );
         assert!(tree.folder().join("all.o").is_file());
-        fs::remove_dir_all(tree.folder()).unwrap();
     }
 }

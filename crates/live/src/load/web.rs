@@ -15,7 +15,8 @@ use std::time::Duration;
 use super::crew::{self, Crew};
 use super::levels::Behaviour;
 use super::server::{Root, Server, listens, wait_until_free};
-use super::{LoadError, Outcome, behind};
+use super::{LoadError, Outcome, behind, own_folder};
+use crate::OwnFolder;
 use crate::play::spin::Spin;
 
 /// How long a server may take to be ready.
@@ -54,7 +55,7 @@ pub struct Web {
     pub port: u16,
     /// Which server.
     pub which: Which,
-    /// Where files of the run are written.
+    /// The folder below which the run writes, in folders of its own.
     pub folder: PathBuf,
     /// Tasks that go on beside it by their rules. ab does not wait for them.
     pub beside: Vec<Behaviour>,
@@ -73,15 +74,17 @@ impl Web {
         self.beside.iter().try_for_each(Behaviour::check)?;
         let root = Root(self.root.clone());
         let ab = root.program("ab", "apache2-utils")?;
-        fs::create_dir_all(&self.folder).map_err(LoadError::file("make", &self.folder))?;
         let mut outcome = Outcome::default();
         let apache = match self.which {
             Which::Best => Apache::find(&root),
             Which::Own => Err("it was asked for".to_owned()),
         };
-        let (mut own, mut server) = (None, None);
+        let (mut own, mut server, mut places) = (None, None, None);
         match apache {
-            Ok(apache) => server = Some(self.start_apache(&root, &apache)?),
+            Ok(apache) => {
+                let places = places.insert(self.places()?);
+                server = Some(self.start_apache(&root, &apache, places)?);
+            }
             Err(why) => {
                 own = Some(self.start_own()?);
                 let ms = self.work.as_secs_f64() * 1e3;
@@ -111,6 +114,7 @@ impl Web {
         let others = beside.end();
         drop(server);
         drop(own);
+        drop(places);
         tell(&said, &mut outcome).ok_or_else(|| LoadError::Tool {
             program: "ab".to_owned(),
             words: format!("its answer is not understood: {}", said.trim()),
@@ -133,31 +137,45 @@ impl Web {
         Ok(crew)
     }
 
-    fn start_apache(&self, root: &Root, apache: &Apache) -> Result<Server, LoadError> {
-        let pages = self.folder.join("pages");
-        fs::create_dir_all(&pages).map_err(LoadError::file("make", &pages))?;
+    /// Makes the server's folders.
+    fn places(&self) -> Result<Places, LoadError> {
+        let [server, pages] = [(); 2].map(|()| own_folder(&self.folder));
+        let (server, pages) = (server?, pages?);
+        // The processes that answer have given up root.
+        let shown = pages.show_to_all();
+        shown.map_err(LoadError::file("show", pages.path()))?;
+        Ok(Places { server, pages })
+    }
+
+    fn start_apache(
+        &self,
+        root: &Root,
+        apache: &Apache,
+        places: &Places,
+    ) -> Result<Server, LoadError> {
         let write = |path: PathBuf, text: String| {
             fs::write(&path, text).map_err(LoadError::file("write", &path))
         };
-        write(pages.join("calendar.php"), PAGE.to_owned())?;
-        let configuration = self.folder.join("httpd.conf");
-        write(configuration.clone(), self.configuration(apache))?;
+        write(places.pages.join("calendar.php"), PAGE.to_owned())?;
+        let configuration = places.server.join("httpd.conf");
+        write(configuration.clone(), self.configuration(apache, places))?;
         let mut command = root.command(&apache.program);
         command
             .arg("-d")
-            .arg(&self.folder)
+            .arg(places.server.path())
             .arg("-f")
             .arg(&configuration);
         command.args(["-D", "FOREGROUND"]).env("TZ", "UTC");
         wait_until_free(self.port, GONE)?;
-        let mut server = Server::start("apache2", command, &self.folder.join("log"))?;
+        let mut server = Server::start("apache2", command, &places.server.join("log"))?;
         server.wait(PATIENCE, || listens(self.port))?;
         Ok(server)
     }
 
     /// All that Apache is told. It is one process for each connection.
-    fn configuration(&self, apache: &Apache) -> String {
-        let folder = self.folder.display();
+    fn configuration(&self, apache: &Apache, places: &Places) -> String {
+        let folder = places.server.path().display();
+        let pages = places.pages.path().display();
         let modules = MODULES.map(|(name, file)| (name, apache.modules.join(file)));
         let php = ("php_module", apache.php.clone());
         let load =
@@ -167,10 +185,10 @@ impl Web {
         format!(
             "ServerRoot {folder}\nServerName localhost\nListen 127.0.0.1:{port}\n\
              PidFile {folder}/pid\nDefaultRuntimeDir {folder}\nErrorLog {folder}/errors\n\
-             {modules}User #65534\nGroup #65534\nDocumentRoot {folder}/pages\nKeepAlive Off\n\
+             {modules}User #65534\nGroup #65534\nDocumentRoot {pages}\nKeepAlive Off\n\
              StartServers {workers}\nMinSpareServers {workers}\nMaxSpareServers {workers}\n\
              ServerLimit {workers}\nMaxRequestWorkers {workers}\nListenBacklog 511\n\
-             <Directory {folder}/pages>\nRequire all granted\n</Directory>\n\
+             <Directory {pages}>\nRequire all granted\n</Directory>\n\
              <FilesMatch \"\\.php$\">\nSetHandler application/x-httpd-php\n</FilesMatch>\n"
         )
     }
@@ -219,6 +237,15 @@ for ($month = 1; $month <= 12; $month++) {
 }
 echo '</table></body></html>';
 ";
+
+/// Where Apache's files are.
+#[derive(Debug)]
+struct Places {
+    /// What only its first process reads and writes.
+    server: OwnFolder,
+    /// What the processes that answer read.
+    pages: OwnFolder,
+}
 
 /// Apache with PHP, where it lies.
 #[derive(Debug)]
@@ -391,15 +418,18 @@ Percentage of the requests served within a certain time (ms)
             work: Duration::ZERO,
             port: 8099,
             which: Which::Best,
-            folder: "/w".into(),
+            folder: std::env::temp_dir(),
             beside: Vec::new(),
         };
-        let text = web.configuration(&apache);
+        let places = web.places().unwrap();
+        let text = web.configuration(&apache, &places);
+        let pages = format!("DocumentRoot {}", places.pages.path().display());
         for line in [
             "LoadModule mpm_prefork_module /p/modules/mod_mpm_prefork.so",
             "LoadModule php_module /p/modules/libphp8.2.so",
             "MaxRequestWorkers 4",
             "Listen 127.0.0.1:8099",
+            &pages,
         ] {
             assert!(text.lines().any(|it| it == line), "{line}: {text}");
         }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 
-use super::scratch::Folder;
+use crate::OwnFolder;
 
 /// Where a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Follower {
 
 impl Follower {
     /// Hands on what is new in the files of `scratch`.
-    pub fn look(&mut self, scratch: &Folder, listener: &mut Listener) {
+    pub fn look(&mut self, scratch: &OwnFolder, listener: &mut Listener) {
         for (read, (stream, name)) in self.read.iter_mut().zip(STREAMS) {
             // What cannot be read now comes with the result.
             let Ok(mut file) = File::open(scratch.join(name)) else {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn each_byte_is_handed_on_once() {
-        let scratch = Folder::create().unwrap();
+        let scratch = OwnFolder::new().unwrap();
         let (mut follower, mut seen) = (Follower::default(), Vec::new());
         let mut look = |follower: &mut Follower| {
             follower.look(&scratch, &mut |stream, bytes| {

@@ -19,11 +19,11 @@ mod outcome;
 mod packages;
 mod programs;
 mod qemu;
-mod scratch;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::OwnFolder;
 use follow::{Follower, Listener};
 
 pub use cpio::{Archive, CpioError, Entry};
@@ -32,7 +32,6 @@ pub use follow::Stream;
 pub use kernels::{Kernel, find as find_kernel};
 pub use outcome::{ChangedFile, End, Outcome};
 pub use packages::{Packages, fetch_program, is_installed};
-pub use scratch::Folder;
 
 /// How the guest's time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +170,7 @@ fn run_once(
     broken: u32,
     listener: &mut Listener,
 ) -> Result<Outcome, VmError> {
-    let scratch = Folder::create()?;
+    let scratch = OwnFolder::new().map_err(VmError::file(&std::env::temp_dir()))?;
     let how = qemu::How {
         accelerator,
         broken,

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::qemu::{CONSOLE, RESULT, Waited};
-use super::scratch::Folder;
 use super::{Entry, VmError, cpio};
+use crate::OwnFolder;
 
 /// How the command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct ChangedFile {
 /// When a file of the scratch folder cannot be read.
 pub fn read(
     waited: &Waited,
-    scratch: &Folder,
+    scratch: &OwnFolder,
     accelerator: &'static str,
 ) -> Result<Outcome, VmError> {
     let path = scratch.join(RESULT);

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::follow::STREAMS;
-use super::scratch::Folder;
 use super::{Pace, Request, Speed, VmError, programs};
+use crate::OwnFolder;
 use crate::process;
 
 /// Hardware runs the guest.
@@ -96,7 +96,7 @@ impl Machine {
     /// When QEMU is missing or a file cannot be written.
     pub fn new(
         request: &Request,
-        scratch: &Folder,
+        scratch: &OwnFolder,
         archive: &[u8],
         how: How,
     ) -> Result<Self, VmError> {

@@ -1,5 +1,6 @@
 //! Loads that build a generated tree of sources.
 
+use std::env;
 use std::path::PathBuf;
 use std::thread;
 
@@ -27,9 +28,10 @@ pub struct Sources {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub tree_seed: u64,
 
-    /// Where the tree lies; it is written if it is not there.
-    #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-tree")]
-    pub tree: PathBuf,
+    /// Make the tree's folder in this one, and delete it at the end. Nobody else may write here.
+    /// Default: the system's folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    pub tree: Option<PathBuf>,
 
     /// C compiler; needs neither headers nor a library.
     #[arg(long, value_name = "PROGRAM", default_value = "cc")]
@@ -49,8 +51,8 @@ impl Sources {
     /// The way to build the tree.
     pub fn builder(&self) -> Builder {
         Builder {
+            parent: self.tree.clone().unwrap_or_else(env::temp_dir),
             tree: Tree {
-                folder: self.tree.clone(),
                 files: self.files,
                 functions: self.functions,
                 seed: self.tree_seed,
@@ -146,11 +148,13 @@ pub struct Contest {
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     size: u64,
 
-    /// Where loads write.
-    #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-contest")]
-    folder: PathBuf,
+    /// Make the folder that loads write into in this one, and delete it at the end. Nobody else
+    /// may write here. Default: the system's folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
 
-    /// Where `io_other` writes: another disk, if there is one. Default: that of the others.
+    /// Where `io_other` writes, likewise: on another disk, if there is one. Default: where the
+    /// other loads write.
     #[arg(long, value_name = "DIR")]
     other: Option<PathBuf>,
 
@@ -182,11 +186,8 @@ impl Contest {
             cpus: self.cpus.unwrap_or_else(own_cpus),
             rows,
             bytes: self.size << 20,
-            folder: self.folder.clone(),
-            other_folder: self
-                .other
-                .clone()
-                .unwrap_or_else(|| self.folder.join("other")),
+            folder: self.folder.clone().unwrap_or_else(env::temp_dir),
+            other_folder: self.other.clone(),
             listed: self.list.clone(),
             lead: duration(self.lead),
         }

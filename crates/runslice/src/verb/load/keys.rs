@@ -1,10 +1,8 @@
 //! Loads of tasks that wait for people, and what stands beside them.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use live::load::kernbench::Builder;
 use live::load::levels::Behaviour;
 use live::load::{echo, levels, sampler, turnaround};
 use model::Nanos;
@@ -54,26 +52,16 @@ pub struct Echo {
 
 impl Echo {
     pub(super) fn load(&self) -> echo::Echo {
-        let builder = |number| {
-            let mut builder = self.sources.builder();
-            builder.tree.folder = numbered(&builder, number);
-            builder
-        };
         echo::Echo {
             samples: self.keys,
             period: duration(self.period),
             work: duration(self.work),
             hogs: self.hogs,
-            builds: (0..self.builds).map(builder).collect(),
+            builds: vec![self.sources.builder(); self.builds as usize],
             least: duration(self.least),
             seed: self.seed,
         }
     }
-}
-
-fn numbered(builder: &Builder, number: u32) -> std::path::PathBuf {
-    let folder: &Path = builder.tree.folder();
-    folder.with_extension(number.to_string())
 }
 
 /// What `runslice load levels` is asked.

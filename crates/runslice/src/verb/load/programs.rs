@@ -1,5 +1,6 @@
 //! Loads that are others' programs.
 
+use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -76,9 +77,10 @@ pub struct Web {
     #[arg(long, value_name = "PORT", default_value_t = 8099)]
     port: u16,
 
-    /// Where files of the run are written.
-    #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-web")]
-    folder: PathBuf,
+    /// Make the run's folder in this one, and delete it at the end. Nobody else may write here.
+    /// Default: the system's folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
 
     /// A task that goes on beside it, by a rule as of `load levels --task`. May be repeated.
     #[arg(long = "beside", value_name = "TASK", value_parser = task)]
@@ -101,7 +103,7 @@ impl Web {
                 true => web::Which::Own,
                 false => web::Which::Best,
             },
-            folder: self.folder.clone(),
+            folder: self.folder.clone().unwrap_or_else(env::temp_dir),
             beside: self.beside.clone(),
         }
     }
@@ -126,9 +128,10 @@ pub struct Oltp {
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     rows: u32,
 
-    /// Where the tables are; it is emptied before and removed afterwards.
-    #[arg(long, value_name = "DIR", default_value = "/tmp/runslice-oltp")]
-    folder: PathBuf,
+    /// Make the tables' folder in this one, and delete it at the end. Nobody else may write here.
+    /// Default: the system's folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) to: To,
@@ -141,7 +144,7 @@ impl Oltp {
             threads: self.threads,
             transactions: self.transactions,
             rows: self.rows,
-            folder: self.folder.clone(),
+            folder: self.folder.clone().unwrap_or_else(env::temp_dir),
         }
     }
 }

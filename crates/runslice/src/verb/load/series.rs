@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::{SchedExt, Timed, TimedEnd, process};
+use live::{OwnFolder, SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Status;
@@ -87,13 +87,13 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
     let cannot = || format!("cannot read {}", request.plan.display());
     let text = fs::read_to_string(&request.plan).with_context(cannot)?;
     let plan: Plan = serde_json::from_str(&text).with_context(cannot)?;
-    let folder = Folder::create()?;
+    let folder = OwnFolder::new()?;
     process::catch_signals();
     let mut to = output::open(request.output.as_deref())?;
     let mut failed = false;
     for run in &plan.runs {
         let before = (scheduler(), status::counters());
-        let mut ran = perform(run, &folder.0)?;
+        let mut ran = perform(run, folder.path())?;
         ran.counted = since(status::counters(), &before.1);
         ran.policy = [before.0, scheduler()];
         failed |= ran.failed.is_some();
@@ -108,24 +108,6 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
         true => Status::Failure,
         false => Status::Done,
     })
-}
-
-/// A folder for what commands print; it goes with the series.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("runslice-series-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left is small and in the folder for such things.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// What counters have grown by.

@@ -1,5 +1,6 @@
 //! Loads of tasks that talk to each other.
 
+use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -84,9 +85,10 @@ pub struct Aim {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Where files are written.
-    #[arg(long, value_name = "DIR", default_value = "/tmp")]
-    folder: PathBuf,
+    /// Make the run's folder in this one, and delete it at the end. Nobody else may write here.
+    /// Default: the system's folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) to: To,
@@ -99,7 +101,7 @@ impl Aim {
             jobs: self.jobs,
             percent: self.size,
             seed: self.seed,
-            folder: self.folder.clone(),
+            folder: self.folder.clone().unwrap_or_else(env::temp_dir),
         }
     }
 }
