@@ -5,8 +5,9 @@ use std::sync::{Arc, LazyLock};
 
 use bpf::{Image, Object};
 use libfuzzer_sys::fuzz_target;
-use model::workload::{CpuSet, Workload};
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
+use workload::{CpuSet, Workload};
+use model::{MachineSpec, Nanos, PolicySpec};
+use workload::RunSpec;
 use runslice_tests::policy;
 use stats::figure::{self, Collector};
 use stats::{Conservation, EventReader, JsonLines, Metrics, Perfetto, Tee, TraceHash};

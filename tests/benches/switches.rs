@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use model::{EventMask, ExitKind, RunSpec};
+use model::{EventMask, ExitKind};
 use runslice_tests::speed::Case;
 use stats::Metrics;
+use workload::RunSpec;
 
 /// A case, what is wanted, and what the nearest simulator of this kind has: an unmerged proposal
 /// of February 2026 that compiles C against stubs (millions of switches a second, measured on the

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, Rng, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec, Rng};
 use sim::{Backend, Options};
 use stats::TraceHash;
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::policy;
 

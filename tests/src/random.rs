@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, Rng, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec, Rng};
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::policy;
 

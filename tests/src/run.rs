@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec, Sink, Summary};
+use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::collect::Collector;
 use crate::policy;

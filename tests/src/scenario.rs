@@ -5,8 +5,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{Kernel, Nanos, Op, PolicySpec, RunSpec, SimTime, Summary};
+use model::{Kernel, Nanos, Op, PolicySpec, SimTime, Summary};
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::call::{Call, Who};
 use crate::collect::Collector;

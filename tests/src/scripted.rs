@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, Rng, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec, Rng};
 use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::choices::Choices;
 use crate::policy;

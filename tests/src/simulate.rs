@@ -1,8 +1,9 @@
 //! Runs that must come out the same whatever executes the policy.
 
-use model::{RunSpec, Sink, Summary};
+use model::{Sink, Summary};
 use sim::{Backend, Error, Options};
 use stats::TraceHash;
+use workload::RunSpec;
 
 /// What a run leaves: hash and number of its events, and the summary.
 pub type Left = (u64, u64, Summary);

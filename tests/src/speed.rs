@@ -4,8 +4,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec};
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::policy;
 

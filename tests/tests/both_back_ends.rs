@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Nanos, RunSpec};
+use model::Nanos;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::{self, Left};
 use runslice_tests::{both, program, scripted};
 use sim::Backend;
+use workload::RunSpec;
 
 /// Compares the programs of some seeds; gives how often each kind of result was seen.
 fn compare_seeds(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {

@@ -1,10 +1,11 @@
 //! Cgroups: what a policy is told of them, in which order, and what it finds when it asks.
 
-use model::{Kernel, Op, RunSpec, Summary};
+use model::{Kernel, Op, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::on_both;
 use sim::Error;
+use workload::RunSpec;
 
 const TREE: &str = "[cgroup.a]\nweight = 300\nmax = \"20ms/50ms\"\nburst = \"5ms\"\n\
                     [cgroup.b]\npath = \"/a/b\"\n[cgroup.c]\n";

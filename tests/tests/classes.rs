@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{Nanos, PolicySpec, RunSpec, SimTime};
+use model::{Nanos, PolicySpec, SimTime};
 use runslice_tests::collect::Collector;
 use runslice_tests::policy;
+use workload::RunSpec;
+use workload::Workload;
 
 /// Who runs on CPU 0 when, in milliseconds, under the policy `fifo` with slices of 20 ms.
 fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f64)>> {

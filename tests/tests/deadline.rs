@@ -1,10 +1,11 @@
 //! Deadline tasks: the rule of the constant bandwidth server, by hand.
 
-use model::{EventKind, Nanos, Op, RunSpec};
+use model::{EventKind, Nanos, Op};
 use runslice_tests::call::Who;
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::on_both;
+use workload::RunSpec;
 
 /// Who runs on each CPU when, in milliseconds, under the policy `fifo` with a tick of 1 ms.
 fn turns(cpus: u16, tasks: &str) -> Vec<Vec<(String, f64, f64)>> {

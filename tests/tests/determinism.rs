@@ -8,13 +8,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs, thread};
 
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec};
 use runslice_tests::policy;
 use runslice_tests::random::RandomRun;
 use runslice_tests::simulate;
 use sim::Backend;
 use stats::TraceHash;
+use workload::RunSpec;
+use workload::Workload;
 
 /// Says to a child process what to print; see `hashes_for_another_process`.
 const CHILD: &str = "RUNSLICE_PRINT_HASHES";

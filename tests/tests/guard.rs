@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{ExitKind, Nanos, PolicySpec, RunSpec, Summary};
+use model::{ExitKind, Nanos, PolicySpec, Summary};
 use runslice_tests::longest_wait::LongestWait;
 use runslice_tests::policy;
+use workload::RunSpec;
+use workload::Workload;
 
 /// A load that starves some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! A policy that misuses the kernel's interface ends with the kernel's kind and message.
 
-use model::{Nanos, RunSpec, Summary};
+use model::{Nanos, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
+use workload::RunSpec;
 
 /// One pinned task that wakes at 180 ms.
 const ONE: &str = r#"

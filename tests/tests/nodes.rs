@@ -1,8 +1,9 @@
 //! Machines of several NUMA nodes.
 
-use model::{EventKind, MachineSpec, Nanos, RunSpec, Summary};
+use model::{EventKind, MachineSpec, Nanos, Summary};
 use runslice_tests::run::Run;
 use runslice_tests::two_machines::Taker;
+use workload::RunSpec;
 
 /// Four CPUs a node, two nodes.
 const TWO: MachineSpec = MachineSpec {

@@ -1,11 +1,12 @@
 //! Costs of a profile file, one or a few at a time: an address space, a program, caches, locks.
 
-use model::{CpuTimes, MachineSpec, Nanos, Profile, RunSpec, SimTime, Summary};
+use model::{CpuTimes, MachineSpec, Nanos, Profile, SimTime, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
 use stats::{Conservation, Metrics};
+use workload::RunSpec;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;

@@ -1,11 +1,12 @@
 //! The profile with costs: where each cost goes, to the nanosecond, and that none is lost.
 
-use model::{Costs, Nanos, Profile, RunSpec, SimTime};
+use model::{Costs, Nanos, Profile, SimTime};
 use runslice_tests::collect::Collector;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
 use stats::{Conservation, Metrics, Tee};
+use workload::RunSpec;
 
 /// `default-v0`, in nanoseconds.
 fn costs() -> Costs {

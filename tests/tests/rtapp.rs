@@ -1,9 +1,9 @@
 //! Imported configurations of rt-app do what rt-app does with them: three cases whose times were
 //! worked out by hand from rt-app's own rules (its tutorial and `rt-app.c`, version 1.0).
 
-use model::workload::rtapp;
 use model::{Nanos, SimTime};
 use runslice_tests::run::Run;
+use workload::rtapp;
 
 /// The turns of a CPU in milliseconds, and when each task of `tasks` exited.
 fn simulate(json: &str, cpus: u16, tasks: &[&str]) -> (Vec<Vec<(u64, u64)>>, Vec<u64>) {

@@ -1,11 +1,12 @@
 //! Version 4 of the scheduler statistics, written from simulated runs: what "The Cursor Wiggles
 //! Faster" (2004) and its patch say of the counters holds for ours.
 
-use model::{Nanos, RunSpec};
+use model::Nanos;
 use runslice_tests::models::runs;
 use runslice_tests::run::Run;
 use stats::TraceHash;
 use stats::schedstat::{Bookkeeper, Bookkeeping, CpuCounters, SchedstatReader, Snapshot};
+use workload::RunSpec;
 
 /// Tasks that leave CPUs idle now and then, yield, fork, sleep and compute, on a few CPUs.
 const MIXED: &str = r#"

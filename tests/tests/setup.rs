@@ -1,9 +1,10 @@
 //! What a loader does before and after it attaches, said by the user.
 
-use model::{RunSpec, SetUp, SetUpTime, Summary};
+use model::{SetUp, SetUpTime, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use sim::{Backend, Error, Options};
+use workload::RunSpec;
 
 const TASK: &str = "[task.A]\ndo = \"run(5ms)\"\n";
 

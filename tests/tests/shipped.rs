@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{Nanos, PolicySpec, RunSpec};
+use model::{Nanos, PolicySpec};
 use stats::Conservation;
+use workload::RunSpec;
+use workload::Workload;
 
 fn workloads() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads");

@@ -9,8 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{Kernel, MachineSpec, Nanos, PolicySpec, RunSpec};
+use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use runslice_tests::call::Call;
 use runslice_tests::collect::Collector;
 use runslice_tests::comparable::{Comparable, comparable, difference};
@@ -18,6 +17,8 @@ use runslice_tests::custody::as_6_18;
 use runslice_tests::policy;
 use runslice_tests::recording::{self, Section};
 use runslice_tests::simulate;
+use workload::RunSpec;
+use workload::Workload;
 
 /// The CPU of which a recording has every callback.
 const WHOLE_CPU: u16 = 1;

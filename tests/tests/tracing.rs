@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::{
-    CpuId, Event, EventMask, Header, MachineSpec, Nanos, PrevState, RunSpec, SimTime, Sink, TaskId,
+    CpuId, Event, EventMask, Header, MachineSpec, Nanos, PrevState, SimTime, Sink, TaskId,
 };
 use runslice_tests::models::random;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use sim::{View, Watcher};
 use stats::trace::{INTERACTIVE, Known, Queues, Scope, Selection, Tracer, Which};
+use workload::RunSpec;
 
 /// Runs that every property of this file is tried on.
 const RUNS: u64 = 250;

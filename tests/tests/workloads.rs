@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{Event, EventKind, EventMask, Header, MachineSpec, Nanos, PolicySpec, RunSpec, Sink};
+use model::{Event, EventKind, EventMask, Header, MachineSpec, Nanos, PolicySpec, Sink};
 use model::{SimTime, Summary};
 use stats::{Conservation, Tee};
+use workload::RunSpec;
+use workload::Workload;
 
 /// Sums of counters by name, ends of spans by name, and tasks by group.
 #[derive(Default)]

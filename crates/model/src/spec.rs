@@ -1,9 +1,8 @@
-//! What a run is made of, and what is left of it besides its events.
+//! The policy of a run, and what is left of a run besides its events.
 
 use std::sync::Arc;
 
-use crate::workload::Workload;
-use crate::{Exit, MachineSpec, Nanos, SimTime};
+use crate::{Exit, Nanos, SimTime};
 
 /// A policy to run: the bytes of its object, and what to set in it before it is loaded.
 #[derive(Clone, Debug)]
@@ -38,26 +37,6 @@ pub enum SetUpTime {
     Loaded,
     /// As soon as the table is attached.
     Attached,
-}
-
-/// Everything that a run is a function of. The same spec gives the same bytes on every machine.
-#[derive(Clone, Debug)]
-pub struct RunSpec {
-    /// The policy.
-    pub policy: PolicySpec,
-    /// The load.
-    pub workload: Arc<Workload>,
-    /// The machine.
-    pub machine: MachineSpec,
-    /// Seed of every random choice that the workload makes.
-    pub seed: u64,
-    /// Permutes what the kernel leaves open between simultaneous events; `None` keeps the
-    /// canonical order.
-    pub tie_seed: Option<u64>,
-    /// When the policy is attached; before, tasks run in the kernel's fair class.
-    pub attach_after: Nanos,
-    /// Ends the run at this time at the latest; `None`: when the workload ends.
-    pub duration: Option<Nanos>,
 }
 
 /// How one CPU spent the run. The four spans sum to the run's length, exactly.

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{Event, EventMask, Header, Nanos, PolicySpec, RunSpec, SimTime, Sink, Summary};
+use model::{Event, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Summary};
+use workload::RunSpec;
+use workload::Workload;
 
 /// Runs of each case. The fastest counts: everything that disturbs a run makes it slower.
 const ROUNDS: u32 = 5;

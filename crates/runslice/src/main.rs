@@ -33,7 +33,7 @@ mod table;
 #[cfg(feature = "live")]
 mod tunables;
 mod verb;
-mod workload;
+mod workload_arg;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

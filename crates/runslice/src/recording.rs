@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::workload::{CostScale, Recorded, Wakeups, Workload};
+use workload::{CostScale, Recorded, Wakeups, Workload};
 
 /// Reads the recording at `path`, and says what became of its wakeups.
 ///

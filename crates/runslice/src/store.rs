@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use model::{PolicySpec, RunSpec};
+use model::PolicySpec;
 use serde_json::Value;
+use workload::RunSpec;
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     fn planned() -> RunSpec {
-        let load = crate::workload::find("desk", &[]).unwrap();
+        let load = crate::workload_arg::find("desk", &[]).unwrap();
         RunSpec {
             policy: crate::policy::find("fifo").unwrap(),
             machine: load.machine.clone(),
@@ -202,7 +203,7 @@ mod tests {
             spec.policy.object = object.into();
         });
         with(|spec| {
-            let load = crate::workload::find("chat", &[]).unwrap();
+            let load = crate::workload_arg::find("chat", &[]).unwrap();
             spec.workload = Arc::new(load);
         });
         let all = keys.len();

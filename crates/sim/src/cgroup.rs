@@ -5,8 +5,8 @@
 //! order in which `cgroup_migrate_execute()` calls them, kernel 6.18. All cgroups exist from the
 //! begin of a run to its end, and all have the controller `cpu`.
 
-use model::workload::{Bandwidth, Cgroup, ROOT_CGROUP};
 use model::{Op, TaskId};
+use workload::{Bandwidth, Cgroup, ROOT_CGROUP};
 
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};

@@ -5,8 +5,8 @@
 //! `set_user_nice()`, `__set_cpus_allowed_ptr()`, `__sched_setscheduler()` and their callbacks in
 //! the policy's class, kernel 6.18.
 
-use model::workload::{CpuSet, SchedPolicy};
 use model::{CpuId, EventKind, Op, TaskId};
+use workload::{CpuSet, SchedPolicy};
 
 use crate::cpu::Curr;
 use crate::flags::{deq, enq};

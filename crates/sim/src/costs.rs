@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::workload::Workload;
-use model::{
-    Event, EventMask, Exit, Header, MachineSpec, Nanos, PolicySpec, RunSpec, SimTime, Sink,
-};
+use model::{Event, EventMask, Exit, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink};
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::{Error, Tally, run_tallied};
 

@@ -13,8 +13,8 @@
 
 use std::collections::BTreeMap;
 
-use model::workload::{Budget, SchedPolicy};
 use model::{CpuId, SimTime, TaskId};
+use workload::{Budget, SchedPolicy};
 
 use crate::cpu::Curr;
 use crate::flags::{deq, enq};

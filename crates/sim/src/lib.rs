@@ -1,7 +1,7 @@
 //! The simulated machine: runs the very object that a kernel would load, on simulated CPUs, with
 //! the same events every time.
 //!
-//! [`run`] is the door. Behind it, a [`model::RunSpec`] becomes an object machine (crate `bpf`),
+//! [`run`] is the door. Behind it, a [`workload::RunSpec`] becomes an object machine (crate `bpf`),
 //! a workload in execution ([`work`]) and a machine that turns both (`machine.rs` leads on). The
 //! rules are those of Linux 6.18's `kernel/sched/ext.c`; docs/fidelity.md says, rule by rule, what
 //! is exact, what is approximated and what is left out.
@@ -58,9 +58,8 @@ pub use bpf::Backend;
 use bpf::{
     Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
-use model::{
-    CpuId, EventMask, MachineSpec, Nanos, PolicySpec, RunSpec, Sampler, SimTime, Sink, Summary,
-};
+use model::{CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary};
+use workload::RunSpec;
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;

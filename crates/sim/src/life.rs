@@ -3,8 +3,8 @@
 //! Source: `sched_fork()`, `sched_cgroup_fork()`, `wake_up_new_task()`, `do_exit()` and
 //! `sched_ext_free()`, kernel 6.18 as engine vectors V19 to V21 show it.
 
-use model::workload::ROOT_CGROUP;
 use model::{CpuId, EventKind, Nanos, Op, TaskId};
+use workload::ROOT_CGROUP;
 
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};

@@ -191,7 +191,7 @@ pub struct Machine {
     pub(crate) timers: ArmedTimers,
     pub(crate) mirror: Mirror,
     pub(crate) work: Work,
-    pub(crate) workload: std::sync::Arc<model::workload::Workload>,
+    pub(crate) workload: std::sync::Arc<workload::Workload>,
     pub(crate) work_events: Vec<WorkEvent>,
     pub(crate) work_error: Option<WorkError>,
     /// What the policy's loader puts into maps and runs, and which of it failed.
@@ -215,7 +215,7 @@ pub struct Machine {
 /// What a [`Machine`] is made from.
 pub(crate) struct Parts {
     pub spec: MachineSpec,
-    pub workload: std::sync::Arc<model::workload::Workload>,
+    pub workload: std::sync::Arc<workload::Workload>,
     pub seed: u64,
     pub tie_seed: Option<u64>,
     pub ops: Ops,

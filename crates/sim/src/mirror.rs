@@ -10,8 +10,8 @@ mod layout;
 mod seen;
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
-use model::workload::{Cgroup, SchedPolicy};
 use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
+use workload::{Cgroup, SchedPolicy};
 
 use crate::flags;
 use crate::idle::Idle;

@@ -4,8 +4,8 @@
 //! fair tasks, which exist before a policy is attached and beside one that switches only tasks of
 //! class `SCHED_EXT`, take turns. docs/fidelity.md says so.
 
-use model::workload::SchedPolicy;
 use model::{CpuId, TaskId};
+use workload::SchedPolicy;
 
 use crate::cpu::Curr;
 use crate::flags::enq;

@@ -1,7 +1,7 @@
 //! A task as the simulated kernel sees it. What the policy sees is a mirror in BPF memory.
 
-use model::workload::{ROOT_CGROUP, SchedPolicy};
 use model::{CpuId, Nanos, SimTime, TaskTimes};
+use workload::{ROOT_CGROUP, SchedPolicy};
 
 use crate::dsq::DsqIndex;
 use crate::flags;

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use model::workload::Workload;
 use model::{
-    CpuId, Event, EventKind, EventMask, Header, Nanos, PolicySpec, RunSpec, SimTime, Sink, Summary,
-    TaskId,
+    CpuId, Event, EventKind, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Summary, TaskId,
 };
+use workload::RunSpec;
+use workload::Workload;
 
 use crate::policy;
 

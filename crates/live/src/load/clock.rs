@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use model::CpuId;
-use model::workload::{CpuSet, SchedPolicy};
+use workload::{CpuSet, SchedPolicy};
 
 use crate::play::sys;
 use crate::record;

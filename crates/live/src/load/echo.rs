@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::Rng;
-use model::workload::SchedPolicy;
+use workload::SchedPolicy;
 
 use super::crew::Crew;
 use super::kernbench::{Builder, Jobs};

@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use model::CpuId;
-use model::workload::{CPUS_MAX, CpuSet, SchedPolicy};
+use workload::{CPUS_MAX, CpuSet, SchedPolicy};
 
 use super::clock::Clock;
 use super::crew::{Crew, Gate};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use model::workload::{Bandwidth, ROOT_CGROUP, Workload};
+use workload::{Bandwidth, ROOT_CGROUP, Workload};
 
 use crate::Error;
 

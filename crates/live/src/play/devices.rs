@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use model::workload::{CGROUP_WEIGHTS, CgroupOp, DeviceOp, LockKind, Place, Target};
+use workload::{CGROUP_WEIGHTS, CgroupOp, DeviceOp, LockKind, Place, Target};
 
 use super::cgroups;
 use super::stage::{Failure, system};

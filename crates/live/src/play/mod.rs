@@ -22,8 +22,8 @@ use std::process;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use model::workload::{Effect, Expr, SchedPolicy, Source, Target, TaskKind, Workload};
 use model::{Nanos, Rng};
+use workload::{Effect, Expr, SchedPolicy, Source, Target, TaskKind, Workload};
 
 pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
@@ -311,7 +311,7 @@ fn interrupt(stage: &'static Stage, number: usize) {
     name[4..4 + length].copy_from_slice(&declared.name.as_bytes()[..length]);
     sys::set_name(&name);
     sys::no_timer_slack();
-    let cpu = model::workload::CpuSet::single(declared.cpu);
+    let cpu = workload::CpuSet::single(declared.cpu);
     let set = sys::set_affinity(0, &cpu)
         .and_then(|()| sys::set_policy(0, SchedPolicy::Fifo(INTERRUPT_PRIORITY)));
     if let Err(error) = set {

@@ -1,6 +1,6 @@
 //! What played tasks are called.
 
-use model::workload::Workload;
+use workload::Workload;
 
 /// Bytes of a task's name in the kernel without the zero (`TASK_COMM_LEN` - 1, 6.18).
 const LENGTH: usize = 15;

@@ -1,6 +1,6 @@
 //! What of a workload cannot be played, and what is played as something else.
 
-use model::workload::{
+use workload::{
     Capacity, ChannelKind, Code, DeviceOp, Expr, Handoff, Instr, LockKind, TaskKind, Woken,
     Workload,
 };

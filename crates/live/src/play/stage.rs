@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use model::workload::{Capacity, Channel, ChannelKind, Code, Handoff, Workload};
 use model::{Nanos, SimTime};
+use workload::{Capacity, Channel, ChannelKind, Code, Handoff, Workload};
 
 use super::marks::{self, Marks};
 use super::shared::{self, Plan, Shared};

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::ptr;
 
-use model::workload::{Budget, CpuSet, SchedPolicy};
+use workload::{Budget, CpuSet, SchedPolicy};
 
 use super::shared::timespec;
 

@@ -4,10 +4,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use model::workload::{
-    Amount, DRAW_MAX, Expr, Grid, Instr, Place, Releases, Scope, Target, TaskKind,
-};
 use model::{EventKind, Nanos, Rng, SimTime};
+use workload::{Amount, DRAW_MAX, Expr, Grid, Instr, Place, Releases, Scope, Target, TaskKind};
 
 use super::devices::put;
 use super::stage::{Failure, Member, Stage};
@@ -153,9 +151,9 @@ impl Task {
         let declared = &self.stage.workload.groups[self.group as usize];
         sys::set_name(&names::comm(&self.stage.workload, self.group, self.index));
         sys::no_timer_slack();
-        sys::set_policy(0, model::workload::SchedPolicy::Normal)?;
+        sys::set_policy(0, workload::SchedPolicy::Normal)?;
         sys::set_nice(0, declared.nice)?;
-        let all = model::workload::CpuSet::all(self.stage.cpus);
+        let all = workload::CpuSet::all(self.stage.cpus);
         let cpus = declared
             .cpus
             .as_ref()
@@ -280,7 +278,7 @@ impl Task {
                 self.change(target, |tid| sys::set_nice(tid, nice))?;
             }
             Instr::SetAffinity { target, cpus } => {
-                let all = model::workload::CpuSet::all(self.stage.cpus);
+                let all = workload::CpuSet::all(self.stage.cpus);
                 let cpus = cpus.as_ref().map_or(all, |set| set.within(self.stage.cpus));
                 self.change(target, |tid| sys::set_affinity(tid, &cpus))?;
             }

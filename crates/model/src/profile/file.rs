@@ -5,8 +5,8 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::{Costs, OwnProfile, Profile, RunQueueLock};
-use crate::workload::error::{Problem, WorkloadError};
-use crate::workload::table::{Source, Table, Text, Value, describe, text};
+use crate::file::{FileError, Problem};
+use crate::file::{Source, Table, Text, Value, describe, text};
 
 /// Units of time, and picoseconds in each.
 const TIMES: [(&str, u64); 4] = [
@@ -33,18 +33,18 @@ impl Profile {
     ///
     /// # Errors
     /// If `text` is no profile: the first mistake, with its place.
-    pub fn parse(text: &str, file: &str) -> Result<Self, WorkloadError> {
+    pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
         let (name, costs) = parse(text, file, false)?;
         Ok(Self::Own(Arc::new(OwnProfile { name, costs })))
     }
 }
 
 /// Reads the file of a shipped profile, whose name is taken and which is based on nothing.
-pub(super) fn parse_shipped(text: &str, file: &str) -> Result<Costs, WorkloadError> {
+pub(super) fn parse_shipped(text: &str, file: &str) -> Result<Costs, FileError> {
     parse(text, file, true).map(|(_, costs)| costs)
 }
 
-fn parse(text: &str, file: &str, shipped: bool) -> Result<(String, Costs), WorkloadError> {
+fn parse(text: &str, file: &str, shipped: bool) -> Result<(String, Costs), FileError> {
     let source = &Source { text, file };
     let root = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -75,7 +75,7 @@ fn parse(text: &str, file: &str, shipped: bool) -> Result<(String, Costs), Workl
     Ok((name.text.to_owned(), costs))
 }
 
-fn check_name(source: &Source, name: Text, shipped: bool) -> Result<(), WorkloadError> {
+fn check_name(source: &Source, name: Text, shipped: bool) -> Result<(), FileError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.text.is_empty() || !name.text.chars().all(plain) {
         let expected = "a name of letters, digits, `-`, `_` and `.`";
@@ -90,7 +90,7 @@ fn check_name(source: &Source, name: Text, shipped: bool) -> Result<(), Workload
 }
 
 /// The costs that the file begins with: those of `base`, times `scale`.
-fn base(source: &Source, head: &mut Table) -> Result<Costs, WorkloadError> {
+fn base(source: &Source, head: &mut Table) -> Result<Costs, FileError> {
     let expected = "\"ideal\" or \"default-v0\"";
     let mut costs = match head.text("base", expected)? {
         None => Costs::default(),
@@ -125,7 +125,7 @@ fn thousandths(value: Value) -> Option<u64> {
     exact(digits, 1000).filter(|thousandths| (1..=1_000_000).contains(thousandths))
 }
 
-fn times(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), WorkloadError> {
+fn times(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), FileError> {
     for &(key, most) in Costs::TIMES {
         if let Some(value) = table.get(key) {
             let time = quantity(source, value, &TIMES, TIME)?;
@@ -147,7 +147,7 @@ fn in_words(ps: u64) -> String {
     format!("{}{name}", ps / unit)
 }
 
-fn locks(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), WorkloadError> {
+fn locks(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), FileError> {
     if let Some(value) = table.get("wait") {
         let DeValue::Boolean(wait) = value.get_ref() else {
             return Err(table.unexpected(value, "`true` or `false`"));
@@ -165,7 +165,7 @@ fn locks(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Wor
     table.finish()
 }
 
-fn caches(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), WorkloadError> {
+fn caches(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), FileError> {
     for (key, place) in [
         ("core", &mut costs.core_cache_bytes),
         ("llc", &mut costs.llc_cache_bytes),
@@ -195,7 +195,7 @@ fn check(
     found: u64,
     most: u64,
     expected: &str,
-) -> Result<(), WorkloadError> {
+) -> Result<(), FileError> {
     if found <= most {
         return Ok(());
     }
@@ -213,7 +213,7 @@ fn quantity(
     value: Value,
     units: &[(&str, u64)],
     expected: &str,
-) -> Result<u64, WorkloadError> {
+) -> Result<u64, FileError> {
     let text = text(source, value, expected)?;
     let digits = text.text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.text.split_at(digits.unwrap_or(text.text.len()));

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use model::workload::Workload;
 use model::{MachineSpec, Nanos, PolicySpec, Profile};
 use stats::claim::{Form, Formula, Steps, Wanted};
 use toml::Spanned;
+use workload::Workload;
 
 pub use real::{DEFAULT, Guest, Program, read as read_real};
 
@@ -17,7 +17,7 @@ use super::draft::{self, Draft};
 use super::expected::{self, Expected};
 use super::files::Files;
 use super::place::Source;
-use crate::{kernel, policy, seeds, span, suggest, workload};
+use crate::{kernel, policy, seeds, span, suggest, workload_arg};
 
 /// Runs of each cell unless the file says otherwise.
 const SEEDS: u32 = 20;
@@ -557,7 +557,7 @@ impl Reader<'_> {
             let text = text.ok_or_else(|| anyhow!("{}: there is no {path}", place()))?;
             Workload::parse_with(text, &self.files.shown(&path), &scale)?
         } else {
-            workload::find(wanted, &scale).with_context(place)?
+            workload_arg::find(wanted, &scale).with_context(place)?
         };
         let labels: Vec<String> = settings
             .iter()

@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use model::{Event, EventKind, EventMask, Header, Nanos, RunSpec, SimTime, Sink};
+use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink};
 use serde_json::{Value, json};
 use stats::claim::{Probe, Wanted};
 use stats::{Metrics, Tee};
+use workload::RunSpec;
 
 use super::cells::{CellId, Results, Sample};
 use super::experiment::{Experiment, QUICK_SEEDS, Work};

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::workload::rtapp;
+use workload::rtapp;
 
 use crate::cli::Status;
-use crate::{output, workload};
+use crate::{output, workload_arg};
 
 /// What `runslice convert` is asked.
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
             anyhow::bail!("{} is a workload file already", request.workload)
         }
         (Language::RtApp, _) => {
-            let workload = workload::find(&request.workload, &request.scale)?;
+            let workload = workload_arg::find(&request.workload, &request.scale)?;
             let exported = rtapp::export(&workload).map_err(|refused| {
                 let lines = refused.join("\n  ");
                 anyhow::anyhow!("rt-app cannot say all of this workload:\n  {lines}")

@@ -9,7 +9,7 @@ use model::Kernel;
 
 use crate::cli::Status;
 use crate::table::Table;
-use crate::{kernel, output, workload};
+use crate::{kernel, output, workload_arg};
 
 /// What `runslice list` is asked.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ fn policies() -> Table {
 
 fn workloads() -> Table {
     let mut table = Table::default().names("workload").prose("what it is");
-    for shipped in workload::SHIPPED {
+    for shipped in workload_arg::SHIPPED {
         table.row([shipped.name.to_owned(), shipped.summary()]);
     }
     table

@@ -12,18 +12,18 @@ use live::record::{
     self, Cost, Depth, Mended, Others, ProgramCost, Recorder, Recording, Records, Story,
 };
 use live::{Attached, Dump, Ending, process};
-use model::workload::Workload;
 use model::{
     Exit, ExitKind, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink, Summary, TaskGroup,
 };
 use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
+use workload::Workload;
 
 use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::cli::{Status, UnsupportedError, UsageError};
 use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::session::{Place, Record, Session};
 use crate::verb::sim;
-use crate::{dumps, kernel, output, policy, span, workload};
+use crate::{dumps, kernel, output, policy, span, workload_arg};
 
 mod against;
 mod measured;
@@ -113,7 +113,7 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         return Err(UsageError(sim::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.sheet(), request.output.as_deref())?;
-    let load = workload::find(&request.workload, &request.scale)?;
+    let load = workload_arg::find(&request.workload, &request.scale)?;
     let cpus = record::cpus();
     let refusals = play::refusals(&load, cpus);
     if !refusals.is_empty() {

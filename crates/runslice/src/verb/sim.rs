@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::workload::{CostScale, Workload};
-use model::{Kernel, MachineSpec, Nanos, Profile, RunSpec, Sink, Summary};
+use model::{Kernel, MachineSpec, Nanos, Profile, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
+use workload::RunSpec;
+use workload::{CostScale, Workload};
 
 use crate::cli::{Status, UsageError};
 use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{kernel, output, parallel, policy, profile, recording, seeds, span, workload};
+use crate::{kernel, output, parallel, policy, profile, recording, seeds, span, workload_arg};
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -183,7 +184,7 @@ impl Sim {
                 Err(UsageError(message.to_owned()).into())
             }
             (Some(path), _) => recording::load(path, self.cost_scale.unwrap_or(CostScale::ONE)),
-            (None, Some(name)) => workload::find(name, &self.scale),
+            (None, Some(name)) => workload_arg::find(name, &self.scale),
             (None, None) => unreachable!("one of the two is required"),
         }
     }

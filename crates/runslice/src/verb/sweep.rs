@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{Nanos, RunSpec};
+use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{Extent, Set};
+use workload::RunSpec;
 
 use crate::cli::Status;
 use crate::report::{self, Format, Outcome};

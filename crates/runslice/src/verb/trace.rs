@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::{Exit, Kernel, MachineSpec, Nanos, RunSpec};
+use model::{Exit, Kernel, MachineSpec, Nanos};
 use stats::trace::{Scope, Selection, Tracer, Which};
+use workload::RunSpec;
 
 use super::sim;
 use crate::cli::{Status, UsageError};
 use crate::report::{Format, ejection};
-use crate::{kernel, output, policy, span, suggest, workload};
+use crate::{kernel, output, policy, span, suggest, workload_arg};
 
 /// What the events of a traced kernel call its load.
 const RUNNING_SYSTEM: &str = "running system";
@@ -120,7 +121,7 @@ impl Trace {
     }
 
     fn spec(&self, policy: &str, load: &str) -> anyhow::Result<RunSpec> {
-        let workload = Arc::new(workload::find(load, &self.scale)?);
+        let workload = Arc::new(workload_arg::find(load, &self.scale)?);
         let asked = &workload.machine;
         Ok(RunSpec {
             policy: policy::find(policy)?,

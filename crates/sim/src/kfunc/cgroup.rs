@@ -1,7 +1,7 @@
 //! Cgroups. None comes or goes during a run, so references to them need no count.
 
 use bpf::Stop;
-use model::workload::ROOT_CGROUP;
+use workload::ROOT_CGROUP;
 
 use super::{Ctx, Line, Return, s32, task};
 use crate::flags::{errno, kf};

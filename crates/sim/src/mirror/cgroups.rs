@@ -2,7 +2,7 @@
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::TaskId;
-use model::workload::{Bandwidth, Cgroup};
+use workload::{Bandwidth, Cgroup};
 
 use super::{Mirror, MirrorError};
 use crate::cgroup::{Cgroups, id_of};

@@ -1,7 +1,7 @@
 //! What tasks and interrupts ask of the machine.
 
-use model::workload::{Bandwidth, CpuSet, SchedPolicy};
 use model::{CpuId, EventKind, Nanos, SimTime, TaskId};
+use workload::{Bandwidth, CpuSet, SchedPolicy};
 
 /// What a task does next.
 #[derive(Clone, Debug, PartialEq, Eq)]

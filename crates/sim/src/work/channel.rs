@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use model::workload::{Capacity, Channel, ChannelKind};
 use model::{SimTime, TaskId};
+use workload::{Capacity, Channel, ChannelKind};
 
 /// What the kernel lets a stream socket of `AF_UNIX` have in flight: `net.core.wmem_default`
 /// (212,992 bytes).

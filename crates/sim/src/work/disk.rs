@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use model::workload::{Disk, Elevator, PAGE};
 use model::{Nanos, Rng, SimTime, TaskId};
+use workload::{Disk, Elevator, PAGE};
 
 use super::pages::Owner;
 
@@ -241,7 +241,7 @@ impl Drive {
             .map_or(0, |rate| bytes * 1_000_000_000 / u128::from(rate));
         let fixed = disk.base.sample(&mut self.rng);
         let rest = u64::try_from(seek + transfer).unwrap_or(u64::MAX);
-        let span = Nanos::new(fixed.get().saturating_add(rest)).min(model::workload::DRAW_MAX);
+        let span = Nanos::new(fixed.get().saturating_add(rest)).min(workload::DRAW_MAX);
         span.max(Nanos::new(1))
     }
 }

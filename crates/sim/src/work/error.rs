@@ -1,6 +1,6 @@
 //! What can go wrong in a workload while it runs.
 
-use model::workload::EvalError;
+use model::file::EvalError;
 
 /// Why a workload cannot go on. `place` is `file:line: task`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use model::workload::{Amount, CpuSet, DRAW_MAX, Expr, Grid, Instr, Lock, LockKind, Scope, Target};
 use model::{EventKind, Nanos, Rng, SimTime, TaskId};
+use workload::{Amount, CpuSet, DRAW_MAX, Expr, Grid, Instr, Lock, LockKind, Scope, Target};
 
 use super::channel::Queue;
 use super::{Action, Work, WorkError, WorkEvent};

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use model::workload::{Listener, Woken};
 use model::{SimTime, TaskId};
+use workload::{Listener, Woken};
 
 /// One listening socket.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::workload::{Code, Effect, Expr, Instr, Place, Source, TaskKind, Workload};
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
+use workload::{Code, Effect, Expr, Instr, Place, Source, TaskKind, Workload};
 
 mod action;
 mod channel;

@@ -1,8 +1,8 @@
 //! Operations that only take time: most steps of most tasks. What they take is known before the
 //! run, so such a step is a look into a table.
 
-use model::workload::{Amount, Code, DRAW_MAX, Dist, Expr, Instr};
 use model::{Nanos, SimTime, TaskId};
+use workload::{Amount, Code, DRAW_MAX, Dist, Expr, Instr};
 
 use super::Work;
 use super::execute::{FOREVER, STEPS_MAX};

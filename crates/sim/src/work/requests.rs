@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::workload::{Demand, Entrance, Requests, Source};
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
+use workload::{Demand, Entrance, Requests, Source};
 
 use super::{Interrupt, Work};
 
@@ -246,6 +246,5 @@ impl Work {
 
 /// How long a client waits after `attempts` earlier attempts: twice as long each time.
 pub(super) fn retry_after(first: Nanos, attempts: u32) -> Nanos {
-    Nanos::new(first.get().saturating_mul(1 << attempts.min(DOUBLINGS)))
-        .min(model::workload::DRAW_MAX)
+    Nanos::new(first.get().saturating_mul(1 << attempts.min(DOUBLINGS))).min(workload::DRAW_MAX)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::workload::{Cache, Memory, Workload};
 use model::{Rng, SimTime, TaskId};
+use workload::{Cache, Memory, Workload};
 
 use super::disk::{Drive, Request, Then};
 use super::pages::{Owner, Pages};

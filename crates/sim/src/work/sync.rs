@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use model::TaskId;
-use model::workload::{Handoff, Lock, LockKind};
+use workload::{Handoff, Lock, LockKind};
 
 /// All locks of one declaration. Only those that somebody holds or waits for take memory.
 #[derive(Debug)]

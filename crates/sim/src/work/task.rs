@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use model::workload::Releases;
 use model::{Rng, SimTime, TaskId};
+use workload::Releases;
 
 use super::Action;
 

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use live::play::{self, Played, Player};
 use live::record::{self, Others, Records};
-use model::workload::Workload;
 use model::{MachineSpec, Sink as _};
 use serde_json::{Value, json};
 use stats::{Metrics, Millionths};
+use workload::Workload;
 
 use super::plan::Arm;
 use crate::cli::UsageError;
 use crate::table::Table;
-use crate::workload;
+use crate::workload_arg;
 
 /// The workload.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Beside {
     /// # Errors
     /// When there is none of that name, or it cannot be played here.
     pub fn find(name: &str, scale: &[(String, i64)]) -> anyhow::Result<Self> {
-        let load = workload::find(name, scale)?;
+        let load = workload_arg::find(name, scale)?;
         let refusals = play::refusals(&load, record::cpus());
         if !refusals.is_empty() {
             let list = refusals.join("\n");

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use model::workload::Workload;
-use model::{MachineSpec, Nanos, PolicySpec, RunSpec};
+use model::{MachineSpec, Nanos, PolicySpec};
 use serde::Serialize;
 use stats::{GroupReport, Metrics, Millionths, Report, Value};
+use workload::RunSpec;
+use workload::Workload;
 
 use super::Play;
 use crate::report::Format;

@@ -3,8 +3,8 @@
 use live::play::name_stem;
 use live::record::{Distribution, Measured};
 use model::Nanos;
-use model::workload::Workload;
 use stats::{GroupReport, Millionths, Report, Spread};
+use workload::Workload;
 
 use super::Take;
 

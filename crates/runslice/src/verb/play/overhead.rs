@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use live::record::Depth;
-use model::workload::Workload;
 use model::{Nanos, PolicySpec};
 use stats::Millionths;
+use workload::Workload;
 
 use super::Play;
 use crate::cli::Status;

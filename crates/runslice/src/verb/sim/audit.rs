@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail, ensure};
-use model::{RunSpec, Summary};
+use model::Summary;
 use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
+use workload::RunSpec;
 
 use crate::report::ejection;
 

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use model::workload::Workload;
-use model::{Kernel, MachineSpec, Nanos, PolicySpec, RunSpec};
+use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use serde::Deserialize;
 use toml::Spanned;
+use workload::RunSpec;
+use workload::Workload;
 
-use crate::{kernel, policy, seeds, span, workload};
+use crate::{kernel, policy, seeds, span, workload_arg};
 
 /// More runs than this are a mistake.
 const RUNS_MAX: usize = 1_000_000;
@@ -443,7 +444,7 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
     for argument in &draft.workload {
         let name = argument.get_ref();
         for scale in combinations(lists_for(&draft.scale, name).unwrap_or(&BTreeMap::new())) {
-            let load = workload::find(&source.resolve(name), &scale);
+            let load = workload_arg::find(&source.resolve(name), &scale);
             let load = load.with_context(|| source.of(argument))?;
             loads.push((name, scale, Arc::new(load)));
         }
@@ -514,7 +515,7 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     let name = name.ok_or_else(|| lacking("workload"))?;
     let scale: Vec<(String, i64)> = filter.scale.clone().into_iter().collect();
     let knobs: Vec<(String, Scalar)> = filter.knobs.clone().into_iter().collect();
-    let load = workload::find(&source.resolve(&name), &scale);
+    let load = workload_arg::find(&source.resolve(&name), &scale);
     let load = Arc::new(load.with_context(|| place.to_string())?);
     let kernel = filter.kernel.as_deref().map(kernel::parse).transpose();
     let choice = Choice {

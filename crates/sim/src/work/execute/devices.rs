@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use model::workload::{CGROUP_WEIGHTS, CgroupOp, DeviceOp, Expr, Place};
 use model::{EventKind, TaskId};
+use workload::{CGROUP_WEIGHTS, CgroupOp, DeviceOp, Expr, Place};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;

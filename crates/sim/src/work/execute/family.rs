@@ -1,6 +1,6 @@
 //! Children: fork, exit and waiting.
 
-use model::workload::Expr;
+use workload::Expr;
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;

@@ -1,7 +1,7 @@
 //! What is measured: spans, counters, deadlines.
 
 use model::EventKind;
-use model::workload::Expr;
+use workload::Expr;
 
 use super::{Executor, Next};
 use crate::work::WorkError;

@@ -1,6 +1,6 @@
 //! What tasks share: channels, locks, barriers, and one another's sleep.
 
-use model::workload::{Expr, Place, Target};
+use workload::{Expr, Place, Target};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use model::workload::{Cache, Expr, PAGE, Where};
 use model::{EventKind, TaskId};
+use workload::{Cache, Expr, PAGE, Where};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;

@@ -104,15 +104,15 @@ fn changes_reach_the_machine_with_their_target() {
         Action::SetNice { task: a, nice: -3 },
         Action::SetAffinity {
             task: b,
-            cpus: model::workload::CpuSet::parse("1").unwrap(),
+            cpus: workload::CpuSet::parse("1").unwrap(),
         },
         Action::SetAffinity {
             task: a,
-            cpus: model::workload::CpuSet::all(2),
+            cpus: workload::CpuSet::all(2),
         },
         Action::SetPolicy {
             task: a,
-            policy: model::workload::SchedPolicy::RoundRobin(7),
+            policy: workload::SchedPolicy::RoundRobin(7),
         },
     ];
     assert_eq!(of_b, want);

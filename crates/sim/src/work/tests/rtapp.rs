@@ -1,6 +1,6 @@
 //! Three configurations of rt-app, followed by hand, and others by rule.
 
-use model::workload::rtapp;
+use workload::rtapp;
 
 use super::toy::Toy;
 use crate::work::*;

@@ -1,0 +1,187 @@
+//! What can be wrong with a workload file.
+
+/// Why a workload or a profile could not be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {problem}")]
+pub struct FileError {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// Line, from one.
+    pub line: u32,
+    /// Column in characters, from one.
+    pub column: u32,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file is no TOML.
+    #[error("not TOML: {0}")]
+    Toml(String),
+    /// A required key or table is absent.
+    #[error("{table} lacks `{key}`; expected {expected}")]
+    Missing {
+        /// The table that lacks it.
+        table: String,
+        /// The key.
+        key: &'static str,
+        /// What it should say.
+        expected: &'static str,
+    },
+    /// Something else was expected here.
+    #[error("found {found}; expected {expected}")]
+    Unexpected {
+        /// What the file says.
+        found: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// A name that nothing has.
+    #[error("unknown {what} `{found}`{}", hint(nearest.as_deref()))]
+    Unknown {
+        /// What kind of thing it would name.
+        what: &'static str,
+        /// The name.
+        found: String,
+        /// The known name that is most like it.
+        nearest: Option<String>,
+    },
+    /// A name that two things would have.
+    #[error("`{0}` is taken; give it another name")]
+    Taken(String),
+    /// A number that is too small or too large.
+    #[error("{what} is {found}; expected {expected}")]
+    Range {
+        /// Which number.
+        what: String,
+        /// Its value.
+        found: String,
+        /// What it should be.
+        expected: String,
+    },
+    /// Part of the language, but nothing executes it.
+    #[error("`{0}` is not simulated yet; see the end of docs/workload.md")]
+    NotSimulated(String),
+    /// The file of a profile is missing or bad, or its name is none.
+    #[error("{what}: {why}")]
+    Profile {
+        /// The profile.
+        what: String,
+        /// Why it could not be read.
+        why: String,
+    },
+    /// An instance must be chosen.
+    #[error("`{name}` has {count} instances; say which: `{name}[i]`")]
+    WhichInstance {
+        /// The resource.
+        name: String,
+        /// How many there are.
+        count: u32,
+    },
+    /// A constant was asked for.
+    #[error("`{0}` is known only when the workload runs; expected a constant")]
+    NotConstant(&'static str),
+    /// A constant expression has no value.
+    #[error("no value: {0}")]
+    NoValue(#[from] EvalError),
+    /// Nested deeper than anybody writes.
+    #[error("nested or chained more than {0} deep")]
+    TooDeep(usize),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// The result does not fit 64 bits.
+    #[error("a number exceeds 64 bits")]
+    Overflow,
+    /// `/` or `%` with zero on the right.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// `len()` of an instance that does not exist.
+    #[error("len() of instance {0}, which does not exist")]
+    NoInstance(i64),
+    /// `rand()` of a number below one.
+    #[error("rand({0}) has nothing to draw from")]
+    EmptyRange(i64),
+}
+
+fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+}
+
+impl Problem {
+    /// `found` where `expected` should be.
+    pub fn unexpected(found: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::Unexpected {
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+
+    /// `found` is none of `known`.
+    pub fn unknown<'a>(
+        what: &'static str,
+        found: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let nearest = nearest(found, known).map(str::to_owned);
+        Self::Unknown {
+            what,
+            found: found.to_owned(),
+            nearest,
+        }
+    }
+}
+
+/// The name that fewest edits turn `found` into, if they are few for its length.
+fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = 1 + found.chars().count() / 3;
+    known
+        .into_iter()
+        .map(|name| (edits(found, name), name))
+        .filter(|&(distance, _)| distance <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Insertions, deletions and replacements of one character between two words.
+///
+/// Source: Wagner and Fischer (1974), "The String-to-String Correction Problem".
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_only_when_it_is_near() {
+        let known = ["send", "recv", "setnice"];
+        assert_eq!(nearest("sned", known), Some("send"));
+        assert_eq!(nearest("set_nice", known), Some("setnice"));
+        assert_eq!(nearest("mutex", known), None);
+    }
+
+    #[test]
+    fn edits_are_counted_as_by_hand() {
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("abc", "abc"), 0);
+    }
+}

@@ -1,0 +1,8 @@
+//! Files that people write: TOML tables that know where everything in them stands, and errors that
+//! say the file, the line and the column.
+
+mod error;
+mod table;
+
+pub use error::{EvalError, FileError, Problem};
+pub use table::{Source, Table, Text, Value, describe, text, texts};

@@ -1,0 +1,131 @@
+//! What the user calls a workload: a file, or the name of one that is built in.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use anyhow::Context;
+use workload::{Workload, rtapp};
+
+use crate::cli::UsageError;
+use crate::{profile, suggest};
+
+/// A workload file of the project.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// Its name on the command line: the file without `.toml`.
+    pub name: &'static str,
+    /// What the file says.
+    pub text: &'static str,
+}
+
+impl Shipped {
+    /// What the file says about itself: its first comment lines, up to an empty one.
+    pub fn summary(&self) -> String {
+        let comment = self.text.lines().map_while(|line| line.strip_prefix('#'));
+        let words = comment.map(str::trim).take_while(|line| !line.is_empty());
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(Shipped {
+            name: $name,
+            text: include_str!(concat!("../../../workloads/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// Every file of workloads/.
+pub const SHIPPED: &[Shipped] =
+    shipped!["chat", "desk", "hackbench", "make", "oltp", "screen", "web"];
+
+/// Reads the workload that `argument` names, with its parameters `scale` set anew.
+///
+/// # Errors
+/// When there is no such workload, or it is wrong; the message names file, line and column.
+pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
+    let path = Path::new(argument);
+    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == argument) {
+        let file = format!("workloads/{argument}.toml");
+        return Ok(Workload::parse_with(shipped.text, &file, scale)?);
+    }
+    let has_ending = |ending| path.extension().is_some_and(|it| it == ending);
+    let is_path = argument.contains('/') || has_ending("toml") || has_ending("json");
+    if !is_path && !path.is_file() {
+        let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
+        let message = format!("no workload is called `{argument}`: {hint}; or give a .toml file");
+        return Err(UsageError(message).into());
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {argument}"))?;
+    if path.extension().is_some_and(|it| it == "json") {
+        return import(&text, argument, scale);
+    }
+    // A profile's file lies where the workload says, seen from the workload.
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let profile = |name: &str| profile::find_in(folder, name);
+    Ok(Workload::parse_in(&text, argument, scale, &profile)?)
+}
+
+/// Reads a configuration of rt-app and says what of it is lost.
+fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
+    let imported = rtapp::import(text, file)?;
+    for lost in &imported.lost {
+        let _ = writeln!(io::stderr(), "runslice: {file}: lost: {lost}");
+    }
+    let what = || format!("{file}, imported as\n{}", imported.toml);
+    Workload::parse_with(&imported.toml, file, scale).with_context(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        let entries = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let toml = entries.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+        let mut names: Vec<String> = toml
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        let mut shipped: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+        shipped.sort_unstable();
+        assert_eq!(names, shipped);
+    }
+
+    #[test]
+    fn every_shipped_workload_is_right_and_says_what_it_is() {
+        for shipped in SHIPPED {
+            find(shipped.name, &[]).unwrap();
+            assert!(shipped.summary().split(' ').count() > 3, "{}", shipped.name);
+        }
+    }
+
+    #[test]
+    fn a_json_file_is_read_as_rt_app_does() {
+        let text = "{ \"tasks\": { \"t\": { \"run\": 1000 } } }";
+        let workload = import(text, "some/case.json", &[]).unwrap();
+        assert_eq!((workload.name.as_str(), workload.groups.len()), ("case", 1));
+        let missing = find("no/such.json", &[]).unwrap_err();
+        assert_eq!(missing.to_string(), "cannot read no/such.json");
+        let wrong = import("{ \"tasks\": 3 }", "case.json", &[]).unwrap_err();
+        assert!(
+            wrong.to_string().starts_with("case.json:1:12: found 3"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_workload_is_a_usage_error_with_a_suggestion() {
+        let error = find("dsk", &[]).unwrap_err();
+        assert!(error.is::<UsageError>());
+        assert!(
+            error.to_string().contains("did you mean `desk`?"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! Workloads: what tasks do, as a typed tree, and the TOML front end that reads it.
+//!
+//! docs/workload.md is the reference of the file format. Start at [`Workload::parse`]. A workload, a
+//! policy and a machine together are the request for a run, [`RunSpec`].
+
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod code;
+mod cpuset;
+mod device;
+mod dist;
+mod expr;
+mod file;
+mod irq;
+mod names;
+mod operations;
+mod parser;
+mod recorded;
+mod release;
+mod request;
+pub mod rtapp;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod token;
+mod tree;
+
+pub use cgroup::*;
+pub use code::{Code, Instr};
+pub use cpuset::{CPUS_MAX, CpuSet};
+pub use device::*;
+pub use dist::{DRAW_MAX, Dist};
+pub use expr::{Binary, Expr, Scope};
+pub use irq::Source;
+pub use recorded::{CostScale, Recorded, Wakeups};
+pub use release::Releases;
+pub use request::RunSpec;
+pub use storage::*;
+pub use tree::*;

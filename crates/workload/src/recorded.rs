@@ -1,0 +1,550 @@
+//! A workload made of a recording: what each task ran, what it waited for, and whom it woke.
+
+use crate::{
+    Amount, Capacity, Channel, ChannelKind, Dist, Expr, Group, Operation, Place, SchedPolicy, Step,
+    Target, TaskKind, Workload,
+};
+use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+
+/// Collects the events of a run and makes a workload of them.
+///
+/// Time on a CPU becomes `run`. A task that slept and was woken by a task of the recording waits
+/// for a message instead, which that task sends where it woke it; all other sleeps keep their
+/// length. A fork stays a fork. Spans, counters and phases stay. What a recording does not have
+/// (policies, affinities, deadlines, disks, locks as such) the workload does not have either.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    header: Option<Header>,
+    tasks: Vec<Task>,
+    wakeups: Wakeups,
+}
+
+/// Where the wakeups of a recording came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakeups {
+    /// From tasks of the recording: they stay dependent on them.
+    pub by_tasks: u64,
+    /// From elsewhere: interrupts, timers, devices. They come after as long a sleep as recorded.
+    pub by_timers: u64,
+}
+
+/// What part of its recorded CPU time a task needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostScale(u32);
+
+impl CostScale {
+    /// As much as recorded.
+    pub const ONE: Self = Self(1_000_000);
+
+    /// So many millionths of what was recorded.
+    #[must_use]
+    pub const fn millionths(millionths: u32) -> Self {
+        Self(millionths)
+    }
+
+    fn of(self, span: Nanos) -> Nanos {
+        let scaled = u128::from(span.get()) * u128::from(self.0) / 1_000_000;
+        Nanos::new(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+}
+
+#[derive(Debug)]
+struct Task {
+    group: u32,
+    index: u32,
+    /// Whether a task of the recording forks it.
+    forked: bool,
+    /// When it first became runnable, unless it was forked.
+    start: Nanos,
+    awake: bool,
+    /// Since when it is on a CPU.
+    running: Option<SimTime>,
+    /// What it has run since its last operation.
+    burst: Nanos,
+    /// Since when it sleeps; its birth counts as falling asleep.
+    asleep: SimTime,
+    has_run: bool,
+    /// Spans that have begun.
+    spans: Vec<u32>,
+    script: Vec<Act>,
+}
+
+/// What a task does. Bursts are scaled when the workload is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Run(Nanos),
+    Sleep(Nanos),
+    /// Waits to be woken by a task of the recording.
+    Await,
+    /// Wakes a task that waits.
+    Wake(TaskId),
+    Fork(TaskId),
+    Count(u32, u64),
+    SpanBegin(u32),
+    SpanEnd(u32),
+    Phase(u32),
+    Nice(i64),
+}
+
+impl Task {
+    /// Books what it has run until `now`.
+    fn settle(&mut self, now: SimTime) {
+        if let Some(since) = self.running.filter(|since| *since < now) {
+            self.burst += now.since(since);
+            self.running = Some(now);
+        }
+    }
+
+    /// Ends the burst, if it has run at all.
+    fn flush(&mut self) {
+        if !self.burst.is_zero() {
+            let burst = std::mem::replace(&mut self.burst, Nanos::ZERO);
+            self.script.push(Act::Run(burst));
+        }
+    }
+
+    fn act(&mut self, now: SimTime, act: Act) {
+        self.settle(now);
+        self.flush();
+        self.script.push(act);
+    }
+}
+
+impl Recorded {
+    /// A recording of which nothing is known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where the wakeups came from.
+    #[must_use]
+    pub const fn wakeups(&self) -> Wakeups {
+        self.wakeups
+    }
+
+    fn task(&mut self, task: TaskId) -> Option<&mut Task> {
+        self.tasks.get_mut(task.index())
+    }
+
+    fn take(&mut self, event: &Event) {
+        let &Event { time, task, .. } = event;
+        let index = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
+        match event.kind {
+            EventKind::New => self.born(event),
+            EventKind::Wakeup => self.woken(event),
+            EventKind::Switch => self.switched(event),
+            EventKind::Steal => {
+                if let Some(running) = self.task(task) {
+                    running.settle(time);
+                    // What is stolen is not the task's own work.
+                    let until = time + Nanos::new(event.a);
+                    running.running = running.running.map(|since| since.max(until));
+                }
+            }
+            EventKind::Count => self.say(event, Act::Count(index(event.a), event.b)),
+            EventKind::SpanBegin => self.say(event, Act::SpanBegin(index(event.a))),
+            EventKind::SpanEnd => self.say(event, Act::SpanEnd(index(event.a))),
+            EventKind::Phase => self.say(event, Act::Phase(index(event.a))),
+            EventKind::Change if event.a == 0 => {
+                self.say(event, Act::Nice(event.b.cast_signed().clamp(-20, 19)));
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, event: &Event, act: Act) {
+        let Some(task) = self.task(event.task) else {
+            return;
+        };
+        match act {
+            Act::SpanBegin(span) => task.spans.push(span),
+            Act::SpanEnd(span) => {
+                // It may have begun before the recording did.
+                let Some(at) = task.spans.iter().position(|open| *open == span) else {
+                    return;
+                };
+                task.spans.swap_remove(at);
+            }
+            _ => {}
+        }
+        task.act(event.time, act);
+    }
+
+    fn born(&mut self, event: &Event) {
+        let low = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
+        let parent = TaskId(low(event.b >> 32));
+        let parent = self.task(parent).filter(|parent| parent.has_run);
+        let forked = parent.is_some();
+        if let Some(parent) = parent {
+            parent.act(event.time, Act::Fork(event.task));
+        }
+        self.tasks.push(Task {
+            group: low(event.a),
+            index: low(event.a >> 32),
+            forked,
+            start: Nanos::ZERO,
+            awake: false,
+            running: None,
+            burst: Nanos::ZERO,
+            asleep: event.time,
+            has_run: false,
+            spans: Vec::new(),
+            script: Vec::new(),
+        });
+    }
+
+    fn woken(&mut self, event: &Event) {
+        let waker = TaskId(u32::try_from(event.a & 0xffff_ffff).expect("32 bits"));
+        // The waker may have left its CPU by now: another CPU took the wakeup from a list. Then it
+        // wakes as the last thing that it did.
+        let by_task = waker != event.task && self.task(waker).is_some_and(|waker| waker.has_run);
+        let first = self.task(event.task).is_some_and(|task| !task.awake);
+        let forked = self.task(event.task).is_some_and(|task| task.forked);
+        // A forked task starts because it was forked; one that was awake when the recording
+        // began was woken before.
+        let is_start = first && (forked || event.time == SimTime::ZERO);
+        if by_task && !is_start {
+            self.wakeups.by_tasks += 1;
+            if let Some(waker) = self.task(waker) {
+                waker.act(event.time, Act::Wake(event.task));
+            }
+        } else if !is_start {
+            self.wakeups.by_timers += 1;
+        }
+        let Some(task) = self.task(event.task) else {
+            return;
+        };
+        task.awake = true;
+        if is_start {
+            return;
+        }
+        let slept = event.time.since(task.asleep);
+        match (by_task, first) {
+            (true, _) => task.script.push(Act::Await),
+            (false, true) => task.start = slept,
+            (false, false) => task.script.push(Act::Sleep(slept)),
+        }
+    }
+
+    fn switched(&mut self, event: &Event) {
+        let prev = TaskId(u32::try_from(event.a & 0xffff_ffff).expect("32 bits"));
+        if let Some(prev) = self.task(prev) {
+            prev.settle(event.time);
+            prev.running = None;
+            if event.detail != PrevState::Runnable as u8 {
+                prev.flush();
+                prev.asleep = event.time;
+            }
+        }
+        if let Some(next) = self.task(event.task) {
+            next.running = Some(event.time + Nanos::new(event.b));
+            next.has_run = true;
+        }
+    }
+
+    /// The workload: a group for each task that ran, with `scale` of its CPU time. `None` if
+    /// nothing was recorded. `file` is what messages call the recording.
+    #[must_use]
+    pub fn into_workload(self, file: &str, scale: CostScale) -> Option<Workload> {
+        let header = self.header?;
+        // A task that never ran woke nobody, and neither is anybody missed that it would wake.
+        let numbers: Vec<Option<u32>> = self
+            .tasks
+            .iter()
+            .scan(0, |next, task| {
+                let number = task.has_run.then_some(*next);
+                *next += u32::from(task.has_run);
+                Some(number)
+            })
+            .collect();
+        let maker = Maker { numbers, scale };
+        let ran = self.tasks.iter().filter(|task| task.has_run);
+        let groups: Vec<Group> = (0..)
+            .zip(ran.clone())
+            .map(|(own, task)| Group {
+                name: name(&header, task),
+                count: u32::from(!task.forked),
+                nice: header
+                    .groups
+                    .get(task.group as usize)
+                    .map_or(0, |group| group.nice),
+                policy: SchedPolicy::Normal,
+                cgroup: None,
+                cpus: None,
+                start: Dist::Const(task.start),
+                kind: TaskKind::Process,
+                migration_disabled: false,
+                footprint: None,
+                body: (task.script.iter())
+                    .filter_map(|act| maker.step(own, *act))
+                    .collect(),
+                variables: 0,
+            })
+            .collect();
+        let channels = ran.map(|task| Channel {
+            name: format!("wakes {}", name(&header, task)),
+            kind: ChannelKind::Queue,
+            count: 1,
+            capacity: Capacity::Unbounded,
+            msg: 1,
+        });
+        Some(Workload {
+            name: header.workload.clone(),
+            file: file.to_owned(),
+            seed: header.seed,
+            machine: header.machine.clone(),
+            channels: channels.collect(),
+            groups,
+            spans: header.spans,
+            counters: header.counters,
+            phases: header.phases,
+            ..Workload::default()
+        })
+    }
+}
+
+/// The recorded task's name.
+fn name(header: &Header, task: &Task) -> String {
+    let Some(group) = header.groups.get(task.group as usize) else {
+        return format!("task.{}", task.index);
+    };
+    match group.count {
+        1 if task.index == 0 => group.name.clone(),
+        _ => format!("{}.{}", group.name, task.index),
+    }
+}
+
+/// Turns acts into operations.
+struct Maker {
+    /// By recorded task: its group and channel in the workload.
+    numbers: Vec<Option<u32>>,
+    scale: CostScale,
+}
+
+impl Maker {
+    /// What the task of group and channel `own` does; `None` for what has no effect.
+    fn step(&self, own: u32, act: Act) -> Option<Step> {
+        let amount = |span| Amount {
+            dist: Dist::Const(span),
+            times: Expr::Number(1),
+        };
+        let number = |task: TaskId| *self.numbers.get(task.index())?;
+        let place = |of| Place {
+            of,
+            index: Expr::Number(0),
+        };
+        let op = match act {
+            Act::Run(span) => Operation::Run(Some(amount(self.scale.of(span)))),
+            Act::Sleep(span) => Operation::Sleep(amount(span)),
+            Act::Await => Operation::Recv(place(own)),
+            Act::Wake(task) => Operation::Send {
+                to: place(number(task)?),
+                bytes: None,
+                value: None,
+            },
+            Act::Fork(task) => Operation::Fork(number(task)?),
+            Act::Count(counter, by) => Operation::Count {
+                counter,
+                by: Expr::Number(i64::try_from(by).unwrap_or(i64::MAX)),
+            },
+            Act::SpanBegin(span) => Operation::SpanBegin(span),
+            Act::SpanEnd(span) => Operation::SpanEnd(span),
+            Act::Phase(phase) => Operation::Phase(phase),
+            Act::Nice(nice) => Operation::SetNice {
+                target: Target::Me,
+                nice: Expr::Number(nice),
+            },
+        };
+        Some(Step { op, line: 1 })
+    }
+}
+
+impl Sink for Recorded {
+    fn wants(&self) -> EventMask {
+        EventMask::SCHED
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.header = Some(header.clone());
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.take(event));
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        for task in &mut self.tasks {
+            task.settle(end);
+            task.flush();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{CpuId, MachineSpec, TaskGroup};
+
+    fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
+        Event {
+            time: SimTime::from_nanos(at),
+            task: TaskId(task),
+            cpu: CpuId(0),
+            kind,
+            detail: 0,
+            a: words.0,
+            b: words.1,
+        }
+    }
+
+    fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
+        Event {
+            detail: left as u8,
+            ..event(at, EventKind::Switch, next, (prev.into(), 0))
+        }
+    }
+
+    fn recorded(events: &[Event]) -> Recorded {
+        let mut recorded = Recorded::new();
+        recorded.begin(&Header {
+            policy: "p".to_owned(),
+            workload: "w".to_owned(),
+            machine: MachineSpec::default(),
+            seed: 3,
+            duration: None,
+            groups: vec![TaskGroup {
+                name: "t".to_owned(),
+                nice: 5,
+                count: 4,
+            }],
+            spans: vec!["s".to_owned()],
+            deadlines: Vec::new(),
+            counters: vec!["c".to_owned()],
+            phases: Vec::new(),
+        });
+        recorded.events(events);
+        recorded.finish(SimTime::from_nanos(1_000));
+        recorded
+    }
+
+    const NONE: u32 = TaskId::NONE.0;
+
+    fn new(at: u64, task: u32, parent: u32) -> Event {
+        let words = (u64::from(task) << 32, u64::from(parent) << 32);
+        event(at, EventKind::New, task, words)
+    }
+
+    fn wakeup(at: u64, task: u32, waker: u32) -> Event {
+        event(at, EventKind::Wakeup, task, (waker.into(), 0))
+    }
+
+    fn run(ns: u64) -> Operation {
+        Operation::Run(Some(Amount {
+            dist: Dist::Const(Nanos::new(ns)),
+            times: Expr::Number(1),
+        }))
+    }
+
+    fn ops(workload: &Workload, group: usize) -> Vec<&Operation> {
+        workload.groups[group]
+            .body
+            .iter()
+            .map(|step| &step.op)
+            .collect()
+    }
+
+    #[test]
+    fn bursts_messages_timers_and_forks_are_found() {
+        let recorded = recorded(&[
+            new(0, 0, NONE),
+            new(0, 1, NONE),
+            new(0, 2, NONE),
+            wakeup(0, 0, NONE),
+            switch(0, 0, NONE, PrevState::Idle),
+            // Preempted in its burst.
+            switch(10, NONE, 0, PrevState::Runnable),
+            switch(15, 0, NONE, PrevState::Idle),
+            wakeup(35, 1, 0),
+            event(40, EventKind::Count, 0, (0, 7)),
+            // Of a span that began before the recording.
+            event(41, EventKind::SpanEnd, 0, (0, 99)),
+            new(45, 3, 0),
+            event(45, EventKind::Wakeup, 3, (0, 1)),
+            switch(50, 1, 0, PrevState::Sleeping),
+            switch(70, 3, 1, PrevState::Dead),
+            switch(80, NONE, 3, PrevState::Dead),
+            wakeup(150, 0, NONE),
+            switch(150, 0, NONE, PrevState::Idle),
+            switch(160, NONE, 0, PrevState::Dead),
+        ]);
+        let want = Wakeups {
+            by_tasks: 1,
+            by_timers: 1,
+        };
+        assert_eq!(recorded.wakeups(), want);
+        let workload = recorded
+            .into_workload("f", CostScale::millionths(500_000))
+            .unwrap();
+        // Task 2 never ran.
+        let names: Vec<_> = workload.groups.iter().map(|group| &*group.name).collect();
+        assert_eq!(names, ["t.0", "t.1", "t.3"]);
+        let counts: Vec<_> = workload.groups.iter().map(|group| group.count).collect();
+        assert_eq!(counts, [1, 1, 0]);
+        let place = |of| Place {
+            of,
+            index: Expr::Number(0),
+        };
+        let first = [
+            run(15),
+            Operation::Send {
+                to: place(1),
+                bytes: None,
+                value: None,
+            },
+            run(2),
+            Operation::Count {
+                counter: 0,
+                by: Expr::Number(7),
+            },
+            run(2),
+            Operation::Fork(2),
+            run(2),
+            Operation::Sleep(Amount {
+                dist: Dist::Const(Nanos::new(100)),
+                times: Expr::Number(1),
+            }),
+            run(5),
+        ];
+        assert_eq!(ops(&workload, 0), first.iter().collect::<Vec<_>>());
+        assert_eq!(ops(&workload, 1), [&Operation::Recv(place(1)), &run(10)]);
+        assert_eq!(ops(&workload, 2), [&run(5)]);
+    }
+
+    #[test]
+    fn a_waker_that_has_left_its_cpu_wakes_as_the_last_thing_it_did() {
+        let recorded = recorded(&[
+            new(0, 0, NONE),
+            new(0, 1, NONE),
+            wakeup(0, 0, NONE),
+            switch(0, 0, NONE, PrevState::Idle),
+            switch(20, NONE, 0, PrevState::Sleeping),
+            wakeup(25, 1, 0),
+            switch(25, 1, NONE, PrevState::Idle),
+            switch(35, NONE, 1, PrevState::Dead),
+            wakeup(60, 0, NONE),
+            switch(60, 0, NONE, PrevState::Idle),
+        ]);
+        let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
+        let kinds: Vec<_> = ops(&workload, 0)
+            .into_iter()
+            .map(|op| match op {
+                Operation::Run(_) => "run",
+                Operation::Send { .. } => "send",
+                Operation::Sleep(_) => "sleep",
+                _ => "other",
+            })
+            .collect();
+        assert_eq!(kinds, ["run", "send", "sleep", "run"]);
+    }
+}
