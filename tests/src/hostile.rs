@@ -6,8 +6,7 @@ use std::sync::Arc;
 use model::{MachineSpec, Nanos, PolicySpec, Rng};
 use sim::{Backend, Options};
 use stats::TraceHash;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::policy;
 

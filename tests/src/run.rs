@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::collect::Collector;
 use crate::policy;

@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{Kernel, Nanos, Op, PolicySpec, SimTime, Summary};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::call::{Call, Who};
 use crate::collect::Collector;

@@ -5,8 +5,7 @@ use std::sync::{Arc, LazyLock};
 use model::{MachineSpec, Nanos, PolicySpec, Rng};
 use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::choices::Choices;
 use crate::policy;

@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::{MachineSpec, Nanos, PolicySpec};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::policy;
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use model::{Nanos, PolicySpec, SimTime};
 use runslice_tests::collect::Collector;
 use runslice_tests::policy;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 /// Who runs on CPU 0 when, in milliseconds, under the policy `fifo` with slices of 20 ms.
 fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f64)>> {

@@ -14,8 +14,7 @@ use runslice_tests::random::RandomRun;
 use runslice_tests::simulate;
 use sim::Backend;
 use stats::TraceHash;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 /// Says to a child process what to print; see `hashes_for_another_process`.
 const CHILD: &str = "RUNSLICE_PRINT_HASHES";

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use model::{ExitKind, Nanos, PolicySpec, Summary};
 use runslice_tests::longest_wait::LongestWait;
 use runslice_tests::policy;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 /// A load that starves some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use model::{Nanos, PolicySpec};
 use stats::Conservation;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 fn workloads() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads");

@@ -17,8 +17,7 @@ use runslice_tests::custody::as_6_18;
 use runslice_tests::policy;
 use runslice_tests::recording::{self, Section};
 use runslice_tests::simulate;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 /// The CPU of which a recording has every callback.
 const WHOLE_CPU: u16 = 1;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use runslice_tests::policy;
 use runslice_tests::two_machines::{Scenario, Taker, Yield};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 fn simulate(scenario: &Scenario, kernel: Kernel) -> Yield {
     let workload = Workload::parse(&scenario.workload(), scenario.name);

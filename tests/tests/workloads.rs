@@ -9,8 +9,7 @@ use std::sync::Arc;
 use model::{Event, EventKind, EventMask, Header, MachineSpec, Nanos, PolicySpec, Sink};
 use model::{SimTime, Summary};
 use stats::{Conservation, Tee};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 /// Sums of counters by name, ends of spans by name, and tasks by group.
 #[derive(Default)]

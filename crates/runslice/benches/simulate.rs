@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use model::{Event, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Summary};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 /// Runs of each case. The fastest counts: everything that disturbs a run makes it slower.
 const ROUNDS: u32 = 5;

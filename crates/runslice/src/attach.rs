@@ -3,7 +3,6 @@
 
 mod constants;
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +12,8 @@ use live::preflight::{self, Facts, Finding, Severity, function_faults};
 use live::{Attached, Ending, Holder, Policy, State, process};
 use model::PolicySpec;
 
-use crate::cli::{UnsupportedError, UsageError};
+use crate::exit::{UnsupportedError, UsageError};
+use crate::say::say;
 use crate::session::{Found, Place, Record, Session};
 use crate::tunables::Tunables;
 use crate::verb::doctor;
@@ -72,8 +72,7 @@ pub struct Attaching<'a> {
 impl Attaching<'_> {
     /// Says something on standard error.
     pub fn say(&self, text: &str) {
-        // Nobody can be told when standard error is closed too.
-        let _ = writeln!(io::stderr(), "{}: {text}", self.verb);
+        say(self.verb, text);
     }
 
     /// Says what would change, and refuses what cannot work. Returns whoever must go first.

@@ -1,7 +1,6 @@
-//! What the command line accepts, and the statuses that it ends with.
+//! What the command line accepts.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
@@ -35,44 +34,6 @@ use crate::verb::sweep::Sweep;
 use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
-
-/// How the process ends. The numbers are an interface: scripts test for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Status {
-    /// All went well.
-    Done = 0,
-    /// A bad file, or the computer refused something.
-    Failure = 1,
-    /// The command line asks for something that does not exist.
-    Usage = 2,
-    /// A policy misbehaved and was ejected. Its table is printed up to then.
-    Ejected = 3,
-    /// This computer lacks what the verb needs.
-    Unsupported = 4,
-    /// A comparison exceeded a limit that the user set.
-    Exceeded = 5,
-    /// Nothing can be said: a virtual machine gave no result, or runs do not decide.
-    Inconclusive = 6,
-    /// A signal ended it, after everything was put back.
-    Interrupted = 130,
-}
-
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
-        Self::from(status as u8)
-    }
-}
-
-/// The command line asks for something that does not exist.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
-
-/// This computer lacks what the verb needs; the text says what, and the way out.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UnsupportedError(pub String);
 
 const EXIT_STATUSES: &str = "\
 Exit status:
@@ -209,6 +170,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::exit::Status;
 
     #[test]
     fn every_verb_and_option_has_help() {

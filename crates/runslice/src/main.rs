@@ -11,7 +11,9 @@ mod cli;
 #[cfg(feature = "live")]
 mod dumps;
 mod embedded;
+mod exit;
 mod kernel;
+mod machine_options;
 mod output;
 mod parallel;
 mod policy;
@@ -21,11 +23,13 @@ mod progress;
 mod recording;
 mod report;
 mod reproduce;
+mod say;
 mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
 mod sheet;
+mod simulate;
 mod span;
 mod store;
 mod suggest;
@@ -35,12 +39,13 @@ mod tunables;
 mod verb;
 mod workload_arg;
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Status, UnsupportedError, UsageError};
+use crate::cli::Cli;
+use crate::exit::{Status, UnsupportedError, UsageError};
 
 fn main() -> ExitCode {
     match verb::run(Cli::parse().verb) {
@@ -55,8 +60,7 @@ fn explain(error: &anyhow::Error) -> Status {
         // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
         return Status::Done;
     }
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "runslice: {}", words(error));
+    say::say("runslice", &words(error));
     if error.is::<UsageError>() {
         Status::Usage
     } else if error.is::<UnsupportedError>() {

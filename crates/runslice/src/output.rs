@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::cli::UsageError;
+use crate::exit::UsageError;
 use crate::sheet;
 
 /// Opens `path` for results, or standard output when there is none.

@@ -8,7 +8,7 @@ use bpf::Object;
 use model::{MachineSpec, PolicySpec};
 
 use crate::bundle::{self, Bundle};
-use crate::cli::UsageError;
+use crate::exit::UsageError;
 use crate::{embedded, suggest};
 
 /// A policy, and the machine that it came with.

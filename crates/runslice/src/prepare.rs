@@ -6,7 +6,7 @@ use model::{PolicySpec, SetUp, SetUpTime};
 use crate::policy;
 
 /// How policies are made ready.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct Prepare {
     /// Sets a knob or a global variable of every policy before it is loaded, or a number of its
     /// table of callbacks. NAME may lead into a variable: `mode.slice_ns`, `weights[3]`,

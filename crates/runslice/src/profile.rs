@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use model::Profile;
 
-use crate::cli::UsageError;
+use crate::exit::UsageError;
 use crate::suggest;
 
 /// The profile that `argument` names on the command line.

@@ -1,9 +1,10 @@
 //! A recording as a workload: the file that `--events` wrote.
 
 use std::fs::File;
-use std::io::{self, BufReader, Write as _};
+use std::io::BufReader;
 use std::path::Path;
 
+use crate::say::say;
 use anyhow::Context as _;
 use workload::{CostScale, Recorded, Wakeups, Workload};
 
@@ -20,8 +21,7 @@ pub fn load(path: &Path, scale: CostScale) -> anyhow::Result<Workload> {
     let workload = recorded.into_workload(&name, scale);
     let workload = workload.filter(|workload| !workload.groups.is_empty());
     let workload = workload.with_context(|| format!("{name}: no task ran in this recording"))?;
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "from: {}", told(wakeups));
+    say("from", &told(wakeups));
     Ok(workload)
 }
 

@@ -13,6 +13,10 @@ use stats::Report;
 
 use crate::sheet;
 
+/// Why `--table` was refused.
+pub const TABLE_OF_CSV: &str =
+    "--table chooses the table of --format csv or parquet; the other formats have them all";
+
 pub use self::human::counted;
 pub use self::json::json_of;
 

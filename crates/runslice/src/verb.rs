@@ -35,7 +35,8 @@ mod man;
 
 use std::process::ExitCode;
 
-use crate::cli::{Status, Verb};
+use crate::cli::Verb;
+use crate::exit::Status;
 
 /// Does what the user asked for.
 ///

@@ -1,13 +1,13 @@
 //! What the user calls a workload: a file, or the name of one that is built in.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context;
 use workload::{Workload, rtapp};
 
-use crate::cli::UsageError;
-use crate::{profile, suggest};
+use crate::exit::UsageError;
+use crate::say::say;
+use crate::{policy, profile, suggest};
 
 /// A workload file of the project.
 #[derive(Clone, Copy, Debug)]
@@ -71,10 +71,22 @@ pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload>
 fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
     let imported = rtapp::import(text, file)?;
     for lost in &imported.lost {
-        let _ = writeln!(io::stderr(), "runslice: {file}: lost: {lost}");
+        say("runslice", &format!("{file}: lost: {lost}"));
     }
     let what = || format!("{file}, imported as\n{}", imported.toml);
     Workload::parse_with(&imported.toml, file, scale).with_context(what)
+}
+
+/// Reads `NAME=NUMBER`.
+///
+/// # Errors
+/// When there is no `=`, no name, or no whole number.
+pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = policy::setting(text)?;
+    match value.parse() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(format!("`{value}` is no whole number")),
+    }
 }
 
 #[cfg(test)]
@@ -127,5 +139,12 @@ mod tests {
             error.to_string().contains("did you mean `desk`?"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_parameter_is_a_whole_number() {
+        assert_eq!(parse_scale("hogs=8"), Ok(("hogs".to_owned(), 8)));
+        assert!(parse_scale("hogs=1.5").unwrap_err().contains("1.5"));
+        assert!(parse_scale("hogs").is_err());
     }
 }

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{Event, EventMask, Exit, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::{Error, Tally, run_tallied};
 

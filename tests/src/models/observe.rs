@@ -6,8 +6,7 @@ use std::sync::Arc;
 use model::{
     CpuId, Event, EventKind, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Summary, TaskId,
 };
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::policy;
 

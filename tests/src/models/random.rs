@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{MachineSpec, Nanos, PolicySpec, Rng, Sink, Summary};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::policy;
 

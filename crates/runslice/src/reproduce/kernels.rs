@@ -411,7 +411,7 @@ pub fn check_host() -> anyhow::Result<()> {
     } else {
         return Ok(());
     };
-    Err(crate::cli::UnsupportedError(format!("--machine host: {lacks}; {WAY}")).into())
+    Err(crate::exit::UnsupportedError(format!("--machine host: {lacks}; {WAY}")).into())
 }
 
 /// What somebody does whose computer lacks something.

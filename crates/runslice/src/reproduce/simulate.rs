@@ -15,8 +15,8 @@ use super::cells::{CellId, Results, Sample};
 use super::experiment::{Experiment, QUICK_SEEDS, Work};
 use crate::parallel;
 use crate::report::{self, Outcome};
+use crate::simulate::explain;
 use crate::store::{Key, Store};
-use crate::verb::sim::explain;
 
 /// Runs with more tasks than this do not keep what single tasks did.
 const TASKS_MAX: usize = 64;

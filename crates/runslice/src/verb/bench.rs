@@ -7,7 +7,7 @@ mod played;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,7 +16,7 @@ use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{CommandFigures, compare};
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::output;
 use crate::sets::{self, File};
 use crate::verb::compare::{Family, Form, Judging, status, write};
@@ -68,7 +68,7 @@ pub struct Bench {
 
     /// Sets a parameter of that workload, one of `scale` in its file. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", requires = "play",
-        value_parser = crate::verb::sim::parse_scale)]
+        value_parser = crate::workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
     #[command(flatten)]
@@ -288,6 +288,5 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "bench: {text}");
+    crate::say::say("bench", text);
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Kernel, MachineSpec};
 
 use crate::bundle::Bundle;
-use crate::cli::{Status, UsageError};
+use crate::exit::{Status, UsageError};
+use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
-use crate::{kernel, output, policy};
+use crate::{output, policy, simulate};
 
 /// What `runslice bundle` is asked.
 #[derive(Debug, Args)]
@@ -23,29 +23,9 @@ pub struct BundleOf {
     #[command(flatten)]
     prepare: Prepare,
 
-    /// CPUs of the machine that the variables are for, 1 to 1024. Default: 4.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    cpus: Option<u16>,
-
-    /// Hardware threads of a core, 1 or 2. Default: 1.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2))]
-    smt: Option<u16>,
-
-    /// CPUs that share a last-level cache; 0 for all of them. Default: 0.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
-    llc: Option<u16>,
-
-    /// CPUs of a NUMA node; 0 for all of them. Default: 0.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
-    node: Option<u16>,
-
-    /// Timer ticks a second, the kernel's HZ: 100, 250, 300 or 1000. Default: 250.
-    #[arg(long, value_name = "NUMBER", value_parser = super::sim::parse_hz)]
-    hz: Option<u32>,
-
-    /// Kernel to simulate: 6.18 or 7.2. Default: 6.18.
-    #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
-    kernel: Option<Kernel>,
+    /// The machine that the variables are for.
+    #[command(flatten)]
+    machine: MachineOptions,
 
     /// File to write.
     #[arg(short, long, value_name = "FILE")]
@@ -59,18 +39,9 @@ pub struct BundleOf {
 pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
     let mut found = policy::open(&request.policy)?;
     request.prepare.apply(&mut found.policy);
-    let base = found.machine.unwrap_or_default();
-    let machine = MachineSpec {
-        cpus: request.cpus.unwrap_or(base.cpus),
-        smt: request.smt.unwrap_or(base.smt),
-        llc: request.llc.unwrap_or(base.llc),
-        node: request.node.unwrap_or(base.node),
-        hz: request.hz.unwrap_or(base.hz),
-        kernel: request.kernel.unwrap_or(base.kernel),
-        ..base
-    };
+    let machine = request.machine.change(&found.machine.unwrap_or_default())?;
     sim::check_machine(&machine).map_err(|error| UsageError(error.to_string()))?;
-    sim::check_policy(&found.policy, &machine).map_err(super::sim::explain)?;
+    sim::check_policy(&found.policy, &machine).map_err(simulate::explain)?;
     let bundle = Bundle {
         policy: found.policy,
         machine,

@@ -11,7 +11,7 @@ use bpf::{Image, LoadError, Member, Object};
 use clap::Args;
 use model::Kernel;
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::table::Table;
 use crate::{kernel, output, policy};
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use stats::compare::{Limit, Outcome, Row, Series, Settings, Verdict, compare};
 
-use crate::cli::{Status, UsageError};
+use crate::exit::{Status, UsageError};
 use crate::{output, sets, sheet};
 
 pub use family::Family;

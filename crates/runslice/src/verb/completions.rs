@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::{Cli, Status};
+use crate::cli::Cli;
+use crate::exit::Status;
 
 /// Prints the completions for `shell`.
 ///

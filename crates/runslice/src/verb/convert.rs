@@ -1,13 +1,14 @@
 //! `runslice convert`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use workload::rtapp;
 
-use crate::cli::Status;
+use crate::exit::Status;
+use crate::say::say;
 use crate::{output, workload_arg};
 
 /// What `runslice convert` is asked.
@@ -22,7 +23,7 @@ pub struct Convert {
     to: Option<Language>,
 
     /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = super::sim::parse_scale)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
     /// File to write to instead of standard output.
@@ -56,7 +57,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
             let text = std::fs::read_to_string(path);
             let imported =
                 rtapp::import(&text.with_context(|| format!("cannot read {path}"))?, path)?;
-            say(path, &imported.lost);
+            say_lost(path, &imported.lost);
             imported.toml
         }
         (Language::Toml, false) => {
@@ -68,7 +69,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
                 let lines = refused.join("\n  ");
                 anyhow::anyhow!("rt-app cannot say all of this workload:\n  {lines}")
             })?;
-            say(&request.workload, &exported.lost);
+            say_lost(&request.workload, &exported.lost);
             exported.json
         }
     };
@@ -78,9 +79,8 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn say(file: &str, lost: &[String]) {
+fn say_lost(file: &str, lost: &[String]) {
     for lost in lost {
-        // Nobody can be told when standard error is closed.
-        let _ = writeln!(io::stderr(), "runslice: {file}: lost: {lost}");
+        say("runslice", &format!("{file}: lost: {lost}"));
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::output;
 
 /// What `runslice doctor` is asked.

@@ -7,7 +7,7 @@ use bpf::{Knob, Object};
 use clap::Args;
 use model::Kernel;
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::table::Table;
 use crate::{kernel, output, workload_arg};
 

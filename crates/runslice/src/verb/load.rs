@@ -16,7 +16,7 @@ use live::load::{Cell, LoadError, Outcome};
 use model::Nanos;
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Status, UnsupportedError, UsageError};
+use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::output;
 use crate::table::Table;
 use crate::verb::status::Form;

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use clap::CommandFactory;
 
-use crate::cli::{Cli, Status};
+use crate::cli::Cli;
+use crate::exit::Status;
 
 /// Writes a manual page for the program and for each verb.
 ///

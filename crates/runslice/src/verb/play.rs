@@ -1,6 +1,6 @@
 //! `runslice play WORKLOAD`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
 use workload::Workload;
 
 use crate::attach::{self, AttachArgs, Attaching, cause};
-use crate::cli::{Status, UnsupportedError, UsageError};
+use crate::exit::{Status, UnsupportedError, UsageError};
+use crate::report;
 use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::session::{Place, Record, Session};
-use crate::verb::sim;
 use crate::{dumps, kernel, output, policy, span, workload_arg};
 
 mod against;
@@ -53,7 +53,7 @@ pub struct Play {
     seed: Option<u64>,
 
     /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = sim::parse_scale)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
     /// Records every event and writes them to this file as JSON lines. Otherwise the kernel only
@@ -110,7 +110,7 @@ struct Take {
 /// When the workload cannot be played, the machine is unsuitable, or a file cannot be written.
 pub fn run(request: &Play) -> anyhow::Result<Status> {
     if request.table != TableName::Groups && request.format.sheet().is_none() {
-        return Err(UsageError(sim::TABLE_OF_CSV.to_owned()).into());
+        return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.sheet(), request.output.as_deref())?;
     let load = workload_arg::find(&request.workload, &request.scale)?;
@@ -424,6 +424,5 @@ fn status(name: &str, take: &Take) -> Status {
 }
 
 fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "play: {text}");
+    crate::say::say("play", text);
 }

@@ -15,7 +15,7 @@ use stats::figure::{self, Chart, Collector, Statistics};
 use stats::schedstat::{Interval, SchedstatReader};
 use stats::{Metrics, Tee};
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::verb::stat;
 use crate::{output, span};
 

@@ -6,7 +6,7 @@ mod json;
 mod page;
 mod sides;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use stats::claim::Rules;
 use stats::figure::Chart;
 
-use crate::cli::{Status, UsageError};
+use crate::exit::{Status, UsageError};
 use crate::reproduce::cells::Results;
 use crate::reproduce::experiment::{self, Experiment};
 use crate::reproduce::files::Files;
@@ -344,6 +344,5 @@ fn chosen_of_all(
 
 /// Tells the user what happens, on standard error.
 pub fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "reproduce: {text}");
+    crate::say::say("reproduce", text);
 }

@@ -14,7 +14,7 @@ use live::{Attached, Ending, Loaded, Timed, Tree, process};
 use model::{Nanos, PolicySpec};
 
 use crate::attach::{self, AttachArgs, Attaching, cause};
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::session::{Place, Record, Session};
 use crate::verb::status::Form;
 use crate::{dumps, policy, span};
@@ -336,8 +336,7 @@ fn ejection(reason: &Reason, ending: Option<&Ending>) -> Option<String> {
 }
 
 fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "run: {text}");
+    crate::say::say("run", text);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use live::pins::Section;
 use live::preflight::{self, Facts};
 use live::process;
 
-use crate::cli::{Status, UnsupportedError, UsageError};
+use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::session::{Found, Place, Record};
 use crate::tunables::{self, Tunables};
 use crate::{output, policy};

@@ -3,27 +3,25 @@
 mod audit;
 mod books;
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Kernel, MachineSpec, Nanos, Profile, Sink, Summary};
+use model::{Nanos, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
-use workload::RunSpec;
-use workload::{CostScale, Workload};
+use workload::{CostScale, RunSpec, Workload};
 
-use crate::cli::{Status, UsageError};
+use crate::exit::{Status, UsageError};
+use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::progress::Progress;
-use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::{kernel, output, parallel, policy, profile, recording, seeds, span, workload_arg};
-
-/// Why `--table` was refused.
-pub const TABLE_OF_CSV: &str =
-    "--table chooses the table of --format csv or parquet; the other formats have them all";
+use crate::report::{self, Format, Outcome, Results, TableName, World};
+use crate::say::say;
+use crate::simulate::{explain, measure, outcome};
+use crate::{output, parallel, policy, recording, seeds, span, workload_arg};
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]
@@ -49,35 +47,8 @@ pub struct Sim {
     #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
     cost_scale: Option<CostScale>,
 
-    /// CPUs of the machine, 1 to 1024. Default: what the workload asks for.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    cpus: Option<u16>,
-
-    /// Hardware threads of a core, 1 or 2. Default: what the workload asks for.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2))]
-    smt: Option<u16>,
-
-    /// CPUs that share a last-level cache; 0 for all of a node. Default: what the workload asks
-    /// for.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
-    llc: Option<u16>,
-
-    /// CPUs of a NUMA node; 0 for all of them. Default: what the workload asks for.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
-    node: Option<u16>,
-
-    /// Timer ticks a second, the kernel's HZ. Default: what the workload asks for.
-    #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
-    hz: Option<u32>,
-
-    /// Kernel to simulate: 6.18 or 7.2. Default: what the workload asks for.
-    #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
-    kernel: Option<Kernel>,
-
-    /// What actions cost on the machine: `ideal` (nothing), `default-v0`, or a file with costs of
-    /// your own (docs/profiles.md). Default: what the workload asks for.
-    #[arg(long, value_name = "NAME|FILE")]
-    profile: Option<String>,
+    #[command(flatten)]
+    machine: MachineOptions,
 
     /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
     /// the workload's.
@@ -105,7 +76,7 @@ pub struct Sim {
     prepare: Prepare,
 
     /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scale)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
     /// Runs every policy twice instead, interpreted and as native code, checks that the two agree
@@ -139,44 +110,7 @@ pub struct Sim {
     output: Option<PathBuf>,
 }
 
-/// The tick rates that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
-///
-/// # Errors
-/// When `text` is none of them.
-pub fn parse_hz(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
-        _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
-    }
-}
-
-/// Reads `NAME=NUMBER`.
-///
-/// # Errors
-/// When there is no `=`, no name, or no whole number.
-pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
-    let (name, value) = policy::setting(text)?;
-    match value.parse() {
-        Ok(value) => Ok((name, value)),
-        Err(_) => Err(format!("`{value}` is no whole number")),
-    }
-}
-
 impl Sim {
-    /// The machine that is `asked` for, but as the options say.
-    fn machine(&self, asked: &MachineSpec, profile: Option<&Profile>) -> MachineSpec {
-        MachineSpec {
-            cpus: self.cpus.unwrap_or(asked.cpus),
-            smt: self.smt.unwrap_or(asked.smt),
-            llc: self.llc.unwrap_or(asked.llc),
-            node: self.node.unwrap_or(asked.node),
-            hz: self.hz.unwrap_or(asked.hz),
-            kernel: self.kernel.unwrap_or(asked.kernel),
-            profile: profile.unwrap_or(&asked.profile).clone(),
-            ..asked.clone()
-        }
-    }
-
     fn load(&self) -> anyhow::Result<Workload> {
         match (&self.from, &self.workload) {
             (None, _) if self.cost_scale.is_some() => {
@@ -192,7 +126,6 @@ impl Sim {
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let workload = Arc::new(self.load()?);
-        let profile = self.profile.as_deref().map(profile::find).transpose()?;
         let mut specs = Vec::new();
         for argument in &self.policy {
             let mut found = policy::open(argument)?;
@@ -200,10 +133,9 @@ impl Sim {
             specs.push(RunSpec {
                 policy: found.policy,
                 workload: Arc::clone(&workload),
-                machine: self.machine(
-                    found.machine.as_ref().unwrap_or(&workload.machine),
-                    profile.as_ref(),
-                ),
+                machine: self
+                    .machine
+                    .change(found.machine.as_ref().unwrap_or(&workload.machine))?,
                 seed: self.seed.unwrap_or(workload.seed),
                 tie_seed: None,
                 attach_after: Nanos::ZERO,
@@ -243,7 +175,7 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     if request.table != TableName::Groups && request.format.sheet().is_none() {
-        return Err(UsageError(TABLE_OF_CSV.to_owned()).into());
+        return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.sheet(), request.output.as_deref())?;
     let specs = request.specs()?;
@@ -292,7 +224,7 @@ fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> 
         // Of many runs of a policy the first is enough.
         if !seen && !told.contains(&outcome.policy.as_str()) {
             told.push(&outcome.policy);
-            writeln!(io::stderr(), "runslice: {ejection}")?;
+            say("runslice", &ejection);
         }
     }
     Ok(status)
@@ -310,22 +242,6 @@ fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outco
     };
     let all: Vec<RunSpec> = specs.iter().flat_map(of_policy).collect();
     parallel::map(&all, parallel::jobs(request.jobs), "runs", measure)
-}
-
-/// One run that only its figures are wanted of.
-pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
-    let mut metrics = Metrics::new();
-    let summary = sim::run(spec, &mut metrics).map_err(explain)?;
-    Ok(outcome(spec, &metrics, summary))
-}
-
-fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
-    Outcome {
-        policy: spec.policy.name.clone(),
-        set: spec.policy.set.clone(),
-        report: metrics.report(),
-        summary,
-    }
 }
 
 /// One run, with everything that listens to it.
@@ -369,22 +285,6 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     Ok(outcome(spec, &metrics, summary))
 }
 
-/// A knob that does not exist is a mistake on the command line, not in a file.
-pub fn explain(error: sim::Error) -> anyhow::Error {
-    match error {
-        sim::Error::Set { policy, source } => {
-            UsageError(format!("policy `{policy}`: {source}")).into()
-        }
-        sim::Error::Entry { policy, source } => {
-            UsageError(format!("policy `{policy}`: {source}")).into()
-        }
-        sim::Error::SetUp { policy, source } => {
-            UsageError(format!("policy `{policy}`: {source}")).into()
-        }
-        other => other.into(),
-    }
-}
-
 /// When the run ends at the latest.
 fn end_of(spec: &RunSpec) -> Option<Nanos> {
     [spec.duration, spec.workload.stop.after]
@@ -425,21 +325,5 @@ mod tests {
         assert_eq!(file("e", "mlfq:nq=3"), Path::new("e.mlfq-nq-3"));
         let alone = file_for(Path::new("e.jsonl"), "mlfq", false);
         assert_eq!(alone, Path::new("e.jsonl"));
-    }
-
-    #[test]
-    fn a_kernel_ticks_at_four_rates() {
-        assert_eq!(
-            [100, 250, 300, 1000].map(|hz| parse_hz(&hz.to_string()).unwrap()),
-            [100, 250, 300, 1000]
-        );
-        assert!(parse_hz("123").is_err() && parse_hz("").is_err());
-    }
-
-    #[test]
-    fn a_parameter_is_a_whole_number() {
-        assert_eq!(parse_scale("hogs=8"), Ok(("hogs".to_owned(), 8)));
-        assert!(parse_scale("hogs=1.5").unwrap_err().contains("1.5"));
-        assert!(parse_scale("hogs").is_err());
     }
 }

@@ -21,7 +21,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
 
-use crate::cli::{Status, UnsupportedError};
+use crate::exit::{Status, UnsupportedError};
 
 /// What `runslice stat` is asked.
 #[derive(Debug, Args)]

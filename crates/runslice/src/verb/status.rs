@@ -14,7 +14,8 @@ use live::{Holder, SchedExt};
 use serde::Serialize;
 
 use crate::attach::left_said;
-use crate::cli::{Status, UnsupportedError};
+use crate::exit::{Status, UnsupportedError};
+use crate::say::say;
 use crate::session::{Found, Place, Record};
 use crate::table::Table;
 use crate::tunables::Tunables;
@@ -121,8 +122,7 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_s = now.map_or(0, |now| now.as_secs());
     if let Found::Left(record) = &found {
-        // Nobody can be told when standard error is closed too.
-        let _ = writeln!(io::stderr(), "status: {}", left_said(record.as_deref()));
+        say("status", &left_said(record.as_deref()));
     }
     let own = match found {
         Found::Running(record) => Some(Own::of(&record, &place, now_s)),

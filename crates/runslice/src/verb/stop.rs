@@ -11,7 +11,7 @@ use live::preflight::{self, Facts};
 use live::{SchedExt, State, process};
 
 use crate::attach::left_said;
-use crate::cli::{Status, UnsupportedError};
+use crate::exit::{Status, UnsupportedError};
 use crate::output;
 use crate::session::{Found, Place, Record};
 

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use stats::compare::{Extent, Set};
 use workload::RunSpec;
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::report::{self, Format, Outcome};
 use crate::sets::{self, File};
 use crate::sheet::{Kind, Sheet};
+use crate::simulate::measure;
 use crate::store::{Key, Store};
-use crate::verb::sim;
 use crate::{output, parallel};
 
 use plan::Planned;
@@ -141,7 +141,7 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
     }
     check_policies(&missing)?;
     let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
-        let outcome = sim::measure(&run.spec);
+        let outcome = measure(&run.spec);
         let outcome = outcome.map_err(|error| error.context(run.place.to_string()))?;
         store.put(*key, &line(run, &outcome)?)
     });
@@ -160,7 +160,7 @@ fn check_policies(runs: &[&(Key, &Planned)]) -> anyhow::Result<()> {
             duration: Some(Nanos::ZERO),
             ..run.spec.clone()
         };
-        sim::measure(&spec).map_err(|error| error.context(run.place.to_string()))?;
+        measure(&spec).map_err(|error| error.context(run.place.to_string()))?;
         seen.push(what);
     }
     Ok(())
@@ -309,8 +309,7 @@ fn sheet(sets: &[Set]) -> Sheet {
 }
 
 fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "sweep: {text}");
+    crate::say::say("sweep", text);
 }
 
 #[cfg(test)]

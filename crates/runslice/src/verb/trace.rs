@@ -6,20 +6,22 @@ mod live;
 mod rows;
 
 use std::fs::File;
-use std::io::{self, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::{Exit, Kernel, MachineSpec, Nanos};
+use model::{Exit, Nanos};
 use stats::trace::{Scope, Selection, Tracer, Which};
 use workload::RunSpec;
 
-use super::sim;
-use crate::cli::{Status, UsageError};
+use crate::exit::{Status, UsageError};
+use crate::machine_options::MachineOptions;
+use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
-use crate::{kernel, output, policy, span, suggest, workload_arg};
+use crate::say::say;
+use crate::{output, policy, simulate, span, suggest, workload_arg};
 
 /// What the events of a traced kernel call its load.
 const RUNNING_SYSTEM: &str = "running system";
@@ -62,21 +64,19 @@ pub struct Trace {
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
-    /// CPUs of the simulated machine, 1 to 1024. Default: what the workload asks for.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    #[arg(requires = "sim")]
-    cpus: Option<u16>,
+    #[command(flatten)]
+    machine: MachineOptions,
+
+    /// How the simulated policy is made ready.
+    #[command(flatten)]
+    prepare: Prepare,
 
     /// Seed of every random choice of the simulated run. Default: the workload's.
     #[arg(long, value_name = "NUMBER", requires = "sim")]
     seed: Option<u64>,
 
-    /// Kernel to simulate. Default: what the workload asks for.
-    #[arg(long, value_name = "VERSION", value_parser = kernel::parse, requires = "sim")]
-    kernel: Option<Kernel>,
-
     /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = sim::parse_scale, requires = "sim")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale, requires = "sim")]
     scale: Vec<(String, i64)>,
 
     /// Ends the run after so long at the latest: 10s, 1.5ms. Default: when the workload ends, or,
@@ -122,14 +122,12 @@ impl Trace {
 
     fn spec(&self, policy: &str, load: &str) -> anyhow::Result<RunSpec> {
         let workload = Arc::new(workload_arg::find(load, &self.scale)?);
-        let asked = &workload.machine;
+        let mut found = policy::open(policy)?;
+        self.prepare.apply(&mut found.policy);
+        let asked = found.machine.as_ref().unwrap_or(&workload.machine);
         Ok(RunSpec {
-            policy: policy::find(policy)?,
-            machine: MachineSpec {
-                cpus: self.cpus.unwrap_or(asked.cpus),
-                kernel: self.kernel.unwrap_or(asked.kernel),
-                ..asked.clone()
-            },
+            machine: self.machine.change(asked)?,
+            policy: found.policy,
             seed: self.seed.unwrap_or(workload.seed),
             workload,
             tie_seed: None,
@@ -148,6 +146,11 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
         return Err(UsageError(message.to_owned()).into());
     }
+    let asks_for_machine = request.machine != MachineOptions::default();
+    if request.sim.is_none() && (asks_for_machine || request.prepare != Prepare::default()) {
+        let message = "options of a machine and of a policy are for a simulated run: give --sim";
+        return Err(UsageError(message.to_owned()).into());
+    }
     output::check(request.format.sheet(), request.output.as_deref())?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
@@ -162,21 +165,21 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
     }
     to.flush()?;
     if tracer.turns().is_empty() {
-        writeln!(
-            io::stderr(),
-            "runslice: {} was there and never ran or waited: record for longer, or trace another",
+        let text = format!(
+            "{} was there and never ran or waited: record for longer, or trace another",
             request.task
-        )?;
+        );
+        say("runslice", &text);
     }
     if tracer.left_out() > 0 {
-        writeln!(io::stderr(), "runslice: {}", left_out(tracer.left_out()))?;
+        say("runslice", &left_out(tracer.left_out()));
     }
     let Some(exit) = exit.filter(|exit| exit.kind.is_error()) else {
         return Ok(Status::Done);
     };
     let policy = tracer.header().map_or("", |header| &header.policy);
     if let Some(line) = ejection(policy, &exit) {
-        writeln!(io::stderr(), "runslice: {line}")?;
+        say("runslice", &line);
     }
     Ok(Status::Ejected)
 }
@@ -193,7 +196,7 @@ fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     };
     let spec = request.spec(policy, load)?;
-    let summary = ::sim::run(&spec, tracer).map_err(sim::explain)?;
+    let summary = sim::run(&spec, tracer).map_err(simulate::explain)?;
     Ok(Some(summary.exit))
 }
 
@@ -205,7 +208,7 @@ fn running_kernel(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<()> {
 #[cfg(not(feature = "live"))]
 fn running_kernel(_: &Trace, _: &mut Tracer) -> anyhow::Result<()> {
     let message = "this runslice was built without the real machine: give --sim or --from";
-    Err(crate::cli::UnsupportedError(message.to_owned()).into())
+    Err(crate::exit::UnsupportedError(message.to_owned()).into())
 }
 
 fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {

@@ -12,7 +12,7 @@ use clap::Args;
 use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, Speed, Stream, VmError};
 use model::Nanos;
 
-use crate::cli::{Status, UnsupportedError, UsageError};
+use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::span;
 
 /// How a command calls this program.
@@ -202,6 +202,5 @@ pub fn explain(error: VmError) -> anyhow::Error {
 
 /// Says something on standard error.
 pub fn say(text: &str) {
-    // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "vm: {text}");
+    crate::say::say("vm", text);
 }

@@ -15,7 +15,7 @@ use super::plan::Arm;
 use super::played::Beside;
 use super::{Bench, EJECTED, Measured, Runner};
 use crate::attach::{self, Attaching, cause};
-use crate::cli::UnsupportedError;
+use crate::exit::UnsupportedError;
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);

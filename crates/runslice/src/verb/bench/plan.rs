@@ -2,7 +2,7 @@
 
 use model::{PolicySpec, Rng};
 
-use crate::cli::UsageError;
+use crate::exit::UsageError;
 use crate::policy;
 
 /// What the kernel's own scheduler is called.

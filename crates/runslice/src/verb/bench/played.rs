@@ -10,7 +10,7 @@ use stats::{Metrics, Millionths};
 use workload::Workload;
 
 use super::plan::Arm;
-use crate::cli::UsageError;
+use crate::exit::UsageError;
 use crate::table::Table;
 use crate::workload_arg;
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use sim::Tally;
 use sim::costs::{Costs, measure};
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::table::Table;
 use crate::{output, policy};
 

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use live::Policy;
 use live::vm::{self, End, Pace, Request};
 
-use crate::cli::{Status, UnsupportedError};
+use crate::exit::{Status, UnsupportedError};
 use crate::verb::vm::{OWN_NAME, explain, own_name, say};
 
 /// Kernels that are asked when none is named: those that are tested.

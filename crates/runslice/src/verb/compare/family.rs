@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::bail;
 use stats::compare::{Question, Set};
 
-use crate::cli::UsageError;
+use crate::exit::UsageError;
 use crate::sets::File;
 use crate::suggest;
 

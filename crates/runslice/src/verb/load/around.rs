@@ -8,7 +8,7 @@ use live::load::{LoadError, Outcome};
 use live::record::{Cost, ProgramCost};
 
 use super::explain;
-use crate::cli::UnsupportedError;
+use crate::exit::UnsupportedError;
 
 /// The kernel's switch of its statistics.
 const SCHEDSTATS: &str = "/proc/sys/kernel/sched_schedstats";

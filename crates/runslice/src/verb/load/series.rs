@@ -15,7 +15,7 @@ use clap::Args;
 use live::{OwnFolder, SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::output;
 use crate::verb::status;
 

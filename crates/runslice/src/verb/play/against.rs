@@ -7,8 +7,7 @@ use anyhow::Context as _;
 use model::{MachineSpec, Nanos, PolicySpec};
 use serde::Serialize;
 use stats::{GroupReport, Metrics, Millionths, Report, Value};
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use super::Play;
 use crate::report::Format;

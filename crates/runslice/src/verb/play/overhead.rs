@@ -8,7 +8,7 @@ use stats::Millionths;
 use workload::Workload;
 
 use super::Play;
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::output;
 use crate::table::Table;
 

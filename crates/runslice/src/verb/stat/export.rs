@@ -12,7 +12,7 @@ use stats::schedstat::{Field, FieldUnit, Layout, SchedstatReader, Snapshot, Time
 
 use super::processes::{self, Which};
 use super::{hz_of, statistics};
-use crate::cli::{Status, UsageError};
+use crate::exit::{Status, UsageError};
 
 /// What `runslice stat export` is asked.
 #[derive(Debug, Args)]

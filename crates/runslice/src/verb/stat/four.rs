@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use live::pins;
 use stats::schedstat::{Interval, Layout, MachineCounts, Snapshot, version_4};
 
-use crate::cli::UnsupportedError;
+use crate::exit::UnsupportedError;
 use crate::session::{Found, Place, Record};
 
 /// The policy that runs, and where its counters and the kernel's stood at the begin.

@@ -16,9 +16,9 @@ use super::processes::{self, Which};
 use super::statistics;
 #[cfg(feature = "live")]
 use super::switch::{self, SwitchedOn};
-use crate::cli::Status;
+use crate::exit::Status;
 #[cfg(feature = "live")]
-use crate::cli::UnsupportedError;
+use crate::exit::UnsupportedError;
 use crate::sheet::quoted;
 use crate::{output, span};
 

@@ -10,7 +10,7 @@ use stats::schedstat::{CpuInterval, Interval, SchedstatReader, Snapshot};
 
 use super::open;
 use super::rows::{self, Row, seconds};
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::output;
 use crate::report::Format;
 

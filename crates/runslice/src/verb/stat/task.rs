@@ -10,7 +10,7 @@ use model::Nanos;
 use stats::schedstat::{HZ_OF_4, TaskCounters};
 
 use super::open;
-use crate::cli::{Status, UnsupportedError};
+use crate::exit::{Status, UnsupportedError};
 use crate::{output, span};
 
 /// What `runslice stat task` is asked.

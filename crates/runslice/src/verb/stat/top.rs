@@ -17,7 +17,7 @@ use self::screen::{Asked, Interval, Row, Screen, Sort, What};
 use self::terminal::Terminal;
 use super::processes::{self, Process, Which};
 use super::{hz_of, open, statistics};
-use crate::cli::Status;
+use crate::exit::Status;
 use crate::{output, span};
 
 /// What `runslice stat top` is asked.

@@ -8,8 +8,7 @@ use anyhow::{Context as _, anyhow};
 use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use serde::Deserialize;
 use toml::Spanned;
-use workload::RunSpec;
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::{kernel, policy, seeds, span, workload_arg};
 

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use model::{Header, MachineSpec, Nanos, Sink as _};
 use stats::trace::Tracer;
 
-use crate::cli::UnsupportedError;
+use crate::exit::UnsupportedError;
 use crate::kernel;
 use crate::verb::trace::RUNNING_SYSTEM;
 

@@ -1,0 +1,41 @@
+//! How the program ends: its exit statuses, and the errors that decide which one it is.
+
+use std::process::ExitCode;
+
+/// How the process ends. The numbers are an interface: scripts test for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// All went well.
+    Done = 0,
+    /// A bad file, or the computer refused something.
+    Failure = 1,
+    /// The command line asks for something that does not exist.
+    Usage = 2,
+    /// A policy misbehaved and was ejected. Its table is printed up to then.
+    Ejected = 3,
+    /// This computer lacks what the verb needs.
+    Unsupported = 4,
+    /// A comparison exceeded a limit that the user set.
+    Exceeded = 5,
+    /// Nothing can be said: a virtual machine gave no result, or runs do not decide.
+    Inconclusive = 6,
+    /// A signal ended it, after everything was put back.
+    Interrupted = 130,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status as u8)
+    }
+}
+
+/// The command line asks for something that does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// This computer lacks what the verb needs; the text says what, and the way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnsupportedError(pub String);

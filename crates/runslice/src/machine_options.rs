@@ -1,0 +1,102 @@
+//! The machine to simulate, as options of the verbs that simulate.
+
+use clap::Args;
+use model::{Kernel, MachineSpec};
+
+use crate::{kernel, profile};
+
+/// What of the machine is changed. What is not given stays as the workload, or the bundle of the
+/// policy, asks for.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub struct MachineOptions {
+    /// CPUs of the machine, 1 to 1024. Default: what the workload or bundle asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+
+    /// Hardware threads of a core, 1 or 2. Default: what the workload or bundle asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2))]
+    smt: Option<u16>,
+
+    /// CPUs that share a last-level cache; 0 for all of a node. Default: what the workload or
+    /// bundle asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    llc: Option<u16>,
+
+    /// CPUs of a NUMA node; 0 for all of them. Default: what the workload or bundle asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    node: Option<u16>,
+
+    /// Timer ticks a second, the kernel's HZ: 100, 250, 300 or 1000. Default: what the workload or
+    /// bundle asks for.
+    #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
+    hz: Option<u32>,
+
+    /// Kernel version to simulate: 6.18 or 7.2. Default: what the workload or bundle asks for.
+    #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
+    kernel: Option<Kernel>,
+
+    /// What actions cost on the machine: `ideal` (nothing), `default-v0`, or a file with your own
+    /// costs (docs/profiles.md). Default: what the workload or bundle asks for.
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+}
+
+impl MachineOptions {
+    /// The machine that is `asked` for, changed as the options say.
+    ///
+    /// # Errors
+    /// When there is no such profile, or its file is bad.
+    pub fn change(&self, asked: &MachineSpec) -> anyhow::Result<MachineSpec> {
+        let profile = self.profile.as_deref().map(profile::find).transpose()?;
+        Ok(MachineSpec {
+            cpus: self.cpus.unwrap_or(asked.cpus),
+            smt: self.smt.unwrap_or(asked.smt),
+            llc: self.llc.unwrap_or(asked.llc),
+            node: self.node.unwrap_or(asked.node),
+            hz: self.hz.unwrap_or(asked.hz),
+            kernel: self.kernel.unwrap_or(asked.kernel),
+            profile: profile.unwrap_or_else(|| asked.profile.clone()),
+            ..asked.clone()
+        })
+    }
+}
+
+/// The tick rates that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
+fn parse_hz(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
+        _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_ticks_at_four_rates() {
+        assert_eq!(
+            [100, 250, 300, 1000].map(|hz| parse_hz(&hz.to_string()).unwrap()),
+            [100, 250, 300, 1000]
+        );
+        assert!(parse_hz("123").is_err() && parse_hz("").is_err());
+    }
+
+    #[test]
+    fn what_no_option_names_stays_as_it_was_asked_for() {
+        let asked = MachineSpec {
+            cpus: 6,
+            hz: 1000,
+            ..MachineSpec::default()
+        };
+        let options = MachineOptions {
+            cpus: Some(2),
+            profile: Some("default-v0".to_owned()),
+            ..MachineOptions::default()
+        };
+        let machine = options.change(&asked).unwrap();
+        assert_eq!((machine.cpus, machine.hz), (2, 1000));
+        assert_eq!(machine.profile.name(), "default-v0");
+        assert_eq!(MachineOptions::default().change(&asked).unwrap(), asked);
+    }
+}

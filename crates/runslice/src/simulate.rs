@@ -1,0 +1,44 @@
+//! Simulated runs, for every verb that makes some.
+
+use model::Summary;
+use stats::Metrics;
+use workload::RunSpec;
+
+use crate::exit::UsageError;
+use crate::report::Outcome;
+
+/// Simulates a run of which only the figures are wanted.
+///
+/// # Errors
+/// When a policy or the machine is bad.
+pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
+    let mut metrics = Metrics::new();
+    let summary = sim::run(spec, &mut metrics).map_err(explain)?;
+    Ok(outcome(spec, &metrics, summary))
+}
+
+/// The figures of a run that is over.
+pub fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
+    Outcome {
+        policy: spec.policy.name.clone(),
+        set: spec.policy.set.clone(),
+        report: metrics.report(),
+        summary,
+    }
+}
+
+/// A knob that does not exist is a mistake on the command line, not in a file.
+pub fn explain(error: sim::Error) -> anyhow::Error {
+    match error {
+        sim::Error::Set { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
+        sim::Error::Entry { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
+        sim::Error::SetUp { policy, source } => {
+            UsageError(format!("policy `{policy}`: {source}")).into()
+        }
+        other => other.into(),
+    }
+}
