@@ -1,8 +1,9 @@
 //! Maps, variables and timers as the host uses them.
 
-use crate::host::{Fault, Host, Stop};
+use crate::host::Host;
 use crate::map::Store;
 use crate::map::hash::{InsertError, Removed};
+use crate::stop::{Fault, Stop};
 use crate::{Errno, Image, Instance};
 
 impl<H: Host> Instance<H> {

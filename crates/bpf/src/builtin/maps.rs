@@ -1,9 +1,10 @@
 //! Look-ups, updates and deletions.
 
-use super::{Line, argument, inserted};
+use super::line::{Line, argument, inserted};
 use crate::errno::status;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
 use crate::map::Store;
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
     lines![

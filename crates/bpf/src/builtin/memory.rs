@@ -1,8 +1,9 @@
 //! Reading foreign memory, strings, kernel pointers and dynamic pointers.
 
-use super::{Line, argument, deliver};
+use super::line::{Line, argument, deliver};
 use crate::Errno;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 6] {
     lines![

@@ -1,8 +1,9 @@
 //! Printing.
 
-use super::{Line, deliver};
+use super::line::{Line, deliver};
 use crate::format::format;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {

@@ -1,9 +1,10 @@
 //! Storage that belongs to tasks and cgroups.
 
-use super::{Line, argument};
+use super::line::{Line, argument};
 use crate::errno::status;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
 use crate::map::hash::InsertError;
+use crate::stop::Stop;
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE` (Linux 6.18, include/uapi/linux/bpf.h).
 const CREATE: u64 = 1;

@@ -1,8 +1,9 @@
 //! What a program asks about the world around it.
 
-use super::Line;
+use super::line::{Line, deliver};
 use crate::Errno;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 12] {
     lines![
@@ -63,7 +64,7 @@ fn perf_event_read_value<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> R
     if size != 24 {
         return Ok(Errno::EINVAL.to_r0());
     }
-    super::deliver(ctx.vm, buffer, &[0; 24])?;
+    deliver(ctx.vm, buffer, &[0; 24])?;
     Ok(Errno::ENOENT.to_r0())
 }
 

@@ -16,7 +16,7 @@ use super::function::{TRUSTED, Translator, guest_flags};
 use super::known::Known;
 use crate::BASE;
 use crate::decode::atomic;
-use crate::interp::FRAME_BYTES;
+use crate::frame::FRAME_BYTES;
 use crate::op::{Kind, Op};
 
 /// Where an access goes.

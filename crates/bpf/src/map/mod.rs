@@ -1,6 +1,5 @@
 //! Maps: what they hold lies in the region, so that programs can point to it.
 
-pub(crate) mod arena;
 pub(crate) mod array;
 pub(crate) mod hash;
 pub(crate) mod queue;
