@@ -64,6 +64,7 @@ pub use host::*;
 pub use image::*;
 pub use instance::Instance;
 pub use instance_error::{InstanceError, Missing};
+pub use map::Update;
 pub use memory::{BASE, Memory, OutOfMemory, Pages};
 pub use path::PathError;
 pub use stop::{Fault, Stop};

@@ -3,6 +3,7 @@
 use super::line::{Line, argument};
 use crate::errno::status;
 use crate::host::{CallCtx, Host};
+use crate::map::Update;
 use crate::map::hash::InsertError;
 use crate::stop::Stop;
 
@@ -41,7 +42,11 @@ fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         address => argument(vm, address, size, "initial value")?.to_vec(),
     };
     let index = vm.map_index(handle)?;
-    match vm.update(index, &key, &value, NEW, 0, ctx.host) {
+    let update = Update {
+        flags: NEW,
+        ..Update::new(&key, &value)
+    };
+    match vm.update(index, &update, ctx.host) {
         Ok(()) | Err(InsertError::Errno(_)) => {}
         Err(InsertError::Memory(full)) => return Err(Stop::OutOfMemory { limit: full.limit }),
     }

@@ -4,7 +4,7 @@ use super::BACKEND;
 use crate::map::Store;
 use crate::scene::insn::{EXIT, add, address, call, copy, load, mov, store_u32};
 use crate::scene::{Object, World};
-use crate::{Errno, Instance, MapKind, Prices, Stop};
+use crate::{Errno, Instance, MapKind, Prices, Stop, Update};
 
 /// An object whose functions call one import each with the words of their context.
 struct Calls {
@@ -290,7 +290,7 @@ fn every_element_of_a_map_is_visited_in_a_fixed_order() {
         let mut calls = Calls::of(&[("bpf_for_each_map_elem", "")], collect_keys(kind));
         for key in [3_u32, 1, 2] {
             let Calls { vm, host, .. } = &mut calls;
-            vm.map_update(0, &key.to_le_bytes(), &[0; 8], 0, host)
+            vm.map_update(0, &Update::new(&key.to_le_bytes(), &[0; 8]), host)
                 .unwrap();
         }
         let seen = calls.buffer(&[0; 8]);

@@ -9,6 +9,7 @@ use crate::scene::insn::{
 use crate::scene::{Object, World};
 use crate::{
     CallCtx, Config, Direct, Errno, HostFunction, Insn, Instance, InstanceError, MapKind, Stop,
+    Update,
 };
 
 fn host_function(
@@ -436,15 +437,21 @@ fn the_host_sees_the_kernels_errors() {
     let host = &mut World::default();
     let mut vm = map_object(MapKind::Hash, 1).instance(BACKEND);
     let (one, two) = (1_u32.to_le_bytes(), 2_u32.to_le_bytes());
-    assert_eq!(vm.map_update(0, &one, &[1; 8], 0, host), Ok(()));
-    assert_eq!(vm.map_update(0, &two, &[1; 8], 0, host), Err(Errno::E2BIG));
-    assert_eq!(vm.map_update(0, &two, &[1; 7], 0, host), Err(Errno::EINVAL));
+    assert_eq!(vm.map_update(0, &Update::new(&one, &[1; 8]), host), Ok(()));
+    assert_eq!(
+        vm.map_update(0, &Update::new(&two, &[1; 8]), host),
+        Err(Errno::E2BIG)
+    );
+    assert_eq!(
+        vm.map_update(0, &Update::new(&two, &[1; 7]), host),
+        Err(Errno::EINVAL)
+    );
     assert_eq!(vm.map_delete(0, &two, host), Err(Errno::ENOENT));
     assert_eq!(vm.map_delete(0, &one, host), Ok(()));
     assert_eq!(vm.map_keys(0), Vec::<Vec<u8>>::new());
     let mut array = map_object(MapKind::Array, 1).instance(BACKEND);
     assert_eq!(
-        array.map_update(0, &one, &[1; 8], 0, host),
+        array.map_update(0, &Update::new(&one, &[1; 8]), host),
         Err(Errno::E2BIG)
     );
     assert_eq!(array.map_delete(0, &[0; 4], host), Err(Errno::EINVAL));
@@ -502,7 +509,7 @@ fn a_replaced_value_stays_readable_until_the_outermost_call_returns() {
         vm.map_value(0, &1_u32.to_le_bytes(), 0),
         Some(&9_u64.to_le_bytes()[..])
     );
-    vm.map_update(0, &2_u32.to_le_bytes(), &[0; 8], 0, host)
+    vm.map_update(0, &Update::new(&2_u32.to_le_bytes(), &[0; 8]), host)
         .unwrap();
     let reused = vm.map_value_addr(0, &2_u32.to_le_bytes(), 0);
     assert_eq!(reused, Some(first), "its memory is used again afterwards");
@@ -575,7 +582,8 @@ fn a_timers_callback_gets_map_key_and_value() {
         let mut vm = timer_object(kind).instance(BACKEND);
         let host = &mut World::default();
         let key = 2_u32.to_le_bytes();
-        vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
+        vm.map_update(0, &Update::new(&key, &[0; 32]), host)
+            .unwrap();
         let value = vm.map_value_addr(0, &key, 0).unwrap();
         assert_eq!(vm.call_program(0, &[value + 8], host), Ok(0));
         assert_eq!(host.armed, [(value + 8, 500, false, true)]);
@@ -589,7 +597,8 @@ fn a_deleted_value_takes_its_timer_along() {
     let mut vm = timer_object(MapKind::Hash).instance(BACKEND);
     let host = &mut World::default();
     let key = 2_u32.to_le_bytes();
-    vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
+    vm.map_update(0, &Update::new(&key, &[0; 32]), host)
+        .unwrap();
     let timer = vm.map_value_addr(0, &key, 0).unwrap() + 8;
     vm.call_program(0, &[timer], host).unwrap();
     vm.map_delete(0, &key, host).unwrap();

@@ -48,7 +48,7 @@ pub(crate) struct Entry(pub(super) Code);
 
 impl Entry {
     /// # Safety
-    /// `code` is finished code with the signature of [`super::signature`].
+    /// `code` is finished code with the signature of `signature.rs`.
     pub(super) unsafe fn new(code: *const u8) -> Self {
         // SAFETY: The caller says so. A data pointer and a function
         // pointer have the same representation on the processors that there is a translator for.

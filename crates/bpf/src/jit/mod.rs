@@ -10,9 +10,10 @@
 //!
 //! Native code runs on the thread's own stack, below the Rust code that entered it, because the
 //! host functions that it calls must run there anyway. What it needs is bounded before it runs:
-//! at most [`stack::FRAMES`] frames, none of which may be larger than [`MAX_FRAME`]; a program with a
-//! larger frame is interpreted. A frame is smaller than a page, so that an overflow cannot step
-//! over the stack's guard page, and an outermost call with too little stack left is interpreted.
+//! at most so many frames as `stack.rs` says, none of which may be larger than [`MAX_FRAME`]; a
+//! program with a larger frame is interpreted. A frame is smaller than a page, so that an overflow
+//! cannot step over the stack's guard page, and an outermost call with too little stack left is
+//! interpreted.
 
 mod access;
 mod arithmetic;
