@@ -1,12 +1,16 @@
 //! Which function stands behind each function that an object calls.
 
+use std::collections::BTreeSet;
+
 use crate::config::Config;
 use crate::host::{Binding, Host, HostFunction};
 use crate::instance_error::{InstanceError, Missing};
 use crate::intrinsic::Intrinsic;
+use crate::reach;
 use crate::{Image, Import};
 
-/// Finds every import in `table`, then among `builtins`, the machine's own functions.
+/// Finds every import in `table`, then among `builtins`, the machine's own functions. One that
+/// nobody offers and only programs call that no host calls ends the program that reaches it.
 pub(crate) fn bind<H: Host>(
     image: &Image,
     table: &[HostFunction<H>],
@@ -15,6 +19,15 @@ pub(crate) fn bind<H: Host>(
 ) -> Result<Vec<Binding<H>>, InstanceError> {
     let mut bindings = Vec::with_capacity(image.imports.len());
     let mut missing = Vec::new();
+    let called = reach::called(image);
+    let names: BTreeSet<&str> = called
+        .iter()
+        .map(|function| &*image.functions[*function as usize].name)
+        .collect();
+    let is_called = |import: &Import| {
+        let callers = &import.callers;
+        callers.is_empty() || callers.iter().any(|caller| names.contains(&**caller))
+    };
     for import in &image.imports {
         match find(import, table, builtins) {
             // Both short cuts of native code pass the counter by.
@@ -32,7 +45,9 @@ pub(crate) fn bind<H: Host>(
                     calls: 0,
                     intrinsic: None,
                 });
-                missing.push(describe(import, table.iter().chain(builtins)));
+                if is_called(import) {
+                    missing.push(describe(import, table.iter().chain(builtins)));
+                }
             }
         }
     }

@@ -32,6 +32,16 @@ pub trait Host: Sized {
     /// Thread group id in the high half, thread id in the low half.
     fn current_pid_tgid(&self) -> u64;
 
+    /// The address of the current task's name, text that ends with a zero byte; 0 if it has none.
+    fn current_comm(&self) -> u64 {
+        0
+    }
+
+    /// The node of memory that [`Host::cpu`] belongs to.
+    fn node(&self) -> u32 {
+        0
+    }
+
     /// A program stores into the read-only half, where kernel objects live. The host permits what
     /// the kernel permits, and then writes the object itself through `memory`.
     ///

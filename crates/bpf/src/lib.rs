@@ -38,6 +38,7 @@ mod objects;
 mod op;
 mod path;
 mod progress;
+mod reach;
 mod resize;
 #[cfg(test)]
 mod scene;
@@ -50,7 +51,7 @@ mod verify;
 #[cfg(not(feature = "jit"))]
 use no_jit as jit;
 
-pub use self::object::Object;
+pub use self::object::{Limits, Object};
 pub use backend::{Backend, Execution, Refusal, WARM};
 pub use cache::prefetch;
 pub use config::{Config, Prices};

@@ -24,6 +24,7 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
 
@@ -270,7 +271,8 @@ impl Memory {
             .as_mut()
             .expect("a region for an object with an arena has a window");
         pages.resize(def.max_entries);
-        let bytes = def.initial.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        let globals = |bytes: &Arc<[u8]>| (bytes.len() as u64).max(def.value_size.into());
+        let bytes = def.initial.as_ref().map_or(0, globals);
         if bytes == 0 {
             return Ok(pages.base());
         }

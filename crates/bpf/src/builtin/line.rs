@@ -16,6 +16,17 @@ macro_rules! lines {
 /// A line of a table of functions: name, prototype (empty for helpers), body, twice.
 pub(super) type Line<H> = (&'static str, &'static str, Body<H>, Direct<H>);
 
+/// Buffers of programs are small; more is misuse, and must not make us allocate.
+pub(super) const MAX_BUFFER: u64 = 1 << 20;
+
+/// The size of a buffer.
+pub(super) fn buffer(size: u64) -> Result<usize, Stop> {
+    match size {
+        0..=MAX_BUFFER => Ok(size as usize),
+        _ => Err(Stop::Refused(format!("a buffer of {size} bytes"))),
+    }
+}
+
 /// Bytes that a program points to, for reading.
 ///
 /// A verifier makes sure that they exist, so a pointer elsewhere is misuse.

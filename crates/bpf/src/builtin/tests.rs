@@ -370,6 +370,43 @@ fn printing_reaches_the_host_and_snprintf_the_buffer() {
 }
 
 #[test]
+fn the_current_task_has_a_name_and_the_cpu_a_node() {
+    let names = [("bpf_get_current_comm", ""), ("bpf_get_numa_node_id", "")];
+    let mut calls = Calls::of(&names, Object::default());
+    calls.host.comm = calls.buffer(b"a-rather-long-name\0");
+    let to = calls.buffer(&[7; 24]);
+    assert_eq!(calls.status("bpf_get_current_comm", &[to, 20]), Ok(()));
+    // A kernel's name has 15 bytes; behind it the buffer is zeroed.
+    assert_eq!(
+        calls.bytes(to, 24),
+        b"a-rather-long-n\0\0\0\0\0\x07\x07\x07\x07"
+    );
+    assert_eq!(calls.status("bpf_get_current_comm", &[to, 3]), Ok(()));
+    assert_eq!(calls.bytes(to, 4), b"a-\0a");
+    assert_eq!(calls.call("bpf_get_numa_node_id", &[]), 7);
+}
+
+#[test]
+fn an_iterators_text_is_printed() {
+    let names = [("bpf_seq_write", ""), ("bpf_seq_printf", "")];
+    let mut calls = Calls::of(&names, Object::default());
+    let (text, number) = (
+        calls.buffer(b"%d rows\0"),
+        calls.buffer(&[5, 0, 0, 0, 0, 0, 0, 0]),
+    );
+    assert_eq!(calls.status("bpf_seq_write", &[0, text + 3, 4]), Ok(()));
+    assert_eq!(
+        calls.status("bpf_seq_printf", &[0, text, 8, number, 8]),
+        Ok(())
+    );
+    assert_eq!(calls.host.printed, "rows5 rows");
+    let wrong = calls.status("bpf_seq_printf", &[0, text, 8, number, 7]);
+    assert_eq!(wrong, Err(Errno::EINVAL));
+    let refused = calls.try_call("bpf_seq_write", &[0, 16, 4]);
+    assert!(matches!(refused, Err(Stop::Refused(_))), "{refused:?}");
+}
+
+#[test]
 fn a_kernel_pointer_changes_hands() {
     let mut calls = Calls::of(&[("bpf_kptr_xchg", "")], Object::default());
     let place = calls.buffer(&[0; 8]);

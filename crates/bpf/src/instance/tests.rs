@@ -286,6 +286,46 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
     );
 }
 
+/// An object of two programs, the second of which calls a function that nobody offers.
+fn with_a_program_in(section: &str) -> crate::Image {
+    let object = Object::default().import("scx_bpf_now", "u64()");
+    let object = object.function(&[&[mov(0, 3), EXIT]]);
+    let mut image = Arc::unwrap_or_clone(object.function(&[&[call(0), EXIT]]).image());
+    image.imports[0].callers = vec!["function1".into()];
+    let programs = [("syscall", 0), (section, 1)];
+    image.programs.extend(programs.map(|(section, function)| {
+        let (name, section) = (format!("function{function}"), section.to_owned());
+        crate::Program {
+            name,
+            section,
+            function,
+            autoload: true,
+            context: None,
+        }
+    }));
+    image
+}
+
+#[test]
+fn a_function_that_only_an_uncalled_program_needs_ends_the_run_where_it_is_reached() {
+    let config = || Config {
+        backend: BACKEND,
+        ..Config::default()
+    };
+    let image = Arc::new(with_a_program_in("tp_btf/sched_switch"));
+    let mut vm = Instance::new(image, &[], config()).expect("nobody calls what is missing");
+    let host = &mut World::default();
+    assert_eq!(vm.call_program(0, &[], host), Ok(3));
+    let fault = vm.call_program(1, &[], host).unwrap_err();
+    let reason = "function `scx_bpf_now` is not simulated";
+    assert_eq!(fault.stop, Stop::Poison(reason.into()));
+
+    // A set-up program is called by a loader.
+    let image = Arc::new(with_a_program_in("syscall"));
+    let refused = Instance::<World>::new(image, &[], config());
+    assert!(matches!(refused, Err(InstanceError::Missing(_))));
+}
+
 #[test]
 fn a_callback_address_is_a_function_or_a_fault() {
     let mut vm = Object::default()
@@ -315,6 +355,27 @@ fn a_syscall_program_changes_its_context() {
         Ok(3)
     );
     assert_eq!(context, [1, 1, 1, 1, 7, 0, 0, 0]);
+}
+
+#[test]
+fn a_large_data_section_of_zeros_is_written_where_programs_write() {
+    // As large as the variables of scx_layered.
+    let size = 165_706_292;
+    let mut vm = Object::default()
+        .map(MapKind::Array, 4, size, 1)
+        .last_map(|map| map.initial = Some(Arc::from(&[9][..])))
+        .function(&[
+            &address(1, 2, 0),
+            &address(2, 2, 0),
+            &[load(0, 2, 0), add(1, size as i32 - 8), store(1, 0, 0), EXIT],
+        ])
+        .instance(BACKEND);
+    let zero = 0_u32.to_le_bytes();
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(9));
+    let value = vm.map_value(0, &zero, 0).unwrap();
+    assert_eq!(value.len(), size as usize);
+    assert_eq!(value[value.len() - 8..], 9_u64.to_le_bytes());
+    assert!(value[1..4096].iter().all(|byte| *byte == 0));
 }
 
 #[test]

@@ -24,7 +24,6 @@ mod known;
 mod native;
 mod plan;
 mod program;
-mod reach;
 mod shared;
 mod signature;
 mod stack;
@@ -42,6 +41,7 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::backend::{Execution, Refusal};
 use crate::op::Kind;
+use crate::reach;
 use crate::{Host, Instance};
 pub(crate) use entry::{HostEntry, ProgramEntry, Scratch, host_entry};
 pub(crate) use native::{is_plain, run, run_outermost, settle_outermost};
@@ -57,7 +57,7 @@ const CODE_ROOM: usize = 128 << 20;
 ///
 /// If it was made for an instance like this one before, that is it.
 pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refusal> {
-    let functions = reach::reachable(vm.image());
+    let functions = reach::loaded(vm.image());
     let is_insn = |op: &&crate::op::Op| op.kind != Kind::Fall;
     let len = |function: &u32| vm.code.ops_of(*function).iter().filter(is_insn).count() as u64;
     let instructions = functions.iter().map(len).sum();

@@ -7,10 +7,10 @@ use crate::intrinsic::Intrinsic;
 use crate::map::{Map, Maps, Store};
 use crate::memory::Memory;
 use crate::op::Code;
+use crate::reach::mentioned;
 use crate::{Host, Image, Instance};
 
 use super::native::{Callees, Offsets};
-use super::reach::mentioned;
 
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.
 pub(super) struct Plan<'a> {
