@@ -40,3 +40,36 @@ fn run_queues_are_found_by_the_variables_address() {
         ]
     );
 }
+
+/// What tests/policies/embedded.bpf.c leaves on 66 CPUs, with a knob set.
+fn embedded(set: &[(&str, &str)]) -> model::Summary {
+    let run = Run {
+        cpus: 66,
+        set,
+        ..Run::new("embedded", "[task.t]\ndo = \"run(1ms)\"\n")
+    };
+    let summary = on_both(&run.spec(), &mut Collector::default());
+    summary.unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_mask_inside_a_map_value_or_a_variable_is_a_mask() {
+    let summary = embedded(&[]);
+    assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+    let lines: Vec<&str> = summary.printed.lines().collect();
+    let expected = [
+        // CPU 65 was set before, and is what both masks have: 2 was taken out of the other.
+        "again 1, both 1",
+        "has 1, first 65, all 65",
+        "has 65 now",
+        "around 1 1",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_mask_that_nobody_created_cannot_be_released() {
+    let summary = embedded(&[("release_it", "1")]);
+    let message = &summary.exit.message;
+    assert!(message.contains("is no `struct bpf_cpumask`"), "{message}");
+}

@@ -1,8 +1,9 @@
 //! Maps, variables and timers as the host uses them.
 
-use crate::host::{Fault, Host, Stop};
-use crate::map::Store;
+use crate::host::Host;
 use crate::map::hash::{InsertError, Removed};
+use crate::map::{Store, Update};
+use crate::stop::{Fault, Stop};
 use crate::{Errno, Image, Instance};
 
 impl<H: Host> Instance<H> {
@@ -63,28 +64,21 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    /// Sets a value as user space would with `bpf_map_update_elem`; for a per-CPU map that of
-    /// `cpu`.
+    /// Sets a value as user space would with `bpf_map_update_elem`.
     ///
     /// # Errors
     /// What the kernel says; [`Errno::EINVAL`] also for a key or value of another size.
-    pub fn map_update(
-        &mut self,
-        map: u32,
-        key: &[u8],
-        value: &[u8],
-        cpu: u32,
-        host: &mut H,
-    ) -> Result<(), Errno> {
+    pub fn map_update(&mut self, map: u32, update: &Update<'_>, host: &mut H) -> Result<(), Errno> {
         let shape = self
             .maps
             .get(map)
             .map(|map| &map.shape)
             .ok_or(Errno::ENOENT)?;
-        if !self.has_key_size(shape.key_size, key) || shape.value_size != value.len() as u64 {
+        let has_size = self.has_key_size(shape.key_size, update.key);
+        if !has_size || shape.value_size != update.value.len() as u64 {
             return Err(Errno::EINVAL);
         }
-        match self.update(map, key, value, 0, cpu, host) {
+        match self.update(map, update, host) {
             Ok(()) => Ok(()),
             Err(InsertError::Errno(errno)) => Err(errno),
             Err(InsertError::Memory(_)) => Err(Errno::ENOMEM),
@@ -241,19 +235,16 @@ impl<H: Host> Instance<H> {
         [handle, key, value, 0, 0]
     }
 
-    /// Sets a value for a program or for the host. The sizes of `key` and `value` are the map's.
+    /// Sets a value for a program or for the host. The sizes of key and value are the map's.
     pub(crate) fn update(
         &mut self,
         map: u32,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        cpu: u32,
+        update: &Update<'_>,
         host: &mut H,
     ) -> Result<(), InsertError> {
         let Self { maps, memory, .. } = self;
         let entry = maps.get_mut(map).ok_or(Errno::EINVAL)?;
-        let leftover = entry.update(memory, key, value, flags, cpu)?;
+        let leftover = entry.update(memory, update)?;
         if let Some(value) = leftover.reset {
             self.drop_fields(map, value, 1, host);
         }

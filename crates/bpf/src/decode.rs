@@ -1,6 +1,6 @@
 //! From the loader's instruction slots to operations. Encodings: RFC 9669.
 
-use crate::interp::FRAME_BYTES;
+use crate::frame::FRAME_BYTES;
 use crate::isa::LD_IMM64;
 use crate::op::{Code, Entry, Kind, Op};
 use crate::{Function, Image, Insn};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bytes;
-use crate::image::{Image, Knob, Member, Program, Scalar, StructOps, Symbol, Type};
+use crate::image::{Image, Knob, MapDef, Member, Program, Scalar, StructOps, Symbol, Type};
 use crate::path::{self, PathError};
 
 /// Why a global variable cannot be set.
@@ -216,7 +216,19 @@ impl Image {
             });
         }
         let len = usize::from(scalar.size());
-        let bytes = self.maps[map].initial.as_mut().ok_or_else(not_scalar)?;
+        let MapDef {
+            initial,
+            value_size,
+            ..
+        } = &mut self.maps[map];
+        let bytes = initial.as_mut().ok_or_else(not_scalar)?;
+        let end = |place: &path::Place| start as usize + place.offset as usize + len;
+        let end = places.iter().map(end).max().unwrap_or(0);
+        if end > bytes.len() && end <= *value_size as usize {
+            let mut more = bytes.to_vec();
+            more.resize(end, 0);
+            *bytes = Arc::from(more);
+        }
         let bytes = Arc::make_mut(bytes);
         for place in places {
             let at = start as usize + place.offset as usize;
@@ -301,11 +313,11 @@ impl Image {
     /// The initial value of a variable, read as `scalar`.
     pub(crate) fn read_scalar(&self, symbol: &Symbol, scalar: Scalar) -> Option<i128> {
         let start = symbol.offset as usize;
-        let initial = self.maps.get(symbol.map as usize)?.initial.as_ref()?;
-        let bytes = initial.get(start..start + usize::from(scalar.size()))?;
+        let map = self.maps.get(symbol.map as usize)?;
+        let bytes = map.initial_bytes(start, scalar.size().into())?;
         match scalar {
-            Scalar::Signed(_) => bytes::signed_number(bytes).map(i128::from),
-            _ => bytes::number(bytes).map(i128::from),
+            Scalar::Signed(_) => bytes::signed_number(&bytes).map(i128::from),
+            _ => bytes::number(&bytes).map(i128::from),
         }
     }
 

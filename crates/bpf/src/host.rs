@@ -4,6 +4,8 @@
 //! clock, randomness) and calls [`HostFunction`]s for everything else. A host function may call a
 //! program again: it gets the instance and the host, both mutable, in a [`CallCtx`].
 
+use crate::intrinsic::Intrinsic;
+use crate::stop::Stop;
 use crate::{Instance, jit};
 
 /// What the machine must know of the world around it.
@@ -29,6 +31,16 @@ pub trait Host: Sized {
 
     /// Thread group id in the high half, thread id in the low half.
     fn current_pid_tgid(&self) -> u64;
+
+    /// The address of the current task's name, text that ends with a zero byte; 0 if it has none.
+    fn current_comm(&self) -> u64 {
+        0
+    }
+
+    /// The node of memory that [`Host::cpu`] belongs to.
+    fn node(&self) -> u32 {
+        0
+    }
 
     /// A program stores into the read-only half, where kernel objects live. The host permits what
     /// the kernel permits, and then writes the object itself through `memory`.
@@ -69,73 +81,6 @@ pub trait Host: Sized {
 
     /// A program printed `text`.
     fn print(&mut self, text: &str);
-}
-
-/// Why a program cannot go on. A policy's fault, never the user's or ours.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Stop {
-    /// A store outside the memory that a program may write.
-    #[error("store of {size} bytes outside writable memory, at {address:#x}")]
-    WildStore {
-        /// Where.
-        address: u64,
-        /// Bytes.
-        size: u8,
-    },
-    /// More instructions than a callback may retire.
-    #[error("endless loop: more than {budget} instructions in one callback")]
-    Budget {
-        /// The limit.
-        budget: u64,
-    },
-    /// Calls nested too deeply, BPF-to-BPF or through the host.
-    #[error("calls nested more than {limit} deep")]
-    CallDepth {
-        /// The limit.
-        limit: u32,
-    },
-    /// The stacks of nested calls exceed the stack.
-    #[error("stack overflow: more than {limit} bytes")]
-    StackOverflow {
-        /// Bytes of all frames together.
-        limit: u32,
-    },
-    /// An instruction that the target kernel could not execute was reached.
-    #[error("{0}")]
-    Poison(String),
-    /// A callback address that is no function of the object.
-    #[error("call of {0:#x}, which is no function")]
-    WildCall(u64),
-    /// The object wants more memory than it may have.
-    #[error("out of memory: the object may use {limit} bytes")]
-    OutOfMemory {
-        /// The cap.
-        limit: u64,
-    },
-    /// The host ends the program: misuse that a verifier would have refused.
-    #[error("{0}")]
-    Refused(String),
-}
-
-/// A [`Stop`] and where it happened.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{program}+{insn}{}: {stop}", place(.file.as_deref(), *.line))]
-pub struct Fault {
-    /// What happened.
-    pub stop: Stop,
-    /// The function's name.
-    pub program: String,
-    /// Instruction within the function.
-    pub insn: u32,
-    /// Source file, if the object has line information.
-    pub file: Option<String>,
-    /// Source line.
-    pub line: u32,
-}
-
-fn place(file: Option<&str>, line: u32) -> String {
-    file.map_or_else(String::new, |file| format!(" ({file}:{line})"))
 }
 
 /// What a host function gets: the machine and the host, to use and to call into again.
@@ -199,4 +144,18 @@ pub struct HostFunction<H: Host> {
     pub body: Option<Body<H>>,
     /// The body again, for native code to call without detours; `None` is only slower.
     pub direct: Option<Direct<H>>,
+}
+
+/// What a call of an import does.
+#[derive(Debug)]
+pub(crate) struct Binding<H: Host> {
+    pub(crate) body: Option<Body<H>>,
+    pub(crate) cost_ps: u64,
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    pub(crate) direct: Option<Direct<H>>,
+    /// How often it was called, without the calls that native code makes itself.
+    pub(crate) calls: u64,
+    /// What the body does, if native code can do it as well.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    pub(crate) intrinsic: Option<Intrinsic>,
 }

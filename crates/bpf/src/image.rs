@@ -119,13 +119,14 @@ pub struct MapDef {
     pub kind: MapKind,
     /// Bytes of a key.
     pub key_size: u32,
-    /// Bytes of a value, unpadded.
+    /// Bytes of a value, unpadded; of an arena those of its variables.
     pub value_size: u32,
     /// Capacity.
     pub max_entries: u32,
     /// `BPF_F_*` flags.
     pub flags: u32,
     /// Initial bytes: of a data section's single value, or of an arena from its first byte on.
+    /// What is not given here is zero.
     pub initial: Option<Arc<[u8]>>,
     /// No program may write it: `.rodata`.
     pub frozen: bool,
@@ -138,6 +139,23 @@ pub struct MapDef {
     /// Map in map: the inner map's definition (index into [`Image::maps`]) and the initial
     /// entries (key, index into [`Image::maps`]).
     pub inner: Option<(u32, Vec<(u32, u32)>)>,
+}
+
+impl MapDef {
+    /// `len` bytes of a data section's value from `at` on; `None` beyond its end, and for a map
+    /// that the object declares without a value.
+    #[must_use]
+    pub fn initial_bytes(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        let given = self.initial.as_ref()?;
+        let end = at.checked_add(len)?;
+        if end > given.len().max(self.value_size as usize) {
+            return None;
+        }
+        let known = given.get(at..end.min(given.len())).unwrap_or_default();
+        let mut bytes = known.to_vec();
+        bytes.resize(len, 0);
+        Some(bytes)
+    }
 }
 
 /// Kinds of maps (`enum bpf_map_type`, kernel 6.18).

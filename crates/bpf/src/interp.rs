@@ -4,36 +4,13 @@
 //! faults are reported stand in back-end-neutral modules.
 
 use crate::decode::atomic;
+use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES, MAY_GOTO_TURNS, Trap};
 use crate::memory::Verdict;
 use crate::op::{Code, Entry, Kind, Op};
 use crate::{Host, Instance, Stop};
 
-/// Why and at which operation the interpreter stopped.
-#[derive(Debug)]
-pub(crate) struct Trap {
-    pub(crate) stop: Stop,
-    pub(crate) op: usize,
-}
-
-/// Bytes of a function's stack frame (`MAX_BPF_STACK`, Linux 6.18, include/linux/filter.h).
-pub(crate) const FRAME_BYTES: u64 = 512;
-
-/// Functions on top of each other (`MAX_CALL_FRAMES`, Linux 6.18, `include/linux/bpf_verifier.h`).
-pub(crate) const MAX_FRAMES: usize = 8;
-
-/// What `may_goto` allows a frame (`BPF_MAX_LOOPS`, Linux 6.18, include/linux/bpf.h).
-pub(crate) const MAY_GOTO_TURNS: u32 = 8 << 20;
-
 /// Registers; the ISA has 11, and a power of two needs no bounds check.
 type Registers = [u64; 16];
-
-/// What a call puts aside.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    kept: [u64; 4],
-    back: usize,
-    may_goto: u32,
-}
 
 /// Runs `function` until it exits, in the first frame of the call.
 pub(crate) fn run<H: Host>(

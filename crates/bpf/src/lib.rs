@@ -8,17 +8,21 @@ mod builtin;
 mod bytes;
 #[expect(unsafe_code, reason = "an instruction that Rust has no safe name for")]
 mod cache;
+mod config;
 mod core_reloc;
 mod decode;
 mod errno;
 mod error;
 mod format;
+mod frame;
 mod globals;
 mod helper_names;
 mod host;
 mod image;
 mod instance;
+mod instance_error;
 mod interp;
+mod intrinsic;
 mod isa;
 #[cfg(feature = "jit")]
 #[expect(unsafe_code, reason = "machine code, and what it shares with Rust")]
@@ -34,9 +38,11 @@ mod objects;
 mod op;
 mod path;
 mod progress;
+mod reach;
 mod resize;
 #[cfg(test)]
 mod scene;
+mod stop;
 mod target;
 mod timer;
 mod variables;
@@ -45,10 +51,10 @@ mod verify;
 #[cfg(not(feature = "jit"))]
 use no_jit as jit;
 
-pub use self::object::Object;
+pub use self::object::{Limits, Object};
 pub use backend::{Backend, Execution, Refusal, WARM};
-pub use bind::{Config, InstanceError, Missing, Prices};
 pub use cache::prefetch;
+pub use config::{Config, Prices};
 pub use decode::BadInsn;
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
@@ -58,8 +64,10 @@ pub use helper_names::helper_name;
 pub use host::*;
 pub use image::*;
 pub use instance::Instance;
-pub use map::arena::Pages;
-pub use memory::{BASE, Memory, OutOfMemory};
+pub use instance_error::{InstanceError, Missing};
+pub use map::Update;
+pub use memory::{BASE, Memory, OutOfMemory, Pages};
 pub use path::PathError;
+pub use stop::{Fault, Stop};
 pub use target::{Field, Kconfig, Target};
 pub use verify::Violation;

@@ -15,32 +15,38 @@
 //! up to a cap: a store elsewhere is refused, so a program cannot make the process grow. A fresh
 //! block is zero without being touched, so a large map costs what is used of it.
 
+mod layout;
+#[cfg(not(feature = "jit"))]
+mod no_words;
+mod pages;
+#[cfg(feature = "jit")]
+mod words;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
 
+#[cfg(not(feature = "jit"))]
+use no_words as words;
+
 use crate::MapDef;
-use crate::jit::OpenWords;
-use crate::map::arena::Pages;
+pub use layout::BASE;
+pub(crate) use layout::GUARD;
+pub use pages::Pages;
+#[cfg(feature = "jit")]
+pub(crate) use words::OpenWords;
+#[cfg(not(feature = "jit"))]
+use words::OpenWords;
 
 const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address space");
-
-/// Guest address of the region's first byte. Aligned to 4 GiB, as the arena's window must be.
-pub const BASE: u64 = 0xffff_8880_0000_0000;
 
 /// Size of a region without an arena, and of the arena's window: what 32 bits can address.
 const GIB_4: u64 = 1 << 32;
 
 /// Allocations are aligned to this much at least.
 const GRAIN: u64 = 16;
-
-/// Bytes that nobody ever allocates, so that they read as zero: the first and the last of the
-/// region, those below the arena's window, and as many mapped before and behind the region.
-///
-/// A load has a signed 16-bit offset. If its pointer lies in the region, native code can load
-/// without looking where the load itself begins and ends; if not, the load gives zero for certain.
-pub(crate) const GUARD: u64 = 1 << 16;
 
 /// The heap that an allocation wanted is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -265,7 +271,8 @@ impl Memory {
             .as_mut()
             .expect("a region for an object with an arena has a window");
         pages.resize(def.max_entries);
-        let bytes = def.initial.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        let globals = |bytes: &Arc<[u8]>| (bytes.len() as u64).max(def.value_size.into());
+        let bytes = def.initial.as_ref().map_or(0, globals);
         if bytes == 0 {
             return Ok(pages.base());
         }

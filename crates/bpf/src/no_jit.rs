@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::{Execution, Refusal};
-use crate::interp::Trap;
+use crate::frame::Trap;
 use crate::{Host, Instance, Memory};
 
 /// Native code. There is none.
@@ -54,18 +54,6 @@ impl Program {
     pub(crate) const fn entry(&self, _: u32, _: &[u64; 5], _: &Memory) -> Option<Entry> {
         match *self {}
     }
-}
-
-/// Words that native code may store into.
-#[derive(Debug, Default)]
-pub(crate) struct OpenWords(());
-
-impl OpenWords {
-    pub(crate) const fn open(&mut self, _: u64) {}
-
-    pub(crate) const fn close(&mut self, _: u64, _: u64) {}
-
-    pub(crate) const fn prefetch(&self, _: u64) {}
 }
 
 /// What native code needs while it runs.

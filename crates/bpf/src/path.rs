@@ -1,6 +1,6 @@
 //! Finding numbers inside a type: `weights[3]`, `mode.levels[*].slice_ns`.
 
-use crate::image::{Scalar, Type};
+use crate::image::{Scalar, Type, TypeField};
 
 /// Numbers that one path may name.
 const MOST_PLACES: usize = 1 << 20;
@@ -97,82 +97,120 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
 
 /// The numbers that `path` names in a value of type `ty`, which messages call `name`.
 pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, PathError> {
-    let mut found = vec![0_u32];
-    let (mut ty, mut rest) = (ty, path);
-    while !rest.is_empty() {
-        let at = || format!("{name}{}", &path[..path.len() - rest.len()]);
-        let nothing = || PathError::Nothing {
-            at: at(),
-            rest: rest.to_owned(),
-        };
-        match ty {
-            Type::Scalar(_) => return Err(nothing()),
-            Type::Struct { fields, .. } => {
-                let inner = rest.strip_prefix('.').ok_or_else(nothing)?;
-                let (field, behind) = split(inner);
-                let known = fields.iter().find(|known| known.name == field);
-                let known = known.ok_or_else(|| PathError::NoField {
-                    at: at(),
-                    field: field.to_owned(),
-                    fields: fields.iter().map(|field| field.name.clone()).collect(),
-                })?;
-                // What lies beyond the value is refused by whoever writes there.
-                for place in &mut found {
-                    *place = place.saturating_add(known.offset);
-                }
-                (ty, rest) = (&known.ty, behind);
-            }
+    let mut walk = Walk {
+        name,
+        path,
+        found: vec![0],
+        ty,
+        rest: path,
+    };
+    while !walk.rest.is_empty() {
+        match walk.ty {
+            Type::Scalar(_) => return Err(walk.nothing()),
+            Type::Struct { fields, .. } => walk.enter_field(fields)?,
             Type::Array {
                 element,
                 len,
                 stride,
-            } => {
-                let inner = rest.strip_prefix('[').ok_or_else(nothing)?;
-                let (index, behind) = inner.split_once(']').ok_or_else(nothing)?;
-                let chosen = indices(index, *len).map_err(|index| match index {
-                    Some(index) => PathError::NoElement {
-                        at: at(),
-                        index,
-                        len: *len,
-                    },
-                    None => PathError::BadIndex {
-                        text: inner.split(']').next().unwrap_or_default().to_owned(),
-                    },
-                })?;
-                if found.len().saturating_mul(chosen.len()) > MOST_PLACES {
-                    return Err(PathError::TooMany { at: at() });
-                }
-                let all = found.iter();
-                found = all
-                    .flat_map(|place| {
-                        let element = |index: u32| index.saturating_mul(*stride);
-                        chosen
-                            .clone()
-                            .map(move |index| place.saturating_add(element(index)))
-                    })
-                    .collect();
-                (ty, rest) = (element, behind);
-            }
+            } => walk.enter_elements(element, *len, *stride)?,
         }
     }
-    let at = || format!("{name}{path}");
-    match ty {
+    match walk.ty {
         Type::Scalar(scalar) => {
             let place = |offset| Place {
                 offset,
                 scalar: *scalar,
             };
-            Ok(found.into_iter().map(place).collect())
+            Ok(walk.found.into_iter().map(place).collect())
         }
         Type::Struct { fields, .. } => Err(PathError::Structure {
-            at: at(),
-            fields: fields.iter().map(|field| field.name.clone()).collect(),
+            at: walk.at(),
+            fields: names(fields),
         }),
         Type::Array { len, .. } => Err(PathError::Array {
-            at: at(),
+            at: walk.at(),
             len: *len,
         }),
     }
+}
+
+/// How far a path has been followed.
+struct Walk<'a> {
+    name: &'a str,
+    path: &'a str,
+    /// Bytes from the value's start to each of the values that were found.
+    found: Vec<u32>,
+    /// Their type.
+    ty: &'a Type,
+    /// What is not understood yet.
+    rest: &'a str,
+}
+
+impl<'a> Walk<'a> {
+    fn at(&self) -> String {
+        let understood = self.path.len() - self.rest.len();
+        format!("{}{}", self.name, &self.path[..understood])
+    }
+
+    fn nothing(&self) -> PathError {
+        PathError::Nothing {
+            at: self.at(),
+            rest: self.rest.to_owned(),
+        }
+    }
+
+    fn enter_field(&mut self, fields: &'a [TypeField]) -> Result<(), PathError> {
+        let inner = self.rest.strip_prefix('.');
+        let (field, behind) = split(inner.ok_or_else(|| self.nothing())?);
+        let known = fields.iter().find(|known| known.name == field);
+        let known = known.ok_or_else(|| PathError::NoField {
+            at: self.at(),
+            field: field.to_owned(),
+            fields: names(fields),
+        })?;
+        // What lies beyond the value is refused by whoever writes there.
+        for place in &mut self.found {
+            *place = place.saturating_add(known.offset);
+        }
+        (self.ty, self.rest) = (&known.ty, behind);
+        Ok(())
+    }
+
+    fn enter_elements(
+        &mut self,
+        element: &'a Type,
+        len: u32,
+        stride: u32,
+    ) -> Result<(), PathError> {
+        let inner = self.rest.strip_prefix('[');
+        let inside = inner.and_then(|inner| inner.split_once(']'));
+        let (index, behind) = inside.ok_or_else(|| self.nothing())?;
+        let chosen = indices(index, len).map_err(|missing| match missing {
+            Some(index) => PathError::NoElement {
+                at: self.at(),
+                index,
+                len,
+            },
+            None => PathError::BadIndex {
+                text: index.to_owned(),
+            },
+        })?;
+        if self.found.len().saturating_mul(chosen.len()) > MOST_PLACES {
+            return Err(PathError::TooMany { at: self.at() });
+        }
+        let places = |place: &u32| {
+            let place = *place;
+            let at = move |index: u32| place.saturating_add(index.saturating_mul(stride));
+            chosen.clone().map(at)
+        };
+        self.found = self.found.iter().flat_map(places).collect();
+        (self.ty, self.rest) = (element, behind);
+        Ok(())
+    }
+}
+
+fn names(fields: &[TypeField]) -> Vec<String> {
+    fields.iter().map(|field| field.name.clone()).collect()
 }
 
 /// The elements that `text` names; the error is the first one that does not exist, if it is that.

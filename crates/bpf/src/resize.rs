@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::globals::SetError;
 use crate::image::{Image, MapDef, MapKind, Type};
-use crate::object::MAX_BYTES;
+use crate::object::Limits;
 
 impl Image {
     /// Gives the array `name`, the last variable of its data section, so many elements. New ones
@@ -27,7 +27,7 @@ impl Image {
         else {
             return Err(refuse("it is no array of numbers or structures"));
         };
-        let Some(bytes) = map.initial.as_ref().filter(|_| map.max_entries == 1) else {
+        let Some(bytes) = map.initial.clone().filter(|_| map.max_entries == 1) else {
             return Err(refuse("it lies in no data section"));
         };
         if symbol.offset + symbol.size != map.value_size {
@@ -36,13 +36,11 @@ impl Image {
         let len: u32 = text.parse().unwrap_or(0);
         let size = u64::from(len) * u64::from(*stride);
         let whole = u64::from(symbol.offset) + size;
-        if len == 0 || whole > MAX_BYTES {
+        if len == 0 || whole > Limits::default().zero_bytes {
             return Err(refuse(
                 "the number of elements is no number of 1 or more that fits",
             ));
         }
-        let mut bytes = bytes.to_vec();
-        bytes.resize(whole as usize, 0);
         symbol.ty = Some(Arc::new(Type::Array {
             element: Arc::clone(element),
             len,
@@ -50,7 +48,8 @@ impl Image {
         }));
         symbol.size = size as u32;
         map.value_size = whole as u32;
-        map.initial = Some(Arc::from(bytes));
+        let kept = bytes.len().min(whole as usize);
+        map.initial = Some(Arc::from(&bytes[..kept]));
         Ok(())
     }
 

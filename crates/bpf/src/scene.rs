@@ -12,6 +12,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) cpu: u32,
+    /// Address of the current task's name.
+    pub(crate) comm: u64,
     pub(crate) armed: Vec<(u64, u64, bool, bool)>,
     pub(crate) released: Vec<u64>,
     pub(crate) printed: String,
@@ -35,6 +37,14 @@ impl Host for World {
 
     fn current_task(&self) -> u64 {
         0
+    }
+
+    fn current_comm(&self) -> u64 {
+        self.comm
+    }
+
+    fn node(&self) -> u32 {
+        7
     }
 
     fn current_pid_tgid(&self) -> u64 {

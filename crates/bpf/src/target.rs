@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::LoadError;
 use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId, essential};
-use crate::object::Elf;
+use crate::object::{Elf, Limits};
 
 /// Members that the search for one field looks at; the largest kernel structures have hundreds.
 const MAX_MEMBERS: u32 = 1 << 20;
@@ -57,7 +57,7 @@ impl Target {
     /// [`LoadError`] if `types` is neither.
     pub fn new(name: &str, version: (u8, u8, u8), types: &[u8]) -> Result<Self, LoadError> {
         let btf = if types.starts_with(b"\x7fELF") {
-            let elf = Elf::parse(types)?;
+            let elf = Elf::parse(types, &Limits::default())?;
             let section = elf
                 .section(".BTF")
                 .ok_or(LoadError::NotBpf("it has no types"))?;

@@ -82,12 +82,10 @@ impl Tunables {
         };
         let place = self.place(name).ok_or_else(not_scalar)?;
         let mut maps = self.image.maps.iter();
-        let initial = maps
-            .find(|map| map.name == place.section)
-            .and_then(|map| map.initial.as_ref());
-        let end = place.offset + usize::from(place.scalar.size());
-        let bytes = initial.and_then(|initial| initial.get(place.offset..end));
-        let bytes = bytes.ok_or_else(not_scalar)?.to_vec();
+        let map = maps.find(|map| map.name == place.section);
+        let len = place.scalar.size().into();
+        let bytes = map.and_then(|map| map.initial_bytes(place.offset, len));
+        let bytes = bytes.ok_or_else(not_scalar)?;
         Ok((place, bytes))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use bpf::{Errno, Image, MapDef, MapKind};
+use bpf::{Errno, Image, MapDef, MapKind, Update};
 
 use crate::machine::{Machine, Vm};
 
@@ -99,7 +99,8 @@ impl Entries {
         for key in self.keys.clone() {
             let key = &key.to_le_bytes()[..self.key_size];
             for cpu in 0..cpus {
-                vm.map_update(self.map, key, &self.value, cpu, machine)?;
+                let update = Update::new(key, &self.value).on_cpu(cpu);
+                vm.map_update(self.map, &update, machine)?;
             }
         }
         Ok(())

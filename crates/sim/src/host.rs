@@ -29,6 +29,14 @@ impl Host for Machine {
         self.current_address()
     }
 
+    fn current_comm(&self) -> u64 {
+        self.comm_address()
+    }
+
+    fn node(&self) -> u32 {
+        self.idle.topology.node_of(self.exec).into()
+    }
+
     fn current_pid_tgid(&self) -> u64 {
         let ids = |id: TaskId| (self.task(id).tgid, self.task(id).pid);
         let (tgid, pid) = self.current().map_or((0, 0), ids);

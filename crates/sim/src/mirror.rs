@@ -589,6 +589,11 @@ impl Machine {
         self.touch(id, stale::PARENT);
     }
 
+    /// The address of the current task's name.
+    pub(crate) fn comm_address(&self) -> u64 {
+        self.current_address() + self.mirror.layout.comm
+    }
+
     /// Address of the task that executes the code of this moment: `current`.
     pub(crate) fn current_address(&self) -> u64 {
         match self.current() {

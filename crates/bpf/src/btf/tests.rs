@@ -34,7 +34,13 @@ impl Section {
     }
 
     /// Appends a type: kind, count of entries, size or type, and the words that follow.
-    fn add(mut self, name: &str, kind: u32, vlen: u32, size_or_type: u32, rest: &[u32]) -> Self {
+    fn add(
+        mut self,
+        name: &str,
+        (kind, vlen): (u32, u32),
+        size_or_type: u32,
+        rest: &[u32],
+    ) -> Self {
         let name = self.name(name);
         for word in [&[name, kind << 24 | vlen, size_or_type], rest].concat() {
             self.types.extend(word.to_le_bytes());
@@ -64,11 +70,11 @@ fn unsigned(bits: u32) -> [u32; 1] {
 #[test]
 fn rare_kinds_have_their_sizes_and_words() {
     let btf = Section::default()
-        .add("double", FLOAT, 0, 8, &[])
-        .add("incomplete", FWD, 0, 0, &[])
-        .add("wide", ENUM64, 1, 8, &[0, 7, 1])
-        .add("", FUNC_PROTO, 3, 1, &[0, 2, 0, 3, 0, 0])
-        .add("f", FUNC, 1, 4, &[])
+        .add("double", (FLOAT, 0), 8, &[])
+        .add("incomplete", (FWD, 0), 0, &[])
+        .add("wide", (ENUM64, 1), 8, &[0, 7, 1])
+        .add("", (FUNC_PROTO, 3), 1, &[0, 2, 0, 3, 0, 0])
+        .add("f", (FUNC, 1), 4, &[])
         .parse()
         .unwrap();
     assert_eq!(btf.size(TypeId(1)), Some(8));
@@ -85,14 +91,14 @@ fn rare_kinds_have_their_sizes_and_words() {
 #[test]
 fn modifiers_are_stripped_and_a_chain_of_them_must_end() {
     let chain = Section::default()
-        .add("u32", INT, 0, 4, &unsigned(32))
-        .add("", CONST, 0, 1, &[])
-        .add("number", TYPEDEF, 0, 2, &[]);
+        .add("u32", (INT, 0), 4, &unsigned(32))
+        .add("", (CONST, 0), 1, &[])
+        .add("number", (TYPEDEF, 0), 2, &[]);
     let btf = chain.parse().unwrap();
     assert!(matches!(btf.stripped(TypeId(3)), Kind::Int(_)));
     let circle = Section::default()
-        .add("a", TYPEDEF, 0, 2, &[])
-        .add("b", TYPEDEF, 0, 1, &[]);
+        .add("a", (TYPEDEF, 0), 2, &[])
+        .add("b", (TYPEDEF, 0), 1, &[]);
     let error = circle.parse().unwrap_err();
     assert!(error.to_string().contains("without end"), "{error}");
 }
@@ -100,7 +106,7 @@ fn modifiers_are_stripped_and_a_chain_of_them_must_end() {
 #[test]
 fn references_must_lead_somewhere() {
     let error = Section::default()
-        .add("p", PTR, 0, 9, &[])
+        .add("p", (PTR, 0), 9, &[])
         .parse()
         .unwrap_err();
     assert_eq!(
@@ -110,7 +116,7 @@ fn references_must_lead_somewhere() {
             problem: "refers to an absent type"
         }
     );
-    let mut nameless = Section::default().add("u8", INT, 0, 1, &unsigned(8));
+    let mut nameless = Section::default().add("u8", (INT, 0), 1, &unsigned(8));
     nameless.types[0] = 200;
     let error = nameless.parse().unwrap_err();
     assert_eq!(
@@ -124,10 +130,15 @@ fn references_must_lead_somewhere() {
 
 #[test]
 fn an_unknown_kind_or_a_cut_type_is_refused() {
-    assert!(Section::default().add("x", 20, 0, 0, &[]).parse().is_err());
     assert!(
         Section::default()
-            .add("s", STRUCT, 1, 8, &[0, 0])
+            .add("x", (20, 0), 0, &[])
+            .parse()
+            .is_err()
+    );
+    assert!(
+        Section::default()
+            .add("s", (STRUCT, 1), 8, &[0, 0])
             .parse()
             .is_err()
     );
@@ -136,10 +147,10 @@ fn an_unknown_kind_or_a_cut_type_is_refused() {
 #[test]
 fn a_size_that_overflows_is_no_size() {
     let btf = Section::default()
-        .add("u64", INT, 0, 8, &unsigned(64))
-        .add("", ARRAY, 0, 0, &[1, 1, 1 << 28])
-        .add("", ARRAY, 0, 0, &[2, 1, 2])
-        .add("", ARRAY, 0, 0, &[4, 1, 1])
+        .add("u64", (INT, 0), 8, &unsigned(64))
+        .add("", (ARRAY, 0), 0, &[1, 1, 1 << 28])
+        .add("", (ARRAY, 0), 0, &[2, 1, 2])
+        .add("", (ARRAY, 0), 0, &[4, 1, 1])
         .parse()
         .unwrap();
     assert_eq!(btf.size(TypeId(2)), Some(1 << 31));
@@ -152,9 +163,9 @@ fn entangled() -> Section {
     let mut section = Section::default();
     for id in 1..=30 {
         let name = if id == 1 { "top" } else { "" };
-        section = section.add(name, STRUCT, 2, 8, &[0, id + 1, 0, 0, id + 1, 0]);
+        section = section.add(name, (STRUCT, 2), 8, &[0, id + 1, 0, 0, id + 1, 0]);
     }
-    section.add("", STRUCT, 0, 8, &[])
+    section.add("", (STRUCT, 0), 8, &[])
 }
 
 #[test]
@@ -165,8 +176,8 @@ fn a_search_through_entangled_types_gives_up() {
     let btf = entangled().parse().unwrap();
     let steps = Steps::new(10_000);
     let pointers = Section::default()
-        .add("", FUNC_PROTO, 2, 1, &[0, 1, 0, 1])
-        .add("", PTR, 0, 1, &[])
+        .add("", (FUNC_PROTO, 2), 1, &[0, 1, 0, 1])
+        .add("", (PTR, 0), 1, &[])
         .parse()
         .unwrap();
     let answer =

@@ -1,10 +1,11 @@
 //! Pages of the arena.
 
-use super::Line;
+use super::line::Line;
 use crate::Errno;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
 use crate::map::Store;
-use crate::map::arena::Pages;
+use crate::memory::Pages;
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 3] {
     lines![

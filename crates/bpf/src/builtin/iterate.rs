@@ -1,9 +1,10 @@
 //! Loops: callbacks for each turn, and the iterator over numbers.
 
-use super::{Line, deliver};
+use super::line::{Line, argument, deliver};
 use crate::Errno;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
 use crate::map::Store;
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 5] {
     lines![
@@ -97,7 +98,7 @@ fn element_of<H: Host>(
     }
     let (key_size, room) = (map.shape.key_size, map.shape.key_room());
     let span = map.shape.copies * map.shape.stride;
-    let key = super::argument(ctx.vm, element, key_size, "map key")?.to_vec();
+    let key = argument(ctx.vm, element, key_size, "map key")?.to_vec();
     let value = ctx.vm.map_value_addr(index, &key, cpu);
     let first = element + room;
     Ok(value

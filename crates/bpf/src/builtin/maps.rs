@@ -1,9 +1,10 @@
 //! Look-ups, updates and deletions.
 
-use super::{Line, argument, inserted};
+use super::line::{Line, argument, inserted};
 use crate::errno::status;
-use crate::host::{CallCtx, Host, Stop};
-use crate::map::Store;
+use crate::host::{CallCtx, Host};
+use crate::map::{Store, Update};
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
     lines![
@@ -54,8 +55,13 @@ fn update<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
     let (key_size, value_size) = (shape.key_size, shape.value_size);
     let key = argument(ctx.vm, key, key_size, "map key")?.to_vec();
     let value = argument(ctx.vm, value, value_size, "map value")?.to_vec();
-    let cpu = ctx.host.cpu();
-    let result = ctx.vm.update(index, &key, &value, flags, cpu, ctx.host);
+    let update = Update {
+        key: &key,
+        value: &value,
+        flags,
+        cpu: ctx.host.cpu(),
+    };
+    let result = ctx.vm.update(index, &update, ctx.host);
     Ok(inserted(&result))
 }
 

@@ -1,8 +1,9 @@
 //! Reading foreign memory, strings, kernel pointers and dynamic pointers.
 
-use super::{Line, argument, deliver};
+use super::line::{Line, MAX_BUFFER, argument, buffer, deliver};
 use crate::Errno;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 6] {
     lines![
@@ -13,16 +14,6 @@ pub(super) fn table<H: Host>() -> [Line<H>; 6] {
         ("bpf_dynptr_from_mem", "", dynptr_from_mem),
         ("bpf_dynptr_data", "", dynptr_data),
     ]
-}
-
-/// Buffers of programs are small; more is misuse, and must not make us allocate.
-const MAX_BUFFER: u64 = 1 << 20;
-
-fn buffer(size: u64) -> Result<usize, Stop> {
-    match size {
-        0..=MAX_BUFFER => Ok(size as usize),
-        _ => Err(Stop::Refused(format!("a buffer of {size} bytes"))),
-    }
 }
 
 fn probe_read<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

@@ -7,10 +7,11 @@
 
 use std::collections::VecDeque;
 
-use super::Line;
-use crate::host::{CallCtx, Host, Stop};
+use super::line::Line;
+use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
 use crate::objects::Dropped;
+use crate::stop::Stop;
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 12] {

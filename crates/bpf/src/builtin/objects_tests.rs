@@ -3,7 +3,7 @@
 use super::BACKEND;
 use crate::scene::insn::{EXIT, address, call, copy, load, mov};
 use crate::scene::{Object, World};
-use crate::{Insn, Instance, MapKind, Stop};
+use crate::{Insn, Instance, MapKind, Stop, Update};
 
 /// The type: a key, a tree's node, a list's node, a kernel pointer.
 const TYPE: u32 = 40;
@@ -92,7 +92,7 @@ impl Scene {
     fn refill(&mut self) {
         let (key, value) = ([0; 4], [0; VALUE as usize]);
         let Self { vm, host, .. } = self;
-        vm.map_update(0, &key, &value, 0, host).unwrap();
+        vm.map_update(0, &Update::new(&key, &value), host).unwrap();
         self.value = self.vm.map_value_addr(0, &key, 0).unwrap();
     }
 

@@ -1,15 +1,18 @@
 //! Printing.
 
-use super::{Line, deliver};
+use super::line::{Line, argument, buffer, deliver};
 use crate::format::format;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 use crate::{Errno, Instance};
 
-pub(super) fn table<H: Host>() -> [Line<H>; 4] {
+pub(super) fn table<H: Host>() -> [Line<H>; 6] {
     lines![
         ("bpf_trace_printk", "", trace_printk),
         ("bpf_trace_vprintk", "", trace_vprintk),
         ("bpf_snprintf", "", snprintf),
+        ("bpf_seq_printf", "", seq_printf),
+        ("bpf_seq_write", "", seq_write),
         (
             "bpf_stream_vprintk_impl",
             "s32(s32,ptr,ptr,u32,ptr)",
@@ -65,6 +68,27 @@ fn stream_vprintk<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u
         error @ ..0 => u64::from((error as i32).cast_unsigned()),
         _ => 0,
     })
+}
+
+/// Text to who reads the file of an iterator: it is printed. 0, or the error.
+fn seq_printf<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [_, pattern, size, array, bytes] = args;
+    let values = values(ctx.vm, array, bytes & u64::from(u32::MAX));
+    let size = size & u64::from(u32::MAX);
+    let text = values.and_then(|values| format(&ctx.vm.memory, pattern, size, &values));
+    let failed = text.as_ref().err().map(|errno| errno.to_r0());
+    print(ctx, text);
+    Ok(failed.unwrap_or(0))
+}
+
+/// As [`seq_printf`], of bytes as they are.
+fn seq_write<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [_, data, len, ..] = args;
+    let len = buffer(len & u64::from(u32::MAX))? as u64;
+    let text = argument(ctx.vm, data, len, "bytes to write")?;
+    let text = String::from_utf8_lossy(text).into_owned();
+    ctx.host.print(&text);
+    Ok(0)
 }
 
 /// Gives the length of the whole text with its zero, even if it was cut to fit.

@@ -1,9 +1,10 @@
 //! Queues and stacks.
 
-use super::{Line, argument, deliver};
+use super::line::{Line, argument, deliver};
 use crate::errno::status;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
 use crate::map::Store;
+use crate::stop::Stop;
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 3] {

@@ -1,8 +1,9 @@
 //! Ring buffers.
 
-use super::{Line, argument};
-use crate::host::{CallCtx, Host, Stop};
+use super::line::{Line, argument};
+use crate::host::{CallCtx, Host};
 use crate::map::Store;
+use crate::stop::Stop;
 use crate::{Errno, Instance};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 5] {

@@ -1,9 +1,10 @@
 //! Locks and critical sections: they exclude nobody here, but they must be balanced.
 
-use super::Line;
-use crate::host::{CallCtx, Host, Stop};
+use super::line::{Line, deliver};
+use crate::host::{CallCtx, Host};
 use crate::nesting::Nesting;
 use crate::progress::Progress;
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 8] {
     lines![
@@ -83,7 +84,7 @@ fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64,
 fn irq_save<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     enter(ctx, |held| &mut held.interrupts);
     let flags = u64::from(ctx.vm.progress.nesting.interrupts).to_le_bytes();
-    super::deliver(ctx.vm, args[0], &flags).map(|()| 0)
+    deliver(ctx.vm, args[0], &flags).map(|()| 0)
 }
 
 /// Sections end in the reverse order of their beginning, as a verifier demands.

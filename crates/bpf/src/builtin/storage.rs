@@ -1,9 +1,11 @@
 //! Storage that belongs to tasks and cgroups.
 
-use super::{Line, argument};
+use super::line::{Line, argument};
 use crate::errno::status;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::map::Update;
 use crate::map::hash::InsertError;
+use crate::stop::Stop;
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE` (Linux 6.18, include/uapi/linux/bpf.h).
 const CREATE: u64 = 1;
@@ -40,7 +42,11 @@ fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         address => argument(vm, address, size, "initial value")?.to_vec(),
     };
     let index = vm.map_index(handle)?;
-    match vm.update(index, &key, &value, NEW, 0, ctx.host) {
+    let update = Update {
+        flags: NEW,
+        ..Update::new(&key, &value)
+    };
+    match vm.update(index, &update, ctx.host) {
         Ok(()) | Err(InsertError::Errno(_)) => {}
         Err(InsertError::Memory(full)) => return Err(Stop::OutOfMemory { limit: full.limit }),
     }

@@ -4,7 +4,7 @@ use super::BACKEND;
 use crate::map::Store;
 use crate::scene::insn::{EXIT, add, address, call, copy, load, mov, store_u32};
 use crate::scene::{Object, World};
-use crate::{Errno, Instance, MapKind, Prices, Stop};
+use crate::{Errno, Instance, MapKind, Prices, Stop, Update};
 
 /// An object whose functions call one import each with the words of their context.
 struct Calls {
@@ -290,7 +290,7 @@ fn every_element_of_a_map_is_visited_in_a_fixed_order() {
         let mut calls = Calls::of(&[("bpf_for_each_map_elem", "")], collect_keys(kind));
         for key in [3_u32, 1, 2] {
             let Calls { vm, host, .. } = &mut calls;
-            vm.map_update(0, &key.to_le_bytes(), &[0; 8], 0, host)
+            vm.map_update(0, &Update::new(&key.to_le_bytes(), &[0; 8]), host)
                 .unwrap();
         }
         let seen = calls.buffer(&[0; 8]);
@@ -367,6 +367,43 @@ fn printing_reaches_the_host_and_snprintf_the_buffer() {
     assert_eq!(calls.bytes(to, 8), b"7 of \0\xff\xff");
     let status = calls.status("bpf_snprintf", &[to, 6, pattern, array, 12]);
     assert_eq!(status, Err(Errno::EINVAL));
+}
+
+#[test]
+fn the_current_task_has_a_name_and_the_cpu_a_node() {
+    let names = [("bpf_get_current_comm", ""), ("bpf_get_numa_node_id", "")];
+    let mut calls = Calls::of(&names, Object::default());
+    calls.host.comm = calls.buffer(b"a-rather-long-name\0");
+    let to = calls.buffer(&[7; 24]);
+    assert_eq!(calls.status("bpf_get_current_comm", &[to, 20]), Ok(()));
+    // A kernel's name has 15 bytes; behind it the buffer is zeroed.
+    assert_eq!(
+        calls.bytes(to, 24),
+        b"a-rather-long-n\0\0\0\0\0\x07\x07\x07\x07"
+    );
+    assert_eq!(calls.status("bpf_get_current_comm", &[to, 3]), Ok(()));
+    assert_eq!(calls.bytes(to, 4), b"a-\0a");
+    assert_eq!(calls.call("bpf_get_numa_node_id", &[]), 7);
+}
+
+#[test]
+fn an_iterators_text_is_printed() {
+    let names = [("bpf_seq_write", ""), ("bpf_seq_printf", "")];
+    let mut calls = Calls::of(&names, Object::default());
+    let (text, number) = (
+        calls.buffer(b"%d rows\0"),
+        calls.buffer(&[5, 0, 0, 0, 0, 0, 0, 0]),
+    );
+    assert_eq!(calls.status("bpf_seq_write", &[0, text + 3, 4]), Ok(()));
+    assert_eq!(
+        calls.status("bpf_seq_printf", &[0, text, 8, number, 8]),
+        Ok(())
+    );
+    assert_eq!(calls.host.printed, "rows5 rows");
+    let wrong = calls.status("bpf_seq_printf", &[0, text, 8, number, 7]);
+    assert_eq!(wrong, Err(Errno::EINVAL));
+    let refused = calls.try_call("bpf_seq_write", &[0, 16, 4]);
+    assert!(matches!(refused, Err(Stop::Refused(_))), "{refused:?}");
 }
 
 #[test]

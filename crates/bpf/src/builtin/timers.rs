@@ -1,9 +1,10 @@
 //! Timers in map values.
 
-use super::Line;
+use super::line::Line;
 use crate::Errno;
 use crate::errno::status;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
     lines![

@@ -1,10 +1,11 @@
 //! What a program asks about the world around it.
 
-use super::Line;
+use super::line::{Line, buffer, deliver};
 use crate::Errno;
-use crate::host::{CallCtx, Host, Stop};
+use crate::host::{CallCtx, Host};
+use crate::stop::Stop;
 
-pub(super) fn table<H: Host>() -> [Line<H>; 12] {
+pub(super) fn table<H: Host>() -> [Line<H>; 14] {
     lines![
         ("bpf_ktime_get_ns", "", clock),
         ("bpf_ktime_get_boot_ns", "", clock),
@@ -14,6 +15,8 @@ pub(super) fn table<H: Host>() -> [Line<H>; 12] {
         ("bpf_get_current_task", "", current_task),
         ("bpf_get_current_task_btf", "", current_task),
         ("bpf_get_current_pid_tgid", "", current_pid_tgid),
+        ("bpf_get_current_comm", "", current_comm),
+        ("bpf_get_numa_node_id", "", node),
         ("bpf_per_cpu_ptr", "", per_cpu_ptr),
         ("bpf_this_cpu_ptr", "", this_cpu_ptr),
         ("bpf_perf_event_read_value", "", perf_event_read_value),
@@ -41,6 +44,23 @@ fn current_pid_tgid<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u6
     Ok(ctx.host.current_pid_tgid())
 }
 
+/// Copies the current task's name and fills the rest with zeros; the last byte is always zero.
+///
+/// Source: `bpf_get_current_comm()`, kernel 6.18, kernel/bpf/helpers.c.
+fn current_comm<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [to, size, ..] = args;
+    let size = buffer(size & u64::from(u32::MAX))?;
+    let name = ctx.host.current_comm();
+    let name = ctx.vm.memory.text(name, size.saturating_sub(1).min(15));
+    let mut bytes = name.to_vec();
+    bytes.resize(size, 0);
+    deliver(ctx.vm, to, &bytes).map(|()| 0)
+}
+
+fn node<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    Ok(u64::from(ctx.host.node()))
+}
+
 fn per_cpu_ptr<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [variable, cpu, ..] = args;
     Ok(ctx
@@ -63,7 +83,7 @@ fn perf_event_read_value<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> R
     if size != 24 {
         return Ok(Errno::EINVAL.to_r0());
     }
-    super::deliver(ctx.vm, buffer, &[0; 24])?;
+    deliver(ctx.vm, buffer, &[0; 24])?;
     Ok(Errno::ENOENT.to_r0())
 }
 

@@ -9,6 +9,7 @@ use crate::scene::insn::{
 use crate::scene::{Object, World};
 use crate::{
     CallCtx, Config, Direct, Errno, HostFunction, Insn, Instance, InstanceError, MapKind, Stop,
+    Update,
 };
 
 fn host_function(
@@ -285,6 +286,46 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
     );
 }
 
+/// An object of two programs, the second of which calls a function that nobody offers.
+fn with_a_program_in(section: &str) -> crate::Image {
+    let object = Object::default().import("scx_bpf_now", "u64()");
+    let object = object.function(&[&[mov(0, 3), EXIT]]);
+    let mut image = Arc::unwrap_or_clone(object.function(&[&[call(0), EXIT]]).image());
+    image.imports[0].callers = vec!["function1".into()];
+    let programs = [("syscall", 0), (section, 1)];
+    image.programs.extend(programs.map(|(section, function)| {
+        let (name, section) = (format!("function{function}"), section.to_owned());
+        crate::Program {
+            name,
+            section,
+            function,
+            autoload: true,
+            context: None,
+        }
+    }));
+    image
+}
+
+#[test]
+fn a_function_that_only_an_uncalled_program_needs_ends_the_run_where_it_is_reached() {
+    let config = || Config {
+        backend: BACKEND,
+        ..Config::default()
+    };
+    let image = Arc::new(with_a_program_in("tp_btf/sched_switch"));
+    let mut vm = Instance::new(image, &[], config()).expect("nobody calls what is missing");
+    let host = &mut World::default();
+    assert_eq!(vm.call_program(0, &[], host), Ok(3));
+    let fault = vm.call_program(1, &[], host).unwrap_err();
+    let reason = "function `scx_bpf_now` is not simulated";
+    assert_eq!(fault.stop, Stop::Poison(reason.into()));
+
+    // A set-up program is called by a loader.
+    let image = Arc::new(with_a_program_in("syscall"));
+    let refused = Instance::<World>::new(image, &[], config());
+    assert!(matches!(refused, Err(InstanceError::Missing(_))));
+}
+
 #[test]
 fn a_callback_address_is_a_function_or_a_fault() {
     let mut vm = Object::default()
@@ -314,6 +355,27 @@ fn a_syscall_program_changes_its_context() {
         Ok(3)
     );
     assert_eq!(context, [1, 1, 1, 1, 7, 0, 0, 0]);
+}
+
+#[test]
+fn a_large_data_section_of_zeros_is_written_where_programs_write() {
+    // As large as the variables of scx_layered.
+    let size = 165_706_292;
+    let mut vm = Object::default()
+        .map(MapKind::Array, 4, size, 1)
+        .last_map(|map| map.initial = Some(Arc::from(&[9][..])))
+        .function(&[
+            &address(1, 2, 0),
+            &address(2, 2, 0),
+            &[load(0, 2, 0), add(1, size as i32 - 8), store(1, 0, 0), EXIT],
+        ])
+        .instance(BACKEND);
+    let zero = 0_u32.to_le_bytes();
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(9));
+    let value = vm.map_value(0, &zero, 0).unwrap();
+    assert_eq!(value.len(), size as usize);
+    assert_eq!(value[value.len() - 8..], 9_u64.to_le_bytes());
+    assert!(value[1..4096].iter().all(|byte| *byte == 0));
 }
 
 #[test]
@@ -436,15 +498,21 @@ fn the_host_sees_the_kernels_errors() {
     let host = &mut World::default();
     let mut vm = map_object(MapKind::Hash, 1).instance(BACKEND);
     let (one, two) = (1_u32.to_le_bytes(), 2_u32.to_le_bytes());
-    assert_eq!(vm.map_update(0, &one, &[1; 8], 0, host), Ok(()));
-    assert_eq!(vm.map_update(0, &two, &[1; 8], 0, host), Err(Errno::E2BIG));
-    assert_eq!(vm.map_update(0, &two, &[1; 7], 0, host), Err(Errno::EINVAL));
+    assert_eq!(vm.map_update(0, &Update::new(&one, &[1; 8]), host), Ok(()));
+    assert_eq!(
+        vm.map_update(0, &Update::new(&two, &[1; 8]), host),
+        Err(Errno::E2BIG)
+    );
+    assert_eq!(
+        vm.map_update(0, &Update::new(&two, &[1; 7]), host),
+        Err(Errno::EINVAL)
+    );
     assert_eq!(vm.map_delete(0, &two, host), Err(Errno::ENOENT));
     assert_eq!(vm.map_delete(0, &one, host), Ok(()));
     assert_eq!(vm.map_keys(0), Vec::<Vec<u8>>::new());
     let mut array = map_object(MapKind::Array, 1).instance(BACKEND);
     assert_eq!(
-        array.map_update(0, &one, &[1; 8], 0, host),
+        array.map_update(0, &Update::new(&one, &[1; 8]), host),
         Err(Errno::E2BIG)
     );
     assert_eq!(array.map_delete(0, &[0; 4], host), Err(Errno::EINVAL));
@@ -502,7 +570,7 @@ fn a_replaced_value_stays_readable_until_the_outermost_call_returns() {
         vm.map_value(0, &1_u32.to_le_bytes(), 0),
         Some(&9_u64.to_le_bytes()[..])
     );
-    vm.map_update(0, &2_u32.to_le_bytes(), &[0; 8], 0, host)
+    vm.map_update(0, &Update::new(&2_u32.to_le_bytes(), &[0; 8]), host)
         .unwrap();
     let reused = vm.map_value_addr(0, &2_u32.to_le_bytes(), 0);
     assert_eq!(reused, Some(first), "its memory is used again afterwards");
@@ -575,7 +643,8 @@ fn a_timers_callback_gets_map_key_and_value() {
         let mut vm = timer_object(kind).instance(BACKEND);
         let host = &mut World::default();
         let key = 2_u32.to_le_bytes();
-        vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
+        vm.map_update(0, &Update::new(&key, &[0; 32]), host)
+            .unwrap();
         let value = vm.map_value_addr(0, &key, 0).unwrap();
         assert_eq!(vm.call_program(0, &[value + 8], host), Ok(0));
         assert_eq!(host.armed, [(value + 8, 500, false, true)]);
@@ -589,7 +658,8 @@ fn a_deleted_value_takes_its_timer_along() {
     let mut vm = timer_object(MapKind::Hash).instance(BACKEND);
     let host = &mut World::default();
     let key = 2_u32.to_le_bytes();
-    vm.map_update(0, &key, &[0; 32], 0, host).unwrap();
+    vm.map_update(0, &Update::new(&key, &[0; 32]), host)
+        .unwrap();
     let timer = vm.map_value_addr(0, &key, 0).unwrap() + 8;
     vm.call_program(0, &[timer], host).unwrap();
     vm.map_delete(0, &key, host).unwrap();

@@ -16,7 +16,7 @@ use super::function::{TRUSTED, Translator, guest_flags};
 use super::known::Known;
 use crate::BASE;
 use crate::decode::atomic;
-use crate::interp::FRAME_BYTES;
+use crate::frame::FRAME_BYTES;
 use crate::op::{Kind, Op};
 
 /// Where an access goes.
@@ -28,6 +28,17 @@ pub(super) enum Place {
     Fixed(u64, Value),
     /// A guest address, not looked at yet.
     Somewhere(Value),
+}
+
+/// Where a store goes, and from where.
+#[derive(Clone, Copy)]
+struct Target {
+    place: Place,
+    ty: Type,
+    /// The operation that stores.
+    at: usize,
+    /// An open word is most likely.
+    object: bool,
 }
 
 impl Translator<'_, '_> {
@@ -191,19 +202,40 @@ impl Translator<'_, '_> {
 
     fn store_immediate(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.number(op.imm.cast_unsigned());
-        let place = self.place(op.dst, op.off, ty);
-        self.store_to(place, value, ty, at, self.is_object(op.dst));
+        let to = Target {
+            object: self.is_object(op.dst),
+            ..self.target(op, ty, at)
+        };
+        self.store_to(to, value);
     }
 
     fn store_register(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.get(op.src);
-        let place = self.place(op.dst, op.off, ty);
-        self.store_to(place, value, ty, at, self.is_object(op.dst));
+        let to = Target {
+            object: self.is_object(op.dst),
+            ..self.target(op, ty, at)
+        };
+        self.store_to(to, value);
+    }
+
+    fn target(&mut self, op: Op, ty: Type, at: usize) -> Target {
+        Target {
+            place: self.place(op.dst, op.off, ty),
+            ty,
+            at,
+            object: false,
+        }
     }
 
     /// Stores the low bits of `value`, 64 bits wide. Into the writable half, an open word or
-    /// elsewhere; `object` says that an open word is most likely.
-    fn store_to(&mut self, place: Place, value: Value, ty: Type, at: usize, object: bool) {
+    /// elsewhere.
+    fn store_to(&mut self, to: Target, value: Value) {
+        let Target {
+            place,
+            ty,
+            at,
+            object,
+        } = to;
         let low = match ty {
             I64 => value,
             _ => self.b.ins().ireduce(ty, value),
@@ -301,7 +333,7 @@ impl Translator<'_, '_> {
     fn atomic(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.get(op.src);
         let old = self.load_at(op.dst, op.off, ty);
-        let place = self.place(op.dst, op.off, ty);
+        let to = self.target(op, ty, at);
         let old = match ty {
             I64 => old,
             _ => self.b.ins().uextend(I64, old),
@@ -310,7 +342,7 @@ impl Translator<'_, '_> {
         let new = match imm & !atomic::FETCH {
             _ if imm == atomic::XCHG => value,
             _ if imm == atomic::CMPXCHG => {
-                self.exchange_if_equal(place, old, value, ty, at);
+                self.exchange_if_equal(to, old, value);
                 return self.set(0, old);
             }
             atomic::ADD => self.b.ins().iadd(old, value),
@@ -318,7 +350,7 @@ impl Translator<'_, '_> {
             atomic::AND => self.b.ins().band(old, value),
             _ => self.b.ins().bxor(old, value),
         };
-        self.store_to(place, new, ty, at, false);
+        self.store_to(to, new);
         if imm & atomic::FETCH != 0 {
             self.set(op.src, old);
         }
@@ -326,12 +358,12 @@ impl Translator<'_, '_> {
 
     /// Stores `value` if `old` is what `r0` expects. Otherwise nothing is stored, so it may fail
     /// on memory that is read-only.
-    fn exchange_if_equal(&mut self, place: Place, old: Value, value: Value, ty: Type, at: usize) {
+    fn exchange_if_equal(&mut self, to: Target, old: Value, value: Value) {
         let expected = self.get(0);
-        let expected = match ty {
+        let expected = match to.ty {
             I64 => expected,
             _ => {
-                let low = self.b.ins().ireduce(ty, expected);
+                let low = self.b.ins().ireduce(to.ty, expected);
                 self.b.ins().uextend(I64, low)
             }
         };
@@ -339,7 +371,7 @@ impl Translator<'_, '_> {
         let (store, done) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(equal, store, &[], done, &[]);
         self.b.switch_to_block(store);
-        self.store_to(place, value, ty, at, false);
+        self.store_to(to, value);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
     }

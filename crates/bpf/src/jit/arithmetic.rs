@@ -78,7 +78,15 @@ impl Translator<'_, '_> {
             Neg64 => self.wide_k(op, |b, x, _| b.ins().ineg(x)),
             Neg32 => self.narrow_k(op, |b, x, _| b.ins().ineg(x)),
             Mov32X => self.narrow_x(op, |_, _, y| y),
+            _ => return self.conversion(op),
+        }
+        true
+    }
 
+    /// Translates `op` if it extends, cuts or swaps a register.
+    fn conversion(&mut self, op: Op) -> bool {
+        use Kind::*;
+        match op.kind {
             Movs64X8 => self.extend(op, I8, I64),
             Movs64X16 => self.extend(op, I16, I64),
             Movs64X32 => self.extend(op, I32, I64),

@@ -8,12 +8,12 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Inst, InstBuilder, Value};
 
 use super::access::Place;
+use super::entry::stop;
 use super::function::{Translator, guest_flags};
 use super::known::Known;
-use super::native::stop;
 use super::plan::ArrayPlan;
-use crate::bind::Intrinsic;
 use crate::builtin::MAX_TURNS;
+use crate::intrinsic::Intrinsic;
 use crate::op::Op;
 use crate::progress::Progress;
 use crate::{BASE, Errno};

@@ -15,10 +15,10 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 
+use super::entry::stop;
 use super::known::Known;
-use super::native::stop;
 use super::plan::Plan;
-use crate::interp::{FRAME_BYTES, MAY_GOTO_TURNS};
+use crate::frame::{FRAME_BYTES, MAY_GOTO_TURNS};
 use crate::op::{Kind, Op};
 
 /// A function that is about to be translated.
@@ -89,7 +89,7 @@ impl Start<'_> {
                 .declare_func_in_func(self.ids[&callee], function);
             callees.insert(callee, reference);
         }
-        let signature = function.import_signature(super::signature(self.module));
+        let signature = function.import_signature(super::signature::signature(self.module));
         let stores = self
             .stores
             .map(|id| self.module.declare_func_in_func(id, function));

@@ -10,27 +10,29 @@
 //!
 //! Native code runs on the thread's own stack, below the Rust code that entered it, because the
 //! host functions that it calls must run there anyway. What it needs is bounded before it runs:
-//! at most [`FRAMES`] frames, none of which may be larger than [`MAX_FRAME`]; a program with a
-//! larger frame is interpreted. A frame is smaller than a page, so that an overflow cannot step
-//! over the stack's guard page, and an outermost call with too little stack left is interpreted.
+//! at most so many frames as `stack.rs` says, none of which may be larger than [`MAX_FRAME`]; a
+//! program with a larger frame is interpreted. A frame is smaller than a page, so that an overflow
+//! cannot step over the stack's guard page, and an outermost call with too little stack left is
+//! interpreted.
 
 mod access;
 mod arithmetic;
 mod calls;
+mod entry;
 mod function;
 mod known;
 mod native;
 mod plan;
+mod program;
 mod shared;
+mod signature;
 mod stack;
 mod store;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use cranelift_codegen::ir::{AbiParam, Signature, types::I64};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilderContext;
@@ -38,87 +40,24 @@ use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::backend::{Execution, Refusal};
-use crate::interp::MAX_FRAMES;
 use crate::op::Kind;
-use crate::{Host, Image, Insn, Instance, Member, Memory};
-pub(crate) use native::{
-    Entry, HostEntry, ProgramEntry, Scratch, host_entry, is_plain, run, run_outermost,
-    settle_outermost,
-};
+use crate::reach;
+use crate::{Host, Instance};
+pub(crate) use entry::{HostEntry, ProgramEntry, Scratch, host_entry};
+pub(crate) use native::{is_plain, run, run_outermost, settle_outermost};
 use plan::Plan;
-pub(crate) use words::OpenWords;
-
-/// Bytes of native stack that a frame may take.
-const MAX_FRAME: u32 = 2048;
+pub(crate) use program::Program;
+use signature::{generator, signature};
+use stack::MAX_FRAME;
 
 /// Address space for the machine code of a program, bytes: what a branch can span on aarch64.
 const CODE_ROOM: usize = 128 << 20;
-
-/// Frames that native code may have on the stack at a time: eight functions deep in each of the
-/// outermost call and the eight that can nest in it.
-const FRAMES: usize = MAX_FRAMES * 9;
-
-/// Native code. Nothing of one instance is built in; see `shared.rs`.
-pub(crate) struct Program {
-    /// Owns the machine code; `None` only while it is dropped.
-    module: Option<JITModule>,
-    entries: Vec<Option<Entry>>,
-    /// Functions that must be entered with a pointer into the region as their only argument.
-    contexts: BTreeSet<u32>,
-    size: Execution,
-}
-
-// SAFETY: The module is only kept for the machine code that it owns, which is finished and never
-// changes; nothing calls into the module until it is dropped, by its only owner.
-unsafe impl Send for Program {}
-// SAFETY: As above; a shared reference gives nothing but the addresses of functions.
-unsafe impl Sync for Program {}
-
-impl std::fmt::Debug for Program {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Program").field(&self.size).finish()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        if let Some(module) = self.module.take() {
-            // SAFETY: Entries are only called through `run`, for an instance that shares this
-            // program. This is dropped with the last such instance, so none of them is executing.
-            unsafe { module.free_memory() };
-        }
-    }
-}
-
-impl Program {
-    pub(crate) fn size(&self) -> Execution {
-        self.size.clone()
-    }
-
-    /// For outermost calls, by function.
-    pub(crate) fn program_entries<H: Host>(&self) -> Box<[ProgramEntry]> {
-        let of = |(function, entry): (u32, &Option<Entry>)| match entry {
-            // SAFETY: The function was translated with a context as its only argument.
-            Some(entry) if self.contexts.contains(&function) => unsafe { ProgramEntry::of(*entry) },
-            _ => ProgramEntry::absent::<H>(),
-        };
-        (0..).zip(&self.entries).map(of).collect()
-    }
-
-    /// Where `function` begins, if it may be entered with `args`; it is interpreted otherwise.
-    #[inline]
-    pub(crate) fn entry(&self, function: u32, args: &[u64; 5], memory: &Memory) -> Option<Entry> {
-        let entry = *self.entries.get(function as usize)?;
-        let is_context = memory.is_inside(args[0]) && args[1..] == [0; 4];
-        entry.filter(|_| is_context || !self.contexts.contains(&function))
-    }
-}
 
 /// Makes native code of all functions that a kernel would load, and those that they can reach.
 ///
 /// If it was made for an instance like this one before, that is it.
 pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refusal> {
-    let functions = reachable(vm.image());
+    let functions = reach::loaded(vm.image());
     let is_insn = |op: &&crate::op::Op| op.kind != Kind::Fall;
     let len = |function: &u32| vm.code.ops_of(*function).iter().filter(is_insn).count() as u64;
     let instructions = functions.iter().map(len).sum();
@@ -153,47 +92,7 @@ pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refus
     Ok(program)
 }
 
-/// The functions that a kernel loads, what they call, and callbacks whose address they take. With
-/// no programs, as in tests, all.
-fn reachable(image: &Image) -> BTreeSet<u32> {
-    let of_program = |program: u32| image.programs.get(program as usize).map(|p| p.function);
-    let members = image.struct_ops.iter().flat_map(|table| &table.members);
-    let mut pending: Vec<u32> = members
-        .filter_map(|(_, member)| match member {
-            Member::Program(program) => of_program(*program),
-            _ => None,
-        })
-        .collect();
-    let loaded = image.programs.iter().filter(|program| program.autoload);
-    pending.extend(loaded.map(|program| program.function));
-    if image.programs.is_empty() {
-        pending.extend(0..image.functions.len() as u32);
-    }
-    let mut found = BTreeSet::new();
-    while let Some(function) = pending.pop() {
-        if found.insert(function) {
-            pending.extend(mentioned(image, function));
-        }
-    }
-    found
-}
-
-/// The functions that `function` calls or takes the address of. Every slot is looked at, so the
-/// second slot of a constant may name one too many, which does no harm.
-pub(super) fn mentioned(image: &Image, function: u32) -> impl Iterator<Item = u32> + '_ {
-    const CALL: u8 = 0x85;
-    const LD_IMM64: u8 = 0x18;
-    let range = &image.functions[function as usize];
-    let code = &image.code[range.start as usize..][..range.len as usize];
-    let mentions = |insn: &&Insn| matches!((insn.code, insn.src), (CALL, 1) | (LD_IMM64, 4));
-    let known = |function: &u32| (*function as usize) < image.functions.len();
-    code.iter()
-        .filter(mentions)
-        .map(|insn| insn.imm as u32)
-        .filter(known)
-}
-
-type Built = (JITModule, Vec<Option<Entry>>, u32);
+type Built = (JITModule, Vec<Option<entry::Entry>>, u32);
 
 /// Generates all code, and makes it executable.
 fn build(plan: &Plan<'_>, functions: &BTreeSet<u32>) -> Result<Built, Refusal> {
@@ -208,7 +107,7 @@ fn build(plan: &Plan<'_>, functions: &BTreeSet<u32>) -> Result<Built, Refusal> {
             for (function, id) in &bytes.ids {
                 let code = module.get_finalized_function(*id);
                 // SAFETY: The code is finished and has the signature of `signature`.
-                entries[*function as usize] = Some(unsafe { Entry::new(code) });
+                entries[*function as usize] = Some(unsafe { entry::Entry::new(code) });
             }
             Ok((module, entries, bytes.bytes))
         }
@@ -295,15 +194,6 @@ fn code_size(context: &Context, function: &str) -> Result<u32, Refusal> {
     Ok(code.code_info().total_size)
 }
 
-/// The signature of every translated function and of what it calls: the instance and `r1` to `r5`
-/// in; `r0` and the fuel that is left out.
-fn signature(module: &JITModule) -> Signature {
-    let mut signature = module.make_signature();
-    signature.params = vec![AbiParam::new(I64); 6];
-    signature.returns = vec![AbiParam::new(I64); 2];
-    signature
-}
-
 fn isa() -> Result<OwnedTargetIsa, Refusal> {
     let mut flags = settings::builder();
     let verify = if cfg!(debug_assertions) {
@@ -328,10 +218,6 @@ fn isa() -> Result<OwnedTargetIsa, Refusal> {
     let builder =
         cranelift_native::builder().map_err(|error| Refusal::Processor(error.to_string()))?;
     builder.finish(Flags::new(flags)).map_err(generator)
-}
-
-fn generator(error: impl std::fmt::Display) -> Refusal {
-    Refusal::Generator(error.to_string())
 }
 
 #[cfg(test)]

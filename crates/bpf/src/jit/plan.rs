@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::bind::Intrinsic;
+use crate::intrinsic::Intrinsic;
 use crate::map::{Map, Maps, Store};
 use crate::memory::Memory;
 use crate::op::Code;
+use crate::reach::mentioned;
 use crate::{Host, Image, Instance};
 
-use super::mentioned;
 use super::native::{Callees, Offsets};
 
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.

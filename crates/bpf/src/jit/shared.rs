@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Program;
 use super::native::{Callees, Offsets};
 use super::plan::{ArrayPlan, ImportPlan, Plan};
+use super::program::Program;
 use crate::op::Code;
 
 /// Programs that are kept when no instance runs them.
@@ -48,7 +48,7 @@ impl Key {
             constants: plan.memory.constants(),
             size: plan.memory.size(),
             writable_start: plan.memory.writable_start(),
-            arena: plan.memory.arena().map(crate::map::arena::Pages::base),
+            arena: plan.memory.arena().map(crate::memory::Pages::base),
             callees: plan.callees,
             at: plan.at,
         }

@@ -2,11 +2,20 @@
 
 use std::mem::MaybeUninit;
 
+use crate::frame::MAX_FRAMES;
+
+/// Bytes of native stack that a frame may take.
+pub(super) const MAX_FRAME: u32 = 2048;
+
+/// Frames that native code may have on the stack at a time: eight functions deep in each of the
+/// outermost call and the eight that can nest in it.
+const FRAMES: usize = MAX_FRAMES * 9;
+
 /// Left for host functions, which nest as deep as programs do, bytes.
 const FOR_HOST_FUNCTIONS: usize = 256 << 10;
 
 /// What native code and host functions may need together, bytes.
-const NEEDED: usize = super::FRAMES * super::MAX_FRAME as usize + FOR_HOST_FUNCTIONS;
+const NEEDED: usize = FRAMES * MAX_FRAME as usize + FOR_HOST_FUNCTIONS;
 
 /// The part of a thread's stack from which native code may be entered. It is remembered, because
 /// asking the system takes long; another thread is noticed by its other addresses.

@@ -12,7 +12,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 
-use super::generator;
+use super::signature::{generator, signature};
 use crate::Refusal;
 
 /// Defines a function that calls `callee`, one of `native.rs`, with the instance, an address and
@@ -24,14 +24,14 @@ pub(super) fn define(
     builder_context: &mut FunctionBuilderContext,
     callee: usize,
 ) -> Result<FuncId, Refusal> {
-    let mut store = super::signature(module);
+    let mut store = signature(module);
     store.params.truncate(3);
-    let mut signature = module.make_signature();
-    signature.call_conv = CallConv::PreserveAll;
-    signature.params = vec![AbiParam::new(I64); 3];
-    let id = module.declare_anonymous_function(&signature);
+    let mut own = module.make_signature();
+    own.call_conv = CallConv::PreserveAll;
+    own.params = vec![AbiParam::new(I64); 3];
+    let id = module.declare_anonymous_function(&own);
     let id = id.map_err(generator)?;
-    context.func.signature = signature;
+    context.func.signature = own;
     let config = module.target_config();
     let mut b = FunctionBuilder::new(&mut context.func, builder_context);
     let block = b.create_block();

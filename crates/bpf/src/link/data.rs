@@ -43,7 +43,7 @@ impl Data {
             declared_section: declared.section,
         };
         for (index, section) in object.elf.sections.iter().enumerate() {
-            if section.kind == SectionKind::Data && !section.bytes.is_empty() {
+            if section.kind == SectionKind::Data && section.size() > 0 {
                 data.add_section(index, section)?;
             }
         }
@@ -56,6 +56,8 @@ impl Data {
         if section.name == ARENA_SECTION {
             let arena = self.maps.iter().position(|map| map.kind == MapKind::Arena);
             let arena = arena.ok_or_else(|| problem(&section.name, MapProblem::NoArena))?;
+            let too_large = |_| problem(&section.name, MapProblem::TooLarge);
+            self.maps[arena].value_size = u32::try_from(section.size()).map_err(too_large)?;
             self.maps[arena].initial = Some(Arc::from(&*section.bytes));
             self.of_section.insert(index, arena as u32);
         } else if is_variables(&section.name) {
@@ -66,7 +68,7 @@ impl Data {
                 name: section.name.clone(),
                 kind: MapKind::Array,
                 key_size: 4,
-                value_size: u32::try_from(section.bytes.len()).map_err(too_large)?,
+                value_size: u32::try_from(section.size()).map_err(too_large)?,
                 max_entries: 1,
                 flags: BPF_F_MMAPABLE | if frozen { BPF_F_RDONLY_PROG } else { 0 },
                 initial: Some(Arc::from(&*section.bytes)),
@@ -90,7 +92,7 @@ impl Data {
             let Some(&map) = self.of_section.get(&section) else {
                 continue;
             };
-            let bytes = object.elf.sections[section].bytes.len() as u64;
+            let bytes = object.elf.sections[section].size();
             let is_inside = symbol
                 .value
                 .checked_add(symbol.size)

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::image::{Image, Insn, Member};
-use crate::isa::{CALL, CALL_LOCAL, LD_IMM64, ld_imm64};
+use crate::isa::CALL;
+use crate::reach;
 
 /// Drops imports that only programs which are not loaded would call; those calls trap.
 pub(super) fn prune(image: &mut Image) {
@@ -68,23 +69,10 @@ fn autoload_callbacks(image: &mut Image) {
     }
 }
 
+/// Functions that the loaded programs reach.
 fn live_functions(image: &Image) -> Vec<bool> {
-    let mut live = vec![false; image.functions.len()];
     let roots = image.programs.iter().filter(|program| program.autoload);
-    let mut pending: Vec<usize> = roots.map(|program| program.function as usize).collect();
-    while let Some(index) = pending.pop() {
-        if std::mem::replace(&mut live[index], true) {
-            continue;
-        }
-        let function = &image.functions[index];
-        let range = function.start as usize..(function.start + function.len) as usize;
-        let callees = image.code[range]
-            .iter()
-            .filter_map(|insn| match (insn.code, insn.src) {
-                (CALL, CALL_LOCAL) | (LD_IMM64, ld_imm64::FUNCTION) => Some(insn.imm as usize),
-                _ => None,
-            });
-        pending.extend(callees);
-    }
-    live
+    let live = reach::from(image, roots.map(|program| program.function));
+    let all = 0..image.functions.len() as u32;
+    all.map(|function| live.contains(&function)).collect()
 }

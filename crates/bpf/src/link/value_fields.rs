@@ -18,61 +18,66 @@ pub(super) struct ValueFields {
 impl ValueFields {
     /// Searches a value type; `None` if it has more such fields than a kernel accepts.
     pub(super) fn find(btf: &Btf, ty: TypeId) -> Option<Self> {
-        let mut fields = Self::default();
-        fields.visit(btf, ty, 0, MAX_DEPTH, &Steps::new(MAX_MEMBERS))?;
-        Some(fields)
+        let mut search = Search {
+            btf,
+            steps: Steps::new(MAX_MEMBERS),
+            found: Self::default(),
+        };
+        search.visit(ty, 0, MAX_DEPTH)?;
+        Some(search.found)
     }
 
-    fn visit(&mut self, btf: &Btf, ty: TypeId, at: u32, depth: u32, steps: &Steps) -> Option<()> {
+    fn count(&self) -> usize {
+        let single = [self.timer_at, self.lock_at];
+        self.kptrs_at.len() + single.iter().flatten().count()
+    }
+}
+
+/// A walk through a value type.
+struct Search<'a> {
+    btf: &'a Btf,
+    steps: Steps,
+    found: ValueFields,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, ty: TypeId, at: u32, depth: u32) -> Option<()> {
         let depth = depth.checked_sub(1)?;
-        steps.take()?;
+        self.steps.take()?;
+        let Self { btf, found, .. } = self;
         let ty = btf.strip(ty);
         match &btf.get(ty).kind {
-            Kind::Struct(_) if btf.name(ty) == "bpf_timer" => only(&mut self.timer_at, at),
-            Kind::Struct(_) if btf.name(ty) == "bpf_spin_lock" => only(&mut self.lock_at, at),
+            Kind::Struct(_) if btf.name(ty) == "bpf_timer" => only(&mut found.timer_at, at),
+            Kind::Struct(_) if btf.name(ty) == "bpf_spin_lock" => only(&mut found.lock_at, at),
             Kind::Struct(composite) => composite.members.iter().try_for_each(|member| {
                 let inside = at.checked_add(member.bit_offset / 8)?;
-                self.visit(btf, member.ty, inside, depth, steps)
+                self.visit(member.ty, inside, depth)
             }),
             Kind::Ptr(to) if is_kernel_pointer(btf, *to) => {
-                self.kptrs_at.push(at);
-                (self.kptrs_at.len() <= MAX_FIELDS).then_some(())
+                found.kptrs_at.push(at);
+                (found.kptrs_at.len() <= MAX_FIELDS).then_some(())
             }
-            Kind::Array { element, len } => {
-                self.visit_array(btf, (*element, *len), at, depth, steps)
-            }
+            Kind::Array { element, len } => self.visit_array((*element, *len), at, depth),
             _ => Some(()),
         }
     }
 
-    fn visit_array(
-        &mut self,
-        btf: &Btf,
-        (element, len): (TypeId, u32),
-        at: u32,
-        depth: u32,
-        steps: &Steps,
-    ) -> Option<()> {
-        let Some(size) = btf.size(element).filter(|_| len > 0) else {
+    fn visit_array(&mut self, (element, len): (TypeId, u32), at: u32, depth: u32) -> Option<()> {
+        let Some(size) = self.btf.size(element).filter(|_| len > 0) else {
             return Some(());
         };
         // Numbers need no search; a large array of them would take all the steps.
-        let first = self.count();
-        self.visit(btf, element, at, depth, steps)?;
-        if self.count() == first {
+        let first = self.found.count();
+        self.visit(element, at, depth)?;
+        if self.found.count() == first {
             return Some(());
         }
         (1..len).try_for_each(|index| {
             let inside = index
                 .checked_mul(size)
                 .and_then(|distance| at.checked_add(distance))?;
-            self.visit(btf, element, inside, depth, steps)
+            self.visit(element, inside, depth)
         })
-    }
-
-    fn count(&self) -> usize {
-        let single = [self.timer_at, self.lock_at];
-        self.kptrs_at.len() + single.iter().flatten().count()
     }
 }
 

@@ -60,14 +60,12 @@ impl Array {
         known.then(|| (slot % u64::from(self.count)) as u32)
     }
 
-    /// Overwrites one copy of a value. An array's elements always exist.
-    pub(crate) fn update(
+    /// Where an update of the value `index`, copy `copy`, goes. An array's elements always exist.
+    pub(crate) fn place(
         &self,
-        memory: &mut Memory,
         shape: &Shape,
         index: u32,
         copy: u64,
-        value: &[u8],
         exists: super::Existing,
     ) -> Result<u64, Errno> {
         if self.frozen {
@@ -77,7 +75,6 @@ impl Array {
         if exists == super::Existing::Refused {
             return Err(Errno::EEXIST);
         }
-        shape.put(memory, address, value);
         Ok(address)
     }
 }

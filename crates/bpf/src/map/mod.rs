@@ -1,6 +1,5 @@
 //! Maps: what they hold lies in the region, so that programs can point to it.
 
-pub(crate) mod arena;
 pub(crate) mod array;
 pub(crate) mod hash;
 pub(crate) mod queue;
@@ -48,6 +47,35 @@ impl Existing {
             (Self::Required, false) => Err(Errno::ENOENT),
             _ => Ok(()),
         }
+    }
+}
+
+/// A value to be set as `bpf_map_update_elem` does it.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// `BPF_ANY`, `BPF_NOEXIST`, `BPF_EXIST`, `BPF_F_LOCK`.
+    pub(crate) flags: u64,
+    pub(crate) cpu: u32,
+}
+
+impl<'a> Update<'a> {
+    /// Puts `value` under `key`, in the place of what is there; in a per-CPU map for CPU 0.
+    #[must_use]
+    pub const fn new(key: &'a [u8], value: &'a [u8]) -> Self {
+        Self {
+            key,
+            value,
+            flags: 0,
+            cpu: 0,
+        }
+    }
+
+    /// In a per-CPU map for `cpu`.
+    #[must_use]
+    pub const fn on_cpu(self, cpu: u32) -> Self {
+        Self { cpu, ..self }
     }
 }
 
@@ -181,15 +209,18 @@ impl Map {
         }
     }
 
-    /// Sets the value under `key`, for a per-CPU map that of `cpu`.
+    /// Sets a value.
     pub(crate) fn update(
         &mut self,
         memory: &mut Memory,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        cpu: u32,
+        update: &Update<'_>,
     ) -> Result<Leftover, InsertError> {
+        let Update {
+            key,
+            value,
+            flags,
+            cpu,
+        } = *update;
         let existing = Existing::from_flags(flags)?;
         let copy = self.copy_of(cpu).ok_or(Errno::EINVAL)?;
         let in_place = self.shape.copies > 1 || flags & LOCK != 0;
@@ -197,7 +228,8 @@ impl Map {
         match store {
             Store::Array(array) => {
                 let index = index_of(key).ok_or(Errno::EINVAL)?;
-                let reset = array.update(memory, shape, index, copy, value, existing)?;
+                let reset = array.place(shape, index, copy, existing)?;
+                shape.put(memory, reset, value);
                 Ok(Leftover {
                     reset: Some(reset),
                     removed: None,

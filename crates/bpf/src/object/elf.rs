@@ -10,9 +10,26 @@ use ::object::{LittleEndian, SectionIndex};
 use crate::LoadError;
 use crate::bytes;
 
-/// Largest file, and largest sum of the sections that are kept: the biggest scheduler known (cake)
-/// has 9 MB of zeros in its arena.
-pub(crate) const MAX_BYTES: u64 = 128 << 20;
+/// How large an object may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the file, and of the sections that are kept, without what the next field counts.
+    pub file_bytes: u64,
+    /// Bytes of variables that begin as zeros (`.bss`). They take memory only where programs
+    /// write; what an instance may take has a limit of its own.
+    pub zero_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Room for the biggest schedulers known: cake has 9 MB of zeros in its arena, layered
+    /// 165,706,292 bytes of variables.
+    fn default() -> Self {
+        Self {
+            file_bytes: 128 << 20,
+            zero_bytes: 256 << 20,
+        }
+    }
+}
 const MAX_SECTIONS: usize = 4096;
 const MAX_SYMBOLS: usize = 1 << 18;
 /// Bytes of a name; one limit keeps the time to read many overlapping names small.
@@ -34,8 +51,10 @@ pub(crate) struct Elf {
 pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) kind: SectionKind,
-    /// Contents; zeros for `.bss`. Empty when the kind is `Ignored`.
+    /// Contents; none of `.bss`. Empty when the kind is `Ignored`.
     pub(crate) bytes: Vec<u8>,
+    /// Zeros behind them.
+    pub(crate) zeros: u64,
     /// Sorted by offset, one an offset.
     pub(crate) relocs: Vec<Reloc>,
 }
@@ -93,11 +112,11 @@ pub(crate) enum SymbolKind {
 }
 
 impl Elf {
-    pub(crate) fn parse(file: &[u8]) -> Result<Self, LoadError> {
-        if file.len() as u64 > MAX_BYTES {
+    pub(crate) fn parse(file: &[u8], limits: &Limits) -> Result<Self, LoadError> {
+        if file.len() as u64 > limits.file_bytes {
             return Err(LoadError::TooLarge {
                 what: "bytes",
-                limit: MAX_BYTES,
+                limit: limits.file_bytes,
             });
         }
         let header = header(file)?;
@@ -112,12 +131,13 @@ impl Elf {
         }
         let names = header.shstrndx(ENDIAN, file).ok();
         let names = names.map_or(&[][..], |index| contents(&table, index as usize, file));
-        let mut kept = 0;
+        let mut used = Used::default();
         let mut sections = Vec::with_capacity(table.len());
         for header in table.iter() {
             let name = text(names, header.sh_name(ENDIAN))
                 .ok_or_else(|| malformed("ELF header", "a section has an unreadable name"))?;
-            sections.push(section(name, header, file, &mut kept)?);
+            sections.push(section(name, header, file, &mut used)?);
+            used.check(limits)?;
         }
         let symbols = symbols(&table, file)?;
         let mut elf = Self { sections, symbols };
@@ -178,6 +198,11 @@ impl Elf {
 }
 
 impl Section {
+    /// Bytes.
+    pub(crate) const fn size(&self) -> u64 {
+        (self.bytes.len() as u64).saturating_add(self.zeros)
+    }
+
     /// The relocation at a byte offset.
     pub(crate) fn reloc_at(&self, offset: u64) -> Option<&Reloc> {
         let at = self
@@ -219,7 +244,12 @@ fn text(strings: &[u8], offset: u32) -> Option<&str> {
     }
 }
 
-fn section(name: &str, header: &Header, file: &[u8], kept: &mut u64) -> Result<Section, LoadError> {
+fn section(
+    name: &str,
+    header: &Header,
+    file: &[u8],
+    used: &mut Used,
+) -> Result<Section, LoadError> {
     let flags = header.sh_flags(ENDIAN) as u32;
     let ty = header.sh_type(ENDIAN);
     let has_contents = matches!(ty, SHT_PROGBITS | SHT_NOBITS);
@@ -230,29 +260,45 @@ fn section(name: &str, header: &Header, file: &[u8], kept: &mut u64) -> Result<S
         }
         () => SectionKind::Ignored,
     };
-    let mut bytes = Vec::new();
-    if kind != SectionKind::Ignored {
-        let size = header.sh_size(ENDIAN);
-        *kept = kept.saturating_add(size);
-        if *kept > MAX_BYTES {
-            return Err(LoadError::TooLarge {
-                what: "bytes in its sections",
-                limit: MAX_BYTES,
-            });
-        }
-        bytes = if ty == SHT_NOBITS {
-            vec![0; usize::try_from(size).unwrap_or(0)]
-        } else {
-            let outside = || malformed(name, "its contents lie outside the file");
-            header.data(ENDIAN, file).map_err(|_| outside())?.to_vec()
-        };
-    }
-    Ok(Section {
+    let mut section = Section {
         name: name.to_owned(),
         kind,
-        bytes,
+        bytes: Vec::new(),
+        zeros: 0,
         relocs: Vec::new(),
-    })
+    };
+    if kind == SectionKind::Ignored {
+        return Ok(section);
+    }
+    if ty == SHT_NOBITS {
+        section.zeros = header.sh_size(ENDIAN);
+        used.zeros = used.zeros.saturating_add(section.zeros);
+        return Ok(section);
+    }
+    let outside = || malformed(name, "its contents lie outside the file");
+    section.bytes = header.data(ENDIAN, file).map_err(|_| outside())?.to_vec();
+    used.kept = used.kept.saturating_add(section.bytes.len() as u64);
+    Ok(section)
+}
+
+/// What the sections take that are kept, bytes.
+#[derive(Default)]
+struct Used {
+    kept: u64,
+    zeros: u64,
+}
+
+impl Used {
+    fn check(&self, limits: &Limits) -> Result<(), LoadError> {
+        let pairs = [
+            (self.kept, "bytes in its sections", limits.file_bytes),
+            (self.zeros, "bytes of zeroed variables", limits.zero_bytes),
+        ];
+        let over = pairs.into_iter().find(|(used, _, limit)| used > limit);
+        over.map_or(Ok(()), |(_, what, limit)| {
+            Err(LoadError::TooLarge { what, limit })
+        })
+    }
 }
 
 fn symbols(table: &Sections<'_>, file: &[u8]) -> Result<Vec<Symbol>, LoadError> {

@@ -2,7 +2,8 @@
 
 mod elf;
 
-pub(crate) use elf::{Elf, MAX_BYTES, Place, Reloc, Section, SectionKind, Symbol, SymbolKind};
+pub use elf::Limits;
+pub(crate) use elf::{Elf, Place, Reloc, Section, SectionKind, Symbol, SymbolKind};
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,15 @@ impl Object {
     /// # Errors
     /// [`LoadError`] says which part of the file is not as it should be.
     pub fn parse(file: &[u8]) -> Result<Self, LoadError> {
-        let elf = Elf::parse(file)?;
+        Self::parse_within(file, &Limits::default())
+    }
+
+    /// As [`Object::parse`], with other limits.
+    ///
+    /// # Errors
+    /// As [`Object::parse`].
+    pub fn parse_within(file: &[u8], limits: &Limits) -> Result<Self, LoadError> {
+        let elf = Elf::parse(file, limits)?;
         let btf = match elf.section(".BTF") {
             Some((_, section)) => Btf::parse(&section.bytes)?,
             None => Btf::empty(),

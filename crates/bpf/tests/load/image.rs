@@ -1,7 +1,7 @@
 //! Maps, globals, functions, tables and lines of a linked object.
 
 use super::{Image, bytes, code, linked, object, target};
-use bpf::{LoadError, MapDef, MapKind, Member, Object, StructOpsProblem};
+use bpf::{Limits, LoadError, MapDef, MapKind, Member, Object, StructOpsProblem};
 
 fn map<'a>(image: &'a Image, name: &str) -> &'a MapDef {
     image
@@ -52,6 +52,39 @@ fn data_sections_are_maps_of_one_value() {
     let bss = map(&image, ".bss");
     assert!(!bss.frozen && bss.initial.as_ref().unwrap().iter().all(|&byte| byte == 0));
     assert_eq!(map(&image, ".data.knobs").kind, MapKind::Array);
+}
+
+#[test]
+fn many_zeroed_variables_take_no_bytes_of_the_image_and_count_apart() {
+    let file = bytes("large.bpf.c");
+    let limits = Limits {
+        file_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let object = Object::parse_within(&file, &limits).expect("zeros do not count as bytes");
+    let mut image = object.link(&target()).expect("the fixture links");
+    let bss = map(&image, ".bss");
+    assert_eq!(
+        (bss.value_size, bss.initial.as_deref()),
+        (165_706_292, Some(&[][..]))
+    );
+    assert_eq!(bss.initial_bytes(165_706_290, 2), Some(vec![0, 0]));
+    assert_eq!(bss.initial_bytes(165_706_290, 3), None);
+    image
+        .set_global("large[3]", "5")
+        .expect("it is an array of numbers");
+    assert_eq!(
+        map(&image, ".bss").initial.as_deref(),
+        Some(&[0, 0, 0, 5][..])
+    );
+
+    let limits = Limits {
+        zero_bytes: 165_706_291,
+        ..Limits::default()
+    };
+    let refused = Object::parse_within(&file, &limits).expect_err("one byte too many");
+    let message = "object too large: it has more than 165706291 bytes of zeroed variables";
+    assert_eq!(refused.to_string(), message);
 }
 
 #[test]

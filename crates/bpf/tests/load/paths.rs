@@ -10,8 +10,9 @@ fn paths() -> Image {
 fn bytes(image: &Image, name: &str) -> Vec<u8> {
     let symbol = image.symbols.iter().find(|symbol| symbol.name == name);
     let symbol = symbol.expect("a variable");
-    let all = image.maps[symbol.map as usize].initial.as_ref().unwrap();
-    all[symbol.offset as usize..][..symbol.size as usize].to_vec()
+    let map = &image.maps[symbol.map as usize];
+    let bytes = map.initial_bytes(symbol.offset as usize, symbol.size as usize);
+    bytes.expect("a variable lies in its section")
 }
 
 fn words(image: &Image, name: &str) -> Vec<u64> {

@@ -54,13 +54,19 @@ fn read(ctx: &mut Ctx<'_>, at: u64) -> Mask {
     read_mask(ctx.vm.memory(), at, ctx.host.spec.cpus)
 }
 
-/// Writes a mask that the program has created; the kernel's own masks are not for writing.
+/// Writes a mask that the program has created, or that lies in memory which the program may write.
+/// The kernel's own masks are not for writing.
+///
+/// Source: kernel 6.18, `kernel/bpf/verifier.c`, `get_kfunc_ptr_arg_type()`: a structure of nothing
+/// but numbers may lie in any memory of its size.
 fn write(ctx: &mut Ctx<'_>, at: u64, mask: &Mask) -> Result<(), Stop> {
-    if !ctx.host.mirror.masks.contains_key(&at) {
-        return Err(Stop::Refused(format!("{at:#x} is no `struct bpf_cpumask`")));
+    if ctx.host.mirror.masks.contains_key(&at) {
+        write_mask(ctx.vm.memory(), at, mask);
+        return Ok(());
     }
-    write_mask(ctx.vm.memory(), at, mask);
-    Ok(())
+    let bytes: Vec<u8> = mask.words().iter().flat_map(|w| w.to_le_bytes()).collect();
+    let written = ctx.vm.deliver(at, &bytes);
+    written.map_err(|_| Stop::Refused(format!("{at:#x} is no `struct bpf_cpumask`")))
 }
 
 fn create(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {

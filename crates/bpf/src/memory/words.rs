@@ -8,7 +8,7 @@
 
 use std::mem::offset_of;
 
-use crate::memory::BASE;
+use super::layout::BASE;
 
 /// Stores that are noted before the host must hear of them.
 const NOTES: u8 = 16;
@@ -28,10 +28,10 @@ pub(crate) struct OpenWords {
 }
 
 impl OpenWords {
-    pub(super) const FLAGS_AT: usize = offset_of!(Self, flags_at);
-    pub(super) const COUNT: usize = offset_of!(Self, count);
-    pub(super) const WAITING: usize = offset_of!(Self, waiting);
-    pub(super) const NOTES_AT: usize = offset_of!(Self, notes);
+    pub(crate) const FLAGS_AT: usize = offset_of!(Self, flags_at);
+    pub(crate) const COUNT: usize = offset_of!(Self, count);
+    pub(crate) const WAITING: usize = offset_of!(Self, waiting);
+    pub(crate) const NOTES_AT: usize = offset_of!(Self, notes);
 
     /// Opens the word at `address`, in the lower half and aligned.
     pub(crate) fn open(&mut self, address: u64) {

@@ -1,6 +1,6 @@
 //! The arena's pages: 4 GiB of addresses, of which a program allocates what it uses.
 
-use crate::memory::GUARD;
+use super::layout::GUARD;
 
 /// Which pages of the arena's window are allocated.
 #[derive(Debug)]

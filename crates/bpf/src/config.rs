@@ -1,0 +1,83 @@
+//! Limits, sizes and prices.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::backend::Backend;
+
+/// Limits and sizes of an instance.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// CPUs of the machine: copies of per-CPU data.
+    pub cpus: u32,
+    /// Instructions that an outermost call may retire, nested calls included.
+    pub budget: u64,
+    /// Bytes that maps, data sections and stacks may take together.
+    pub map_bytes: u64,
+    /// Bytes that arena pages may take.
+    pub arena_bytes: u64,
+    /// Bytes of stack for all nested calls together.
+    pub stack_bytes: u32,
+    /// What calling the built-in function of that name costs beyond its instruction, picoseconds.
+    pub builtin_cost_ps: Prices,
+    /// Accept an object that calls functions which nobody offers; a call ends the program.
+    pub lenient: bool,
+    /// What executes the programs. Results and counts do not depend on it.
+    pub backend: Backend,
+    /// Instructions of all functions that native code is made for; an object with more is
+    /// interpreted.
+    pub native_limit: u32,
+    /// Count the calls of host functions, see [`crate::Instance::calls`]. Native code then builds
+    /// none of them in, and is slower.
+    pub tally: bool,
+}
+
+impl Default for Config {
+    /// One CPU, no costs, and limits that no sane policy meets.
+    fn default() -> Self {
+        Self {
+            cpus: 1,
+            budget: 100_000_000,
+            map_bytes: 256 << 20,
+            arena_bytes: 256 << 20,
+            // A kernel stack on x86-64 (Linux 6.18, arch/x86/include/asm/page_64_types.h).
+            stack_bytes: 16 << 10,
+            builtin_cost_ps: Prices::default(),
+            lenient: false,
+            backend: Backend::Auto,
+            native_limit: 200_000,
+            tally: false,
+        }
+    }
+}
+
+/// What calling a built-in function costs, by its name. The default: nothing.
+#[derive(Clone, Default)]
+pub struct Prices(Option<Arc<Price>>);
+
+/// From a function's name to picoseconds.
+type Price = dyn Fn(&str) -> u64 + Send + Sync;
+
+impl Prices {
+    /// `cost` gives picoseconds beyond the instruction of the call.
+    #[must_use]
+    pub fn new(cost: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(cost)))
+    }
+
+    /// What the function `name` costs, picoseconds.
+    #[must_use]
+    pub fn of(&self, name: &str) -> u64 {
+        self.0.as_ref().map_or(0, |cost| cost(name))
+    }
+}
+
+impl fmt::Debug for Prices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Prices(..)"
+        } else {
+            "Prices(0)"
+        })
+    }
+}

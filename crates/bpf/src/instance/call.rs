@@ -1,0 +1,370 @@
+//! Calls of an instance's programs.
+//!
+//! # What programs may rely on
+//!
+//! The same on every back end: a function begins with its arguments in `r1` to `r5` and zeros in
+//! the other registers; a call leaves zeros in `r1` to `r5` and keeps `r6` to `r9`. A frame is zero
+//! on entry, as far down as the function's constant offsets from `r10` reach, or wholly if `r10` is
+//! used in another way; what lies deeper is left from earlier calls.
+//!
+//! # Counting
+//!
+//! Every executed instruction counts one, whatever it is; an `LD_IMM64` of two slots counts one.
+//! Instructions are charged by basic block, at its entry: when the count would exceed the budget,
+//! the program stops with [`Stop::Budget`] *at the block's first instruction* and the block counts
+//! nothing. A block ends with a jump (`may_goto` is one), a call or an exit, or before an
+//! instruction that a jump leads to. When an instruction inside a block fails, the count is that of
+//! the instructions executed, the failing one included. So a back end that tests the budget at
+//! block entry stops at the same place with the same count, and a host function, before which a
+//! block always ends, sees an exact count. The budget also shrinks by one for every 8 bytes that a
+//! built-in function copies, compares or clears; these are not counted as retired.
+
+use super::Instance;
+use crate::frame::{FRAME_BYTES, Trap};
+use crate::host::{CallCtx, Host};
+use crate::map::hash::Removed;
+use crate::nesting::Nesting;
+use crate::progress::Progress;
+use crate::stop::{Fault, Stop};
+use crate::{interp, jit};
+
+/// Calls of programs through the host on top of each other, beyond the outermost.
+pub(super) const MAX_NESTED: u32 = 8;
+
+/// Arguments of a `struct_ops` callback; the kernel allows 12 (`MAX_BPF_FUNC_ARGS`, Linux 6.18,
+/// include/linux/bpf.h).
+const MAX_ARGS: usize = 12;
+
+/// Words of a nested call's context: the arguments, and behind them a key for callbacks.
+pub(super) const CONTEXT_WORDS: u64 = 16;
+
+impl<H: Host> Instance<H> {
+    /// Makes native code, or notes why it cannot.
+    #[cold]
+    pub(super) fn translate(&mut self) {
+        self.translate_at = u64::MAX;
+        match jit::translate(self) {
+            Ok(program) => {
+                if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
+                    self.scratch
+                        .rest(self.frame_limit(), self.memory.host_address(self.contexts));
+                    self.entries = program.program_entries::<H>();
+                }
+                self.native = Some(program);
+            }
+            Err(refusal) => self.refusal = Some(refusal),
+        }
+    }
+
+    /// Calls a function as the kernel calls a `struct_ops` callback: `r1` points to the arguments,
+    /// an array of 64-bit words that the program may only read.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there are more than 12 arguments or no such function.
+    #[inline(always)]
+    pub fn call_program(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        let result = self.call_program_boxed(function, args, host);
+        result.map_err(|fault| *fault)
+    }
+
+    /// As [`Instance::call_program`], with a result that fits into registers.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there are more than 12 arguments or no such function.
+    #[inline(always)]
+    pub fn call_program_boxed(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        assert!(
+            args.len() <= MAX_ARGS,
+            "a callback has {} arguments",
+            args.len()
+        );
+        let Some(entry) = self.quick_entry(function) else {
+            return self.call_program_slowly(function, args, host);
+        };
+        // What a call needs is as the one before has left it.
+        let answer = jit::run_outermost(self, host, entry, self.contexts, args);
+        self.progress.refuel_after(answer.fuel(), self.allowance);
+        if jit::is_plain(self) {
+            return Ok(answer.value());
+        }
+        self.settle(answer.value(), function, args, host)
+    }
+
+    #[inline(never)]
+    fn call_program_slowly(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        self.say_depth();
+        let context = self.context();
+        self.memory.put_words(context, args);
+        self.enter(function, [context, 0, 0, 0, 0], host)
+            .map_err(Box::new)
+    }
+
+    /// Native code for an outermost call of which nothing else needs attention.
+    #[inline]
+    fn quick_entry(&mut self, function: u32) -> Option<jit::ProgramEntry> {
+        let entry = *self.entries.get(function as usize)?;
+        (self.is_resting() && self.scratch.has_room()).then_some(entry)
+    }
+
+    /// Whether no call is in progress, to somebody whom a program can call: each call has a budget
+    /// of the same size, and no program calls anybody before its first block is charged.
+    #[inline]
+    const fn is_resting(&self) -> bool {
+        self.progress.fuel == self.allowance.cast_signed()
+    }
+
+    /// Makes [`Instance::depth`] true. Calls by [`Instance::quick_entry`] are not counted when
+    /// they begin, because few of them lead to another call, and stores are what limits them.
+    const fn say_depth(&mut self) {
+        if self.depth == 0 && !self.is_resting() {
+            self.depth = 1;
+            // The end of the outermost call takes it back.
+            self.progress.put_aside();
+        }
+    }
+
+    /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
+    /// which something is to be said.
+    #[inline(never)]
+    fn settle(
+        &mut self,
+        value: u64,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        self.depth = 0;
+        match jit::settle_outermost(self, value) {
+            None => self.call_program_slowly(function, args, host),
+            Some(result) => self
+                .leave(result, Nesting::default(), function)
+                .map_err(Box::new),
+        }
+    }
+
+    /// The context array of the next call; the depth must have been said.
+    fn context(&self) -> u64 {
+        self.contexts + u64::from(self.depth.min(MAX_NESTED)) * 8 * CONTEXT_WORDS
+    }
+
+    /// Writes an array's index where the next callback can read it as a key.
+    pub(crate) fn scratch_index(&mut self, index: u32) -> u64 {
+        self.say_depth();
+        let address = self.context() + 8 * MAX_ARGS as u64;
+        self.memory.poke_u32(address, index);
+        address
+    }
+
+    /// Calls the function at a callback's address, with its arguments in registers.
+    ///
+    /// # Errors
+    /// The program's fault; [`Stop::WildCall`] if there is no function at `address`.
+    pub fn call_function(
+        &mut self,
+        address: u64,
+        args: [u64; 5],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        match self.function_at(address) {
+            Some(function) => self.enter(function, args, host),
+            None => Err(Fault {
+                stop: Stop::WildCall(address),
+                program: "callback".into(),
+                insn: 0,
+                file: None,
+                line: 0,
+            }),
+        }
+    }
+
+    /// Runs a `SEC("syscall")` program on a context that it may change.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    pub fn run_syscall(
+        &mut self,
+        function: u32,
+        context: &mut [u8],
+        host: &mut H,
+    ) -> Result<u64, Fault> {
+        let len = context.len() as u64;
+        let Ok(address) = self.memory.alloc_map(len) else {
+            return Err(self.fault(
+                Stop::OutOfMemory {
+                    limit: self.config.map_bytes,
+                },
+                function,
+            ));
+        };
+        self.memory.write(address, context);
+        let result = self.enter(function, [address, 0, 0, 0, 0], host);
+        self.memory.read(address, context);
+        self.memory.free_map(address, len);
+        result
+    }
+
+    /// Every call of a program comes through here.
+    fn enter(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
+        self.say_depth();
+        if self.depth > MAX_NESTED {
+            return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
+        }
+        if self.depth == 0 {
+            if self.retired() >= self.translate_at {
+                self.translate();
+            }
+            self.roomy = self.native.is_some() && self.scratch.has_room();
+        }
+        let held = self.progress.nesting;
+        self.depth += 1;
+        let native = self.native.as_ref().filter(|_| self.roomy);
+        let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
+        let result = match entry {
+            Some(entry) => jit::run(self, host, entry, function, args),
+            None => interp::run(self, host, function, args),
+        };
+        self.depth -= 1;
+        let tidy = self.depth > 0 || self.progress.untidy == 0;
+        if self.depth == 0 {
+            self.progress.refuel(self.allowance);
+            // As quick calls want it.
+            self.roomy = true;
+        }
+        match result {
+            Ok(result) if tidy && self.progress.nesting == held => Ok(result),
+            result => self.leave(result, held, function),
+        }
+    }
+
+    /// A call has ended that held `held` when it began: the rest of it, if there is something to
+    /// do or to say.
+    #[cold]
+    #[inline(never)]
+    fn leave(
+        &mut self,
+        result: Result<u64, Trap>,
+        held: Nesting,
+        function: u32,
+    ) -> Result<u64, Fault> {
+        if self.depth == 0 {
+            self.free_removed();
+        }
+        let left = std::mem::replace(&mut self.progress.nesting, held);
+        let result = match (result, left.excess_over(held)) {
+            (Err(trap), _) => Err(self.locate(trap)),
+            (Ok(_), Some(what)) => Err(self.fault(Stop::Refused(what), function)),
+            (Ok(result), None) => Ok(result),
+        };
+        if self.depth == 0 {
+            self.innermost = None;
+            self.progress.untidy = 0;
+        } else {
+            self.progress.untidy = Progress::SECTION * held.sections();
+            self.progress.put_aside();
+        }
+        result
+    }
+
+    /// Calls an import. The caller's block has ended, so counts are exact.
+    pub(crate) fn call_import(
+        &mut self,
+        host: &mut H,
+        import: usize,
+        args: [u64; 5],
+    ) -> Result<u64, Stop> {
+        let binding = &mut self.bindings[import];
+        binding.calls += 1;
+        self.progress.charged_ps += binding.cost_ps;
+        match binding.body {
+            Some(body) => body(&mut CallCtx { vm: self, host }, args),
+            None => {
+                let name = &self.image.imports[import].name;
+                Err(Stop::Poison(format!("function `{name}` is not simulated")))
+            }
+        }
+    }
+
+    /// The memory of an element that left its map is used again when no program runs that could
+    /// have its address, as RCU has it in the kernel.
+    pub(crate) fn bury(&mut self, removed: Removed) {
+        self.say_depth();
+        self.removed.push(removed);
+        self.progress.put_aside();
+        if self.depth == 0 {
+            self.free_removed();
+        }
+    }
+
+    fn free_removed(&mut self) {
+        for removed in self.removed.drain(..) {
+            self.memory.free_map(removed.element, removed.bytes);
+        }
+    }
+
+    /// The fault of a whole function.
+    fn fault(&mut self, stop: Stop, function: u32) -> Fault {
+        let op = self.code.entries[function as usize].op as usize;
+        self.locate(Trap { stop, op })
+    }
+
+    /// Says where `trap` happened. A nested call's fault passes through the host as a bare
+    /// [`Stop`]; its place is remembered, because it is the one that helps.
+    fn locate(&mut self, trap: Trap) -> Fault {
+        if let Some(inner) = self
+            .innermost
+            .take()
+            .filter(|inner| inner.stop == trap.stop)
+        {
+            self.remember(&inner);
+            return inner;
+        }
+        let slot = self.code.origin[trap.op];
+        let holds = |f: &&crate::Function| f.start <= slot && slot - f.start < f.len;
+        let function = self.image.functions.iter().find(holds);
+        let (program, start) = function.map_or(("?", 0), |f| (f.name.as_str(), f.start));
+        let after = self.image.lines.partition_point(|line| line.insn <= slot);
+        let line = after.checked_sub(1).map(|at| &self.image.lines[at]);
+        let line = line.filter(|line| line.insn >= start);
+        let fault = Fault {
+            stop: trap.stop,
+            program: program.to_owned(),
+            insn: slot - start,
+            file: line.map(|line| line.file.to_string()),
+            line: line.map_or(0, |line| line.line),
+        };
+        self.remember(&fault);
+        fault
+    }
+
+    fn remember(&mut self, fault: &Fault) {
+        self.say_depth();
+        if self.depth > 0 {
+            self.innermost = Some(fault.clone());
+            self.progress.put_aside();
+        }
+    }
+}

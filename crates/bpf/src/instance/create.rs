@@ -1,0 +1,157 @@
+//! How an image is made ready to run.
+
+use std::sync::Arc;
+
+use super::Instance;
+use super::call::{CONTEXT_WORDS, MAX_NESTED};
+use crate::backend::{Backend, WARM};
+use crate::bind::bind;
+use crate::builtin;
+use crate::config::Config;
+use crate::decode::{self, Addresses};
+use crate::host::{Host, HostFunction};
+use crate::instance_error::InstanceError;
+use crate::jit;
+use crate::map::Maps;
+use crate::memory::Memory;
+use crate::objects::Objects;
+use crate::progress::Progress;
+use crate::timer::Timers;
+use crate::variables::Variables;
+use crate::{Image, MapKind};
+
+/// The greatest budget that is told from none: differences of counts fit into a signed word.
+const MOST_BUDGET: u64 = 1 << 62;
+
+/// Guest address of the first function, outside the region: the kernel's module area. Only for
+/// callbacks; a load from there gives zero.
+const FUNCTIONS: u64 = 0xffff_ffff_c000_0000;
+
+/// Bytes between the addresses of two functions.
+const FUNCTION_STEP: u64 = 16;
+
+impl<H: Host> Instance<H> {
+    /// Creates the maps and data sections of `image` and binds its imports, by name and prototype:
+    /// first from `table`, then from the machine's own functions.
+    ///
+    /// # Errors
+    /// See [`InstanceError`]. Missing functions are reported all at once.
+    pub fn new(
+        image: Arc<Image>,
+        table: &[HostFunction<H>],
+        config: Config,
+    ) -> Result<Self, InstanceError> {
+        let builtins = builtin::table(&config.builtin_cost_ps);
+        let bindings = bind(&image, table, &builtins, &config)?;
+        let has_arena = image.maps.iter().any(|map| map.kind == MapKind::Arena);
+        let arena_bytes = has_arena.then_some(config.arena_bytes);
+        let mut memory =
+            Memory::reserve(config.map_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
+        let stack_bytes = u64::from(config.stack_bytes);
+        let stack_start = memory.alloc_map(stack_bytes)?;
+        let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
+        let contexts = memory.alloc_kernel(context_bytes, 64)?;
+        let variables = Variables::new(&mut memory, &image.variables, config.cpus)?;
+        let maps = Maps::new(&mut memory, &image, config.cpus)?;
+        let places = Places {
+            maps: &maps,
+            variables: &variables,
+            image: &image,
+        };
+        let code = Arc::new(decode::decode(&image, &places)?);
+        let allowance = config.budget.min(MOST_BUDGET);
+        let translate_at = match config.backend {
+            Backend::Auto => WARM,
+            Backend::Interpreter | Backend::Jit => u64::MAX,
+        };
+        let mut instance = Self {
+            memory,
+            maps,
+            timers: Timers::default(),
+            objects: Objects::default(),
+            variables,
+            spare_code: Some(Arc::clone(&code)),
+            code,
+            image,
+            bindings,
+            config,
+            contexts,
+            progress: Progress {
+                frame: stack_start,
+                ..Progress::default()
+            },
+            locked_at: (0, 0),
+            stack_start,
+            stack_end: stack_start + stack_bytes,
+            frames: Vec::new(),
+            depth: 0,
+            removed: Vec::new(),
+            innermost: None,
+            scratch: jit::Scratch::default(),
+            native: None,
+            entries: Box::default(),
+            allowance,
+            refusal: None,
+            translate_at,
+            roomy: true,
+        };
+        instance.progress.refuel(allowance);
+        if instance.config.backend == Backend::Jit {
+            instance.translate();
+        }
+        match instance.refusal {
+            Some(refusal) => Err(InstanceError::Native(refusal)),
+            None => Ok(instance),
+        }
+    }
+
+    /// The guest address of a function.
+    #[must_use]
+    pub fn function_address(&self, function: u32) -> Option<u64> {
+        Places::of(self).function(function)
+    }
+
+    /// The function at a callback's address.
+    pub(super) fn function_at(&self, address: u64) -> Option<u32> {
+        let at = address.wrapping_sub(FUNCTIONS);
+        let function = u32::try_from(at / FUNCTION_STEP).ok()?;
+        let exact = at.is_multiple_of(FUNCTION_STEP);
+        (exact && (function as usize) < self.image.functions.len()).then_some(function)
+    }
+}
+
+/// Where the decoder finds the addresses of an instance's parts.
+struct Places<'a> {
+    maps: &'a Maps,
+    variables: &'a Variables,
+    image: &'a Image,
+}
+
+impl<'a> Places<'a> {
+    fn of<H: Host>(instance: &'a Instance<H>) -> Self {
+        Self {
+            maps: &instance.maps,
+            variables: &instance.variables,
+            image: &instance.image,
+        }
+    }
+}
+
+impl Addresses for Places<'_> {
+    fn map_handle(&self, map: u32) -> Option<u64> {
+        self.maps.handle(map)
+    }
+
+    fn map_value(&self, map: u32) -> Option<u64> {
+        self.maps.get(map)?.first_value()
+    }
+
+    fn variable(&self, variable: u32) -> Option<u64> {
+        self.variables.address(variable)
+    }
+
+    fn function(&self, function: u32) -> Option<u64> {
+        let known = (function as usize) < self.image.functions.len();
+        known.then(|| FUNCTIONS + u64::from(function) * FUNCTION_STEP)
+    }
+}
