@@ -17,8 +17,8 @@ use std::time::Duration;
 use model::Rng;
 
 use super::crew::Crew;
-use super::{Cell, LoadError, Outcome, Table, Usage, count, own_folder, percent, rate};
-use crate::OwnFolder;
+use super::{Cell, Error, Outcome, Table, Usage, count, own_folder, percent, rate};
+use folder::OwnFolder;
 
 /// A mix.
 #[derive(Clone, Debug)]
@@ -73,10 +73,10 @@ impl Aim {
     ///
     /// # Errors
     /// When a size cannot be, a file cannot be written, or a job fails.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.users.is_empty() || self.users.contains(&0) || self.jobs == 0 || self.percent == 0 {
             let wrong = "a mix has at least one user, one job and one percent";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let folder = own_folder(&self.folder)?;
         let mut table = Table {
@@ -112,7 +112,7 @@ impl Aim {
         Ok(outcome)
     }
 
-    fn run_with(&self, users: u32, folder: &OwnFolder) -> Result<(Usage, Duration), LoadError> {
+    fn run_with(&self, users: u32, folder: &OwnFolder) -> Result<(Usage, Duration), Error> {
         let mut crew = Crew::new()?;
         for user in 0..users {
             let jobs = self.jobs_of(user);

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use super::crew::{Crew, Gate};
-use super::{LoadError, Outcome, count, rate};
+use super::{Error, Outcome, count, rate};
 use crate::play::shared::Plan;
 use crate::play::sys;
 
@@ -76,7 +76,7 @@ impl Chat {
     ///
     /// # Panics
     /// If a message was lost or heard twice.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         self.check()?;
         sys::raise_file_limit();
         let mut plan = Plan::default();
@@ -121,7 +121,7 @@ impl Chat {
         Ok(outcome)
     }
 
-    fn check(&self) -> Result<(), LoadError> {
+    fn check(&self) -> Result<(), Error> {
         let wrong = if self.rooms == 0 || self.messages == 0 {
             "a chat has at least one room and one message"
         } else if self.users < 2 {
@@ -131,11 +131,11 @@ impl Chat {
         } else {
             return Ok(());
         };
-        Err(LoadError::Size(wrong.to_owned()))
+        Err(Error::Size(wrong.to_owned()))
     }
 
     /// Every user with its connection and queues.
-    fn connect(&self) -> Result<Vec<User>, LoadError> {
+    fn connect(&self) -> Result<Vec<User>, Error> {
         let doing = || format!("connect {} users over loopback", self.rooms * self.users);
         let connect = || -> io::Result<Vec<User>> {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -157,7 +157,7 @@ impl Chat {
             })
             .collect()
         };
-        connect().map_err(LoadError::doing(doing()))
+        connect().map_err(Error::doing(doing()))
     }
 
     /// What each thread or process does, in the order in which they are made.

@@ -13,7 +13,7 @@ use model::CpuId;
 use workload::{CpuSet, SchedPolicy};
 
 use crate::play::sys;
-use crate::record;
+use live::record;
 
 /// How far behind the tick, in nanoseconds: the tick's own work comes first.
 const BEHIND: u64 = 50_000;

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use super::crew::Crew;
 use super::kernbench::{Builder, Jobs, Prepared, sync};
-use super::{Cell, LoadError, Outcome, Table, Usage, count, own_folder, percent};
-use crate::OwnFolder;
+use super::{Cell, Error, Outcome, Table, Usage, count, own_folder, percent};
 use crate::play::shared::Plan;
+use folder::OwnFolder;
 
 /// Bytes of a write or a read of the loads that stream.
 const BLOCK: usize = 64 << 10;
@@ -123,10 +123,10 @@ impl Contest {
     ///
     /// # Errors
     /// When a program is missing or fails, or a load cannot run.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.bytes < CHUNK as u64 || self.cpus == 0 {
             let wrong = "loads have at least 1024 bytes and one CPU";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let sources = self.builder.prepare()?;
         let mut outcome = Outcome::default();
@@ -173,7 +173,7 @@ impl Contest {
         Ok(outcome)
     }
 
-    fn finish(&self, row: Row, sources: &Prepared) -> Result<Finished, LoadError> {
+    fn finish(&self, row: Row, sources: &Prepared) -> Result<Finished, Error> {
         let jobs = Jobs::AtMost(4 * self.cpus);
         if let Row::NoLoad | Row::CacheRun = row {
             let (build, time) = sources.build(jobs)?;
@@ -210,7 +210,7 @@ impl Contest {
     }
 
     /// The place of a row's load: a folder of its own.
-    fn place<'a>(&self, row: Row, sources: &'a Prepared) -> Result<Place<'a>, LoadError> {
+    fn place<'a>(&self, row: Row, sources: &'a Prepared) -> Result<Place<'a>, Error> {
         let parent = match (row, &self.other_folder) {
             (Row::IoOther, Some(other)) => other,
             _ => &self.folder,
@@ -228,7 +228,7 @@ impl Contest {
         place: &Place<'_>,
         crew: &mut Crew,
         turns: &'static AtomicU64,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), Error> {
         let name = row.name();
         if row == Row::Process {
             return self.begin_ring(crew, turns);
@@ -236,10 +236,10 @@ impl Contest {
         let (sources, bytes, listed) = (place.sources.sources(), self.bytes, &self.listed);
         let path = &place.folder.join("load");
         if row == Row::Read {
-            write_file(path, bytes, |_| {}).map_err(LoadError::file("write", path))?;
+            write_file(path, bytes, |_| {}).map_err(Error::file("write", path))?;
         }
         if row == Row::Xtar {
-            archive(&sources, path).map_err(LoadError::file("write", path))?;
+            archive(&sources, path).map_err(Error::file("write", path))?;
         }
         let turn = move || {
             turns.fetch_add(1, Ordering::Relaxed);
@@ -264,10 +264,10 @@ impl Contest {
     }
 
     /// Processes in a ring, each with a pipe to the next.
-    fn begin_ring(&self, crew: &mut Crew, turns: &'static AtomicU64) -> Result<(), LoadError> {
+    fn begin_ring(&self, crew: &mut Crew, turns: &'static AtomicU64) -> Result<(), Error> {
         let number = 4 * self.cpus as usize;
         let pipes: io::Result<Vec<_>> = (0..number).map(|_| io::pipe()).collect();
-        let pipes = pipes.map_err(LoadError::doing("make a ring of pipes"))?;
+        let pipes = pipes.map_err(Error::doing("make a ring of pipes"))?;
         for at in 0..number {
             let (mut from, mut to) = (&pipes[at].0, &pipes[(at + 1) % number].1);
             crew.spawn(Row::Process.name(), move |gate| {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::LoadError;
+use super::Error;
 use crate::play::shared::{self, Plan, Shared};
 use crate::play::sys::{self, Forked};
 
@@ -86,7 +86,7 @@ impl Crew {
     ///
     /// # Errors
     /// When there is no memory.
-    pub fn new() -> Result<Self, LoadError> {
+    pub fn new() -> Result<Self, Error> {
         let mut plan = Plan::default();
         plan.words(2);
         let Shared { words, .. } = plan.build()?;
@@ -108,8 +108,8 @@ impl Crew {
         &mut self,
         name: &str,
         work: impl FnOnce(Gate) -> io::Result<()>,
-    ) -> Result<libc::pid_t, LoadError> {
-        let forked = sys::fork().map_err(LoadError::doing(format!(
+    ) -> Result<libc::pid_t, Error> {
+        let forked = sys::fork().map_err(Error::doing(format!(
             "start process {} of the load",
             self.members.len() + 1
         )))?;
@@ -160,7 +160,7 @@ impl Crew {
     ///
     /// # Errors
     /// When a member has failed instead.
-    pub fn open(&mut self, expected: usize) -> Result<Instant, LoadError> {
+    pub fn open(&mut self, expected: usize) -> Result<Instant, Error> {
         loop {
             let arrived = self.gate.arrived.load(Ordering::SeqCst);
             if usize::try_from(arrived).is_ok_and(|arrived| arrived >= expected) {
@@ -178,7 +178,7 @@ impl Crew {
     }
 
     /// A member that has failed, if one has.
-    fn look(&mut self) -> Result<Option<LoadError>, LoadError> {
+    fn look(&mut self) -> Result<Option<Error>, Error> {
         while !self.members.is_empty() {
             match wait_group(self.group, libc::WNOHANG)? {
                 None => return Ok(None),
@@ -192,10 +192,10 @@ impl Crew {
         Ok(None)
     }
 
-    fn take(&mut self, ended: &Ended) -> Option<LoadError> {
+    fn take(&mut self, ended: &Ended) -> Option<Error> {
         let at = self.members.iter().position(|(pid, _)| *pid == ended.pid)?;
         let (_, name) = self.members.swap_remove(at);
-        (ended.status != 0).then(|| LoadError::Member {
+        (ended.status != 0).then(|| Error::Member {
             name,
             how: Status(ended.status).to_string(),
         })
@@ -205,7 +205,7 @@ impl Crew {
     ///
     /// # Errors
     /// When one has.
-    pub fn check(&mut self) -> Result<(), LoadError> {
+    pub fn check(&mut self) -> Result<(), Error> {
         self.look()?.map_or(Ok(()), Err)
     }
 
@@ -213,7 +213,7 @@ impl Crew {
     ///
     /// # Errors
     /// When one has failed; the others are ended.
-    pub fn wait(&mut self) -> Result<Usage, LoadError> {
+    pub fn wait(&mut self) -> Result<Usage, Error> {
         let mut sum = Usage::default();
         while !self.members.is_empty() {
             let Some(ended) = wait_group(self.group, 0)? else {
@@ -271,9 +271,9 @@ struct Ended {
 ///
 /// # Errors
 /// When it cannot be started or fails.
-pub fn run(program: &str, command: &mut Command) -> Result<(Usage, Duration), LoadError> {
+pub fn run(program: &str, command: &mut Command) -> Result<(Usage, Duration), Error> {
     let began = Instant::now();
-    let child = command.spawn().map_err(|source| LoadError::System {
+    let child = command.spawn().map_err(|source| Error::System {
         doing: format!("start `{program}`"),
         source,
     })?;
@@ -289,35 +289,35 @@ pub fn output(
     program: &str,
     package: &str,
     command: &mut Command,
-) -> Result<(Usage, String), LoadError> {
+) -> Result<(Usage, String), Error> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|source| {
         match source.kind() {
-            io::ErrorKind::NotFound => LoadError::Missing {
+            io::ErrorKind::NotFound => Error::Missing {
                 program: program.to_owned(),
                 way: format!(
                     "it is in the package {package}; `--with {program}` brings it into a virtual \
                      machine"
                 ),
             },
-            _ => LoadError::doing(format!("start `{program}`"))(source),
+            _ => Error::doing(format!("start `{program}`"))(source),
         }
     })?;
     let mut said = Vec::new();
     if let Some(mut from) = child.stdout.take() {
         let read = from.read_to_end(&mut said);
-        read.map_err(LoadError::doing(format!("read what `{program}` prints")))?;
+        read.map_err(Error::doing(format!("read what `{program}` prints")))?;
     }
     let usage = wait_child(program, &child)?;
     Ok((usage, String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// Waits for a child and its end without failure.
-fn wait_child(program: &str, child: &Child) -> Result<Usage, LoadError> {
+fn wait_child(program: &str, child: &Child) -> Result<Usage, Error> {
     let pid = libc::pid_t::try_from(child.id()).expect("numbers of processes fit");
     let ended = wait_for(pid, 0)?.expect("it was waited for until its end");
     match ended.status {
         0 => Ok(ended.usage),
-        status => Err(LoadError::Tool {
+        status => Err(Error::Tool {
             program: program.to_owned(),
             words: Status(status).to_string(),
         }),
@@ -325,11 +325,11 @@ fn wait_child(program: &str, child: &Child) -> Result<Usage, LoadError> {
 }
 
 /// Waits for any child of this group. `None`: none has ended yet, or there is none.
-fn wait_group(group: libc::pid_t, flags: libc::c_int) -> Result<Option<Ended>, LoadError> {
+fn wait_group(group: libc::pid_t, flags: libc::c_int) -> Result<Option<Ended>, Error> {
     wait_for(-group, flags)
 }
 
-fn wait_for(whom: libc::pid_t, flags: libc::c_int) -> Result<Option<Ended>, LoadError> {
+fn wait_for(whom: libc::pid_t, flags: libc::c_int) -> Result<Option<Ended>, Error> {
     let mut status = 0;
     loop {
         // SAFETY: a zeroed `rusage` is a valid one; both pointers are to live values.
@@ -344,7 +344,7 @@ fn wait_for(whom: libc::pid_t, flags: libc::c_int) -> Result<Option<Ended>, Load
             -1 => match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => {}
                 error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
-                error => return Err(LoadError::doing("wait for a process")(error)),
+                error => return Err(Error::doing("wait for a process")(error)),
             },
             pid => {
                 let usage = Usage::from(usage);

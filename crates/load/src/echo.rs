@@ -20,12 +20,12 @@ use super::crew::Crew;
 use super::kernbench::{Builder, Jobs};
 use super::terminal::Terminal;
 use super::trail::{Response, Trail};
-use super::{Cell, LoadError, Outcome, Table, count, mean, micros, quantile};
+use super::{Cell, Error, Outcome, Table, count, mean, micros, quantile};
 use crate::play::shared::Plan;
 use crate::play::spin::Spin;
 use crate::play::sys;
-use crate::process;
-use crate::record::{self, Depth, Recorder};
+use live::process;
+use live::record::{self, Depth, Recorder};
 
 /// The real-time priority of the finger: nothing may delay it.
 const FINGER: u8 = 50;
@@ -97,15 +97,15 @@ impl Echo {
     ///
     /// # Errors
     /// When there is no terminal, or a process cannot be started.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.samples == 0 || self.period.is_zero() {
             let wrong = "a key is pressed at least once, and a period is not 0";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let builds: Result<Vec<_>, _> = self.builds.iter().map(Builder::prepare).collect();
         let builds = builds?;
         let stamps = self.stamps()?;
-        let terminal = Terminal::open().map_err(LoadError::doing("open a terminal"))?;
+        let terminal = Terminal::open().map_err(Error::doing("open a terminal"))?;
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
         let hogs = self.begin_hogs(&mut crew)?;
@@ -172,7 +172,7 @@ impl Echo {
         Ok(outcome)
     }
 
-    fn stamps(&self) -> Result<Stamps, LoadError> {
+    fn stamps(&self) -> Result<Stamps, Error> {
         let number = self.samples as usize;
         let mut plan = Plan::default();
         let [pressed, seen, shown] = [0; 3].map(|_| plan.longs(number));
@@ -184,7 +184,7 @@ impl Echo {
         })
     }
 
-    fn begin_hogs(&self, crew: &mut Crew) -> Result<Vec<u32>, LoadError> {
+    fn begin_hogs(&self, crew: &mut Crew) -> Result<Vec<u32>, Error> {
         let hog = |_| {
             let pid = crew.spawn("hog", |gate| {
                 gate.pass();
@@ -199,7 +199,7 @@ impl Echo {
     }
 
     /// The kernel's trace, or a note why there is none.
-    fn record(&self, outcome: &mut Outcome) -> Result<Option<Recorder>, LoadError> {
+    fn record(&self, outcome: &mut Outcome) -> Result<Option<Recorder>, Error> {
         if process::is_root() {
             record::be_urgent();
             return Ok(Some(Recorder::start(Depth::Events, false)?));
@@ -231,7 +231,7 @@ impl Echo {
 
     /// Waits until the last key is on the screen, at most a thousand periods: who is starved so
     /// long is not answered.
-    fn wait_for_the_last(&self, crew: &mut Crew, stamps: &Stamps) -> Result<(), LoadError> {
+    fn wait_for_the_last(&self, crew: &mut Crew, stamps: &Stamps) -> Result<(), Error> {
         let last = stamps.shown.last().expect("there is at least one key");
         for _ in 0..1000 {
             if last.load(Ordering::Relaxed) != 0 {

@@ -1,12 +1,12 @@
-//! Why a load could not be run.
+//! Why a load could not be run, or a workload not played.
 
 use std::io;
 use std::path::Path;
 
-/// Why a load could not be run.
+/// Why a load could not be run, or a workload not played.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LoadError {
+pub enum Error {
     /// The system refused something.
     #[error("cannot {doing}: {source}")]
     System {
@@ -42,20 +42,26 @@ pub enum LoadError {
     /// A size that the load cannot have.
     #[error("{0}")]
     Size(String),
-    /// The kernel's tracing refused.
+    /// A workload could not be played.
+    #[error("cannot play: {why}")]
+    Play {
+        /// What happened, with file, line and task where there is one.
+        why: String,
+    },
+    /// Attaching or tracing failed.
     #[error(transparent)]
-    Live(#[from] crate::Error),
+    Live(#[from] live::Error),
 }
 
-impl LoadError {
+impl Error {
     /// Makes an error of what the system said while `doing` something.
-    pub(super) fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         |source| Self::System { doing, source }
     }
 
     /// The same for a file.
-    pub(super) fn file(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn file(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         Self::doing(format!("{doing} {}", path.display()))
     }
 }

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::crew;
-use super::{LoadError, Outcome, count};
+use super::{Error, Outcome, count};
 
 /// Senders of a group, and receivers, each with a socket of its own (hackbench of rt-tests 2.4).
 const SIDE: u64 = 20;
@@ -26,10 +26,10 @@ impl Hackbench {
     ///
     /// # Errors
     /// When it is not there, fails, or does not say its time.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.groups == 0 || self.messages == 0 {
             let wrong = "hackbench has at least one group and one message";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let mut command = Command::new("hackbench");
         command.args([
@@ -42,7 +42,7 @@ impl Hackbench {
         command.args(self.threads.then_some("-T"));
         command.stdin(Stdio::null()).stderr(Stdio::inherit());
         let (usage, said) = crew::output("hackbench", "rt-tests", &mut command)?;
-        let time = time(&said).ok_or_else(|| LoadError::Tool {
+        let time = time(&said).ok_or_else(|| Error::Tool {
             program: "hackbench".to_owned(),
             words: format!("it does not say its time but: {}", said.trim()),
         })?;

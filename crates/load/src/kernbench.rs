@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::tree::{MAKEFILE, Tree, Written};
-use super::{Cell, LoadError, Outcome, Table, Usage, count, crew, percent};
+use super::{Cell, Error, Outcome, Table, Usage, count, crew, percent};
 
 /// How a tree is built.
 #[derive(Clone, Debug)]
@@ -48,12 +48,12 @@ impl Builder {
     ///
     /// # Errors
     /// When a program is missing or a file cannot be written.
-    pub fn prepare(&self) -> Result<Prepared, LoadError> {
+    pub fn prepare(&self) -> Result<Prepared, Error> {
         for program in ["make", &self.cc] {
             let mut command = Command::new(program);
             let silent = command.stdin(Stdio::null()).stdout(Stdio::null());
             let found = silent.arg("-v").stderr(Stdio::null()).status();
-            found.map_err(|_| LoadError::Missing {
+            found.map_err(|_| Error::Missing {
                 program: program.to_owned(),
                 way: format!(
                     "install it, and bring it into a virtual machine with `--with {program}`; \
@@ -63,7 +63,7 @@ impl Builder {
         }
         let tree = self.tree.write(&self.parent)?;
         for path in tree.sources() {
-            fs::read(&path).map_err(LoadError::file("read", &path))?;
+            fs::read(&path).map_err(Error::file("read", &path))?;
         }
         Ok(Prepared {
             tree,
@@ -84,7 +84,7 @@ impl Prepared {
     ///
     /// # Errors
     /// When a program fails.
-    pub fn build(&self, jobs: Jobs) -> Result<(Usage, Duration), LoadError> {
+    pub fn build(&self, jobs: Jobs) -> Result<(Usage, Duration), Error> {
         self.clean()?;
         crew::run("make", &mut self.command(jobs))
     }
@@ -100,7 +100,7 @@ impl Prepared {
         command
     }
 
-    fn clean(&self) -> Result<(), LoadError> {
+    fn clean(&self) -> Result<(), Error> {
         crew::run("make", self.make().arg("clean")).map(drop)
     }
 
@@ -184,10 +184,10 @@ impl Kernbench {
     ///
     /// # Errors
     /// When a program is missing or fails.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.runs == 0 || self.cpus == 0 {
             let wrong = "builds are for at least one CPU and run at least once";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let sources = self.builder.prepare()?;
         if self.warm_up {
@@ -266,7 +266,7 @@ pub(super) fn sync() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OwnFolder;
+    use folder::OwnFolder;
 
     fn builder(parent: &OwnFolder) -> Builder {
         Builder {

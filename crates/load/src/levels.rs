@@ -11,11 +11,11 @@ use workload::{CPUS_MAX, CpuSet, SchedPolicy};
 use super::clock::Clock;
 use super::crew::{Crew, Gate};
 use super::trail::{Stay, Trail};
-use super::{Cell, LoadError, Outcome, Table, count, micros};
+use super::{Cell, Error, Outcome, Table, count, micros};
 use crate::play::spin::Spin;
 use crate::play::sys;
-use crate::process;
-use crate::record::{self, Depth, Recorder};
+use live::process;
+use live::record::{self, Depth, Recorder};
 
 /// A phase is gone through so often at most: its steps are kept one by one.
 const TIMES_MAX: usize = 10_000;
@@ -72,9 +72,9 @@ struct Counted {
 }
 
 impl Counted {
-    fn read(pid: libc::pid_t) -> Result<Self, LoadError> {
+    fn read(pid: libc::pid_t) -> Result<Self, Error> {
         let path = format!("/proc/{pid}/schedstat");
-        let text = fs::read_to_string(&path).map_err(LoadError::doing(format!("read {path}")))?;
+        let text = fs::read_to_string(&path).map_err(Error::doing(format!("read {path}")))?;
         let mut numbers = text
             .split_whitespace()
             .map(|word| word.parse().unwrap_or(0));
@@ -100,7 +100,7 @@ impl Levels {
     ///
     /// # Errors
     /// When there is no task, two have one name, a phase has no step, or a process fails.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         self.check()?;
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
@@ -131,14 +131,14 @@ impl Levels {
         let began = crew.open(crew.len())?;
         let started = record::clock();
         wait_until(began, self.settle, &mut crew)?;
-        let read = |pids: &[libc::pid_t]| -> Result<Vec<Counted>, LoadError> {
+        let read = |pids: &[libc::pid_t]| -> Result<Vec<Counted>, Error> {
             pids.iter().map(|pid| Counted::read(*pid)).collect()
         };
         let (before, from) = (read(&pids)?, record::clock());
         wait_until(began, self.time, &mut crew)?;
         let (after, to) = (read(&pids)?, record::clock());
         let ticked = clock.map_or(Ok(()), Clock::stop);
-        ticked.map_err(LoadError::doing("interrupt tasks behind each tick"))?;
+        ticked.map_err(Error::doing("interrupt tasks behind each tick"))?;
         let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
         crew.end();
         let counted = after
@@ -167,8 +167,8 @@ impl Levels {
         cpus
     }
 
-    fn check(&self) -> Result<(), LoadError> {
-        let wrong = |text: &str| Err(LoadError::Size(text.to_owned()));
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |text: &str| Err(Error::Size(text.to_owned()));
         if self.sample.is_some_and(|period| period.is_zero()) {
             return wrong("the time from one sample to the next is above 0");
         }
@@ -306,7 +306,7 @@ fn tell_levels<'a>(outcome: &mut Outcome, name: &str, stays: impl Iterator<Item 
 }
 
 /// Waits until so much time has passed since `began`, unless a task fails.
-fn wait_until(began: Instant, time: Duration, crew: &mut Crew) -> Result<(), LoadError> {
+fn wait_until(began: Instant, time: Duration, crew: &mut Crew) -> Result<(), Error> {
     let left = time.saturating_sub(began.elapsed());
     if !left.is_zero() {
         std::thread::sleep(left);
@@ -334,8 +334,8 @@ impl Behaviour {
     ///
     /// # Errors
     /// When a phase has no step, or the last one takes no time.
-    pub(super) fn check(&self) -> Result<(), LoadError> {
-        let wrong = |text: &str| Err(LoadError::Size(text.to_owned()));
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let wrong = |text: &str| Err(Error::Size(text.to_owned()));
         let Some(last) = self.phases.last() else {
             return wrong("a task has a phase");
         };

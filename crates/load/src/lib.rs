@@ -1,10 +1,12 @@
-//! Loads with real processes that schedulers are judged by: chats, builds, echoes, mixes.
+//! Real processes: workloads played on the running kernel, and the programs that schedulers are
+//! judged by: chats, builds, echoes, mixes.
 //!
-//! A load is a value with its sizes and a function `run`, which gives an [`Outcome`]: figures with
-//! their units. Each forks what it needs and leaves nothing behind. Loads know no policy: whoever
-//! wants them under one attaches it before.
+//! [`play`] plays a workload file. Each other module is one program: a value with its sizes and a
+//! function `run`, which gives an [`Outcome`]: figures with their units. Each forks what it needs
+//! and leaves nothing behind. Programs know no policy: whoever wants them under one attaches it
+//! before.
 //!
-//! **Invariant:** a load does a fixed piece of work or lasts a fixed time, and which it is does not
+//! **Invariant:** a program does a fixed piece of work or lasts a fixed time, and which it is does not
 //! depend on how fast anything is.
 
 mod clock;
@@ -22,6 +24,7 @@ pub mod hackbench;
 pub mod kernbench;
 pub mod levels;
 pub mod oltp;
+pub mod play;
 pub mod sampler;
 pub mod tree;
 pub mod turnaround;
@@ -30,10 +33,10 @@ pub mod web;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::OwnFolder;
+use folder::OwnFolder;
 
 pub use crew::Usage;
-pub use error::LoadError;
+pub use error::Error;
 
 /// What came of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,8 +120,8 @@ fn behind<'a>(said: &'a str, begin: &str) -> Option<&'a str> {
 }
 
 /// A folder of this run's own below `parent`.
-fn own_folder(parent: &Path) -> Result<OwnFolder, LoadError> {
-    OwnFolder::below(parent).map_err(LoadError::doing("make a folder for the run"))
+fn own_folder(parent: &Path) -> Result<OwnFolder, Error> {
+    OwnFolder::below(parent).map_err(Error::doing("make a folder for the run"))
 }
 
 /// A count as a figure. Exact below 2^53.

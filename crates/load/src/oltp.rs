@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::crew;
 use super::server::{Root, Server};
-use super::{LoadError, Outcome, behind, own_folder};
+use super::{Error, Outcome, behind, own_folder};
 
 /// How long the server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -40,24 +40,24 @@ impl Oltp {
     ///
     /// # Errors
     /// When a program is missing or fails.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.threads == 0 || self.transactions == 0 || self.rows == 0 {
             let wrong = "there is at least one thread, one transaction and one row";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let root = Root(self.root.clone());
         let server = root.program("mariadbd", "mariadb-server-core")?;
         let sysbench = root.program("sysbench", "sysbench")?;
         let folder = own_folder(&self.folder)?;
         let database = folder.join("data").join(DATABASE);
-        fs::create_dir_all(&database).map_err(LoadError::file("make", &database))?;
+        fs::create_dir_all(&database).map_err(Error::file("make", &database))?;
         let socket = folder.join("socket");
         let mut command = server_command(&root, &server, folder.path());
         command.arg(format!("--socket={}", socket.display()));
         command.arg("--skip-grant-tables");
         let mut running = Server::start("mariadbd", command, &folder.join("log"))?;
         running.wait(PATIENCE, || UnixStream::connect(&socket).is_ok())?;
-        let ask = |what: &str| -> Result<String, LoadError> {
+        let ask = |what: &str| -> Result<String, Error> {
             let mut command = root.command(&sysbench);
             if let Some(scripts) = root.path("usr/share/sysbench") {
                 command.env("LUA_PATH", format!("{}/?.lua", scripts.display()));
@@ -78,7 +78,7 @@ impl Oltp {
         let said = ask("run")?;
         drop(running);
         let mut outcome = Outcome::default();
-        tell(&said, &mut outcome).ok_or_else(|| LoadError::Tool {
+        tell(&said, &mut outcome).ok_or_else(|| Error::Tool {
             program: "sysbench".to_owned(),
             words: format!("its answer is not understood: {}", said.trim()),
         })?;
@@ -189,6 +189,6 @@ Latency (ms):
         let error = oltp.run().unwrap_err().to_string();
         assert!(error.contains("mariadb-server-core"), "{error}");
         let none = Oltp { rows: 0, ..oltp };
-        assert!(matches!(none.run().unwrap_err(), LoadError::Size(_)));
+        assert!(matches!(none.run().unwrap_err(), Error::Size(_)));
     }
 }

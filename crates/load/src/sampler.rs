@@ -12,10 +12,10 @@ use std::time::Duration;
 use model::Rng;
 
 use super::crew::{self, Crew, Gate};
-use super::{LoadError, Outcome, count, percent};
+use super::{Error, Outcome, count, percent};
 use crate::play::spin::Spin;
 use crate::play::sys;
-use crate::record;
+use live::record;
 
 /// What the script reads; kernels without `CONFIG_SCHEDSTATS` have none.
 const COUNTERS: &str = "/proc/schedstat";
@@ -58,13 +58,13 @@ impl Sampler {
     ///
     /// # Errors
     /// When there is no interval, the script fails, or the kernel has no such counters.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.intervals == 0 || self.every.is_zero() {
             let wrong = "there is at least one interval, and it takes some time";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         // Else the script would fail without a word of what lacks.
-        File::open(COUNTERS).map_err(LoadError::doing(format!("read {COUNTERS}")))?;
+        File::open(COUNTERS).map_err(Error::doing(format!("read {COUNTERS}")))?;
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
         for _ in 0..self.hogs {
@@ -88,7 +88,7 @@ impl Sampler {
         crew.end();
         let readings = readings(&said);
         if readings.len() != self.intervals as usize + 1 {
-            return Err(LoadError::Tool {
+            return Err(Error::Tool {
                 program: "cat".to_owned(),
                 words: format!("it gave {} readings", readings.len()),
             });

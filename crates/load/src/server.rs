@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::LoadError;
+use super::Error;
 use crate::play::sys;
 
 /// Where Debian's packages put programs.
@@ -35,10 +35,10 @@ impl Root {
     ///
     /// # Errors
     /// When it is not there, with the package to install.
-    pub fn program(&self, name: &str, package: &str) -> Result<PathBuf, LoadError> {
+    pub fn program(&self, name: &str, package: &str) -> Result<PathBuf, Error> {
         let paths = FOLDERS.map(|folder| self.0.join(folder).join(name));
         let found = paths.into_iter().find(|path| path.is_file());
-        found.ok_or_else(|| LoadError::Missing {
+        found.ok_or_else(|| Error::Missing {
             program: name.to_owned(),
             way: format!("it is in the package {package}"),
         })
@@ -73,13 +73,13 @@ impl Server {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self, LoadError> {
-        let file = fs::File::create(log).map_err(LoadError::file("write", log))?;
-        let other = file.try_clone().map_err(LoadError::file("write", log))?;
+    pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self, Error> {
+        let file = fs::File::create(log).map_err(Error::file("write", log))?;
+        let other = file.try_clone().map_err(Error::file("write", log))?;
         command.stdout(file).stderr(other).process_group(0);
         let child = command.spawn();
         Ok(Self {
-            child: child.map_err(LoadError::doing(format!("start `{name}`")))?,
+            child: child.map_err(Error::doing(format!("start `{name}`")))?,
             name: name.to_owned(),
             log: log.to_owned(),
         })
@@ -89,11 +89,11 @@ impl Server {
     ///
     /// # Errors
     /// When it ends before, or takes longer; with its last words.
-    pub fn wait(&mut self, limit: Duration, is_ready: impl Fn() -> bool) -> Result<(), LoadError> {
+    pub fn wait(&mut self, limit: Duration, is_ready: impl Fn() -> bool) -> Result<(), Error> {
         let began = Instant::now();
         while !is_ready() {
             let ended = self.child.try_wait();
-            if let Some(status) = ended.map_err(LoadError::doing("wait for a server"))? {
+            if let Some(status) = ended.map_err(Error::doing("wait for a server"))? {
                 return Err(self.failure(&format!("it ended with {status}")));
             }
             if began.elapsed() > limit {
@@ -104,13 +104,13 @@ impl Server {
         Ok(())
     }
 
-    fn failure(&self, what: &str) -> LoadError {
+    fn failure(&self, what: &str) -> Error {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let last = log
             .lines()
             .rfind(|line| !line.trim().is_empty())
             .unwrap_or_default();
-        LoadError::Tool {
+        Error::Tool {
             program: self.name.clone(),
             words: format!("{what}; {last}"),
         }
@@ -131,12 +131,12 @@ impl Drop for Server {
 ///
 /// # Errors
 /// When somebody still does.
-pub fn wait_until_free(port: u16, limit: Duration) -> Result<(), LoadError> {
+pub fn wait_until_free(port: u16, limit: Duration) -> Result<(), Error> {
     let began = Instant::now();
     while listens(port) {
         if began.elapsed() > limit {
             let words = "somebody else does; end that, or ask for another port";
-            return Err(LoadError::System {
+            return Err(Error::System {
                 doing: format!("listen on {port}"),
                 source: io::Error::new(io::ErrorKind::AddrInUse, words),
             });

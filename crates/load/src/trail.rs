@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::record::{Kind, Raw, Recording};
+use live::record::{Kind, Raw, Recording};
 
 /// `PF_KTHREAD` (linux/sched.h, 6.18).
 const PF_KTHREAD: u32 = 0x0020_0000;
@@ -177,7 +177,7 @@ impl Trail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Facts, Records};
+    use live::record::{Facts, Records};
 
     const ME: u32 = 7;
     const HOG: u32 = 8;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use model::Rng;
 
-use super::{LoadError, own_folder};
-use crate::OwnFolder;
+use super::{Error, own_folder};
+use folder::OwnFolder;
 
 /// A tree of sources, to be written.
 #[derive(Clone, Debug)]
@@ -39,15 +39,15 @@ impl Tree {
     /// # Errors
     /// When a size cannot be, the folder is refused (see [`OwnFolder::below`]), or a file cannot be
     /// written.
-    pub fn write(&self, parent: &Path) -> Result<Written, LoadError> {
+    pub fn write(&self, parent: &Path) -> Result<Written, Error> {
         if self.files == 0 || self.functions == 0 {
             let wrong = "a tree of sources has at least one file and one function";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         let folder = own_folder(parent)?;
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
-            fs::write(&path, text).map_err(LoadError::file("write", &path))
+            fs::write(&path, text).map_err(Error::file("write", &path))
         };
         for file in 0..self.files {
             write(&format!("{}.c", stem(file)), &self.source(file))?;

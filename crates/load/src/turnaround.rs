@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::crew::{Crew, Gate};
-use super::{LoadError, Outcome, Usage, count};
+use super::{Error, Outcome, Usage, count};
 use crate::play::shared::Plan;
 use crate::play::spin::Spin;
 use crate::play::sys::{self, Ended, Forked};
-use crate::record;
+use live::record;
 
 /// What runs together.
 #[derive(Clone, Debug)]
@@ -46,10 +46,10 @@ impl Turnaround {
     ///
     /// # Errors
     /// When nothing is to run, or a process cannot be started.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         let numbers = [self.hogs, self.interactive, self.compiles];
         if numbers == [0; 3] {
-            return Err(LoadError::Size("at least one task is to run".to_owned()));
+            return Err(Error::Size("at least one task is to run".to_owned()));
         }
         let total = numbers.iter().map(|number| *number as usize).sum();
         let mut plan = Plan::default();

@@ -15,9 +15,9 @@ use std::time::Duration;
 use super::crew::{self, Crew};
 use super::levels::Behaviour;
 use super::server::{Root, Server, listens, wait_until_free};
-use super::{LoadError, Outcome, behind, own_folder};
-use crate::OwnFolder;
+use super::{Error, Outcome, behind, own_folder};
 use crate::play::spin::Spin;
+use folder::OwnFolder;
 
 /// How long a server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -66,10 +66,10 @@ impl Web {
     ///
     /// # Errors
     /// When ab is missing, or a program fails.
-    pub fn run(&self) -> Result<Outcome, LoadError> {
+    pub fn run(&self) -> Result<Outcome, Error> {
         if self.clients == 0 || self.requests < self.clients || self.workers == 0 {
             let wrong = "there is at least one client and worker, and a request for each client";
-            return Err(LoadError::Size(wrong.to_owned()));
+            return Err(Error::Size(wrong.to_owned()));
         }
         self.beside.iter().try_for_each(Behaviour::check)?;
         let root = Root(self.root.clone());
@@ -115,7 +115,7 @@ impl Web {
         drop(server);
         drop(own);
         drop(places);
-        tell(&said, &mut outcome).ok_or_else(|| LoadError::Tool {
+        tell(&said, &mut outcome).ok_or_else(|| Error::Tool {
             program: "ab".to_owned(),
             words: format!("its answer is not understood: {}", said.trim()),
         })?;
@@ -127,7 +127,7 @@ impl Web {
     }
 
     /// The tasks beside, which begin when all are there.
-    fn start_beside(&self) -> Result<Crew, LoadError> {
+    fn start_beside(&self) -> Result<Crew, Error> {
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
         for task in &self.beside {
@@ -138,23 +138,18 @@ impl Web {
     }
 
     /// Makes the server's folders.
-    fn places(&self) -> Result<Places, LoadError> {
+    fn places(&self) -> Result<Places, Error> {
         let [server, pages] = [(); 2].map(|()| own_folder(&self.folder));
         let (server, pages) = (server?, pages?);
         // The processes that answer have given up root.
         let shown = pages.show_to_all();
-        shown.map_err(LoadError::file("show", pages.path()))?;
+        shown.map_err(Error::file("show", pages.path()))?;
         Ok(Places { server, pages })
     }
 
-    fn start_apache(
-        &self,
-        root: &Root,
-        apache: &Apache,
-        places: &Places,
-    ) -> Result<Server, LoadError> {
+    fn start_apache(&self, root: &Root, apache: &Apache, places: &Places) -> Result<Server, Error> {
         let write = |path: PathBuf, text: String| {
-            fs::write(&path, text).map_err(LoadError::file("write", &path))
+            fs::write(&path, text).map_err(Error::file("write", &path))
         };
         write(places.pages.join("calendar.php"), PAGE.to_owned())?;
         let configuration = places.server.join("httpd.conf");
@@ -194,10 +189,10 @@ impl Web {
     }
 
     /// Processes that accept, compute and answer.
-    fn start_own(&self) -> Result<Crew, LoadError> {
+    fn start_own(&self) -> Result<Crew, Error> {
         let address = (Ipv4Addr::LOCALHOST, self.port);
         let listener = TcpListener::bind(address);
-        let listener = listener.map_err(LoadError::doing(format!("listen on {}", self.port)))?;
+        let listener = listener.map_err(Error::doing(format!("listen on {}", self.port)))?;
         let spin = Spin::calibrate();
         let work = u64::try_from(self.work.as_nanos()).unwrap_or(u64::MAX);
         let mut crew = Crew::new()?;
@@ -258,7 +253,7 @@ struct Apache {
 impl Apache {
     /// Why it is not there, in words.
     fn find(root: &Root) -> Result<Self, String> {
-        let missing = |error: LoadError| error.to_string();
+        let missing = |error: Error| error.to_string();
         let program = root.program("apache2", "apache2-bin").map_err(missing)?;
         let modules = root.path("usr/lib/apache2/modules");
         let modules = modules.ok_or("there are no modules of apache2")?;
@@ -439,9 +434,9 @@ Percentage of the requests served within a certain time (ms)
     fn without_ab_its_package_is_named() {
         let web = small();
         let error = web.run().unwrap_err();
-        assert!(matches!(&error, LoadError::Missing { .. }), "{error}");
+        assert!(matches!(&error, Error::Missing { .. }), "{error}");
         let none = Web { clients: 0, ..web };
-        assert!(matches!(none.run().unwrap_err(), LoadError::Size(_)));
+        assert!(matches!(none.run().unwrap_err(), Error::Size(_)));
     }
     #[test]
     fn tasks_beside_work_until_they_are_ended_and_a_rule_that_takes_no_time_is_refused() {
@@ -460,6 +455,6 @@ Percentage of the requests served within a certain time (ms)
         assert!(used.into_iter().any(|cpu| cpu >= much), "it does not work");
         let nothing = Behaviour::parse("idle: run 1ms", |_| Ok(Duration::ZERO)).unwrap();
         web.beside = vec![nothing];
-        assert!(matches!(web.run().unwrap_err(), LoadError::Size(_)));
+        assert!(matches!(web.run().unwrap_err(), Error::Size(_)));
     }
 }

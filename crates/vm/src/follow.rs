@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 
-use crate::OwnFolder;
+use folder::OwnFolder;
 
 /// Where a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

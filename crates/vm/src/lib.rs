@@ -23,7 +23,7 @@ mod qemu;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::OwnFolder;
+use folder::OwnFolder;
 use follow::{Follower, Listener};
 
 pub use cpio::{Archive, CpioError, Entry};

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::qemu::{CONSOLE, RESULT, Waited};
 use super::{Entry, VmError, cpio};
-use crate::OwnFolder;
+use folder::OwnFolder;
 
 /// How the command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

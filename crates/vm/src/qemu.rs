@@ -11,10 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use folder::OwnFolder;
+use rustix::process::Signal;
+
 use super::follow::STREAMS;
 use super::{Pace, Request, Speed, VmError, programs};
-use crate::OwnFolder;
-use crate::process;
 
 /// Hardware runs the guest.
 pub const KVM: &str = "kvm";
@@ -116,7 +117,7 @@ impl Machine {
             .stdout(Stdio::null())
             .stderr(log);
         // A guest whose results nobody waits for any more would go on for minutes.
-        process::end_with_this(&mut command);
+        end_with_this(&mut command);
         let child = command.spawn().map_err(VmError::file(&qemu))?;
         Ok(Self {
             child,
@@ -157,6 +158,23 @@ impl Machine {
             }
             thread::sleep(PAUSE);
         }
+    }
+}
+
+/// Lets the system kill the command when the thread that starts it has ended, however that ends.
+fn end_with_this(command: &mut Command) {
+    use std::os::unix::process::CommandExt as _;
+
+    let ask = || {
+        Ok(rustix::process::set_parent_process_death_signal(Some(
+            Signal::KILL,
+        ))?)
+    };
+    // SAFETY: the closure makes one system call and allocates nothing, as is demanded of what
+    // runs in a forked child.
+    #[expect(unsafe_code, reason = "std has no other way to act before exec")]
+    unsafe {
+        command.pre_exec(ask);
     }
 }
 

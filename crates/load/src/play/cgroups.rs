@@ -76,7 +76,7 @@ impl Cgroups {
     }
 
     fn make(&mut self, folder: PathBuf) -> Result<(), Error> {
-        fs::create_dir(&folder).map_err(Error::file(&folder))?;
+        fs::create_dir(&folder).map_err(Error::file("make the cgroup", &folder))?;
         self.folders.push(folder);
         Ok(())
     }
@@ -114,7 +114,7 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
 
 fn write(folder: &Path, file: &str, text: &str) -> Result<(), Error> {
     let path = folder.join(file);
-    fs::write(&path, text).map_err(Error::file(&path))
+    fs::write(&path, text).map_err(Error::file("write", &path))
 }
 
 /// As `cpu.max` takes it.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::shared::{Plan, Shared};
-use crate::record::{Kind, Raw};
+use live::record::{Kind, Raw};
 
 /// Marks that the ring holds; the player empties it every few milliseconds.
 const ENTRIES: u64 = 1 << 17;

@@ -29,8 +29,8 @@ pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
 
 use crate::Error;
-use crate::record::{Raw, be_urgent, clock};
 use cgroups::Cgroups;
+use live::record::{Raw, be_urgent, clock};
 use stage::{Failure, Stage};
 use sys::Forked;
 
@@ -106,7 +106,7 @@ impl Player {
             ended: None,
             _groups: groups,
         };
-        match sys::fork().map_err(Error::file("a process"))? {
+        match sys::fork().map_err(Error::doing("create a process"))? {
             Forked::Parent(keeper) => player.keeper = Some(keeper),
             Forked::Child => {
                 // SAFETY: this process is another one and never drops the player: `keep` does not

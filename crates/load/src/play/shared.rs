@@ -46,7 +46,9 @@ impl Plan {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(Error::file("shared memory")(std::io::Error::last_os_error()));
+            return Err(Error::doing("map shared memory")(
+                std::io::Error::last_os_error(),
+            ));
         }
         // SAFETY: the mapping has room for both slices, starts at a page, is never unmapped, and is
         // only ever seen as atomics, for which all-zero bytes are valid.
@@ -79,7 +81,7 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) {
 
 /// As [`wait`], woken only by those who name one of `bits`.
 pub fn wait_bits(word: &AtomicU32, value: u32, limit: Option<Duration>, bits: u32) {
-    let until = limit.map(|limit| crate::record::clock() + nanos(limit));
+    let until = limit.map(|limit| live::record::clock() + nanos(limit));
     let until = until.map(timespec);
     let until = until.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: the word is alive for the call, `until` is null or points to a live value. All that

@@ -16,7 +16,7 @@ use super::shared::{self, Plan, Shared};
 use super::spin::Spin;
 use super::{refuse, sys};
 use crate::Error;
-use crate::record::clock;
+use live::record::clock;
 
 /// Tasks that a group may have, the forked ones included.
 pub const MEMBERS_MAX: usize = 1 << 16;
@@ -219,7 +219,9 @@ impl Stage {
         for channel in &workload.channels {
             let instances = (0..channel.count).map(|_| match channel.kind {
                 ChannelKind::Queue => Ok(Pipe::Queue(Queue::plan(&mut plan, channel))),
-                kind => stream(kind).map_err(Error::file(&*channel.name)),
+                kind => {
+                    stream(kind).map_err(Error::doing(format!("open the channel {}", channel.name)))
+                }
             });
             channels.push(instances.collect::<Result<_, _>>()?);
         }
@@ -231,7 +233,8 @@ impl Stage {
                 Ok((listener, address))
             });
             let instances: io::Result<_> = instances.collect();
-            listeners.push(instances.map_err(Error::file(&*declared.name))?);
+            listeners
+                .push(instances.map_err(Error::doing(format!("listen at {}", declared.name)))?);
         }
         let shared = plan.build()?;
         for (declared, place) in workload.semaphores.iter().zip(&at.semaphores) {

@@ -291,7 +291,7 @@ pub fn sleep_deeply(ns: u64) -> io::Result<()> {
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match libc::pid_t::try_from(pid) {
         Ok(0) => {
-            sleep_until(crate::record::clock() + ns);
+            sleep_until(live::record::clock() + ns);
             exit(0)
         }
         Ok(pid @ 1..) => {

@@ -11,7 +11,7 @@ use super::devices::put;
 use super::stage::{Failure, Member, Stage};
 use super::sys::{self, Ended, Forked};
 use super::{names, shared};
-use crate::record::{Kind, Raw, clock};
+use live::record::{Kind, Raw, clock};
 
 /// Stack of a thread; the interpreter needs little.
 const STACK: usize = 256 << 10;

@@ -39,9 +39,7 @@ impl OwnFolder {
         fs::create_dir_all(parent)?;
         // The links of the way are followed once, here; nobody can change what is checked below.
         let parent = parent.canonicalize()?;
-        // SAFETY: takes nothing and cannot fail.
-        #[expect(unsafe_code, reason = "std does not say whose process this is")]
-        let own = unsafe { libc::geteuid() };
+        let own = rustix::process::geteuid().as_raw();
         for folder in parent.ancestors() {
             let facts = folder.metadata()?;
             check(folder, facts.uid(), facts.mode(), own)?;
