@@ -104,12 +104,6 @@ pub enum Error {
         /// Bytes of the variable.
         size: usize,
     },
-    /// A workload could not be played.
-    #[error("cannot play: {why}")]
-    Play {
-        /// What happened, with file, line and task where there is one.
-        why: String,
-    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {

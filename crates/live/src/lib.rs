@@ -1,7 +1,7 @@
-//! The real machine: policies on the running kernel, and a virtual machine to try them in.
+//! Policies on the running kernel: attached, looked at and recorded.
 //!
 //! [`Policy`] takes an object through libbpf to an attached scheduler and back. [`preflight`]
-//! says beforehand what the kernel lacks. [`vm`] boots another kernel and runs a command in it.
+//! says beforehand what the kernel lacks, and [`record`] traces what the scheduler does.
 //!
 //! **Invariant:** an attached policy lives as long as the [`Attached`] that holds its link, which
 //! is never pinned. The kernel drops the link with the last process that has it open, so the
@@ -14,11 +14,8 @@ mod error;
 mod holder;
 mod kernel_log;
 mod libbpf_log;
-pub mod load;
-mod own_folder;
 mod patience;
 pub mod pins;
-pub mod play;
 mod policy;
 pub mod preflight;
 pub mod process;
@@ -27,14 +24,12 @@ mod scx;
 mod timed;
 mod tree;
 mod variables;
-pub mod vm;
 
 pub use attached::{Attached, Loaded};
 pub use dump::Dump;
 pub use ending::Ending;
 pub use error::Error;
 pub use holder::Holder;
-pub use own_folder::OwnFolder;
 pub use policy::Policy;
 pub use scx::{SchedExt, State};
 pub use timed::{Timed, TimedEnd};

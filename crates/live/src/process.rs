@@ -67,17 +67,6 @@ pub fn ask_for_policy(command: &mut std::process::Command) {
     });
 }
 
-/// Lets the system kill the command when the thread that starts it has ended, however that ends.
-pub fn end_with_this(command: &mut std::process::Command) {
-    before_exec(command, || {
-        // SAFETY: takes numbers only, and is safe between fork and exec.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
-        }
-    });
-}
-
 /// Has the command's process make one system call before it executes its program; `call` makes no
 /// other and allocates nothing. Its failure is that of the start.
 fn before_exec(command: &mut std::process::Command, call: fn() -> libc::c_int) {

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use live::process;
-use live::vm::{self, End, Outcome, Pace, Request, Speed};
 use serde_json::{Value, json};
 use stats::claim::Wanted;
+use vm::{End, Outcome, Pace, Request, Speed};
 
 use super::cells::{CellId, Results, Sample};
 use super::experiment::{DEFAULT, Experiment, Guest, QUICK_SEEDS, Work};
@@ -289,7 +289,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
         kernel.with_context(|| format!("kernel {wanted}"))
     })?;
     drop(missing);
-    let folder = live::OwnFolder::new()?;
+    let folder = folder::OwnFolder::new()?;
     write_plan(boot, &root, &folder)?;
     let speed = Speed::from_mips(boot.guest.mips);
     let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
@@ -330,7 +330,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
     Ok(document(&text, &report))
 }
 
-fn write_plan(boot: &Boot<'_>, root: &Path, folder: &live::OwnFolder) -> anyhow::Result<()> {
+fn write_plan(boot: &Boot<'_>, root: &Path, folder: &folder::OwnFolder) -> anyhow::Result<()> {
     let plan = serde_json::to_string(&boot.plan(root))?;
     let cannot = || format!("cannot write {}", folder.path().display());
     fs::write(folder.join(PLAN), plan).with_context(cannot)
@@ -434,7 +434,7 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
     }
     let root = unpack(boot.guest, &mut missing)?;
     drop(missing);
-    let folder = live::OwnFolder::new()?;
+    let folder = folder::OwnFolder::new()?;
     write_plan(boot, &root, &folder)?;
     say(&format!("{name}, {} runs", boot.runs.len()));
     let words = boot.command();

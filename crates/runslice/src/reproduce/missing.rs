@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, bail};
-use live::vm;
 
 use super::experiment::Program;
 use crate::verb::reproduce::say;

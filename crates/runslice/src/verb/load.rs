@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use live::load::{Cell, LoadError, Outcome};
+use load::{Cell, Error, Outcome};
 use model::Nanos;
 use serde_json::{Map, Value, json};
 
@@ -104,7 +104,7 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
 }
 
 impl What {
-    fn outcome(&self) -> Result<Outcome, LoadError> {
+    fn outcome(&self) -> Result<Outcome, Error> {
         match self {
             Self::Chat(it) => it.load().run(),
             Self::Aim(it) => it.load().run(),
@@ -123,10 +123,10 @@ impl What {
 }
 
 /// What the user can mend on the command line or by installing something is told from what failed.
-fn explain(error: LoadError) -> anyhow::Error {
+fn explain(error: Error) -> anyhow::Error {
     match error {
-        LoadError::Size(_) => UsageError(error.to_string()).into(),
-        LoadError::Missing { .. } => UnsupportedError(error.to_string()).into(),
+        Error::Size(_) => UsageError(error.to_string()).into(),
+        Error::Missing { .. } => UnsupportedError(error.to_string()).into(),
         _ => error.into(),
     }
 }
@@ -195,7 +195,7 @@ mod tests {
         let mut outcome = Outcome::default();
         outcome.add("time", "s", 1.25);
         outcome.add("yields", "", 3.0);
-        outcome.tables.push(live::load::Table {
+        outcome.tables.push(load::Table {
             name: "rows".to_owned(),
             columns: vec!["who", "at_ns"],
             rows: vec![vec![Cell::Word("a".to_owned()), Cell::Number(7)]],

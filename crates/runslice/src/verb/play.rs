@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use live::pins::Pins;
-use live::play::{self, Played, Player};
 use live::record::{
     self, Cost, Depth, Mended, Others, ProgramCost, Recorder, Recording, Records, Story,
 };
 use live::{Attached, Dump, Ending, process};
+use load::play::{self, Played, Player};
 use model::{
     Exit, ExitKind, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink, Summary, TaskGroup,
 };

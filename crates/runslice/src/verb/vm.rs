@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::vm::{self, ChangedFile, End, Outcome, Pace, Request, Speed, Stream, VmError};
 use model::Nanos;
+use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream, VmError};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::span;

@@ -295,7 +295,7 @@ mod tests {
         for name in names {
             let experiment = read(&files, name).unwrap_or_else(|error| panic!("{error:#}"));
             let guest = experiment.guest.as_ref().expect("it is for kernels");
-            let speed = live::vm::Speed::from_mips(guest.mips);
+            let speed = vm::Speed::from_mips(guest.mips);
             assert!(speed.is_some(), "{name}: {} MIPS", guest.mips);
             let points = experiment.sets.iter().flat_map(|set| &set.points);
             for point in points {

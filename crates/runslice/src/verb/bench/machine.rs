@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use live::play::Player;
 use live::preflight::{self, Facts, function_faults};
 use live::{Attached, SchedExt, Timed, TimedEnd, Tree, TreeCounts, process};
+use load::play::Player;
 use stats::compare::CommandFigures;
 
 use super::plan::Arm;

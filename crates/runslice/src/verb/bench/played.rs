@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use live::play::{self, Played, Player};
 use live::record::{self, Others, Records};
+use load::play::{self, Played, Player};
 use model::{MachineSpec, Sink as _};
 use serde_json::{Value, json};
 use stats::{Metrics, Millionths};

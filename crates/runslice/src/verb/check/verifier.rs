@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use live::Policy;
-use live::vm::{self, End, Pace, Request};
+use vm::{End, Pace, Request};
 
 use crate::exit::{Status, UnsupportedError};
 use crate::verb::vm::{OWN_NAME, explain, own_name, say};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use live::load::{LoadError, Outcome};
 use live::record::{Cost, ProgramCost};
+use load::{Error, Outcome};
 
 use super::explain;
 use crate::exit::UnsupportedError;
@@ -41,10 +41,7 @@ impl Around {
     ///
     /// # Errors
     /// When the kernel refuses what was asked for, or the load fails.
-    pub fn run(
-        &self,
-        load: impl FnOnce() -> Result<Outcome, LoadError>,
-    ) -> anyhow::Result<Outcome> {
+    pub fn run(&self, load: impl FnOnce() -> Result<Outcome, Error>) -> anyhow::Result<Outcome> {
         let turned = self
             .schedstats
             .map(|to| Turned::to(PathBuf::from(SCHEDSTATS), to))

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::{Args, ValueEnum};
-use live::load::contest::{self, Row};
-use live::load::kernbench::{self, Builder};
-use live::load::tree::Tree;
+use load::contest::{self, Row};
+use load::kernbench::{self, Builder};
+use load::tree::Tree;
 use model::Nanos;
 
 use super::{To, duration};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use live::load::levels::Behaviour;
-use live::load::{echo, levels, sampler, turnaround};
+use load::levels::Behaviour;
+use load::{echo, levels, sampler, turnaround};
 use model::Nanos;
 
 use super::builds::Sources;

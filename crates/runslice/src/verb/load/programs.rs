@@ -4,8 +4,8 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
-use live::load::levels::Behaviour;
-use live::load::{hackbench, oltp, web};
+use load::levels::Behaviour;
+use load::{hackbench, oltp, web};
 use model::Nanos;
 
 use super::keys::task;

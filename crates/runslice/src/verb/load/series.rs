@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use live::{OwnFolder, SchedExt, Timed, TimedEnd, process};
+use folder::OwnFolder;
+use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Status;

@@ -4,8 +4,8 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
-use live::load::aim;
-use live::load::chat::{self, Kind};
+use load::aim;
+use load::chat::{self, Kind};
 
 use super::To;
 

@@ -1,7 +1,7 @@
 //! Tables from what the kernel has measured itself, without events.
 
-use live::play::name_stem;
 use live::record::{Distribution, Measured};
+use load::play::name_stem;
 use model::Nanos;
 use stats::{GroupReport, Millionths, Report, Spread};
 use workload::Workload;

@@ -1,0 +1,165 @@
+//! A folder for the files of one run that nobody else can have made, read or written.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A new folder of mode 0700 with a name that cannot be guessed. Dropping it deletes it with all
+/// that is in it; links in it are deleted, not followed.
+///
+/// Loads run programs as root on what lies in their folder (`make` on a `Makefile`). In a folder of
+/// a fixed name below `/tmp`, another user could have put a file or a link there before.
+#[derive(Debug)]
+pub struct OwnFolder(TempDir);
+
+impl OwnFolder {
+    /// Makes a folder below the system's folder for temporary files (`TMPDIR`, else `/tmp`).
+    ///
+    /// # Errors
+    /// See [`OwnFolder::below`].
+    pub fn new() -> io::Result<Self> {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// Makes a folder below `parent`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// When another user could replace the new folder: `parent` or a folder above it belongs to
+    /// another user than root and this process's, or others may write into it and it is not
+    /// sticky. When the system refuses. The error names the folder.
+    pub fn below(parent: &Path) -> io::Result<Self> {
+        let made = Self::make(parent);
+        made.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", parent.display())))
+    }
+
+    fn make(parent: &Path) -> io::Result<Self> {
+        fs::create_dir_all(parent)?;
+        // The links of the way are followed once, here; nobody can change what is checked below.
+        let parent = parent.canonicalize()?;
+        let own = rustix::process::geteuid().as_raw();
+        for folder in parent.ancestors() {
+            let facts = folder.metadata()?;
+            check(folder, facts.uid(), facts.mode(), own)?;
+        }
+        let folder = tempfile::Builder::new()
+            .prefix("runslice-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)?;
+        Ok(Self(folder))
+    }
+
+    /// Lets every user read what is in the folder: for what a server shows that gives up root.
+    /// Nobody but the owner can write.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn show_to_all(&self) -> io::Result<()> {
+        fs::set_permissions(self.path(), Permissions::from_mode(0o755))
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The path of `name` in the folder.
+    #[must_use]
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+}
+
+/// Refuses a folder in which another user could replace an entry of user `own`.
+fn check(folder: &Path, owner: u32, mode: u32, own: u32) -> io::Result<()> {
+    const OTHERS_WRITE: u32 = 0o022;
+    const STICKY: u32 = 0o1000;
+    let why = if owner != 0 && owner != own {
+        format!("belongs to user {owner}")
+    } else if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
+        format!("can be written by others (mode {:o})", mode & 0o7777)
+    } else {
+        return Ok(());
+    };
+    let text = format!(
+        "{} {why}, who could replace the files of this run; name another folder",
+        folder.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn each_folder_is_new_and_only_its_owner_may_read_it() {
+        let (one, two) = (OwnFolder::new().unwrap(), OwnFolder::new().unwrap());
+        assert_ne!(one.path(), two.path());
+        assert_eq!((mode(one.path()), mode(two.path())), (0o700, 0o700));
+        let path = one.path().to_owned();
+        fs::write(one.join("file"), "x").unwrap();
+        drop(one);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_link_in_the_folder_is_deleted_and_what_it_points_to_stays() {
+        let kept = OwnFolder::new().unwrap();
+        fs::write(kept.join("file"), "kept").unwrap();
+        let gone = OwnFolder::new().unwrap();
+        symlink(kept.path(), gone.join("link")).unwrap();
+        drop(gone);
+        assert_eq!(fs::read_to_string(kept.join("file")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_is_refused_unless_it_is_sticky() {
+        let parent = OwnFolder::new().unwrap();
+        let shared = parent.join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
+        let below = shared.join("below");
+        for asked in [&shared, &below] {
+            let error = OwnFolder::below(asked).unwrap_err().to_string();
+            assert!(
+                error.contains("can be written by others (mode 777)"),
+                "{error}"
+            );
+            assert!(error.contains(&shared.display().to_string()), "{error}");
+        }
+        fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(mode(OwnFolder::below(&below).unwrap().path()), 0o700);
+    }
+
+    #[test]
+    fn a_folder_behind_a_link_is_checked_where_the_link_leads() {
+        let parent = OwnFolder::new().unwrap();
+        let shared = parent.join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
+        symlink(&shared, parent.join("link")).unwrap();
+        let error = OwnFolder::below(&parent.join("link")).unwrap_err();
+        assert!(
+            error.to_string().contains("/shared can be written"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn only_folders_of_root_and_of_this_user_are_trusted() {
+        let of = |owner, mode| check(Path::new("/x"), owner, mode, 1000);
+        assert!(of(0, 0o755).is_ok() && of(1000, 0o700).is_ok() && of(0, 0o1777).is_ok());
+        let error = of(1001, 0o755).unwrap_err().to_string();
+        assert!(error.contains("/x belongs to user 1001"), "{error}");
+        assert!(of(1000, 0o775).is_err() && of(1000, 0o757).is_err());
+    }
+}

@@ -1,0 +1,359 @@
+//! Plays a workload with real processes, threads, sockets, pipes, locks and timers.
+//!
+//! [`Player::prepare`] creates all tasks, which then wait; [`Player::start`] lets them go at one
+//! moment; [`Player::stop`] ends all of them and returns what they said. Channels and memory are
+//! made before the tasks are, and no task allocates while it plays.
+//!
+//! All tasks live in a pid namespace whose first process dies with the player, and the kernel ends
+//! everyone in it, so that nothing is left behind by a kill either.
+
+mod cgroups;
+mod devices;
+mod marks;
+mod names;
+mod refuse;
+pub(crate) mod shared;
+pub(crate) mod spin;
+mod stage;
+pub(crate) mod sys;
+mod task;
+
+use std::process;
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+use model::{Nanos, Rng};
+use workload::{Effect, Expr, SchedPolicy, Source, Target, TaskKind, Workload};
+
+pub use names::stem as name_stem;
+pub use refuse::{notes, refusals};
+
+use crate::Error;
+use cgroups::Cgroups;
+use live::record::{Raw, be_urgent, clock};
+use stage::{Failure, Stage};
+use sys::Forked;
+
+/// How long tasks may take until all of them are ready.
+const READY: Duration = Duration::from_secs(60);
+/// Between two looks at what tasks say.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Real-time priority of the threads that stand for interrupts.
+const INTERRUPT_PRIORITY: u8 = 50;
+
+/// A counter at the end of a play: group, counter, sum.
+pub type Sum = (u32, u32, u64);
+
+/// A workload whose tasks exist. Dropped, it ends them.
+#[derive(Debug)]
+pub struct Player {
+    /// Lives as long as this value; each process of the tasks has a copy of its own.
+    stage: NonNull<Stage>,
+    /// The process whose end is everybody's end; `None` when it was ended.
+    keeper: Option<libc::pid_t>,
+    said: Vec<Raw>,
+    /// Number of the next mark.
+    next: u64,
+    /// When there was no more waiting, and the sums of that moment.
+    ended: Option<(u64, Vec<Sum>)>,
+    /// They go when everybody has gone.
+    _groups: Option<Cgroups>,
+}
+
+/// What came of a play.
+#[derive(Clone, Debug, Default)]
+pub struct Played {
+    /// What tasks said: who they are, spans, deadlines, phases, and counts if each was to be told.
+    pub said: Vec<Raw>,
+    /// When it began: `CLOCK_MONOTONIC`, nanoseconds.
+    pub began: u64,
+    /// When it was over or was ended.
+    pub ended: u64,
+    /// Sums of counters. Empty if each count was told.
+    pub sums: Vec<Sum>,
+    /// Marks for which there was no room.
+    pub lost: u64,
+    /// Why a task could not go on, with file, line and task.
+    pub failure: Option<String>,
+}
+
+impl Player {
+    /// Creates the tasks of `workload`, for a machine of `cpus` CPUs. With `tell_counts` every
+    /// count is told as it happens, and tasks are known by the kernel's numbers. The calling
+    /// process must have one thread, which stays until the play is over: tasks are forked from it.
+    ///
+    /// # Errors
+    /// When the system refuses files, memory or processes, which takes root.
+    pub fn prepare(
+        workload: &Workload,
+        seed: u64,
+        cpus: u16,
+        tell_counts: bool,
+    ) -> Result<Self, Error> {
+        let groups = match workload.cgroups[..] {
+            [] => None,
+            _ => Some(Cgroups::create(workload)?),
+        };
+        let folders = groups.as_ref().map_or(&[][..], Cgroups::folders).to_vec();
+        let stage = Stage::new(workload, seed, cpus, tell_counts, folders)?;
+        // Tasks in other processes point to it for as long as they live.
+        let stage = NonNull::from(Box::leak(Box::new(stage)));
+        let mut player = Self {
+            stage,
+            keeper: None,
+            said: Vec::new(),
+            next: 0,
+            ended: None,
+            _groups: groups,
+        };
+        match sys::fork().map_err(Error::doing("create a process"))? {
+            Forked::Parent(keeper) => player.keeper = Some(keeper),
+            Forked::Child => {
+                // SAFETY: this process is another one and never drops the player: `keep` does not
+                // return. So its stage stays where it is.
+                #[expect(unsafe_code, reason = "no type says that this process never returns")]
+                let stage = unsafe { stage.as_ref() };
+                keep(stage)
+            }
+        }
+        let tasks: u32 = workload.groups.iter().map(|group| group.count).sum();
+        let wanted = tasks + u32::try_from(workload.interrupts.len()).unwrap_or(u32::MAX);
+        let patience = Instant::now() + READY;
+        while player.stage().ready() < wanted {
+            player.listen();
+            let failure = player.stage().failure();
+            if failure.is_some() || player.has_lost_all() || Instant::now() > patience {
+                let ready = player.stage().ready();
+                let why = failure.unwrap_or_else(|| {
+                    format!("{ready} of {wanted} tasks could be created; it takes root")
+                });
+                return Err(Error::Play { why });
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(player)
+    }
+
+    fn stage(&self) -> &Stage {
+        // SAFETY: it was made in `prepare` and is freed in `drop` only; this process shares it by
+        // reference and changes nothing but atomics.
+        #[expect(unsafe_code, reason = "a box that forked processes refer to, too")]
+        unsafe {
+            self.stage.as_ref()
+        }
+    }
+
+    /// Whether the process is gone that all tasks depend on.
+    fn has_lost_all(&mut self) -> bool {
+        if self.keeper.is_some_and(sys::has_ended) {
+            // From here on its number may belong to another process.
+            self.keeper = None;
+        }
+        self.keeper.is_none()
+    }
+
+    /// Lets all tasks begin.
+    pub fn start(&self) {
+        self.stage().start();
+    }
+
+    /// Listens to the tasks until the play is over, `limit` has passed since its start, or `stop`
+    /// says so.
+    pub fn wait(&mut self, limit: Option<Nanos>, mut stop: impl FnMut() -> bool) {
+        let end = limit.map(|limit| self.stage().began().saturating_add(limit.get()));
+        loop {
+            self.listen();
+            let left = end.map(|end| Duration::from_nanos(end.saturating_sub(clock())));
+            let pause = left.unwrap_or(PAUSE).min(PAUSE);
+            if pause.is_zero() || stop() || self.stage().wait_for_end(pause) {
+                // Until the last task has met its end, others go on and count.
+                self.ended = Some((clock(), self.stage().sums()));
+                return;
+            }
+        }
+    }
+
+    /// Takes what the tasks have said since. Who does not [`wait`](Self::wait) does this every few
+    /// milliseconds, because there is room for so many marks only.
+    pub fn listen(&mut self) {
+        self.drain();
+        if self.has_lost_all() {
+            self.stage()
+                .fail(Failure::Killed, [0; 3], libc::SIGKILL.into());
+        }
+    }
+
+    /// Ends all tasks.
+    #[must_use]
+    pub fn stop(mut self) -> Played {
+        let ended = self.ended.take();
+        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.stage().sums()));
+        self.end();
+        self.drain();
+        let said = std::mem::take(&mut self.said);
+        let stage = self.stage();
+        Played {
+            said,
+            began: stage.began(),
+            ended: stage.ended().unwrap_or(ended).min(ended),
+            sums,
+            lost: stage.marks.lost(),
+            failure: stage.failure(),
+        }
+    }
+
+    fn drain(&mut self) {
+        let mut said = std::mem::take(&mut self.said);
+        self.next = self.stage().marks.drain(self.next, &mut said);
+        self.said = said;
+    }
+
+    fn end(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            sys::kill(keeper);
+        }
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        self.end();
+        // SAFETY: it came from a box in `prepare`, nobody else frees it, and in this process only
+        // `self` knows of it.
+        #[expect(unsafe_code, reason = "the other half of the box in `prepare`")]
+        drop(unsafe { Box::from_raw(self.stage.as_ptr()) });
+    }
+}
+
+/// Is the process that makes a namespace and waits for its first process.
+fn keep(stage: &'static Stage) -> ! {
+    sys::die_with_parent();
+    sys::leave_terminal();
+    if let Err(error) = sys::new_pids() {
+        let number = error.raw_os_error().unwrap_or(libc::EPERM);
+        stage.fail(Failure::System, [0; 3], number.into());
+        sys::exit(1);
+    }
+    match sys::fork() {
+        Ok(Forked::Child) => be_first(stage),
+        Ok(Forked::Parent(_)) => {
+            be_urgent();
+            while sys::wait_child(true).is_some() {}
+            sys::exit(0)
+        }
+        Err(_) => sys::exit(1),
+    }
+}
+
+/// Is the first process of the namespace: creates the tasks, and inherits those whose parents
+/// have ended.
+fn be_first(stage: &'static Stage) -> ! {
+    sys::die_with_parent();
+    // The player may be urgent, and what it forks would be.
+    let _ = sys::set_policy(0, SchedPolicy::Normal);
+    if let Some(root) = stage.cgroups.first()
+        && let Err(error) = devices::put(root, "cgroup.procs", "0")
+    {
+        let number = error.raw_os_error().unwrap_or(libc::EPERM);
+        stage.fail(Failure::System, [0; 3], number.into());
+    }
+    for (group, declared) in (0..).zip(&stage.workload.groups) {
+        let members: Vec<u32> = (0..declared.count)
+            .map_while(|_| stage.admit(group))
+            .collect();
+        if declared.kind == TaskKind::Process {
+            for index in members {
+                create(stage, group, index, || {
+                    task::be_process(stage, group, index, true)
+                });
+            }
+        } else if !members.is_empty() {
+            create(stage, group, 0, || task::be_host(stage, group, &members));
+        }
+    }
+    for source in 0..stage.workload.interrupts.len() {
+        create(stage, 0, 0, || interrupt(stage, source));
+    }
+    // Its end is everybody's, and it must not wait for a CPU behind those whom it ends.
+    be_urgent();
+    while let Some(ended) = sys::wait_child(true) {
+        if let sys::Ended::Killed(signal) = ended {
+            stage.fail(Failure::Killed, [0; 3], signal.into());
+        }
+    }
+    // The player ends it; it must not end before, because all others would end with it.
+    loop {
+        sys::sleep_until(u64::MAX / 2);
+    }
+}
+
+fn create(stage: &'static Stage, group: u32, index: u32, be: impl FnOnce()) {
+    match sys::fork() {
+        Ok(Forked::Child) => {
+            be();
+            process::abort();
+        }
+        Ok(Forked::Parent(_)) => {}
+        Err(error) => {
+            let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
+            stage.fail(Failure::System, [0, group, index], number.into());
+        }
+    }
+}
+
+/// Stands for an interrupt source: a thread that nothing but real-time threads delays, woken by a
+/// timer.
+fn interrupt(stage: &'static Stage, number: usize) {
+    let declared = &stage.workload.interrupts[number];
+    let mut name = [0; 16];
+    let length = declared.name.len().min(11);
+    name[..4].copy_from_slice(b"irq/");
+    name[4..4 + length].copy_from_slice(&declared.name.as_bytes()[..length]);
+    sys::set_name(&name);
+    sys::no_timer_slack();
+    let cpu = workload::CpuSet::single(declared.cpu);
+    let set = sys::set_affinity(0, &cpu)
+        .and_then(|()| sys::set_policy(0, SchedPolicy::Fifo(INTERRUPT_PRIORITY)));
+    if let Err(error) = set {
+        stage.fail(
+            Failure::System,
+            [declared.line, 0, 0],
+            error.raw_os_error().unwrap_or(0).into(),
+        );
+    }
+    let stream = u32::try_from(number).unwrap_or(u32::MAX);
+    let mut source = Source::new(declared, Rng::of_interrupt(stage.seed, stream));
+    let mut buffer = vec![0; stage.message_max()];
+    stage.wait_for_start();
+    let mut next = Some(source.first(declared));
+    while let Some(arrival) = next {
+        sys::sleep_until(stage.moment(arrival));
+        stage.spin.burn(source.cost(declared).get());
+        let done = match &declared.effect {
+            Effect::None => Ok(()),
+            Effect::Send(to) => {
+                let index = constant(&to.index);
+                stage.send((to.of, index), &mut buffer, false)
+            }
+            Effect::Resume(Target::Member { group, index }) => {
+                let member = stage.member(*group, constant(index));
+                member.iter().for_each(task::resume);
+                Ok(())
+            }
+            Effect::Resume(Target::Me) => Ok(()),
+        };
+        if let Err((failure, value)) = done {
+            stage.fail(failure, [declared.line, 0, 0], value);
+        }
+        next = source.next(declared, arrival);
+    }
+    sys::exit(0)
+}
+
+/// The front end asks for constants where an interrupt acts.
+fn constant(index: &Expr) -> i64 {
+    match index {
+        Expr::Number(index) => *index,
+        _ => -1,
+    }
+}

@@ -1,0 +1,300 @@
+//! What a recording says of single tasks: when each ran, what its policy said of it, and who ran
+//! between its wakeup and its turn.
+
+use std::collections::HashMap;
+
+use live::record::{Kind, Raw, Recording};
+
+/// `PF_KTHREAD` (linux/sched.h, 6.18).
+const PF_KTHREAD: u32 = 0x0020_0000;
+
+/// A recording, in the order of time.
+#[derive(Debug)]
+pub struct Trail {
+    raws: Vec<Raw>,
+    /// Names of tasks, and whether they are the kernel's.
+    names: HashMap<u32, (String, bool)>,
+    end: u64,
+}
+
+/// A time that a task had a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// When it began, `CLOCK_MONOTONIC` in nanoseconds.
+    pub from: u64,
+    /// When it ended.
+    pub to: u64,
+    /// What the policy said of the task; `None` without such a policy.
+    pub said: Option<Said>,
+    /// It wanted to go on.
+    pub is_forced: bool,
+    /// How long it had waited for it, nanoseconds; `None` if the wait was not seen to begin.
+    pub waited: Option<u64>,
+}
+
+/// What a policy says of a task when it begins to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Priority.
+    pub prio: u32,
+    /// Queue or level in the policy's own numbers.
+    pub level: u32,
+    /// Flags; bit 0: it calls the task interactive.
+    pub flags: u64,
+}
+
+/// A wakeup and the turn that it led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// From the wakeup to the first instruction, nanoseconds.
+    pub took: u64,
+    /// When it was woken.
+    pub woken: u64,
+    /// Who got the CPU in between, each with its time on it. Whoever had it at the wakeup is not
+    /// among them.
+    pub between: Vec<(u32, u64)>,
+}
+
+impl Trail {
+    /// Puts the records of a recording into order.
+    #[must_use]
+    pub fn of(recording: Recording) -> Self {
+        let records = recording.records;
+        let mut raws = records.raws;
+        // Records of one CPU are in order; a stable sort keeps them so.
+        raws.sort_by_key(|raw| raw.time);
+        let mut names = HashMap::new();
+        for raw in &raws {
+            let has_facts = matches!(raw.kind, Kind::Fork | Kind::Rename | Kind::Snapshot);
+            let facts = usize::try_from(raw.c)
+                .ok()
+                .and_then(|at| records.facts.get(at));
+            if let (true, Some(facts)) = (has_facts, facts) {
+                let is_kernel = facts.flags & PF_KTHREAD != 0;
+                names.insert(raw.pid, (facts.comm.clone(), is_kernel));
+            }
+        }
+        Self {
+            raws,
+            names,
+            end: records.ended,
+        }
+    }
+
+    /// The name that a task had last; empty if nothing says it.
+    #[must_use]
+    pub fn name(&self, pid: u32) -> &str {
+        self.names.get(&pid).map_or("", |(name, _)| name)
+    }
+
+    /// Whether a task is a kernel thread.
+    #[must_use]
+    pub fn is_kernel(&self, pid: u32) -> bool {
+        self.names
+            .get(&pid)
+            .is_some_and(|(_, is_kernel)| *is_kernel)
+    }
+
+    /// Every time that the task had a CPU, from the first that was seen to begin.
+    #[must_use]
+    pub fn stays(&self, pid: u32) -> Vec<Stay> {
+        let mut stays: Vec<Stay> = Vec::new();
+        let (mut said, mut open) = (None, false);
+        // Since when it waits.
+        let mut waits: Option<u64> = None;
+        for raw in &self.raws {
+            match raw.kind {
+                Kind::Report if raw.pid == pid => {
+                    said = Some(Said {
+                        prio: raw.a,
+                        level: raw.b,
+                        flags: raw.c,
+                    });
+                }
+                Kind::Switch if raw.a == pid && open => {
+                    open = false;
+                    let stay = stays.last_mut().expect("it is open");
+                    stay.to = raw.time;
+                    // TASK_RUNNING; a preempted task has it, too, by the record's flag.
+                    stay.is_forced = raw.b == 0 || raw.flags & 1 != 0;
+                    waits = stay.is_forced.then_some(raw.time);
+                }
+                Kind::Wakeup if raw.pid == pid && !open && waits.is_none() => {
+                    waits = Some(raw.time);
+                }
+                Kind::Switch if raw.pid == pid => {
+                    open = true;
+                    stays.push(Stay {
+                        from: raw.time,
+                        to: self.end,
+                        said: said.take(),
+                        is_forced: true,
+                        waited: waits.take().map(|since| raw.time - since),
+                    });
+                }
+                _ => {}
+            }
+        }
+        stays
+    }
+
+    /// Every wakeup of the task that was followed by a turn.
+    #[must_use]
+    pub fn responses(&self, pid: u32) -> Vec<Response> {
+        let mut responses = Vec::new();
+        let mut woken: Option<u64> = None;
+        // On each CPU since the wakeup: who came, and when.
+        let mut came: HashMap<u16, Vec<(u32, u64)>> = HashMap::new();
+        for raw in &self.raws {
+            match (raw.kind, woken) {
+                (Kind::Wakeup, None) if raw.pid == pid => {
+                    woken = Some(raw.time);
+                    came.clear();
+                }
+                (Kind::Switch, Some(since)) if raw.pid == pid => {
+                    let came = came.remove(&raw.cpu).unwrap_or_default();
+                    let ends = came.iter().skip(1).map(|(_, at)| *at).chain([raw.time]);
+                    let spans = came.iter().zip(ends);
+                    let between = spans.map(|((who, from), to)| (*who, to - from));
+                    responses.push(Response {
+                        took: raw.time - since,
+                        woken: since,
+                        // Idling is nobody's time.
+                        between: between.filter(|(who, _)| *who != 0).collect(),
+                    });
+                    woken = None;
+                }
+                (Kind::Switch, Some(_)) => {
+                    came.entry(raw.cpu).or_default().push((raw.pid, raw.time));
+                }
+                _ => {}
+            }
+        }
+        responses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use live::record::{Facts, Records};
+
+    const ME: u32 = 7;
+    const HOG: u32 = 8;
+    const KWORKER: u32 = 9;
+
+    fn raw(time: u64, kind: Kind, pid: u32) -> Raw {
+        Raw {
+            time,
+            pid,
+            cpu: 0,
+            kind,
+            flags: 0,
+            c: 0,
+            a: 0,
+            b: 0,
+        }
+    }
+
+    /// `next` gets the CPU from `prev`, which sleeps if `state` is not 0.
+    fn switch(time: u64, prev: u32, state: u32, next: u32) -> Raw {
+        Raw {
+            a: prev,
+            b: state,
+            ..raw(time, Kind::Switch, next)
+        }
+    }
+
+    fn trail(raws: Vec<Raw>) -> Trail {
+        let facts = vec![Facts {
+            flags: PF_KTHREAD,
+            comm: "kworker/0:1".to_owned(),
+            ..Facts::default()
+        }];
+        let records = Records {
+            raws,
+            facts,
+            began: 0,
+            ended: 1000,
+            cpus: 1,
+        };
+        Trail::of(Recording {
+            records,
+            ..Recording::default()
+        })
+    }
+
+    #[test]
+    fn a_response_is_from_the_wakeup_to_the_turn_and_tells_who_was_between() {
+        let trail = trail(vec![
+            raw(0, Kind::Snapshot, KWORKER),
+            raw(10, Kind::Wakeup, ME),
+            switch(14, HOG, 0, ME),
+            switch(20, ME, 1, HOG),
+            raw(100, Kind::Wakeup, ME),
+            // A second one finds it runnable.
+            raw(105, Kind::Wakeup, ME),
+            switch(110, HOG, 0, KWORKER),
+            switch(140, KWORKER, 1, ME),
+        ]);
+        let responses = trail.responses(ME);
+        assert_eq!(responses.len(), 2);
+        assert_eq!((responses[0].took, responses[0].between.len()), (4, 0));
+        assert_eq!(responses[1].took, 40);
+        assert_eq!(responses[1].between, [(KWORKER, 30)]);
+        assert!(trail.is_kernel(KWORKER) && !trail.is_kernel(HOG));
+        assert_eq!(trail.name(KWORKER), "kworker/0:1");
+    }
+
+    #[test]
+    fn a_stay_has_what_the_policy_said_and_how_it_ended() {
+        let report = Raw {
+            a: 120,
+            b: 3,
+            c: 1,
+            ..raw(14, Kind::Report, ME)
+        };
+        let trail = trail(vec![
+            report,
+            switch(14, HOG, 0, ME),
+            switch(20, ME, 1, HOG),
+            switch(30, HOG, 0, ME),
+            switch(50, ME, 0, HOG),
+            switch(60, HOG, 0, ME),
+        ]);
+        let stays = trail.stays(ME);
+        let said = Said {
+            prio: 120,
+            level: 3,
+            flags: 1,
+        };
+        assert_eq!(stays[0].said, Some(said));
+        assert_eq!(
+            (stays[0].from, stays[0].to, stays[0].is_forced),
+            (14, 20, false)
+        );
+        assert_eq!((stays[1].said, stays[1].is_forced), (None, true));
+        // The last goes on when the recording ends.
+        assert_eq!(stays[2].to, 1000);
+    }
+
+    #[test]
+    fn a_wait_is_from_the_wakeup_or_from_the_loss_of_the_cpu() {
+        let trail = trail(vec![
+            raw(0, Kind::Snapshot, KWORKER),
+            switch(5, HOG, 0, ME),
+            // It sleeps; the wakeup begins the wait, a second one does not.
+            switch(20, ME, 1, HOG),
+            raw(40, Kind::Wakeup, ME),
+            raw(45, Kind::Wakeup, ME),
+            switch(60, HOG, 0, ME),
+            // One of a task that runs is none.
+            raw(65, Kind::Wakeup, ME),
+            // It loses the CPU and waits from then on.
+            switch(70, ME, 0, HOG),
+            switch(100, HOG, 0, ME),
+        ]);
+        let waited: Vec<_> = trail.stays(ME).iter().map(|stay| stay.waited).collect();
+        assert_eq!(waited, [None, Some(20), Some(30)]);
+    }
+}

@@ -1,0 +1,89 @@
+//! What the command prints, as it comes.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use folder::OwnFolder;
+
+/// Where a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// The streams with their files in the scratch folder; the guest has a device for each, in this
+/// order.
+pub const STREAMS: [(Stream, &str); 2] = [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")];
+
+/// Bytes of a stream that are handed on at once, at most.
+const PIECE: usize = 64 << 10;
+
+/// Called with what was printed since the last time.
+pub type Listener<'a> = dyn FnMut(Stream, &[u8]) + 'a;
+
+/// Reads what a guest prints while it runs.
+#[derive(Debug, Default)]
+pub struct Follower {
+    read: [u64; STREAMS.len()],
+}
+
+impl Follower {
+    /// Hands on what is new in the files of `scratch`.
+    pub fn look(&mut self, scratch: &OwnFolder, listener: &mut Listener) {
+        for (read, (stream, name)) in self.read.iter_mut().zip(STREAMS) {
+            // What cannot be read now comes with the result.
+            let Ok(mut file) = File::open(scratch.join(name)) else {
+                continue;
+            };
+            if file.seek(SeekFrom::Start(*read)).is_err() {
+                continue;
+            }
+            let mut piece = vec![0; PIECE];
+            while let Ok(count @ 1..) = file.read(&mut piece) {
+                *read += count as u64;
+                listener(stream, &piece[..count]);
+            }
+        }
+    }
+
+    /// How many bytes of each stream were handed on.
+    pub fn read(&self) -> [usize; STREAMS.len()] {
+        self.read
+            .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_byte_is_handed_on_once() {
+        let scratch = OwnFolder::new().unwrap();
+        let (mut follower, mut seen) = (Follower::default(), Vec::new());
+        let mut look = |follower: &mut Follower| {
+            follower.look(&scratch, &mut |stream, bytes| {
+                seen.push((stream, String::from_utf8_lossy(bytes).into_owned()));
+            });
+        };
+        look(&mut follower);
+        fs::write(scratch.join("stdout"), "one\n").unwrap();
+        look(&mut follower);
+        look(&mut follower);
+        fs::write(scratch.join("stdout"), "one\ntwo").unwrap();
+        fs::write(scratch.join("stderr"), "bad\n").unwrap();
+        look(&mut follower);
+        let want = [
+            (Stream::Stdout, "one\n"),
+            (Stream::Stdout, "two"),
+            (Stream::Stderr, "bad\n"),
+        ];
+        assert_eq!(seen, want.map(|(stream, text)| (stream, text.to_owned())));
+        assert_eq!(follower.read(), [7, 4]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Another kernel in a virtual machine: boots it with the files that a command needs, runs the
+//! command, and brings back what it printed and changed.
+//!
+//! The guest has no disk and no network: an archive in memory holds busybox, the command, the
+//! shared libraries that the loader names for it, and a copy of one folder. Results leave through
+//! a character device as the same kind of archive.
+//!
+//! **Invariant:** nothing waits for ever. The command has a time limit inside the guest, the guest
+//! one outside; a guest that ends without results is [`End::NoResult`], never a failed command.
+
+mod apt;
+mod cache;
+mod cpio;
+mod error;
+mod follow;
+mod guest;
+mod kernels;
+mod outcome;
+mod packages;
+mod programs;
+mod qemu;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use folder::OwnFolder;
+use follow::{Follower, Listener};
+
+pub use cpio::{Archive, CpioError, Entry};
+pub use error::VmError;
+pub use follow::Stream;
+pub use kernels::{Kernel, find as find_kernel};
+pub use outcome::{ChangedFile, End, Outcome};
+pub use packages::{Packages, fetch_program, is_installed};
+
+/// How the guest's time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as the computer can, with KVM where that works. No two runs are alike.
+    Fast,
+    /// A fixed time for each instruction, all CPUs in turn: the same guest and command give the
+    /// same bytes again, however busy the computer is. `sample` draws another of the many
+    /// possible runs.
+    Counted {
+        /// How fast the guest is.
+        speed: Speed,
+        /// Seed of the guest's random numbers; `None` leaves them out.
+        sample: Option<u64>,
+    },
+}
+
+/// How many instructions a guest executes in one of its seconds, for all its CPUs together.
+///
+/// A slow guest is not a fast one in slow motion: the same second has fewer instructions, so it
+/// takes this computer less time, and what a kernel does at each tick weighs more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Speed {
+    /// QEMU's `icount shift`: an instruction takes `1 << shift` nanoseconds.
+    shift: u8,
+}
+
+impl Speed {
+    /// The speeds there are, in millions of instructions a second, rounded down.
+    pub const MIPS: [u32; 6] = [1000, 500, 250, 125, 62, 31];
+
+    /// The speed of so many million instructions a second; `None` unless it is one of
+    /// [`Speed::MIPS`].
+    #[must_use]
+    pub fn from_mips(mips: u32) -> Option<Self> {
+        let shift = Self::MIPS.iter().position(|known| *known == mips)?;
+        let shift = u8::try_from(shift).ok()?;
+        Some(Self { shift })
+    }
+
+    /// Nanoseconds of the guest for each instruction.
+    #[must_use]
+    pub fn insn_ns(self) -> u32 {
+        1 << self.shift
+    }
+}
+
+/// What to boot and what to run in it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The kernel, from [`find_kernel`].
+    pub kernel: Kernel,
+    /// CPUs of the guest, at least 1.
+    pub cpus: u16,
+    /// Memory of the guest in MiB.
+    pub memory_mib: u32,
+    /// How its time passes.
+    pub pace: Pace,
+    /// How long the command may take, in the guest's seconds.
+    pub timeout: Duration,
+    /// The command and its arguments. Programs and files among them are brought along.
+    pub command: Vec<String>,
+    /// Programs that the command starts by itself: names on the PATH, or paths.
+    pub programs: Vec<String>,
+    /// Files and whole folders that come along where they are, with the shared libraries of
+    /// those files that are programs or libraries themselves.
+    pub files: Vec<PathBuf>,
+    /// What a name among the programs and at the begin of a command means, if not what the PATH
+    /// says: the guest calls that file so, whatever it is called here.
+    pub named: Vec<(String, PathBuf)>,
+    /// A folder whose copy is the guest's `/share`; files that the command changes there are
+    /// returned.
+    pub share: Option<PathBuf>,
+    /// Where the command begins.
+    pub folder: PathBuf,
+    /// Lets [`run_and_follow`] tell what the command prints while it runs. A guest that counts its
+    /// time takes no notice: what it sends would be a part of its time.
+    pub follow: bool,
+}
+
+impl Request {
+    fn is_followed(&self) -> bool {
+        self.follow && self.pace == Pace::Fast
+    }
+}
+
+/// Whether the programs are there without which no guest can be, so that nobody downloads a kernel
+/// for nothing.
+///
+/// # Errors
+/// Which one is missing.
+pub fn check_tools() -> Result<(), VmError> {
+    qemu::find()?;
+    guest::check_busybox()
+}
+
+/// How often a guest is started that the emulator breaks.
+const ATTEMPTS: u32 = 4;
+
+/// Boots the kernel, runs the command, waits for both. A guest that the emulator itself broke is
+/// started again, a few times; [`Outcome::broken`] counts.
+///
+/// # Errors
+/// When QEMU, busybox, a program or a library is missing, or a file cannot be read or written.
+pub fn run(request: &Request) -> Result<Outcome, VmError> {
+    run_and_follow(request, &mut |_, _| {})
+}
+
+/// Like [`run`], and hands on what the command prints as it comes, if the request says so. What the
+/// command had printed in a guest that the emulator broke comes again.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_and_follow(request: &Request, listener: &mut Listener) -> Result<Outcome, VmError> {
+    let archive = guest::archive(request)?;
+    let mut accelerator = qemu::accelerator(request.pace);
+    let mut broken = 0;
+    loop {
+        let outcome = run_once(request, &archive, accelerator, broken, listener)?;
+        if outcome.never_started() && accelerator == qemu::KVM {
+            // The processor promises more than it can, as in some virtual machines.
+            accelerator = qemu::TCG;
+            continue;
+        }
+        if !outcome.broke_by_itself() || broken + 1 == ATTEMPTS {
+            return Ok(Outcome { broken, ..outcome });
+        }
+        broken += 1;
+    }
+}
+
+fn run_once(
+    request: &Request,
+    archive: &[u8],
+    accelerator: &'static str,
+    broken: u32,
+    listener: &mut Listener,
+) -> Result<Outcome, VmError> {
+    let scratch = OwnFolder::new().map_err(VmError::file(&std::env::temp_dir()))?;
+    let how = qemu::How {
+        accelerator,
+        broken,
+    };
+    let mut machine = qemu::Machine::new(request, &scratch, archive, how)?;
+    let mut follower = Follower::default();
+    let waited = machine.run(qemu::patience(request), &mut || {
+        follower.look(&scratch, listener);
+    })?;
+    let outcome = outcome::read(&waited, &scratch, machine.accelerator())?;
+    Ok(Outcome {
+        followed: follower.read(),
+        ..outcome
+    })
+}
