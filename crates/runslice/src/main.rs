@@ -21,14 +21,11 @@ mod progress;
 mod recording;
 mod report;
 mod reproduce;
-mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
 mod sheet;
-mod span;
 mod store;
-mod suggest;
 mod table;
 #[cfg(feature = "live")]
 mod tunables;
@@ -39,6 +36,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use model::{seeds, span, suggest};
 
 use crate::cli::{Cli, Status, UnsupportedError, UsageError};
 

@@ -1,0 +1,144 @@
+//! The machines that `reproduce` runs experiments on, and the policies and workloads that these
+//! name. The crate `experiments` reads and judges them; `verb::reproduce` prints.
+
+#[cfg(feature = "live")]
+pub mod kernels;
+#[cfg(feature = "live")]
+mod missing;
+pub mod simulate;
+#[cfg(feature = "live")]
+mod slices;
+
+use experiments::files::Files;
+use experiments::{Catalog, Cause};
+use model::{MachineSpec, PolicySpec};
+use workload::Workload;
+
+use crate::store::fingerprint;
+use crate::{policy, workload_arg};
+
+/// The policies and workloads that this program has or finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Program;
+
+impl Catalog for Program {
+    fn policy(&self, words: &str) -> Result<PolicySpec, Cause> {
+        Ok(policy::find(words)?)
+    }
+
+    fn workload(&self, name: &str, scale: &[(String, i64)]) -> Result<Workload, Cause> {
+        Ok(workload_arg::find(name, scale)?)
+    }
+
+    fn check(&self, machine: &MachineSpec) -> Result<(), Cause> {
+        Ok(sim::check_machine(machine)?)
+    }
+}
+
+/// The fingerprint of what was calibrated.
+pub fn calibration(files: &Files) -> String {
+    format!("{:032x}", fingerprint(files.calibration()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use experiments::cells::Results;
+    use experiments::claim::Rules;
+    #[cfg(feature = "live")]
+    use experiments::experiment::Work;
+    use experiments::{experiment, judge_all};
+
+    use super::*;
+
+    /// Every file is right, and every test and figure asks for what there is.
+    #[test]
+    fn every_experiment_of_the_project_is_right() {
+        let files = Files::embedded();
+        for name in files.experiments() {
+            let experiment = experiment::read(&files, name, &Program).unwrap();
+            let experiments = [experiment];
+            judge_all(
+                &experiments,
+                &[Results::default()],
+                "sim",
+                &Rules::default(),
+            )
+            .unwrap();
+            assert!(files.get(&format!("{name}/README.md")).is_some(), "{name}");
+            assert!(
+                files.get(&format!("{name}/expected.csv")).is_some(),
+                "{name}"
+            );
+            let number = name.split('-').next();
+            assert_eq!(number, Some(experiments[0].document.as_str()), "{name}");
+        }
+    }
+
+    /// The same of those for kernels.
+    #[cfg(feature = "live")]
+    #[test]
+    fn every_experiment_on_kernels_is_right() {
+        let files = Files::embedded();
+        for name in files.on_kernels() {
+            let experiments = [experiment::read_real(&files, name, &Program).unwrap()];
+            let none = [Results::default()];
+            judge_all(&experiments, &none, "vm", &Rules::default()).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_statement_is_decided_by_one_experiment() {
+        let files = Files::embedded();
+        let mut deciding: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for id in experiment::statements(&files).unwrap().into_keys() {
+            deciding.insert(id, Vec::new());
+        }
+        assert_eq!(deciding.len(), 51);
+        for name in files.experiments() {
+            for statement in experiment::read(&files, name, &Program).unwrap().statements {
+                deciding.get_mut(&statement.id).unwrap().push(name);
+            }
+        }
+        for (id, names) in deciding {
+            assert_eq!(names.len(), 1, "{id}: {names:?}");
+        }
+    }
+
+    /// The calibration was frozen before anything was judged; experiments/README.md names it.
+    #[test]
+    fn the_calibration_is_the_frozen_one() {
+        let files = Files::embedded();
+        let readme = files.get("README.md").unwrap();
+        let fingerprint = calibration(&files);
+        assert!(readme.contains(&fingerprint), "{fingerprint}");
+    }
+
+    #[cfg(feature = "live")]
+    #[test]
+    fn every_file_that_is_built_in_can_be_run() {
+        let files = Files::embedded();
+        let names = files.on_kernels();
+        assert!(!names.is_empty());
+        for name in names {
+            let experiment = experiment::read_real(&files, name, &Program)
+                .unwrap_or_else(|error| panic!("{error:#}"));
+            let guest = experiment.guest.as_ref().expect("it is for kernels");
+            let speed = live::vm::Speed::from_mips(guest.mips);
+            assert!(speed.is_some(), "{name}: {} MIPS", guest.mips);
+            let points = experiment.sets.iter().flat_map(|set| &set.points);
+            for point in points {
+                let Work::Command(words) = &point.work else {
+                    panic!("{name}: a model");
+                };
+                assert_eq!(words[..2], ["runslice", "load"], "{name}");
+                assert!(
+                    words.ends_with(&["--format".to_owned(), "json".to_owned()]),
+                    "{name}"
+                );
+            }
+            assert!(!experiment.statements.is_empty(), "{name} decides nothing");
+        }
+    }
+}
