@@ -13,7 +13,10 @@ mod machine;
 mod profile;
 mod rng;
 mod sample;
+pub mod seeds;
+pub mod span;
 mod spec;
+pub mod suggest;
 mod units;
 
 pub use event::{

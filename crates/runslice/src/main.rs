@@ -24,15 +24,12 @@ mod recording;
 mod report;
 mod reproduce;
 mod say;
-mod seeds;
 #[cfg(feature = "live")]
 mod session;
 mod sets;
 mod sheet;
 mod simulate;
-mod span;
 mod store;
-mod suggest;
 mod table;
 #[cfg(feature = "live")]
 mod tunables;
@@ -43,6 +40,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use model::{seeds, span, suggest};
 
 use crate::cli::Cli;
 use crate::exit::{Status, UnsupportedError, UsageError};

@@ -14,7 +14,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod claim;
 mod columns;
 pub mod compare;
 mod conservation;
@@ -26,6 +25,7 @@ mod ledger;
 mod metrics;
 mod names;
 mod perfetto;
+pub mod probe;
 mod protobuf;
 #[cfg(test)]
 mod random_runs;

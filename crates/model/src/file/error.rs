@@ -1,5 +1,7 @@
 //! What can be wrong with a workload file.
 
+use std::fmt;
+
 /// Why a workload or a profile could not be read, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {problem}")]
@@ -14,6 +16,24 @@ pub struct FileError {
     pub problem: Problem,
 }
 
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// Line, from one.
+    pub line: u32,
+    /// Column in characters, from one.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column } = self;
+        write!(f, "{file}:{line}:{column}")
+    }
+}
+
 /// What is wrong with a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -21,6 +41,9 @@ pub enum Problem {
     /// The file is no TOML.
     #[error("not TOML: {0}")]
     Toml(String),
+    /// It is TOML, but not what this file may say; in the reader's words.
+    #[error("{0}")]
+    Form(String),
     /// A required key or table is absent.
     #[error("{table} lacks `{key}`; expected {expected}")]
     Missing {

@@ -3,6 +3,8 @@
 
 mod error;
 mod table;
+mod typed;
 
-pub use error::{EvalError, FileError, Problem};
+pub use error::{EvalError, FileError, Place, Problem};
 pub use table::{Source, Table, Text, Value, describe, text, texts};
+pub use typed::read;

@@ -5,9 +5,10 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::error::{FileError, Problem};
+use super::error::{FileError, Place, Problem};
 
 /// A file's text and name.
+#[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The whole text.
     pub text: &'a str,
@@ -21,14 +22,24 @@ pub type Value<'a> = &'a Spanned<DeValue<'a>>;
 impl Source<'_> {
     /// `problem` at a byte of the file.
     pub fn error(&self, at: usize, problem: Problem) -> FileError {
+        let Place { file, line, column } = self.place(at);
+        FileError {
+            file,
+            line,
+            column,
+            problem,
+        }
+    }
+
+    /// The line and the column of a byte of the file.
+    pub fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before[start..].chars().count() + 1;
-        FileError {
+        Place {
             file: self.file.to_owned(),
             line: self.line(at),
             column: u32::try_from(column).unwrap_or(u32::MAX),
-            problem,
         }
     }
 

@@ -15,11 +15,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use live::process;
 use serde_json::{Value, json};
-use stats::claim::Wanted;
+use stats::probe::Wanted;
 use vm::{End, Outcome, Pace, Request, Speed};
 
-use super::cells::{CellId, Results, Sample};
-use super::experiment::{DEFAULT, Experiment, Guest, QUICK_SEEDS, Work};
 use super::missing::{Missing, lock};
 use super::slices;
 use crate::parallel;
@@ -27,6 +25,9 @@ use crate::store::{Key, Store};
 use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
 use crate::verb::reproduce::say;
 use crate::verb::vm::{OWN_NAME, own_name};
+use experiments::cells::{CellId, Results, Sample};
+use experiments::experiment::{DEFAULT, Experiment, Guest, Wished, Work};
+use experiments::{Cause, Machine};
 
 /// The plan's file in the shared folder.
 const PLAN: &str = "plan.json";
@@ -46,9 +47,51 @@ pub enum Place {
     Host,
 }
 
+/// A kernel that runs commands, in guests or on this computer, and keeps the results.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels<'a> {
+    /// Which kernel.
+    pub place: Place,
+    /// Where results are kept.
+    pub store: &'a Store,
+    /// Guests at once; as many as fit unless that is said.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+impl Machine for Kernels<'_> {
+    fn kind(&self) -> &'static str {
+        match self.place {
+            Place::Guest => "vm",
+            Place::Host => "host",
+        }
+    }
+
+    fn run(
+        &mut self,
+        experiments: &[Experiment],
+        quick: bool,
+        results: &mut [Results],
+    ) -> Result<bool, Cause> {
+        if self.place == Place::Host {
+            check_host()?;
+        }
+        let boots = plan(experiments, quick);
+        let how = (self.place, self.jobs);
+        let brought = run(experiments, &boots, self.store, how, results)?;
+        if brought < boots.len() {
+            let lacks = boots.len() - brought;
+            say(&format!(
+                "{lacks} of {} guests brought no results: what they were to decide is left open",
+                boots.len()
+            ));
+        }
+        Ok(brought > 0 || boots.is_empty())
+    }
+}
+
 /// All runs of an arm with one number of CPUs.
 #[derive(Debug)]
-pub struct Boot<'a> {
+struct Boot<'a> {
     /// Index of its experiment among those that are run.
     experiment: usize,
     guest: &'a Guest,
@@ -64,40 +107,22 @@ pub struct Boot<'a> {
 type Planned = (usize, CellId, Vec<String>);
 
 /// Which boots some experiments take.
-pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
+fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
     let mut boots = Vec::new();
     for (experiment_index, experiment) in experiments.iter().enumerate() {
         let Some(guest) = &experiment.guest else {
             continue;
         };
         let mut by_arm: BTreeMap<(usize, u16), Vec<Planned>> = BTreeMap::new();
-        for (set_index, set) in experiment.sets.iter().enumerate() {
-            if quick && !set.quick {
+        for Wished { cell, number, seed } in experiment.runs(quick) {
+            let point = &experiment.sets[cell.set].points[cell.point];
+            let Work::Command(command) = &point.work else {
                 continue;
-            }
-            let most = if quick {
-                QUICK_SEEDS as usize
-            } else {
-                usize::MAX
             };
-            for (point_index, point) in set.points.iter().enumerate() {
-                let Work::Command(command) = &point.work else {
-                    continue;
-                };
-                for &arm in &set.arms {
-                    let runs = by_arm.entry((arm, point.machine.cpus)).or_default();
-                    for (number, seed) in set.seeds.iter().take(most).enumerate() {
-                        let cell = CellId {
-                            set: set_index,
-                            arm,
-                            point: point_index,
-                        };
-                        let seed = seed.to_string();
-                        let words = command.iter().map(|word| word.replace("{seed}", &seed));
-                        runs.push((number, cell, words.collect()));
-                    }
-                }
-            }
+            let seed = seed.to_string();
+            let words = command.iter().map(|word| word.replace("{seed}", &seed));
+            let runs = by_arm.entry((cell.arm, point.machine.cpus)).or_default();
+            runs.push((number, cell, words.collect()));
         }
         for ((arm, cpus), mut runs) in by_arm {
             // The first runs of all points, then the second ones.
@@ -175,7 +200,7 @@ impl Boot<'_> {
 ///
 /// # Errors
 /// When results cannot be kept.
-pub fn run(
+fn run(
     experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
@@ -403,7 +428,7 @@ fn below(root: &Path, patterns: &[String]) -> anyhow::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// What is missing, with the way out.
-pub fn check_host() -> anyhow::Result<()> {
+fn check_host() -> anyhow::Result<()> {
     let lacks = if !process::is_root() {
         "it takes root"
     } else if live::SchedExt::of_this_kernel().policy().is_some() {
@@ -525,9 +550,9 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wante
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiment;
-    use super::super::files::Files;
     use super::*;
+    use experiments::experiment;
+    use experiments::files::Files;
 
     fn experiment() -> Experiment {
         let folder = std::env::temp_dir().join(format!(
@@ -575,7 +600,7 @@ margin = 0.1
         .unwrap();
         let files = Files::of_folder(&folder).unwrap();
         assert_eq!(files.on_kernels(), ["002-x"]);
-        let read = experiment::read_real(&files, "002-x");
+        let read = experiment::read_real(&files, "002-x", &crate::reproduce::Program);
         fs::remove_dir_all(folder).unwrap();
         read.unwrap()
     }

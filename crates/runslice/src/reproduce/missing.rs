@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, bail};
 
-use super::experiment::Program;
 use crate::verb::reproduce::say;
+use experiments::experiment::Program;
 
 /// What cannot be had in this call. It is looked for once: a mirror that does not answer takes
 /// minutes to say so.

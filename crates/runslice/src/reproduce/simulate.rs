@@ -7,80 +7,92 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink};
 use serde_json::{Value, json};
-use stats::claim::{Probe, Wanted};
+use stats::probe::{Probe, Wanted};
 use stats::{Metrics, Tee};
 use workload::RunSpec;
 
-use super::cells::{CellId, Results, Sample};
-use super::experiment::{Experiment, QUICK_SEEDS, Work};
 use crate::parallel;
 use crate::report::{self, Outcome};
 use crate::simulate::explain;
 use crate::store::{Key, Store};
+use crate::verb::reproduce::say;
+use experiments::cells::{CellId, Results, Sample};
+use experiments::experiment::{Experiment, Wished, Work};
+use experiments::{Cause, Machine};
 
 /// Runs with more tasks than this do not keep what single tasks did.
 const TASKS_MAX: usize = 64;
 
+/// The simulated machine, which runs on some threads and keeps the results.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulated<'a> {
+    /// Where results are kept.
+    pub store: &'a Store,
+    /// Threads; one for each CPU unless that is said.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+impl Machine for Simulated<'_> {
+    fn kind(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(
+        &mut self,
+        experiments: &[Experiment],
+        quick: bool,
+        results: &mut [Results],
+    ) -> Result<bool, Cause> {
+        let made = run(&plan(experiments, quick), self.store, self.jobs, results)?;
+        if made.new < made.all {
+            let had = made.all - made.new;
+            say(&format!("{had} of {} runs were there already", made.all));
+        }
+        Ok(true)
+    }
+}
+
 /// One run of a cell.
 #[derive(Debug)]
-pub struct Planned<'a> {
+struct Planned<'a> {
     /// Index of its experiment among those that are run.
-    pub experiment: usize,
-    /// Its cell.
-    pub cell: CellId,
-    /// What is run.
-    pub spec: RunSpec,
+    experiment: usize,
+    cell: CellId,
+    spec: RunSpec,
     scale: &'a [(String, i64)],
     probes: &'a [Wanted],
     key: Key,
 }
 
 /// All runs of some experiments.
-pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
+fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
     let mut runs = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
-        for (set_index, set) in experiment.sets.iter().enumerate() {
-            if quick && !set.quick {
+        for Wished { cell, seed, .. } in experiment.runs(quick) {
+            let set = &experiment.sets[cell.set];
+            let point = &set.points[cell.point];
+            // Commands are for kernels.
+            let Work::Load(load) = &point.work else {
                 continue;
-            }
-            let seeds = set.seeds.iter().copied();
-            let count = if quick {
-                QUICK_SEEDS as usize
-            } else {
-                set.seeds.len()
             };
-            for (point_index, point) in set.points.iter().enumerate() {
-                // Commands are for kernels.
-                let Work::Load(load) = &point.work else {
-                    continue;
-                };
-                for &arm in &set.arms {
-                    for seed in seeds.clone().take(count) {
-                        let spec = RunSpec {
-                            policy: experiment.arms[arm].policy.clone(),
-                            workload: Arc::clone(load),
-                            machine: point.machine.clone(),
-                            seed,
-                            tie_seed: None,
-                            attach_after: Nanos::ZERO,
-                            duration: set.duration,
-                        };
-                        let probes = &set.probes;
-                        runs.push(Planned {
-                            experiment: index,
-                            cell: CellId {
-                                set: set_index,
-                                arm,
-                                point: point_index,
-                            },
-                            key: Key::of(&spec, &point.scale, &format!("reproduce {probes:?}")),
-                            spec,
-                            scale: &point.scale,
-                            probes,
-                        });
-                    }
-                }
-            }
+            let spec = RunSpec {
+                policy: experiment.arms[cell.arm].policy.clone(),
+                workload: Arc::clone(load),
+                machine: point.machine.clone(),
+                seed,
+                tie_seed: None,
+                attach_after: Nanos::ZERO,
+                duration: set.duration,
+            };
+            let probes = &set.probes;
+            runs.push(Planned {
+                experiment: index,
+                cell,
+                key: Key::of(&spec, &point.scale, &format!("reproduce {probes:?}")),
+                spec,
+                scale: &point.scale,
+                probes,
+            });
         }
     }
     runs
@@ -90,7 +102,7 @@ pub fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> 
 ///
 /// # Errors
 /// When a run cannot be made or kept.
-pub fn run(
+fn run(
     runs: &[Planned<'_>],
     store: &Store,
     jobs: Option<NonZeroUsize>,
@@ -125,11 +137,11 @@ pub fn run(
 
 /// How many runs there are, and how many of them were made now.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+struct Made {
     /// Different ones.
-    pub all: usize,
+    all: usize,
     /// That were not kept from before.
-    pub new: usize,
+    new: usize,
 }
 
 /// One run with its probes, as it is kept.

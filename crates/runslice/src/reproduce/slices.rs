@@ -5,9 +5,9 @@ use model::{
     TaskId,
 };
 use serde_json::Value;
-use stats::claim::{Probe, Wanted};
+use stats::probe::{Probe, Wanted};
 
-use super::cells::{Sample, Sequence};
+use experiments::cells::{Sample, Sequence};
 
 /// A row of the table: a task's time on a CPU.
 struct Slice {
@@ -134,7 +134,7 @@ fn events(tasks: usize, slices: &[Slice]) -> Vec<Event> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use stats::claim::{Form, Steps};
+    use stats::probe::{Form, Steps};
 
     use super::*;
 

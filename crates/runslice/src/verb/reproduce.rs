@@ -11,18 +11,20 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use stats::claim::Rules;
+use experiments::claim::Rules;
 use stats::figure::Chart;
 
 use crate::exit::{Status, UsageError};
-use crate::reproduce::cells::Results;
-use crate::reproduce::experiment::{self, Experiment};
-use crate::reproduce::files::Files;
 #[cfg(feature = "live")]
-use crate::reproduce::kernels::{self, Place};
-use crate::reproduce::{Judged, judge_all, simulate};
+use crate::reproduce::kernels::{Kernels, Place};
+use crate::reproduce::simulate::Simulated;
+use crate::reproduce::{Program, calibration};
 use crate::store::Store;
 use crate::{output, suggest};
+use experiments::cells::Results;
+use experiments::experiment::{self, Experiment};
+use experiments::files::Files;
+use experiments::{Judged, judge_all};
 
 use page::Page;
 
@@ -137,9 +139,9 @@ impl Rerun {
     fn new(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Self> {
         let names = chosen(request, machine, files)?;
         let read = |name: &String| match machine {
-            Machine::Sim => experiment::read(files, name),
+            Machine::Sim => experiment::read(files, name, &Program),
             #[cfg(feature = "live")]
-            Machine::Vm | Machine::Host => experiment::read_real(files, name),
+            Machine::Vm | Machine::Host => experiment::read_real(files, name, &Program),
         };
         let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -150,7 +152,8 @@ impl Rerun {
     }
 
     fn judged(&self, rules: &Rules) -> anyhow::Result<Vec<Judged<'_>>> {
-        judge_all(&self.experiments, &self.results, self.machine.name(), rules)
+        let kind = self.machine.name();
+        Ok(judge_all(&self.experiments, &self.results, kind, rules)?)
     }
 
     fn charts(&self) -> anyhow::Result<Vec<Vec<Chart>>> {
@@ -161,17 +164,24 @@ impl Rerun {
 
     /// Makes the runs that the store does not have. Says whether anything could be run.
     fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
-        let (experiments, results) = (&self.experiments, &mut self.results);
-        match self.machine {
-            Machine::Sim => simulated(request, experiments, store, results),
+        let jobs = request.jobs;
+        let machine: &mut dyn experiments::Machine = match self.machine {
+            Machine::Sim => &mut Simulated { store, jobs },
             #[cfg(feature = "live")]
-            Machine::Vm => on_kernels(request, Place::Guest, experiments, store, results),
+            Machine::Vm => &mut Kernels {
+                place: Place::Guest,
+                store,
+                jobs,
+            },
             #[cfg(feature = "live")]
-            Machine::Host => {
-                kernels::check_host()?;
-                on_kernels(request, Place::Host, experiments, store, results)
-            }
-        }
+            Machine::Host => &mut Kernels {
+                place: Place::Host,
+                store,
+                jobs,
+            },
+        };
+        let could = machine.run(&self.experiments, request.quick, &mut self.results);
+        could.map_err(anyhow::Error::from_boxed)
     }
 }
 
@@ -213,7 +223,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     for rerun in &mut reruns {
         could |= rerun.run(request, &store)?;
     }
-    let calibration = files.calibration();
+    let calibration = calibration(&files);
     let page = |rerun| -> anyhow::Result<Page<'_>> {
         let rerun: &Rerun = rerun;
         Ok(Page {
@@ -240,43 +250,6 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         false if !could => Status::Unsupported,
         false => Status::Done,
     })
-}
-
-/// Whether anything could be run, as for [`on_kernels`].
-fn simulated(
-    request: &Reproduce,
-    experiments: &[Experiment],
-    store: &Store,
-    results: &mut [Results],
-) -> anyhow::Result<bool> {
-    let runs = simulate::plan(experiments, request.quick);
-    let made = simulate::run(&runs, store, request.jobs, results)?;
-    if made.new < made.all {
-        let had = made.all - made.new;
-        say(&format!("{had} of {} runs were there already", made.all));
-    }
-    Ok(true)
-}
-
-/// Makes the runs on kernels, and says whether any could be made.
-#[cfg(feature = "live")]
-fn on_kernels(
-    request: &Reproduce,
-    place: Place,
-    experiments: &[Experiment],
-    store: &Store,
-    results: &mut [Results],
-) -> anyhow::Result<bool> {
-    let boots = kernels::plan(experiments, request.quick);
-    let brought = kernels::run(experiments, &boots, store, (place, request.jobs), results)?;
-    if brought < boots.len() {
-        let lacks = boots.len() - brought;
-        say(&format!(
-            "{lacks} of {} guests brought no results: what they were to decide is left open",
-            boots.len()
-        ));
-    }
-    Ok(brought > 0 || boots.is_empty())
 }
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are

@@ -3,9 +3,9 @@
 use anyhow::anyhow;
 use stats::figure::{Axis, Body, Chart, Curve, Join, Quantity};
 
-use crate::reproduce::cells::{CellId, Results};
-use crate::reproduce::draft::Figure;
-use crate::reproduce::experiment::{Experiment, Metric};
+use experiments::Figure;
+use experiments::cells::{CellId, Results};
+use experiments::experiment::{Experiment, Metric};
 
 /// Every figure of an experiment that has something to draw.
 ///

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use stats::claim::{Finding, Rules, Verdict};
+use experiments::claim::{Finding, Rules, Verdict};
 
-use crate::reproduce::Judged;
-use crate::reproduce::cells::{CellId, Results};
-use crate::reproduce::expected::Published;
-use crate::reproduce::experiment::{Experiment, Made, Metric};
+use experiments::Judged;
+use experiments::cells::{CellId, Results};
+use experiments::expected::Published;
+use experiments::experiment::{Experiment, Made, Metric};
 
 use super::page::Page;
 use super::sides;
@@ -174,7 +174,7 @@ fn row(
         (Some(a), Some(b)) if b != 0.0 => number(a / b),
         _ => String::new(),
     };
-    let number_of = |it: Option<&crate::reproduce::expected::Expected>| it?.value.number();
+    let number_of = |it: Option<&experiments::expected::Expected>| it?.value.number();
     let ratios = match &base {
         None => [String::new(), String::new()],
         Some((base_published, base_values)) => [

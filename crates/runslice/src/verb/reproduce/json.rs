@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::page::Page;
-use crate::reproduce::Judged;
-use crate::reproduce::cells::CellId;
+use experiments::Judged;
+use experiments::cells::CellId;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -61,7 +61,7 @@ fn experiment(page: &Page<'_>, index: usize) -> Value {
 }
 
 fn statement(judged: &Judged<'_>) -> Value {
-    let part = |(name, finding): &(String, stats::claim::Finding)| {
+    let part = |(name, finding): &(String, experiments::claim::Finding)| {
         let numbers: Vec<Value> = finding
             .parts
             .iter()

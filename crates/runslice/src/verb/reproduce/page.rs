@@ -3,16 +3,16 @@
 
 use std::io::{self, Write};
 
-use stats::claim::{Rules, Verdict};
+use experiments::claim::{Rules, Verdict};
 use stats::figure::{Chart, escape, svg};
 
 use super::human::{part, rows, summary};
 use super::sides;
-use crate::reproduce::Judged;
-use crate::reproduce::cells::Results;
-use crate::reproduce::expected::Published;
-use crate::reproduce::experiment::Experiment;
 use crate::verb::report;
+use experiments::Judged;
+use experiments::cells::Results;
+use experiments::expected::Published;
+use experiments::experiment::Experiment;
 
 /// Everything that one kind of machine has to show.
 pub struct Page<'a> {

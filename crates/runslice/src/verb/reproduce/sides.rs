@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::human::number;
 use super::page::Page;
-use crate::reproduce::Judged;
+use experiments::Judged;
 
 /// A statement, and what each machine that decides it says.
 pub struct Said<'a> {
@@ -52,13 +52,13 @@ pub fn numbers(judged: &Judged<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use stats::claim::Rules;
+    use experiments::claim::Rules;
 
     use super::*;
-    use crate::reproduce::cells::{CellId, Results, Sample};
-    use crate::reproduce::experiment::{self, Experiment};
-    use crate::reproduce::files::Files;
-    use crate::reproduce::judge_all;
+    use experiments::cells::{CellId, Results, Sample};
+    use experiments::experiment::{self, Experiment};
+    use experiments::files::Files;
+    use experiments::judge_all;
 
     const EXPERIMENT: &str = "
         [experiment]
@@ -107,7 +107,7 @@ mod tests {
                 "[workload]\nname = \"l\"\nstop = \"duration:1s\"\n[task.t]\ndo = \"run(inf)\"\n",
             ),
         ]);
-        [experiment::read(&files, "x").expect("an experiment")]
+        [experiment::read(&files, "x", &crate::reproduce::Program).expect("an experiment")]
     }
 
     /// Results whose `b` has this ratio to `a`.

@@ -5,9 +5,8 @@
 //! Table I,quiet,hogs=8,mlfq,mean,3.4,
 //! ```
 
-use anyhow::anyhow;
-
-use super::experiment::{Experiment, Point};
+use crate::error::{Error, Result};
+use crate::experiment::{Experiment, Point};
 
 /// One published number, or the lack of one.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +42,7 @@ pub enum Published {
 
 impl Published {
     /// The number, if it is one.
+    #[must_use]
     pub const fn number(self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(number),
@@ -58,23 +58,38 @@ pub const HEADER: &str = "place,runs,at,arm,metric,value,note";
 ///
 /// # Errors
 /// What is wrong, after file and line.
-pub fn read(name: &str, text: &str) -> anyhow::Result<Vec<Expected>> {
+pub fn read(name: &str, text: &str) -> Result<Vec<Expected>> {
     let lines = text.lines().enumerate();
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     match lines.next() {
         Some((_, HEADER)) => {}
-        Some((at, _)) => return Err(anyhow!("{name}:{}: expected `{HEADER}`", at + 1)),
-        None => return Err(anyhow!("{name}: expected `{HEADER}`")),
+        Some((at, _)) => {
+            return Err(wrong(
+                format!("{name}:{}", at + 1),
+                format!("expected `{HEADER}`"),
+            ));
+        }
+        None => return Err(wrong(name, format!("expected `{HEADER}`"))),
     }
     let row = |(at, line)| row(line, format!("{name}:{}", at + 1));
     lines.map(row).collect()
 }
 
-fn row(line: &str, place: String) -> anyhow::Result<Expected> {
-    let fields = fields(line).ok_or_else(|| anyhow!("{place}: a quotation mark is missing"))?;
+fn wrong(line: impl Into<String>, what: impl Into<String>) -> Error {
+    Error::Row {
+        line: line.into(),
+        what: what.into(),
+    }
+}
+
+fn row(line: &str, place: String) -> Result<Expected> {
+    let fields = fields(line).ok_or_else(|| wrong(&place, "a quotation mark is missing"))?;
     let count = fields.len();
     let Ok([source, runs, at, arm, metric, value, note]) = <[String; 7]>::try_from(fields) else {
-        return Err(anyhow!("{place}: {count} fields instead of 7: {HEADER}"));
+        return Err(wrong(
+            &place,
+            format!("{count} fields instead of 7: {HEADER}"),
+        ));
     };
     let value = match value.as_str() {
         "picture" => Published::Picture,
@@ -82,16 +97,15 @@ fn row(line: &str, place: String) -> anyhow::Result<Expected> {
         number => match number.parse() {
             Ok(number) => Published::Number(number),
             Err(_) => {
-                return Err(anyhow!(
-                    "{place}: `{number}` is neither a number nor `picture` or `missing`"
-                ));
+                let what = format!("`{number}` is neither a number nor `picture` or `missing`");
+                return Err(wrong(&place, what));
             }
         },
     };
     let setting = |text: &str| {
         let parts = text.split_once('=');
         let number = parts.and_then(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
-        number.ok_or_else(|| anyhow!("{place}: `{text}` is no setting such as `hogs=8`"))
+        number.ok_or_else(|| wrong(&place, format!("`{text}` is no setting such as `hogs=8`")))
     };
     Ok(Expected {
         place: source,
@@ -146,7 +160,7 @@ fn fields(line: &str) -> Option<Vec<String>> {
 ///
 /// # Errors
 /// The first that does not, with its line.
-pub fn check(experiment: &Experiment) -> anyhow::Result<()> {
+pub fn check(experiment: &Experiment) -> Result<()> {
     for row in experiment
         .expected
         .iter()
@@ -154,20 +168,18 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<()> {
     {
         let place = &row.line;
         let set = experiment.set(&row.runs);
-        let set = set.ok_or_else(|| anyhow!("{place}: there are no runs `{}`", row.runs))?;
+        let set = set.ok_or_else(|| wrong(place, format!("there are no runs `{}`", row.runs)))?;
         if experiment.metric(&row.metric).is_none() {
-            return Err(anyhow!("{place}: there is no metric `{}`", row.metric));
+            return Err(wrong(place, format!("there is no metric `{}`", row.metric)));
         }
         if !row.arm.is_empty() && experiment.arm(&row.arm).is_none() {
-            return Err(anyhow!("{place}: there is no arm `{}`", row.arm));
+            return Err(wrong(place, format!("there is no arm `{}`", row.arm)));
         }
         let points = &experiment.sets[set].points;
         let is = |point: &Point| row.at.iter().all(|(name, it)| point.get(name) == Some(*it));
         if !points.iter().any(is) {
-            return Err(anyhow!(
-                "{place}: no run of `{}` is at that point",
-                row.runs
-            ));
+            let what = format!("no run of `{}` is at that point", row.runs);
+            return Err(wrong(place, what));
         }
     }
     Ok(())
@@ -177,7 +189,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn told(rows: &str) -> anyhow::Result<Vec<Expected>> {
+    fn told(rows: &str) -> Result<Vec<Expected>> {
         read("e.csv", &format!("# from a paper\n{HEADER}\n\n{rows}"))
     }
 

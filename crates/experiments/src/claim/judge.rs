@@ -4,7 +4,7 @@ use super::contrast::{Contrast, Estimate, Scale, Term};
 use super::question::{Cell, Question, Side};
 use super::sequence;
 use super::verdict::Verdict;
-use crate::compare::holm;
+use stats::compare::holm;
 
 /// How questions are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]

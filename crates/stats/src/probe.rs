@@ -7,6 +7,9 @@ use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink
 use crate::metrics::{high, low};
 use crate::{Histogram, task_name};
 
+#[cfg(test)]
+mod tests;
+
 /// What to look for in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {

@@ -1,13 +1,16 @@
 //! Makes questions of a statement's tests and the runs' values.
 
-use stats::claim::{Cell, Form, Question, Side, Steps, Tolerance, Wanted};
+use crate::claim::{Cell, Question, Side, Tolerance};
 use toml::Spanned;
+
+use model::file::Source;
+use model::{span, suggest};
+use stats::probe::{Form, Steps, Wanted};
 
 use super::cells::{CellId, Results, Sequence};
 use super::draft::{self, Base, Other, Test};
 use super::experiment::{Experiment, Made, Point, Statement};
-use super::place::Source;
-use crate::{span, suggest};
+use crate::error::{Error, Result, wrong};
 
 /// Every kind of test with what it must have; experiments/README.md describes them.
 const KINDS: [(&str, &[&str]); 17] = [
@@ -53,7 +56,7 @@ pub fn questions(
     results: &Results,
     machine: &str,
     quick: bool,
-) -> anyhow::Result<Asked> {
+) -> Result<Asked> {
     let mut all = Asked::new();
     for test in &statement.tests {
         let asker = Asker {
@@ -62,7 +65,7 @@ pub fn questions(
             quick,
             test,
             source: Source {
-                name: &experiment.file,
+                file: &experiment.file,
                 text: &experiment.text,
             },
         };
@@ -103,8 +106,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Asker<'a> {
-    fn wrong(&self, what: impl std::fmt::Display) -> anyhow::Error {
-        self.source.wrong(&self.test.kind, what)
+    fn wrong(&self, what: impl std::fmt::Display) -> Error {
+        wrong(&self.source, &self.test.kind, what)
     }
 
     /// The index of a name among all.
@@ -113,44 +116,44 @@ impl<'a> Asker<'a> {
         name: &Spanned<String>,
         kind: &str,
         all: impl Iterator<Item = &'a str> + Clone,
-    ) -> anyhow::Result<usize> {
+    ) -> Result<usize> {
         let at = all.clone().position(|it| it == name.get_ref());
         at.ok_or_else(|| {
             let hint = suggest::hint(name.get_ref(), all);
             let what = format!("there is no {kind} `{}`: {hint}", name.get_ref());
-            self.source.wrong(name, what)
+            wrong(&self.source, name, what)
         })
     }
 
-    fn set(&self, name: &Spanned<String>) -> anyhow::Result<usize> {
+    fn set(&self, name: &Spanned<String>) -> Result<usize> {
         let all = self.experiment.sets.iter().map(|set| set.name.as_str());
         self.find(name, "runs", all)
     }
 
-    fn arm(&self, name: &Spanned<String>) -> anyhow::Result<usize> {
+    fn arm(&self, name: &Spanned<String>) -> Result<usize> {
         let all = self.experiment.arms.iter().map(|arm| arm.name.as_str());
         self.find(name, "arm", all)
     }
 
-    fn metric(&self, name: &Spanned<String>) -> anyhow::Result<&'a str> {
+    fn metric(&self, name: &Spanned<String>) -> Result<&'a str> {
         let all = self.experiment.metrics.iter().map(|it| it.name.as_str());
         let at = self.find(name, "metric", all)?;
         Ok(&self.experiment.metrics[at].name)
     }
 
-    fn side(&self) -> anyhow::Result<Option<Side>> {
+    fn side(&self) -> Result<Option<Side>> {
         let Some(side) = &self.test.side else {
             return Ok(None);
         };
         match side.get_ref().as_str() {
             "above" => Ok(Some(Side::Above)),
             "below" => Ok(Some(Side::Below)),
-            _ => Err(self.source.wrong(side, "expected \"above\" or \"below\"")),
+            _ => Err(wrong(&self.source, side, "expected \"above\" or \"below\"")),
         }
     }
 
     /// What the test must have.
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> Result<()> {
         let kind = &self.test.kind;
         let needs = KINDS.iter().find(|(name, _)| name == kind.get_ref());
         let Some((_, needs)) = needs else {
@@ -177,16 +180,16 @@ impl<'a> Asker<'a> {
             }
         }
         if let Some(margin) = test.margin.as_ref().filter(|it| *it.get_ref() <= 0.0) {
-            return Err(self.source.wrong(margin, "a margin is above 0"));
+            return Err(wrong(&self.source, margin, "a margin is above 0"));
         }
         if let Some(within) = test.within.as_ref().filter(|_| kind.get_ref() != "trace") {
             let what = "`within` is for times of a trace; others have `margin`";
-            return Err(self.source.wrong(within, what));
+            return Err(wrong(&self.source, within, what));
         }
         Ok(())
     }
 
-    fn ask(&self, machine: &str) -> anyhow::Result<Asked> {
+    fn ask(&self, machine: &str) -> Result<Asked> {
         self.check()?;
         let test = self.test;
         let name = test.name.clone().unwrap_or_default();
@@ -240,7 +243,7 @@ impl<'a> Asker<'a> {
     }
 
     /// An arm that the runs do not have is a mistake of the file.
-    fn check_has(&self, chosen: Chosen<'_>) -> anyhow::Result<()> {
+    fn check_has(&self, chosen: Chosen<'_>) -> Result<()> {
         let set = &self.experiment.sets[chosen.set];
         if set.arms.contains(&chosen.arm) {
             return Ok(());
@@ -250,7 +253,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The points that the test is about, those together that one question has.
-    fn groups(&self, chosen: Chosen<'_>) -> anyhow::Result<Vec<Vec<usize>>> {
+    fn groups(&self, chosen: Chosen<'_>) -> Result<Vec<Vec<usize>>> {
         let set = &self.experiment.sets[chosen.set];
         let mut points = self.select(chosen.set, &self.test.at)?;
         let kind = self.test.kind.get_ref().as_str();
@@ -320,7 +323,7 @@ impl<'a> Asker<'a> {
         &self,
         set: usize,
         at: &std::collections::BTreeMap<Spanned<String>, draft::OneOrMore>,
-    ) -> anyhow::Result<Vec<usize>> {
+    ) -> Result<Vec<usize>> {
         let points = &self.experiment.sets[set].points;
         for name in at.keys() {
             let names = points.first().into_iter().flat_map(|it| it.settings.iter());
@@ -340,7 +343,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The base's cell for a point of the arm's set: the same point unless the file says another.
-    fn base(&self, chosen: Chosen<'a>, point: usize) -> anyhow::Result<(Chosen<'a>, usize)> {
+    fn base(&self, chosen: Chosen<'a>, point: usize) -> Result<(Chosen<'a>, usize)> {
         let whole = self
             .test
             .base
@@ -424,11 +427,7 @@ impl<'a> Asker<'a> {
         Ok(Cell { name, values })
     }
 
-    fn base_cell(
-        &self,
-        chosen: Chosen<'a>,
-        point: usize,
-    ) -> anyhow::Result<Result<Option<Cell>, String>> {
+    fn base_cell(&self, chosen: Chosen<'a>, point: usize) -> Result<Result<Option<Cell>, String>> {
         if self.test.base.is_none() {
             return Ok(Ok(None));
         }
@@ -443,11 +442,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The cells of all arms but the test's.
-    fn others(
-        &self,
-        chosen: Chosen<'a>,
-        point: usize,
-    ) -> anyhow::Result<Result<Vec<Cell>, String>> {
+    fn others(&self, chosen: Chosen<'a>, point: usize) -> Result<Result<Vec<Cell>, String>> {
         let arms = match &self.test.arms {
             Some(names) => names
                 .iter()
@@ -467,7 +462,7 @@ impl<'a> Asker<'a> {
         kind: &str,
         chosen: Chosen<'a>,
         points: &[usize],
-    ) -> anyhow::Result<Result<Question, String>> {
+    ) -> Result<Result<Question, String>> {
         let mut cells = Vec::new();
         for point in points {
             match (self.cell(chosen, *point), self.base_cell(chosen, *point)?) {
@@ -597,7 +592,7 @@ impl<'a> Asker<'a> {
         }))
     }
 
-    fn limits(&self, low: f64, high: f64) -> anyhow::Result<(f64, f64)> {
+    fn limits(&self, low: f64, high: f64) -> Result<(f64, f64)> {
         // `published = 20, margin = 0.1` is from 18 to 22.
         let (low, high) = match (self.test.published, &self.test.margin) {
             (Some(published), Some(margin)) => {
@@ -613,7 +608,7 @@ impl<'a> Asker<'a> {
     }
 
     /// Which points have one of the values of `among`.
-    fn among(&self, set: usize, points: &[usize]) -> anyhow::Result<Vec<bool>> {
+    fn among(&self, set: usize, points: &[usize]) -> Result<Vec<bool>> {
         let x = self.test.x.as_ref().expect("checked");
         let wanted = self.test.among.as_ref().expect("checked");
         let set = &self.experiment.sets[set];
@@ -646,13 +641,7 @@ impl<'a> Asker<'a> {
             .collect()
     }
 
-    fn ratio(
-        &self,
-        chosen: Chosen<'a>,
-        point: usize,
-        arm: Cell,
-        base: Cell,
-    ) -> anyhow::Result<Question> {
+    fn ratio(&self, chosen: Chosen<'a>, point: usize, arm: Cell, base: Cell) -> Result<Question> {
         let (other, at) = self.base(chosen, point)?;
         let number = |chosen: Chosen<'_>, point| {
             let (set, arm) = (chosen.set, chosen.arm);
@@ -682,12 +671,12 @@ impl<'a> Asker<'a> {
     }
 
     /// How far times of the sequence that `probe` finds may be from those that are said.
-    fn tolerance(&self, probe: &Wanted) -> anyhow::Result<Option<Tolerance>> {
+    fn tolerance(&self, probe: &Wanted) -> Result<Option<Tolerance>> {
         let Some(text) = &self.test.within else {
             return Ok(None);
         };
         let within = span::parse(text.get_ref());
-        let within = within.map_err(|error| self.source.wrong(text, error))?;
+        let within = within.map_err(|error| wrong(&self.source, text, error))?;
         let Form::Levels {
             steps: Steps::Times(unit) | Steps::Stays(unit),
             ..
@@ -697,18 +686,18 @@ impl<'a> Asker<'a> {
                 "the probe `{}` writes no times: it needs `levels = \"times\"` or \"stays\"",
                 probe.name
             );
-            return Err(self.source.wrong(text, what));
+            return Err(wrong(&self.source, text, what));
         };
         let want = self.test.want.as_deref().expect("checked");
         Tolerance::check(want).map_err(|entry| {
             let what = format!("the entry `{entry}` of the sequence has no time, as in `120:3`");
-            self.source.wrong(text, what)
+            wrong(&self.source, text, what)
         })?;
         Ok(Some(Tolerance { unit, within }))
     }
 
     /// One question for each point and arm.
-    fn traces(&self, set: usize, name: &str) -> anyhow::Result<Asked> {
+    fn traces(&self, set: usize, name: &str) -> Result<Asked> {
         let probe = self.test.probe.as_ref().expect("checked");
         let probes = &self.experiment.sets[set].probes;
         let at = self.find(probe, "probe", probes.iter().map(|it| it.name.as_str()))?;

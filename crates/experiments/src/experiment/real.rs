@@ -4,16 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, anyhow};
-use model::{MachineSpec, PolicySpec};
+use model::file::{self, Source};
+use model::{MachineSpec, PolicySpec, suggest};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::draft::{self, Draft, OneOrMore};
 use super::super::files::Files;
-use super::super::place::Source;
 use super::{Arm, Experiment, Point, Reader, RunSet, Work, ordered, statements, varies};
-use crate::{policy, suggest};
+use crate::catalog::Catalog;
+use crate::error::{Cause, Error, Result, wrong};
 
 /// Runs of each cell unless the file says otherwise.
 const RUNS: u32 = 5;
@@ -83,6 +83,7 @@ pub enum Program {
 
 impl Program {
     /// Its name.
+    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Installed(program) | Self::Packaged { program, .. } => program,
@@ -128,13 +129,13 @@ const fn yes() -> bool {
 ///
 /// # Errors
 /// What is wrong, with file, line and column.
-pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
+pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experiment> {
     let path = format!("{name}/vm.toml");
     let file = files.shown(&path);
     let text = files
         .get(&path)
-        .with_context(|| format!("{file} is missing"))?;
-    let source = Source { name: &file, text };
+        .ok_or_else(|| Error::Missing(file.clone()))?;
+    let source = Source { file: &file, text };
     let known = statements(files)?;
     let RealDraft {
         experiment: head,
@@ -146,7 +147,7 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         across,
         statement,
         figure,
-    } = source.toml()?;
+    } = file::read(&source)?;
     let draft = Draft {
         experiment: head,
         machine: draft::Machine::default(),
@@ -163,19 +164,20 @@ pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
         folder: name,
         source,
         draft: &draft,
+        catalog,
     };
-    let arms = reader.arms(find)?;
+    let arms = reader.arms(|words| find(words, catalog))?;
     let of_runs = ordered(&runs).into_iter();
     let sets = of_runs.map(|(name, runs)| set(&reader, name, runs, &arms));
-    let sets: Vec<RunSet> = sets.collect::<anyhow::Result<_>>()?;
+    let sets: Vec<RunSet> = sets.collect::<Result<_>>()?;
     // The published numbers belong to runs of experiment.toml, which have other sizes.
     reader.experiment(&known, arms, sets, Vec::new(), Some(guest))
 }
 
 /// A policy as on the command line, or the kernel's own scheduler.
-fn find(words: &str) -> anyhow::Result<PolicySpec> {
+fn find(words: &str, catalog: &dyn Catalog) -> Result<PolicySpec, Cause> {
     if words != DEFAULT {
-        return policy::find(words);
+        return catalog.policy(words);
     }
     Ok(PolicySpec {
         name: DEFAULT.to_owned(),
@@ -186,18 +188,13 @@ fn find(words: &str) -> anyhow::Result<PolicySpec> {
     })
 }
 
-fn set(
-    reader: &Reader<'_>,
-    name: &Spanned<String>,
-    runs: &Runs,
-    arms: &[Arm],
-) -> anyhow::Result<RunSet> {
+fn set(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs, arms: &[Arm]) -> Result<RunSet> {
     let seeds = reader.seeds(runs.seeds.as_ref(), RUNS)?;
     let chosen = reader.chosen(runs.arms.as_deref(), arms)?;
     let mut probes = ordered(&reader.draft.probe).into_iter();
     if let Some((probe, _)) = probes.find(|(_, probe)| probe.levels.is_none()) {
         let what = "on a kernel only levels are looked for; the load tells the rest";
-        return Err(reader.source.wrong(probe, what));
+        return Err(wrong(&reader.source, probe, what));
     }
     let probes = reader.probes_of(name)?;
     Ok(RunSet {
@@ -213,7 +210,7 @@ fn set(
 }
 
 /// Every combination.
-fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> anyhow::Result<Vec<Point>> {
+fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> Result<Vec<Point>> {
     let mut lists: Vec<(String, Vec<i64>)> = ordered(&runs.scale)
         .into_iter()
         .map(|(name, values)| (name.get_ref().clone(), values.list()))
@@ -224,18 +221,18 @@ fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> anyhow::R
     let varies = varies(&lists);
     let point = |settings: Vec<(String, i64)>| {
         let words = runs.command.get_ref();
-        let wrong = |what: String| reader.source.wrong(&runs.command, what);
+        let complain = |what: String| wrong(&reader.source, &runs.command, what);
         let command = words
             .iter()
-            .map(|word| fill(word, &settings).map_err(wrong));
-        let command = command.collect::<anyhow::Result<Vec<_>>>()?;
+            .map(|word| fill(word, &settings).map_err(complain));
+        let command = command.collect::<Result<Vec<_>>>()?;
         if command.is_empty() {
-            return Err(wrong("a command has a first word".to_owned()));
+            return Err(complain("a command has a first word".to_owned()));
         }
         let cpus = settings.iter().find(|(key, _)| key == "cpus");
         let cpus = cpus.and_then(|(_, cpus)| u16::try_from(*cpus).ok());
         let cpus = cpus.filter(|cpus| (1..=255).contains(cpus));
-        let cpus = cpus.ok_or_else(|| anyhow!(wrong("a guest has 1 to 255 CPUs".to_owned())))?;
+        let cpus = cpus.ok_or_else(|| complain("a guest has 1 to 255 CPUs".to_owned()))?;
         let labels = settings.iter().filter(|(key, _)| varies.contains(&&**key));
         let labels: Vec<String> = labels
             .map(|(key, value)| format!("{key} {value}"))
@@ -285,32 +282,6 @@ fn fill(word: &str, settings: &[(String, i64)]) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[cfg(feature = "live")]
-    #[test]
-    fn every_file_that_is_built_in_can_be_run() {
-        let files = Files::embedded();
-        let names = files.on_kernels();
-        assert!(!names.is_empty());
-        for name in names {
-            let experiment = read(&files, name).unwrap_or_else(|error| panic!("{error:#}"));
-            let guest = experiment.guest.as_ref().expect("it is for kernels");
-            let speed = vm::Speed::from_mips(guest.mips);
-            assert!(speed.is_some(), "{name}: {} MIPS", guest.mips);
-            let points = experiment.sets.iter().flat_map(|set| &set.points);
-            for point in points {
-                let Work::Command(words) = &point.work else {
-                    panic!("{name}: a model");
-                };
-                assert_eq!(words[..2], ["runslice", "load"], "{name}");
-                assert!(
-                    words.ends_with(&["--format".to_owned(), "json".to_owned()]),
-                    "{name}"
-                );
-            }
-            assert!(!experiment.statements.is_empty(), "{name} decides nothing");
-        }
-    }
 
     #[test]
     fn parameters_stand_in_braces() {

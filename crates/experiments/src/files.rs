@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
-
-use crate::store::fingerprint;
+use crate::error::{Error, Result};
 
 // `EMBEDDED: &[(&str, &str)]`: path below experiments/ and text, in the order of the paths.
 include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
@@ -23,6 +21,7 @@ const ENDINGS: [&str; 5] = ["toml", "csv", "txt", "md", "json"];
 
 impl Files {
     /// Those that the program was built with.
+    #[must_use]
     pub fn embedded() -> Self {
         let texts = EMBEDDED.iter();
         Self {
@@ -33,8 +32,8 @@ impl Files {
         }
     }
 
-    /// These, for tests.
-    #[cfg(test)]
+    /// These, which messages call `e`: for tests.
+    #[must_use]
     pub fn of_texts(texts: &[(&str, &str)]) -> Self {
         let texts = texts.iter();
         Self {
@@ -49,12 +48,11 @@ impl Files {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of_folder(folder: &Path) -> anyhow::Result<Self> {
+    pub fn of_folder(folder: &Path) -> Result<Self> {
         let mut texts = BTreeMap::new();
         collect(folder, "", &mut texts)?;
         if !texts.contains_key("statements.toml") {
-            let folder = folder.display();
-            bail!("{folder} is no folder of experiments: it has no statements.toml");
+            return Err(Error::NoStatements(folder.to_owned()));
         }
         Ok(Self {
             texts,
@@ -68,11 +66,13 @@ impl Files {
     }
 
     /// How messages call a file.
+    #[must_use]
     pub fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.root)
     }
 
     /// Names of all experiments, in their order.
+    #[must_use]
     pub fn experiments(&self) -> Vec<&str> {
         let ending = "/experiment.toml";
         let names = self
@@ -83,12 +83,13 @@ impl Files {
     }
 
     /// Names of those that can be run on kernels.
+    #[must_use]
     pub fn on_kernels(&self) -> Vec<&str> {
         self.with("/vm.toml")
     }
 
     /// Names of those that can be run anywhere.
-    #[cfg(feature = "live")]
+    #[must_use]
     pub fn everywhere(&self) -> Vec<&str> {
         let mut names = [self.experiments(), self.on_kernels()].concat();
         names.sort_unstable();
@@ -103,15 +104,17 @@ impl Files {
         names.filter(|name| !name.contains('/')).collect()
     }
 
-    /// The fingerprint of what was calibrated: calibration.toml and the machine profiles.
-    pub fn calibration(&self) -> String {
+    /// What was calibrated, as bytes to take a fingerprint of: calibration.toml and the machine
+    /// profiles, with their names.
+    pub fn calibration(&self) -> impl Iterator<Item = u8> {
         let is_part = |path: &str| path == "calibration.toml" || path.starts_with("machines/");
-        let parts = self.texts.iter().filter(|(path, _)| is_part(path));
+        let parts = self.texts.iter().filter(move |(path, _)| is_part(path));
         let bytes = parts.flat_map(|(path, text)| [path, "\0", text, "\0"].map(str::as_bytes));
-        format!("{:032x}", fingerprint(bytes.flatten().copied()))
+        bytes.flatten().copied()
     }
 
     /// Names of the machine profiles in machines/.
+    #[must_use]
     pub fn machines(&self) -> Vec<&str> {
         let names = self
             .texts
@@ -123,6 +126,7 @@ impl Files {
     }
 
     /// The path that `wanted` means in a file of `folder`, which may lead through `..`.
+    #[must_use]
     pub fn resolve(folder: &str, wanted: &str) -> String {
         let mut parts: Vec<&str> = folder.split('/').filter(|it| !it.is_empty()).collect();
         for part in wanted.split('/') {
@@ -138,28 +142,22 @@ impl Files {
     }
 }
 
-fn collect(
-    folder: &Path,
-    before: &str,
-    texts: &mut BTreeMap<String, String>,
-) -> anyhow::Result<()> {
-    let cannot = || format!("cannot read {}", folder.display());
-    for entry in std::fs::read_dir(folder).with_context(cannot)? {
-        let entry = entry.with_context(cannot)?;
+fn collect(folder: &Path, before: &str, texts: &mut BTreeMap<String, String>) -> Result<()> {
+    let cannot = |path: &Path| {
+        let path = path.to_owned();
+        |source| Error::Unreadable { path, source }
+    };
+    for entry in std::fs::read_dir(folder).map_err(cannot(folder))? {
+        let entry = entry.map_err(cannot(folder))?;
         let (path, name) = (entry.path(), entry.file_name());
         let Some(name) = name.to_str() else { continue };
         let below = format!("{before}{name}");
+        let ending = path.extension();
         if path.is_dir() {
             collect(&path, &format!("{below}/"), texts)?;
-        } else if path
-            .extension()
-            .is_some_and(|it| ENDINGS.iter().any(|known| it == *known))
-        {
-            let text = std::fs::read_to_string(&path);
-            texts.insert(
-                below,
-                text.with_context(|| format!("cannot read {}", path.display()))?,
-            );
+        } else if ending.is_some_and(|it| ENDINGS.iter().any(|known| it == *known)) {
+            let text = std::fs::read_to_string(&path).map_err(cannot(&path))?;
+            texts.insert(below, text);
         }
     }
     Ok(())

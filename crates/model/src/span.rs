@@ -1,6 +1,6 @@
 //! Spans of time as people type them: `10s`, `1.5ms`, `250us`.
 
-use model::Nanos;
+use crate::Nanos;
 
 /// Units, and nanoseconds in each.
 const UNITS: [(&str, u64); 5] = [

@@ -1,12 +1,13 @@
 //! The seeds of many runs, made of one.
 
-use model::Rng;
+use crate::Rng;
 
 /// Keeps these streams apart from those that a run draws from.
 const STREAM_RUNS: u64 = 3 << 62;
 
 /// The seed of run number `run`, from 0. The first has `seed` itself, so that it is the run that a
 /// single one would be; the others are below 2^53, so that every reader of JSON takes them whole.
+#[must_use]
 pub fn of_run(seed: u64, run: u64) -> u64 {
     match run {
         0 => seed,

@@ -2,16 +2,14 @@
 //!
 //! A statement is put as one or more [`Question`]s about values of runs; [`judge`] answers all of
 //! a table at once, so that their number is accounted for, and gives each a [`Verdict`].
-//! [`Formula`] makes values of a run's numbers, and [`Probe`] finds in a run's events what no
-//! report has: who made a task wait, and where the policy had put it. experiments/README.md
-//! describes all of it for those who write experiments.
+//! [`Formula`] makes values of a run's numbers. experiments/README.md describes all of it for those
+//! who write experiments.
 //!
-//! Logarithms are those of the crate `libm`, as in [`compare`](crate::compare).
+//! Logarithms are those of the crate `libm`, as in [`stats::compare`].
 
 mod contrast;
 mod formula;
 mod judge;
-mod probe;
 mod question;
 mod sequence;
 #[cfg(test)]
@@ -21,7 +19,6 @@ mod verdict;
 pub use contrast::{Contrast, Estimate, Scale, Term};
 pub use formula::{Formula, FormulaError, NoValue};
 pub use judge::{Finding, Part, Rules, judge};
-pub use probe::{Form, Probe, Probed, Steps, Wanted};
 pub use question::{Cell, Question, Side};
 pub use sequence::Tolerance;
 pub use verdict::{Verdict, together};

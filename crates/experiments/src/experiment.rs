@@ -5,9 +5,9 @@ mod real;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
-use model::{MachineSpec, Nanos, PolicySpec, Profile};
-use stats::claim::{Form, Formula, Steps, Wanted};
+use model::file::{self, Source};
+use model::{Kernel, MachineSpec, Nanos, PolicySpec, Profile, seeds, span, suggest};
+use stats::probe::{Form, Steps, Wanted};
 use toml::Spanned;
 use workload::Workload;
 
@@ -16,13 +16,15 @@ pub use real::{DEFAULT, Guest, Program, read as read_real};
 use super::draft::{self, Draft};
 use super::expected::{self, Expected};
 use super::files::Files;
-use super::place::Source;
-use crate::{kernel, policy, seeds, span, suggest, workload_arg};
+use crate::catalog::Catalog;
+use crate::cells::CellId;
+use crate::claim::Formula;
+use crate::error::{Cause, Error, Result, wrong};
 
 /// Runs of each cell unless the file says otherwise.
 const SEEDS: u32 = 20;
 /// Runs of each cell in a quick look.
-pub const QUICK_SEEDS: u32 = 3;
+const QUICK_SEEDS: usize = 3;
 
 /// One published table or figure, rerun.
 #[derive(Debug)]
@@ -160,9 +162,17 @@ pub enum Take {
     /// The sum.
     Sum,
     /// The number at `to` by that at `from`.
-    Ratio { from: i64, to: i64 },
+    Ratio {
+        /// Where the divisor is.
+        from: i64,
+        /// Where the dividend is.
+        to: i64,
+    },
     /// Where it first is at this level or above: between two points by a straight line.
-    Reaches { level: f64 },
+    Reaches {
+        /// The level.
+        level: f64,
+    },
 }
 
 /// A statement with its tests.
@@ -173,7 +183,7 @@ pub struct Statement {
     /// What the document says.
     pub text: String,
     /// What decides it.
-    pub tests: Vec<draft::Test>,
+    pub(crate) tests: Vec<draft::Test>,
     /// Why it is not reproduced, if it is not.
     pub cause: Option<String>,
     /// What else there is to say.
@@ -182,12 +192,14 @@ pub struct Statement {
 
 impl Point {
     /// The value of a parameter.
+    #[must_use]
     pub fn get(&self, name: &str) -> Option<i64> {
         let found = self.settings.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| *value)
     }
 
     /// Its label without these parameters.
+    #[must_use]
     pub fn label_without(&self, names: [Option<&str>; 2]) -> String {
         let parts = self.label.split(", ");
         let others = parts.filter(|part| {
@@ -200,6 +212,7 @@ impl Point {
 
 impl RunSet {
     /// The points that differ from this one in `x` only, this one included.
+    #[must_use]
     pub fn along(&self, point: usize, x: &str) -> Vec<usize> {
         let rest = |at: usize| {
             self.points[at]
@@ -213,23 +226,65 @@ impl RunSet {
     }
 }
 
+/// A run that an experiment asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wished {
+    /// Its cell.
+    pub cell: CellId,
+    /// Which of its cell's runs it is, from zero.
+    pub number: usize,
+    /// Its seed.
+    pub seed: u64,
+}
+
 impl Experiment {
+    /// The runs that it asks for, cell by cell; `quick` leaves out sets and all but a few seeds.
+    pub fn runs(&self, quick: bool) -> impl Iterator<Item = Wished> {
+        let most = if quick { QUICK_SEEDS } else { usize::MAX };
+        let sets = self.sets.iter().enumerate();
+        let sets = sets.filter(move |(_, set)| set.quick || !quick);
+        let cells = sets.flat_map(|(index, whole)| {
+            let points = 0..whole.points.len();
+            points.flat_map(move |point| {
+                let arms = whole.arms.iter();
+                arms.map(move |&arm| {
+                    (
+                        whole,
+                        CellId {
+                            set: index,
+                            arm,
+                            point,
+                        },
+                    )
+                })
+            })
+        });
+        cells.flat_map(move |(set, cell)| {
+            let seeds = set.seeds.iter().take(most).enumerate();
+            seeds.map(move |(number, &seed)| Wished { cell, number, seed })
+        })
+    }
+
     /// The set of this name.
+    #[must_use]
     pub fn set(&self, name: &str) -> Option<usize> {
         self.sets.iter().position(|set| set.name == name)
     }
 
     /// The metric of this name.
+    #[must_use]
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
     /// The arm of this name.
+    #[must_use]
     pub fn arm(&self, name: &str) -> Option<usize> {
         self.arms.iter().position(|arm| arm.name == name)
     }
 
     /// The published number for a cell's metric.
+    #[must_use]
     pub fn published(
         &self,
         set: usize,
@@ -255,33 +310,34 @@ impl Experiment {
 ///
 /// # Errors
 /// When the file is missing or wrong.
-pub fn statements(files: &Files) -> anyhow::Result<draft::Statements> {
+pub fn statements(files: &Files) -> Result<draft::Statements> {
     let name = files.shown("statements.toml");
     let text = files
         .get("statements.toml")
-        .with_context(|| format!("{name} is missing"))?;
-    Source { name: &name, text }.toml()
+        .ok_or_else(|| Error::Missing(name.clone()))?;
+    Ok(file::read(&Source { file: &name, text })?)
 }
 
 /// Reads an experiment.
 ///
 /// # Errors
 /// What is wrong, with file, line and column.
-pub fn read(files: &Files, name: &str) -> anyhow::Result<Experiment> {
+pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experiment> {
     let path = format!("{name}/experiment.toml");
     let file = files.shown(&path);
     let text = files
         .get(&path)
-        .with_context(|| format!("{file} is missing"))?;
+        .ok_or_else(|| Error::Missing(file.clone()))?;
     let known = statements(files)?;
-    let draft: Draft = Source { name: &file, text }.toml()?;
+    let draft: Draft = file::read(&Source { file: &file, text })?;
     let reader = Reader {
         files,
         folder: name,
-        source: Source { name: &file, text },
+        source: Source { file: &file, text },
         draft: &draft,
+        catalog,
     };
-    let arms = reader.arms(policy::find)?;
+    let arms = reader.arms(|words| catalog.policy(words))?;
     let sets = reader.sets(&arms)?;
     let expected = match files.get(&format!("{name}/expected.csv")) {
         Some(text) => expected::read(&files.shown(&format!("{name}/expected.csv")), text)?,
@@ -295,6 +351,7 @@ struct Reader<'a> {
     folder: &'a str,
     source: Source<'a>,
     draft: &'a Draft,
+    catalog: &'a dyn Catalog,
 }
 
 /// The entries of a table in the order of the file.
@@ -319,7 +376,7 @@ impl Reader<'_> {
         sets: Vec<RunSet>,
         expected: Vec<Expected>,
         guest: Option<Guest>,
-    ) -> anyhow::Result<Experiment> {
+    ) -> Result<Experiment> {
         let metrics = self.metrics(&sets)?;
         let statements = self.statements(known)?;
         let head = &self.draft.experiment;
@@ -341,7 +398,7 @@ impl Reader<'_> {
             statements,
             figures: self.draft.figure.clone(),
             expected,
-            file: self.source.name.to_owned(),
+            file: self.source.file.to_owned(),
             text: self.source.text.to_owned(),
             guest,
         };
@@ -354,34 +411,40 @@ impl Reader<'_> {
         name: &Spanned<String>,
         kind: &str,
         all: impl Iterator<Item = &'b str> + Clone,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         if all.clone().any(|it| it == name.get_ref()) {
             return Ok(());
         }
         let hint = suggest::hint(name.get_ref(), all);
         let what = format!("there is no {kind} `{}`: {hint}", name.get_ref());
-        Err(self.source.wrong(name, what))
+        Err(wrong(&self.source, name, what))
     }
 
-    fn span(&self, text: &Spanned<String>) -> anyhow::Result<Nanos> {
-        span::parse(text.get_ref()).map_err(|error| self.source.wrong(text, error))
+    /// Why what a value names cannot be had.
+    fn named(&self, value: &Spanned<String>, source: Cause) -> Error {
+        let place = self.source.place(value.span().start);
+        Error::Named { place, source }
+    }
+
+    fn span(&self, text: &Spanned<String>) -> Result<Nanos> {
+        span::parse(text.get_ref()).map_err(|error| wrong(&self.source, text, error))
     }
 
     /// The arms, whose policies `find` knows by their words.
-    fn arms(&self, find: impl Fn(&str) -> anyhow::Result<PolicySpec>) -> anyhow::Result<Vec<Arm>> {
+    fn arms(&self, find: impl Fn(&str) -> Result<PolicySpec, Cause>) -> Result<Vec<Arm>> {
         let arm = |(name, arm): (&Spanned<String>, &draft::Arm)| {
             let found = find(arm.policy.get_ref());
             Ok(Arm {
                 name: name.get_ref().clone(),
                 label: arm.label.clone().unwrap_or_else(|| name.get_ref().clone()),
-                policy: found.with_context(|| self.source.place(arm.policy.span().start))?,
+                policy: found.map_err(|cause| self.named(&arm.policy, cause))?,
                 words: arm.policy.get_ref().clone(),
             })
         };
         ordered(&self.draft.arm).into_iter().map(arm).collect()
     }
 
-    fn sets(&self, arms: &[Arm]) -> anyhow::Result<Vec<RunSet>> {
+    fn sets(&self, arms: &[Arm]) -> Result<Vec<RunSet>> {
         let runs = ordered(&self.draft.runs);
         for probe in self.draft.probe.values() {
             for name in probe.runs.iter().flatten() {
@@ -393,12 +456,7 @@ impl Reader<'_> {
         runs.into_iter().map(set).collect()
     }
 
-    fn set(
-        &self,
-        name: &Spanned<String>,
-        runs: &draft::Runs,
-        arms: &[Arm],
-    ) -> anyhow::Result<RunSet> {
+    fn set(&self, name: &Spanned<String>, runs: &draft::Runs, arms: &[Arm]) -> Result<RunSet> {
         let head = &self.draft.experiment;
         let seeds = self.seeds(runs.seeds.as_ref(), SEEDS)?;
         let duration = runs.duration.as_ref().or(head.duration.as_ref());
@@ -417,11 +475,11 @@ impl Reader<'_> {
     }
 
     /// The seeds of each cell: as many as `own` says, else the whole experiment, else `usual`.
-    fn seeds(&self, own: Option<&Spanned<u32>>, usual: u32) -> anyhow::Result<Vec<u64>> {
+    fn seeds(&self, own: Option<&Spanned<u32>>, usual: u32) -> Result<Vec<u64>> {
         let head = &self.draft.experiment;
         let count = own.or(head.seeds.as_ref());
         if let Some(none) = count.filter(|count| *count.get_ref() == 0) {
-            return Err(self.source.wrong(none, "no seeds are no runs"));
+            return Err(wrong(&self.source, none, "no seeds are no runs"));
         }
         let count = u64::from(count.map_or(usual, |count| *count.get_ref()));
         let first = head.seed.unwrap_or(1);
@@ -429,11 +487,7 @@ impl Reader<'_> {
     }
 
     /// The indices of the arms that are named; of all if none are.
-    fn chosen(
-        &self,
-        names: Option<&[Spanned<String>]>,
-        arms: &[Arm],
-    ) -> anyhow::Result<Vec<usize>> {
+    fn chosen(&self, names: Option<&[Spanned<String>]>, arms: &[Arm]) -> Result<Vec<usize>> {
         let index = |name: &Spanned<String>| {
             self.known(name, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
             let at = arms.iter().position(|arm| arm.name == *name.get_ref());
@@ -446,7 +500,7 @@ impl Reader<'_> {
     }
 
     /// What is looked for in the runs of that name.
-    fn probes_of(&self, runs: &Spanned<String>) -> anyhow::Result<Vec<Wanted>> {
+    fn probes_of(&self, runs: &Spanned<String>) -> Result<Vec<Wanted>> {
         let mut probes = Vec::new();
         for (name, probe) in ordered(&self.draft.probe) {
             let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);
@@ -462,9 +516,9 @@ impl Reader<'_> {
         &self,
         name: &Spanned<String>,
         lists: &[(String, Vec<i64>)],
-    ) -> anyhow::Result<Vec<Vec<(String, i64)>>> {
+    ) -> Result<Vec<Vec<(String, i64)>>> {
         if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
-            return Err(self.source.wrong(name, format!("`{key}` has no value")));
+            return Err(wrong(&self.source, name, format!("`{key}` has no value")));
         }
         let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
         for (key, values) in lists {
@@ -481,7 +535,7 @@ impl Reader<'_> {
     }
 
     /// Every combination, but those that are left out.
-    fn points(&self, name: &Spanned<String>, runs: &draft::Runs) -> anyhow::Result<Vec<Point>> {
+    fn points(&self, name: &Spanned<String>, runs: &draft::Runs) -> Result<Vec<Point>> {
         let list = |(name, values): (&Spanned<String>, &draft::Values)| {
             let list = match values {
                 draft::Values::One(one) => vec![*one],
@@ -491,7 +545,7 @@ impl Reader<'_> {
             Ok((name.get_ref().clone(), list))
         };
         let lists = ordered(&runs.scale).into_iter().map(list);
-        let mut lists: Vec<(String, Vec<i64>)> = lists.collect::<anyhow::Result<_>>()?;
+        let mut lists: Vec<(String, Vec<i64>)> = lists.collect::<Result<_>>()?;
         lists.extend(
             runs.cpus
                 .as_ref()
@@ -510,7 +564,7 @@ impl Reader<'_> {
             };
             all.retain(|point| !is(point));
             if all.len() == before {
-                return Err(self.source.wrong(name, "`without` leaves out nothing"));
+                return Err(wrong(&self.source, name, "`without` leaves out nothing"));
             }
         }
         let varies = varies(&lists);
@@ -519,11 +573,11 @@ impl Reader<'_> {
     }
 
     /// The number that `machine.name` is in calibration.toml.
-    fn calibrated(&self, name: &Spanned<String>, key: &str) -> anyhow::Result<i64> {
+    fn calibrated(&self, name: &Spanned<String>, key: &str) -> Result<i64> {
         let path = "calibration.toml";
         let file = self.files.shown(path);
         let text = self.files.get(path).unwrap_or_default();
-        let known: draft::Calibration = Source { name: &file, text }.toml()?;
+        let known: draft::Calibration = file::read(&Source { file: &file, text })?;
         let found = key
             .split_once('.')
             .and_then(|(machine, name)| known.get(machine)?.get(name));
@@ -533,8 +587,7 @@ impl Reader<'_> {
             });
             let names: Vec<String> = names.collect();
             let hint = suggest::hint(key, names.iter().map(String::as_str));
-            self.source
-                .wrong(name, format!("{file} has no `{key}`: {hint}"))
+            wrong(&self.source, name, format!("{file} has no `{key}`: {hint}"))
         })
     }
 
@@ -543,21 +596,23 @@ impl Reader<'_> {
         runs: &draft::Runs,
         settings: Vec<(String, i64)>,
         varies: &[&str],
-    ) -> anyhow::Result<Point> {
+    ) -> Result<Point> {
         let scale: Vec<(String, i64)> = settings
             .iter()
             .filter(|(key, _)| key != "cpus")
             .cloned()
             .collect();
         let wanted = runs.workload.get_ref();
-        let place = || self.source.place(runs.workload.span().start);
+        let named = |cause| self.named(&runs.workload, cause);
         let load = if wanted.ends_with(".toml") {
             let path = Files::resolve(self.folder, wanted);
             let text = self.files.get(&path);
-            let text = text.ok_or_else(|| anyhow!("{}: there is no {path}", place()))?;
+            let text = text.ok_or_else(|| {
+                wrong(&self.source, &runs.workload, format!("there is no {path}"))
+            })?;
             Workload::parse_with(text, &self.files.shown(&path), &scale)?
         } else {
-            workload_arg::find(wanted, &scale).with_context(place)?
+            self.catalog.workload(wanted, &scale).map_err(named)?
         };
         let labels: Vec<String> = settings
             .iter()
@@ -567,7 +622,7 @@ impl Reader<'_> {
         let cpus = settings.iter().find(|(key, _)| key == "cpus");
         let cpus = cpus.map(|(_, cpus)| u16::try_from(*cpus).unwrap_or(0));
         let machine = self.machine(runs, &load, cpus)?;
-        sim::check_machine(&machine).with_context(place)?;
+        self.catalog.check(&machine).map_err(named)?;
         Ok(Point {
             settings,
             scale,
@@ -583,7 +638,7 @@ impl Reader<'_> {
         runs: &draft::Runs,
         load: &Workload,
         cpus: Option<u16>,
-    ) -> anyhow::Result<MachineSpec> {
+    ) -> Result<MachineSpec> {
         let mut machine = load.machine.clone();
         for draft in [Some(&self.draft.machine), runs.machine.as_ref()] {
             let Some(draft) = draft else { continue };
@@ -594,8 +649,7 @@ impl Reader<'_> {
             machine.node = draft.node.unwrap_or(machine.node);
             machine.no_watchdog = draft.watchdog.map_or(machine.no_watchdog, |it| !it);
             if let Some(text) = &draft.kernel {
-                let kernel = kernel::parse(text.get_ref());
-                machine.kernel = kernel.map_err(|error| self.source.wrong(text, error))?;
+                machine.kernel = self.kernel(text)?;
             }
             if let Some(text) = &draft.profile {
                 machine.profile = self.profile(text)?;
@@ -605,8 +659,18 @@ impl Reader<'_> {
         Ok(machine)
     }
 
+    /// A kernel that can be simulated.
+    fn kernel(&self, version: &Spanned<String>) -> Result<Kernel> {
+        let mut known = Kernel::ALL.into_iter();
+        let found = known.find(|kernel| kernel.name() == version.get_ref());
+        found.ok_or_else(|| {
+            let names = Kernel::ALL.map(Kernel::name).join(", ");
+            wrong(&self.source, version, format!("there are: {names}"))
+        })
+    }
+
     /// A profile that comes with the program, or machines/NAME.toml of the experiments.
-    fn profile(&self, name: &Spanned<String>) -> anyhow::Result<Profile> {
+    fn profile(&self, name: &Spanned<String>) -> Result<Profile> {
         if let Some(shipped) = Profile::shipped(name.get_ref()) {
             return Ok(shipped);
         }
@@ -617,12 +681,12 @@ impl Reader<'_> {
             let all = shipped.iter().map(Profile::name).chain(own);
             let hint = suggest::hint(name.get_ref(), all);
             let what = format!("there is no profile `{}`: {hint}", name.get_ref());
-            return Err(self.source.wrong(name, what));
+            return Err(wrong(&self.source, name, what));
         };
         Ok(Profile::parse(text, &self.files.shown(&path))?)
     }
 
-    fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> anyhow::Result<Wanted> {
+    fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> Result<Wanted> {
         let form = match (&probe.waits, &probe.levels, &probe.spans) {
             (Some(classes), None, None) => Form::Waits {
                 longer: match &probe.longer {
@@ -645,7 +709,7 @@ impl Reader<'_> {
             },
             _ => {
                 let what = "a probe has one of `waits`, `levels` and `spans`";
-                return Err(self.source.wrong(name, what));
+                return Err(wrong(&self.source, name, what));
             }
         };
         Ok(Wanted {
@@ -659,14 +723,10 @@ impl Reader<'_> {
         })
     }
 
-    fn steps(
-        &self,
-        levels: &Spanned<String>,
-        unit: Option<&Spanned<String>>,
-    ) -> anyhow::Result<Steps> {
+    fn steps(&self, levels: &Spanned<String>, unit: Option<&Spanned<String>>) -> Result<Steps> {
         let length = unit.map(|unit| self.span(unit)).transpose()?;
         if let (Some(unit), Some(Nanos::ZERO)) = (unit, length) {
-            return Err(self.source.wrong(unit, "a unit is above 0"));
+            return Err(wrong(&self.source, unit, "a unit is above 0"));
         }
         let what = match (levels.get_ref().as_str(), length) {
             ("runs", _) => return Ok(Steps::Runs),
@@ -676,10 +736,10 @@ impl Reader<'_> {
             ("times" | "stays", None) => "this needs a `unit`, such as \"10ms\"",
             _ => "expected \"runs\", \"changes\", \"times\" or \"stays\"",
         };
-        Err(self.source.wrong(levels, what))
+        Err(wrong(&self.source, levels, what))
     }
 
-    fn metrics(&self, sets: &[RunSet]) -> anyhow::Result<Vec<Metric>> {
+    fn metrics(&self, sets: &[RunSet]) -> Result<Vec<Metric>> {
         let metric = |(name, metric): (&Spanned<String>, &draft::Metric)| {
             for runs in metric.runs.iter().flatten() {
                 self.known(runs, "runs", sets.iter().map(|set| set.name.as_str()))?;
@@ -694,13 +754,13 @@ impl Reader<'_> {
                     .unwrap_or_else(|| name.get_ref().clone()),
                 unit: metric.unit.clone(),
                 made: Made::Formula(
-                    formula.map_err(|error| self.source.wrong(&metric.value, error))?,
+                    formula.map_err(|error| wrong(&self.source, &metric.value, error))?,
                 ),
                 runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
             })
         };
         let metrics = ordered(&self.draft.metric).into_iter().map(metric);
-        let mut metrics: Vec<Metric> = metrics.collect::<anyhow::Result<_>>()?;
+        let mut metrics: Vec<Metric> = metrics.collect::<Result<_>>()?;
         for (name, across) in ordered(&self.draft.across) {
             metrics.push(self.across(name, across, sets)?);
         }
@@ -712,11 +772,11 @@ impl Reader<'_> {
         name: &Spanned<String>,
         across: &draft::Across,
         sets: &[RunSet],
-    ) -> anyhow::Result<Metric> {
+    ) -> Result<Metric> {
         let known = self.draft.metric.keys().map(|key| key.get_ref().as_str());
         self.known(&across.metric, "metric", known.clone())?;
         if known.clone().any(|metric| metric == name.get_ref()) {
-            return Err(self.source.wrong(name, "a metric has this name already"));
+            return Err(wrong(&self.source, name, "a metric has this name already"));
         }
         for runs in across.runs.iter().flatten() {
             self.known(runs, "runs", sets.iter().map(|set| set.name.as_str()))?;
@@ -732,7 +792,7 @@ impl Reader<'_> {
             _ => {
                 let what = "expected \"max\", \"min\", \"sum\", \"ratio\" with `from` and `to`, or \
                             \"reaches\" with `level`";
-                return Err(self.source.wrong(&across.take, what));
+                return Err(wrong(&self.source, &across.take, what));
             }
         };
         let (label, runs) = (across.label.clone(), across.runs.as_ref());
@@ -749,24 +809,24 @@ impl Reader<'_> {
         })
     }
 
-    fn statements(&self, known: &draft::Statements) -> anyhow::Result<Vec<Statement>> {
+    fn statements(&self, known: &draft::Statements) -> Result<Vec<Statement>> {
         let document = &self.draft.experiment.document;
         let statement = |it: &draft::Statement| {
             self.known(&it.id, "statement", known.keys().map(String::as_str))?;
             let text = &known[it.id.get_ref()];
             if text.document != *document.get_ref() {
                 let what = format!("this is a statement of document {}", text.document);
-                return Err(self.source.wrong(&it.id, what));
+                return Err(wrong(&self.source, &it.id, what));
             }
             if it.test.is_empty() {
                 let what = "nothing tests this statement: it needs a [[statement.test]]";
-                return Err(self.source.wrong(&it.id, what));
+                return Err(wrong(&self.source, &it.id, what));
             }
             let tests = it.test.iter().map(|test| self.with_file(test));
             Ok(Statement {
                 id: it.id.get_ref().clone(),
                 text: text.text.clone(),
-                tests: tests.collect::<anyhow::Result<_>>()?,
+                tests: tests.collect::<Result<_>>()?,
                 cause: it.cause.clone(),
                 note: it.note.clone(),
             })
@@ -775,12 +835,12 @@ impl Reader<'_> {
     }
 
     /// The test with the sequence that its file has. Lines that begin with `#` say nothing.
-    fn with_file(&self, test: &draft::Test) -> anyhow::Result<draft::Test> {
+    fn with_file(&self, test: &draft::Test) -> Result<draft::Test> {
         let mut test = test.clone();
         if let Some(name) = &test.want_file {
             let path = Files::resolve(self.folder, name.get_ref());
             let text = self.files.get(&path);
-            let text = text.ok_or_else(|| self.source.wrong(name, format!("no {path}")))?;
+            let text = text.ok_or_else(|| wrong(&self.source, name, format!("no {path}")))?;
             let lines = text.lines().filter(|line| !line.starts_with('#'));
             test.want = Some(lines.collect::<Vec<_>>().join(" "));
         }

@@ -123,14 +123,19 @@ pub enum Values {
 /// calibration.toml: numbers by machine and name.
 pub type Calibration = BTreeMap<String, BTreeMap<String, i64>>;
 
+/// A value of a parameter, or several.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a whole number, or a list of them")]
 pub enum OneOrMore {
+    /// One.
     One(i64),
+    /// Several.
     More(Vec<i64>),
 }
 
 impl OneOrMore {
+    /// All.
+    #[must_use]
     pub fn list(&self) -> Vec<i64> {
         match self {
             Self::One(one) => vec![*one],
@@ -256,21 +261,31 @@ pub struct Other {
     pub at: BTreeMap<String, OneOrMore>,
 }
 
+/// What is drawn of the runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
+    /// What it shows.
     pub title: String,
+    /// Where the document has its own.
     pub place: String,
+    /// Whose runs.
     pub runs: Spanned<String>,
+    /// What is drawn over `x`.
     pub metric: Option<Spanned<String>>,
     /// Instead of a metric: how this probe's level goes with time.
     pub probe: Option<Spanned<String>>,
+    /// The parameter of the horizontal axis.
     pub x: Option<Spanned<String>>,
+    /// Whose curves; those of all arms without it.
     pub arms: Option<Vec<Spanned<String>>>,
+    /// Which values other parameters have; a curve for each without it.
     #[serde(default)]
     pub at: BTreeMap<Spanned<String>, OneOrMore>,
+    /// Whether the horizontal axis is logarithmic.
     #[serde(default)]
     pub log_x: bool,
+    /// Whether the vertical one is.
     #[serde(default)]
     pub log_y: bool,
 }

@@ -1,0 +1,395 @@
+//! Experiments of a few lines, with results made by hand.
+
+use std::collections::BTreeMap;
+
+use model::{MachineSpec, PolicySpec};
+use workload::Workload;
+
+use super::*;
+use crate::cells::{CellId, Sample};
+use crate::files::Files;
+
+const STATEMENTS: &str = "[C1]\ndocument = \"002\"\ntext = \"it is so\"\n\
+                          [D1]\ndocument = \"003\"\ntext = \"another\"\n";
+const LOAD: &str = "[workload]\nname = \"l\"\nstop = \"duration:1s\"\nscale = { hogs = 1 }\n\
+                    [task.hog]\ncount = \"hogs\"\ndo = \"run(inf)\"\n";
+const HEAD: &str = "[experiment]\ndocument = \"002\"\ntitle = \"t\"\nsource = \"Table I\"\n\
+                    baseline = \"a\"\nseeds = 2\n\
+                    [arm.a]\npolicy = \"fifo\"\n[arm.b]\npolicy = \"fifo:slice_ns=1000000\"\n\
+                    [runs.r]\nworkload = \"l.toml\"\nscale = { hogs = [1, 2, 4] }\n\
+                    [metric.m]\nvalue = \"machine.switches\"\nunit = \"s\"\n\
+                    [across.most]\nmetric = \"m\"\nx = \"hogs\"\ntake = \"max\"\n";
+
+/// Has every policy, and no workload.
+struct Anything;
+
+impl Catalog for Anything {
+    fn policy(&self, words: &str) -> Result<PolicySpec, Cause> {
+        Ok(PolicySpec {
+            name: words.to_owned(),
+            object: [].into(),
+            table: None,
+            set: Vec::new(),
+            setup: Vec::new(),
+        })
+    }
+
+    fn workload(&self, name: &str, _: &[(String, i64)]) -> Result<Workload, Cause> {
+        Err(format!("no workload is called `{name}`").into())
+    }
+
+    fn check(&self, machine: &MachineSpec) -> Result<(), Cause> {
+        match machine.cpus {
+            0 => Err("no CPUs".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn files(experiment: &str, expected: &str) -> Files {
+    Files::of_texts(&[
+        ("statements.toml", STATEMENTS),
+        ("x/experiment.toml", experiment),
+        ("x/expected.csv", expected),
+        ("x/l.toml", LOAD),
+    ])
+}
+
+fn read(more: &str, expected: &str) -> Result<Experiment> {
+    let rows = format!("{}\n{expected}", expected::HEADER);
+    experiment::read(&files(&format!("{HEAD}{more}"), &rows), "x", &Anything)
+}
+
+/// An experiment with a test of this text, and cells whose metric `m` is 100 times the hogs,
+/// less a tenth under `b`.
+fn judged(test: &str, expected: &str) -> Result<Vec<(String, Finding)>> {
+    let more = format!("[[statement]]\nid = \"C1\"\n[[statement.test]]\n{test}");
+    let experiments = [read(&more, expected)?];
+    let mut results = Results::default();
+    for arm in 0..2 {
+        for (point, hogs) in [1.0, 2.0, 4.0].into_iter().enumerate() {
+            let value = 100.0 * hogs * (1.0 - 0.1 * arm as f64);
+            let sample = Sample {
+                numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
+                ..Sample::default()
+            };
+            let cell = CellId { set: 0, arm, point };
+            results.cells.insert(cell, vec![sample.clone(), sample]);
+        }
+    }
+    let rules = Rules::default();
+    let judged = judge_all(&experiments, &[results], "sim", &rules)?;
+    let parts = judged.into_iter().flat_map(|it| it.parts);
+    Ok(parts.collect())
+}
+
+fn verdicts(test: &str, expected: &str) -> Vec<Verdict> {
+    let parts = judged(test, expected).unwrap();
+    parts
+        .into_iter()
+        .map(|(_, finding)| finding.verdict)
+        .collect()
+}
+
+#[test]
+fn a_test_without_x_is_a_question_for_each_point() {
+    let test = "kind = \"ratio\"\nruns = \"r\"\nmetric = \"m\"\narm = \"b\"\nbase = \"a\"\n";
+    let below = format!("{test}side = \"below\"\n");
+    assert_eq!(verdicts(&below, ""), [Verdict::Reproduced; 3]);
+    let names = judged(&below, "").unwrap();
+    assert_eq!(names[1].0, "C1 hogs 2");
+    let chosen = format!("{below}at = {{ hogs = [1, 4] }}\n");
+    assert_eq!(verdicts(&chosen, ""), [Verdict::Reproduced; 2]);
+    // The published ratio is that of the table, at each point.
+    let table = "T,r,hogs=1,a,m,10,\nT,r,hogs=1,b,m,9,\nT,r,hogs=2,a,m,10,\nT,r,hogs=2,b,m,5,\n\
+                 T,r,hogs=4,a,m,10,\nT,r,hogs=4,b,m,20,\n";
+    let want = [
+        Verdict::Reproduced,
+        Verdict::SameDirection,
+        Verdict::NotReproduced,
+    ];
+    assert_eq!(verdicts(test, table), want);
+}
+
+#[test]
+fn every_kind_of_test_is_a_question() {
+    let m = "runs = \"r\"\nmetric = \"m\"\n";
+    for (test, want) in [
+        (
+            "kind = \"equal\"\narm = \"b\"\nbase = \"a\"\nat = { hogs = 1 }",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"equal\"\narm = \"b\"\nbase = \"a\"\nmargin = 0.2\nat = { hogs = 1 }",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"within\"\narm = \"a\"\nlow = 90\nhigh = 110\nat = { hogs = 1 }",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"within\"\narm = \"a\"\npublished = 120\nmargin = 0.1\nat = { hogs = 1 }",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"within\"\narm = \"a\"\nlow = 3.9\nhigh = 4.1\nat = { hogs = 4 }\n\
+             base = { at = { hogs = 1 } }",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"every\"\narm = \"b\"\nlow = 90\nhigh = 360",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"every\"\narm = \"b\"\nhigh = 359",
+            Verdict::NotReproduced,
+        ),
+        ("kind = \"flat\"\narm = \"a\"", Verdict::NotReproduced),
+        (
+            "kind = \"slope\"\narm = \"a\"\nx = \"hogs\"\nlow = 99\nhigh = 101",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"slope\"\narm = \"a\"\nx = \"hogs\"\nlow = 0.68\nhigh = 0.7\n\
+             log_x = true\nlog_y = true",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"rises\"\narm = \"a\"\nx = \"hogs\"",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"falls\"\narm = \"a\"\nx = \"hogs\"",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"order\"\narms = [\"b\", \"a\"]\nat = { hogs = 1 }",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"order\"\narms = [\"a\", \"b\"]\nat = { hogs = 1 }",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"lowest\"\narm = \"b\"\nat = { hogs = 1 }",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"highest\"\narm = \"b\"\nat = { hogs = 1 }",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"lowest-at\"\narm = \"a\"\nx = \"hogs\"\namong = [1, 2]",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"highest-at\"\narm = \"a\"\nx = \"hogs\"\namong = [1, 2]",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"crosses\"\narm = \"b\"\nbase = \"a\"\nx = \"hogs\"\namong = [1]",
+            Verdict::NotReproduced,
+        ),
+        (
+            "kind = \"agree\"\narm = \"a\"\nat = { hogs = 4 }\nbase = { metric = \"most\" }",
+            Verdict::Reproduced,
+        ),
+        (
+            "kind = \"untestable\"\nwhy = \"no disk\"",
+            Verdict::NotTestable,
+        ),
+        (
+            "kind = \"equal\"\narm = \"b\"\nbase = \"a\"\nmachines = [\"vm\"]",
+            Verdict::NotTestable,
+        ),
+    ] {
+        let text = if test.contains("untestable") {
+            test.to_owned()
+        } else {
+            format!("{m}{test}")
+        };
+        assert_eq!(verdicts(&text, ""), [want], "{test}");
+    }
+}
+
+/// What is said of runs that have brought nothing, or that `--quick` leaves out.
+#[test]
+fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
+    let more = "[runs.rare]\nworkload = \"l.toml\"\nquick = false\n\
+                [probe.p]\nwho = \"hog\"\nlevels = \"changes\"\n\
+                [[statement]]\nid = \"C1\"\n\
+                [[statement.test]]\nkind = \"trace\"\nruns = \"r\"\nat = { hogs = 1 }\n\
+                probe = \"p\"\narm = \"a\"\nwant = \"1 2\"\n\
+                [[statement.test]]\nkind = \"trace\"\nruns = \"rare\"\n\
+                probe = \"p\"\narm = \"a\"\nwant = \"1 2\"\n\
+                [[statement.test]]\nkind = \"every\"\nruns = \"rare\"\n\
+                metric = \"m\"\narm = \"a\"\nlow = 1\n";
+    let experiments = [read(more, "").unwrap()];
+    let said = |sample: Sample, quick: bool| -> Vec<(Verdict, String)> {
+        let mut results = Results::default();
+        let [arm, point] = [0; 2];
+        let set = experiments[0].sets.iter().position(|set| set.name == "r");
+        let set = set.unwrap();
+        let cell = CellId { set, arm, point };
+        results.cells.insert(cell, vec![sample]);
+        let rules = Rules {
+            quick,
+            ..Rules::default()
+        };
+        let judged = judge_all(&experiments, &[results], "vm", &rules).unwrap();
+        let parts = judged.into_iter().flat_map(|it| it.parts);
+        parts.map(|(_, it)| (it.verdict, it.words)).collect()
+    };
+    let failed = Sample {
+        failure: Some("no kernel 6.18".to_owned()),
+        ..Sample::default()
+    };
+    let all = said(failed, true);
+    assert!(
+        all.iter()
+            .all(|(verdict, _)| *verdict == Verdict::Undecided)
+    );
+    assert!(all[0].1.ends_with("no kernel 6.18"), "{all:?}");
+    for (_, words) in &all[1..] {
+        assert_eq!(words, "--quick leaves out the runs `rare`");
+    }
+    let (verdict, words) = &said(Sample::default(), false)[0];
+    assert_eq!(*verdict, Verdict::Undecided);
+    assert!(words.contains("probe `p`"), "{words}");
+    let sequence = cells::Sequence {
+        rounded: "1 2".to_owned(),
+        exact: String::new(),
+    };
+    let traced = Sample {
+        traces: BTreeMap::from([("p".to_owned(), sequence)]),
+        ..Sample::default()
+    };
+    let all = said(traced, false);
+    assert_eq!(all[0].0, Verdict::Reproduced, "{all:?}");
+    assert!(all[1].1.ends_with("it was not run"), "{all:?}");
+}
+
+#[test]
+fn a_metric_over_several_points_is_one_number() {
+    let test = "kind = \"within\"\nruns = \"r\"\nmetric = \"most\"\narm = \"b\"\n\
+                low = 359\nhigh = 361\n";
+    assert_eq!(verdicts(test, ""), [Verdict::Reproduced]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let wrong = |more: &str, expected: &str| {
+        let error = read(more, expected).err();
+        error.map_or_else(String::new, |error| format!("{error:#}"))
+    };
+    for (more, want) in [
+        (
+            "[runs.q]\nworkload = \"no.toml\"",
+            "e/x/experiment.toml:22:12: there is no x/no.toml",
+        ),
+        (
+            "[runs.q]\nworkload = \"l.toml\"\narms = [\"c\"]",
+            "e/x/experiment.toml:23:9: there is no arm `c`",
+        ),
+        (
+            "[runs.q]\nworkload = \"l.toml\"\nscale = { hog = 1 }",
+            "e/x/l.toml",
+        ),
+        (
+            "[runs.q]\nworkload = \"l.toml\"\nscale = { hogs = \"m.h\" }",
+            "e/x/experiment.toml:23:11: e/calibration.toml has no `m.h`",
+        ),
+        (
+            "[metric.n]\nvalue = \"1 +\"",
+            "e/x/experiment.toml:22:9: expected a number",
+        ),
+        (
+            "[across.n]\nmetric = \"q\"\nx = \"hogs\"\ntake = \"max\"",
+            "e/x/experiment.toml:22:10: there is no metric `q`",
+        ),
+        (
+            "[across.n]\nmetric = \"m\"\nx = \"hogs\"\ntake = \"mix\"",
+            "e/x/experiment.toml:24:8: expected \"max\"",
+        ),
+        (
+            "[probe.p]\nwho = \"hog\"",
+            "e/x/experiment.toml:21:8: a probe has one of",
+        ),
+        (
+            "[probe.p]\nwho = \"hog\"\nlevels = \"times\"",
+            "e/x/experiment.toml:23:10: this needs a `unit`",
+        ),
+        (
+            "[machine]\nprofile = \"vax\"",
+            "e/x/experiment.toml:22:11: there is no profile `vax`",
+        ),
+        (
+            "[[statement]]\nid = \"C9\"",
+            "e/x/experiment.toml:22:6: there is no statement `C9`",
+        ),
+        (
+            "[[statement]]\nid = \"D1\"",
+            "e/x/experiment.toml:22:6: this is a statement of document 003",
+        ),
+        (
+            "[[statement]]\nid = \"C1\"",
+            "e/x/experiment.toml:22:6: nothing tests this statement",
+        ),
+        ("[colour]", "e/x/experiment.toml:21:2: unknown field"),
+    ] {
+        let said = wrong(more, "");
+        assert!(said.starts_with(want), "{more}: {said}");
+    }
+    for (rows, want) in [
+        ("T,q,,a,m,1,", "e/x/expected.csv:2: there are no runs `q`"),
+        ("T,r,,c,m,1,", "e/x/expected.csv:2: there is no arm `c`"),
+        ("T,r,,a,n,1,", "e/x/expected.csv:2: there is no metric `n`"),
+        (
+            "T,r,hogs=3,a,m,1,",
+            "e/x/expected.csv:2: no run of `r` is at that point",
+        ),
+    ] {
+        let said = wrong("", rows);
+        assert!(said.starts_with(want), "{rows}: {said}");
+    }
+    let m = "runs = \"r\"\nmetric = \"m\"\narm = \"b\"\n";
+    for (test, want) in [
+        (
+            "kind = \"ratios\"",
+            "e/x/experiment.toml:24:8: there is no kind of test `ratios`",
+        ),
+        (
+            "kind = \"ratio\"",
+            "e/x/experiment.toml:24:8: a test of this kind needs `base`",
+        ),
+        (
+            "kind = \"ratio\"\nbase = \"a\"",
+            "e/x/experiment.toml:24:8: no ratio is published",
+        ),
+        (
+            "kind = \"ratio\"\nbase = \"c\"",
+            "e/x/experiment.toml:25:8: there is no arm `c`",
+        ),
+        ("kind = \"within\"", "e/x/experiment.toml:24:8: needs `low`"),
+        (
+            "kind = \"rises\"\nx = \"hog\"",
+            "e/x/experiment.toml:25:5: there is no parameter `hog`",
+        ),
+        (
+            "kind = \"lowest-at\"\nx = \"hogs\"\namong = [3]",
+            "e/x/experiment.toml:24:8: no run has hogs 3",
+        ),
+        (
+            "kind = \"flat\"\nat = { hogs = 3 }",
+            "e/x/experiment.toml:24:8: no run is at the points",
+        ),
+        (
+            "kind = \"equal\"\nbase = { at = { hogs = [1, 2] } }",
+            "e/x/experiment.toml:24:8: several runs",
+        ),
+    ] {
+        let error = judged(&format!("{test}\n{m}"), "").err();
+        let said = error.map_or_else(String::new, |error| format!("{error:#}"));
+        assert!(said.starts_with(want), "{test}: {said}");
+    }
+}

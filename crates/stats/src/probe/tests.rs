@@ -1,0 +1,201 @@
+//! What probes find in streams of events.
+
+use model::{Event, EventKind, Nanos, PrevState, SimTime, Sink as _, TaskId};
+
+use super::*;
+use crate::stream::{Stream, event, header};
+
+/// A run of `solo` on CPU 0, with the tasks of `pair` as company.
+fn probed(wanted: Wanted, story: &Stream) -> Probed {
+    let mut probe = Probe::new(wanted);
+    probe.begin(&header(1));
+    probe.events(&story.events);
+    probe.finish(SimTime::from_nanos(1_000_000));
+    probe.found()
+}
+
+fn value(found: &Probed, name: &str) -> Option<f64> {
+    let at = found.values.iter().find(|(key, _)| key == name);
+    at.map(|(_, value)| *value)
+}
+
+fn switch(ns: u64, to: Option<u32>, from: PrevState, overhead: u64) -> Event {
+    let task = to.map_or(TaskId::NONE, TaskId);
+    Event {
+        detail: from as u8,
+        b: overhead,
+        ..event(ns, EventKind::Switch, 0, task)
+    }
+}
+
+#[test]
+fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
+    let wanted = Wanted {
+        name: "w".to_owned(),
+        who: "solo".to_owned(),
+        after: Nanos::new(50),
+        form: Form::Waits {
+            classes: vec![("others".to_owned(), vec!["pair".to_owned()])],
+            least: Nanos::new(10),
+            longer: Nanos::new(7),
+        },
+    };
+    let story = Stream::new()
+        .born(0, 0, 0, 0)
+        .born(0, 1, 1, 0)
+        .start(0, 0, 0)
+        .start(0, 1, 0)
+        .push(switch(0, Some(0), PrevState::Idle, 0))
+        // Before anything counts.
+        .push(switch(10, Some(1), PrevState::Sleeping, 0))
+        .wakeup(20, 0, 0)
+        .push(switch(40, Some(0), PrevState::Runnable, 0))
+        .push(switch(60, Some(1), PrevState::Sleeping, 0))
+        // Preempts at once; the switch takes 3.
+        .wakeup(100, 0, 0)
+        .push(switch(104, Some(0), PrevState::Runnable, 3))
+        .push(switch(150, Some(1), PrevState::Sleeping, 0))
+        // Waits until the other sleeps.
+        .wakeup(200, 0, 0)
+        .push(switch(260, Some(0), PrevState::Sleeping, 3));
+    let found = probed(wanted, &story);
+    assert_eq!(value(&found, "all.count"), Some(2.0));
+    assert_eq!(value(&found, "direct.max_ns"), Some(7.0));
+    assert_eq!(value(&found, "others.count"), Some(1.0));
+    assert_eq!(value(&found, "others.mean_ns"), Some(63.0));
+    assert_eq!(value(&found, "others.share"), Some(0.5));
+    assert_eq!(value(&found, "all.min_ns"), Some(7.0));
+    assert_eq!(value(&found, "all.longer"), Some(0.5));
+    assert_eq!(value(&found, "direct.longer"), Some(0.0));
+    assert_eq!(value(&found, "all.excess_ns"), Some(56.0));
+}
+
+#[test]
+fn levels_are_followed_with_the_time_that_was_run_at_each() {
+    let report = |ns, priority: u64, level: u64, flags| Event {
+        a: level << 32 | priority,
+        b: flags,
+        ..event(ns, EventKind::Report, 0, TaskId(0))
+    };
+    let story = || {
+        Stream::new()
+            .born(0, 0, 0, 0)
+            .start(0, 0, 0)
+            .push(report(0, 120, 3, 1))
+            .push(switch(0, Some(0), PrevState::Idle, 0))
+            .push(switch(20, None, PrevState::Sleeping, 0))
+            // It is not said again where the task stands.
+            .push(switch(30, Some(0), PrevState::Idle, 0))
+            .push(switch(40, None, PrevState::Runnable, 0))
+            .push(report(40, 121, 5, 0))
+            .push(switch(40, Some(0), PrevState::Idle, 0))
+            .push(switch(60, None, PrevState::Runnable, 0))
+            .push(report(60, 119, 2, 0))
+            .push(switch(60, Some(0), PrevState::Idle, 0))
+    };
+    let of = |priority, steps| {
+        let wanted = Wanted {
+            name: "l".to_owned(),
+            who: "solo".to_owned(),
+            after: Nanos::ZERO,
+            form: Form::Levels {
+                priority,
+                flags: false,
+                steps,
+            },
+        };
+        probed(wanted, &story())
+    };
+    assert_eq!(of(false, Steps::Runs).trace, "3 3 5 2");
+    assert_eq!(of(false, Steps::Changes).trace, "3 5 2");
+    assert_eq!(
+        of(true, Steps::Stays(Nanos::new(1))).trace,
+        "120@0:30 121@40:20"
+    );
+    let stays = of(true, Steps::Stays(Nanos::new(25)));
+    assert_eq!(
+        (&*stays.trace, &*stays.exact),
+        ("120@0:1 121@2:1", "120@0:30 121@40:20")
+    );
+    assert_eq!(of(true, Steps::Changes).exact, "");
+    let times = of(true, Steps::Times(Nanos::new(10)));
+    assert_eq!(times.trace, "120:3 121:2");
+    assert_eq!(times.exact, "120:30 121:20");
+    assert_eq!(times.points, [(0, 120), (40, 121), (60, 119)]);
+    for (name, want) in [
+        ("runs", 4.0),
+        ("changes", 2.0),
+        ("lowest", 119.0),
+        ("highest", 121.0),
+        ("range", 2.0),
+        ("steepest", 2.0),
+        ("first", 120.0),
+        ("last", 119.0),
+        ("mean", 120.0),
+        ("interactive", 0.5),
+        ("first_change_ns", 40.0),
+        ("last_change_ns", 60.0),
+    ] {
+        assert_eq!(value(&times, name), Some(want), "{name}");
+    }
+}
+
+#[test]
+fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
+    let report = |ns, flags| Event {
+        a: 120,
+        b: flags,
+        ..event(ns, EventKind::Report, 0, TaskId(0))
+    };
+    let story = Stream::new()
+        .born(0, 0, 0, 0)
+        .push(report(0, 0))
+        .push(switch(0, Some(0), PrevState::Idle, 0))
+        // While it runs.
+        .push(report(10, crate::trace::EXPIRED))
+        .push(switch(15, None, PrevState::Runnable, 0))
+        .push(report(20, crate::trace::INTERACTIVE))
+        .push(switch(20, Some(0), PrevState::Idle, 0));
+    let wanted = Wanted {
+        name: "l".to_owned(),
+        who: "solo".to_owned(),
+        after: Nanos::ZERO,
+        form: Form::Levels {
+            priority: true,
+            flags: true,
+            steps: Steps::Changes,
+        },
+    };
+    assert_eq!(probed(wanted, &story).trace, "120 120e 120i");
+}
+
+#[test]
+fn spans_of_a_name_have_a_shortest_and_a_longest() {
+    let wanted = Wanted {
+        name: "s".to_owned(),
+        who: "pair".to_owned(),
+        after: Nanos::new(5),
+        form: Form::Spans {
+            span: "request".to_owned(),
+        },
+    };
+    let end = |ns, task, length| Event {
+        b: length,
+        ..event(ns, EventKind::SpanEnd, 0, TaskId(task))
+    };
+    let mut story = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+    story = story.push(end(1, 1, 1)).push(end(10, 0, 7));
+    for length in 1..=20 {
+        story = story.push(end(10 + length, 1, length * 10));
+    }
+    let found = probed(wanted, &story);
+    for (name, want) in [
+        ("count", 20.0),
+        ("min_ns", 10.0),
+        ("p95_ns", 190.0),
+        ("max_ns", 200.0),
+        ("mean_ns", 105.0),
+    ] {
+        assert_eq!(value(&found, name), Some(want), "{name}");
+    }
+}
