@@ -256,28 +256,6 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_ratio_is_that_of_the_comparison() {
-        let other = BASE.map(|value| value * 1.2);
-        let ours = ratio(&BASE, &other).unwrap();
-        let settings = crate::compare::Settings {
-            resamples: 4_000,
-            ..crate::compare::Settings::default()
-        };
-        let theirs = crate::compare::effect(&BASE, &other, 0, &settings).unwrap();
-        let (low, high) = ours.interval(950);
-        assert!((libm::exp(ours.value) - theirs.ratio).abs() < 1e-12);
-        // Other draws, so the ends agree only nearly.
-        assert!(
-            (libm::exp(low) - theirs.low).abs() < 3e-3,
-            "{low} {theirs:?}"
-        );
-        assert!(
-            (libm::exp(high) - theirs.high).abs() < 3e-3,
-            "{high} {theirs:?}"
-        );
-    }
-
-    #[test]
     fn probabilities_of_both_sides_sum_to_one_and_fall_with_the_distance() {
         let other = BASE.map(|value| value + 1.0);
         let it = ratio(&BASE, &other).unwrap();

@@ -224,6 +224,7 @@ mod tests {
             sets: sets.collect(),
             baseline: None,
             again: None,
+            looks: 1,
         }
     }
 
