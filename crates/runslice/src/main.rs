@@ -40,7 +40,6 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use model::{seeds, span, suggest};
 
 use crate::cli::Cli;
 use crate::exit::{Status, UnsupportedError, UsageError};

@@ -8,8 +8,9 @@ use bpf::Object;
 use model::{MachineSpec, PolicySpec};
 
 use crate::bundle::{self, Bundle};
+use crate::embedded;
 use crate::exit::UsageError;
-use crate::{embedded, suggest};
+use model::suggest;
 
 /// A policy, and the machine that it came with.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use model::Profile;
 
 use crate::exit::UsageError;
-use crate::suggest;
+use model::suggest;
 
 /// The profile that `argument` names on the command line.
 ///

@@ -24,6 +24,8 @@ pub struct File {
     pub baseline: Option<String>,
     /// The arm that is the baseline a second time, if the file knows one.
     pub again: Option<String>,
+    /// How often the runs were looked at while they were made.
+    pub looks: u32,
 }
 
 /// Where one run belongs, and what was measured in it.
@@ -32,6 +34,8 @@ struct Entry {
     world: &'static str,
     arm: String,
     place: String,
+    /// What alone makes the run differ from others of its set, in simulation.
+    seed: Option<u64>,
     /// `None` for a run that does not count.
     run: Option<Vec<Measured>>,
 }
@@ -43,9 +47,9 @@ impl File {
     /// When it cannot be read, or holds nothing that is known; the message names file and place.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let mut entries = Vec::new();
-        let (mut baseline, mut again) = (None, None);
+        let mut plan = own::Plan::default();
         if path.is_dir() {
-            (baseline, again) = own::folder(path, &mut entries)?;
+            plan = own::folder(path, &mut entries)?;
         } else {
             for (at, document) in documents(path)?.iter().enumerate() {
                 let name = || format!("{}: document {}", path.display(), at + 1);
@@ -59,8 +63,9 @@ impl File {
         Ok(Self {
             stem: stem.to_string_lossy().into_owned(),
             sets: grouped(entries),
-            baseline,
-            again,
+            baseline: plan.baseline,
+            again: plan.again,
+            looks: plan.looks.max(1),
         })
     }
 }
@@ -108,7 +113,7 @@ fn grouped(entries: Vec<Entry>) -> Vec<Set> {
             sets.len() - 1
         });
         match entry.run {
-            Some(run) => sets[at].add(run),
+            Some(run) => sets[at].add(run, entry.seed),
             None => sets[at].void += 1,
         }
     }
@@ -143,7 +148,7 @@ mod tests {
         let run = |policy: &str, kind: u32, elapsed: u64| {
             json!({
                 "policy": policy, "set": {}, "exit": {"kind": kind},
-                "report": {"machine": {"elapsed_ns": elapsed}},
+                "report": {"seed": elapsed, "machine": {"elapsed_ns": elapsed}},
             })
         };
         let document = json!({
@@ -158,7 +163,21 @@ mod tests {
         assert_eq!((sets[0].runs, sets[0].void), (2, 1));
         let series = sets[0].find("machine.elapsed_ns").unwrap();
         assert_eq!(series.values, [5.0, 7.0]);
+        assert_eq!(
+            series.seeds,
+            [Some(5), Some(7)],
+            "simulated runs have seeds"
+        );
         assert_eq!(sets[0].place, "desk: 4 CPUs, HZ 250, kernel 6.18");
         assert_eq!(sets[1].arm, "mlfq");
+        let mut played = document;
+        played["world"] = json!("played");
+        let sets = grouped(of_document(&played).unwrap());
+        let series = sets[0].find("machine.elapsed_ns").unwrap();
+        assert_eq!(
+            series.seeds,
+            [None, None],
+            "a real machine has more than one chance"
+        );
     }
 }

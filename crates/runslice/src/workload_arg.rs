@@ -7,7 +7,8 @@ use workload::{Workload, rtapp};
 
 use crate::exit::UsageError;
 use crate::say::say;
-use crate::{policy, profile, suggest};
+use crate::{policy, profile};
+use model::suggest;
 
 /// A workload file of the project.
 #[derive(Clone, Copy, Debug)]

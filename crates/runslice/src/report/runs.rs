@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use model::Nanos;
 use serde::Serialize;
-use stats::compare::{Better, Extent, Measure, Set, measures};
+use stats::compare::{Better, Extent, Measure, Role, Set, measures};
 use stats::{Millionths, Thousandths, Value};
 
 use crate::report::Results;
@@ -43,7 +43,7 @@ pub fn sets(results: &Results) -> Vec<Set> {
         }
         // A report is made of numbers and names only, which can always be written.
         let report = serde_json::to_value(&outcome.report).unwrap_or_default();
-        set.add(measures(&report));
+        set.add(measures(&report), Some(outcome.report.seed));
     }
     sets
 }
@@ -112,7 +112,8 @@ fn table(sets: &[Set]) -> Table {
         .numbers("max");
     let mut names: Vec<&str> = Vec::new();
     for series in sets.iter().flat_map(|set| &set.series) {
-        let is_shown = series.main || OF_GROUPS.iter().any(|end| series.name.ends_with(end));
+        let is_shown =
+            series.role != Role::Other || OF_GROUPS.iter().any(|end| series.name.ends_with(end));
         if is_shown && !names.contains(&series.name.as_str()) {
             names.push(&series.name);
         }

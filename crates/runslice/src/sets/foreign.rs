@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use serde_json::Value;
-use stats::compare::{Better, Measure, Measured};
+use stats::compare::{Better, Measure, Measured, Role};
 
 use super::Entry;
 
@@ -21,12 +21,12 @@ const NUMBERS: [(&str, &str, &str, Measure); 4] = [
     ),
 ];
 
-fn measured(name: &str, measure: Measure, better: Better, main: bool, value: f64) -> Measured {
+fn measured(name: &str, measure: Measure, better: Better, is_goal: bool, value: f64) -> Measured {
     Measured {
         name: name.to_owned(),
         measure,
         better,
-        main,
+        role: if is_goal { Role::Goal } else { Role::Other },
         value,
     }
 }
@@ -50,6 +50,7 @@ pub fn hyperfine(document: &Value) -> anyhow::Result<Vec<Entry>> {
             world: "hyperfine",
             arm: arm.clone(),
             place: String::new(),
+            seed: None,
             run,
         }));
     }
@@ -84,8 +85,8 @@ fn of_measurement(run: &Value) -> Option<Vec<Measured>> {
             Measure::Nanos => value * NANOS_PER_SECOND,
             _ => value,
         };
-        let main = *name == "time_ns";
-        Some(measured(name, *measure, Better::Lower, main, value))
+        let is_goal = *name == "time_ns";
+        Some(measured(name, *measure, Better::Lower, is_goal, value))
     });
     Some(numbers.collect())
 }
@@ -104,20 +105,33 @@ pub fn schbench(document: &Value) -> Vec<Entry> {
             continue;
         };
         if let Some(which) = key.strip_prefix("rps_") {
-            let main = which == "pct50.0";
+            let is_goal = which == "pct50.0";
             let name = format!("rps.{which}");
-            run.push(measured(&name, Measure::Rate, Better::Higher, main, value));
+            run.push(measured(
+                &name,
+                Measure::Rate,
+                Better::Higher,
+                is_goal,
+                value,
+            ));
         } else if let Some((kind, which)) = key.split_once("_latency_") {
-            let main = which == "pct99.0";
+            let is_goal = which == "pct99.0";
             let name = format!("{kind}.{which}_ns");
             let value = value * 1_000.0;
-            run.push(measured(&name, Measure::Nanos, Better::Lower, main, value));
+            run.push(measured(
+                &name,
+                Measure::Nanos,
+                Better::Lower,
+                is_goal,
+                value,
+            ));
         }
     }
     vec![Entry {
         world: "schbench",
         arm: arm.to_owned(),
         place: head["cmdline"].as_str().unwrap_or_default().to_owned(),
+        seed: None,
         run: Some(run),
     }]
 }
@@ -129,7 +143,11 @@ mod tests {
     use super::*;
 
     fn times(entries: &[Entry]) -> Vec<Option<f64>> {
-        let first = |run: &Vec<Measured>| run.iter().find(|it| it.main).map(|it| it.value);
+        let first = |run: &Vec<Measured>| {
+            run.iter()
+                .find(|it| it.role == Role::Goal)
+                .map(|it| it.value)
+        };
         entries
             .iter()
             .map(|entry| entry.run.as_ref().and_then(first))

@@ -63,6 +63,11 @@ fn is_ejection(exit: &Value) -> bool {
     exit["kind"].as_u64() >= Some(u64::from(ExitKind::Error as u32))
 }
 
+/// The seed of a run.
+fn seed(run: &Value) -> Option<u64> {
+    run["report"]["seed"].as_u64()
+}
+
 /// Of `sim` and `play`.
 fn results(document: &Value) -> Vec<Entry> {
     let world = match document["world"].as_str() {
@@ -75,6 +80,7 @@ fn results(document: &Value) -> Vec<Entry> {
         world,
         arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
         place: place.clone(),
+        seed: (world == "simulated").then(|| seed(run)).flatten(),
         run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
     };
     runs.into_iter().flatten().map(entry).collect()
@@ -92,6 +98,7 @@ fn sweep(document: &Value) -> Vec<Entry> {
             world: "simulated",
             arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
             place,
+            seed: seed(run),
             run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
         }
     };
@@ -111,6 +118,7 @@ fn run(document: &Value) -> Vec<Entry> {
             &document["set"],
         ),
         place: words.join(" "),
+        seed: None,
         run: counts.then(|| command_measures(&figures(command))),
     }]
 }
@@ -132,20 +140,28 @@ fn figures(command: &Value) -> CommandFigures {
     }
 }
 
-/// The arm that is the baseline, and the one that is it a second time.
-type Baselines = (Option<String>, Option<String>);
+/// What a folder says of its runs.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The arm that is the baseline.
+    pub baseline: Option<String>,
+    /// The one that is it a second time.
+    pub again: Option<String>,
+    /// How often the runs were looked at while they were made, if that was planned.
+    pub looks: u32,
+}
 
 /// A folder of `sweep` or `bench`. Returns what the latter says of its arms.
 ///
 /// # Errors
 /// When it is neither, or a file in it is broken.
-pub fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
+pub fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
     let sweep = path.join(SWEEP);
     if sweep.is_file() {
         for document in documents(&sweep)? {
             entries.extend(super::of_document(&document)?);
         }
-        return Ok((None, None));
+        return Ok(Plan::default());
     }
     if !path.join(BENCH).is_file() {
         let path = path.display();
@@ -173,7 +189,7 @@ pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
     lines.collect()
 }
 
-fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
+fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
     let plans = documents(&path.join(BENCH))?;
     let plan = plans.first().context("an empty bench.json")?;
     if plan["runslice_bench"].as_u64() != Some(1) {
@@ -202,6 +218,7 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
             world,
             arm: run["arm"].as_str().unwrap_or_default().to_owned(),
             place: place.clone(),
+            seed: None,
             run: run["void"].is_null().then(|| {
                 let mut found = command_measures(&figures(&run));
                 found.extend(played_measures(&run["played"]));
@@ -215,7 +232,12 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Baselines> {
     entries.sort_by_key(rank);
     let name = |value: &Value| value.as_str().map(str::to_owned);
     let baseline = arms.first().and_then(|arm| name(&arm["name"]));
-    Ok((baseline, name(&plan["again"])))
+    let looks = plan["looks"].as_u64().and_then(|it| it.try_into().ok());
+    Ok(Plan {
+        baseline,
+        again: name(&plan["again"]),
+        looks: looks.unwrap_or(1),
+    })
 }
 
 #[cfg(test)]

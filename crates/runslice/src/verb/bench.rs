@@ -14,12 +14,12 @@ use clap::Args;
 use live::process;
 use model::Nanos;
 use serde_json::{Value, json};
-use stats::compare::{CommandFigures, compare};
+use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 
-use crate::exit::Status;
+use crate::exit::{Status, UsageError};
 use crate::output;
 use crate::sets::{self, File};
-use crate::verb::compare::{Family, Form, Judging, status, write};
+use crate::verb::compare::{Family, Form, Judging, is_decided, status, write};
 
 use folder::Folder;
 use machine::{Host, Machine};
@@ -30,6 +30,11 @@ use played::Beside;
 const VERSION: u32 = 1;
 /// A scheduler under which so many runs in a row are void gets no more.
 const VOID_MAX: usize = 3;
+/// How often the runs of `--until-decided` are looked at. With more looks each had less of the
+/// probability, with fewer a bench would end later.
+const LOOKS: u32 = 4;
+/// The fewest runs that have so many looks: fewer than 5 runs a look decide little.
+const LOOKED_AT_MIN: u32 = 5 * LOOKS;
 /// How the reason begins when the kernel has ejected the policy.
 const EJECTED: &str = "ejected";
 
@@ -43,9 +48,15 @@ pub struct Bench {
     policies: String,
 
     /// Runs under each scheduler. docs/comparing.md says how many it takes.
-    #[arg(long, value_name = "NUMBER", default_value_t = 20,
+    #[arg(long, value_name = "NUMBER", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: u32,
+
+    /// Ends when every goal is decided, `--runs` at the latest, of which there must be 20 or more:
+    /// looks after a quarter of them, half, three quarters and all. Each look has a quarter of the
+    /// 5 % that may be wrong, so it takes wider differences or more runs than one look at the end.
+    #[arg(long)]
+    until_decided: bool,
 
     /// Runs under each scheduler before those, which fill caches and do not count.
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
@@ -128,6 +139,7 @@ trait Runner {
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
     output::check(request.format.sheet(), request.output.as_deref())?;
     let arms = plan::arms(&request.policies)?;
+    let looks = request.looks()?;
     let beside = request.beside()?;
     process::catch_signals();
     let mut machine = Machine::check(request, &arms, beside.as_ref())?;
@@ -147,13 +159,12 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         request.seed,
         request.folder.display()
     ));
-    let is_complete = all(&mut machine, &arms, &turns, &mut folder)?;
-    if !is_complete {
+    let Some(runs) = request.watch(&mut machine, &arms, &looks, &mut folder)? else {
         say("interrupted; the same command goes on from here");
         return Ok(Status::Interrupted);
-    }
+    };
     let mut to = output::open(request.output.as_deref())?;
-    let status = request.conclude(&arms, &host, &mut to)?;
+    let status = request.conclude(&arms, &host, runs, &mut to)?;
     to.flush()?;
     match folder.ejected() {
         0 => Ok(status),
@@ -229,6 +240,67 @@ impl Bench {
         name.map(|name| Beside::find(name, &self.scale)).transpose()
     }
 
+    /// After how many runs of each scheduler the runs are looked at.
+    ///
+    /// # Errors
+    /// When there are too few runs for the looks.
+    fn looks(&self) -> Result<Vec<u32>, UsageError> {
+        match self.until_decided {
+            false => Ok(vec![self.runs]),
+            true if self.runs < LOOKED_AT_MIN => Err(UsageError(format!(
+                "--until-decided looks {LOOKS} times, which takes --runs {LOOKED_AT_MIN} or more"
+            ))),
+            true => Ok((1..=LOOKS)
+                .map(|at| (self.runs * at).div_ceil(LOOKS))
+                .collect()),
+        }
+    }
+
+    /// Makes runs until a look finds every goal decided, or the last look. Returns how many there
+    /// are of each scheduler, or `None` when somebody interrupts.
+    ///
+    /// # Errors
+    /// When a file cannot be written or read.
+    fn watch(
+        &self,
+        runner: &mut dyn Runner,
+        arms: &[Arm],
+        looks: &[u32],
+        folder: &mut Folder,
+    ) -> anyhow::Result<Option<u32>> {
+        let turns = plan::turns(arms.len(), self.warmup, self.runs, self.seed);
+        for &runs in looks {
+            let until = turns.partition_point(|turn| turn.block <= runs);
+            if !all(runner, arms, &turns[..until], folder)? {
+                return Ok(None);
+            }
+            if runs < self.runs && self.is_all_decided()? {
+                runner.tell(&format!("every goal is decided after {runs} runs of each"));
+                return Ok(Some(runs));
+            }
+        }
+        Ok(Some(self.runs))
+    }
+
+    /// Whether nothing that can be compared is undecided.
+    fn is_all_decided(&self) -> anyhow::Result<bool> {
+        let (_, rows, _) = self.judge()?;
+        let mut goals = rows
+            .iter()
+            .filter(|row| row.is_goal && row.result.is_ok())
+            .peekable();
+        Ok(goals.peek().is_some() && goals.all(is_decided))
+    }
+
+    /// All runs of the folder, compared.
+    fn judge(&self) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
+        let file = File::read(&self.folder)?;
+        let settings = self.judging.settings(file.looks);
+        let family = Family::of(vec![file], None, None)?;
+        let rows = compare(&family.questions(), Choice::Stated, &settings);
+        Ok((family, rows, settings))
+    }
+
     /// Everything that must be the same for runs to be of one kind.
     fn plan(&self, arms: &[Arm], host: &Host, beside: Option<&Beside>) -> Value {
         let object = |arm: &Arm| {
@@ -253,22 +325,29 @@ impl Bench {
             "counts": host.counts,
             "cpus": live::record::cpus(),
         });
+        if self.until_decided {
+            plan["looks"] = json!(LOOKS);
+        }
         if let Some(beside) = beside {
             plan["play"] = beside.plan();
         }
         plan
     }
 
-    /// The verdict on all runs of the folder.
-    fn conclude(&self, arms: &[Arm], host: &Host, to: &mut dyn Write) -> anyhow::Result<Status> {
-        let family = Family::of(vec![File::read(&self.folder)?], None, None)?;
-        let settings = self.judging.settings();
-        let rows = compare(&family.questions(), |series| series.main, &settings);
+    /// The verdict on all runs of the folder, `runs` of each scheduler.
+    fn conclude(
+        &self,
+        arms: &[Arm],
+        host: &Host,
+        runs: u32,
+        to: &mut dyn Write,
+    ) -> anyhow::Result<Status> {
+        let (family, rows, settings) = self.judge()?;
         if self.format == Form::Human {
             writeln!(
                 to,
-                "kernel {}: {} runs of each scheduler in blocks of random order, seed {}\n",
-                host.kernel, self.runs, self.seed
+                "kernel {}: {runs} runs of each scheduler in blocks of random order, seed {}\n",
+                host.kernel, self.seed
             )?;
         }
         write(&family, &rows, &settings, self.format, to)?;
@@ -276,7 +355,7 @@ impl Bench {
             let runs = sets::lines(&self.folder.join(sets::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;
         }
-        Ok(status(&rows, None, &settings))
+        Ok(status(&rows, None))
     }
 }
 

@@ -7,16 +7,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use stats::compare::{Limit, Outcome, Row, Series, Settings, Verdict, compare};
+use stats::compare::{Choice, Limit, Outcome, Row, Series, Settings, Verdict, compare};
 
 use crate::exit::{Status, UsageError};
 use crate::{output, sets, sheet};
 
 pub use family::Family;
 pub use write::write;
-
-/// Most that may be left out at either end, in per cent.
-const TRIM_MAX: i64 = 40;
 
 /// What `runslice compare` is asked.
 #[derive(Debug, Args)]
@@ -36,7 +33,8 @@ pub struct Compare {
     again: Option<String>,
 
     /// Metric to compare, such as `all.wakeup.p99_ns`; `*` stands for any text. May be repeated.
-    /// Default: the main ones. Fewer metrics need fewer runs.
+    /// Each gets a verdict. Default: the goals of the load, and without a verdict what describes how
+    /// they came about. Fewer metrics need fewer runs.
     #[arg(long, value_name = "PATTERN")]
     metric: Vec<String>,
 
@@ -60,16 +58,13 @@ pub struct Compare {
 /// How runs are judged.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Judging {
-    /// Smallest change of interest, in per cent: whatever is surely smaller is "no difference".
+    /// Smallest change of interest, in per cent: whatever is surely smaller is "no difference". Of
+    /// values with zeros among them it is a fixed difference instead (docs/comparing.md).
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent)]
     pub margin: f64,
 
-    /// Per cent of the runs that are left out at either end, 0 to 40, against outliers.
-    #[arg(long, value_name = "PERCENT", default_value_t = 0,
-        value_parser = clap::value_parser!(u8).range(0..=TRIM_MAX))]
-    pub trim: u8,
-
-    /// Seed of the resampling. The same seed gives the same intervals.
+    /// Seed of what is drawn where there are too many relabelings of the runs to try them all. The
+    /// same seed gives the same intervals.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub resample_seed: u64,
 }
@@ -110,12 +105,12 @@ pub enum FailIf {
 }
 
 impl Judging {
-    /// For the statistics.
-    pub fn settings(self) -> Settings {
+    /// For the statistics, of runs that are looked at so often.
+    pub fn settings(self, looks: u32) -> Settings {
         Settings {
             seed: self.resample_seed,
             margin: self.margin,
-            trim: self.trim,
+            looks,
             ..Settings::default()
         }
     }
@@ -134,14 +129,15 @@ impl FailIf {
         }
     }
 
-    fn judge(self, row: &Row, settings: &Settings) -> Outcome {
+    /// How a goal stands to this.
+    fn judge(self, row: &Row) -> Outcome {
         let Ok(judged) = &row.result else {
             return Outcome::Unknown;
         };
         match (self, judged.verdict) {
-            (Self::Slower(limit), _) => limit.judge(judged, row.better, settings),
-            (Self::Different, Verdict::NoDifference) => Outcome::Kept,
-            (Self::Different, Verdict::Undecided(_)) => Outcome::Unknown,
+            (Self::Slower(limit), _) => limit.judge(judged, row.better),
+            (Self::Different, Some(Verdict::NoDifference)) => Outcome::Kept,
+            (Self::Different, Some(Verdict::Undecided(_)) | None) => Outcome::Unknown,
             (Self::Different, _) => Outcome::Exceeded,
         }
     }
@@ -163,11 +159,13 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 pub fn run(request: &Compare) -> anyhow::Result<Status> {
     output::check(request.format.sheet(), request.output.as_deref())?;
     let files = sets::read_all(&request.files)?;
+    let looks = files.iter().map(|file| file.looks).max().unwrap_or(1);
     let family = Family::of(files, request.baseline.as_deref(), request.again.as_deref())?;
-    let settings = request.judging.settings();
-    let wanted = |series: &Series| match request.metric.as_slice() {
-        [] => series.main,
-        patterns => patterns.iter().any(|it| matches(it, &series.name)),
+    let settings = request.judging.settings(looks);
+    let wanted = |series: &Series| request.metric.iter().any(|it| matches(it, &series.name));
+    let choice = match request.metric.as_slice() {
+        [] => Choice::Stated,
+        _ => Choice::Named(&wanted),
     };
     let known = family.metrics();
     let unknown = |it: &&String| !known.iter().any(|name| matches(it, name));
@@ -176,7 +174,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
         let message = format!("no metric is called `{pattern}`; there are: {known}");
         return Err(UsageError(message).into());
     }
-    let rows = compare(&family.questions(), wanted, &settings);
+    let rows = compare(&family.questions(), choice, &settings);
     if rows.is_empty() {
         anyhow::bail!("the baseline has no run that counts");
     }
@@ -186,7 +184,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     if let Some(reasons) = none_made(&rows) {
         anyhow::bail!("nothing can be compared\n{reasons}");
     }
-    Ok(status(&rows, request.fail_if, &settings))
+    Ok(status(&rows, request.fail_if))
 }
 
 /// Why no comparison at all could be made.
@@ -199,22 +197,22 @@ fn none_made(rows: &[Row]) -> Option<String> {
     Some(reasons.join("\n"))
 }
 
+/// Whether a goal is decided.
+pub fn is_decided(row: &Row) -> bool {
+    let verdict = row.result.as_ref().ok().and_then(|it| it.verdict);
+    verdict.is_some_and(|it| !matches!(it, Verdict::Undecided(_)))
+}
+
 /// How a comparison ends.
-pub fn status(rows: &[Row], fail_if: Option<FailIf>, settings: &Settings) -> Status {
+pub fn status(rows: &[Row], fail_if: Option<FailIf>) -> Status {
     let Some(fail_if) = fail_if else {
-        let decides = |row: &Row| {
-            let judged = row.result.as_ref().ok();
-            judged.is_some_and(|it| !matches!(it.verdict, Verdict::Undecided(_)))
-        };
-        return match rows.iter().any(decides) {
+        return match rows.iter().any(is_decided) {
             true => Status::Done,
             false => Status::Inconclusive,
         };
     };
-    let outcomes: Vec<Outcome> = rows
-        .iter()
-        .map(|row| fail_if.judge(row, settings))
-        .collect();
+    let goals = rows.iter().filter(|row| row.is_goal);
+    let outcomes: Vec<Outcome> = goals.map(|row| fail_if.judge(row)).collect();
     if outcomes.contains(&Outcome::Exceeded) {
         Status::Exceeded
     } else if outcomes.contains(&Outcome::Unknown) {

@@ -23,7 +23,8 @@ use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::report;
 use crate::report::{Format, Outcome, Results, TableName, World};
 use crate::session::{Place, Record, Session};
-use crate::{dumps, kernel, output, policy, span, workload_arg};
+use crate::{dumps, kernel, output, policy, workload_arg};
+use model::span;
 
 mod against;
 mod measured;

@@ -16,8 +16,9 @@ use stats::schedstat::{Interval, SchedstatReader};
 use stats::{Metrics, Tee};
 
 use crate::exit::Status;
+use crate::output;
 use crate::verb::stat;
-use crate::{output, span};
+use model::span;
 
 pub use page::head;
 

@@ -15,16 +15,17 @@ use experiments::claim::Rules;
 use stats::figure::Chart;
 
 use crate::exit::{Status, UsageError};
+use crate::output;
 #[cfg(feature = "live")]
 use crate::reproduce::kernels::{Kernels, Place};
 use crate::reproduce::simulate::Simulated;
 use crate::reproduce::{Program, calibration};
 use crate::store::Store;
-use crate::{output, suggest};
 use experiments::cells::Results;
 use experiments::experiment::{self, Experiment};
 use experiments::files::Files;
 use experiments::{Judged, judge_all};
+use model::suggest;
 
 use page::Page;
 

@@ -17,7 +17,8 @@ use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::exit::Status;
 use crate::session::{Place, Record, Session};
 use crate::verb::status::Form;
-use crate::{dumps, policy, span};
+use crate::{dumps, policy};
+use model::span;
 use outcome::Outcome;
 use restarts::Restarts;
 

@@ -21,7 +21,8 @@ use crate::progress::Progress;
 use crate::report::{self, Format, Outcome, Results, TableName, World};
 use crate::say::say;
 use crate::simulate::{explain, measure, outcome};
-use crate::{output, parallel, policy, recording, seeds, span, workload_arg};
+use crate::{output, parallel, policy, recording, workload_arg};
+use model::{seeds, span};
 
 /// What `runslice sim` is asked.
 #[derive(Debug, Args)]

@@ -21,7 +21,8 @@ use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
 use crate::say::say;
-use crate::{output, policy, simulate, span, suggest, workload_arg};
+use crate::{output, policy, simulate, workload_arg};
+use model::{span, suggest};
 
 /// What the events of a traced kernel call its load.
 const RUNNING_SYSTEM: &str = "running system";

@@ -13,7 +13,7 @@ use model::Nanos;
 use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream, VmError};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
-use crate::span;
+use model::span;
 
 /// How a command calls this program.
 pub const OWN_NAME: &str = "runslice";

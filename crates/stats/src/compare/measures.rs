@@ -2,82 +2,83 @@
 
 use serde_json::{Value, json};
 
-use super::{Better, Measure, Measured};
+use super::{Better, Measure, Measured, Role};
 
-/// A number of the report: its path in a row, which way is good, whether it is compared unasked.
-type Known = (&'static str, Better, bool);
+/// A number of the report: its path in a row, which way is good, what it is to the load.
+type Known = (&'static str, Better, Role);
 
 use Better::{Higher, Lower, Neither};
+use Role::{Goal, Other, Shown};
 
 /// Of a task group, and of all tasks.
 const GROUP: &[Known] = &[
-    ("wakeup.mean_ns", Lower, false),
-    ("wakeup.p50_ns", Lower, false),
-    ("wakeup.p99_ns", Lower, true),
-    ("wakeup.max_ns", Lower, false),
-    ("start.mean_ns", Lower, false),
-    ("start.p50_ns", Lower, false),
-    ("start.p99_ns", Lower, false),
-    ("start.max_ns", Lower, false),
-    ("preempt.mean_ns", Lower, false),
-    ("preempt.p50_ns", Lower, false),
-    ("preempt.p99_ns", Lower, false),
-    ("preempt.max_ns", Lower, false),
-    ("delay.mean_ns", Lower, true),
-    ("delay.p50_ns", Lower, false),
-    ("delay.p99_ns", Lower, true),
-    ("delay.max_ns", Lower, false),
-    ("runslice.mean_ns", Neither, false),
-    ("runslice.p50_ns", Neither, false),
-    ("runslice.p99_ns", Neither, false),
-    ("runslice.max_ns", Neither, false),
-    ("runs", Neither, false),
-    ("run_ns", Neither, false),
-    ("wait_ns", Lower, false),
-    ("share_ppm", Neither, false),
-    ("migrations", Lower, false),
-    ("met", Higher, false),
-    ("missed", Lower, false),
+    ("wakeup.mean_ns", Lower, Other),
+    ("wakeup.p50_ns", Lower, Other),
+    ("wakeup.p99_ns", Lower, Shown),
+    ("wakeup.max_ns", Lower, Other),
+    ("start.mean_ns", Lower, Other),
+    ("start.p50_ns", Lower, Other),
+    ("start.p99_ns", Lower, Other),
+    ("start.max_ns", Lower, Other),
+    ("preempt.mean_ns", Lower, Other),
+    ("preempt.p50_ns", Lower, Other),
+    ("preempt.p99_ns", Lower, Other),
+    ("preempt.max_ns", Lower, Other),
+    ("delay.mean_ns", Lower, Shown),
+    ("delay.p50_ns", Lower, Other),
+    ("delay.p99_ns", Lower, Shown),
+    ("delay.max_ns", Lower, Other),
+    ("runslice.mean_ns", Neither, Other),
+    ("runslice.p50_ns", Neither, Other),
+    ("runslice.p99_ns", Neither, Other),
+    ("runslice.max_ns", Neither, Other),
+    ("runs", Neither, Other),
+    ("run_ns", Neither, Other),
+    ("wait_ns", Lower, Other),
+    ("share_ppm", Neither, Other),
+    ("migrations", Lower, Other),
+    ("met", Higher, Other),
+    ("missed", Lower, Other),
 ];
 
 /// Of the machine.
 const MACHINE: &[Known] = &[
-    ("elapsed_ns", Lower, true),
-    ("switches", Lower, false),
-    ("wakeups", Neither, false),
-    ("migrations", Lower, false),
-    ("kicks", Neither, false),
-    ("run_ppm", Neither, false),
-    ("idle_ppm", Neither, false),
-    ("overhead_ppm", Lower, false),
-    ("queue_mean_milli", Lower, false),
-    ("waiting_mean_milli", Lower, false),
-    ("imbalance_mean_milli", Lower, false),
-    ("idle_while_waiting_ns", Lower, false),
+    ("elapsed_ns", Lower, Goal),
+    ("switches", Lower, Other),
+    ("wakeups", Neither, Other),
+    ("migrations", Lower, Other),
+    ("kicks", Neither, Other),
+    ("run_ppm", Neither, Other),
+    ("idle_ppm", Neither, Other),
+    ("overhead_ppm", Lower, Other),
+    ("queue_mean_milli", Lower, Other),
+    ("waiting_mean_milli", Lower, Other),
+    ("imbalance_mean_milli", Lower, Other),
+    ("idle_while_waiting_ns", Lower, Other),
 ];
 
 const DEADLINE: &[Known] = &[
-    ("met", Higher, false),
-    ("missed", Lower, true),
-    ("missed_ppm", Lower, false),
-    ("lateness.mean_ns", Lower, false),
-    ("lateness.p99_ns", Lower, false),
-    ("lateness.max_ns", Lower, false),
+    ("met", Higher, Other),
+    ("missed", Lower, Goal),
+    ("missed_ppm", Lower, Other),
+    ("lateness.mean_ns", Lower, Other),
+    ("lateness.p99_ns", Lower, Other),
+    ("lateness.max_ns", Lower, Other),
 ];
 
 const SPAN: &[Known] = &[
-    ("length.mean_ns", Lower, true),
-    ("length.min_ns", Lower, false),
-    ("length.p50_ns", Lower, false),
-    ("length.p95_ns", Lower, false),
-    ("length.p99_ns", Lower, true),
-    ("length.max_ns", Lower, false),
+    ("length.mean_ns", Lower, Goal),
+    ("length.min_ns", Lower, Other),
+    ("length.p50_ns", Lower, Other),
+    ("length.p95_ns", Lower, Other),
+    ("length.p99_ns", Lower, Goal),
+    ("length.max_ns", Lower, Other),
 ];
 
-/// What a counter counts is the workload's secret, so neither way is good.
-const COUNTER: &[Known] = &[("total", Neither, false)];
+/// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
+const COUNTER: &[Known] = &[("total", Neither, Shown)];
 
-const PHASE: &[Known] = &[("time_ns", Lower, false), ("run_ns", Neither, false)];
+const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
 
 /// What the kernel counts for a command and all that it starts. Absent numbers were not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,39 +116,39 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
     let whole = |value: Option<u64>| value.map(|value| value as f64);
     let (time, count) = (Measure::Nanos, Measure::Count);
     let all = [
-        ("time_ns", time, Lower, true, whole(figures.time_ns)),
-        ("latency_ns", time, Lower, true, mean(figures.wait_ns)),
-        ("cpu_ns", time, Lower, true, whole(figures.run_ns)),
-        ("runslice_ns", time, Neither, true, mean(figures.run_ns)),
-        ("wait_ns", time, Lower, false, whole(figures.wait_ns)),
-        ("user_ns", time, Lower, false, whole(figures.user_ns)),
-        ("system_ns", time, Lower, false, whole(figures.system_ns)),
-        ("slices", count, Neither, false, whole(figures.slices)),
-        ("voluntary", count, Neither, false, whole(figures.voluntary)),
+        ("time_ns", time, Lower, Goal, whole(figures.time_ns)),
+        ("latency_ns", time, Lower, Shown, mean(figures.wait_ns)),
+        ("cpu_ns", time, Lower, Shown, whole(figures.run_ns)),
+        ("runslice_ns", time, Neither, Shown, mean(figures.run_ns)),
+        ("wait_ns", time, Lower, Other, whole(figures.wait_ns)),
+        ("user_ns", time, Lower, Other, whole(figures.user_ns)),
+        ("system_ns", time, Lower, Other, whole(figures.system_ns)),
+        ("slices", count, Neither, Other, whole(figures.slices)),
+        ("voluntary", count, Neither, Other, whole(figures.voluntary)),
         (
             "involuntary",
             count,
             Lower,
-            false,
+            Other,
             whole(figures.involuntary),
         ),
-        ("migrations", count, Lower, false, whole(figures.migrations)),
+        ("migrations", count, Lower, Other, whole(figures.migrations)),
         (
             "memory_bytes",
             Measure::Bytes,
             Lower,
-            false,
+            Other,
             whole(figures.memory_bytes),
         ),
     ];
     let some = all
         .into_iter()
-        .filter_map(|(name, measure, better, main, value)| {
+        .filter_map(|(name, measure, better, role, value)| {
             Some(Measured {
                 name: name.to_owned(),
                 measure,
                 better,
-                main,
+                role,
                 value: value?,
             })
         });
@@ -160,15 +161,11 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
 #[must_use]
 pub fn measures(report: &Value) -> Vec<Measured> {
     let mut found = Vec::new();
-    let mut add = |prefix: &str, row: &Value, known: &[Known], main: bool| {
-        found.extend(
-            known
-                .iter()
-                .filter_map(|known| of(prefix, row, *known, main)),
-        );
+    let mut add = |prefix: &str, row: &Value, known: &[Known]| {
+        found.extend(known.iter().filter_map(|known| of(prefix, row, *known)));
     };
-    add("machine", &report["machine"], MACHINE, true);
-    add("all", &report["all"], GROUP, true);
+    add("machine", &report["machine"], MACHINE);
+    add("all", &report["all"], GROUP);
     for (list, prefix, known) in [
         ("deadlines", "deadline", DEADLINE),
         ("spans", "span", SPAN),
@@ -177,11 +174,12 @@ pub fn measures(report: &Value) -> Vec<Measured> {
     ] {
         for row in rows(report, list) {
             let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, "name"));
-            add(&prefix, &with_share(row), known, true);
+            add(&prefix, &with_share(row), known);
         }
     }
     for row in rows(report, "groups") {
-        add(text(row, "name"), row, GROUP, false);
+        let known: Vec<Known> = GROUP.iter().map(|it| (it.0, it.1, Other)).collect();
+        add(text(row, "name"), row, &known);
     }
     found
 }
@@ -197,7 +195,8 @@ pub fn played_measures(report: &Value) -> Vec<Measured> {
         .iter_mut()
         .filter(|it| it.name.starts_with("deadline."))
     {
-        it.main = it.name.ends_with(".missed_ppm");
+        let is_share = it.name.ends_with(".missed_ppm");
+        it.role = if is_share { Goal } else { Other };
     }
     found
 }
@@ -222,14 +221,14 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or_default()
 }
 
-fn of(prefix: &str, row: &Value, known: Known, main: bool) -> Option<Measured> {
-    let (path, better, is_main) = known;
+fn of(prefix: &str, row: &Value, known: Known) -> Option<Measured> {
+    let (path, better, role) = known;
     let value = path.split('.').fold(row, |value, key| &value[key]);
     Some(Measured {
         name: format!("{prefix}.{path}"),
         measure: measure(path),
         better,
-        main: main && is_main,
+        role,
         value: value.as_f64()?,
     })
 }
@@ -262,15 +261,15 @@ mod tests {
         let found = measures(&report);
         let list: Vec<_> = found
             .iter()
-            .map(|it| (it.name.as_str(), it.value, it.main))
+            .map(|it| (it.name.as_str(), it.value, it.role))
             .collect();
         let want = [
-            ("machine.elapsed_ns", 5.0, true),
-            ("machine.idle_ppm", 7.0, false),
-            ("all.delay.p99_ns", 9.0, true),
-            ("deadline.ui.frame.missed", 2.0, true),
-            ("cc.delay.p99_ns", 8.0, false),
-            ("cc.migrations", 3.0, false),
+            ("machine.elapsed_ns", 5.0, Goal),
+            ("machine.idle_ppm", 7.0, Other),
+            ("all.delay.p99_ns", 9.0, Shown),
+            ("deadline.ui.frame.missed", 2.0, Goal),
+            ("cc.delay.p99_ns", 8.0, Other),
+            ("cc.migrations", 3.0, Other),
         ];
         assert_eq!(list, want);
         assert_eq!(found[1].measure, Measure::Millionths);
@@ -288,8 +287,8 @@ mod tests {
             "spans": [{"group": "ui", "name": "draw", "length": {"p99_ns": 9}}],
         });
         let found = played_measures(&report);
-        let main = found.iter().filter(|it| it.main);
-        let list: Vec<_> = main.map(|it| (it.name.as_str(), it.value)).collect();
+        let goals = found.iter().filter(|it| it.role == Goal);
+        let list: Vec<_> = goals.map(|it| (it.name.as_str(), it.value)).collect();
         let want = [
             ("deadline.ui.frame.missed_ppm", 250_000.0),
             ("span.ui.draw.length.p99_ns", 9.0),
@@ -298,7 +297,7 @@ mod tests {
         // In a run of its own the number is compared, as every run lasts as long.
         let all = measures(&report);
         let missed = all.iter().find(|it| it.name == "deadline.ui.frame.missed");
-        assert!(missed.unwrap().main);
+        assert_eq!(missed.unwrap().role, Goal);
     }
 
     #[test]

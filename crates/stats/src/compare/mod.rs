@@ -1,49 +1,68 @@
 //! Whether two sets of runs differ, by how much, and how sure that is.
 //!
 //! [`compare`] takes a [`Set`] of runs as the baseline and others to hold against it. Each metric
-//! gets the ratio of the centres with an interval ([`effect()`]), and a [`Verdict`].
-//! docs/comparing.md defines all of it, and says how many runs it takes.
+//! gets a ratio or a difference with an interval ([`effect()`]), and what the load is for gets a
+//! [`Verdict`]. docs/comparing.md defines all of it, and says how many runs it takes.
 //!
 //! The one part of this crate that calculates in floating point. Logarithms are those of the crate
 //! `libm`, so that the same runs give the same bytes on every computer.
 
+#[cfg(test)]
+mod calibration;
 mod effect;
+mod flips;
 mod measures;
+mod relabel;
+mod robust;
 mod set;
+mod shift;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
-pub use effect::{Effect, RUNS_MIN, effect, separation};
+pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
-pub use set::{Better, Extent, Measure, Measured, Series, Set};
+pub use robust::{TRIM_PERCENT, Trimmed, fisher};
+pub use set::{Better, Extent, Measure, Measured, Role, Series, Set};
+pub use shift::SAMPLES_MAX;
 pub use verdict::{Doubt, Limit, Outcome, Verdict};
 
 /// How sets are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Seed of the resamples.
+    /// Seed of the relabelings that are drawn.
     pub seed: u64,
-    /// How often each set is drawn anew.
-    pub resamples: u32,
-    /// Part of the intervals that hold the true ratio, in thousandths, below 1000.
-    pub confidence: u16,
+    /// Share of calls that may say something wrong: 0.05.
+    pub alpha: f64,
+    /// How often the runs are looked at while more are made, at least 1. Every look has the same
+    /// part of `alpha`.
+    pub looks: u32,
     /// The smallest change that is of interest, as a part of the baseline: 0.03 is 3 %.
     pub margin: f64,
-    /// Per cent of the values that are left out at either end, 0 to 40.
-    pub trim: u8,
 }
 
 impl Default for Settings {
-    /// 10,000 resamples, intervals of 95 %, changes from 3 %, nothing left out.
+    /// Intervals of 95 %, one look, changes from 3 %.
     fn default() -> Self {
         Self {
             seed: 1,
-            resamples: 10_000,
-            confidence: 950,
+            alpha: 0.05,
+            looks: 1,
             margin: 0.03,
-            trim: 0,
         }
+    }
+}
+
+impl Settings {
+    /// Share of looks that may say something wrong.
+    ///
+    /// Of all ways to spend `alpha` over looks this is the one that asks nothing of the runs:
+    /// whatever the tests are and however the looks depend on each other, the sum is `alpha`
+    /// (Bonferroni). The limits of Pocock (1977) and O'Brien and Fleming (1979) spend less, but are
+    /// made for sums of normal numbers and hold only nearly for tests by relabeling.
+    #[must_use]
+    pub fn level(&self) -> f64 {
+        self.alpha / f64::from(self.looks.max(1))
     }
 }
 
@@ -55,7 +74,7 @@ pub enum Refusal {
     TooFew {
         /// How many there are.
         have: usize,
-        /// How many it takes.
+        /// How many it takes to decide one comparison.
         need: usize,
     },
     /// All values are the same, so nothing is known about chance.
@@ -66,10 +85,10 @@ pub enum Refusal {
         /// How often it came.
         runs: usize,
     },
-    /// A ratio needs positive numbers.
-    #[error("no ratio can be made with {value}")]
-    NoRatio {
-        /// The number that is in the way.
+    /// A value that cannot be calculated with.
+    #[error("{value} is no number that can be compared")]
+    NoNumber {
+        /// The value.
         value: f64,
     },
     /// Only one of the sets has the metric.
@@ -86,31 +105,53 @@ pub struct Row {
     pub measure: Measure,
     /// Which way is good.
     pub better: Better,
+    /// Whether it gets a verdict.
+    pub is_goal: bool,
     /// The baseline.
     pub base: String,
     /// What is held against it.
     pub arm: String,
     /// What is the same on both sides.
     pub place: String,
+    /// Where the runs were made.
+    pub world: String,
     /// Spread of the baseline; `None` without a value.
     pub base_extent: Option<Extent>,
     /// Spread of the other set.
     pub arm_extent: Option<Extent>,
+    /// Runs that lie far from the others, of the baseline and of the other set.
+    pub outliers: [Vec<Outlier>; 2],
     /// What came of it.
     pub result: Result<Judged, Refusal>,
+}
+
+/// A run that lies far from all others of its set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlier {
+    /// Its value.
+    pub value: f64,
+    /// What it can be repeated with.
+    pub seed: Option<u64>,
 }
 
 /// A comparison that could be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// Ratio and interval.
+    /// Shift and interval.
     pub effect: Effect,
-    /// The probability after Holm's correction for the number of comparisons.
+    /// The probability after Holm's correction for the number of goals; that of a metric that is
+    /// no goal is as it was.
     pub p_holm: f64,
-    /// Difference that two arms of the same scheduler had, as a part; `None` without such arms.
+    /// The same for the probability that the sets differ by the margin.
+    pub p_same_holm: f64,
+    /// How probable the numbers of outliers are if chance alone puts them into one set or the other.
+    pub p_outliers: f64,
+    /// Shift that two arms of the same scheduler had; `None` without such arms.
     pub floor: Option<f64>,
-    /// What it says.
-    pub verdict: Verdict,
+    /// What it says; `None` of a metric that is no goal.
+    pub verdict: Option<Verdict>,
+    /// Runs of each set that might decide, where these do not.
+    pub runs_needed: Option<usize>,
 }
 
 /// What is to be compared: a baseline, others, and the baseline measured a second time.
@@ -124,20 +165,42 @@ pub struct Question<'a> {
     pub again: Option<&'a Set>,
 }
 
-/// Compares every metric that `wanted` names. All comparisons of all questions are one family for
-/// Holm's correction.
-pub fn compare(
-    questions: &[Question<'_>],
-    wanted: impl Fn(&Series) -> bool,
-    settings: &Settings,
-) -> Vec<Row> {
-    let mut rows: Vec<(Row, Option<f64>)> = Vec::new();
+/// Which metrics are compared.
+#[derive(Clone, Copy)]
+pub enum Choice<'a> {
+    /// The goals that the load states, and what describes how they came about.
+    Stated,
+    /// These, all of them as goals.
+    Named(&'a dyn Fn(&Series) -> bool),
+}
+
+/// A row that is not yet judged, and its noise floor.
+type Pending = (Row, Option<f64>);
+
+/// Compares every metric that is chosen. The goals of all questions are one family for Holm's
+/// correction.
+pub fn compare(questions: &[Question<'_>], choice: Choice<'_>, settings: &Settings) -> Vec<Row> {
+    let mut rows: Vec<Pending> = Vec::new();
     for question in questions {
-        let series = question.base.series.iter().filter(|it| wanted(it));
-        for series in series {
-            let floor = question.again.and_then(|again| floor(series, again));
+        let states_none = states_none(question);
+        for series in &question.base.series {
+            let is_goal = match choice {
+                Choice::Named(wanted) if wanted(series) => true,
+                Choice::Stated if series.role == Role::Goal => true,
+                Choice::Stated if series.role == Role::Shown => {
+                    states_none && series.better != Better::Neither
+                }
+                _ => continue,
+            };
             for other in question.others {
-                rows.push((row(series, question.base, other, settings), floor));
+                let mut row = row(series, question.base, other, settings);
+                row.is_goal = is_goal;
+                let again = question.again.and_then(|again| again.find(&series.name));
+                let scale = row.result.as_ref().ok().map(|it| it.effect.scale);
+                let floor = again
+                    .zip(scale)
+                    .and_then(|(it, scale)| floor(series, it, scale));
+                rows.push((row, floor));
             }
         }
     }
@@ -145,74 +208,129 @@ pub fn compare(
     rows.into_iter().map(|(row, _)| row).collect()
 }
 
-/// The difference between the centres of two sets of the same scheduler, as a part of the smaller.
-fn floor(series: &Series, again: &Set) -> Option<f64> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let other = again.find(&series.name)?;
-    let ratio = mean(&other.values) / mean(&series.values);
-    let ratio = if ratio < 1.0 { 1.0 / ratio } else { ratio };
-    Some(ratio - 1.0).filter(|floor| floor.is_finite())
+/// Whether the load has neither deadlines nor spans and ends by the clock: then nothing is stated
+/// that a scheduler could be better at, and what describes it is all there is.
+fn states_none(question: &Question<'_>) -> bool {
+    /// A clock does not end two runs at times that differ by more than this part.
+    const CLOCK: f64 = 0.001;
+    let sets = question.others.iter().chain([question.base]);
+    let elapsed = sets.filter_map(|set| set.find("machine.elapsed_ns"));
+    let extents: Vec<Extent> = elapsed.filter_map(|it| Extent::of(&it.values)).collect();
+    let least = extents
+        .iter()
+        .map(|it| it.min)
+        .fold(f64::INFINITY, f64::min);
+    let most = extents.iter().map(|it| it.max).fold(0.0, f64::max);
+    let goals = question
+        .base
+        .series
+        .iter()
+        .filter(|it| it.role == Role::Goal);
+    most <= least * (1.0 + CLOCK) && goals.count() == usize::from(!extents.is_empty())
+}
+
+/// The shift between two sets of the same scheduler.
+fn floor(series: &Series, again: &Series, scale: Scale) -> Option<f64> {
+    let mean = |values: &[f64]| scale.on(values.iter().sum::<f64>() / values.len() as f64);
+    let shift = mean(&again.values) - mean(&series.values);
+    Some(shift.abs()).filter(|floor| floor.is_finite())
 }
 
 fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> Row {
     let theirs = other.find(&series.name);
     let values = theirs.map_or(&[][..], |it| &it.values);
     let stream = stream(&[&series.name, &base.arm, &other.arm, &base.place]);
-    let result = match theirs {
-        None => Err(Refusal::Missing),
-        Some(_) => {
-            let result = effect(&series.values, values, stream, settings);
-            result.or_else(|refusal| apart(series, values, &[base, other]).ok_or(refusal))
+    let result = theirs.ok_or(Refusal::Missing).and_then(|theirs| {
+        let values = series.against(theirs);
+        let effect = effect(&values, series.measure, stream, settings)?;
+        // Sets that repeat one run say nothing of chance.
+        match [(base, series), (other, theirs)]
+            .iter()
+            .find(|(set, _)| !set.varies())
+        {
+            None => Ok(effect),
+            Some((_, series)) => Err(Refusal::NoSpread {
+                value: series.values[0],
+                runs: series.values.len(),
+            }),
         }
+    });
+    let outliers = match (&result, theirs) {
+        (Ok(effect), Some(theirs)) => [series, theirs].map(|it| outliers(it, effect)),
+        _ => [Vec::new(), Vec::new()],
+    };
+    let chance = || {
+        let both = [(&outliers[0], &series.values[..]), (&outliers[1], values)];
+        let [first, second] = both.map(|(out, all)| [out.len(), all.len()]);
+        fisher(first, second)
     };
     Row {
         metric: series.name.clone(),
         measure: series.measure,
         better: series.better,
+        is_goal: false,
         base: base.arm.clone(),
         arm: other.arm.clone(),
         place: base.place.clone(),
+        world: base.world.clone(),
         base_extent: Extent::of(&series.values),
         arm_extent: Extent::of(values),
         result: result.map(|effect| Judged {
             effect,
             p_holm: effect.p,
+            p_same_holm: effect.p_same,
+            p_outliers: chance(),
             floor: None,
-            verdict: Verdict::Undecided(Doubt::Spread),
+            verdict: None,
+            runs_needed: None,
         }),
+        outliers,
     }
 }
 
-/// What can be said of values without spread, when both sets are known to differ by chance: a set
-/// that repeats one run has no spread in any metric, and is refused.
-fn apart(series: &Series, values: &[f64], sets: &[&Set]) -> Option<Effect> {
-    let varies = |set: &&Set| {
-        let varies = |it: &Series| it.values.iter().any(|value| *value != it.values[0]);
-        set.series.iter().any(varies)
+/// The runs of a set that lie far from the others.
+fn outliers(series: &Series, effect: &Effect) -> Vec<Outlier> {
+    let values: Vec<f64> = series
+        .values
+        .iter()
+        .map(|it| effect.scale.on(*it))
+        .collect();
+    let places = robust::outliers(&values, effect.margin);
+    let outlier = |at: usize| Outlier {
+        value: series.values[at],
+        seed: series.seeds[at],
     };
-    match sets.iter().all(varies) {
-        true => separation(&series.values, values),
-        false => None,
-    }
+    places.into_iter().map(outlier).collect()
 }
 
-/// Corrects the probabilities for their number, and judges.
-fn correct(rows: &mut [(Row, Option<f64>)], settings: &Settings) {
-    let made = rows.iter_mut().filter_map(|(row, floor)| {
-        let better = row.better;
-        row.result.as_mut().ok().map(|it| (it, better, *floor))
-    });
-    // Where all values are one and the same, nothing is tested.
-    let is_same = |it: &Judged| it.effect.low == 1.0 && it.effect.high == 1.0;
+/// Corrects the probabilities of the goals for their number, and judges them.
+fn correct(rows: &mut [Pending], settings: &Settings) {
+    let made = rows
+        .iter_mut()
+        .filter(|(row, _)| row.is_goal)
+        .filter_map(|(row, floor)| {
+            let better = row.better;
+            row.result.as_mut().ok().map(|it| (it, better, *floor))
+        });
+    // Where all values are one and the same no test can find anything, whoever is better: it is
+    // none of the family.
+    let is_same = |it: &Judged| (it.effect.low, it.effect.high) == (0.0, 0.0);
     let (same, mut made): (Vec<_>, Vec<_>) = made.partition(|(it, ..)| is_same(it));
-    for (judged, better, _) in same {
-        judged.verdict = verdict::judge(judged, better, settings);
+    for (judged, ..) in same {
+        judged.verdict = Some(Verdict::NoDifference);
     }
-    let chances: Vec<f64> = made.iter().map(|(it, ..)| it.effect.p).collect();
-    for ((judged, better, floor), p) in made.iter_mut().zip(holm(&chances)) {
+    let of =
+        |p: fn(&Effect) -> f64| -> Vec<f64> { made.iter().map(|it| p(&it.0.effect)).collect() };
+    let (differ, equal) = (holm(&of(|it| it.p)), holm(&of(|it| it.p_same)));
+    let comparisons = made.len();
+    for ((judged, better, floor), (p, p_same)) in made.iter_mut().zip(differ.into_iter().zip(equal))
+    {
         judged.p_holm = p;
+        judged.p_same_holm = p_same;
         judged.floor = *floor;
-        judged.verdict = verdict::judge(judged, *better, settings);
+        let verdict = verdict::judge(judged, *better, comparisons, settings);
+        judged.verdict = Some(verdict);
+        judged.runs_needed = verdict::runs_needed(judged, verdict, comparisons, settings);
     }
 }
 
@@ -232,6 +350,19 @@ pub fn holm(chances: &[f64]) -> Vec<f64> {
         corrected[at] = largest;
     }
     corrected
+}
+
+/// The fewest runs of each set that can decide so many comparisons, if the sets are separated: 6
+/// of 8 metrics, or 9 pairs.
+#[must_use]
+pub fn runs_to_decide(comparisons: usize, is_paired: bool, level: f64) -> usize {
+    let least = |runs: usize| match is_paired {
+        true => flips::least(runs as f64),
+        false => 2.0 / relabel::ways(2 * runs, runs),
+    };
+    // 1,000 runs decide more comparisons than there can be.
+    let enough = |runs: &usize| least(*runs) * (comparisons as f64) < level;
+    (2..1000).find(enough).unwrap_or(1000)
 }
 
 /// The number of a comparison's stream, of what it compares: it does not change when other

@@ -1,6 +1,10 @@
 //! Sets of runs, and what is measured in each.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+
+use super::Values;
 
 /// What a metric's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,6 +36,19 @@ pub enum Better {
     Neither,
 }
 
+/// What a metric is to the load it was measured under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// What the load is for: its deadlines, its spans, the time in which its work is done. It gets a
+    /// verdict.
+    Goal,
+    /// Describes how that came about. It is shown, without a verdict.
+    Shown,
+    /// Compared only when it is asked for by name.
+    Other,
+}
+
 /// One number of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -41,8 +58,8 @@ pub struct Measured {
     pub measure: Measure,
     /// Which way is good.
     pub better: Better,
-    /// Whether it is compared without being asked for.
-    pub main: bool,
+    /// What it is to the load.
+    pub role: Role,
     /// The value, in the unit of `measure`.
     pub value: f64,
 }
@@ -56,10 +73,12 @@ pub struct Series {
     pub measure: Measure,
     /// Which way is good.
     pub better: Better,
-    /// Whether it is compared without being asked for.
-    pub main: bool,
+    /// What it is to the load.
+    pub role: Role,
     /// One value a run that has any, in the order of the runs.
     pub values: Vec<f64>,
+    /// The seed of each of these runs, where it alone makes them differ.
+    pub seeds: Vec<Option<u64>>,
 }
 
 /// Runs of one scheduler under one load on one machine, which differ by chance only.
@@ -104,8 +123,9 @@ impl Set {
         }
     }
 
-    /// Adds a run that counts.
-    pub fn add(&mut self, run: Vec<Measured>) {
+    /// Adds a run that counts. `seed` is what alone makes it differ from others, as in simulation;
+    /// runs of two sets with the same one are compared as a pair.
+    pub fn add(&mut self, run: Vec<Measured>, seed: Option<u64>) {
         self.runs += 1;
         for measured in run {
             let known = self.series.iter().position(|it| it.name == measured.name);
@@ -115,18 +135,68 @@ impl Set {
                     name: measured.name,
                     measure: measured.measure,
                     better: measured.better,
-                    main: measured.main,
+                    role: measured.role,
                     values: Vec::new(),
+                    seeds: Vec::new(),
                 });
             }
             self.series[at].values.push(measured.value);
+            self.series[at].seeds.push(seed);
         }
+    }
+
+    /// Whether the runs differ in any metric. Those of a set that does not are one run, repeated.
+    #[must_use]
+    pub fn varies(&self) -> bool {
+        self.series.iter().any(|it| !it.is_constant())
     }
 
     /// The metric `name`, if any run has it.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.name == name)
+    }
+}
+
+impl Series {
+    /// Whether all values are the same.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        self.values.iter().all(|value| *value == self.values[0])
+    }
+
+    /// The values of this set and of another as they are held against each other: as pairs if at
+    /// least half of the runs of either have one of the same seed in the other.
+    #[must_use]
+    pub fn against(&self, other: &Self) -> Values {
+        let by_seed = |series: &Self| {
+            let seeds = series.seeds.iter().zip(&series.values);
+            let known = seeds.filter_map(|(seed, value)| Some((seed.as_ref().copied()?, *value)));
+            known.collect::<BTreeMap<u64, f64>>()
+        };
+        let (ours, theirs) = (by_seed(self), by_seed(other));
+        let pair = |(seed, value): (&u64, &f64)| Some((*value, *theirs.get(seed)?));
+        let pairs: Vec<(f64, f64)> = ours.iter().filter_map(pair).collect();
+        let is_most = |series: &Self| 2 * pairs.len() >= series.values.len();
+        if !pairs.is_empty() && is_most(self) && is_most(other) {
+            return Values::Pairs(pairs);
+        }
+        Values::Apart(self.values.clone(), other.values.clone())
+    }
+}
+
+impl Measure {
+    /// The smallest difference of interest where no ratio can be made, because there are zeros: a
+    /// few switches of a CPU, one thing, a thousandth of a whole.
+    #[must_use]
+    pub const fn margin(self) -> f64 {
+        match self {
+            Self::Nanos => 10_000.0,
+            Self::Count | Self::Rate => 1.0,
+            Self::Millionths => 1_000.0,
+            Self::Thousandths => 10.0,
+            Self::Bytes => 1_048_576.0,
+        }
     }
 }
 
@@ -155,16 +225,46 @@ mod tests {
             name: name.to_owned(),
             measure: Measure::Nanos,
             better: Better::Lower,
-            main: true,
+            role: Role::Goal,
             value,
         };
         let mut set = Set::new("fifo", "desk", "simulated");
-        set.add(vec![measured("a", 1.0), measured("b", 2.0)]);
-        set.add(vec![measured("b", 3.0)]);
+        set.add(vec![measured("a", 1.0), measured("b", 2.0)], None);
+        set.add(vec![measured("b", 3.0)], Some(4));
         assert_eq!(set.runs, 2);
         assert_eq!(set.find("a").unwrap().values, [1.0]);
         assert_eq!(set.find("b").unwrap().values, [2.0, 3.0]);
+        assert_eq!(set.find("b").unwrap().seeds, [None, Some(4)]);
         assert_eq!(set.find("c"), None);
+    }
+
+    fn series(runs: &[(Option<u64>, f64)]) -> Series {
+        let mut set = Set::new("", "", "");
+        for (seed, value) in runs {
+            let measured = Measured {
+                name: "a".to_owned(),
+                measure: Measure::Count,
+                better: Better::Lower,
+                role: Role::Goal,
+                value: *value,
+            };
+            set.add(vec![measured], *seed);
+        }
+        set.series.remove(0)
+    }
+
+    #[test]
+    fn runs_of_the_same_seed_are_pairs_if_most_have_one() {
+        let base = series(&[(Some(1), 10.0), (Some(2), 20.0), (Some(3), 30.0)]);
+        let other = series(&[(Some(3), 3.0), (Some(1), 1.0), (Some(4), 4.0)]);
+        let pairs = Values::Pairs(vec![(10.0, 1.0), (30.0, 3.0)]);
+        assert_eq!(base.against(&other), pairs, "of each seed that both have");
+        let few = series(&[(Some(3), 3.0), (Some(5), 1.0), (Some(4), 4.0)]);
+        let apart = Values::Apart(base.values.clone(), few.values.clone());
+        assert_eq!(base.against(&few), apart);
+        let unseeded = series(&[(None, 3.0), (None, 1.0), (None, 4.0)]);
+        let apart = Values::Apart(unseeded.values.clone(), unseeded.values.clone());
+        assert_eq!(unseeded.against(&unseeded), apart);
     }
 
     #[test]

@@ -1,273 +1,282 @@
-//! The statistics tested as statistics: how often they are right.
+//! Comparisons as a whole: from sets of runs to verdicts.
 
 use model::Rng;
 
 use super::*;
 
-/// Trials of one kind.
-const TRIALS: u64 = 200;
-
-/// docs/comparing.md, which promises what is tested here.
-const DOCUMENT: &str = include_str!("../../../../docs/comparing.md");
-
-/// How the values of one run come to be.
-#[derive(Clone, Copy, Debug)]
-enum Noise {
-    /// Every run takes a while longer or less: a normal factor, exponentiated.
-    LogNormal,
-    /// A run has a least time, and what disturbs it comes on top.
-    Exponential,
+/// One run: name and value of each metric.
+fn run(values: &[(&str, f64)]) -> Vec<Measured> {
+    let measured = values.iter().map(|(name, value)| Measured {
+        name: (*name).to_owned(),
+        measure: Measure::Count,
+        better: Better::Lower,
+        role: if name.starts_with("goal") {
+            Role::Goal
+        } else {
+            Role::Shown
+        },
+        value: *value,
+    });
+    measured.collect()
 }
 
-/// A run of mean 1 and the coefficient of variation `cv`.
-fn run(rng: &mut Rng, noise: Noise, cv: f64) -> f64 {
-    match noise {
-        Noise::LogNormal => {
-            // The sum of twelve uniform numbers less six is normal enough.
-            let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-            libm::exp(cv * normal)
-        }
-        Noise::Exponential => 1.0 - cv - cv * libm::log(1.0 - rng.unit()),
-    }
-}
-
-/// A set of runs that take `scale` times as long as they would.
-fn set(arm: &str, rng: &mut Rng, (noise, cv): (Noise, f64), runs: usize, scale: f64) -> Set {
-    let mut set = Set::new(arm, "", "test");
-    for _ in 0..runs {
-        set.add(vec![Measured {
-            name: "time_ns".to_owned(),
-            measure: Measure::Nanos,
-            better: Better::Lower,
-            main: true,
-            value: 1e9 * scale * run(rng, noise, cv),
-        }]);
+/// A set with one goal. Its second metric keeps it from being one run, repeated.
+fn set(arm: &str, values: &[f64]) -> Set {
+    let mut set = Set::new(arm, "place", "test");
+    for (at, value) in values.iter().enumerate() {
+        set.add(run(&[("goal", *value), ("shown", at as f64)]), None);
     }
     set
 }
 
-/// How many of the trials end in `want`.
-fn count(want: Verdict, noise: (Noise, f64), runs: usize, scale: f64) -> usize {
-    let settings = Settings::default();
-    let trial = |seed: u64| {
-        let mut rng = Rng::new(seed, 0);
-        let base = set("a", &mut rng, noise, runs, 1.0);
-        let others = [set("b", &mut rng, noise, runs, scale)];
-        let question = Question {
-            base: &base,
-            others: &others,
-            again: None,
-        };
-        let rows = compare(&[question], |_| true, &settings);
-        rows[0].result.expect("can be compared").verdict
-    };
-    (0..TRIALS).filter(|seed| trial(*seed) == want).count()
-}
-
-#[test]
-fn two_sets_of_the_same_are_no_difference_in_at_least_190_of_200_trials() {
-    for noise in [Noise::LogNormal, Noise::Exponential] {
-        let equal = count(Verdict::NoDifference, (noise, 0.02), 20, 1.0);
-        assert!(equal >= 190, "{noise:?}: {equal} of {TRIALS}");
+/// The same with seeds from 1.
+fn seeded(arm: &str, values: &[f64]) -> Set {
+    let mut set = Set::new(arm, "place", "simulated");
+    for (seed, value) in (1..).zip(values) {
+        set.add(run(&[("goal", *value), ("shown", seed as f64)]), Some(seed));
     }
+    set
 }
 
-#[test]
-fn a_slowdown_of_5_per_cent_is_found_in_at_least_160_of_200_trials() {
-    for noise in [Noise::LogNormal, Noise::Exponential] {
-        let found = count(Verdict::Slower, (noise, 0.02), 20, 1.05);
-        assert!(found >= 160, "{noise:?}: {found} of {TRIALS}");
-    }
-}
-
-#[test]
-fn a_speedup_is_found_as_well() {
-    let found = count(Verdict::Faster, (Noise::LogNormal, 0.02), 20, 1.0 / 1.05);
-    assert!(found >= 160, "{found} of {TRIALS}");
-}
-
-/// The intervals hold the truth about as often as they say, also for few and for skewed runs.
-#[test]
-fn intervals_hold_the_true_ratio_as_often_as_they_promise() {
-    let settings = Settings {
-        resamples: 2_000,
-        ..Settings::default()
+fn rows(base: &Set, others: &[Set], again: Option<&Set>) -> Vec<Row> {
+    let question = Question {
+        base,
+        others,
+        again,
     };
-    for noise in [Noise::LogNormal, Noise::Exponential] {
-        for (runs, trim) in [(5, 0), (10, 0), (30, 0), (20, 20)] {
-            let held = (0..TRIALS).filter(|seed| {
-                let mut rng = Rng::new(*seed, 7);
-                let mut values = |scale: f64| -> Vec<f64> {
-                    (0..runs)
-                        .map(|_| scale * run(&mut rng, noise, 0.05))
-                        .collect()
+    compare(&[question], Choice::Stated, &Settings::default())
+}
+
+fn judged(base: &Set, other: Set) -> Judged {
+    rows(base, &[other], None)[0]
+        .result
+        .expect("can be compared")
+}
+
+const LATE: [f64; 8] = [521.0, 503.0, 534.0, 519.0, 522.0, 525.0, 517.0, 528.0];
+const NEVER: [f64; 8] = [0.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+
+#[test]
+fn late_moves_of_500_against_none_are_decided() {
+    let judged = judged(&set("fifo", &LATE), set("mlfq", &NEVER));
+    assert_eq!(judged.verdict, Some(Verdict::Faster));
+    let effect = judged.effect;
+    assert_eq!((effect.scale, effect.is_paired), (Scale::Linear, false));
+    // Two of the 12,870 ways to deal 16 values to sets of 8 separate them.
+    assert!((effect.p - 2.0 / 12_870.0).abs() < 1e-12, "{effect:?}");
+    assert!(effect.low >= -534.0 && effect.high <= -501.0, "{effect:?}");
+    let back = self::judged(&set("mlfq", &NEVER), set("fifo", &LATE));
+    assert_eq!(back.verdict, Some(Verdict::Slower));
+    assert_eq!(
+        (back.effect.low, back.effect.high),
+        (-effect.high, -effect.low)
+    );
+}
+
+#[test]
+fn runs_of_the_same_seed_are_compared_as_pairs() {
+    // What a seed does is 20 times what the scheduler does.
+    let base: Vec<f64> = (1..=10).map(|seed| 100.0 * f64::from(seed)).collect();
+    let other: Vec<f64> = base.iter().map(|value| value * 1.05).collect();
+    let it = judged(&seeded("a", &base), seeded("b", &other));
+    assert!(it.effect.is_paired);
+    assert_eq!(it.verdict, Some(Verdict::Slower));
+    assert!((it.effect.p - 2.0 / 1024.0).abs() < 1e-12, "{it:?}");
+    let [ratio, low, high] = it.effect.ratios().expect("a ratio");
+    assert!(
+        (ratio - 1.05).abs() < 1e-9 && high - low < 1e-9,
+        "{low} {high}"
+    );
+    let apart = judged(&set("a", &base), set("b", &other));
+    assert_eq!(apart.verdict, Some(Verdict::Undecided(Doubt::Spread)));
+}
+
+#[test]
+fn separated_sets_are_decided_from_6_runs_of_8_metrics_or_9_pairs() {
+    assert_eq!(runs_to_decide(8, false, 0.05), 6);
+    assert_eq!(runs_to_decide(8, true, 0.05), 9);
+    assert_eq!([1, 2].map(|it| runs_to_decide(it, false, 0.05)), [4, 5]);
+    assert_eq!([1, 2].map(|it| runs_to_decide(it, true, 0.05)), [6, 7]);
+    let names: Vec<String> = (0..8).map(|at| format!("goal{at}")).collect();
+    for (is_paired, fewest) in [(false, 6), (true, 9)] {
+        for runs in [fewest - 1, fewest] {
+            let arm = |value: f64| {
+                let mut set = Set::new("", "", "");
+                for seed in 0..runs {
+                    // Hardly any variance, and in one run much.
+                    let off = if seed == 0 { 40.0 } else { 1e-6 * seed as f64 };
+                    let values = names.iter().map(|name| (name.as_str(), value + off));
+                    let values: Vec<(&str, f64)> = values.collect();
+                    set.add(run(&values), is_paired.then_some(seed as u64));
+                }
+                set
+            };
+            let (base, others) = (arm(100.0), [arm(200.0)]);
+            for row in rows(&base, &others, None) {
+                let judged = row.result.expect("can be compared");
+                let want = match runs == fewest {
+                    true => (Verdict::Slower, None),
+                    false => (Verdict::Undecided(Doubt::Few), Some(fewest)),
                 };
-                let (base, other) = (values(1.0), values(1.3));
-                let settings = Settings { trim, ..settings };
-                let effect = effect(&base, &other, *seed, &settings).expect("can be compared");
-                effect.low <= 1.3 && 1.3 <= effect.high
-            });
-            let held = held.count();
-            // 95 % of 200 is 190, with a standard deviation of 3.
-            assert!(held >= 181, "{noise:?}, {runs} runs, trim {trim}: {held}");
+                assert_eq!((judged.verdict, judged.runs_needed), (Some(want.0), want.1));
+            }
         }
     }
 }
 
-/// A row of the table: spread in per cent, runs that find a slowdown of 5 %, runs after which two
-/// sets of the same are called so.
-fn table() -> Vec<[usize; 3]> {
-    let (_, rest) = DOCUMENT.split_once("<!-- power -->\n").expect("a table");
-    let (table, _) = rest.split_once("<!-- end -->").expect("its end");
-    let rows = table.lines().filter_map(|line| {
-        let cells: Vec<usize> = line
-            .split('|')
-            .filter_map(|cell| cell.trim().trim_end_matches(" %").parse().ok())
-            .collect();
-        cells.try_into().ok()
-    });
-    rows.collect()
-}
-
 #[test]
-fn the_table_of_the_document_says_how_many_runs_it_takes() {
-    let rows = table();
-    assert_eq!(rows.len(), 4, "a row for 1, 2, 3 and 5 %");
-    for [spread, find, same] in rows {
-        let noise = (Noise::LogNormal, spread as f64 / 100.0);
-        let found = count(Verdict::Slower, noise, find, 1.05);
-        assert!(
-            found >= 160,
-            "{spread} %: {find} runs find it {found} times"
-        );
-        let equal = count(Verdict::NoDifference, noise, same, 1.0);
-        assert!(equal >= 190, "{spread} %: {same} runs agree {equal} times");
+fn goals_alone_are_judged_and_counted() {
+    let mut base = set("a", &LATE);
+    let mut other = set("b", &NEVER);
+    for set in [&mut base, &mut other] {
+        for at in 0..8 {
+            let elapsed = run(&[("goal.same", 5.0), ("more", f64::from(at))]);
+            set.add(elapsed, None);
+        }
     }
+    let found = rows(&base, &[other], None);
+    let verdicts: Vec<_> = found
+        .iter()
+        .map(|row| {
+            (
+                row.metric.as_str(),
+                row.is_goal,
+                row.result.unwrap().verdict,
+            )
+        })
+        .collect();
+    let want = [
+        ("goal", true, Some(Verdict::Faster)),
+        ("shown", false, None),
+        ("goal.same", true, Some(Verdict::NoDifference)),
+        ("more", false, None),
+    ];
+    assert_eq!(verdicts, want);
+    // What is the same throughout is not tested, so it counts for nothing.
+    let judged = found[0].result.unwrap();
+    assert_eq!(judged.p_holm, judged.effect.p);
 }
 
 #[test]
-fn many_comparisons_of_the_same_rarely_find_anything() {
-    // 40 families of 20 comparisons each: without a correction about 26 would find something.
-    let settings = Settings {
-        resamples: 2_000,
-        margin: 0.0,
-        ..Settings::default()
+fn a_load_that_states_no_goal_is_judged_by_what_describes_it() {
+    let question = |elapsed: [f64; 4], more: &str| {
+        let mut sets = ["a", "b"].map(|arm| Set::new(arm, "", ""));
+        for set in &mut sets {
+            for (at, value) in elapsed.iter().enumerate() {
+                let mut values = run(&[("machine.elapsed_ns", *value), (more, at as f64)]);
+                values[0].role = Role::Goal;
+                set.add(values, None);
+            }
+        }
+        let [base, other] = sets;
+        let found = rows(&base, &[other], None);
+        found.iter().map(|row| row.is_goal).collect::<Vec<_>>()
     };
-    let families = (0..40).filter(|seed| {
-        let mut rng = Rng::new(*seed, 1);
-        let base = set("base", &mut rng, (Noise::LogNormal, 0.02), 12, 1.0);
-        let arms: Vec<Set> = (0..20)
-            .map(|arm| {
-                set(
-                    &arm.to_string(),
-                    &mut rng,
-                    (Noise::LogNormal, 0.02),
-                    12,
-                    1.0,
-                )
-            })
-            .collect();
-        let question = Question {
-            base: &base,
-            others: &arms,
-            again: None,
-        };
-        let rows = compare(&[question], |_| true, &settings);
-        let found = |row: &Row| {
-            let verdict = row.result.expect("can be compared").verdict;
-            matches!(verdict, Verdict::Faster | Verdict::Slower)
-        };
-        rows.iter().any(found)
-    });
-    let families = families.count();
-    assert!(families <= 6, "{families} of 40 found a difference");
+    let (clock, work) = ([1e9, 1e9, 1.0005e9, 1e9], [1e9, 1.1e9, 1e9, 1e9]);
+    assert_eq!(question(clock, "shown"), [true, true]);
+    assert_eq!(
+        question(work, "shown"),
+        [true, false],
+        "its work takes time"
+    );
+    assert_eq!(question(clock, "goal"), [true, true]);
+}
+
+#[test]
+fn what_is_asked_for_by_name_is_a_goal_and_nothing_else_is() {
+    let (base, others) = (set("a", &LATE), [set("b", &NEVER)]);
+    let question = Question {
+        base: &base,
+        others: &others,
+        again: None,
+    };
+    let named = Choice::Named(&|series: &Series| series.name == "shown");
+    let found = compare(&[question], named, &Settings::default());
+    let named: Vec<_> = found
+        .iter()
+        .map(|row| (row.metric.as_str(), row.is_goal))
+        .collect();
+    assert_eq!(named, [("shown", true)]);
 }
 
 #[test]
 fn the_same_scheduler_that_differs_from_itself_is_doubted() {
-    let mut rng = Rng::new(3, 3);
-    let noise = (Noise::LogNormal, 0.01);
-    let base = set("default", &mut rng, noise, 20, 1.0);
-    let others = [set("mlfq", &mut rng, noise, 20, 1.05)];
-    let verdict = |scale: f64, rng: &mut Rng| {
-        let again = set("default again", rng, noise, 20, scale);
-        let question = Question {
-            base: &base,
-            others: &others,
-            again: Some(&again),
-        };
-        let rows = compare(&[question], |_| true, &Settings::default());
+    let scaled = |arm: &str, scale: f64| set(arm, &LATE.map(|value| value * scale));
+    let base = scaled("default", 1.0);
+    let verdict = |again: f64| {
+        let again = scaled("again", again);
+        let rows = rows(&base, &[scaled("mlfq", 1.2)], Some(&again));
         rows[0].result.expect("can be compared").verdict
     };
-    assert_eq!(verdict(1.0, &mut rng), Verdict::Slower);
-    assert_eq!(verdict(1.06, &mut rng), Verdict::Undecided(Doubt::Noise));
-}
-
-/// A set with one metric that varies and one that is given.
-fn with_misses(arm: &str, seed: u64, misses: &[f64]) -> Set {
-    let mut rng = Rng::new(seed, 9);
-    let mut set = Set::new(arm, "", "test");
-    for value in misses {
-        let measured = |name: &str, value| Measured {
-            name: name.to_owned(),
-            measure: Measure::Count,
-            better: Better::Lower,
-            main: true,
-            value,
-        };
-        let time = run(&mut rng, Noise::LogNormal, 0.02);
-        set.add(vec![measured("time", time), measured("missed", *value)]);
-    }
-    set
-}
-
-#[test]
-fn deadlines_that_one_scheduler_never_misses_are_compared_all_the_same() {
-    let verdict = |base: &[f64], other: &[f64]| {
-        let base = with_misses("a", 1, base);
-        let others = [with_misses("b", 2, other)];
-        let question = Question {
-            base: &base,
-            others: &others,
-            again: None,
-        };
-        let rows = compare(&[question], |it| it.name == "missed", &Settings::default());
-        rows[0].result.expect("can be compared").verdict
-    };
-    let many = [50.0, 60.0, 55.0, 52.0, 54.0];
-    assert_eq!(verdict(&many, &[0.0; 5]), Verdict::Faster);
-    assert_eq!(verdict(&[0.0; 5], &many), Verdict::Slower);
-    assert_eq!(verdict(&[0.0; 5], &[0.0; 5]), Verdict::NoDifference);
-    let once = [0.0, 0.0, 0.0, 0.0, 3.0];
-    assert_eq!(verdict(&[0.0; 5], &once), Verdict::Undecided(Doubt::Spread));
+    assert_eq!(verdict(1.0), Some(Verdict::Slower));
+    assert_eq!(verdict(1.1), Some(Verdict::Slower));
+    let noise = Some(Verdict::Undecided(Doubt::Noise));
+    assert_eq!([verdict(1.2), verdict(1.0 / 1.2)], [noise; 2]);
 }
 
 #[test]
 fn a_set_that_repeats_one_run_is_refused() {
-    let mut base = Set::new("a", "", "det");
-    let mut other = Set::new("b", "", "det");
-    for set in [&mut base, &mut other] {
-        for _ in 0..9 {
-            set.add(vec![Measured {
-                name: "time".to_owned(),
-                measure: Measure::Nanos,
-                better: Better::Lower,
-                main: true,
-                value: if set.arm == "a" { 5.0 } else { 6.0 },
-            }]);
-        }
-    }
-    let question = Question {
-        base: &base,
-        others: &[other],
-        again: None,
+    let repeated = |arm: &str, value: f64| {
+        let mut set = Set::new(arm, "", "det");
+        (0..9).for_each(|_| set.add(run(&[("goal", value)]), None));
+        set
     };
-    let rows = compare(&[question], |_| true, &Settings::default());
+    let rows = rows(&repeated("a", 5.0), &[repeated("b", 6.0)], None);
     let refusal = Refusal::NoSpread {
         value: 5.0,
         runs: 9,
     };
     assert_eq!(rows[0].result, Err(refusal));
+}
+
+#[test]
+fn one_metric_without_spread_is_compared_when_the_sets_differ_by_chance() {
+    let verdict = |base: &[f64], other: &[f64]| judged(&set("a", base), set("b", other)).verdict;
+    assert_eq!(verdict(&[9.0; 5], &[0.0; 5]), Some(Verdict::Faster));
+    assert_eq!(verdict(&[0.0; 5], &[9.0; 5]), Some(Verdict::Slower));
+    assert_eq!(verdict(&[0.0; 5], &[0.0; 5]), Some(Verdict::NoDifference));
+    let once = verdict(&[0.0; 5], &[0.0, 0.0, 0.0, 0.0, 9.0]);
+    assert_eq!(once, Some(Verdict::Undecided(Doubt::Spread)));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_the_reason() {
+    let refusal = |other: &[f64]| {
+        let rows = rows(&set("a", &LATE), &[set("b", other)], None);
+        rows[0].result.expect_err("cannot be compared")
+    };
+    assert_eq!(refusal(&[1.0]), Refusal::TooFew { have: 1, need: 4 });
+    let broken = refusal(&[1.0, f64::INFINITY]);
+    assert_eq!(
+        broken,
+        Refusal::NoNumber {
+            value: f64::INFINITY
+        }
+    );
+    let rows = rows(&set("a", &LATE), &[Set::new("b", "", "test")], None);
+    assert_eq!(rows[0].result, Err(Refusal::Missing));
+    assert_eq!(rows[0].metric, "goal");
+}
+
+#[test]
+fn outliers_stand_beside_the_verdict_with_their_seeds() {
+    let mut other = LATE.map(|value| value * 1.01);
+    other[5] = 900.0;
+    let rows = rows(&seeded("a", &LATE), &[seeded("b", &other)], None);
+    let outlier = Outlier {
+        value: 900.0,
+        seed: Some(6),
+    };
+    assert_eq!(rows[0].outliers, [vec![], vec![outlier]]);
+    let judged = rows[0].result.unwrap();
+    assert_eq!(judged.p_outliers, 1.0, "1 of 8 and none of 8");
+    // The mean is far off and the trimmed mean is not.
+    let trimmed = judged.effect.trimmed;
+    assert!(
+        (libm::exp(trimmed.shift) - 1.01).abs() < 1e-9,
+        "{trimmed:?}"
+    );
+    assert!(libm::exp(judged.effect.shift) > 1.07);
 }
 
 #[test]
@@ -281,16 +290,18 @@ fn holm_corrects_the_smallest_most_and_keeps_the_order() {
 }
 
 #[test]
-fn a_metric_that_only_one_set_has_is_refused_by_name() {
-    let mut rng = Rng::new(1, 1);
-    let base = set("a", &mut rng, (Noise::LogNormal, 0.02), 6, 1.0);
-    let others = [Set::new("b", "", "test")];
-    let question = Question {
-        base: &base,
-        others: &others,
-        again: None,
+fn the_seed_decides_what_is_drawn_and_nothing_else_does() {
+    let mut rng = Rng::new(5, 5);
+    let mut values = |count: usize| (0..count).map(|_| 1.0 + rng.unit()).collect();
+    let values = Values::Apart(values(15), values(15));
+    let with = |seed, stream| {
+        let settings = Settings {
+            seed,
+            ..Settings::default()
+        };
+        effect(&values, Measure::Nanos, stream, &settings).unwrap()
     };
-    let rows = compare(&[question], |_| true, &Settings::default());
-    assert_eq!(rows[0].result, Err(Refusal::Missing));
-    assert_eq!(rows[0].metric, "time_ns");
+    assert_eq!(with(1, 1), with(1, 1));
+    assert_ne!(with(1, 1), with(2, 1));
+    assert_ne!(with(1, 1), with(1, 2));
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Better, Judged, Settings};
+use super::{Better, Judged, Settings, runs_to_decide};
 
 /// What a comparison says of the second set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +26,9 @@ pub enum Verdict {
 /// Why a comparison is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Doubt {
+    /// So few runs decide nothing among so many comparisons, whatever they are.
+    #[serde(rename = "undecided")]
+    Few,
     /// The interval holds both no difference and one that is of interest.
     #[serde(rename = "undecided")]
     Spread,
@@ -71,34 +74,34 @@ impl Verdict {
 }
 
 impl Doubt {
-    /// What would help, in words.
+    /// The reason in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Spread => "the interval is too wide: more runs",
-            Self::Many => "too many comparisons for so few runs: more runs, or fewer metrics",
+            Self::Few => "so few runs cannot decide so many comparisons",
+            Self::Spread => "the interval is too wide",
+            Self::Many => "not sure enough among so many comparisons",
             Self::Noise => "the same scheduler differed as much from itself: a quieter computer",
         }
     }
 }
 
-/// Judges a comparison whose probability is corrected.
-pub fn judge(judged: &Judged, better: Better, settings: &Settings) -> Verdict {
-    let (low, high) = (judged.effect.low, judged.effect.high);
-    let margin = 1.0 + settings.margin;
-    if high <= margin && low >= 1.0 / margin {
+/// Judges a comparison whose probabilities are corrected for the number of `comparisons`.
+pub fn judge(judged: &Judged, better: Better, comparisons: usize, settings: &Settings) -> Verdict {
+    let (effect, level) = (&judged.effect, settings.level());
+    if judged.p_same_holm < level {
         return Verdict::NoDifference;
     }
-    let chance = 1.0 - f64::from(settings.confidence) / 1000.0;
-    if judged.effect.p >= chance {
-        return Verdict::Undecided(Doubt::Spread);
+    if judged.p_holm >= level {
+        return Verdict::Undecided(match effect.p {
+            _ if effect.p_least * comparisons as f64 >= level => Doubt::Few,
+            p if p < level => Doubt::Many,
+            _ => Doubt::Spread,
+        });
     }
-    if judged.p_holm >= chance {
-        return Verdict::Undecided(Doubt::Many);
-    }
-    let is_more = judged.effect.ratio > 1.0;
-    let nearest = if is_more { low } else { 1.0 / high };
-    if nearest <= 1.0 + judged.floor.unwrap_or(0.0) {
+    let is_more = effect.shift > 0.0;
+    let nearest = if is_more { effect.low } else { -effect.high };
+    if judged.floor.is_some_and(|floor| nearest <= floor) {
         return Verdict::Undecided(Doubt::Noise);
     }
     match (better, is_more) {
@@ -109,19 +112,50 @@ pub fn judge(judged: &Judged, better: Better, settings: &Settings) -> Verdict {
     }
 }
 
+/// How many runs of each set might decide; `None` where it is decided, or more runs do not help.
+///
+/// An interval gets narrower with the root of the number of runs, so that it is as wide as the
+/// margin after n (half-width / margin)^2 of them. A probability falls by the same factor with
+/// every further run.
+pub fn runs_needed(
+    judged: &Judged,
+    verdict: Verdict,
+    comparisons: usize,
+    settings: &Settings,
+) -> Option<usize> {
+    let (effect, level) = (&judged.effect, settings.level());
+    let have = effect.values[0].min(effect.values[1]);
+    let fewest = runs_to_decide(comparisons, effect.is_paired, level);
+    let factor = match verdict {
+        Verdict::Undecided(Doubt::Few) => return Some(fewest),
+        Verdict::Undecided(Doubt::Spread) => {
+            let half = (effect.high - effect.low) / 2.0;
+            (half / effect.margin) * (half / effect.margin)
+        }
+        Verdict::Undecided(Doubt::Many) => {
+            libm::log(level / comparisons as f64) / libm::log(effect.p)
+        }
+        _ => return None,
+    };
+    // A margin of 0 is reached by no number of runs.
+    let runs = (have as f64 * factor).ceil();
+    (runs < 1e9).then(|| (runs as usize).max(have + 1).max(fewest))
+}
+
 impl Limit {
     /// How a comparison stands to this limit. What is good neither way keeps every limit.
     #[must_use]
-    pub fn judge(self, judged: &Judged, better: Better, settings: &Settings) -> Outcome {
-        let (low, high) = match better {
-            Better::Lower => (judged.effect.low, judged.effect.high),
-            Better::Higher => (1.0 / judged.effect.high, 1.0 / judged.effect.low),
+    pub fn judge(self, judged: &Judged, better: Better) -> Outcome {
+        let effect = &judged.effect;
+        let (worse, least, most) = match better {
+            Better::Lower => (effect.shift_of(self.part), effect.low, effect.high),
+            Better::Higher => (effect.shift_of(self.part), -effect.high, -effect.low),
             Better::Neither => return Outcome::Kept,
         };
-        if judged.verdict == Verdict::Slower && low > 1.0 + self.part {
+        if judged.verdict == Some(Verdict::Slower) && least > worse {
             return Outcome::Exceeded;
         }
-        if high > 1.0 + self.part.max(settings.margin) {
+        if most > worse.max(effect.margin) {
             return Outcome::Unknown;
         }
         Outcome::Kept
@@ -131,66 +165,137 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Effect;
+    use crate::compare::{Effect, Scale, Trimmed};
 
-    fn judged(low: f64, high: f64, p_holm: f64, floor: Option<f64>) -> Judged {
-        let excludes = low > 1.0 || high < 1.0;
+    /// A comparison of 10 runs each, on logarithms.
+    fn judged(low: f64, high: f64, p_holm: f64, p_same: f64) -> Judged {
+        let [low, high] = [low, high].map(libm::log);
+        let shift = f64::midpoint(low, high);
+        let trimmed = Trimmed { shift, low, high };
+        let effect = Effect {
+            scale: Scale::Log,
+            is_paired: false,
+            values: [10, 12],
+            base: 1.0,
+            other: 1.0,
+            shift,
+            low,
+            high,
+            margin: libm::log(1.03),
+            p: if low > 0.0 || high < 0.0 { 0.01 } else { 0.5 },
+            p_same,
+            p_least: 2.0 / 184_756.0,
+            trimmed,
+        };
         Judged {
-            effect: Effect {
-                base: 1.0,
-                other: 1.0,
-                ratio: (low * high).sqrt(),
-                low,
-                high,
-                p: if excludes { 0.01 } else { 0.5 },
-            },
+            effect,
             p_holm,
-            floor,
-            verdict: Verdict::Undecided(Doubt::Spread),
+            p_same_holm: p_same,
+            p_outliers: 1.0,
+            floor: None,
+            verdict: None,
+            runs_needed: None,
         }
     }
 
-    fn verdict(low: f64, high: f64) -> Verdict {
-        let judged = judged(low, high, 0.01, None);
-        judge(&judged, Better::Lower, &Settings::default())
+    fn verdict(judged: &Judged) -> Verdict {
+        judge(judged, Better::Lower, 4, &Settings::default())
     }
 
     #[test]
-    fn the_interval_decides() {
-        assert_eq!(verdict(0.99, 1.02), Verdict::NoDifference);
-        assert_eq!(verdict(1.001, 1.02), Verdict::NoDifference);
-        assert_eq!(verdict(1.001, 1.08), Verdict::Slower);
-        assert_eq!(verdict(0.90, 0.99), Verdict::Faster);
-        assert_eq!(verdict(0.98, 1.08), Verdict::Undecided(Doubt::Spread));
+    fn two_one_sided_tests_say_no_difference_and_one_test_says_which() {
+        assert_eq!(
+            verdict(&judged(0.99, 1.02, 0.5, 0.049)),
+            Verdict::NoDifference
+        );
+        // Also of a difference that is sure, but of no interest.
+        assert_eq!(
+            verdict(&judged(1.001, 1.02, 0.01, 0.049)),
+            Verdict::NoDifference
+        );
+        assert_eq!(verdict(&judged(1.001, 1.08, 0.049, 0.05)), Verdict::Slower);
+        assert_eq!(verdict(&judged(0.90, 0.99, 0.01, 0.5)), Verdict::Faster);
+        let wide = verdict(&judged(0.98, 1.08, 0.05, 0.05));
+        assert_eq!(wide, Verdict::Undecided(Doubt::Spread));
     }
 
     #[test]
     fn the_metric_decides_what_is_good() {
-        let more = judged(1.1, 1.2, 0.01, None);
-        let of = |better| judge(&more, better, &Settings::default());
+        let more = judged(1.1, 1.2, 0.01, 0.9);
+        let of = |better| judge(&more, better, 1, &Settings::default());
         assert_eq!(of(Better::Higher), Verdict::Faster);
         assert_eq!(of(Better::Lower), Verdict::Slower);
         assert_eq!(of(Better::Neither), Verdict::More);
+        let less = judged(0.8, 0.9, 0.01, 0.9);
+        let of = |better| judge(&less, better, 1, &Settings::default());
+        assert_eq!(of(Better::Higher), Verdict::Slower);
+        assert_eq!(of(Better::Lower), Verdict::Faster);
+        assert_eq!(of(Better::Neither), Verdict::Less);
     }
 
     #[test]
-    fn many_comparisons_and_a_noisy_computer_are_doubts() {
-        let of = |p, floor| {
-            let judged = judged(1.05, 1.2, p, floor);
-            judge(&judged, Better::Lower, &Settings::default())
+    fn few_runs_many_comparisons_and_a_noisy_computer_are_doubts() {
+        let mut it = judged(1.05, 1.2, 0.05, 0.9);
+        assert_eq!(verdict(&it), Verdict::Undecided(Doubt::Many));
+        it.effect.p_least = 0.0125;
+        assert_eq!(verdict(&it), Verdict::Undecided(Doubt::Few));
+        it.p_holm = 0.04;
+        it.floor = Some(libm::log(1.04));
+        assert_eq!(verdict(&it), Verdict::Slower);
+        it.floor = Some(libm::log(1.05));
+        assert_eq!(verdict(&it), Verdict::Undecided(Doubt::Noise));
+        let mut it = judged(0.8, 0.95, 0.01, 0.9);
+        it.floor = Some(libm::log(1.052));
+        assert_eq!(verdict(&it), Verdict::Faster);
+        it.floor = Some(libm::log(1.053));
+        assert_eq!(verdict(&it), Verdict::Undecided(Doubt::Noise));
+    }
+
+    #[test]
+    fn each_look_has_its_part_of_the_probability() {
+        let settings = Settings {
+            looks: 4,
+            ..Settings::default()
         };
-        assert_eq!(of(0.06, None), Verdict::Undecided(Doubt::Many));
-        assert_eq!(of(0.01, Some(0.04)), Verdict::Slower);
-        assert_eq!(of(0.01, Some(0.06)), Verdict::Undecided(Doubt::Noise));
+        let of = |p, same| judge(&judged(1.05, 1.2, p, same), Better::Lower, 1, &settings);
+        assert_eq!(of(0.012, 0.9), Verdict::Slower);
+        assert_eq!(of(0.0125, 0.9), Verdict::Undecided(Doubt::Many));
+        assert_eq!(of(0.9, 0.012), Verdict::NoDifference);
+        assert_eq!(of(0.9, 0.0125), Verdict::Undecided(Doubt::Many));
+    }
+
+    #[test]
+    fn it_says_how_many_runs_might_decide() {
+        let of = |judged: &Judged, doubt, comparisons| {
+            let verdict = Verdict::Undecided(doubt);
+            runs_needed(judged, verdict, comparisons, &Settings::default())
+        };
+        // Half as wide as 1.03 three times: 10 runs of the smaller set times 9.
+        let mut it = judged(1.0 / 1.092_727, 1.092_727, 1.0, 1.0);
+        assert_eq!(of(&it, Doubt::Spread, 1), Some(90));
+        it.effect.values = [12, 20];
+        assert_eq!(of(&it, Doubt::Spread, 1), Some(108));
+        // Narrow, but not narrow enough where it is.
+        let it = judged(0.99, 1.04, 1.0, 1.0);
+        assert_eq!(of(&it, Doubt::Spread, 1), Some(11));
+        // 0.01 of one run more or less: log(0.05 / 20) / log(0.01) is 1.301.
+        let it = judged(1.05, 1.2, 0.2, 1.0);
+        assert_eq!(of(&it, Doubt::Many, 20), Some(14));
+        assert_eq!(of(&it, Doubt::Few, 8), Some(6));
+        assert_eq!(of(&it, Doubt::Noise, 8), None);
+        let mut endless = judged(0.9, 1.1, 1.0, 1.0);
+        endless.effect.margin = 0.0;
+        assert_eq!(of(&endless, Doubt::Spread, 1), None);
+        let decided = runs_needed(&it, Verdict::Slower, 1, &Settings::default());
+        assert_eq!(decided, None);
     }
 
     #[test]
     fn a_limit_is_exceeded_only_when_the_whole_interval_is_beyond_it() {
-        let settings = Settings::default();
         let of = |part, low, high| {
-            let mut judged = judged(low, high, 0.01, None);
-            judged.verdict = judge(&judged, Better::Lower, &settings);
-            Limit { part }.judge(&judged, Better::Lower, &settings)
+            let mut judged = judged(low, high, 0.01, 0.5);
+            judged.verdict = Some(verdict(&judged));
+            Limit { part }.judge(&judged, Better::Lower)
         };
         assert_eq!(of(0.0, 1.001, 1.08), Outcome::Exceeded);
         assert_eq!(of(0.05, 1.001, 1.08), Outcome::Unknown);
@@ -202,10 +307,38 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_of_what_is_good_is_exceeded_by_less_of_it() {
+        let of = |part, low, high| {
+            let mut judged = judged(low, high, 0.01, 0.5);
+            judged.verdict = Some(judge(&judged, Better::Higher, 1, &Settings::default()));
+            Limit { part }.judge(&judged, Better::Higher)
+        };
+        assert_eq!(of(0.05, 0.90, 0.94), Outcome::Exceeded);
+        assert_eq!(of(0.05, 0.90, 0.97), Outcome::Unknown);
+        assert_eq!(of(0.05, 0.97, 1.30), Outcome::Kept);
+        let neither = judged(1.5, 2.0, 0.01, 0.5);
+        let outcome = Limit { part: 0.0 }.judge(&neither, Better::Neither);
+        assert_eq!(outcome, Outcome::Kept);
+    }
+
+    #[test]
+    fn a_limit_of_a_difference_is_a_part_of_the_baseline() {
+        let mut it = judged(1.0, 1.0, 0.01, 0.5);
+        it.effect.scale = Scale::Linear;
+        (it.effect.base, it.effect.shift) = (200.0, 15.0);
+        (it.effect.low, it.effect.high, it.effect.margin) = (11.0, 19.0, 1.0);
+        it.verdict = Some(verdict(&it));
+        let of = |part| Limit { part }.judge(&it, Better::Lower);
+        assert_eq!(of(0.05), Outcome::Exceeded);
+        assert_eq!(of(0.06), Outcome::Unknown);
+        assert_eq!(of(0.10), Outcome::Kept);
+    }
+
+    #[test]
     fn every_doubt_is_written_as_one_word() {
         let written = |verdict| serde_json::to_string(&verdict).unwrap();
         assert_eq!(written(Verdict::NoDifference), "\"no-difference\"");
-        for doubt in [Doubt::Spread, Doubt::Many, Doubt::Noise] {
+        for doubt in [Doubt::Few, Doubt::Spread, Doubt::Many, Doubt::Noise] {
             assert_eq!(written(Verdict::Undecided(doubt)), "\"undecided\"");
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use model::Rng;
-use stats::compare::{Settings, Verdict};
+use stats::compare::{Series, Verdict};
 
 use super::*;
 
@@ -86,12 +86,12 @@ fn request(folder: &Path) -> Bench {
     Bench {
         policies: "mlfq,fifo".to_owned(),
         runs: 20,
+        until_decided: false,
         warmup: 1,
         seed: 4,
         folder: folder.to_owned(),
         judging: Judging {
             margin: 0.03,
-            trim: 0,
             resample_seed: 1,
         },
         format: Form::Human,
@@ -104,24 +104,25 @@ fn request(folder: &Path) -> Bench {
     }
 }
 
-/// Goes through all turns; the verdict by scheduler for the time.
+/// Goes through all turns.
 fn bench(request: &Bench, runner: &mut Pretended) -> anyhow::Result<bool> {
-    let arms = plan::arms(&request.policies)?;
-    let mut folder = Folder::open(
-        &request.folder,
-        &request.plan(&arms, &Host::default(), None),
-    )?;
-    let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
-    all(runner, &arms, &turns, &mut folder)
+    Ok(watched(request, runner)?.is_some())
 }
 
-fn verdicts(folder: &Path) -> Vec<(String, Verdict)> {
+/// The same; how many runs of each scheduler there are.
+fn watched(request: &Bench, runner: &mut Pretended) -> anyhow::Result<Option<u32>> {
+    let arms = plan::arms(&request.policies)?;
+    let plan = request.plan(&arms, &Host::default(), None);
+    let mut folder = Folder::open(&request.folder, &plan)?;
+    request.watch(runner, &arms, &request.looks()?, &mut folder)
+}
+
+/// The verdict by scheduler for the time.
+fn verdicts(folder: &Path) -> Vec<(String, Option<Verdict>)> {
     let family = Family::of(vec![File::read(folder).unwrap()], None, None).unwrap();
-    let rows = compare(
-        &family.questions(),
-        |series| series.name == "time_ns",
-        &Settings::default(),
-    );
+    let time = |series: &Series| series.name == "time_ns";
+    let settings = Settings::default();
+    let rows = compare(&family.questions(), Choice::Named(&time), &settings);
     rows.into_iter()
         .map(|row| (row.arm, row.result.unwrap().verdict))
         .collect()
@@ -135,14 +136,16 @@ fn a_slower_and_a_faster_scheduler_are_found_and_warm_ups_do_not_count() {
     let request = request(&scratch.0);
     bench(&request, &mut Pretended::new(1, &FACTORS)).unwrap();
     let want = [
-        ("mlfq".to_owned(), Verdict::Slower),
-        ("fifo".to_owned(), Verdict::Faster),
+        ("mlfq".to_owned(), Some(Verdict::Slower)),
+        ("fifo".to_owned(), Some(Verdict::Faster)),
     ];
     assert_eq!(verdicts(&scratch.0), want);
     let file = File::read(&scratch.0).unwrap();
     assert!(file.sets.iter().all(|set| set.runs == 20), "{file:?}");
     let mut text = Vec::new();
-    let status = request.conclude(&[], &Host::default(), &mut text).unwrap();
+    let status = request
+        .conclude(&[], &Host::default(), 20, &mut text)
+        .unwrap();
     assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
@@ -192,7 +195,9 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
     assert_eq!(void.count(), 21, "each is said");
     assert_eq!(runner.ran.iter().filter(|at| **at == 2).count(), VOID_MAX);
     let mut text = Vec::new();
-    let status = request.conclude(&[], &Host::default(), &mut text).unwrap();
+    let status = request
+        .conclude(&[], &Host::default(), 20, &mut text)
+        .unwrap();
     assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
@@ -227,4 +232,50 @@ fn a_command_that_fails_under_the_kernels_own_scheduler_is_no_load() {
         error.contains("under the kernel's own scheduler; see "),
         "{error}"
     );
+}
+
+#[test]
+fn a_bench_until_decided_ends_at_the_first_of_four_looks_that_decides() {
+    let scratch = Scratch::new("until-decided");
+    let mut request = request(&scratch.0);
+    (request.until_decided, request.runs) = (true, 40);
+    assert_eq!(request.looks().unwrap(), [10, 20, 30, 40]);
+    let mut runner = Pretended::new(1, &FACTORS);
+    assert_eq!(watched(&request, &mut runner).unwrap(), Some(10));
+    let warm = 1;
+    assert_eq!(runner.ran.len(), 4 * (10 + warm));
+    assert_eq!(
+        runner.told.last().unwrap(),
+        "every goal is decided after 10 runs of each"
+    );
+    // Whoever looks at the runs later has to count the looks, too.
+    assert_eq!(File::read(&scratch.0).unwrap().looks, LOOKS);
+    let mut text = Vec::new();
+    let status = request
+        .conclude(&[], &Host::default(), 10, &mut text)
+        .unwrap();
+    assert_eq!(status, Status::Done);
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("kernel : 10 runs of each"), "{text}");
+    assert!(text.contains("intervals of 98.75 %"), "{text}");
+    assert!(text.contains("2 comparisons (Holm), 4 looks"), "{text}");
+    // What a look left is a start for the same bench.
+    let mut again = Pretended::new(1, &FACTORS);
+    assert_eq!(watched(&request, &mut again).unwrap(), Some(10));
+    assert!(again.ran.is_empty());
+}
+
+#[test]
+fn a_bench_until_decided_makes_all_runs_where_nothing_decides() {
+    let scratch = Scratch::new("never-decided");
+    let mut request = request(&scratch.0);
+    request.until_decided = true;
+    request.judging.margin = 0.0;
+    let mut runner = Pretended::new(1, &[1.0; 4]);
+    assert_eq!(watched(&request, &mut runner).unwrap(), Some(20));
+    request.runs = 19;
+    let error = request.looks().unwrap_err().to_string();
+    assert!(error.contains("--runs 20 or more"), "{error}");
+    request.until_decided = false;
+    assert_eq!(request.looks().unwrap(), [19]);
 }

@@ -7,7 +7,7 @@ use stats::compare::{Question, Set};
 
 use crate::exit::UsageError;
 use crate::sets::File;
-use crate::suggest;
+use model::suggest;
 
 /// One baseline and what is held against it.
 #[derive(Debug)]
@@ -224,6 +224,7 @@ mod tests {
             sets: sets.collect(),
             baseline: None,
             again: None,
+            looks: 1,
         }
     }
 

@@ -11,7 +11,7 @@ use load::tree::Tree;
 use model::Nanos;
 
 use super::{To, duration};
-use crate::span;
+use model::span;
 
 /// What is built, and by what.
 #[derive(Clone, Debug, Args)]

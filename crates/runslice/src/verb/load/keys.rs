@@ -9,7 +9,7 @@ use model::Nanos;
 
 use super::builds::Sources;
 use super::{To, duration};
-use crate::span;
+use model::span;
 
 /// What `runslice load echo` is asked.
 #[derive(Debug, Args)]

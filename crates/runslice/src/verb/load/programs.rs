@@ -10,7 +10,7 @@ use model::Nanos;
 
 use super::keys::task;
 use super::{To, duration};
-use crate::span;
+use model::span;
 
 /// What `runslice load hackbench` is asked.
 #[derive(Debug, Args)]

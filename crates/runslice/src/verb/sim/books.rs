@@ -10,7 +10,8 @@ use model::{Event, EventMask, Header, Nanos, Sample, Sampler, SimTime, Sink};
 use stats::Tee;
 use stats::schedstat::{Bookkeeper, Bookkeeping};
 
-use crate::{output, span};
+use crate::output;
+use model::span;
 
 /// What is asked of the file.
 #[derive(Debug, Args)]

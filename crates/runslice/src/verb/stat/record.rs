@@ -19,8 +19,9 @@ use super::switch::{self, SwitchedOn};
 use crate::exit::Status;
 #[cfg(feature = "live")]
 use crate::exit::UnsupportedError;
+use crate::output;
 use crate::sheet::quoted;
-use crate::{output, span};
+use model::span;
 
 /// What `runslice stat record` is asked.
 #[derive(Debug, Args)]

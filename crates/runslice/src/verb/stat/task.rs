@@ -11,7 +11,8 @@ use stats::schedstat::{HZ_OF_4, TaskCounters};
 
 use super::open;
 use crate::exit::{Status, UnsupportedError};
-use crate::{output, span};
+use crate::output;
+use model::span;
 
 /// What `runslice stat task` is asked.
 #[derive(Debug, Args)]

@@ -18,7 +18,8 @@ use self::terminal::Terminal;
 use super::processes::{self, Process, Which};
 use super::{hz_of, open, statistics};
 use crate::exit::Status;
-use crate::{output, span};
+use crate::output;
+use model::span;
 
 /// What `runslice stat top` is asked.
 #[derive(Debug, Args)]

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
-use crate::{kernel, policy, seeds, span, workload_arg};
+use crate::{kernel, policy, workload_arg};
+use model::{seeds, span};
 
 /// More runs than this are a mistake.
 const RUNS_MAX: usize = 1_000_000;

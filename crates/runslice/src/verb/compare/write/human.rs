@@ -1,0 +1,313 @@
+//! A comparison as tables for people.
+
+use std::io::{self, Write};
+
+use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
+
+use crate::report::runs::shown_value;
+use crate::table::Table;
+
+/// Outliers of one set that are told.
+const OUTLIERS_TOLD: usize = 4;
+
+/// Writes a table of the goals of each load and one of what describes it, and what follows.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(
+    rows: &[Row],
+    settings: &Settings,
+    notes: &[String],
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    for place in distinct(rows.iter().map(|row| row.place.as_str())) {
+        let here = |is_goal| -> Vec<&Row> {
+            let here = rows.iter().filter(|row| row.place == place);
+            here.filter(|row| row.is_goal == is_goal).collect()
+        };
+        let (goals, rest) = (table(&here(true)), table(&here(false)));
+        if !place.is_empty() && !(goals.is_empty() && rest.is_empty()) {
+            writeln!(to, "{place}")?;
+        }
+        if !goals.is_empty() {
+            writeln!(to, "{goals}")?;
+        }
+        if !rest.is_empty() {
+            writeln!(to, "what describes it, without a verdict:\n{rest}")?;
+        }
+    }
+    let told = [summary(rows), noise(rows), outliers(rows)].concat();
+    let refused = rows.iter().filter_map(|row| {
+        let refusal = row.result.as_ref().err()?;
+        Some(format!(
+            "{}, {}: not compared: {refusal}",
+            row.metric, row.arm
+        ))
+    });
+    let told = told.into_iter().chain(refused).chain(notes.iter().cloned());
+    for line in told.chain(method(rows, settings)) {
+        writeln!(to, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Each once, in the order in which they first come.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for it in all {
+        if !found.contains(&it) {
+            found.push(it);
+        }
+    }
+    found
+}
+
+/// The baseline's row once for each metric, and for each that is held against it a row and one
+/// without the ends.
+fn table(rows: &[&Row]) -> Table {
+    let mut table = Table::default()
+        .names("metric")
+        .names("scheduler")
+        .numbers("runs")
+        .numbers("median")
+        .numbers("min")
+        .numbers("max")
+        .numbers("change")
+        .numbers_of("interval", "from")
+        .numbers_of("interval", "to")
+        .names("verdict");
+    let mut last: Option<(&str, &str)> = None;
+    for row in rows {
+        let Ok(judged) = &row.result else { continue };
+        let this = (row.metric.as_str(), row.base.as_str());
+        if last != Some(this) {
+            let first = match last {
+                Some((metric, _)) if metric == row.metric => String::new(),
+                _ => row.metric.clone(),
+            };
+            let side = side(&row.base, row.base_extent, row.measure);
+            let nothing = [(); 3].map(|()| String::new());
+            let word = ["baseline".to_owned()];
+            table.row([first].into_iter().chain(side).chain(nothing).chain(word));
+            last = Some(this);
+        }
+        let effect = &judged.effect;
+        let blank = || String::new();
+        let shifts = |shifts: [f64; 3]| shifts.map(|it| change(effect, row.measure, it));
+        let side = side(&row.arm, row.arm_extent, row.measure);
+        let word = judged
+            .verdict
+            .map_or_else(blank, |it| it.words().to_owned());
+        let changes = shifts([effect.shift, effect.low, effect.high]);
+        table.row(
+            [blank()]
+                .into_iter()
+                .chain(side)
+                .chain(changes)
+                .chain([word]),
+        );
+        if row.is_goal {
+            let name = [blank(), format!("  without {TRIM_PERCENT} % at each end")];
+            let nothing = [(); 4].map(|()| String::new());
+            let it = effect.trimmed;
+            let changes = shifts([it.shift, it.low, it.high]);
+            let out = [far(row, judged.p_outliers)];
+            table.row(name.into_iter().chain(nothing).chain(changes).chain(out));
+        }
+    }
+    table
+}
+
+/// How many runs of both sets lie far from the others, and how probable that is by chance.
+fn far(row: &Row, p: f64) -> String {
+    let [ours, theirs] = [0, 1].map(|at| row.outliers[at].len());
+    match ours + theirs {
+        0 => "no outliers".to_owned(),
+        _ => format!("outliers: {ours} and {theirs} (p {p:.2})"),
+    }
+}
+
+fn side(name: &str, extent: Option<Extent>, measure: Measure) -> [String; 5] {
+    let Some(extent) = extent else {
+        return [name, "0", "-", "-", "-"].map(str::to_owned);
+    };
+    let shown = |value| shown_value(measure, value);
+    [
+        name.to_owned(),
+        extent.runs.to_string(),
+        shown(extent.median),
+        shown(extent.min),
+        shown(extent.max),
+    ]
+}
+
+/// A shift as people read it: a ratio as a change in per cent, and a large one as a factor; a
+/// difference in the metric's own unit; and a dash for a limit that so few runs do not set.
+fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
+    let said = effect.scale.said(shift);
+    match (effect.scale, said) {
+        _ if !shift.is_finite() => "-".to_owned(),
+        (Scale::Log, 10.0..) => format!("x {said:.1}"),
+        (Scale::Log, _) => format!("{:+.1} %", (said - 1.0) * 100.0),
+        (Scale::Linear, _) if measure == Measure::Count => format!("{said:+.1}"),
+        (Scale::Linear, _) => {
+            let sign = if said < 0.0 { "-" } else { "+" };
+            format!("{sign}{}", shown_value(measure, said.abs()))
+        }
+    }
+}
+
+/// What two arms of the same scheduler differed by.
+fn noise(rows: &[Row]) -> Vec<String> {
+    let parts = rows.iter().filter_map(|row| {
+        let judged = row.result.as_ref().ok()?;
+        let floor = judged.floor?;
+        let floor = match judged.effect.scale {
+            Scale::Log => format!("{:.1} %", (judged.effect.scale.said(floor) - 1.0) * 100.0),
+            Scale::Linear => shown_value(row.measure, floor),
+        };
+        Some(format!("{} {floor}", row.metric))
+    });
+    let parts = distinct(parts).join(", ");
+    let base = rows.first().map_or("", |row| &row.base);
+    match parts.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("noise between two arms of {base}: {parts}")],
+    }
+}
+
+/// Simulated runs that lie far from the others: nothing but the scheduler and the seed can be the
+/// reason.
+fn outliers(rows: &[Row]) -> Vec<String> {
+    let simulated = rows
+        .iter()
+        .filter(|row| row.is_goal && row.world == "simulated");
+    let lines = simulated.flat_map(|row| {
+        let sides = [&row.base, &row.arm].into_iter().zip(&row.outliers);
+        let line = |(arm, far): (&String, &Vec<_>)| {
+            let told = far
+                .iter()
+                .take(OUTLIERS_TOLD)
+                .filter_map(|it: &stats::compare::Outlier| {
+                    let value = shown_value(row.measure, it.value);
+                    Some(format!("{value} with seed {}", it.seed?))
+                });
+            let told: Vec<String> = told.collect();
+            let more = match far.len() {
+                0..=OUTLIERS_TOLD => String::new(),
+                len => format!(" and {} more", len - OUTLIERS_TOLD),
+            };
+            let told = (!told.is_empty()).then(|| told.join(", "));
+            told.map(|told| format!("finding: {} under {arm}: {told}{more}", row.metric))
+        };
+        sides.filter_map(line).collect::<Vec<_>>()
+    });
+    let mut lines = distinct(lines);
+    if let Some(last) = lines.last_mut() {
+        *last +=
+            "; far from the other runs, which in simulation is no noise: `sim --seed` repeats it";
+    }
+    lines
+}
+
+/// One line a scheduler: how often it is what, and why it is undecided where it is.
+fn summary(rows: &[Row]) -> Vec<String> {
+    let arms = distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));
+    let lines = arms.into_iter().map(|(arm, base)| {
+        let here = rows.iter().filter(|row| row.arm == arm && row.base == base);
+        let judged: Vec<(&str, Verdict, Option<usize>)> = here
+            .filter_map(|row| {
+                let judged = row.result.as_ref().ok()?;
+                Some((row.metric.as_str(), judged.verdict?, judged.runs_needed))
+            })
+            .collect();
+        let words = [
+            "faster",
+            "slower",
+            "more",
+            "less",
+            "no difference",
+            "undecided",
+        ];
+        let parts = words.into_iter().filter_map(|word| {
+            let of_word = judged
+                .iter()
+                .filter(|(_, verdict, _)| verdict.words() == word);
+            let names: Vec<&str> = of_word.map(|(metric, ..)| *metric).collect();
+            (!names.is_empty()).then(|| format!("{word} in {}", names.join(", ")))
+        });
+        let parts: Vec<String> = parts.collect();
+        let mut line = match parts.is_empty() {
+            true => format!("{arm} against {base}: not compared"),
+            false => format!("{arm} against {base}: {}", parts.join("; ")),
+        };
+        let doubts = distinct(judged.iter().filter_map(|(_, verdict, _)| match verdict {
+            Verdict::Undecided(doubt) => Some(doubt.words()),
+            _ => None,
+        }));
+        let needed = judged.iter().filter_map(|(.., needed)| *needed).max();
+        let needed = needed.map_or_else(String::new, |runs| {
+            format!(": it takes at least {runs} runs of each")
+        });
+        if !doubts.is_empty() {
+            line += &format!(" ({}{needed})", doubts.join("; "));
+        }
+        line
+    });
+    lines.collect()
+}
+
+/// How it was compared.
+fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
+    let made: Vec<&Effect> = rows
+        .iter()
+        .filter_map(|row| Some(&row.result.as_ref().ok()?.effect))
+        .collect();
+    let pairs = made.iter().filter(|effect| effect.is_paired).count();
+    let way = match pairs {
+        0 => "by relabeling the runs",
+        _ if pairs == made.len() => "by flipping pairs of runs with the same seed",
+        _ => "by relabeling the runs, or flipping pairs of the same seed",
+    };
+    let goals = rows.iter().filter(|row| row.is_goal && row.result.is_ok());
+    let looks = match settings.looks {
+        0 | 1 => String::new(),
+        looks => format!(", {looks} looks"),
+    };
+    let mut lines = vec![format!(
+        "intervals of {} % {way}, {} comparisons (Holm){looks}, changes of interest from {} %",
+        (1.0 - settings.level()) * 100.0,
+        goals.count(),
+        settings.margin * 100.0,
+    )];
+    if made.iter().any(|effect| !effect.low.is_finite()) {
+        lines.push("-: so few runs set no limit".to_owned());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::compare::{Settings, Values, effect};
+
+    use super::*;
+
+    #[test]
+    fn a_change_has_a_sign_and_large_ones_are_factors() {
+        let of = |values: &[f64], measure, shift| {
+            let values = Values::Apart(values.to_vec(), values.to_vec());
+            let effect = effect(&values, measure, 0, &Settings::default()).unwrap();
+            change(&effect, measure, shift)
+        };
+        let ratio = |ratio: f64| of(&[1.0, 2.0], Measure::Nanos, ratio.ln());
+        assert_eq!(ratio(1.0513), "+5.1 %");
+        assert_eq!(ratio(0.5), "-50.0 %");
+        assert_eq!(ratio(12.34), "x 12.3");
+        assert_eq!(ratio(f64::INFINITY), "-");
+        assert_eq!(ratio(0.0), "-");
+        let difference = |measure, shift| of(&[0.0, 2.0], measure, shift);
+        assert_eq!(difference(Measure::Count, -520.64), "-520.6");
+        assert_eq!(difference(Measure::Nanos, 1_500_000.0), "+1.50 ms");
+        assert_eq!(difference(Measure::Millionths, -250_000.0), "-25.0 %");
+    }
+}

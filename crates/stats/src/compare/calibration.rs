@@ -1,0 +1,248 @@
+//! How often comparisons are right: differences between sets of the same that are claimed, and true
+//! differences that are found. The long test prints the table of docs/comparing.md.
+
+use std::fmt::Write as _;
+use std::thread;
+
+use model::Rng;
+
+use super::*;
+
+/// docs/comparing.md, which has the table.
+const DOCUMENT: &str = include_str!("../../../../docs/comparing.md");
+/// Metrics of a call.
+const METRICS: usize = 8;
+/// Calls of which 5 % may claim a difference, and how many of them did is still by chance: 50 with
+/// a standard deviation of 6.9.
+const CALLS: u64 = 1_000;
+const CLAIMS_MAX: usize = 68;
+/// Calls of the tests that are not long, where the same 2.6 standard deviations lie above 5 %.
+const CALLS_SHORT: u64 = 200;
+const CLAIMS_MAX_SHORT: usize = 18;
+
+/// How the values of one metric come to be.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    /// 100 with a standard deviation of 2.
+    Normal,
+    /// A normal exponent: a spread of 30 %, with a long tail.
+    LogNormal,
+    /// One in three runs misses.
+    ZeroOne,
+    /// Nothing in four of five runs, and 1 to 9 in the fifth.
+    MostlyZero,
+    /// As `Normal`, and one in 100 runs takes 10 times as long.
+    Outliers,
+}
+
+const NOISES: [(Noise, &str); 5] = [
+    (Noise::Normal, "normal, 2 %"),
+    (Noise::LogNormal, "log-normal, 30 %"),
+    (Noise::ZeroOne, "0 or 1"),
+    (Noise::MostlyZero, "counts, mostly 0"),
+    (Noise::Outliers, "normal, 1 % outliers"),
+];
+
+/// A number of the standard normal distribution (Box and Muller, 1958).
+fn normal(rng: &mut Rng) -> f64 {
+    let length = (-2.0 * libm::log(1.0 - rng.unit())).sqrt();
+    length * libm::cos(std::f64::consts::TAU * rng.unit())
+}
+
+impl Noise {
+    fn draw(self, rng: &mut Rng) -> f64 {
+        match self {
+            Self::Normal => 100.0 + 2.0 * normal(rng),
+            Self::LogNormal => 100.0 * libm::exp(0.3 * normal(rng)),
+            Self::ZeroOne => f64::from(u8::from(rng.below(3) == 0)),
+            Self::MostlyZero if rng.below(5) > 0 => 0.0,
+            Self::MostlyZero => 1.0 + rng.below(9) as f64,
+            Self::Outliers => {
+                let factor = if rng.below(100) == 0 { 10.0 } else { 1.0 };
+                factor * Self::Normal.draw(rng)
+            }
+        }
+    }
+}
+
+/// A kind of call.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    runs: usize,
+    is_paired: bool,
+    /// What the first metric of the second set is made of, given what any other would be.
+    first: &'a (dyn Fn(f64, &mut Rng) -> f64 + Sync),
+    noise: Noise,
+}
+
+impl Call<'_> {
+    /// The rows of call number `seed`. What two runs of the same seed have in common doubles half
+    /// of all values.
+    fn rows(&self, seed: u64) -> Vec<Row> {
+        let mut rng = Rng::new(seed, self.runs as u64);
+        let [mut base, mut other] = ["a", "b"].map(|arm| Set::new(arm, "", ""));
+        for run in 0..self.runs as u64 {
+            let common: Vec<f64> = (0..METRICS)
+                .map(|_| {
+                    if self.is_paired && rng.below(2) == 0 {
+                        2.0
+                    } else {
+                        1.0
+                    }
+                })
+                .collect();
+            for set in [&mut base, &mut other] {
+                let is_second = set.arm == "b";
+                let values = common.iter().enumerate().map(|(at, common)| {
+                    let value = common * self.noise.draw(&mut rng);
+                    let is_first = is_second && at == 0;
+                    Measured {
+                        name: at.to_string(),
+                        measure: Measure::Count,
+                        better: Better::Lower,
+                        role: Role::Goal,
+                        value: if is_first {
+                            (self.first)(value, &mut rng)
+                        } else {
+                            value
+                        },
+                    }
+                });
+                set.add(values.collect(), self.is_paired.then_some(run));
+            }
+        }
+        let question = Question {
+            base: &base,
+            others: &[other],
+            again: None,
+        };
+        compare(&[question], Choice::Stated, &Settings::default())
+    }
+
+    /// In how many of so many calls any difference is claimed, and in how many that of the first
+    /// metric.
+    fn claims(&self, calls: u64) -> [usize; 2] {
+        let mut claims = [0; 2];
+        for seed in 0..calls {
+            let is_claim = |row: &Row| {
+                let verdict = row.result.as_ref().ok().and_then(|it| it.verdict);
+                matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
+            };
+            let rows = self.rows(seed);
+            claims[0] += usize::from(rows.iter().any(is_claim));
+            claims[1] += usize::from(is_claim(&rows[0]));
+        }
+        claims
+    }
+}
+
+fn same(value: f64, _: &mut Rng) -> f64 {
+    value
+}
+
+#[test]
+fn sets_of_the_same_are_rarely_called_different() {
+    for (noise, name) in NOISES {
+        for (runs, is_paired) in [(6, false), (9, true)] {
+            let call = Call {
+                runs,
+                is_paired,
+                first: &same,
+                noise,
+            };
+            let [claims, _] = call.claims(CALLS_SHORT);
+            assert!(claims <= CLAIMS_MAX_SHORT, "{name}, {runs} runs: {claims}");
+        }
+    }
+}
+
+#[test]
+fn true_differences_are_found_among_eight_metrics() {
+    let slower = |value: f64, _: &mut Rng| 1.05 * value;
+    let ten = |_: f64, rng: &mut Rng| ten(rng);
+    let finds = |runs, is_paired, noise, first: &(dyn Fn(f64, &mut Rng) -> f64 + Sync)| {
+        let call = Call {
+            runs,
+            is_paired,
+            first,
+            noise,
+        };
+        call.claims(CALLS_SHORT)[1]
+    };
+    // 5 % of a spread of 2 % are 2.5 standard deviations: 8 runs find it in at least 8 of 10 calls.
+    let found = finds(8, false, Noise::Normal, &slower);
+    assert!(found >= 160, "{found}");
+    let found = finds(10, true, Noise::Normal, &slower);
+    assert!(found >= 160, "{found} in pairs");
+    // Nothing missed against 10 on average is separated: as few runs as can be.
+    let never = finds(6, false, Noise::MostlyZero, &ten);
+    assert!(never >= 120, "{never}");
+}
+
+/// About 10: what is missed of 100 when each is missed with 10 %.
+fn ten(rng: &mut Rng) -> f64 {
+    (0..100).filter(|_| rng.below(10) == 0).count() as f64
+}
+
+/// The table of one question: a row a noise, a column a number of runs, first of independent runs
+/// and then of pairs.
+fn table(
+    cells: &[(Noise, &str)],
+    first: &(dyn Fn(f64, &mut Rng) -> f64 + Sync),
+    which: usize,
+) -> Vec<(String, Vec<usize>)> {
+    let of = |noise: Noise| {
+        let kinds = [false, true].map(|is_paired| [5, 10, 20].map(|runs| (runs, is_paired)));
+        thread::scope(|scope| {
+            let threads = kinds.concat().into_iter().map(|(runs, is_paired)| {
+                let call = Call {
+                    runs,
+                    is_paired,
+                    first,
+                    noise,
+                };
+                scope.spawn(move || call.claims(CALLS)[which])
+            });
+            let threads: Vec<_> = threads.collect();
+            let counts = threads.into_iter().map(|it| it.join().expect("no panic"));
+            counts.collect::<Vec<usize>>()
+        })
+    };
+    cells
+        .iter()
+        .map(|(noise, name)| ((*name).to_owned(), of(*noise)))
+        .collect()
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn the_table_of_the_document_says_how_often_comparisons_are_right() {
+    let equal = table(&NOISES, &same, 0);
+    for (name, counts) in &equal {
+        assert!(
+            counts.iter().all(|it| *it <= CLAIMS_MAX),
+            "{name}: {counts:?}"
+        );
+    }
+    let slower = |value: f64, _: &mut Rng| 1.05 * value;
+    let never = |_: f64, rng: &mut Rng| ten(rng);
+    let shifted = table(&[NOISES[0], NOISES[1], NOISES[4]], &slower, 1);
+    let zero = table(&[NOISES[3]], &never, 1);
+    let mut text = String::new();
+    let rows = [
+        ("the same", equal),
+        ("5 % more", shifted),
+        ("10 instead", zero),
+    ];
+    for (what, rows) in rows {
+        for (name, counts) in rows {
+            let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
+            let _ = writeln!(text, "| {what} | {name} | {} |", counts.join(" | "));
+        }
+    }
+    println!("{text}");
+    assert!(
+        DOCUMENT.contains(&text),
+        "docs/comparing.md has another table"
+    );
+}
