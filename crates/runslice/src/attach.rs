@@ -16,7 +16,6 @@ use crate::exit::{UnsupportedError, UsageError};
 use crate::say::say;
 use crate::session::{Found, Place, Record, Session};
 use crate::tunables::Tunables;
-use crate::verb::doctor;
 
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
 const WATCHDOG: Duration = Duration::from_secs(5);
@@ -69,6 +68,17 @@ pub struct Attaching<'a> {
     pub replace: bool,
 }
 
+/// A finding and what to do, on two lines.
+pub fn told(finding: &Finding) -> String {
+    let mark = match finding.severity {
+        Severity::Blocks => "blocks",
+        Severity::Untested => "untested",
+        Severity::Breaks => "breaks",
+        Severity::Changes => "note",
+    };
+    format!("{mark}: {}\n  {}", finding.what, finding.way_out)
+}
+
 impl Attaching<'_> {
     /// Says something on standard error.
     pub fn say(&self, text: &str) {
@@ -96,7 +106,7 @@ impl Attaching<'_> {
         let (refused, notes): (Vec<_>, Vec<_>) =
             findings.iter().partition(|finding| self.refuses(finding));
         for finding in notes {
-            self.say(&doctor::told(finding));
+            self.say(&told(finding));
         }
         refuse(&refused)?;
         Ok(holder)

@@ -8,13 +8,17 @@
 mod attach;
 mod bundle;
 mod cli;
+mod comparison;
 #[cfg(feature = "live")]
 mod dumps;
 mod embedded;
 mod exit;
+#[cfg(feature = "live")]
+mod guest;
 mod kernel;
 mod machine_options;
 mod output;
+mod page;
 mod parallel;
 mod policy;
 mod prepare;
@@ -24,6 +28,9 @@ mod recording;
 mod report;
 mod reproduce;
 mod say;
+mod schedstat;
+#[cfg(feature = "live")]
+mod series;
 #[cfg(feature = "live")]
 mod session;
 mod sets;

@@ -46,6 +46,15 @@ impl Format {
     }
 }
 
+/// How results of the real machine are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Tables for people.
+    Human,
+    /// One JSON document with everything.
+    Json,
+}
+
 /// The tables that CSV and Parquet can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableName {

@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use live::{Dump, pins::Pins};
+use live::Dump;
+use live::pins::{self, Pins};
 use serde::{Deserialize, Serialize};
 
 /// Below the root of the system: state that does not outlive a boot.
@@ -96,6 +97,30 @@ impl Record {
             counters: Vec::new(),
             replaced: None,
         }
+    }
+}
+
+/// The counters of the policy that a runslice of this machine has attached: names and totals;
+/// empty if none has.
+pub fn counters() -> Vec<(String, u64)> {
+    let place = Place::below(Path::new("/"));
+    match place.find() {
+        Ok(Found::Running(record)) => record.counted(&place).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+impl Record {
+    /// The policy's counters: names and totals of this moment.
+    ///
+    /// # Errors
+    /// When the pinned map cannot be read.
+    pub fn counted(&self, place: &Place) -> Result<Vec<(String, u64)>, live::Error> {
+        if self.counters.is_empty() {
+            return Ok(Vec::new());
+        }
+        let totals = pins::counters(&place.pins(), self.counters.len())?;
+        Ok(self.counters.iter().cloned().zip(totals).collect())
     }
 }
 

@@ -20,11 +20,11 @@ use vm::{End, Outcome, Pace, Request, Speed};
 
 use super::missing::{Missing, lock};
 use super::slices;
+use crate::guest::{OWN_NAME, own_name};
 use crate::parallel;
+use crate::say::say;
+use crate::series::{Plan, Ran, Run, Scheduler};
 use crate::store::{Key, Store};
-use crate::verb::load::series::{Plan, Ran, Run, Scheduler};
-use crate::verb::reproduce::say;
-use crate::verb::vm::{OWN_NAME, own_name};
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{DEFAULT, Experiment, Guest, Wished, Work};
 use experiments::{Cause, Machine};
@@ -80,10 +80,13 @@ impl Machine for Kernels<'_> {
         let brought = run(experiments, &boots, self.store, how, results)?;
         if brought < boots.len() {
             let lacks = boots.len() - brought;
-            say(&format!(
-                "{lacks} of {} guests brought no results: what they were to decide is left open",
-                boots.len()
-            ));
+            say(
+                "reproduce",
+                &format!(
+                    "{lacks} of {} guests brought no results: what they were to decide is left open",
+                    boots.len()
+                ),
+            );
         }
         Ok(brought > 0 || boots.is_empty())
     }
@@ -271,7 +274,7 @@ fn kept(
         Place::Host => on_host(boot, name, missing),
     };
     let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
-    lock(missing).say(&boot.name, document["report"]["failure"].as_str());
+    lock(missing).tell(&boot.name, document["report"]["failure"].as_str());
     // What could not be run may be possible another time.
     if document["report"]["failure"].is_null() {
         store.put(key, &document.to_string())?;
@@ -310,7 +313,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
     }
     let wanted = &boot.guest.kernel;
     let kernel = missing.look(&format!("kernel {wanted}"), || {
-        let kernel = vm::find_kernel(wanted, &mut |step| say(step));
+        let kernel = vm::find_kernel(wanted, &mut |step| say("reproduce", step));
         kernel.with_context(|| format!("kernel {wanted}"))
     })?;
     drop(missing);
@@ -318,7 +321,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
     write_plan(boot, &root, &folder)?;
     let speed = Speed::from_mips(boot.guest.mips);
     let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
-    say(&format!("{name}, {} runs", boot.runs.len()));
+    say("reproduce", &format!("{name}, {} runs", boot.runs.len()));
     let most = boot.runs.len() as u64 * boot.guest.timeout_s;
     let request = Request {
         kernel,
@@ -383,7 +386,7 @@ fn unpack(guest: &Guest, missing: &mut Missing) -> anyhow::Result<PathBuf> {
     let names: Vec<&str> = guest.packages.iter().map(String::as_str).collect();
     let all = names.join(", ");
     missing.look(&format!("packages {all}"), || {
-        let packages = vm::Packages::fetch(&names, &mut |step| say(step));
+        let packages = vm::Packages::fetch(&names, &mut |step| say("reproduce", step));
         let packages = packages.with_context(|| format!("no packages {all}"))?;
         Ok(packages.root().to_owned())
     })
@@ -461,7 +464,7 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
     drop(missing);
     let folder = folder::OwnFolder::new()?;
     write_plan(boot, &root, &folder)?;
-    say(&format!("{name}, {} runs", boot.runs.len()));
+    say("reproduce", &format!("{name}, {} runs", boot.runs.len()));
     let words = boot.command();
     let output = Command::new(std::env::current_exe()?)
         .args(&words[1..])

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, bail};
 
-use crate::verb::reproduce::say;
+use crate::say::say;
 use experiments::experiment::Program;
 
 /// What cannot be had in this call. It is looked for once: a mirror that does not answer takes
@@ -50,12 +50,15 @@ impl Missing {
     }
 
     /// Says why a boot is left out; of several with one reason, the first says it.
-    pub fn say(&mut self, name: &str, failure: Option<&str>) {
+    pub fn tell(&mut self, name: &str, failure: Option<&str>) {
         let Some(why) = failure else { return };
         if self.told.insert(why.to_owned()) {
-            say(&format!("{name}: {why}"));
+            say("reproduce", &format!("{name}: {why}"));
         } else {
-            say(&format!("{name}: left out for the same reason"));
+            say(
+                "reproduce",
+                &format!("{name}: left out for the same reason"),
+            );
         }
     }
 }
@@ -68,7 +71,7 @@ fn find(program: &Program) -> anyhow::Result<Option<PathBuf>> {
     match program {
         Program::Installed(name) => bail!("the program `{name}` is not installed"),
         Program::Packaged { program, package } => {
-            let path = vm::fetch_program(program, package, &mut |step| say(step))?;
+            let path = vm::fetch_program(program, package, &mut |step| say("reproduce", step))?;
             Ok(Some(path))
         }
     }

@@ -13,9 +13,9 @@ use workload::RunSpec;
 
 use crate::parallel;
 use crate::report::{self, Outcome};
+use crate::say::say;
 use crate::simulate::explain;
 use crate::store::{Key, Store};
-use crate::verb::reproduce::say;
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{Experiment, Wished, Work};
 use experiments::{Cause, Machine};
@@ -46,7 +46,10 @@ impl Machine for Simulated<'_> {
         let made = run(&plan(experiments, quick), self.store, self.jobs, results)?;
         if made.new < made.all {
             let had = made.all - made.new;
-            say(&format!("{had} of {} runs were there already", made.all));
+            say(
+                "reproduce",
+                &format!("{had} of {} runs were there already", made.all),
+            );
         }
         Ok(true)
     }

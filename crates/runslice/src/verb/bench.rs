@@ -16,10 +16,10 @@ use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 
+use crate::comparison::{Family, Form, Judging, is_decided, status, write};
 use crate::exit::{Status, UsageError};
 use crate::output;
 use crate::sets::{self, File};
-use crate::verb::compare::{Family, Form, Judging, is_decided, status, write};
 
 use folder::Folder;
 use machine::{Host, Machine};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
 
+use crate::attach::told;
 use crate::exit::Status;
 use crate::output;
 
@@ -69,17 +70,6 @@ fn faults(root: &Path, release: &str) -> Vec<Finding> {
         .flat_map(|policy| function_faults(root, policy.object))
         .collect();
     faults.iter().map(|fault| fault.finding(release)).collect()
-}
-
-/// A finding and what to do, on two lines.
-pub fn told(finding: &Finding) -> String {
-    let mark = match finding.severity {
-        Severity::Blocks => "blocks",
-        Severity::Untested => "untested",
-        Severity::Breaks => "breaks",
-        Severity::Changes => "note",
-    };
-    format!("{mark}: {}\n  {}", finding.what, finding.way_out)
 }
 
 fn scheduler(facts: &Facts) -> String {

@@ -4,7 +4,6 @@ mod around;
 mod builds;
 mod keys;
 mod programs;
-pub mod series;
 mod talks;
 
 use std::io::Write as _;
@@ -18,8 +17,8 @@ use serde_json::{Map, Value, json};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::output;
+use crate::report::Form;
 use crate::table::Table;
-use crate::verb::status::Form;
 
 use around::Around;
 
@@ -59,7 +58,7 @@ enum What {
     /// how long it takes from one reading to the next.
     Sampler(keys::Sampler),
     /// Runs the commands of a plan one after the other and keeps what they print.
-    Series(series::Series),
+    Series(crate::series::Series),
 }
 
 /// Where figures go.
@@ -91,7 +90,7 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
         What::Web(it) => ("web", &it.to),
         What::Oltp(it) => ("oltp", &it.to),
         What::Sampler(it) => ("sampler", &it.to),
-        What::Series(it) => return series::run(it),
+        What::Series(it) => return crate::series::run(it),
     };
     let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;

@@ -16,11 +16,8 @@ use stats::schedstat::{Interval, SchedstatReader};
 use stats::{Metrics, Tee};
 
 use crate::exit::Status;
-use crate::output;
-use crate::verb::stat;
+use crate::{output, schedstat};
 use model::span;
-
-pub use page::head;
 
 /// What `runslice report` is asked.
 #[derive(Debug, Args)]
@@ -184,7 +181,7 @@ fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Re
     let Some(mut before) = reader.next_snapshot()? else {
         bail!("no snapshot");
     };
-    let hz = stat::hz_of(hz, &before)?;
+    let hz = schedstat::hz_of(hz, &before)?;
     let mut intervals = Vec::new();
     while let Some(after) = reader.next_snapshot()? {
         intervals.push(Interval::new(&before, &after)?);

@@ -15,8 +15,8 @@ use model::{Nanos, PolicySpec};
 
 use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::exit::Status;
+use crate::report::Form;
 use crate::session::{Place, Record, Session};
-use crate::verb::status::Form;
 use crate::{dumps, policy};
 use model::span;
 use outcome::Outcome;

@@ -12,16 +12,9 @@ mod switch;
 mod task;
 mod top;
 
-pub use report::hz_of;
-
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
-
-use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
 
-use crate::exit::{Status, UnsupportedError};
+use crate::exit::Status;
 
 /// What `runslice stat` is asked.
 #[derive(Debug, Args)]
@@ -59,25 +52,4 @@ pub fn run(request: &Stat) -> anyhow::Result<Status> {
         What::Top(request) => top::run(request),
         What::Export(request) => export::run(request),
     }
-}
-
-/// Opens the kernel's statistics, or a file like them.
-fn statistics(path: &Path) -> anyhow::Result<File> {
-    File::open(path).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound && path == Path::new("/proc/schedstat") {
-            let message = "/proc/schedstat does not exist: this kernel was built without \
-                           CONFIG_SCHEDSTATS; record on another one, or in `runslice vm`";
-            return UnsupportedError(message.to_owned()).into();
-        }
-        anyhow!(error).context(format!("cannot read {}", path.display()))
-    })
-}
-
-/// Opens a recording; `-` is standard input.
-fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(BufReader::new(io::stdin())));
-    }
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
 }

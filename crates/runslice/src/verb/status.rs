@@ -4,17 +4,18 @@ mod clock;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::{Args, ValueEnum};
-use live::pins::{self, Section};
+use clap::Args;
+use live::pins::Section;
 use live::preflight::{self, Facts};
 use live::{Holder, SchedExt};
 use serde::Serialize;
 
 use crate::attach::left_said;
 use crate::exit::{Status, UnsupportedError};
+use crate::report::Form;
 use crate::say::say;
 use crate::session::{Found, Place, Record};
 use crate::table::Table;
@@ -23,15 +24,6 @@ use crate::{output, policy};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
-
-/// How results of the real machine are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Tables for people.
-    Human,
-    /// One JSON document with everything.
-    Json,
-}
 
 /// What `runslice status` is asked.
 #[derive(Debug, Args)]
@@ -133,17 +125,6 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     situation.write(request.format, &mut to)?;
     to.flush()?;
     Ok(Status::Done)
-}
-
-/// The counters of the policy that a runslice of this machine has attached; empty if none has.
-pub fn counters() -> Vec<(String, u64)> {
-    let place = Place::below(Path::new("/"));
-    let Ok(Found::Running(record)) = place.find() else {
-        return Vec::new();
-    };
-    let own = Own::of(&record, &place, 0);
-    let pairs = own.counters.into_iter();
-    pairs.map(|counter| (counter.name, counter.total)).collect()
 }
 
 impl Situation {
@@ -257,16 +238,10 @@ impl Own {
                 note(format!("{error:#}"));
                 Vec::new()
             });
-        let names = &record.counters;
-        let totals = match names.len() {
-            0 => Ok(Vec::new()),
-            count => pins::counters(&place.pins(), count),
-        };
-        let totals = totals.unwrap_or_else(|error| {
+        let counters = record.counted(place).unwrap_or_else(|error| {
             note(error.to_string());
             Vec::new()
         });
-        let counters = names.iter().cloned().zip(totals).collect();
         Self {
             policy: record.policy.clone(),
             pid: record.pid,

@@ -10,13 +10,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
-use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream, VmError};
+use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream};
 
-use crate::exit::{Status, UnsupportedError, UsageError};
+use crate::exit::Status;
+use crate::guest::{explain, own_name};
 use model::span;
-
-/// How a command calls this program.
-pub const OWN_NAME: &str = "runslice";
 
 /// What `runslice vm` is asked.
 #[derive(Debug, Args)]
@@ -142,15 +140,6 @@ fn speed(text: &str) -> Result<Speed, String> {
     mips.ok_or_else(|| format!("speeds are {}", known()))
 }
 
-/// `runslice` means this program in a guest, whatever its file is called here.
-///
-/// # Errors
-/// When the system cannot say where the file is.
-pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let me = env::current_exe().context("cannot find this program's own file")?;
-    Ok(vec![(OWN_NAME.to_owned(), me)])
-}
-
 /// Shows what the command printed just now.
 fn show(stream: Stream, bytes: &[u8]) {
     // Somebody who has gone away is told at the end.
@@ -189,18 +178,6 @@ fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What the user can mend by installing something is told from what failed.
-pub fn explain(error: VmError) -> anyhow::Error {
-    match error {
-        VmError::ProgramMissing { .. } => UsageError(error.to_string()).into(),
-        VmError::ToolMissing { .. }
-        | VmError::BusyboxDynamic { .. }
-        | VmError::KernelMissing { .. } => UnsupportedError(error.to_string()).into(),
-        _ => error.into(),
-    }
-}
-
-/// Says something on standard error.
-pub fn say(text: &str) {
+fn say(text: &str) {
     crate::say::say("vm", text);
 }

@@ -10,7 +10,8 @@ use live::Policy;
 use vm::{End, Pace, Request};
 
 use crate::exit::{Status, UnsupportedError};
-use crate::verb::vm::{OWN_NAME, explain, own_name, say};
+use crate::guest::{OWN_NAME, explain, own_name};
+use crate::say::say;
 
 /// Kernels that are asked when none is named: those that are tested.
 const KERNELS: [&str; 2] = ["6.18", "7.2"];
@@ -58,9 +59,9 @@ pub fn ask(object: &str, kernels: &[String], to: &mut dyn Write) -> anyhow::Resu
 }
 
 fn ask_one(object: &str, name: &str, to: &mut dyn Write) -> anyhow::Result<Status> {
-    let kernel = vm::find_kernel(name, &mut |step| say(step)).map_err(explain)?;
+    let kernel = vm::find_kernel(name, &mut |step| say("vm", step)).map_err(explain)?;
     if let Some(instead) = &kernel.instead {
-        say(instead);
+        say("vm", instead);
     }
     let outcome = vm::run(&Request {
         kernel,

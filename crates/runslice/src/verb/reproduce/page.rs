@@ -8,7 +8,7 @@ use stats::figure::{Chart, escape, svg};
 
 use super::human::{part, rows, summary};
 use super::sides;
-use crate::verb::report;
+use crate::page::head;
 use experiments::Judged;
 use experiments::cells::Results;
 use experiments::expected::Published;
@@ -54,7 +54,7 @@ const fn class(verdict: Verdict) -> &'static str {
 /// # Errors
 /// When `to` does not take it.
 pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
-    report::head(
+    head(
         "runslice: experiments, rerun",
         MORE,
         "Experiments, rerun",

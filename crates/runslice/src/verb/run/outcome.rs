@@ -8,8 +8,8 @@ use live::{TimedEnd, TreeCounts};
 use model::{Nanos, PolicySpec};
 use serde::Serialize;
 
+use crate::report::Form;
 use crate::table::Table;
-use crate::verb::status::Form;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;

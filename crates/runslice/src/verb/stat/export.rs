@@ -11,8 +11,8 @@ use clap::Args;
 use stats::schedstat::{Field, FieldUnit, Layout, SchedstatReader, Snapshot, TimeUnit};
 
 use super::processes::{self, Which};
-use super::{hz_of, statistics};
 use crate::exit::{Status, UsageError};
+use crate::schedstat::{hz_of, statistics};
 
 /// What `runslice stat export` is asked.
 #[derive(Debug, Args)]

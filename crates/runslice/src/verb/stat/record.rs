@@ -13,13 +13,13 @@ use stats::schedstat::{SchedstatReader, Snapshot};
 #[cfg(feature = "live")]
 use super::four::Four;
 use super::processes::{self, Which};
-use super::statistics;
 #[cfg(feature = "live")]
 use super::switch::{self, SwitchedOn};
 use crate::exit::Status;
 #[cfg(feature = "live")]
 use crate::exit::UnsupportedError;
 use crate::output;
+use crate::schedstat::statistics;
 use crate::sheet::quoted;
 use model::span;
 

@@ -8,11 +8,11 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use stats::schedstat::{CpuInterval, Interval, SchedstatReader, Snapshot};
 
-use super::open;
 use super::rows::{self, Row, seconds};
 use crate::exit::Status;
 use crate::output;
 use crate::report::Format;
+use crate::schedstat::{hz_of, open};
 
 /// What both verbs are asked alike.
 #[derive(Debug, Args)]
@@ -173,26 +173,6 @@ fn pick(path: &Path, first: bool) -> anyhow::Result<Snapshot> {
         snapshot = next;
     }
     Ok(snapshot)
-}
-
-/// The kernel's HZ: as the user says, or as is likely, and then said.
-///
-/// # Errors
-/// When standard error does not take the line.
-pub fn hz_of(asked: Option<u32>, snapshot: &Snapshot) -> io::Result<u32> {
-    if let Some(hz) = asked {
-        return Ok(hz);
-    }
-    let hz = if snapshot.layout().version <= 14 {
-        1_000
-    } else {
-        250
-    };
-    writeln!(
-        io::stderr(),
-        "runslice: counts {hz} jiffies as a second; --hz says otherwise"
-    )?;
-    Ok(hz)
 }
 
 impl Form {

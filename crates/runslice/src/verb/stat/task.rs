@@ -9,9 +9,9 @@ use clap::Args;
 use model::Nanos;
 use stats::schedstat::{HZ_OF_4, TaskCounters};
 
-use super::open;
 use crate::exit::{Status, UnsupportedError};
 use crate::output;
+use crate::schedstat::open;
 use model::span;
 
 /// What `runslice stat task` is asked.

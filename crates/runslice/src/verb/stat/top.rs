@@ -16,9 +16,9 @@ use stats::schedstat::{self, SchedstatReader, Snapshot, TimeUnit};
 use self::screen::{Asked, Interval, Row, Screen, Sort, What};
 use self::terminal::Terminal;
 use super::processes::{self, Process, Which};
-use super::{hz_of, open, statistics};
 use crate::exit::Status;
 use crate::output;
+use crate::schedstat::{hz_of, open, statistics};
 use model::span;
 
 /// What `runslice stat top` is asked.

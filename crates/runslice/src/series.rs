@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Status;
 use crate::output;
-use crate::verb::status;
+use crate::session;
 
 /// From one look at signals to the next.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -93,9 +93,9 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
     let mut to = output::open(request.output.as_deref())?;
     let mut failed = false;
     for run in &plan.runs {
-        let before = (scheduler(), status::counters());
+        let before = (scheduler(), session::counters());
         let mut ran = perform(run, folder.path())?;
-        ran.counted = since(status::counters(), &before.1);
+        ran.counted = since(session::counters(), &before.1);
         ran.policy = [before.0, scheduler()];
         failed |= ran.failed.is_some();
         writeln!(to, "{}", serde_json::to_string(&ran)?)?;
@@ -145,7 +145,7 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
         File::create(path).with_context(|| format!("cannot write {}", path.display()))
     };
     let mut command = match &**program {
-        crate::verb::vm::OWN_NAME => Command::new(std::env::current_exe()?),
+        crate::guest::OWN_NAME => Command::new(std::env::current_exe()?),
         program => Command::new(program),
     };
     command

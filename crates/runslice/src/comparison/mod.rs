@@ -1,0 +1,156 @@
+//! Comparisons of sets of runs: which are held against which, how they are judged, how the answer is
+//! written and which status it ends with. For `compare` and for `bench`.
+
+mod family;
+mod write;
+
+use clap::{Args, ValueEnum};
+use stats::compare::{Limit, Outcome, Row, Settings, Verdict};
+
+use crate::exit::Status;
+use crate::sheet;
+
+pub use family::Family;
+pub use write::write;
+
+/// How runs are judged.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Judging {
+    /// Smallest change of interest, in per cent: whatever is surely smaller is "no difference". Of
+    /// values with zeros among them it is a fixed difference instead (docs/comparing.md).
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent)]
+    pub margin: f64,
+
+    /// Seed of what is drawn where there are too many relabelings of the runs to try them all. The
+    /// same seed gives the same intervals.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub resample_seed: u64,
+}
+
+/// How a comparison is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Tables for people.
+    Human,
+    /// One JSON document with everything.
+    Json,
+    /// One row a comparison.
+    Csv,
+    /// The same rows as a Parquet file.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+impl Form {
+    /// The form of a sheet; `None` of the others.
+    pub const fn sheet(self) -> Option<sheet::Form> {
+        match self {
+            Self::Human | Self::Json => None,
+            Self::Csv => Some(sheet::Form::Csv),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Some(sheet::Form::Parquet),
+        }
+    }
+}
+
+/// What fails a build.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FailIf {
+    /// Something is slower by more than this part.
+    Slower(Limit),
+    /// Something is not the same.
+    Different,
+}
+
+impl Judging {
+    /// For the statistics, of runs that are looked at so often.
+    pub fn settings(self, looks: u32) -> Settings {
+        Settings {
+            seed: self.resample_seed,
+            margin: self.margin,
+            looks,
+            ..Settings::default()
+        }
+    }
+}
+
+impl FailIf {
+    /// Reads `slower`, `slower=PERCENT` or `different`.
+    ///
+    /// # Errors
+    /// When `text` is none of them, or the number is not from 0 to 1000.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "slower" => Ok(Self::Slower(Limit { part: 0.0 })),
+            None if text == "different" => Ok(Self::Different),
+            Some(("slower", percent)) => {
+                let part = parse_percent(percent)?;
+                Ok(Self::Slower(Limit { part }))
+            }
+            _ => Err("expected `slower`, `slower=PERCENT` or `different`".to_owned()),
+        }
+    }
+
+    /// How a goal stands to this.
+    fn judge(self, row: &Row) -> Outcome {
+        let Ok(judged) = &row.result else {
+            return Outcome::Unknown;
+        };
+        match (self, judged.verdict) {
+            (Self::Slower(limit), _) => limit.judge(judged, row.better),
+            (Self::Different, Some(Verdict::NoDifference)) => Outcome::Kept,
+            (Self::Different, Some(Verdict::Undecided(_)) | None) => Outcome::Unknown,
+            (Self::Different, _) => Outcome::Exceeded,
+        }
+    }
+}
+
+/// Reads per cent from 0 to 1000 as a part: `2.5` is 0.025.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
+    match percent {
+        Some(percent @ 0.0..=1000.0) => Ok(percent / 100.0),
+        _ => Err(format!("`{text}` is no number of per cent from 0 to 1000")),
+    }
+}
+
+/// Whether a goal is decided.
+pub fn is_decided(row: &Row) -> bool {
+    let verdict = row.result.as_ref().ok().and_then(|it| it.verdict);
+    verdict.is_some_and(|it| !matches!(it, Verdict::Undecided(_)))
+}
+
+/// How a comparison ends.
+pub fn status(rows: &[Row], fail_if: Option<FailIf>) -> Status {
+    let Some(fail_if) = fail_if else {
+        return match rows.iter().any(is_decided) {
+            true => Status::Done,
+            false => Status::Inconclusive,
+        };
+    };
+    let goals = rows.iter().filter(|row| row.is_goal);
+    let outcomes: Vec<Outcome> = goals.map(|row| fail_if.judge(row)).collect();
+    if outcomes.contains(&Outcome::Exceeded) {
+        Status::Exceeded
+    } else if outcomes.contains(&Outcome::Unknown) {
+        Status::Inconclusive
+    } else {
+        Status::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_in_per_cent() {
+        assert_eq!(FailIf::parse("slower=5"), FailIf::parse("slower=5 %"));
+        let limit = Limit { part: 0.05 };
+        assert_eq!(FailIf::parse("slower=5"), Ok(FailIf::Slower(limit)));
+        assert_eq!(FailIf::parse("different"), Ok(FailIf::Different));
+        for bad in ["slow", "slower=", "slower=-1", "slower=nan", "different=2"] {
+            FailIf::parse(bad).unwrap_err();
+        }
+    }
+}
