@@ -39,3 +39,35 @@ pub struct UsageError(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UnsupportedError(pub String);
+
+/// An error with its causes, each once: some errors have their cause's words in their own.
+pub fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.contains(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let missing = io::Error::from_raw_os_error(2);
+        let said = anyhow::anyhow!("/x: {missing}");
+        let error = Err::<(), _>(missing).context("/x: No such file or directory (os error 2)");
+        assert_eq!(words(&error.unwrap_err()), said.to_string());
+        let error: anyhow::Result<()> = Err(anyhow::anyhow!("no room")).context("cannot write y");
+        assert_eq!(words(&error.unwrap_err()), "cannot write y: no room");
+    }
+}

@@ -49,7 +49,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::exit::{Status, UnsupportedError, UsageError};
+use crate::exit::{Status, UnsupportedError, UsageError, words};
 
 fn main() -> ExitCode {
     match verb::run(Cli::parse().verb) {
@@ -74,19 +74,6 @@ fn explain(error: &anyhow::Error) -> Status {
     }
 }
 
-/// An error with its causes, each once: some errors have their cause's words in their own.
-fn words(error: &anyhow::Error) -> String {
-    let mut words = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
-            words = cause;
-        } else if !words.contains(&cause) {
-            words = format!("{words}: {cause}");
-        }
-    }
-    words
-}
-
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_errors = error
         .chain()
@@ -94,21 +81,4 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io_errors
         .map(io::Error::kind)
         .any(|kind| kind == io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use anyhow::Context as _;
-
-    use super::*;
-
-    #[test]
-    fn a_cause_that_was_said_is_not_said_again() {
-        let missing = io::Error::from_raw_os_error(2);
-        let said = anyhow::anyhow!("/x: {missing}");
-        let error = Err::<(), _>(missing).context("/x: No such file or directory (os error 2)");
-        assert_eq!(words(&error.unwrap_err()), said.to_string());
-        let error: anyhow::Result<()> = Err(anyhow::anyhow!("no room")).context("cannot write y");
-        assert_eq!(words(&error.unwrap_err()), "cannot write y: no room");
-    }
 }

@@ -273,7 +273,7 @@ fn kept(
         Place::Guest => in_guest(boot, name, missing),
         Place::Host => on_host(boot, name, missing),
     };
-    let document = document.unwrap_or_else(|error| lacking(&crate::words(&error)));
+    let document = document.unwrap_or_else(|error| lacking(&crate::exit::words(&error)));
     lock(missing).tell(&boot.name, document["report"]["failure"].as_str());
     // What could not be run may be possible another time.
     if document["report"]["failure"].is_null() {

@@ -36,7 +36,8 @@ impl Missing {
         }
         let found = find();
         if let Err(error) = &found {
-            self.reasons.insert(what.to_owned(), crate::words(error));
+            self.reasons
+                .insert(what.to_owned(), crate::exit::words(error));
         }
         found
     }

@@ -1,0 +1,350 @@
+//! The map of the house, held against the house: which crate imports which, which files import each
+//! other in a circle, and that no verb of the command line imports another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::visit::{self, Visit};
+
+/// A module by its names from the crate's root; empty for the root itself.
+type Name = Vec<String>;
+
+/// The largest circle of files that each crate may have. Every number may only become smaller.
+const CIRCLES: [(&str, usize); 11] = [
+    ("bpf", 5),
+    ("experiments", 3),
+    ("folder", 1),
+    ("live", 1),
+    ("load", 3),
+    ("model", 1),
+    ("runslice", 3),
+    ("sim", 21),
+    ("stats", 2),
+    ("vm", 2),
+    ("workload", 3),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The modules of a crate and their files.
+fn modules(source: &Path) -> BTreeMap<Name, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![source.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                let below = path.strip_prefix(source).expect("it lies there");
+                let mut name: Name = below
+                    .with_extension("")
+                    .iter()
+                    .map(|part| part.to_string_lossy().into_owned())
+                    .collect();
+                if matches!(
+                    name.last().map(String::as_str),
+                    Some("mod" | "lib" | "main")
+                ) {
+                    name.pop();
+                }
+                found.insert(name, path);
+            }
+        }
+    }
+    found
+}
+
+/// The paths that a file names, but for its tests: those of `pub use`, and all others.
+#[derive(Default)]
+struct Paths {
+    exported: Vec<Name>,
+    used: Vec<Name>,
+}
+
+impl Paths {
+    fn of(file: &Path) -> Self {
+        let text = fs::read_to_string(file).expect("a source is readable");
+        let tree = syn::parse_file(&text).unwrap_or_else(|it| panic!("{}: {it}", file.display()));
+        let mut paths = Self::default();
+        paths.visit_file(&tree);
+        paths
+    }
+
+    fn add(tree: &syn::UseTree, before: &[String], to: &mut Vec<Name>) {
+        let longer = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            syn::UseTree::Path(path) => Self::add(&path.tree, &longer(&path.ident), to),
+            syn::UseTree::Group(group) => {
+                for tree in &group.items {
+                    Self::add(tree, before, to);
+                }
+            }
+            syn::UseTree::Name(name) => to.push(longer(&name.ident)),
+            syn::UseTree::Rename(name) => to.push(longer(&name.ident)),
+            syn::UseTree::Glob(_) => to.push(before.to_vec()),
+        }
+    }
+}
+
+impl Visit<'_> for Paths {
+    fn visit_item(&mut self, item: &syn::Item) {
+        let is_test = |attribute: &syn::Attribute| {
+            attribute.path().is_ident("cfg")
+                && attribute
+                    .parse_args::<syn::Ident>()
+                    .is_ok_and(|it| it == "test")
+        };
+        let attributes = match item {
+            syn::Item::Mod(item) => &item.attrs,
+            syn::Item::Fn(item) => &item.attrs,
+            syn::Item::Impl(item) => &item.attrs,
+            syn::Item::Use(item) => &item.attrs,
+            _ => &Vec::new(),
+        };
+        if !attributes.iter().any(is_test) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &syn::ItemUse) {
+        let to = match item.vis {
+            syn::Visibility::Inherited => &mut self.used,
+            _ => &mut self.exported,
+        };
+        Self::add(&item.tree, &[], to);
+    }
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        let names = path.segments.iter().map(|part| part.ident.to_string());
+        self.used.push(names.collect());
+        visit::visit_path(self, path);
+    }
+}
+
+/// Which file of a crate imports which.
+struct Graph {
+    names: Vec<Name>,
+    arrows: Vec<BTreeSet<usize>>,
+}
+
+impl Graph {
+    fn of(source: &Path) -> Self {
+        let modules = modules(source);
+        let paths: BTreeMap<&Name, Paths> = modules
+            .iter()
+            .map(|(name, file)| (name, Paths::of(file)))
+            .collect();
+        let place = |name: &Name| modules.keys().position(|it| it == name);
+        let arrows = paths.iter().map(|(from, said)| {
+            let targets = said.used.iter().filter_map(|path| {
+                let (module, rest) = split(&modules, from, path)?;
+                let defined = rest
+                    .first()
+                    .and_then(|item| origin(&modules, &paths, &module, item));
+                place(&defined.unwrap_or(module))
+            });
+            let own = place(from);
+            targets.filter(|to| Some(*to) != own).collect()
+        });
+        Self {
+            arrows: arrows.collect(),
+            names: modules.keys().cloned().collect(),
+        }
+    }
+
+    /// The files that each file can come back to, largest circle first.
+    fn circles(&self) -> Vec<Vec<&Name>> {
+        let reached: Vec<BTreeSet<usize>> =
+            (0..self.names.len()).map(|at| self.reach(at)).collect();
+        let mut circles = Vec::new();
+        let mut seen = BTreeSet::new();
+        for at in 0..self.names.len() {
+            let circle: Vec<usize> = reached[at]
+                .iter()
+                .copied()
+                .filter(|to| reached[*to].contains(&at))
+                .collect();
+            if circle.len() > 1 && seen.insert(circle[0]) {
+                circles.push(circle.into_iter().map(|it| &self.names[it]).collect());
+            }
+        }
+        circles.sort_by_key(|circle: &Vec<&Name>| std::cmp::Reverse(circle.len()));
+        circles
+    }
+
+    fn reach(&self, from: usize) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::new();
+        let mut open: Vec<usize> = self.arrows[from].iter().copied().collect();
+        while let Some(at) = open.pop() {
+            if reached.insert(at) {
+                open.extend(&self.arrows[at]);
+            }
+        }
+        reached
+    }
+}
+
+/// The module that a path names, as seen from module `from`, and what of the path is left.
+fn split(modules: &BTreeMap<Name, PathBuf>, from: &Name, path: &Name) -> Option<(Name, Name)> {
+    let mut rest = path.as_slice();
+    let mut module = match rest.first().map(String::as_str)? {
+        "crate" => Name::new(),
+        "self" | "super" => from.clone(),
+        first => {
+            let child = [from.as_slice(), &[first.to_owned()]].concat();
+            modules.contains_key(&child).then(|| from.clone())?
+        }
+    };
+    if matches!(rest[0].as_str(), "crate" | "self") {
+        rest = &rest[1..];
+    }
+    while rest.first().is_some_and(|it| it == "super") {
+        module.pop();
+        rest = &rest[1..];
+    }
+    while let Some((first, others)) = rest.split_first() {
+        let child = [module.as_slice(), std::slice::from_ref(first)].concat();
+        if !modules.contains_key(&child) {
+            break;
+        }
+        module = child;
+        rest = others;
+    }
+    Some((module, rest.to_vec()))
+}
+
+/// Where an item that `module` exports is defined, if that is another module of the crate.
+fn origin(
+    modules: &BTreeMap<Name, PathBuf>,
+    paths: &BTreeMap<&Name, Paths>,
+    module: &Name,
+    item: &str,
+) -> Option<Name> {
+    let exported = &paths.get(module)?.exported;
+    let path = exported
+        .iter()
+        .find(|path| path.last().is_some_and(|it| it == item))?;
+    let (target, _) = split(modules, module, path)?;
+    (target != *module).then_some(target)
+}
+
+fn shown(name: &Name) -> String {
+    match name.is_empty() {
+        true => "(root)".to_owned(),
+        false => name.join("::"),
+    }
+}
+
+#[test]
+fn circles_of_files_stay_small() {
+    for (name, most) in CIRCLES {
+        let graph = Graph::of(&root().join("crates").join(name).join("src"));
+        let circles = graph.circles();
+        let largest = circles.first().map_or(1, Vec::len);
+        let files = circles
+            .first()
+            .map(|it| it.iter().map(|it| shown(it)).collect::<Vec<_>>());
+        assert!(
+            largest <= most,
+            "{name}: {largest} files in a circle: {files:?}"
+        );
+        assert!(
+            largest == most,
+            "{name}: hold the smaller circle of {largest}, not {most}"
+        );
+    }
+}
+
+#[test]
+fn no_verb_imports_another() {
+    let graph = Graph::of(&root().join("crates/runslice/src"));
+    for (from, arrows) in graph.names.iter().zip(&graph.arrows) {
+        for to in arrows.iter().map(|to| &graph.names[*to]) {
+            let is_verb = to.len() > 1 && to[0] == "verb";
+            let may = from.is_empty() || from[0] == "cli" || *from == ["verb"];
+            let is_own = from.len() > 1 && from[..2] == to[..2.min(to.len())];
+            let pair = format!("{} imports {}", shown(from), shown(to));
+            assert!(!is_verb || may || is_own, "{pair}");
+        }
+    }
+}
+
+/// The crates of ours that a manifest names in `[dependencies]`.
+fn imports(manifest: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(manifest).expect("a crate has a manifest");
+    let table: toml::Table = text.parse().expect("cargo reads it too");
+    let named = table.get("dependencies").and_then(toml::Value::as_table);
+    let ours = |name: &&String| root().join("crates").join(name).is_dir();
+    named
+        .into_iter()
+        .flat_map(toml::Table::keys)
+        .filter(ours)
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn the_map_of_the_architecture_is_that_of_the_manifests() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
+    let row = |line: &str| -> Option<(String, String)> {
+        let cells: Vec<&str> = line.strip_prefix("| `crates/")?.split('|').collect();
+        Some((
+            cells[0].trim_end_matches("` ").to_owned(),
+            cells.get(2)?.trim().to_owned(),
+        ))
+    };
+    let rows: BTreeMap<String, String> = text.lines().filter_map(row).collect();
+    let crates = fs::read_dir(root().join("crates")).expect("it is there");
+    for entry in crates {
+        let folder = entry.expect("readable").path();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let Some(said) = rows.get(&*name) else {
+            panic!("ARCHITECTURE.md has no row for crates/{name}");
+        };
+        let imports = imports(&folder.join("Cargo.toml"));
+        let said: BTreeSet<String> = match said.as_str() {
+            "none" => BTreeSet::new(),
+            list => list
+                .split(',')
+                .map(|it| it.trim().trim_matches('`').to_owned())
+                .collect(),
+        };
+        assert_eq!(
+            said, imports,
+            "crates/{name}: ARCHITECTURE.md and its manifest"
+        );
+    }
+    assert_eq!(
+        rows.len(),
+        fs::read_dir(root().join("crates"))
+            .expect("it is there")
+            .count()
+    );
+}
+
+#[test]
+fn a_circle_is_found_also_behind_an_export() {
+    let folder = std::env::temp_dir().join(format!("runslice-house-{}", std::process::id()));
+    fs::create_dir_all(folder.join("b")).expect("the test's own folder");
+    let write = |file: &str, text: &str| fs::write(folder.join(file), text).expect("its own");
+    write("lib.rs", "mod a;\nmod b;\nmod c;\npub use a::A;\n");
+    write("a.rs", "use crate::b::inner::B;\npub struct A(B);\n");
+    write("b.rs", "pub mod inner;\n");
+    write(
+        "b/inner.rs",
+        "pub struct B;\nfn f() { crate::A; }\n#[cfg(test)]\nmod tests { use crate::c::C; }\n",
+    );
+    write("c.rs", "use super::b::inner::B;\npub struct C(B);\n");
+    let graph = Graph::of(&folder);
+    let circles = graph.circles();
+    let found: Vec<String> = circles[0].iter().map(|it| shown(it)).collect();
+    assert_eq!(
+        (found, circles.len()),
+        (vec!["a".to_owned(), "b::inner".to_owned()], 1)
+    );
+    fs::remove_dir_all(&folder).expect("it is the test's own");
+}
