@@ -12,6 +12,9 @@ pub struct Config {
     pub cpus: u32,
     /// Instructions that an outermost call may retire, nested calls included.
     pub budget: u64,
+    /// Instructions that all calls together may retire, and what host functions do for them;
+    /// `None`: no limit.
+    pub total_budget: Option<u64>,
     /// Bytes that maps, data sections and stacks may take together.
     pub map_bytes: u64,
     /// Bytes that arena pages may take.
@@ -38,6 +41,7 @@ impl Default for Config {
         Self {
             cpus: 1,
             budget: 100_000_000,
+            total_budget: None,
             map_bytes: 256 << 20,
             arena_bytes: 256 << 20,
             // A kernel stack on x86-64 (Linux 6.18, arch/x86/include/asm/page_64_types.h).

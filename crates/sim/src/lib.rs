@@ -270,6 +270,7 @@ fn prepare(
         tally,
         builtin_cost_ps: prices,
         budget: options.budget.unwrap_or(usual.budget),
+        total_budget: options.total_budget,
         ..usual
     };
     let vm =
@@ -305,6 +306,9 @@ pub struct Options {
     /// Instructions after which a callback is taken for an endless loop; `None`: as many as no
     /// sane policy needs.
     pub budget: Option<u64>,
+    /// Instructions that the whole run may retire, with what the kernel's functions do for the
+    /// policy; `None`: no limit.
+    pub total_budget: Option<u64>,
 }
 
 /// As [`run`], computed as `options` say.

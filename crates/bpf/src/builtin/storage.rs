@@ -37,6 +37,7 @@ fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         return Ok(0);
     }
     let size = map.shape.value_size;
+    vm.spend(size);
     let value = match initial {
         0 => vec![0; size as usize],
         address => argument(vm, address, size, "initial value")?.to_vec(),
