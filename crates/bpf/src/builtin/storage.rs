@@ -48,8 +48,8 @@ fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         ..Update::new(&key, &value)
     };
     match vm.update(index, &update, ctx.host) {
-        Ok(()) | Err(InsertError::Errno(_)) => {}
-        Err(InsertError::Memory(full)) => return Err(Stop::OutOfMemory { limit: full.limit }),
+        // The kernel's function gives null as well when there is no memory.
+        Ok(()) | Err(InsertError::Errno(_) | InsertError::Memory(_)) => {}
     }
     Ok(vm.map_value_addr(index, &key, 0).unwrap_or(0))
 }

@@ -219,7 +219,7 @@ impl<H: Host> Instance<H> {
         let Ok(address) = self.memory.alloc_map(len) else {
             return Err(self.fault(
                 Stop::OutOfMemory {
-                    limit: self.config.map_bytes,
+                    limit: self.config.memory_bytes,
                 },
                 function,
             ));

@@ -41,9 +41,9 @@ impl<H: Host> Instance<H> {
         let builtins = builtin::table(&config.builtin_cost_ps);
         let bindings = bind(&image, table, &builtins, &config)?;
         let has_arena = image.maps.iter().any(|map| map.kind == MapKind::Arena);
-        let arena_bytes = has_arena.then_some(config.arena_bytes);
+        let arena_bytes = has_arena.then_some(config.memory_bytes);
         let mut memory =
-            Memory::reserve(config.map_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
+            Memory::reserve(config.memory_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
         let stack_bytes = u64::from(config.stack_bytes);
         let stack_start = memory.alloc_map(stack_bytes)?;
         let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;

@@ -3,7 +3,17 @@
 use super::BACKEND;
 use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov};
 use crate::scene::{Object, World};
-use crate::{CallCtx, Config, HostFunction, Instance, MapKind, Stop};
+use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, MapKind, Stop};
+
+const fn jump_if_not_null(register: u8, off: i16) -> Insn {
+    Insn {
+        code: 0x55,
+        dst: register,
+        src: 0,
+        off,
+        imm: 0,
+    }
+}
 
 /// How often the import `name` was called.
 fn calls_of(vm: &Instance<World>, name: &str) -> u64 {
@@ -138,4 +148,61 @@ fn an_iterator_must_be_ended_and_few_can_be_open() {
         "an iterator was released and is not held"
     );
     assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(0));
+}
+
+#[test]
+fn objects_pages_and_elements_share_one_limit_and_fail_as_a_kernels_do() {
+    let object = |function: &[Insn]| {
+        Object::default()
+            .map(MapKind::Arena, 0, 0, 1 << 20)
+            .map(MapKind::Hash, 8, 8, 1 << 20)
+            .map(MapKind::TaskStorage, 4, 64, 0)
+            .own_type(40, 4000, &[])
+            .own_type(41, 1, &[])
+            .import("bpf_obj_new_impl", "ptr(u64,ptr)")
+            .import("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)")
+            .import("bpf_map_update_elem", "")
+            .import("bpf_task_storage_get", "")
+            .function(&[function])
+    };
+    let config = || Config {
+        memory_bytes: 1 << 20,
+        ..Config::default()
+    };
+    // Allocates objects, large ones and then small ones, until there is null.
+    let exhaust = [40, 41].map(|ty| {
+        [
+            mov(1, ty),
+            mov(2, 0),
+            call(0),
+            add(7, 1),
+            jump_if_not_null(0, -5),
+        ]
+    });
+    let exhaust = exhaust.concat();
+    let arena = [
+        &address(1, 1, 0)[..],
+        &[mov(2, 0), mov(3, 1), mov(4, 0), mov(5, 0), call(1)],
+    ];
+    let on_stack = [copy(2, 10), add(2, -8), copy(3, 2), mov(4, 0)];
+    let update = [&address(1, 1, 1)[..], &on_stack, &[call(2)]];
+    let storage = [
+        &address(1, 1, 2)[..],
+        &[mov(2, 77), mov(3, 0), mov(4, 1), call(3)],
+    ];
+    let cases = [
+        (arena.concat(), 0),
+        (update.concat(), Errno::ENOMEM.to_r0()),
+        (storage.concat(), 0),
+    ];
+    for (then, expected) in cases {
+        let code = [&[mov(7, 0)][..], &exhaust, &then, &[EXIT]].concat();
+        let mut vm = object(&code).with(BACKEND, &[], config());
+        assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(expected));
+        // Without the objects there is room.
+        let code = [&then[..], &[EXIT]].concat();
+        let mut vm = object(&code).with(BACKEND, &[], config());
+        let given = vm.call_program(0, &[], &mut World::default());
+        assert_eq!(given == Ok(0), expected != 0, "{given:?}");
+    }
 }
