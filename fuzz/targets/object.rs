@@ -32,8 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(image) = load(bytes) else { return };
     image.check().expect("the loader checked it");
     let config = Config {
-        map_bytes: 4 << 20,
-        arena_bytes: 1 << 20,
+        memory_bytes: 5 << 20,
         lenient: true,
         ..Config::default()
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpf::{BASE, Function, Image, Import, Insn, MapDef, MapKind};
+use bpf::{BASE, Function, Image, Import, Insn, MapDef, MapKind, OwnType};
 
 /// What must become of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Attack {
 }
 
 /// Functions that attacks call, by index.
-const IMPORTS: [(&str, &str, u32); 8] = [
+const IMPORTS: [(&str, &str, u32); 10] = [
     ("bpf_map_lookup_elem", "", 1),
     ("bpf_map_update_elem", "", 2),
     ("bpf_map_delete_elem", "", 3),
@@ -36,6 +36,8 @@ const IMPORTS: [(&str, &str, u32); 8] = [
     ("host_nest", "u64(u64,u64)", 0),
     ("bpf_trace_printk", "", 6),
     ("bpf_ringbuf_reserve", "", 131),
+    ("bpf_obj_new_impl", "ptr(u64,ptr)", 0),
+    ("bpf_arena_free_pages", "void(ptr,ptr,u32)", 0),
 ];
 
 const LOOKUP: i32 = 0;
@@ -45,6 +47,8 @@ const LOOP: i32 = 3;
 const ALLOC_PAGES: i32 = 4;
 const NEST: i32 = 5;
 const RESERVE: i32 = 7;
+const OBJ_NEW: i32 = 8;
+const FREE_PAGES: i32 = 9;
 
 const EXIT: Insn = insn(0x95, 0, 0, 0, 0);
 /// To the instruction itself.
@@ -144,7 +148,11 @@ fn image(functions: &[Vec<Insn>], maps: Vec<MapDef>) -> Arc<Image> {
         struct_ops: Vec::new(),
         symbols: Vec::new(),
         knobs: Vec::new(),
-        types: Vec::new(),
+        types: vec![OwnType {
+            id: 1,
+            size: 16,
+            kptrs_at: Vec::new(),
+        }],
         lines: Vec::new(),
         license: "GPL".into(),
     })
@@ -277,6 +285,20 @@ fn loops(attacks: &mut Vec<Attack>) {
         ..map(MapKind::Array, 4, 8, 1)
     };
     add_one("an endless loop of printing", vec![prints], vec![text]);
+    let objects = vec![set(1, 1), set(2, 0), call(OBJ_NEW), insn(0x05, 0, 0, -4, 0)];
+    add_one("an endless loop of objects", vec![objects], Vec::new());
+    // One page at the end of the arena; then a million pages of which that is one.
+    let mut frees = wide(1, 1, 0).to_vec();
+    frees.extend(wide(2, 0, BASE + (16 << 30) - (17 << 12)));
+    frees.extend([set(3, 1), set(4, 0), set(5, 0), call(ALLOC_PAGES)]);
+    let start = frees.len();
+    frees.extend(wide(1, 1, 0));
+    frees.extend(wide(2, 0, BASE + (12 << 30)));
+    frees.extend([set(3, 1 << 20), call(FREE_PAGES)]);
+    let back = (frees.len() - start) as i16;
+    frees.push(insn(0x05, 0, 0, -back - 1, 0));
+    let arena = map(MapKind::Arena, 0, 0, 1 << 20);
+    add_one("an endless loop of freeing pages", vec![frees], vec![arena]);
 }
 
 fn depths(attacks: &mut Vec<Attack>) {

@@ -182,8 +182,7 @@ pub fn run(image: &Arc<Image>, backend: Backend, budget: u64) -> Result<Seen, In
     let config = Config {
         cpus: 4,
         budget,
-        map_bytes: 1 << 20,
-        arena_bytes: 64 << 10,
+        memory_bytes: 1 << 20,
         backend,
         ..Config::default()
     };

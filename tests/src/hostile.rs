@@ -104,6 +104,7 @@ impl Breaker {
         let options = Options {
             backend,
             budget: Some(200_000),
+            ..Options::default()
         };
         let mut hash = TraceHash::new();
         match sim::run_with(&spec, &mut hash, options) {

@@ -138,6 +138,7 @@ pub fn run(spec: &RunSpec, backend: Backend) -> Outcome {
     let options = Options {
         backend,
         budget: Some(20_000),
+        ..Options::default()
     };
     let (mut hash, mut conservation) = (TraceHash::new(), Conservation::new());
     let mut tee = Tee::new(vec![&mut hash, &mut conservation]);

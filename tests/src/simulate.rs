@@ -14,7 +14,12 @@ pub type Left = (u64, u64, Summary);
 /// As [`sim::run`].
 pub fn on(spec: &RunSpec, backend: Backend, budget: Option<u64>) -> Result<Left, Error> {
     let mut hash = TraceHash::new();
-    let summary = sim::run_with(spec, &mut hash, Options { backend, budget })?;
+    let options = Options {
+        backend,
+        budget,
+        ..Options::default()
+    };
+    let summary = sim::run_with(spec, &mut hash, options)?;
     Ok((hash.value(), hash.count(), summary))
 }
 

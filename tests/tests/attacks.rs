@@ -8,8 +8,8 @@ use bpf::{Backend, Config, Instance};
 use runslice_tests::attacks::{self, Attack, End};
 use runslice_tests::both::{Player, table};
 
-/// Bytes that maps may take, and as many for arena pages.
-const CAP: u64 = 8 << 20;
+/// Bytes that a program may make the process take.
+const CAP: u64 = 16 << 20;
 
 /// What the machine itself may take for a program that fills its maps, bytes: what it knows of
 /// each element, and native code.
@@ -31,8 +31,7 @@ fn launch(attack: &Attack, backend: Backend) -> (End, u64) {
     let config = Config {
         cpus: 64,
         budget: 12_000_000,
-        map_bytes: CAP,
-        arena_bytes: CAP,
+        memory_bytes: CAP,
         backend,
         ..Config::default()
     };
@@ -75,7 +74,7 @@ fn every_attack_ends_as_it_must_and_takes_no_more_memory_than_the_caps() {
                     attack.name, attack.end
                 );
             }
-            if grown > 2 * CAP + OWN {
+            if grown > CAP + OWN {
                 wrong += &format!("{} on {backend:?}: took {grown} bytes\n", attack.name);
             }
         }

@@ -3,6 +3,7 @@
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::on_both;
+use sim::{Backend, Options};
 
 /// What tests/policies/memory.bpf.c prints on so many CPUs, with one task.
 fn printed(cpus: u16) -> Vec<String> {
@@ -72,4 +73,28 @@ fn a_mask_that_nobody_created_cannot_be_released() {
     let summary = embedded(&[("release_it", "1")]);
     let message = &summary.exit.message;
     assert!(message.contains("is no `struct bpf_cpumask`"), "{message}");
+}
+
+#[test]
+fn masks_without_end_are_refused_at_the_limit_of_memory() {
+    let run = Run::new("hoarder", "[task.t]\ndo = \"run(1ms)\"\n");
+    let printed = [Backend::Interpreter, Backend::Jit].map(|backend| {
+        let options = Options {
+            backend,
+            memory_bytes: Some(8 << 20),
+            ..Options::default()
+        };
+        let summary = sim::run_with(&run.spec(), &mut Collector::default(), options);
+        let summary = summary.unwrap_or_else(|error| panic!("{error}"));
+        assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+        summary.printed
+    });
+    assert_eq!(printed[0], printed[1]);
+    let masks = printed[0]
+        .split(' ')
+        .next()
+        .and_then(|n| n.parse::<u32>().ok());
+    // A mask takes 136 bytes and what the machine keeps of it; without a limit there were 2^20.
+    let masks = masks.expect("it prints a number");
+    assert!((20_000..(8 << 20) / 136).contains(&masks), "{masks}");
 }

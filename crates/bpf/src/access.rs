@@ -4,6 +4,7 @@ use crate::host::Host;
 use crate::map::hash::{InsertError, Removed};
 use crate::map::{Store, Update};
 use crate::stop::{Fault, Stop};
+use crate::timer::TIMER_BYTES;
 use crate::{Errno, Image, Instance};
 
 impl<H: Host> Instance<H> {
@@ -276,6 +277,7 @@ impl<H: Host> Instance<H> {
             if let Some(timer) = map.timer_at.map(|at| value + u64::from(at))
                 && self.timers.forget(timer)
             {
+                self.memory.release_held(TIMER_BYTES);
                 host.timer_cancel(timer);
             }
             for at in &map.kptrs_at {

@@ -12,10 +12,13 @@ pub struct Config {
     pub cpus: u32,
     /// Instructions that an outermost call may retire, nested calls included.
     pub budget: u64,
-    /// Bytes that maps, data sections and stacks may take together.
-    pub map_bytes: u64,
-    /// Bytes that arena pages may take.
-    pub arena_bytes: u64,
+    /// Instructions that all calls together may retire, and what host functions do for them;
+    /// `None`: no limit.
+    pub total_budget: Option<u64>,
+    /// Bytes that the object and its programs may make this process take, whatever for: data
+    /// sections, maps, stacks, the arena, objects and masks that programs create, and what the
+    /// machine and the host keep of each of them.
+    pub memory_bytes: u64,
     /// Bytes of stack for all nested calls together.
     pub stack_bytes: u32,
     /// What calling the built-in function of that name costs beyond its instruction, picoseconds.
@@ -38,8 +41,8 @@ impl Default for Config {
         Self {
             cpus: 1,
             budget: 100_000_000,
-            map_bytes: 256 << 20,
-            arena_bytes: 256 << 20,
+            total_budget: None,
+            memory_bytes: 512 << 20,
             // A kernel stack on x86-64 (Linux 6.18, arch/x86/include/asm/page_64_types.h).
             stack_bytes: 16 << 10,
             builtin_cost_ps: Prices::default(),

@@ -23,6 +23,9 @@ use crate::stop::{Fault, Stop};
 use crate::timer::Timers;
 use crate::variables::Variables;
 
+/// The greatest budget that is told from none: differences of counts fit into a signed word.
+const MOST_BUDGET: u64 = 1 << 62;
+
 /// An [`Image`] made ready to run. Its addresses, counts and results depend on nothing but the
 /// image, the configuration and what the host does.
 #[derive(Debug)]
@@ -61,8 +64,11 @@ pub struct Instance<H: Host> {
     pub(crate) native: Option<Arc<jit::Program>>,
     /// How an outermost call of each function begins; nothing as long as there is no native code.
     entries: Box<[jit::ProgramEntry]>,
-    /// The configured budget, as far as it can be told from none.
+    /// What the next outermost call may spend: the configured budget, as far as it can be told
+    /// from none, or what is left of the whole run's.
     allowance: u64,
+    /// What is left of the whole run's budget; as much as can be if it has none.
+    total_left: u64,
     /// Why there is none, if it was tried.
     refusal: Option<Refusal>,
     /// Native code is made at the first outermost call after so many retired instructions.
@@ -149,11 +155,43 @@ impl<H: Host> Instance<H> {
         self.config.budget
     }
 
-    /// A built-in function handled `bytes` bytes. What it does counts as one instruction, but the
-    /// budget shrinks with the work, so that no program runs for ever inside built-in functions.
+    /// A function handled `bytes` bytes for a program, or looked at so many. Its call counts as
+    /// one instruction, but the budget shrinks with the work, so that no program runs for ever
+    /// inside functions of the kernel. A host calls this for all that a program can make grow.
     #[inline]
-    pub(crate) const fn spend(&mut self, bytes: u64) {
+    pub const fn spend(&mut self, bytes: u64) {
         self.progress.spend(bytes / 8);
+    }
+
+    /// An outermost call has ended that has spent so much.
+    #[inline]
+    fn account(&mut self, spent: u64) {
+        self.total_left = self.total_left.saturating_sub(spent);
+        if self.total_left < self.allowance {
+            self.tighten();
+        }
+    }
+
+    /// The next outermost call gets no more than what is left.
+    #[cold]
+    fn tighten(&mut self) {
+        self.allowance = self.total_left;
+        self.progress.refuel(self.allowance);
+    }
+
+    /// Why a program stops that has no budget left.
+    pub(crate) fn budget_stop(&self) -> Stop {
+        let Config {
+            budget,
+            total_budget,
+            ..
+        } = self.config;
+        match total_budget {
+            Some(total) if self.allowance < budget.min(MOST_BUDGET) => {
+                Stop::TotalBudget { budget: total }
+            }
+            _ => Stop::Budget { budget },
+        }
     }
 
     pub(crate) const fn stack_bytes(&self) -> u32 {
@@ -204,6 +242,9 @@ mod interpreted {
 
     #[path = "tests.rs"]
     mod tests;
+
+    #[path = "limits_tests.rs"]
+    mod limits_tests;
 }
 
 #[cfg(all(test, feature = "jit"))]
@@ -214,4 +255,8 @@ mod native {
     #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
     #[path = "tests.rs"]
     mod tests;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "limits_tests.rs"]
+    mod limits_tests;
 }

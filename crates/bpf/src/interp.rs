@@ -85,7 +85,7 @@ impl Activation {
                 at = $next;
                 let len = u64::from(block_len[at]);
                 if self.retired + len > self.limit {
-                    return Err(Trap { stop: Stop::Budget { budget: vm.budget() }, op: at });
+                    return Err(Trap { stop: vm.budget_stop(), op: at });
                 }
                 self.retired += len;
             }};

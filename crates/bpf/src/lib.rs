@@ -27,6 +27,7 @@ mod isa;
 #[cfg(feature = "jit")]
 #[expect(unsafe_code, reason = "machine code, and what it shares with Rust")]
 mod jit;
+mod keyed;
 mod link;
 mod map;
 mod memory;
@@ -42,6 +43,7 @@ mod reach;
 mod resize;
 #[cfg(test)]
 mod scene;
+mod sequence;
 mod stop;
 mod target;
 mod timer;
@@ -65,6 +67,7 @@ pub use host::*;
 pub use image::*;
 pub use instance::Instance;
 pub use instance_error::{InstanceError, Missing};
+pub use keyed::{Keyed, KeyedHasher};
 pub use map::Update;
 pub use memory::{BASE, Memory, OutOfMemory, Pages};
 pub use path::PathError;

@@ -15,6 +15,8 @@
 //! up to a cap: a store elsewhere is refused, so a program cannot make the process grow. A fresh
 //! block is zero without being touched, so a large map costs what is used of it.
 
+mod account;
+mod heap;
 mod layout;
 #[cfg(not(feature = "jit"))]
 mod no_words;
@@ -22,7 +24,6 @@ mod pages;
 #[cfg(feature = "jit")]
 mod words;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ use memmap2::{MmapMut, MmapOptions};
 use no_words as words;
 
 use crate::MapDef;
+use account::Account;
+use heap::{GRAIN, Heap};
 pub use layout::BASE;
 pub(crate) use layout::GUARD;
 pub use pages::Pages;
@@ -45,86 +48,14 @@ const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address spac
 /// Size of a region without an arena, and of the arena's window: what 32 bits can address.
 const GIB_4: u64 = 1 << 32;
 
-/// Allocations are aligned to this much at least.
-const GRAIN: u64 = 16;
-
-/// The heap that an allocation wanted is full.
+/// An allocation would exceed a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} bytes more would exceed the limit of {limit} bytes")]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub wanted: u64,
-    /// Bytes that the heap may have in all.
+    /// Bytes that there may be in all.
     pub limit: u64,
-}
-
-/// Bytes handed out in order and reused by size. Offsets, not addresses.
-#[derive(Debug)]
-struct Heap {
-    start: u64,
-    next: u64,
-    limit: u64,
-    /// A native store of up to 8 bytes that begins at most so many bytes behind the start ends
-    /// before `next`. Never shrinks.
-    open: u64,
-    /// Freed blocks by rounded size, last freed first: the same sequence of calls always gives
-    /// the same addresses.
-    free: BTreeMap<u64, Vec<u64>>,
-}
-
-impl Heap {
-    const fn new(start: u64, limit: u64) -> Self {
-        Self {
-            start,
-            next: start,
-            limit,
-            open: 0,
-            free: BTreeMap::new(),
-        }
-    }
-
-    /// The block and whether it was in use before; `None` when the limit is reached.
-    fn alloc(&mut self, size: u64, align: u64) -> Option<(u64, bool)> {
-        assert!(
-            align.is_power_of_two(),
-            "alignment {align} is no power of two"
-        );
-        let class = Self::class(size)?;
-        let freed = self.free.get_mut(&class);
-        if let Some(at) = freed.and_then(|blocks| blocks.pop_if(|at| *at % align == 0)) {
-            return Some((at, true));
-        }
-        let at = self.next.checked_next_multiple_of(align.max(GRAIN))?;
-        let end = at.checked_add(class)?;
-        if end - self.start > self.limit {
-            return None;
-        }
-        self.next = end;
-        self.open = self.used().saturating_sub(8);
-        Some((at, false))
-    }
-
-    fn release(&mut self, at: u64, size: u64) {
-        let class = Self::class(size).expect("a block that was allocated has a size class");
-        assert!(
-            self.start <= at && at + class <= self.next,
-            "block {at:#x} was never allocated"
-        );
-        self.free.entry(class).or_default().push(at);
-    }
-
-    fn class(size: u64) -> Option<u64> {
-        size.max(1).checked_next_multiple_of(GRAIN)
-    }
-
-    /// Bytes between the start and the highest block ever handed out.
-    const fn used(&self) -> u64 {
-        self.next - self.start
-    }
-
-    const fn holds(&self, at: u64, len: u64) -> bool {
-        at >= self.start && at - self.start <= self.used() && len <= self.next - at
-    }
 }
 
 /// All memory of one instance. See the module.
@@ -145,15 +76,17 @@ pub struct Memory {
     kernel: Heap,
     maps: Heap,
     arena: Option<Pages>,
+    account: Account,
 }
 
 impl Memory {
-    /// Reserves a region whose maps and stacks may take `map_bytes`; with `arena_bytes` also the
-    /// arena's window. Reserving commits nothing.
+    /// Reserves a region for a program that may make this process take `memory_bytes`, whatever
+    /// for; with `arena_bytes` also the arena's window, whose pages may be so much of it. Reserving
+    /// commits nothing.
     ///
     /// # Errors
-    /// If the address space is refused, or `map_bytes` does not fit.
-    pub fn reserve(map_bytes: u64, arena_bytes: Option<u64>) -> std::io::Result<Self> {
+    /// If the address space is refused.
+    pub fn reserve(memory_bytes: u64, arena_bytes: Option<u64>) -> std::io::Result<Self> {
         let size = if arena_bytes.is_some() {
             4 * GIB_4
         } else {
@@ -165,10 +98,6 @@ impl Memory {
         } else {
             half
         };
-        if map_bytes > room - GUARD {
-            let text = format!("maps may take at most {} bytes", room - GUARD);
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
-        }
         let mut region = MmapOptions::new()
             .len((size + 2 * GUARD) as usize)
             .no_reserve_swap()
@@ -182,7 +111,8 @@ impl Memory {
             frozen_end: 0,
             open_words: OpenWords::default(),
             kernel: Heap::new(GUARD, half - GUARD),
-            maps: Heap::new(half, map_bytes),
+            maps: Heap::new(half, memory_bytes.min(room - GUARD)),
+            account: Account::new(memory_bytes),
             arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
         })
     }
@@ -196,7 +126,7 @@ impl Memory {
     /// If `align` is no power of two.
     pub fn alloc_kernel(&mut self, size: u64, align: u64) -> Result<u64, OutOfMemory> {
         let limit = self.kernel.limit;
-        let block = self.kernel.alloc(size, align);
+        let block = self.kernel.alloc(size, align, u64::MAX);
         let (at, used) = block.ok_or(OutOfMemory {
             wanted: size,
             limit,
@@ -215,6 +145,63 @@ impl Memory {
     pub fn free_kernel(&mut self, address: u64, size: u64) {
         self.kernel.release(address.wrapping_sub(BASE), size);
         self.open_words.close(address, size);
+    }
+
+    /// As [`Memory::alloc_kernel`], for what a program asks for: it counts into what the program
+    /// may make this process take.
+    ///
+    /// # Errors
+    /// When that limit is reached.
+    ///
+    /// # Panics
+    /// If `align` is no power of two.
+    pub fn alloc_object(&mut self, size: u64, align: u64) -> Result<u64, OutOfMemory> {
+        self.hold(size)?;
+        let block = self.alloc_kernel(size, align);
+        if block.is_err() {
+            self.release_held(size);
+        }
+        block
+    }
+
+    /// Gives back a block of [`Memory::alloc_object`].
+    ///
+    /// # Panics
+    /// If the block was never allocated.
+    pub fn free_object(&mut self, address: u64, size: u64) {
+        self.free_kernel(address, size);
+        self.release_held(size);
+    }
+
+    /// The host is about to keep `bytes` bytes elsewhere because a program asks for it. They count
+    /// into what the program may make this process take.
+    ///
+    /// # Errors
+    /// When that limit is reached.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
+        let others = self.maps.used() + self.arena_bytes();
+        match self.account.hold(bytes, others) {
+            true => Ok(()),
+            false => Err(OutOfMemory {
+                wanted: bytes,
+                limit: self.account.limit,
+            }),
+        }
+    }
+
+    /// What [`Memory::hold`] has counted is given back.
+    pub const fn release_held(&mut self, bytes: u64) {
+        self.account.release(bytes);
+    }
+
+    /// Bytes of the arena's pages that were ever allocated.
+    fn arena_bytes(&self) -> u64 {
+        self.arena.as_ref().map_or(0, Pages::committed)
+    }
+
+    /// What the arena's pages may take together, by what there is besides.
+    fn arena_limit(&self) -> u64 {
+        self.account.left(0).saturating_sub(self.maps.used())
     }
 
     /// Programs may store 64 bits at `address`, aligned to 8 and in a block of
@@ -237,12 +224,17 @@ impl Memory {
     /// # Errors
     /// When the cap on map memory is reached.
     pub fn alloc_map(&mut self, size: u64) -> Result<u64, OutOfMemory> {
-        let limit = self.maps.limit;
-        let block = self.maps.alloc(size, GRAIN);
-        let (at, used) = block.ok_or(OutOfMemory {
+        let limit = self.account.limit;
+        let most = self.account.left(1).saturating_sub(self.arena_bytes());
+        let full = OutOfMemory {
             wanted: size,
             limit,
-        })?;
+        };
+        if self.maps.used() > most {
+            return Err(full);
+        }
+        let (at, used) = self.maps.alloc(size, GRAIN, most).ok_or(full)?;
+        self.account.add_block();
         if used {
             self.zero(at, size);
         }
@@ -255,6 +247,7 @@ impl Memory {
     /// If the block was never allocated.
     pub fn free_map(&mut self, address: u64, size: u64) {
         self.maps.release(address.wrapping_sub(BASE), size);
+        self.account.remove_block();
     }
 
     /// The arena's pages, if the region has an arena.
@@ -266,6 +259,7 @@ impl Memory {
     /// Sets the arena's size and makes room for its globals. Gives their address, or without
     /// globals that of the window.
     pub(crate) fn open_arena(&mut self, def: &MapDef) -> Result<u64, OutOfMemory> {
+        let most = self.arena_limit();
         let pages = self
             .arena
             .as_mut()
@@ -280,12 +274,14 @@ impl Memory {
             wanted: bytes,
             limit: pages.limit(),
         };
-        pages.alloc(None, bytes.div_ceil(Pages::SIZE)).ok_or(full)
+        let count = bytes.div_ceil(Pages::SIZE);
+        pages.alloc(None, count, most).ok_or(full)
     }
 
     /// Allocates pages of the arena; see [`Pages::alloc`]. They are zero.
     pub(crate) fn alloc_arena(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
-        self.arena.as_mut()?.alloc(wanted, count)
+        let most = self.arena_limit();
+        self.arena.as_mut()?.alloc(wanted, count, most)
     }
 
     /// Sets pages of the arena aside, see [`Pages::reserve`].
@@ -648,123 +644,4 @@ pub(crate) enum Verdict {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memory() -> Memory {
-        Memory::reserve(1 << 20, None).expect("address space")
-    }
-
-    #[test]
-    fn what_lies_outside_the_region_reads_as_zero() {
-        let memory = memory();
-        for address in [0, 8, BASE - 1, BASE + GIB_4 - 7, BASE + GIB_4, u64::MAX] {
-            assert_eq!(memory.load_u64(address), 0, "{address:#x}");
-        }
-        assert_eq!(memory.bytes(BASE + GIB_4 - 4, 8), None);
-    }
-
-    #[test]
-    fn a_store_is_taken_only_where_something_was_allocated() {
-        let mut memory = memory();
-        let block = memory.alloc_map(16).unwrap();
-        assert!(memory.store(block + 8, [0xff; 8]));
-        assert!(
-            !memory.store(block + 9, [0xff; 8]),
-            "its last byte lies behind the block"
-        );
-        assert!(!memory.store(block - 1, [0xff; 1]));
-        assert_eq!(memory.load_u64(block + 8), u64::MAX);
-        assert_eq!(memory.verdict(block + 16, 1), Verdict::Wild);
-    }
-
-    #[test]
-    fn the_lower_half_is_protected_from_programs_but_not_from_the_host() {
-        let mut memory = memory();
-        let object = memory.alloc_kernel(64, 64).unwrap();
-        assert_eq!(object % 64, 0);
-        assert!(!memory.store(object, [1; 4]));
-        assert_eq!(memory.verdict(object, 4), Verdict::Protected);
-        memory.poke_u32(object, 0x0102_0304);
-        assert_eq!(memory.load_u32(object), 0x0102_0304);
-    }
-
-    #[test]
-    fn a_freed_block_is_reused_zeroed_and_only_for_its_size() {
-        let mut memory = memory();
-        let block = memory.alloc_kernel(40, 8).unwrap();
-        memory.poke_u64(block, 7);
-        memory.free_kernel(block, 40);
-        assert_ne!(memory.alloc_kernel(80, 8).unwrap(), block);
-        assert_eq!(
-            memory.alloc_kernel(41, 8).unwrap(),
-            block,
-            "both round up to 48"
-        );
-        assert_eq!(memory.load_u64(block), 0);
-    }
-
-    #[test]
-    fn the_cap_on_map_memory_holds() {
-        let mut memory = memory();
-        let refused = memory.alloc_map((1 << 20) + 1).unwrap_err();
-        assert_eq!(
-            refused,
-            OutOfMemory {
-                wanted: (1 << 20) + 1,
-                limit: 1 << 20
-            }
-        );
-        assert!(memory.alloc_map(u64::MAX).is_err());
-        assert!(memory.alloc_map(1 << 20).is_ok());
-        assert!(memory.alloc_map(1).is_err());
-    }
-
-    #[test]
-    fn short_cuts_decide_as_the_whole_question_does() {
-        let mut memory = memory();
-        let frozen = memory.alloc_kernel(24, 8).unwrap();
-        memory.freeze(frozen, 24);
-        let object = memory.alloc_kernel(40, 8).unwrap();
-        let value = memory.alloc_map(40).unwrap();
-        let mut seen = Vec::new();
-        for block in [BASE, frozen, object, object + 48, value, value + 48, 0] {
-            for (distance, len) in (-9_i64..=9).flat_map(|at| [1, 2, 4, 8].map(|len| (at, len))) {
-                let address = block.wrapping_add_signed(distance);
-                let verdict = memory.verdict(address, len);
-                let is_object = memory.is_kernel_object(address, len);
-                assert_eq!(
-                    is_object,
-                    verdict == Verdict::Protected,
-                    "{address:#x} {len}"
-                );
-                let stored = memory.store_bytes(address, &[7; 8][..len as usize]);
-                assert_eq!(stored, verdict == Verdict::Allowed, "{address:#x} {len}");
-                seen.push(verdict);
-            }
-        }
-        for verdict in [Verdict::Protected, Verdict::Allowed, Verdict::Wild] {
-            assert!(seen.contains(&verdict), "{verdict:?} did not occur");
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "which nobody allocated")]
-    fn the_host_cannot_write_what_nobody_allocated() {
-        memory().poke_u32(BASE + 4096, 1);
-    }
-
-    #[test]
-    fn addresses_repeat_from_instance_to_instance() {
-        let run = || {
-            let mut memory = memory();
-            let first = memory.alloc_kernel(100, 8).unwrap();
-            memory.free_kernel(first, 100);
-            [
-                memory.alloc_kernel(90, 8).unwrap(),
-                memory.alloc_map(8).unwrap(),
-            ]
-        };
-        assert_eq!(run(), run());
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ pub(crate) struct Nesting {
     pub(crate) rcu: u32,
     pub(crate) preemption: u32,
     pub(crate) interrupts: u32,
+    pub(crate) iterators: u32,
 }
 
 impl Nesting {
@@ -20,8 +21,9 @@ impl Nesting {
             rcu,
             preemption,
             interrupts,
+            iterators,
         } = self;
-        [spin_locks, rcu, preemption, interrupts]
+        [spin_locks, rcu, preemption, interrupts, iterators]
             .map(u64::from)
             .iter()
             .sum()
@@ -34,6 +36,7 @@ impl Nesting {
             (self.rcu, before.rcu, "the RCU read lock"),
             (self.preemption, before.preemption, "disabled preemption"),
             (self.interrupts, before.interrupts, "disabled interrupts"),
+            (self.iterators, before.iterators, "an open iterator"),
         ];
         let left = kinds.iter().find(|(now, before, _)| now != before)?;
         Some(format!("the program ended and left {}", left.2))

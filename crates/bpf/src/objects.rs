@@ -6,8 +6,8 @@
 //! Source: `kernel/bpf/helpers.c`, kernel 6.18: `__bpf_obj_new_impl()` and what stands below it.
 
 use std::collections::BTreeMap;
-use std::collections::VecDeque;
 
+use crate::sequence::Sequence;
 use crate::{Memory, OwnType};
 
 /// An object that a program has allocated.
@@ -24,9 +24,9 @@ struct Object {
 pub(crate) struct Objects {
     all: BTreeMap<u64, Object>,
     /// Nodes of each tree in its order, and of each list, by the address of the root or head.
-    holders: BTreeMap<u64, VecDeque<u64>>,
-    /// The holder that a node is in, by the node's address.
-    places: BTreeMap<u64, u64>,
+    holders: BTreeMap<u64, Sequence>,
+    /// The holder that a node is in and its slot there, by the node's address.
+    places: BTreeMap<u64, (u64, u32)>,
 }
 
 /// What is left of an object when its last owner has dropped it.
@@ -86,33 +86,33 @@ impl Objects {
     }
 
     /// The nodes of a tree or list, first to last.
-    pub(crate) fn nodes(&self, holder: u64) -> Option<&VecDeque<u64>> {
+    pub(crate) fn nodes(&self, holder: u64) -> Option<&Sequence> {
         self.holders.get(&holder)
     }
 
     /// Where a node is.
     pub(crate) fn place(&self, node: u64) -> Option<u64> {
-        self.places.get(&node).copied()
+        self.places.get(&node).map(|(holder, _)| *holder)
     }
 
     /// Puts a node, which must be nowhere, into a holder before the node that is `at`th now.
     pub(crate) fn insert(&mut self, holder: u64, at: usize, node: u64) {
         let nodes = self.holders.entry(holder).or_default();
-        nodes.insert(at.min(nodes.len()), node);
-        let before = self.places.insert(node, holder);
+        let slot = nodes.insert(at, node);
+        let before = self.places.insert(node, (holder, slot));
         assert_eq!(before, None, "node {node:#x} is in two places");
     }
 
     /// Takes a node out of `holder`. False if it is not there.
     pub(crate) fn remove(&mut self, holder: u64, node: u64) -> bool {
-        if self.place(node) != Some(holder) {
+        let place = self.places.get(&node);
+        let Some((_, slot)) = place.copied().filter(|(place, _)| *place == holder) else {
             return false;
-        }
+        };
         self.places.remove(&node);
         let nodes = self.holders.get_mut(&holder).expect("a node's holder");
-        let at = nodes.iter().position(|other| *other == node);
-        nodes.remove(at.expect("a node in its holder"));
-        if nodes.is_empty() {
+        nodes.remove(slot);
+        if nodes.len() == 0 {
             self.holders.remove(&holder);
         }
         true
@@ -125,7 +125,8 @@ impl Objects {
         let holders: Vec<u64> = inside.map(|(holder, _)| *holder).collect();
         let mut freed = Vec::new();
         for holder in holders {
-            freed.extend(self.holders.remove(&holder).unwrap_or_default());
+            let nodes = self.holders.remove(&holder).unwrap_or_default();
+            freed.extend(nodes.values());
         }
         for node in &freed {
             self.places.remove(node);
@@ -136,7 +137,7 @@ impl Objects {
     /// Takes the nodes of an object out of where they are: it is freed.
     pub(crate) fn forget_nodes(&mut self, object: u64, size: u64) {
         let inside = self.places.range(object..object.saturating_add(size));
-        let nodes: Vec<_> = inside.map(|(node, holder)| (*node, *holder)).collect();
+        let nodes: Vec<_> = inside.map(|(node, (holder, _))| (*node, *holder)).collect();
         for (node, holder) in nodes {
             self.remove(holder, node);
         }

@@ -41,16 +41,19 @@ impl Progress {
         self.fuel = self.budget_end.wrapping_sub(retired).cast_signed();
     }
 
-    /// Gives the next outermost call its budget.
+    /// Gives the next outermost call its budget. Returns what the one before has spent of its own,
+    /// which was as large.
     #[inline]
-    pub(crate) const fn refuel(&mut self, budget: u64) {
+    pub(crate) const fn refuel(&mut self, budget: u64) -> u64 {
+        let spent = budget.wrapping_sub(self.fuel.cast_unsigned());
         self.budget_end = self.retired().wrapping_add(budget);
         self.fuel = budget.cast_signed();
+        spent
     }
 
     /// As [`Progress::refuel`], after a call that has left `fuel`.
     #[inline]
-    pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) {
+    pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) -> u64 {
         // Native code makes it known to others only before it calls them, and a store costs more
         // than a comparison.
         if self.fuel != budget.cast_signed() {
@@ -58,6 +61,7 @@ impl Progress {
         }
         let spent = budget.wrapping_sub(fuel.cast_unsigned());
         self.budget_end = self.budget_end.wrapping_add(spent);
+        spent
     }
 
     /// Takes `instructions` from the budget that were not retired.

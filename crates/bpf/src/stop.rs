@@ -18,6 +18,13 @@ pub enum Stop {
         /// The limit.
         budget: u64,
     },
+    /// All calls together have retired more instructions, or had more done for them, than the
+    /// whole run may.
+    #[error("the run's budget of {budget} instructions is spent")]
+    TotalBudget {
+        /// The limit.
+        budget: u64,
+    },
     /// Calls nested too deeply, BPF-to-BPF or through the host.
     #[error("calls nested more than {limit} deep")]
     CallDepth {

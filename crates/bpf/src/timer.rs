@@ -17,6 +17,9 @@ pub(crate) struct Timer {
     pub(crate) running: bool,
 }
 
+/// What is kept of a timer, by this machine and by the host, bytes.
+pub(crate) const TIMER_BYTES: u64 = 128;
+
 /// All initialised timers, by the address of their `struct bpf_timer`.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BTreeMap<u64, Timer>);

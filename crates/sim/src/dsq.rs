@@ -7,7 +7,6 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use model::{CpuId, TaskId};
 
@@ -88,32 +87,11 @@ pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,
     cursors: Vec<Cursor>,
-    by_id: HashMap<u64, DsqIndex, BuildHasherDefault<IdHasher>>,
+    /// Never walked: its order differs from process to process.
+    by_id: HashMap<u64, DsqIndex, bpf::Keyed>,
     /// The policy's queue that was looked for last, if it exists: most policies have few.
     last_found: Cell<Option<(u64, DsqIndex)>>,
     cpus: u32,
-}
-
-/// Hashes a queue's number; the table is never iterated.
-#[derive(Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(32);
-    }
 }
 
 impl Dsq {

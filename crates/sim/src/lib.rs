@@ -269,6 +269,8 @@ fn prepare(
         tally,
         builtin_cost_ps: prices,
         budget: options.budget.unwrap_or(usual.budget),
+        total_budget: options.total_budget,
+        memory_bytes: options.memory_bytes.unwrap_or(usual.memory_bytes),
         ..usual
     };
     let vm =
@@ -304,6 +306,11 @@ pub struct Options {
     /// Instructions after which a callback is taken for an endless loop; `None`: as many as no
     /// sane policy needs.
     pub budget: Option<u64>,
+    /// Instructions that the whole run may retire, with what the kernel's functions do for the
+    /// policy; `None`: no limit.
+    pub total_budget: Option<u64>,
+    /// Bytes that the policy may make this process take; `None`: more than any sane one needs.
+    pub memory_bytes: Option<u64>,
 }
 
 /// As [`run`], computed as `options` say.

@@ -32,13 +32,16 @@ fn alloc<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop>
     let count = count & u64::from(u32::MAX);
     // The search looks at every page that was ever allocated.
     let pages = ctx.vm.memory.arena().map_or(0, Pages::touched);
-    ctx.vm.spend(pages);
+    ctx.vm.spend(pages + count);
     Ok(ctx.vm.memory.alloc_arena(wanted, count).unwrap_or(0))
 }
 
 fn free<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [handle, address, count, ..] = args;
     if is_arena(ctx, handle)? {
+        // All of them are looked at, but none behind the highest one that was ever allocated.
+        let touched = ctx.vm.memory.arena().map_or(0, Pages::touched);
+        ctx.vm.spend(touched.min(count & u64::from(u32::MAX)));
         let freed = ctx
             .vm
             .memory

@@ -53,6 +53,9 @@ fn update<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
     let index = ctx.vm.map_index(map)?;
     let shape = &ctx.vm.maps.by_handle(map)?.shape;
     let (key_size, value_size) = (shape.key_size, shape.value_size);
+    // A new element is zeroed first, and has a value for each CPU in some maps.
+    let zeroed = shape.copies * shape.stride;
+    ctx.vm.spend(zeroed);
     let key = argument(ctx.vm, key, key_size, "map key")?.to_vec();
     let value = argument(ctx.vm, value, value_size, "map value")?.to_vec();
     let update = Update {

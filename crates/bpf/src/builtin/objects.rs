@@ -5,12 +5,11 @@
 //!
 //! Source: `kernel/bpf/helpers.c`, kernel 6.18.
 
-use std::collections::VecDeque;
-
 use super::line::Line;
 use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
 use crate::objects::Dropped;
+use crate::sequence::Sequence;
 use crate::stop::Stop;
 use crate::{Errno, Instance};
 
@@ -38,6 +37,9 @@ pub(super) fn table<H: Host>() -> [Line<H>; 12] {
         ("bpf_list_back", "ptr(ptr)", last),
     ]
 }
+
+/// What dropping an object counts as, bytes handled.
+const DROP_BYTES: u64 = 512;
 
 type Ctx<'a, H> = CallCtx<'a, H>;
 
@@ -104,7 +106,7 @@ fn rbtree_add<H: Host>(ctx: &mut Ctx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
         return Ok(invalid());
     }
     let nodes = ctx.vm.objects.nodes(root);
-    let (mut low, mut high) = (0, nodes.map_or(0, VecDeque::len));
+    let (mut low, mut high) = (0, nodes.map_or(0, Sequence::len));
     while low < high {
         let middle = low.midpoint(high);
         let other = ctx
@@ -113,7 +115,7 @@ fn rbtree_add<H: Host>(ctx: &mut Ctx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
             .nodes(root)
             .and_then(|nodes| nodes.get(middle));
         // The callback may not change the tree: it holds no reference to it.
-        let other = other.copied().ok_or_else(|| no_object(root))?;
+        let other = other.ok_or_else(|| no_object(root))?;
         let before = ctx
             .vm
             .call_function(less, [node, other, 0, 0, 0], ctx.host)?;
@@ -138,13 +140,14 @@ fn rbtree_add<H: Host>(ctx: &mut Ctx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
 fn first<H: Host>(ctx: &mut Ctx<'_, H>, [holder, ..]: [u64; 5]) -> Result<u64, Stop> {
     under_lock(ctx.vm)?;
     let nodes = ctx.vm.objects.nodes(holder);
-    Ok(nodes.and_then(|nodes| nodes.front()).copied().unwrap_or(0))
+    Ok(nodes.and_then(|nodes| nodes.get(0)).unwrap_or(0))
 }
 
 fn last<H: Host>(ctx: &mut Ctx<'_, H>, [holder, ..]: [u64; 5]) -> Result<u64, Stop> {
     under_lock(ctx.vm)?;
     let nodes = ctx.vm.objects.nodes(holder);
-    Ok(nodes.and_then(|nodes| nodes.back()).copied().unwrap_or(0))
+    let last = nodes.and_then(|nodes| nodes.get(nodes.len() - 1));
+    Ok(last.unwrap_or(0))
 }
 
 /// The node belongs to the program again; null if it is not in this tree.
@@ -197,6 +200,7 @@ impl<H: Host> Instance<H> {
             };
             let ty = self.image.types[ty as usize].clone();
             let size = u64::from(ty.size);
+            self.spend(DROP_BYTES);
             self.objects.forget_nodes(address, size);
             due.extend(self.owners_within(address, size));
             for at in &ty.kptrs_at {

@@ -101,6 +101,7 @@ fn snprintf<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, St
         Ok(text) => text,
         Err(errno) => return Ok(errno.to_r0()),
     };
+    ctx.vm.spend(text.len() as u64);
     if size > 0 {
         let mut bytes = text.as_bytes()[..text.len().min(size - 1)].to_vec();
         bytes.push(0);

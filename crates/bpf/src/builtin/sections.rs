@@ -1,6 +1,8 @@
 //! Locks and critical sections: they exclude nobody here, but they must be balanced.
 
 use super::line::{Line, deliver};
+use crate::Instance;
+use crate::frame::{FRAME_BYTES, MAX_FRAMES};
 use crate::host::{CallCtx, Host};
 use crate::nesting::Nesting;
 use crate::progress::Progress;
@@ -22,15 +24,15 @@ pub(super) fn table<H: Host>() -> [Line<H>; 8] {
 /// The depth of one kind of section.
 type Depth = fn(&mut Nesting) -> &mut u32;
 
-fn enter<H: Host>(ctx: &mut CallCtx<'_, H>, depth: Depth) {
-    let progress = &mut ctx.vm.progress;
+fn enter<H: Host>(vm: &mut Instance<H>, depth: Depth) {
+    let progress = &mut vm.progress;
     *depth(&mut progress.nesting) += 1;
     progress.untidy += Progress::SECTION;
 }
 
 /// Leaves one section; an error when there was none.
-fn leave<H: Host>(ctx: &mut CallCtx<'_, H>, depth: Depth, what: &str) -> Result<u64, Stop> {
-    let progress = &mut ctx.vm.progress;
+fn leave<H: Host>(vm: &mut Instance<H>, depth: Depth, what: &str) -> Result<u64, Stop> {
+    let progress = &mut vm.progress;
     let depth = depth(&mut progress.nesting);
     let Some(less) = depth.checked_sub(1) else {
         return Err(Stop::Refused(format!(
@@ -49,13 +51,13 @@ fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop
             "a spin lock was taken while one is held".into(),
         ));
     }
-    enter(ctx, |held| &mut held.spin_locks);
+    enter(ctx.vm, |held| &mut held.spin_locks);
     ctx.vm.locked_at = (ctx.vm.retired(), ctx.vm.charged());
     Ok(0)
 }
 
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
-    leave(ctx, |held| &mut held.spin_locks, "a spin lock")?;
+    leave(ctx.vm, |held| &mut held.spin_locks, "a spin lock")?;
     let (retired, charged) = ctx.vm.locked_at;
     let (instructions, more) = (ctx.vm.retired() - retired, ctx.vm.charged() - charged);
     ctx.host.spin_lock_held(lock, instructions, more);
@@ -63,26 +65,26 @@ fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Resul
 }
 
 fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    enter(ctx, |held| &mut held.rcu);
+    enter(ctx.vm, |held| &mut held.rcu);
     Ok(0)
 }
 
 fn rcu_read_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(ctx, |held| &mut held.rcu, "the RCU read lock")
+    leave(ctx.vm, |held| &mut held.rcu, "the RCU read lock")
 }
 
 fn preempt_disable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    enter(ctx, |held| &mut held.preemption);
+    enter(ctx.vm, |held| &mut held.preemption);
     Ok(0)
 }
 
 fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    leave(ctx, |held| &mut held.preemption, "disabled preemption")
+    leave(ctx.vm, |held| &mut held.preemption, "disabled preemption")
 }
 
 /// The flags are opaque to programs; ours say how deep the section is.
 fn irq_save<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
-    enter(ctx, |held| &mut held.interrupts);
+    enter(ctx.vm, |held| &mut held.interrupts);
     let flags = u64::from(ctx.vm.progress.nesting.interrupts).to_le_bytes();
     deliver(ctx.vm, args[0], &flags).map(|()| 0)
 }
@@ -95,5 +97,31 @@ fn irq_restore<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64,
             "interrupts were restored out of order".to_owned(),
         ));
     }
-    leave(ctx, |held| &mut held.interrupts, "disabled interrupts")
+    leave(ctx.vm, |held| &mut held.interrupts, "disabled interrupts")
+}
+
+impl<H: Host> Instance<H> {
+    /// A host function begins an iterator that takes `bytes` bytes of the program's stack, and for
+    /// which the host keeps something. A program must end it ([`Instance::close_iterator`]) before
+    /// it ends itself, and can have no more than fit on the stack; a verifier sees to both.
+    ///
+    /// # Errors
+    /// [`Stop::Refused`] if there are more.
+    pub fn open_iterator(&mut self, bytes: u64) -> Result<(), Stop> {
+        let most = FRAME_BYTES * MAX_FRAMES as u64 / bytes.max(1);
+        if u64::from(self.progress.nesting.iterators) >= most {
+            let text = format!("more than {most} iterators are open");
+            return Err(Stop::Refused(text));
+        }
+        enter(self, |open| &mut open.iterators);
+        Ok(())
+    }
+
+    /// The counterpart of [`Instance::open_iterator`].
+    ///
+    /// # Errors
+    /// [`Stop::Refused`] if none is open.
+    pub fn close_iterator(&mut self) -> Result<(), Stop> {
+        leave(self, |open| &mut open.iterators, "an iterator").map(|_| ())
+    }
 }

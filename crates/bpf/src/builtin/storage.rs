@@ -37,6 +37,7 @@ fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         return Ok(0);
     }
     let size = map.shape.value_size;
+    vm.spend(size);
     let value = match initial {
         0 => vec![0; size as usize],
         address => argument(vm, address, size, "initial value")?.to_vec(),
@@ -47,8 +48,8 @@ fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         ..Update::new(&key, &value)
     };
     match vm.update(index, &update, ctx.host) {
-        Ok(()) | Err(InsertError::Errno(_)) => {}
-        Err(InsertError::Memory(full)) => return Err(Stop::OutOfMemory { limit: full.limit }),
+        // The kernel's function gives null as well when there is no memory.
+        Ok(()) | Err(InsertError::Errno(_) | InsertError::Memory(_)) => {}
     }
     Ok(vm.map_value_addr(index, &key, 0).unwrap_or(0))
 }

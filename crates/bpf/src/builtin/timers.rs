@@ -5,6 +5,7 @@ use crate::Errno;
 use crate::errno::status;
 use crate::host::{CallCtx, Host};
 use crate::stop::Stop;
+use crate::timer::TIMER_BYTES;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
     lines![
@@ -22,7 +23,14 @@ fn init<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> 
     if !vm.maps.by_handle(map)?.holds_timer(&vm.memory, timer) {
         return Err(Stop::Refused(format!("{timer:#x} is no timer of the map")));
     }
-    Ok(status(ctx.vm.timers.init(timer, index, clock)))
+    if vm.memory.hold(TIMER_BYTES).is_err() {
+        return Ok(Errno::ENOMEM.to_r0());
+    }
+    let made = vm.timers.init(timer, index, clock);
+    if made.is_err() {
+        vm.memory.release_held(TIMER_BYTES);
+    }
+    Ok(status(made))
 }
 
 fn set_callback<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

@@ -99,11 +99,15 @@ impl<H: Host> Instance<H> {
         };
         // What a call needs is as the one before has left it.
         let answer = jit::run_outermost(self, host, entry, self.contexts, args);
-        self.progress.refuel_after(answer.fuel(), self.allowance);
+        let spent = self.progress.refuel_after(answer.fuel(), self.allowance);
         if jit::is_plain(self) {
+            self.account(spent);
             return Ok(answer.value());
         }
-        self.settle(answer.value(), function, args, host)
+        // The reason of a stop is named first, by what this call was allowed.
+        let result = self.settle(answer.value(), function, args, host);
+        self.account(spent);
+        result
     }
 
     #[inline(never)]
@@ -215,7 +219,7 @@ impl<H: Host> Instance<H> {
         let Ok(address) = self.memory.alloc_map(len) else {
             return Err(self.fault(
                 Stop::OutOfMemory {
-                    limit: self.config.map_bytes,
+                    limit: self.config.memory_bytes,
                 },
                 function,
             ));
@@ -250,7 +254,8 @@ impl<H: Host> Instance<H> {
         self.depth -= 1;
         let tidy = self.depth > 0 || self.progress.untidy == 0;
         if self.depth == 0 {
-            self.progress.refuel(self.allowance);
+            let spent = self.progress.refuel(self.allowance);
+            self.account(spent);
             // As quick calls want it.
             self.roomy = true;
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Instance;
 use super::call::{CONTEXT_WORDS, MAX_NESTED};
+use super::{Instance, MOST_BUDGET};
 use crate::backend::{Backend, WARM};
 use crate::bind::bind;
 use crate::builtin;
@@ -19,9 +19,6 @@ use crate::progress::Progress;
 use crate::timer::Timers;
 use crate::variables::Variables;
 use crate::{Image, MapKind};
-
-/// The greatest budget that is told from none: differences of counts fit into a signed word.
-const MOST_BUDGET: u64 = 1 << 62;
 
 /// Guest address of the first function, outside the region: the kernel's module area. Only for
 /// callbacks; a load from there gives zero.
@@ -44,9 +41,9 @@ impl<H: Host> Instance<H> {
         let builtins = builtin::table(&config.builtin_cost_ps);
         let bindings = bind(&image, table, &builtins, &config)?;
         let has_arena = image.maps.iter().any(|map| map.kind == MapKind::Arena);
-        let arena_bytes = has_arena.then_some(config.arena_bytes);
+        let arena_bytes = has_arena.then_some(config.memory_bytes);
         let mut memory =
-            Memory::reserve(config.map_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
+            Memory::reserve(config.memory_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
         let stack_bytes = u64::from(config.stack_bytes);
         let stack_start = memory.alloc_map(stack_bytes)?;
         let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
@@ -59,7 +56,8 @@ impl<H: Host> Instance<H> {
             image: &image,
         };
         let code = Arc::new(decode::decode(&image, &places)?);
-        let allowance = config.budget.min(MOST_BUDGET);
+        let total_left = config.total_budget.unwrap_or(u64::MAX);
+        let allowance = config.budget.min(MOST_BUDGET).min(total_left);
         let translate_at = match config.backend {
             Backend::Auto => WARM,
             Backend::Interpreter | Backend::Jit => u64::MAX,
@@ -91,6 +89,7 @@ impl<H: Host> Instance<H> {
             native: None,
             entries: Box::default(),
             allowance,
+            total_left,
             refusal: None,
             translate_at,
             roomy: true,

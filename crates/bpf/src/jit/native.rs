@@ -210,9 +210,7 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
     let op = vm.scratch.op as usize;
     let outcome = vm.scratch.outcome.take();
     let stop = match std::mem::take(&mut vm.scratch.stop) {
-        stop::BUDGET => Stop::Budget {
-            budget: vm.budget(),
-        },
+        stop::BUDGET => vm.budget_stop(),
         stop::POISON => Stop::Poison(vm.image().poisons[vm.code.ops[op].imm as usize].clone()),
         stop::FRAMES if used >= FRAME_BYTES * (MAX_FRAMES as u64 - 1) => Stop::CallDepth {
             limit: MAX_FRAMES as u32,

@@ -4,9 +4,11 @@
 //! them never depends on hash values. The LRU order is exact, where the kernel's is approximate:
 //! it keeps per-CPU lists and second-chance bits (Linux 6.18, `kernel/bpf/bpf_lru_list.c`).
 
+use std::hash::{BuildHasher, Hasher};
+
 use super::Existing;
 use super::shape::Shape;
-use crate::{Errno, Memory, OutOfMemory};
+use crate::{Errno, Keyed, Memory, OutOfMemory};
 
 /// "No element" in the links.
 const NONE: u32 = u32::MAX;
@@ -35,6 +37,7 @@ pub(crate) struct Hash {
     count: u32,
     oldest: u32,
     newest: u32,
+    keyed: Keyed,
 }
 
 /// An element that left the table. Its memory must be freed when no program can look at it.
@@ -56,13 +59,21 @@ impl Hash {
             count: 0,
             oldest: NONE,
             newest: NONE,
+            keyed: Keyed::default(),
         }
+    }
+
+    #[inline]
+    fn hash_of(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.keyed.build_hasher();
+        hasher.write(key);
+        hasher.finish()
     }
 
     /// The address of the element's first value. Counts as a use.
     #[inline]
     pub(crate) fn lookup(&mut self, memory: &Memory, shape: &Shape, key: &[u8]) -> Option<u64> {
-        let slot = self.find(memory, key, hash_of(key))?;
+        let slot = self.find(memory, key, self.hash_of(key))?;
         if self.lru {
             self.unlink(slot);
             self.link_newest(slot);
@@ -72,7 +83,7 @@ impl Hash {
 
     /// As [`Hash::lookup`], but does not count as a use.
     pub(crate) fn peek(&self, memory: &Memory, shape: &Shape, key: &[u8]) -> Option<u64> {
-        let slot = self.find(memory, key, hash_of(key))?;
+        let slot = self.find(memory, key, self.hash_of(key))?;
         Some(self.elements[slot as usize].address + shape.key_room())
     }
 
@@ -91,7 +102,7 @@ impl Hash {
         key: &[u8],
         existing: Existing,
     ) -> Result<(u64, Option<Removed>), InsertError> {
-        let hash = hash_of(key);
+        let hash = self.hash_of(key);
         let old = self.find(memory, key, hash);
         existing.check(old.is_some())?;
         if old.is_none() && self.count >= self.capacity && !self.lru {
@@ -113,7 +124,9 @@ impl Hash {
         shape: &Shape,
         key: &[u8],
     ) -> Result<Removed, Errno> {
-        let slot = self.find(memory, key, hash_of(key)).ok_or(Errno::ENOENT)?;
+        let slot = self
+            .find(memory, key, self.hash_of(key))
+            .ok_or(Errno::ENOENT)?;
         Ok(self.take_out(slot, shape))
     }
 
@@ -268,23 +281,6 @@ impl From<OutOfMemory> for InsertError {
 
 const fn element_bytes(shape: &Shape) -> u64 {
     shape.key_room() + shape.stride * shape.copies
-}
-
-/// A fixed hash: eight bytes at a time, multiplied by an odd constant near 2^64 / golden ratio.
-fn hash_of(key: &[u8]) -> u64 {
-    let (words, rest) = key.as_chunks::<8>();
-    let mix =
-        |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut hash = words
-        .iter()
-        .fold(0, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    if !rest.is_empty() {
-        let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        hash = mix(hash, u64::from_le_bytes(word));
-    }
-    // The low bits choose the bucket, and the product's high bits are the mixed ones.
-    hash ^ (hash >> 32)
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use super::layout::GUARD;
 pub struct Pages {
     base: u64,
     cap: u64,
-    used: u64,
+    /// Pages that were ever allocated. The process keeps what it once had.
+    committed: u64,
     /// Pages that may be allocated at all: the map's `max_entries`.
     count: u64,
     pages: Vec<Page>,
@@ -16,10 +17,18 @@ pub struct Pages {
 /// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Page {
+    /// Was never allocated.
+    Fresh,
     Free,
     Allocated,
     /// Set aside by a program: neither allocated nor to be had.
     Reserved,
+}
+
+impl Page {
+    const fn is_free(self) -> bool {
+        matches!(self, Self::Fresh | Self::Free)
+    }
 }
 
 impl Pages {
@@ -30,7 +39,7 @@ impl Pages {
         Self {
             base,
             cap,
-            used: 0,
+            committed: 0,
             count: 0,
             pages: Vec::new(),
         }
@@ -40,6 +49,11 @@ impl Pages {
     #[must_use]
     pub const fn base(&self) -> u64 {
         self.base
+    }
+
+    /// Bytes of the pages that were ever allocated.
+    pub(crate) const fn committed(&self) -> u64 {
+        self.committed * Self::SIZE
     }
 
     /// Pages below the highest one that was ever allocated.
@@ -59,12 +73,14 @@ impl Pages {
     }
 
     /// The first of `count` free neighbours, or exactly those at `wanted`. `None` when there are
-    /// none, when the cap on arena memory is reached, or when `wanted` lies outside the arena.
+    /// none, when the cap on arena memory or `most` bytes would be exceeded, or when `wanted` lies
+    /// outside the arena.
     ///
     /// Page 0 is given only to who asks for it: a pointer whose low half is zero is null to
     /// `addr_space_cast`.
-    pub(crate) fn alloc(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
-        if count == 0 || count > self.count || (self.used + count) * Self::SIZE > self.cap {
+    pub(crate) fn alloc(&mut self, wanted: Option<u64>, count: u64, most: u64) -> Option<u64> {
+        let most = self.cap.min(most);
+        if count == 0 || count > self.count || count * Self::SIZE > most {
             return None;
         }
         let first = match wanted {
@@ -73,8 +89,14 @@ impl Pages {
                 .filter(|first| self.free_run(*first, count)),
             None => self.first_fit(count),
         }?;
-        self.mark(first..first + count, Page::Allocated);
-        self.used += count;
+        let run = first..first + count;
+        let fresh = run.clone().filter(|page| self.state(*page) == Page::Fresh);
+        let committed = self.committed + fresh.count() as u64;
+        if committed * Self::SIZE > most {
+            return None;
+        }
+        self.committed = committed;
+        self.mark(run, Page::Allocated);
         Some(self.base + first * Self::SIZE)
     }
 
@@ -85,7 +107,7 @@ impl Pages {
             if page - first >= count {
                 break;
             }
-            if *state != Page::Free {
+            if !state.is_free() {
                 first = page + 1;
             }
         }
@@ -96,17 +118,20 @@ impl Pages {
         let fits = first
             .checked_add(count)
             .is_some_and(|end| end <= self.count);
-        fits && (first..first + count).all(|page| self.state(page) == Page::Free)
+        fits && (first..first + count).all(|page| self.state(page).is_free())
     }
 
     fn state(&self, page: u64) -> Page {
-        self.pages.get(page as usize).copied().unwrap_or(Page::Free)
+        self.pages
+            .get(page as usize)
+            .copied()
+            .unwrap_or(Page::Fresh)
     }
 
     fn mark(&mut self, pages: std::ops::Range<u64>, state: Page) {
         let (first, end) = (pages.start as usize, pages.end as usize);
         if self.pages.len() < end {
-            self.pages.resize(end, Page::Free);
+            self.pages.resize(end, Page::Fresh);
         }
         self.pages[first..end].fill(state);
     }
@@ -123,7 +148,7 @@ impl Pages {
     pub(crate) fn reserve(&mut self, address: u64, count: u64) -> Option<bool> {
         let first = self.page_of(self.base + (address & 0xffff_ffff))?;
         let end = first.checked_add(count).filter(|end| *end <= self.count)?;
-        if !(first..end).all(|page| self.state(page) == Page::Free) {
+        if !(first..end).all(|page| self.state(page).is_free()) {
             return Some(false);
         }
         self.mark(first..end, Page::Reserved);
@@ -139,11 +164,15 @@ impl Pages {
                 break;
             };
             // A kernel frees what was set aside, too.
-            if std::mem::replace(state, Page::Free) == Page::Allocated {
+            let was = *state;
+            *state = match was {
+                Page::Allocated | Page::Free => Page::Free,
+                Page::Fresh | Page::Reserved => Page::Fresh,
+            };
+            if was == Page::Allocated {
                 freed.push(self.base + page * Self::SIZE);
             }
         }
-        self.used -= freed.len() as u64;
         freed
     }
 
@@ -175,33 +204,37 @@ mod tests {
     #[test]
     fn the_lowest_fitting_run_is_taken_and_never_page_0() {
         let mut pages = pages(10);
-        assert_eq!(pages.alloc(None, 2), Some(BASE + 4096));
-        assert_eq!(pages.alloc(None, 1), Some(BASE + 3 * 4096));
+        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE + 4096));
+        assert_eq!(pages.alloc(None, 1, u64::MAX), Some(BASE + 3 * 4096));
         assert_eq!(pages.free(BASE + 4096, 2).len(), 2);
         assert_eq!(
-            pages.alloc(None, 3),
+            pages.alloc(None, 3, u64::MAX),
             Some(BASE + 4 * 4096),
             "the gap is too small"
         );
-        assert_eq!(pages.alloc(None, 2), Some(BASE + 4096));
-        assert_eq!(pages.alloc(Some(BASE), 1), Some(BASE));
+        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE + 4096));
+        assert_eq!(pages.alloc(Some(BASE), 1, u64::MAX), Some(BASE));
     }
 
     #[test]
     fn the_arena_ends_at_its_size_and_at_the_cap() {
         let mut small = pages(4);
-        assert_eq!(small.alloc(None, 4), None);
-        assert_eq!(small.alloc(Some(BASE + 2 * 4096), 3), None);
-        assert_eq!(small.alloc(None, 3), Some(BASE + 4096));
+        assert_eq!(small.alloc(None, 4, u64::MAX), None);
+        assert_eq!(small.alloc(Some(BASE + 2 * 4096), 3, u64::MAX), None);
+        assert_eq!(small.alloc(None, 3, u64::MAX), Some(BASE + 4096));
         let mut capped = pages(1000);
-        assert_eq!(capped.alloc(None, 257), None, "the cap is 256 pages");
-        assert!(capped.alloc(None, 256).is_some());
+        assert_eq!(
+            capped.alloc(None, 257, u64::MAX),
+            None,
+            "the cap is 256 pages"
+        );
+        assert!(capped.alloc(None, 256, u64::MAX).is_some());
     }
 
     #[test]
     fn a_page_is_held_only_between_alloc_and_free() {
         let mut pages = pages(10);
-        let first = pages.alloc(None, 1).unwrap();
+        let first = pages.alloc(None, 1, u64::MAX).unwrap();
         assert!(pages.holds(first + 4088, 8));
         assert!(!pages.holds(first + 4089, 8));
         assert_eq!(pages.free(first, 5), [first]);
@@ -213,9 +246,9 @@ mod tests {
     fn pages_that_are_set_aside_are_given_to_nobody() {
         let mut pages = pages(6);
         assert_eq!(pages.reserve(BASE + 2 * 4096, 2), Some(true));
-        assert_eq!(pages.alloc(None, 2), Some(BASE + 4 * 4096));
-        assert_eq!(pages.alloc(None, 1), Some(BASE + 4096));
-        assert_eq!(pages.alloc(Some(BASE + 2 * 4096), 1), None);
+        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE + 4 * 4096));
+        assert_eq!(pages.alloc(None, 1, u64::MAX), Some(BASE + 4096));
+        assert_eq!(pages.alloc(Some(BASE + 2 * 4096), 1, u64::MAX), None);
         assert!(!pages.holds(BASE + 2 * 4096, 1), "nothing is there");
         assert_eq!(pages.reserve(BASE + 3 * 4096, 1), Some(false));
         assert_eq!(pages.reserve(BASE + 4096, 1), Some(false), "allocated");
@@ -223,7 +256,7 @@ mod tests {
         assert_eq!(pages.reserve(BASE + 1, 1), None, "no page begins there");
         assert_eq!(pages.free(BASE + 2 * 4096, 2), [0; 0], "nothing was there");
         assert_eq!(
-            pages.alloc(None, 2),
+            pages.alloc(None, 2, u64::MAX),
             Some(BASE + 2 * 4096),
             "and now it can be had"
         );

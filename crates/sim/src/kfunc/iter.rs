@@ -42,6 +42,7 @@ fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
     let Some(queue) = ctx.host.dsqs.user(dsq_id) else {
         return Ok(s32(errno::ENOENT));
     };
+    ctx.vm.open_iterator(48)?;
     let cursor = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0);
     put(ctx, it, 0, OPEN)?;
     put(ctx, it, CURSOR, u64::from(cursor))?;
@@ -72,6 +73,7 @@ fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
 
 fn destroy(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
     if let Some(cursor) = cursor(ctx, it) {
+        ctx.vm.close_iterator()?;
         ctx.host.dsqs.close(cursor);
         put(ctx, it, 0, 0)?;
     }

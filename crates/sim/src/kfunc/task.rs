@@ -82,7 +82,7 @@ impl Machine {
         *count -= 1;
         if *count == 0 {
             self.mirror.masks.remove(&address);
-            memory.free_kernel(address, crate::mirror::MASK_BYTES + 8);
+            memory.free_object(address, crate::mirror::MASK_BYTES + 8);
         }
         true
     }
