@@ -9,7 +9,7 @@
  * stair before the descent. The best stair runs, in turns, and who wakes on a
  * better stair preempts. No second array, no sleep average, no boost.
  *
- * Source: Colivas, "Staircase scheduler", patches 7.G (2.6.8-rc3-mm1, August
+ * Source: Kolivas, "Staircase scheduler", patches 7.G (2.6.8-rc3-mm1, August
  * 2004) and 11.2 (May 2005), which bracket version 10.5, and "Using the
  * Staircase Scheduler for Linux Kernel 2.6", Sys Admin, September 2005.
  * Differs from the source: the text of 10.5 is lost, so the resume rule is

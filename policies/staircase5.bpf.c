@@ -10,7 +10,7 @@
  * once, and hogs share the CPU as 20 to 1. A sleep lifts the start by a stair.
  * The best stair runs, and who wakes on a better stair preempts.
  *
- * Source: Colivas, "[PATCH]Staircase scheduler - experimental" (version 5),
+ * Source: Kolivas, "[PATCH]Staircase scheduler - experimental" (version 5),
  * linux-kernel mailing list, 25 March 2004.
  * Differs from the source: its patch is lost, and what the announcement leaves
  * open follows the patch 6.3 of June 2004 or is decided at the place where it
