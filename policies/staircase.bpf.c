@@ -18,7 +18,9 @@
  * still ends at a tick, and what it overran is taken off the next; a woken
  * task of the same stair with a fresh slice preempts as in 7.G, and to do so
  * goes before the running one, because behind it the preemption would change
- * nothing; a task whose nice value is changed at fork starts at its own stair;
+ * nothing, and a task that a real-time one has displaced counts as running, so
+ * that a waker of that class is as good as an interrupt (not with compute, where
+ * preemption is late); a task whose nice value is changed at fork starts at its own stair;
  * a synchronous wakeup preempts if the task may use one CPU only, because the
  * kernel tells nobody then; the balancer is that of 2.6.3 without domains
  * (balance.bpf.h); no SMT logic, no SCHED_ISO; real-time tasks are none of a
@@ -28,10 +30,9 @@
  * ten times the length; today's SCHED_BATCH is a normal task unless
  * batch_idle=1.
  *
- * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which RCU's and per-CPU kernel threads wait behind hogs and stall a
- * kernel, are off in a simulation, as in the source, and on on a kernel.
+ * A kernel ends a policy under which a task waits for 30 s, which the source's
+ * rules allow. guard_ms and kthreads_fast (guard.bpf.h), which keep it alive, are
+ * off in a simulation, as in the source, and on on a kernel.
  */
 #include <stairs.bpf.h>
 
@@ -70,6 +71,7 @@ struct task_ctx {
 struct cpu_ctx {
 	struct cpu_queue q;
 	u64 switched_ns;	/* when the running task came */
+	u32 displaced;		/* stair of the task that a higher class displaced; 0: none */
 	bool preempted;		/* with compute: the running task is to go, but not yet */
 } __attribute__((aligned(64)));
 
@@ -145,12 +147,10 @@ static void begin_slice(struct task_struct *p, struct task_ctx *tctx)
  * task goes to the tail of its new stair, at the end of the slice to the top,
  * and has one burst less. Overruns are carried over.
  */
-static void settle(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+static void settle(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
 	charge(p, &tctx->q, &tctx->s);
-	if (!cctx || !has_expired(&tctx->s))
+	if (!has_expired(&tctx->s))
 		return;
 	count(COUNT_EXPIRED);
 	if (tctx->s.slice_ns <= 0) {
@@ -275,7 +275,6 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 		return;
 	ran = scx_bpf_now() - from->q.stamp_ns;
 	from->forked = true;
-	tctx->forked = false;
 	tctx->q.prio = from->q.prio;
 	tctx->s.slice_ns = max(from->s.slice_ns - ran, 1LL);
 	tctx->s.interval_ns = max(from->s.interval_ns - ran, 1LL);
@@ -350,16 +349,23 @@ void OP(staircase_set_weight, struct task_struct *p, u32 weight)
 	change_list(&tctx->q, tctx->q.prio, &cctx->q);
 }
 
-/* Whether `p`, which comes to `cpu`, takes it from the running task. */
-static bool preempts(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+/* The stair of the task that runs, or will when a higher class returns the CPU; 0: none. */
+static __always_inline u32 stair_on(struct cpu_ctx *cctx)
 {
-	if (cctx->q.prio == NO_PRIO)
+	if (cctx->q.prio != NO_PRIO)
+		return cctx->q.prio;
+	return compute ? 0 : cctx->displaced;
+}
+
+/* Whether `p`, which comes to `cpu`, takes it from a task of ours on `stair`. */
+static bool preempts(struct task_ctx *tctx, struct cpu_ctx *cctx, u32 stair, s32 cpu)
+{
+	/* A waker that is about to sleep is the task that runs, or has a higher class. */
+	if (tctx->q.sync && cctx->q.prio != NO_PRIO && cpu == (s32)bpf_get_smp_processor_id())
 		return false;
-	if (tctx->q.sync && cpu == (s32)bpf_get_smp_processor_id())
-		return false;
-	if (tctx->q.prio < cctx->q.prio)
+	if (tctx->q.prio < stair)
 		return true;
-	return preempt_equal && !tctx->is_new && tctx->q.prio == cctx->q.prio &&
+	return preempt_equal && !tctx->is_new && tctx->q.prio == stair &&
 	       tctx->s.slice_ns == full_slice(tctx);
 }
 
@@ -367,6 +373,9 @@ static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 {
 	u64 ran = scx_bpf_now() - cctx->switched_ns;
 
+	/* A displaced task finds out by itself when it returns. */
+	if (cctx->q.prio == NO_PRIO)
+		return;
 	if (compute && ran < cache_delay_ns && !(p->flags & PF_KTHREAD)) {
 		cctx->preempted = true;
 		return;
@@ -375,17 +384,15 @@ static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 	kick(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Puts a task into the queue of `cpu` at its place, and preempts if it came by a wakeup. */
-static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
+/* Puts a task into the queue of its CPU at its place, and preempts if it came by a wakeup. */
+static void queue(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, u64 enq_flags)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	bool preempting;
+	s32 cpu = cctx->q.cpu;
+	u32 stair = stair_on(cctx);
+	bool preempting = arrives(&tctx->q, cpu, enq_flags) && preempts(tctx, cctx, stair, cpu);
 
-	if (!cctx)
-		return;
-	preempting = arrives(&tctx->q, cpu, enq_flags) && preempts(p, tctx, cctx, cpu);
-	if (preempting && tctx->q.prio == cctx->q.prio)
-		to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
+	if (preempting && tctx->q.prio == stair)
+		to_head_of(&tctx->q, stair, &cctx->q);
 	else if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, turn(&tctx->s), tctx->q.key, enq_flags);
@@ -397,13 +404,17 @@ void OP(staircase_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (!comes_to_queue(p, tctx, enq_flags))
+	if (!comes_to_queue(p, tctx, enq_flags) || !cctx)
 		return;
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
-	settle(p, tctx, cpu);
+	settle(p, tctx, cctx);
+	/* Its turn is over: if it was displaced, it does not return by itself. */
+	if (tctx->q.in_local)
+		cctx->displaced = 0;
 	if (!leaves_with_cpu(p, cpu, enq_flags))
-		queue(p, tctx, cpu, enq_flags);
+		queue(p, tctx, cctx, enq_flags);
 	end_enqueue(&tctx->q);
 }
 
@@ -415,25 +426,13 @@ static void show(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *c
 }
 
 /* A task that yielded returns to the stair that it deserves when its turn comes. */
-static void end_yield(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+static void end_yield(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
 	if (!tctx->yielded)
 		return;
 	tctx->yielded = false;
 	tctx->q.prio = effective_prio(p, tctx);
 	to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
-}
-
-/* Lets the running task go on: a slice that dispatch sets means so. */
-static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
-{
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (!cctx)
-		return;
-	end_yield(prev, tctx, cctx, cpu);
-	set_slice(prev, turn(&tctx->s));
-	show(prev, tctx, cctx);
 }
 
 /* schedule(): the head of the best stair. `prev` is in no queue, but its key counts. */
@@ -447,10 +446,14 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx && cctx) {
-		settle(prev, tctx, cpu);
+		settle(prev, tctx, cctx);
 		balance_busy(&cctx->q, cpu);
-		if (goes_on(&tctx->q, cpu))
-			keep(prev, tctx, cpu);
+		if (!goes_on(&tctx->q, cpu))
+			return;
+		end_yield(prev, tctx, cctx);
+		/* A slice that dispatch sets lets it go on. */
+		set_slice(prev, turn(&tctx->s));
+		show(prev, tctx, cctx);
 		return;
 	}
 	take_or_pull(cpu, !prev);
@@ -468,10 +471,11 @@ void OP(staircase_running, struct task_struct *p)
 	if (tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	if (begins_turn(&tctx->q, &tctx->s, cpu)) {
-		end_yield(p, tctx, cctx, cpu);
+		end_yield(p, tctx, cctx);
 		cctx->switched_ns = tctx->q.stamp_ns;
 		cctx->preempted = false;
 	}
+	cctx->displaced = 0;
 	show(p, tctx, cctx);
 	ask_again(p, &tctx->q, cpu);
 }
@@ -516,10 +520,13 @@ bool OP(staircase_yield, struct task_struct *from, struct task_struct *to)
 void OP(staircase_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	free_cpu(scx_bpf_task_cpu(p));
-	if (!tctx)
+	free_cpu(cpu);
+	if (!tctx || !cctx)
 		return;
+	cctx->displaced = runnable && !tctx->q.rescued ? tctx->q.prio : 0;
 	charge(p, &tctx->q, &tctx->s);
 	leave_turn(&tctx->q, runnable);
 }

@@ -221,6 +221,31 @@ fn b6_a_fresh_slice_preempts_on_the_same_stair_unless_told_not_to() {
     assert_eq!(seen.story(4), "S120 0 0; A120 0 10; S120 10 2; A121 12 38");
 }
 
+/// While a real-time task has the CPU, the task that it displaced counts as running.
+#[test]
+fn b6_a_fresh_slice_preempts_although_a_real_time_task_wakes_it() {
+    let tables = |kind: &str| {
+        format!(
+            "[chan.c]\nkind = \"{kind}\"\n[task.S]\ndo = \"recv(c), run(2ms)\"\n\
+             [task.R]\npolicy = \"fifo:1\"\ndo = \"sleep(5ms), send(c), run(1ms)\"\n"
+        ) + &hogs(&[("A", 0)])
+    };
+    // Through a queue the wakeup is a plain one, through a pipe a synchronous one.
+    for kind in ["queue", "pipe"] {
+        let story = |policy: &str| {
+            let seen = observe(policy, 1, 50, &tables(kind));
+            let late = |turn: &&Turn| turn.start.as_nanos() >= 6_000_000;
+            let after: Vec<_> = seen.turns.iter().filter(late).collect();
+            let ran = after.iter().filter(|turn| turn.end > turn.start);
+            ran.map(|turn| turn.task.clone()).take(2).collect::<Vec<_>>()
+        };
+        assert_eq!(story("staircase"), ["S", "A"], "{kind}");
+        assert_eq!(story("staircase:preempt_equal=0"), ["A", "S"], "{kind}");
+        // As before, a better one comes first: it starts on its own stair, A has sunk.
+        assert_eq!(story("staircase:rr_ns=4000000")[0], "S", "{kind}");
+    }
+}
+
 // ---- What the vectors leave out ----
 
 /// The class has no stairs: 10 times the slice of a normal task, and only what others leave.

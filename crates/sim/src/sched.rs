@@ -313,10 +313,14 @@ impl Machine {
         self.cpus[cpu].released = true;
     }
 
-    /// The next task takes the CPU.
+    /// The next task takes the CPU. What is called meanwhile is executed by the previous one.
+    ///
+    /// Source: `__schedule()`, kernel 6.18: `pick_next_task()` comes before `context_switch()`.
     #[inline(always)]
     fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
-        self.cpus[cpu].curr = next;
+        let state = &mut self.cpus[cpu];
+        state.curr = next;
+        state.executes = TaskId::NONE;
         match next {
             Curr::Idle if prev != Curr::Idle => self.enter_idle(vm, cpu),
             Curr::Idle | Curr::Stopper => {}
@@ -328,6 +332,7 @@ impl Machine {
                 }
             }
         }
+        self.cpus[cpu].executes = next.id();
     }
 
     /// A task of the policy's class takes the CPU, or goes on after a property change.
