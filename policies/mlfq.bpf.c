@@ -15,16 +15,17 @@
  * Differs from the source: a quantum ends at a tick, so where the tick is
  * longer than 1 ms a task overruns, and the overrun is taken off its next
  * quantum; idle CPUs are called by the ticks of busy ones instead of looking
- * themselves (idle_ns=1000000: they look); what the paper leaves open is
+ * themselves (idle_ns=1000000: they look); wakeups through sockets are
+ * synchronous today, too (sync_wakeups=0: none are); what the paper leaves open is
  * decided at the place where it matters and marked "Decision".
  *
- * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which RCU's and per-CPU kernel threads starve behind others, are off
- * in a simulation, as in the source, and on on a kernel.
+ * A kernel ends a policy under which a task waits for 30 s, which the source's
+ * rules allow. guard_ms and kthreads_fast (guard.bpf.h), which keep it alive, are
+ * off in a simulation, as in the source, and on on a kernel.
  */
 #include <balance.bpf.h>
 #include <life.bpf.h>
+#include <sync.bpf.h>
 
 BPF_LICENSE();
 
@@ -326,9 +327,10 @@ void OP(mlfq_enable, struct task_struct *p)
 		begin_quantum(tctx, top(tctx));
 }
 
+/* Rule 11: where it ran, or with a synchronous waker, as in 2.6.3. */
 s32 OP(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	return choose_cpu(p, prev_cpu, wake_flags, false);
+	return choose_cpu(p, prev_cpu, wake_flags, note_sync(queued(p), wake_flags));
 }
 
 void OP(mlfq_runnable, struct task_struct *p, u64 enq_flags)
@@ -377,7 +379,8 @@ static void preempt(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
 	bool next = tctx->forked && tctx->runs_next;
 
-	if (cctx->q.prio == NO_PRIO || cctx->rescued || (tctx->q.prio >= cctx->q.prio && !next))
+	if (cctx->q.prio == NO_PRIO || cctx->rescued || is_local_sync(&tctx->q, cpu) ||
+	    (tctx->q.prio >= cctx->q.prio && !next))
 		return;
 	count(COUNT_PREEMPTED);
 	kick(cpu, SCX_KICK_PREEMPT);
@@ -401,6 +404,7 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert_vtime(p, cpu, tctx->left_ns, tctx->q.key, enq_flags);
 	preempt(tctx, cctx, cpu);
 	tctx->q.requeue = false;
+	tctx->q.sync = false;
 }
 
 /* The task is on the CPU: others compare themselves with its level, and tools see it. */

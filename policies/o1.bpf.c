@@ -37,14 +37,9 @@
 #include <balance.bpf.h>
 #include <life.bpf.h>
 #include <sleep_avg.bpf.h>
+#include <sync.bpf.h>
 
 BPF_LICENSE();
-
-/* ---- Tunables ---- */
-
-KNOB(bool, sync_wakeups, 1, "bool",
-     "a synchronous waker takes its task along, as at pipes of the source; 0: none, as at sockets",
-     0, 1);
 
 /* ---- State ---- */
 
@@ -229,18 +224,13 @@ void OP(o1_enable, struct task_struct *p)
 
 s32 OP(o1_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct queued *q = queued(p);
-	bool sync = sync_wakeups && (wake_flags & SCX_WAKE_SYNC);
-
-	if (q)
-		q->sync = sync;
-	return choose_cpu(p, prev_cpu, wake_flags, sync);
+	return choose_cpu(p, prev_cpu, wake_flags, note_sync(queued(p), wake_flags));
 }
 
-/* Whether the waker is about to leave this CPU to the task that it wakes. */
-static __always_inline bool is_local_sync(struct task_ctx *tctx, s32 cpu)
+/* Whether the task wakes without credit and without a look at the waker, which ran where it did. */
+static __always_inline bool is_quiet(struct queued *q, s32 cpu)
 {
-	return tctx->q.sync && tctx->q.last_cpu == cpu && cpu == (s32)bpf_get_smp_processor_id();
+	return q->last_cpu == cpu && is_local_sync(q, cpu);
 }
 
 void OP(o1_runnable, struct task_struct *p, u64 enq_flags)
@@ -254,7 +244,7 @@ void OP(o1_runnable, struct task_struct *p, u64 enq_flags)
 		return;
 	/* A task that comes in asleep has no history: it starts as a new one. */
 	if (!tctx->is_new) {
-		bool quiet = is_local_sync(tctx, scx_bpf_task_cpu(p));
+		bool quiet = is_quiet(&tctx->q, scx_bpf_task_cpu(p));
 
 		end_sleep(p, &tctx->sleep, quiet);
 		if (!quiet)
@@ -300,7 +290,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	else if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
-	if (is_local_sync(tctx, cpu) || cctx->q.prio == NO_PRIO)
+	if (is_quiet(&tctx->q, cpu) || cctx->q.prio == NO_PRIO)
 		return;
 	if (before_parent || (arrives(&tctx->q, cpu, enq_flags) && tctx->q.prio < cctx->q.prio)) {
 		if (!before_parent)

@@ -22,7 +22,8 @@
  * that a waker of that class is as good as an interrupt (not with compute, where
  * preemption is late); a task whose nice value is changed at fork starts at its own stair;
  * a synchronous wakeup preempts if the task may use one CPU only, because the
- * kernel tells nobody then; the balancer is that of 2.6.3 without domains
+ * kernel tells nobody then, and today's kernel flags those of sockets, too, which
+ * the source did not (sync_wakeups=0: none); the balancer is that of 2.6.3 without domains
  * (balance.bpf.h); no SMT logic, no SCHED_ISO; real-time tasks are none of a
  * policy's business; batch tasks are not raised while they hold kernel locks.
  *
@@ -35,6 +36,7 @@
  * off in a simulation, as in the source, and on on a kernel.
  */
 #include <stairs.bpf.h>
+#include <sync.bpf.h>
 
 BPF_LICENSE();
 
@@ -309,10 +311,7 @@ void OP(staircase_enable, struct task_struct *p)
 
 s32 OP(staircase_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct queued *q = queued(p);
-
-	if (q)
-		q->sync = wake_flags & SCX_WAKE_SYNC;
+	note_sync(queued(p), wake_flags);
 	return choose_cpu(p, prev_cpu, wake_flags, false);
 }
 
@@ -361,7 +360,7 @@ static __always_inline u32 stair_on(struct cpu_ctx *cctx)
 static bool preempts(struct task_ctx *tctx, struct cpu_ctx *cctx, u32 stair, s32 cpu)
 {
 	/* A waker that is about to sleep is the task that runs, or has a higher class. */
-	if (tctx->q.sync && cctx->q.prio != NO_PRIO && cpu == (s32)bpf_get_smp_processor_id())
+	if (cctx->q.prio != NO_PRIO && is_local_sync(&tctx->q, cpu))
 		return false;
 	if (tctx->q.prio < stair)
 		return true;

@@ -271,6 +271,31 @@ fn a_task_that_yields_waits_on_the_last_stair_and_returns_to_its_own() {
     assert_eq!(seen.counter("yields_alone"), 0);
 }
 
+/// Where its task ran, a synchronous waker keeps the CPU until it sleeps, though on a worse stair.
+#[test]
+fn a_synchronous_waker_is_not_preempted_unless_a_knob_says_so() {
+    let begins = |policy: &str| {
+        let on = |cpu: u32| {
+            let tables = format!(
+                "[chan.c]\nkind = \"pipe\"\n[task.A]\ncpus = \"{cpu}\"\n\
+                 do = \"run(195ms), send(c), run(3ms), sleep(1s)\"\n\
+                 [task.B]\ndo = \"recv(c), run(1ms)\"\n\
+                 [task.H]\ncpus = \"{}\"\ndo = \"run(inf)\"\n",
+                1 - cpu
+            );
+            let seen = observe(policy, 2, 300, &tables);
+            let own = seen.turns.iter().filter(|turn| turn.task == "B");
+            let last = own.max_by_key(|turn| turn.start).expect("it runs");
+            last.start.as_nanos() / 1_000_000
+        };
+        let mut both = [on(0), on(1)];
+        both.sort_unstable();
+        both
+    };
+    assert_eq!(begins("staircase"), [195, 198]);
+    assert_eq!(begins("staircase:sync_wakeups=0"), [195, 195]);
+}
+
 /// The resume rules differ: 30 ms of work and 20 ms of sleep earn burst under 7.G only.
 #[test]
 fn a_task_that_runs_more_than_it_sleeps_gains_burst_under_7g_only() {
