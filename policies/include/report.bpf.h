@@ -8,7 +8,7 @@
  *	runslice_counter_names	their names, RUNSLICE_NAME_LEN bytes each,
  *				padded with zeros, in .rodata
  *	runslice_report		task storage: where the policy has put the
- *				task, read whenever `running` returns
+ *				task, read when `running` or `dispatch` has run
  *	runslice_exit		how the policy ended (kernel only: the
  *				simulator knows)
  */
@@ -37,7 +37,7 @@ static __always_inline bool report_init(struct task_struct *p)
 	return bpf_task_storage_get(&runslice_report, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Says where the task stands; in `running`. */
+/* Says where the task stands; in `running`, and in `dispatch` when it keeps the CPU. */
 static __always_inline void report_task(struct task_struct *p, u32 prio, u32 level, u64 flags)
 {
 	struct runslice_task *report = bpf_task_storage_get(&runslice_report, p, NULL, 0);

@@ -129,6 +129,19 @@ fn a_lone_hog_leaves_queue_q_at_5_times_q_plus_1_times_q_plus_2_ms() {
     assert_eq!(turns(&collected, 2_350), [("H".to_owned(), 0, 2_350)]);
 }
 
+/// Nobody displaces it, so that it begins to run once: each queue is seen all the same.
+#[test]
+fn a_hog_that_keeps_the_cpu_is_seen_in_every_queue() {
+    let seen = observe("mlfq", 1, 2000, "[task.H]\ndo = \"run(inf)\"\n");
+    let reports = seen.reports("H");
+    let levels: Vec<_> = reports
+        .iter()
+        .map(|report| (report.time.as_nanos() / 1_000_000, u64::from(report.level)))
+        .collect();
+    let rule: Vec<_> = (0..20).map(|q| (5 * q * (q + 1), q)).collect();
+    assert_eq!(levels, rule);
+}
+
 // ---- M2 ----
 
 #[test]

@@ -52,8 +52,10 @@ impl Machine {
             self.switched(cpu, prev);
         } else {
             self.charge(|costs| costs.keep);
-            if next == Curr::Idle {
-                self.idle_again(cpu);
+            match next {
+                Curr::Task(id) => self.sample_report(vm, id, cpu),
+                Curr::Idle => self.idle_again(cpu),
+                Curr::Stopper => {}
             }
         }
         let counts = &mut self.cpus[cpu].counts;
@@ -446,7 +448,7 @@ impl Machine {
         }
     }
 
-    /// Reads what the policy reports about a task that begins to run.
+    /// Reads what the policy reports about a task that begins to run or goes on after a choice.
     #[inline]
     fn sample_report(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
         if self.wants(EventKind::Report) {
