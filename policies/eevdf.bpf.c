@@ -31,19 +31,13 @@
  * kthreads_fast, which serves RCU's and per-CPU kernel threads at once, are off
  * in a simulation, as in the source, and on on a kernel.
  */
-#include <guard.bpf.h>
-#include <knobs.bpf.h>
-#include <report.bpf.h>
+#include <fair_balance.bpf.h>
+#include <virtual_time.bpf.h>
 
 BPF_LICENSE();
 
 /* ---- Tunables ---- */
 
-KNOB(u64, base_slice_ns, 700000, "ns",
-     "slice on one CPU; times 2 from 2 CPUs on, 3 from 4, 4 from 8, as the kernel scales it",
-     100000, 100000000);
-KNOB(u64, tick_ns, 4000000, "ns", "period of the kernel's tick, which limits the lag that is kept",
-     1000000, 10000000);
 KNOB(bool, run_to_parity, 1, "bool",
      "a running task is safe until its request is served; 0: for base_slice_ns", 0, 1);
 KNOB(u32, examined_max, 64, "count", "tasks looked at in search of an eligible one", 1, 100000);
@@ -53,69 +47,14 @@ KNOB(u32, examined_max, 64, "count", "tasks looked at in search of an eligible o
 /* The tick ends turns, not the kernel's slice, which is longer than any. */
 #define LONG_SLICE_NS (2 * NSEC_PER_SEC)
 
-/* task_ctx.home of a task that counts in no queue's average. */
-#define NOWHERE -1
-
-struct task_ctx {
-	u64 key;		/* deadline, in the virtual time of `home`: its place there */
-	u64 vruntime;		/* in the virtual time of `home` */
-	s64 lag;		/* behind the average when it left its queue; below 0: ahead */
-	u64 charged_ns;		/* the task's run time up to which vruntime is true */
-	u64 ready_ns;		/* since when it waits */
-	u64 left_cpu_ns;	/* when it last ran */
-	u32 weight;
-	s32 home;		/* the queue that it counts in */
-	s32 last_cpu;		/* where it ran last */
-	bool is_idle;		/* of the policy SCHED_IDLE */
-	bool keeps_request;	/* its key is relative to its vruntime */
-	bool starts;		/* a child that has not been queued yet */
-	bool lowered;		/* got a worse nice level while it ran */
-	bool rescued;		/* runs because the guard says so */
-	bool in_local;		/* lost the CPU to a higher class, back without our say */
-};
-
-struct cpu_ctx {
-	struct bpf_spin_lock lock;	/* of the next three */
-	u32 prio;		/* of the running task; NO_PRIO if none of ours */
-	u64 base;		/* a virtual time near the average */
-	s64 sum;		/* of weight * (vruntime - base) over the queue and who runs */
-	u64 load;		/* sum of the weights */
-	u64 vruntime;		/* of the running task, at stamp_ns */
-	u64 stamp_ns;
-	u64 protected_to;	/* before this vruntime nobody takes the CPU from it (vprot) */
-	u64 places;		/* percpu.bpf.h; deadlines need none */
-	struct guard guard;
-	u64 busy_at_ns;		/* next look for work elsewhere */
-	u32 weight;		/* of the running task */
-	u32 failed;		/* looks for work in a row that moved nothing */
-	bool is_idle;		/* it is of the policy SCHED_IDLE */
-	bool rescued;		/* it runs because the guard says so */
-	bool offline;
-} __attribute__((aligned(64)));
-
 enum {
-	COUNT_SCHEDULE,
-	COUNT_EXAMINED,
-	COUNT_REQUESTS,
+	COUNT_EXAMINED = NR_VIRTUAL_TIME_COUNTERS,
 	COUNT_PROTECTED,
 	COUNT_KICKED,
 	COUNT_NONE_ELIGIBLE,
-	COUNT_PICKED_ELSEWHERE,
-	COUNT_LB_IDLE,
-	COUNT_LB_BUSY,
-	COUNT_LB_NOT_FOUND,
-	COUNT_PULLED,
-	COUNT_PULLED_FROM,
-	COUNT_GUARDED,
 };
 
-COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligible",
-	 "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found", "pulled",
-	 "pulled_from", "guarded");
-
-#include <percpu.bpf.h>
-#include <virtual_time.bpf.h>
-#include <fair_balance.bpf.h>
+COUNTERS(VIRTUAL_TIME_COUNTERS, "examined", "protected", "kicked", "none_eligible");
 
 /* ---- The choice ---- */
 
@@ -125,7 +64,7 @@ COUNTERS("schedule", "examined", "requests", "protected", "kicked", "none_eligib
  */
 static bool take_best(struct cpu_ctx *cctx, s32 cpu, struct task_ctx *prev)
 {
-	u64 prev_key = prev ? prev->key : 0;
+	u64 prev_key = prev ? prev->q.key : 0;
 	struct average average;
 	struct task_struct *p;
 	bool prev_counts, taken = false;
@@ -188,7 +127,7 @@ static bool takes_cpu(struct task_struct *p, struct task_ctx *tctx, struct cpu_c
 	u64 vruntime = cctx->vruntime + uncharged(cctx);
 	struct average average;
 
-	if (cctx->prio == NO_PRIO || cctx->rescued)
+	if (cctx->q.prio == NO_PRIO || cctx->rescued)
 		return false;
 	if (!is_before(vruntime, cctx->protected_to))
 		return true;
@@ -198,7 +137,7 @@ static bool takes_cpu(struct task_struct *p, struct task_ctx *tctx, struct cpu_c
 		return false;
 	measure(cctx, &average);
 	return !is_eligible(&average, vruntime) && is_eligible(&average, tctx->vruntime) &&
-	       !is_behind(&average, cpu, tctx->key);
+	       !is_behind(&average, cpu, tctx->q.key);
 }
 
 /* ---- Callbacks, in the order of a task's life ---- */
@@ -211,14 +150,12 @@ static void take_class(struct task_struct *p, struct task_ctx *tctx)
 
 s32 OP_SLEEPABLE(eevdf_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct task_ctx *tctx;
+	struct task_ctx *tctx = new_task_ctx(p);
 
-	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!tctx || !report_init(p))
+	if (!tctx)
 		return -ENOMEM;
 	take_class(p, tctx);
-	tctx->home = NOWHERE;
-	tctx->last_cpu = -1;
+	tctx->q.home = NOWHERE;
 	tctx->starts = args->fork;
 	return 0;
 }
@@ -229,7 +166,7 @@ void OP(eevdf_enable, struct task_struct *p)
 
 	/* It may have run in another class meanwhile. */
 	if (tctx)
-		tctx->charged_ns = p->se.sum_exec_runtime;
+		tctx->q.charged_ns = p->se.sum_exec_runtime;
 }
 
 s32 OP(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -255,7 +192,7 @@ void OP(eevdf_runnable, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 
 	if (tctx)
-		tctx->ready_ns = scx_bpf_now();
+		tctx->q.ready_ns = scx_bpf_now();
 }
 
 /* reweight_entity(): lag and request are time of service, so they shrink when weight grows. */
@@ -273,7 +210,7 @@ void OP(eevdf_set_weight, struct task_struct *p, u32 weight)
 	tctx->lowered = tctx->weight < was;
 	tctx->lag = divide(tctx->lag * (s64)was, tctx->weight);
 	if (tctx->keeps_request)
-		tctx->key = divide((s64)tctx->key * (s64)was, tctx->weight);
+		tctx->q.key = divide((s64)tctx->q.key * (s64)was, tctx->weight);
 }
 
 void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
@@ -283,13 +220,9 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	bool arrives;
 
-	if (runs_at_once(p, enq_flags))
+	if (!comes_to_queue(p, tctx, enq_flags) || !cctx)
 		return;
-	if (!tctx || !cctx) {
-		scx_bpf_error("no context for task %d", (u64)p->pid);
-		return;
-	}
-	tctx->in_local = false;
+	tctx->q.in_local = false;
 	tctx->lowered = false;
 	if (is_leaving(cpu)) {
 		leave(tctx, false);
@@ -297,7 +230,7 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	arrives = settle(tctx, cctx, cpu);
-	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->key, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
 	if (arrives && takes_cpu(p, tctx, cctx, cpu)) {
 		/* A SCHED_IDLE task is not protected from others. */
 		if (cctx->is_idle && !tctx->is_idle)
@@ -317,7 +250,7 @@ void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (rescue(cpu))
 		return;
-	tctx = able_to_go_on(prev);
+	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {
 		charge(prev, tctx);
 		renew_request(tctx);
@@ -350,26 +283,26 @@ void OP(eevdf_running, struct task_struct *p)
 	if (!tctx || !cctx)
 		return;
 	settle(tctx, cctx, cpu);
-	cctx->protected_to = tctx->key;
+	cctx->protected_to = tctx->q.key;
 	least = tctx->vruntime + to_virtual(base_slice_ns, tctx->weight);
-	if (!run_to_parity && is_before(least, tctx->key))
+	if (!run_to_parity && is_before(least, tctx->q.key))
 		cctx->protected_to = least;
-	note_cpu(tctx, cpu);
+	note_cpu(&tctx->q, cpu);
 	cctx->vruntime = tctx->vruntime;
 	cctx->stamp_ns = scx_bpf_now();
 	cctx->weight = tctx->weight;
 	cctx->is_idle = tctx->is_idle;
-	cctx->rescued = tctx->rescued;
-	cctx->prio = p->static_prio;
+	cctx->rescued = tctx->q.rescued;
+	cctx->q.prio = p->static_prio;
 	/* Back without our say, or worth less than before: the source would choose now. */
 	if (!may_ask_again(p))
-		tctx->in_local = false;
-	if (tctx->in_local || tctx->lowered) {
-		if (tctx->in_local)
+		tctx->q.in_local = false;
+	if (tctx->q.in_local || tctx->lowered) {
+		if (tctx->q.in_local)
 			cctx->protected_to = tctx->vruntime;
 		kick(cpu, SCX_KICK_PREEMPT);
 	}
-	tctx->in_local = false;
+	tctx->q.in_local = false;
 	tctx->lowered = false;
 	report_task(p, p->static_prio, tctx->weight, 0);
 }
@@ -385,13 +318,13 @@ void OP(eevdf_tick, struct task_struct *p)
 		return;
 	charge(p, tctx);
 	served = renew_request(tctx);
-	if (tctx->rescued)
+	if (tctx->q.rescued)
 		return;
 	/* A kernel thread whose turn was over waits in the CPU's own queue. */
 	if ((scx_bpf_dsq_nr_queued(cpu) > 0 || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0) &&
 	    (served || !is_before(tctx->vruntime, cctx->protected_to)))
 		set_slice(p, 0);
-	look_around(p, cctx, cpu, balance_is_due(cctx));
+	look_around(p, &cctx->q, balance_is_due(&cctx->q));
 }
 
 /* yield_task_fair(): an eligible task gives the rest of its request away. */
@@ -404,12 +337,12 @@ static void forfeit(struct task_ctx *tctx, struct cpu_ctx *cctx)
 	measure(cctx, &average);
 	if (!is_eligible(&average, vruntime))
 		return;
-	if (!is_before(vruntime, tctx->key))
-		tctx->key = vruntime + slice;
-	advance(cctx, tctx->key - tctx->vruntime, tctx->weight);
-	tctx->vruntime = tctx->key;
-	tctx->key += slice;
-	tctx->charged_ns += now - cctx->stamp_ns;
+	if (!is_before(vruntime, tctx->q.key))
+		tctx->q.key = vruntime + slice;
+	advance(cctx, tctx->q.key - tctx->vruntime, tctx->weight);
+	tctx->vruntime = tctx->q.key;
+	tctx->q.key += slice;
+	tctx->q.charged_ns += now - cctx->stamp_ns;
 	cctx->vruntime = tctx->vruntime;
 	cctx->stamp_ns = now;
 }
@@ -420,7 +353,7 @@ bool OP(eevdf_yield, struct task_struct *from, struct task_struct *to)
 	s32 cpu = scx_bpf_task_cpu(from);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (to || !tctx || !cctx || tctx->home != cpu || scx_bpf_dsq_nr_queued(cpu) <= 0)
+	if (to || !tctx || !cctx || tctx->q.home != cpu || scx_bpf_dsq_nr_queued(cpu) <= 0)
 		return false;
 	forfeit(tctx, cctx);
 	set_slice(from, 0);
@@ -430,20 +363,18 @@ bool OP(eevdf_yield, struct task_struct *from, struct task_struct *to)
 void OP(eevdf_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
-	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
 
 	if (tctx)
 		charge(p, tctx);
-	if (cctx)
-		cctx->prio = NO_PRIO;
+	free_cpu(scx_bpf_task_cpu(p));
 	if (!tctx)
 		return;
-	tctx->rescued = false;
-	tctx->left_cpu_ns = scx_bpf_now();
+	tctx->q.rescued = false;
+	tctx->q.left_cpu_ns = scx_bpf_now();
 	if (runnable) {
-		tctx->ready_ns = tctx->left_cpu_ns;
+		tctx->q.ready_ns = tctx->q.left_cpu_ns;
 		/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
-		tctx->in_local = true;
+		tctx->q.in_local = true;
 	}
 }
 
@@ -454,29 +385,14 @@ void OP(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
 	if (!tctx)
 		return;
 	leave(tctx, deq_flags & SCX_DEQ_SLEEP);
-	tctx->in_local = false;
+	tctx->q.in_local = false;
 }
 
-/* ---- Machine, load and unload ---- */
-
-void OP_SLEEPABLE(eevdf_cpu_online, s32 cpu)
-{
-	return_cpu(cpu);
-}
-
-void OP(eevdf_cpu_offline, s32 cpu)
-{
-	leave_cpu(cpu);
-}
+/* ---- Load ---- */
 
 s32 OP_SLEEPABLE(eevdf_init)
 {
 	return create_queues();
-}
-
-void OP(eevdf_exit, struct scx_exit_info *info)
-{
-	report_exit(info);
 }
 
 POLICY(eevdf_ops,
@@ -492,10 +408,6 @@ POLICY(eevdf_ops,
        .yield		= (void *)eevdf_yield,
        .stopping	= (void *)eevdf_stopping,
        .quiescent	= (void *)eevdf_quiescent,
-       .cpu_online	= (void *)eevdf_cpu_online,
-       .cpu_offline	= (void *)eevdf_cpu_offline,
        .init		= (void *)eevdf_init,
-       .exit		= (void *)eevdf_exit,
-       /* An exiting task is one like any other, and waits in its queue. */
-       .flags		= SCX_OPS_ENQ_EXITING,
+       PERCPU_OPS,
        .name		= "eevdf");

@@ -19,7 +19,8 @@
  *
  * What cannot hold under sched_ext: the one lock for the whole table, and the
  * order of real-time tasks. What the paper leaves open is decided at the place
- * where it matters and marked "Decision".
+ * where it matters and marked "Decision". The lists are made for the counters of
+ * a clock with 100 ticks a second.
  *
  * Differs from goodness, as the paper means it to: the search stays in one
  * list and ends after a few tasks, so a task of a lower list, or one further
@@ -35,12 +36,6 @@
  * hogs and stall a kernel, are off in a simulation, as in the source, and on on
  * a kernel.
  */
-#include <bpf.h>
-
-/* The 2.3.99 kernel with 100 ticks a second: the lists are made for its counters. */
-#define variant_24 false
-#define source_hz 100
-
 #include <goodness.bpf.h>
 
 BPF_LICENSE();

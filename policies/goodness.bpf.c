@@ -35,8 +35,10 @@
  * as in the source, and on on a kernel. The walk holds a lock: with thousands
  * of runnable tasks or more than 16 CPUs set scan_max.
  */
-#include <bpf.h>
+#include <goodness.bpf.h>
 #include <knobs.bpf.h>
+
+BPF_LICENSE();
 
 /* ---- Tunables ---- */
 
@@ -46,14 +48,6 @@ KNOB(u32, hz, 100, "count", "ticks a second of the source's clock, which counter
 KNOB(u32, scan_max, 0, "count",
      "if not 0, a choice looks at so many tasks at most, and a task without ticks goes to the tail",
      0, 1000000);
-
-/* As the knobs were at load. */
-static bool variant_24;
-static unsigned int source_hz = 100;
-
-#include <goodness.bpf.h>
-
-BPF_LICENSE();
 
 /* ---- State ---- */
 

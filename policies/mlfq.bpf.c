@@ -15,17 +15,17 @@
  * Differs from the source: a quantum ends at a tick, so where the tick is
  * longer than 1 ms a task overruns, and the overrun is taken off its next
  * quantum; idle CPUs are called by the ticks of busy ones instead of looking
- * themselves (idle_ns=1000000: they look); what the paper leaves open is
+ * themselves (idle_ns=1000000: they look); wakeups through sockets are
+ * synchronous today, too (sync_wakeups=0: none are); what the paper leaves open is
  * decided at the place where it matters and marked "Decision".
  *
- * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which RCU's and per-CPU kernel threads starve behind others, are off
- * in a simulation, as in the source, and on on a kernel.
+ * A kernel ends a policy under which a task waits for 30 s, which the source's
+ * rules allow. guard_ms and kthreads_fast (guard.bpf.h), which keep it alive, are
+ * off in a simulation, as in the source, and on on a kernel.
  */
-#include <guard.bpf.h>
-#include <knobs.bpf.h>
-#include <report.bpf.h>
+#include <balance.bpf.h>
+#include <life.bpf.h>
+#include <sync.bpf.h>
 
 BPF_LICENSE();
 
@@ -50,8 +50,6 @@ KNOB(bool, exit_returns, 0, "bool",
      "a task that ends in its first quantum leaves the rest to its parent", 0, 1);
 KNOB(u64, grain_ns, 1000000, "ns",
      "smallest unit in which fork divides a quantum: the source's tick", 1, 10000000);
-KNOB(bool, wake_idle, 0, "bool",
-     "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
 
 /* ---- State ---- */
 
@@ -72,77 +70,36 @@ enum verdict {
 };
 
 struct task_ctx {
-	u64 key;		/* in its queue: level and place; see percpu.bpf.h */
+	struct queued q;	/* q.prio is the level: 0..queues */
 	u64 left_ns;		/* of the quantum */
 	u64 over_ns;		/* run beyond the quantum, to be taken off the next */
 	u64 burst_ns;		/* used since the last wakeup */
-	u64 charged_ns;		/* the task's run time up to which left_ns is true */
-	u64 stamp_ns;		/* when that was */
-	u64 ready_ns;		/* since when it waits */
-	u64 left_cpu_ns;	/* when it last ran or woke */
 	u64 turn_ns;		/* left of the turn that the guard gave it */
-	s32 home;		/* the CPU that `key` belongs to */
-	s32 last_cpu;		/* where it ran last */
 	s32 nice;
-	u32 level;		/* 0..queues */
 	u32 verdict;		/* enum verdict, valid while it sleeps */
-	bool asleep;		/* or has not been runnable yet */
-	bool requeue;		/* takes the last place when it is enqueued */
 	bool sank;		/* sank, and has not run since */
 	bool yielded;		/* gave the rest of this turn away */
 	bool forked;		/* a child that has not run yet */
 	bool runs_next;		/* a child that goes before its parent */
 	bool first;		/* in its first quantum */
-	bool rescued;		/* runs because the guard says so */
-	bool unasked;		/* comes back to the CPU without our say */
 };
 
 struct cpu_ctx {
-	u64 places;		/* given so far; see percpu.bpf.h */
-	struct guard guard;
-	u64 busy_at_ns;		/* next look for work elsewhere */
-	u32 prio;		/* level of the running task; NO_PRIO if none of ours */
-	bool rescued;		/* ... which is in a turn that the guard gave it */
-	bool offline;
+	struct cpu_queue q;
+	bool rescued;		/* the running task is in a turn that the guard gave it */
 } __attribute__((aligned(64)));
 
+CONTEXTS;
+
 enum {
-	COUNT_SCHEDULE,
-	COUNT_SANK,
+	COUNT_SANK = NR_BALANCE_COUNTERS,
 	COUNT_ROSE,
 	COUNT_PREEMPTED,
-	COUNT_PICKED_ELSEWHERE,
 	COUNT_YIELDS,
 	COUNT_YIELDS_ALONE,
-	COUNT_LB_IDLE,
-	COUNT_LB_BUSY,
-	COUNT_LB_RESCHED,
-	COUNT_LB_IMBALANCE,
-	COUNT_LB_NOT_FOUND,
-	COUNT_PULLED,
-	COUNT_PULLED_FROM,
-	COUNT_GUARDED,
 };
 
-COUNTERS("schedule", "sank", "rose", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
-	 "pulled_from", "guarded");
-
-#include <percpu.bpf.h>
-
-/* The best queue is robbed first. */
-static __always_inline u64 pull_order(u64 key, s32 from)
-{
-	return list_of(key);
-}
-
-/* Level and rest of the quantum stay as they are. */
-static __always_inline void place_pulled(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
-{
-	to_tail(tctx, tctx->level, cctx, cpu);
-}
-
-#include <balance.bpf.h>
+COUNTERS(BALANCE_COUNTERS, "sank", "rose", "preempted", "yields", "yields_alone");
 
 /* ---- Quanta and levels ---- */
 
@@ -193,7 +150,7 @@ static u64 quantum_ns(u32 level)
 /* A fresh start in `level`: on a wakeup, and when a task enters the policy. */
 static void begin_quantum(struct task_ctx *tctx, u32 level)
 {
-	tctx->level = level;
+	tctx->q.prio = level;
 	tctx->left_ns = quantum_ns(level);
 	tctx->over_ns = 0;
 	tctx->burst_ns = 0;
@@ -202,20 +159,20 @@ static void begin_quantum(struct task_ctx *tctx, u32 level)
 
 static __always_inline u32 level_above(struct task_ctx *tctx)
 {
-	u32 level = min(tctx->level, bottom(tctx)), best = top(tctx);
+	u32 level = min(tctx->q.prio, bottom(tctx)), best = top(tctx);
 
 	return level > best + up ? level - up : best;
 }
 
 static __always_inline u32 level_below(struct task_ctx *tctx)
 {
-	return max(min(tctx->level + down, bottom(tctx)), top(tctx));
+	return max(min(tctx->q.prio + down, bottom(tctx)), top(tctx));
 }
 
 /* Rule 3: the level of a woken task follows from its last quantum alone. */
 static void wake_up(struct task_ctx *tctx)
 {
-	u32 was = tctx->level, level = max(min(was, bottom(tctx)), top(tctx));
+	u32 was = tctx->q.prio, level = max(min(was, bottom(tctx)), top(tctx));
 
 	if (tctx->verdict == VERDICT_UP)
 		level = level_above(tctx);
@@ -231,12 +188,12 @@ static void wake_up(struct task_ctx *tctx)
  * not by more than half. With `cumulative` it is what remains of the new
  * queue's limit; at the bottom a new count begins.
  */
-static void sink(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+static void sink(struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
 	u32 level = level_below(tctx);
 	u64 quantum = quantum_ns(level);
 
-	if (level != tctx->level)
+	if (level != tctx->q.prio)
 		count(COUNT_SANK);
 	if (cumulative && quantum > tctx->burst_ns) {
 		tctx->left_ns = quantum - tctx->burst_ns;
@@ -245,10 +202,10 @@ static void sink(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 		tctx->burst_ns = 0;
 	}
 	tctx->over_ns = 0;
-	tctx->level = level;
+	tctx->q.prio = level;
 	tctx->sank = true;
 	tctx->first = false;
-	to_tail(tctx, level, cctx, cpu);
+	to_tail(&tctx->q, &cctx->q);
 }
 
 /*
@@ -258,11 +215,11 @@ static void sink(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
  */
 static void charge(struct task_struct *p, struct task_ctx *tctx)
 {
-	u64 ran = p->se.sum_exec_runtime - tctx->charged_ns;
+	u64 ran = p->se.sum_exec_runtime - tctx->q.charged_ns;
 	u64 used = min(ran, tctx->left_ns);
 
-	tctx->charged_ns += ran;
-	tctx->stamp_ns = scx_bpf_now();
+	tctx->q.charged_ns += ran;
+	tctx->q.stamp_ns = scx_bpf_now();
 	tctx->left_ns -= used;
 	tctx->over_ns += ran - used;
 	tctx->burst_ns += ran;
@@ -281,33 +238,33 @@ static void charge(struct task_struct *p, struct task_ctx *tctx)
  * of wakeups ends each turn before the task has done anything, and a kernel
  * waits for ever for what it holds, be it no more than a section of RCU.
  */
-static void begin_turn(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+static void begin_turn(struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	begin_quantum(tctx, tctx->level > top(tctx) ? tctx->level - 1 : tctx->level);
+	begin_quantum(tctx, tctx->q.prio > top(tctx) ? tctx->q.prio - 1 : tctx->q.prio);
 	tctx->turn_ns = GUARD_TURN_NS;
-	to_head(tctx, 0, cctx, cpu);
+	to_head_of(&tctx->q, 0, &cctx->q);
 }
 
-static void end_turn(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+static void end_turn(struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	tctx->rescued = false;
+	tctx->q.rescued = false;
 	tctx->turn_ns = 0;
-	to_head(tctx, tctx->level, cctx, cpu);
+	to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
 }
 
 /* Charges, and draws the conclusions: the end of a turn, of a quantum. */
-static void settle(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+static void settle(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
 	charge(p, tctx);
-	if (tctx->rescued && !tctx->turn_ns)
-		end_turn(tctx, cctx, cpu);
+	if (tctx->q.rescued && !tctx->turn_ns)
+		end_turn(tctx, cctx);
 	if (tctx->yielded && yield_expires) {
 		tctx->left_ns = 0;
 		tctx->over_ns = 0;
 	}
 	tctx->yielded = false;
 	if (!tctx->left_ns)
-		sink(tctx, cctx, cpu);
+		sink(tctx, cctx);
 }
 
 /* ---- Callbacks, in the order of a task's life ---- */
@@ -329,14 +286,14 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 
 	if (!from)
 		return;
-	ran = scx_bpf_now() - from->stamp_ns;
+	ran = scx_bpf_now() - from->q.stamp_ns;
 	left = from->left_ns - min(from->left_ns, ran);
 	units = (left + grain - 1) / grain;
-	share = min(min((units + 1) / 2 * grain, left), quantum_ns(tctx->level));
+	share = min(min((units + 1) / 2 * grain, left), quantum_ns(tctx->q.prio));
 	tctx->left_ns = max(share, 1ULL);
 	tctx->forked = true;
 	tctx->first = true;
-	tctx->runs_next = from->level > tctx->level || share == left;
+	tctx->runs_next = from->q.prio > tctx->q.prio || share == left;
 	from->left_ns -= share;
 	/* The kernel's own count runs on, so it loses the same. */
 	set_slice(parent, parent->scx.slice - min(parent->scx.slice, share));
@@ -344,15 +301,13 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 
 s32 OP_SLEEPABLE(mlfq_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct task_ctx *tctx;
+	struct task_ctx *tctx = new_task_ctx(p);
 
-	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!tctx || !report_init(p))
+	if (!tctx)
 		return -ENOMEM;
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->home = -1;
-	tctx->last_cpu = -1;
-	tctx->asleep = true;
+	tctx->q.charged_ns = p->se.sum_exec_runtime;
+	tctx->q.home = -1;
+	tctx->q.asleep = true;
 	tctx->nice = nice_of(p);
 	begin_quantum(tctx, top(tctx));
 	if (args->fork)
@@ -367,23 +322,15 @@ void OP(mlfq_enable, struct task_struct *p)
 
 	if (!tctx)
 		return;
-	/* It may have run in another class meanwhile. */
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->left_cpu_ns = scx_bpf_now();
-	tctx->requeue = true;
+	come_in(p, &tctx->q);
 	if (!tctx->forked)
 		begin_quantum(tctx, top(tctx));
 }
 
-/* A task wakes where it ran, unless `wake_idle` sends it to an idle CPU. */
+/* Rule 11: where it ran, or with a synchronous waker, as in 2.6.3. */
 s32 OP(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	bool is_idle = false;
-
-	/* A hint that the waker sleeps soon would send the task to a CPU that is still busy. */
-	if (wake_idle)
-		return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
-	return prev_cpu;
+	return choose_cpu(p, prev_cpu, wake_flags, note_sync(queued(p), wake_flags));
 }
 
 void OP(mlfq_runnable, struct task_struct *p, u64 enq_flags)
@@ -391,14 +338,12 @@ void OP(mlfq_runnable, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 
 	/* A change of nice level or affinity is no wakeup, and a wait goes on. */
-	if (!tctx || !tctx->asleep)
+	if (!tctx || !tctx->q.asleep)
 		return;
-	tctx->asleep = false;
+	tctx->q.asleep = false;
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		wake_up(tctx);
-	tctx->requeue = true;
-	tctx->ready_ns = scx_bpf_now();
-	tctx->left_cpu_ns = tctx->ready_ns;
+	begin_wait(&tctx->q);
 }
 
 /*
@@ -415,13 +360,13 @@ void OP(mlfq_set_weight, struct task_struct *p, u32 weight)
 	if (!tctx || !cctx)
 		return;
 	tctx->nice = nice_of(p);
-	level = max(min(tctx->level, bottom(tctx)), top(tctx));
-	if (level == tctx->level)
+	level = max(min(tctx->q.prio, bottom(tctx)), top(tctx));
+	if (level == tctx->q.prio)
 		return;
 	begin_quantum(tctx, level);
-	if (tctx->asleep)
+	if (tctx->q.asleep)
 		return;
-	to_tail(tctx, level, cctx, cpu);
+	to_tail(&tctx->q, &cctx->q);
 	/* Whoever is better now: the CPU decides again. */
 	kick(cpu, SCX_KICK_PREEMPT);
 }
@@ -434,7 +379,8 @@ static void preempt(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
 	bool next = tctx->forked && tctx->runs_next;
 
-	if (cctx->prio == NO_PRIO || cctx->rescued || (tctx->level >= cctx->prio && !next))
+	if (cctx->q.prio == NO_PRIO || cctx->rescued || is_local_sync(&tctx->q, cpu) ||
+	    (tctx->q.prio >= cctx->q.prio && !next))
 		return;
 	count(COUNT_PREEMPTED);
 	kick(cpu, SCX_KICK_PREEMPT);
@@ -446,34 +392,27 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (runs_at_once(p, enq_flags))
+	if (!comes_to_queue(p, tctx, enq_flags) || leaves_with_cpu(p, cpu, enq_flags) || !cctx)
 		return;
-	if (is_leaving(cpu)) {
-		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
-		return;
-	}
-	if (!tctx || !cctx) {
-		scx_bpf_error("no context for task %d", (u64)p->pid);
-		return;
-	}
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
-	settle(p, tctx, cctx, cpu);
+	settle(p, tctx, cctx);
 	/* Decision for rule 7: a child that runs next stands before the others of its queue. */
 	if (tctx->forked && tctx->runs_next)
-		to_head(tctx, tctx->level, cctx, cpu);
-	else if (tctx->requeue || tctx->home != cpu)
-		to_tail(tctx, tctx->level, cctx, cpu);
-	scx_bpf_dsq_insert_vtime(p, cpu, tctx->left_ns, tctx->key, enq_flags);
+		to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
+	else if (tctx->q.requeue || tctx->q.home != cpu)
+		to_tail(&tctx->q, &cctx->q);
+	scx_bpf_dsq_insert_vtime(p, cpu, tctx->left_ns, tctx->q.key, enq_flags);
 	preempt(tctx, cctx, cpu);
-	tctx->requeue = false;
+	tctx->q.requeue = false;
+	tctx->q.sync = false;
 }
 
 /* The task is on the CPU: others compare themselves with its level, and tools see it. */
 static void show(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	cctx->rescued = tctx->rescued;
-	cctx->prio = tctx->level;
-	report_task(p, PRIO_OF_QUEUE_0 + tctx->level, tctx->level, 0);
+	cctx->rescued = tctx->q.rescued;
+	cctx->q.prio = tctx->q.prio;
+	report_task(p, PRIO_OF_QUEUE_0 + tctx->q.prio, tctx->q.prio, 0);
 }
 
 /*
@@ -482,9 +421,9 @@ static void show(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *c
  */
 static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
-	settle(prev, tctx, cctx, cpu);
-	balance_busy(cctx, cpu);
-	if (!tctx->rescued && waits_before(cpu, tctx->key) && scx_bpf_dsq_move_to_local(cpu))
+	settle(prev, tctx, cctx);
+	balance_busy(&cctx->q, cpu);
+	if (!tctx->q.rescued && waits_before(cpu, tctx->q.key) && scx_bpf_dsq_move_to_local(cpu))
 		return;
 	/* A slice that dispatch sets lets the task go on; it has left all that its quantum has. */
 	set_slice(prev, tctx->left_ns);
@@ -506,7 +445,7 @@ void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (rescue(cpu))
 		return;
-	tctx = able_to_go_on(prev);
+	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx)
 		decide(prev, tctx, cctx, cpu);
 	else
@@ -521,30 +460,23 @@ void OP(mlfq_running, struct task_struct *p)
 
 	if (!tctx || !cctx)
 		return;
-	tctx->stamp_ns = scx_bpf_now();
-	if (tctx->rescued && !tctx->turn_ns)
-		begin_turn(tctx, cctx, cpu);
-	else if (tctx->requeue || tctx->home != cpu)
+	tctx->q.stamp_ns = scx_bpf_now();
+	if (tctx->q.rescued && !tctx->turn_ns)
+		begin_turn(tctx, cctx);
+	else if (tctx->q.requeue || tctx->q.home != cpu)
 		/* It came past our queues. */
-		to_head(tctx, tctx->level, cctx, cpu);
-	tctx->requeue = false;
+		to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
+	tctx->q.requeue = false;
 	tctx->forked = false;
-	note_cpu(tctx, cpu);
+	note_cpu(&tctx->q, cpu);
 	show(p, tctx, cctx);
 	/* Rule 1 again: without our say it may have been overtaken. */
-	if (tctx->unasked && may_ask_again(p) && waits_before(cpu, tctx->key))
-		kick(cpu, SCX_KICK_PREEMPT);
-	tctx->unasked = false;
+	ask_again(p, &tctx->q, cpu);
 }
 
 void OP(mlfq_tick, struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (!cctx)
-		return;
-	look_around(p, cctx, cpu, balance_is_due(cctx));
+	end_tick(p);
 }
 
 /* Rule 9. Decision: silent in the source; the task goes behind its equals, and keeps the rest. */
@@ -560,7 +492,7 @@ bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 	if (!scx_bpf_dsq_nr_queued(cpu))
 		count(COUNT_YIELDS_ALONE);
 	tctx->yielded = true;
-	to_tail(tctx, tctx->level, cctx, cpu);
+	to_tail(&tctx->q, &cctx->q);
 	set_slice(from, 0);
 	return true;
 }
@@ -568,17 +500,15 @@ bool OP(mlfq_yield, struct task_struct *from, struct task_struct *to)
 void OP(mlfq_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
-	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
 
-	if (cctx)
-		cctx->prio = NO_PRIO;
+	free_cpu(scx_bpf_task_cpu(p));
 	if (!tctx)
 		return;
 	charge(p, tctx);
-	tctx->left_cpu_ns = scx_bpf_now();
-	tctx->ready_ns = tctx->left_cpu_ns;
+	tctx->q.left_cpu_ns = scx_bpf_now();
+	tctx->q.ready_ns = tctx->q.left_cpu_ns;
 	/* Perhaps the kernel brings it back by itself; if dispatch does, nobody is before it. */
-	tctx->unasked = true;
+	tctx->q.in_local = true;
 }
 
 /* Rule 8, an option: the end of a short child gives its parent back what fork took. */
@@ -600,11 +530,11 @@ void OP(mlfq_quiescent, struct task_struct *p, u64 deq_flags)
 		return;
 	if (exit_returns && tctx->first && (p->flags & PF_EXITING))
 		return_quantum(p, tctx);
-	tctx->asleep = true;
+	tctx->q.asleep = true;
 	tctx->first = false;
 	tctx->yielded = false;
-	tctx->unasked = false;
-	tctx->rescued = false;
+	tctx->q.in_local = false;
+	tctx->q.rescued = false;
 	tctx->turn_ns = 0;
 	/* Decision for rule 4: blocking exactly at the end counts as used up, and only once. */
 	if (!tctx->left_ns)
@@ -613,45 +543,4 @@ void OP(mlfq_quiescent, struct task_struct *p, u64 deq_flags)
 		tctx->verdict = tctx->sank ? VERDICT_STAY : VERDICT_UP;
 }
 
-/* ---- Machine, load and unload ---- */
-
-void OP_SLEEPABLE(mlfq_cpu_online, s32 cpu)
-{
-	return_cpu(cpu);
-}
-
-void OP(mlfq_cpu_offline, s32 cpu)
-{
-	leave_cpu(cpu);
-}
-
-s32 OP_SLEEPABLE(mlfq_init)
-{
-	return prepare_queues();
-}
-
-void OP(mlfq_exit, struct scx_exit_info *info)
-{
-	report_exit(info);
-}
-
-POLICY(mlfq_ops,
-       .init_task	= (void *)mlfq_init_task,
-       .enable		= (void *)mlfq_enable,
-       .select_cpu	= (void *)mlfq_select_cpu,
-       .runnable	= (void *)mlfq_runnable,
-       .set_weight	= (void *)mlfq_set_weight,
-       .enqueue		= (void *)mlfq_enqueue,
-       .dispatch	= (void *)mlfq_dispatch,
-       .running		= (void *)mlfq_running,
-       .tick		= (void *)mlfq_tick,
-       .yield		= (void *)mlfq_yield,
-       .stopping	= (void *)mlfq_stopping,
-       .quiescent	= (void *)mlfq_quiescent,
-       .cpu_online	= (void *)mlfq_cpu_online,
-       .cpu_offline	= (void *)mlfq_cpu_offline,
-       .init		= (void *)mlfq_init,
-       .exit		= (void *)mlfq_exit,
-       /* An exiting task is one like any other, and waits in its queue. */
-       .flags		= SCX_OPS_ENQ_EXITING,
-       .name		= "mlfq");
+POLICY(mlfq_ops, LIFE_OPS(mlfq), BALANCE_OPS, .name = "mlfq");

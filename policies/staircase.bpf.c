@@ -9,7 +9,7 @@
  * stair before the descent. The best stair runs, in turns, and who wakes on a
  * better stair preempts. No second array, no sleep average, no boost.
  *
- * Source: Colivas, "Staircase scheduler", patches 7.G (2.6.8-rc3-mm1, August
+ * Source: Kolivas, "Staircase scheduler", patches 7.G (2.6.8-rc3-mm1, August
  * 2004) and 11.2 (May 2005), which bracket version 10.5, and "Using the
  * Staircase Scheduler for Linux Kernel 2.6", Sys Admin, September 2005.
  * Differs from the source: the text of 10.5 is lost, so the resume rule is
@@ -18,9 +18,12 @@
  * still ends at a tick, and what it overran is taken off the next; a woken
  * task of the same stair with a fresh slice preempts as in 7.G, and to do so
  * goes before the running one, because behind it the preemption would change
- * nothing; a task whose nice value is changed at fork starts at its own stair;
+ * nothing, and a task that a real-time one has displaced counts as running, so
+ * that a waker of that class is as good as an interrupt (not with compute, where
+ * preemption is late); a task whose nice value is changed at fork starts at its own stair;
  * a synchronous wakeup preempts if the task may use one CPU only, because the
- * kernel tells nobody then; the balancer is that of 2.6.3 without domains
+ * kernel tells nobody then, and today's kernel flags those of sockets, too, which
+ * the source did not (sync_wakeups=0: none); the balancer is that of 2.6.3 without domains
  * (balance.bpf.h); no SMT logic, no SCHED_ISO; real-time tasks are none of a
  * policy's business; batch tasks are not raised while they hold kernel locks.
  *
@@ -28,14 +31,12 @@
  * ten times the length; today's SCHED_BATCH is a normal task unless
  * batch_idle=1.
  *
- * The kernel ends a policy under which a task waits too long (30 s), which the
- * source's rules allow. The guard against that, guard_ms, and kthreads_fast,
- * without which RCU's and per-CPU kernel threads wait behind hogs and stall a
- * kernel, are off in a simulation, as in the source, and on on a kernel.
+ * A kernel ends a policy under which a task waits for 30 s, which the source's
+ * rules allow. guard_ms and kthreads_fast (guard.bpf.h), which keep it alive, are
+ * off in a simulation, as in the source, and on on a kernel.
  */
-#include <guard.bpf.h>
-#include <knobs.bpf.h>
-#include <report.bpf.h>
+#include <stairs.bpf.h>
+#include <sync.bpf.h>
 
 BPF_LICENSE();
 
@@ -50,93 +51,34 @@ KNOB(bool, preempt_equal, 1, "bool", "a fresh slice preempts on the same stair t
 KNOB(u64, rr_ns, 10000000, "ns", "interval on one stair", 1000000, 1000000000);
 KNOB(u64, cache_delay_ns, 10000000, "ns",
      "with compute: a task runs so long before a better one preempts it", 0, 1000000000);
-KNOB(u64, jiffy_ns, 1000000, "ns", "the source's tick, in which the resume rules count", 1,
-     10000000);
 KNOB(bool, batch_idle, 0, "bool", "SCHED_BATCH is in the batch class too", 0, 1);
-KNOB(bool, wake_idle, 0, "bool",
-     "a woken or new task takes an idle CPU instead of its previous one", 0, 1);
 
 /* ---- State ---- */
 
-/* The kernel's scale: nice -20 is 100, nice 19 the last stair; the batch class comes behind. */
-#define NICE_0_PRIO 120
-#define LAST_STAIR 139
-#define BATCH_PRIO 140
+/* The batch class comes behind the last stair. */
+#define BATCH_PRIO (LAST_STAIR + 1)
 
 struct task_ctx {
-	u64 key;		/* in its queue: stair and place; see percpu.bpf.h */
-	u64 ready_ns;		/* since when it waits */
-	u64 left_cpu_ns;	/* when it last ran or woke */
-	u64 charged_ns;		/* the task's run time up to which the slices are true */
-	u64 stamp_ns;		/* when that was */
-	s64 slice_ns;		/* left of the full slice */
-	s64 interval_ns;	/* left of the interval on this stair; below 0 when overrun */
-	u64 run_ns;		/* length of the last run, since it came to its CPU */
+	struct queued q;
+	struct slices s;
 	u64 total_ns;		/* runs that the resume rule adds up (totalrun) */
-	s32 home;		/* the CPU that `key` belongs to */
-	s32 last_cpu;		/* where it ran last */
-	u32 prio;		/* its stair */
-	u32 static_prio;	/* its top stair */
 	u32 burst;		/* 0..max_burst() */
 	bool batch;
 	bool is_new;		/* has not slept under this policy */
-	bool asleep;
 	bool forked;		/* forked since its last wakeup */
 	bool yielded;
 	bool deep_sleep;	/* blocked uninterruptibly */
-	bool requeue;		/* takes a new place when it is enqueued */
-	bool sync;		/* woken by somebody who is about to sleep */
-	bool changing;		/* off the CPU for a change of nice level or the like */
-	bool rescued;		/* runs because the guard says so */
-	bool in_local;		/* lost the CPU to a higher class, back without our say */
 };
 
 struct cpu_ctx {
-	u64 places;		/* given so far; see percpu.bpf.h */
-	struct guard guard;
-	u64 busy_at_ns;		/* next look for work elsewhere */
+	struct cpu_queue q;
 	u64 switched_ns;	/* when the running task came */
-	u32 prio;		/* of the running task; NO_PRIO if none of ours */
+	u32 displaced;		/* stair of the task that a higher class displaced; 0: none */
 	bool preempted;		/* with compute: the running task is to go, but not yet */
-	bool offline;
 } __attribute__((aligned(64)));
 
-enum {
-	COUNT_SCHEDULE,
-	COUNT_EXPIRED,
-	COUNT_PREEMPTED,
-	COUNT_PICKED_ELSEWHERE,
-	COUNT_YIELDS,
-	COUNT_YIELDS_ALONE,
-	COUNT_LB_IDLE,
-	COUNT_LB_BUSY,
-	COUNT_LB_RESCHED,
-	COUNT_LB_IMBALANCE,
-	COUNT_LB_NOT_FOUND,
-	COUNT_PULLED,
-	COUNT_PULLED_FROM,
-	COUNT_GUARDED,
-};
-
-COUNTERS("schedule", "expired", "preempted", "picked_elsewhere", "yields", "yields_alone",
-	 "lb_idle", "lb_busy", "lb_resched", "lb_imbalance", "lb_not_found", "pulled",
-	 "pulled_from", "guarded");
-
-#include <percpu.bpf.h>
-#include <life.bpf.h>
-
-/* One array: the best list first. */
-static __always_inline u64 pull_order(u64 key, s32 from)
-{
-	return list_of(key);
-}
-
-static __always_inline void place_pulled(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
-{
-	to_tail(tctx, tctx->prio, cctx, cpu);
-}
-
-#include <balance.bpf.h>
+CONTEXTS;
+COUNTERS(STAIRS_COUNTERS);
 
 /* ---- Slices and stairs ---- */
 
@@ -147,7 +89,7 @@ static __always_inline s64 interval(void)
 
 static __always_inline u32 max_burst(struct task_ctx *tctx)
 {
-	return LAST_STAIR - min(tctx->static_prio, (u32)LAST_STAIR);
+	return LAST_STAIR - min(tctx->s.static_prio, (u32)LAST_STAIR);
 }
 
 /* nice -20: 40 intervals, 0: 20, 19: 1; ten times as many in the batch class. */
@@ -167,7 +109,7 @@ static __always_inline s64 full_interval(struct task_ctx *tctx)
 /* The stair follows from what is used of the slice; burst intervals more on the top one. */
 static u32 effective_prio(struct task_struct *p, struct task_ctx *tctx)
 {
-	s64 used = full_slice(tctx) - tctx->slice_ns;
+	s64 used = full_slice(tctx) - tctx->s.slice_ns;
 	s64 first = interval();
 	u64 down;
 
@@ -176,9 +118,9 @@ static u32 effective_prio(struct task_struct *p, struct task_ctx *tctx)
 	if (interactive && !compute && !(p->flags & PF_KTHREAD))
 		first *= min(tctx->burst, max_burst(tctx)) + 1;
 	if (used < first)
-		return tctx->static_prio;
+		return tctx->s.static_prio;
 	down = 1 + (u64)(used - first) / (u64)interval();
-	return min(tctx->static_prio + down, (u64)LAST_STAIR);
+	return min(tctx->s.static_prio + down, (u64)LAST_STAIR);
 }
 
 static __always_inline void lose_burst(struct task_ctx *tctx)
@@ -190,28 +132,16 @@ static __always_inline void lose_burst(struct task_ctx *tctx)
 /* The class and the top stair, from the kernel's fields. */
 static void take_class(struct task_struct *p, struct task_ctx *tctx)
 {
-	tctx->static_prio = p->static_prio;
+	tctx->s.static_prio = p->static_prio;
 	tctx->batch = p->policy == SCHED_IDLE || (batch_idle && p->policy == SCHED_BATCH);
 }
 
 /* A full slice, from its top stair. */
 static void begin_slice(struct task_struct *p, struct task_ctx *tctx)
 {
-	tctx->slice_ns = full_slice(tctx);
-	tctx->interval_ns = full_interval(tctx);
-	tctx->prio = effective_prio(p, tctx);
-}
-
-/* Takes what the task has run since the last call off its slices. */
-static void charge(struct task_struct *p, struct task_ctx *tctx)
-{
-	u64 ran = p->se.sum_exec_runtime - tctx->charged_ns;
-
-	tctx->charged_ns += ran;
-	tctx->stamp_ns = scx_bpf_now();
-	tctx->slice_ns -= ran;
-	tctx->interval_ns -= ran;
-	tctx->run_ns += ran;
+	tctx->s.slice_ns = full_slice(tctx);
+	tctx->s.interval_ns = full_interval(tctx);
+	tctx->q.prio = effective_prio(p, tctx);
 }
 
 /*
@@ -219,31 +149,23 @@ static void charge(struct task_struct *p, struct task_ctx *tctx)
  * task goes to the tail of its new stair, at the end of the slice to the top,
  * and has one burst less. Overruns are carried over.
  */
-static void settle(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+static void settle(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	charge(p, tctx);
-	if (!cctx || (tctx->slice_ns > 0 && tctx->interval_ns > 0))
+	charge(p, &tctx->q, &tctx->s);
+	if (!has_expired(&tctx->s))
 		return;
 	count(COUNT_EXPIRED);
-	if (tctx->slice_ns <= 0) {
+	if (tctx->s.slice_ns <= 0) {
 		lose_burst(tctx);
-		tctx->slice_ns += full_slice(tctx);
-		if (tctx->slice_ns <= 0)
-			tctx->slice_ns = full_slice(tctx);
+		tctx->s.slice_ns += full_slice(tctx);
+		if (tctx->s.slice_ns <= 0)
+			tctx->s.slice_ns = full_slice(tctx);
 	}
-	tctx->interval_ns += full_interval(tctx);
-	if (tctx->interval_ns <= 0 || tctx->interval_ns > full_interval(tctx))
-		tctx->interval_ns = full_interval(tctx);
-	tctx->prio = effective_prio(p, tctx);
-	to_tail(tctx, tctx->prio, cctx, cpu);
-}
-
-/* How long the task may run at once. */
-static __always_inline u64 turn(struct task_ctx *tctx)
-{
-	return max(min(tctx->slice_ns, tctx->interval_ns), 1LL);
+	tctx->s.interval_ns += full_interval(tctx);
+	if (tctx->s.interval_ns <= 0 || tctx->s.interval_ns > full_interval(tctx))
+		tctx->s.interval_ns = full_interval(tctx);
+	tctx->q.prio = effective_prio(p, tctx);
+	to_tail(&tctx->q, &cctx->q);
 }
 
 /* ---- Wakeup: what becomes of the last slice ---- */
@@ -259,15 +181,15 @@ static void continue_slice(struct task_ctx *tctx)
 	s64 used = whole_jiffies(tctx->total_ns);
 	u64 rest;
 
-	if (used >= tctx->slice_ns) {
-		tctx->total_ns -= tctx->slice_ns;
+	if (used >= tctx->s.slice_ns) {
+		tctx->total_ns -= tctx->s.slice_ns;
 		lose_burst(tctx);
 		return;
 	}
-	tctx->slice_ns -= used;
-	rest = (u64)tctx->slice_ns % (u64)interval();
+	tctx->s.slice_ns -= used;
+	rest = (u64)tctx->s.slice_ns % (u64)interval();
 	if (rest && !tctx->batch)
-		tctx->interval_ns = rest;
+		tctx->s.interval_ns = rest;
 }
 
 static __always_inline void gain_burst(struct task_ctx *tctx)
@@ -282,10 +204,10 @@ static void resume_10(struct task_ctx *tctx, s64 slept)
 {
 	bool forked = tctx->forked;
 
-	tctx->total_ns += tctx->run_ns;
+	tctx->total_ns += tctx->s.run_ns;
 	tctx->forked = false;
-	if (whole_jiffies(tctx->total_ns) >= tctx->slice_ns &&
-	    whole_jiffies(slept) < tctx->slice_ns) {
+	if (whole_jiffies(tctx->total_ns) >= tctx->s.slice_ns &&
+	    whole_jiffies(slept) < tctx->s.slice_ns) {
 		lose_burst(tctx);
 		tctx->total_ns = 0;
 		return;
@@ -303,29 +225,29 @@ static void resume_10(struct task_ctx *tctx, s64 slept)
 /* 7.G: only runs that a tick may miss continue the old slice. */
 static void resume_7(struct task_ctx *tctx, s64 slept)
 {
-	bool tiny = tctx->run_ns < jiffy_ns || !interactive || compute;
-	s64 total = tctx->total_ns + tctx->run_ns;
+	bool tiny = tctx->s.run_ns < jiffy_ns || !interactive || compute;
+	s64 total = tctx->total_ns + tctx->s.run_ns;
 
-	if (!tctx->forked && !(tiny && (s64)tctx->run_ns + slept < interval())) {
+	if (!tctx->forked && !(tiny && (s64)tctx->s.run_ns + slept < interval())) {
 		gain_burst(tctx);
 		return;
 	}
 	tctx->forked = false;
-	if (tctx->slice_ns - whole_jiffies(total) < (s64)jiffy_ns) {
+	if (tctx->s.slice_ns - whole_jiffies(total) < (s64)jiffy_ns) {
 		tctx->total_ns = 0;
 		lose_burst(tctx);
 	} else {
 		tctx->total_ns = total;
-		tctx->slice_ns -= whole_jiffies(total);
+		tctx->s.slice_ns -= whole_jiffies(total);
 	}
 }
 
 static void wake_up(struct task_struct *p, struct task_ctx *tctx)
 {
-	s64 slept = scx_bpf_now() - tctx->left_cpu_ns;
+	s64 slept = scx_bpf_now() - tctx->q.left_cpu_ns;
 
-	tctx->slice_ns = full_slice(tctx);
-	tctx->interval_ns = full_interval(tctx);
+	tctx->s.slice_ns = full_slice(tctx);
+	tctx->s.interval_ns = full_interval(tctx);
 	/* A task that comes in asleep has no history: it starts as a new one. */
 	if (!tctx->is_new) {
 		if (resume == 7)
@@ -333,14 +255,14 @@ static void wake_up(struct task_struct *p, struct task_ctx *tctx)
 		else
 			resume_10(tctx, slept);
 	}
-	tctx->prio = effective_prio(p, tctx);
+	tctx->q.prio = effective_prio(p, tctx);
 	/* A batch task may hold something that others want: once on the last stair. */
 	if (tctx->batch && tctx->deep_sleep) {
-		tctx->prio = LAST_STAIR;
+		tctx->q.prio = LAST_STAIR;
 		tctx->yielded = true;
 	}
 	tctx->deep_sleep = false;
-	tctx->run_ns = 0;
+	tctx->s.run_ns = 0;
 }
 
 /* ---- Callbacks, in the order of a task's life ---- */
@@ -353,28 +275,25 @@ static void fork_from(struct task_struct *parent, struct task_ctx *tctx)
 
 	if (!from)
 		return;
-	ran = scx_bpf_now() - from->stamp_ns;
+	ran = scx_bpf_now() - from->q.stamp_ns;
 	from->forked = true;
-	tctx->forked = false;
-	tctx->prio = from->prio;
-	tctx->slice_ns = max(from->slice_ns - ran, 1LL);
-	tctx->interval_ns = max(from->interval_ns - ran, 1LL);
-	if (tctx->static_prio != from->static_prio || tctx->batch != from->batch)
-		tctx->prio = tctx->batch ? BATCH_PRIO : tctx->static_prio;
+	tctx->q.prio = from->q.prio;
+	tctx->s.slice_ns = max(from->s.slice_ns - ran, 1LL);
+	tctx->s.interval_ns = max(from->s.interval_ns - ran, 1LL);
+	if (tctx->s.static_prio != from->s.static_prio || tctx->batch != from->batch)
+		tctx->q.prio = tctx->batch ? BATCH_PRIO : tctx->s.static_prio;
 }
 
 s32 OP_SLEEPABLE(staircase_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct task_ctx *tctx;
+	struct task_ctx *tctx = new_task_ctx(p);
 
-	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!tctx || !report_init(p))
+	if (!tctx)
 		return -ENOMEM;
 	take_class(p, tctx);
 	begin_slice(p, tctx);
 	tctx->is_new = true;
-	tctx->last_cpu = -1;
-	tctx->charged_ns = p->se.sum_exec_runtime;
+	tctx->q.charged_ns = p->se.sum_exec_runtime;
 	if (args->fork) {
 		fork_from(bpf_get_current_task_btf(), tctx);
 		tctx->is_new = false;
@@ -387,19 +306,13 @@ void OP(staircase_enable, struct task_struct *p)
 	struct task_ctx *tctx = task_ctx(p);
 
 	if (tctx)
-		come_in(p, tctx);
+		come_in(p, &tctx->q);
 }
 
 s32 OP(staircase_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct task_ctx *tctx = task_ctx(p);
-	bool is_idle = false;
-
-	if (tctx)
-		tctx->sync = wake_flags & SCX_WAKE_SYNC;
-	if (!wake_idle)
-		return prev_cpu;
-	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
+	note_sync(queued(p), wake_flags);
+	return choose_cpu(p, prev_cpu, wake_flags, false);
 }
 
 void OP(staircase_runnable, struct task_struct *p, u64 enq_flags)
@@ -408,11 +321,11 @@ void OP(staircase_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx)
 		return;
-	tctx->asleep = false;
+	tctx->q.asleep = false;
 	if (!(enq_flags & SCX_ENQ_WAKEUP))
 		return;
 	wake_up(p, tctx);
-	begin_wait(tctx);
+	begin_wait(&tctx->q);
 }
 
 /* A new nice level: the task stands on its new top stair, and keeps its slice. */
@@ -426,32 +339,42 @@ void OP(staircase_set_weight, struct task_struct *p, u32 weight)
 
 	if (!tctx || !cctx)
 		return;
-	was = tctx->static_prio;
+	was = tctx->s.static_prio;
 	was_batch = tctx->batch;
 	take_class(p, tctx);
-	if (was == tctx->static_prio && was_batch == tctx->batch)
+	if (was == tctx->s.static_prio && was_batch == tctx->batch)
 		return;
-	tctx->prio = tctx->batch ? BATCH_PRIO : tctx->static_prio;
-	change_list(tctx, tctx->prio, cctx, cpu);
+	tctx->q.prio = tctx->batch ? BATCH_PRIO : tctx->s.static_prio;
+	change_list(&tctx->q, tctx->q.prio, &cctx->q);
 }
 
-/* Whether `p`, which comes to `cpu`, takes it from the running task. */
-static bool preempts(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+/* The stair of the task that runs, or will when a higher class returns the CPU; 0: none. */
+static __always_inline u32 stair_on(struct cpu_ctx *cctx)
 {
-	if (cctx->prio == NO_PRIO)
+	if (cctx->q.prio != NO_PRIO)
+		return cctx->q.prio;
+	return compute ? 0 : cctx->displaced;
+}
+
+/* Whether `p`, which comes to `cpu`, takes it from a task of ours on `stair`. */
+static bool preempts(struct task_ctx *tctx, struct cpu_ctx *cctx, u32 stair, s32 cpu)
+{
+	/* A waker that is about to sleep is the task that runs, or has a higher class. */
+	if (cctx->q.prio != NO_PRIO && is_local_sync(&tctx->q, cpu))
 		return false;
-	if (tctx->sync && cpu == (s32)bpf_get_smp_processor_id())
-		return false;
-	if (tctx->prio < cctx->prio)
+	if (tctx->q.prio < stair)
 		return true;
-	return preempt_equal && !tctx->is_new && tctx->prio == cctx->prio &&
-	       tctx->slice_ns == full_slice(tctx);
+	return preempt_equal && !tctx->is_new && tctx->q.prio == stair &&
+	       tctx->s.slice_ns == full_slice(tctx);
 }
 
 static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 {
 	u64 ran = scx_bpf_now() - cctx->switched_ns;
 
+	/* A displaced task finds out by itself when it returns. */
+	if (cctx->q.prio == NO_PRIO)
+		return;
 	if (compute && ran < cache_delay_ns && !(p->flags & PF_KTHREAD)) {
 		cctx->preempted = true;
 		return;
@@ -460,22 +383,18 @@ static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 	kick(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Puts a task into the queue of `cpu` at its place, and preempts if it came by a wakeup. */
-static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
+/* Puts a task into the queue of its CPU at its place, and preempts if it came by a wakeup. */
+static void queue(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, u64 enq_flags)
 {
-	bool elsewhere = cpu != (s32)bpf_get_smp_processor_id();
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	bool arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->requeue && elsewhere);
-	bool preempting;
+	s32 cpu = cctx->q.cpu;
+	u32 stair = stair_on(cctx);
+	bool preempting = arrives(&tctx->q, cpu, enq_flags) && preempts(tctx, cctx, stair, cpu);
 
-	if (!cctx)
-		return;
-	preempting = arrives && preempts(p, tctx, cctx, cpu);
-	if (preempting && tctx->prio == cctx->prio)
-		to_head(tctx, tctx->prio, cctx, cpu);
-	else if (tctx->requeue || tctx->home != cpu)
-		to_tail(tctx, tctx->prio, cctx, cpu);
-	scx_bpf_dsq_insert_vtime(p, cpu, turn(tctx), tctx->key, enq_flags);
+	if (preempting && tctx->q.prio == stair)
+		to_head_of(&tctx->q, stair, &cctx->q);
+	else if (tctx->q.requeue || tctx->q.home != cpu)
+		to_tail(&tctx->q, &cctx->q);
+	scx_bpf_dsq_insert_vtime(p, cpu, turn(&tctx->s), tctx->q.key, enq_flags);
 	if (preempting)
 		preempt(p, cctx, cpu);
 }
@@ -484,52 +403,35 @@ void OP(staircase_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (runs_at_once(p, enq_flags))
+	if (!comes_to_queue(p, tctx, enq_flags) || !cctx)
 		return;
-	if (!tctx) {
-		scx_bpf_error("no context for task %d", (u64)p->pid);
-		return;
-	}
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
-	settle(p, tctx, cpu);
-	if (is_leaving(cpu))
-		insert_leaving(p, SCX_SLICE_DFL, enq_flags);
-	else
-		queue(p, tctx, cpu, enq_flags);
-	tctx->requeue = false;
-	tctx->sync = false;
-	tctx->changing = false;
-	tctx->in_local = false;
+	settle(p, tctx, cctx);
+	/* Its turn is over: if it was displaced, it does not return by itself. */
+	if (tctx->q.in_local)
+		cctx->displaced = 0;
+	if (!leaves_with_cpu(p, cpu, enq_flags))
+		queue(p, tctx, cctx, enq_flags);
+	end_enqueue(&tctx->q);
 }
 
 /* The task is on the CPU: others compare themselves with its stair, and tools see it. */
 static void show(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
-	cctx->prio = tctx->rescued ? 0 : tctx->prio;
-	report_task(p, tctx->prio, tctx->burst, 0);
+	cctx->q.prio = tctx->q.rescued ? 0 : tctx->q.prio;
+	report_task(p, tctx->q.prio, tctx->burst, 0);
 }
 
 /* A task that yielded returns to the stair that it deserves when its turn comes. */
-static void end_yield(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
+static void end_yield(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx)
 {
 	if (!tctx->yielded)
 		return;
 	tctx->yielded = false;
-	tctx->prio = effective_prio(p, tctx);
-	to_head(tctx, tctx->prio, cctx, cpu);
-}
-
-/* Lets the running task go on: a slice that dispatch sets means so. */
-static void keep(struct task_struct *prev, struct task_ctx *tctx, s32 cpu)
-{
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	if (!cctx)
-		return;
-	end_yield(prev, tctx, cctx, cpu);
-	set_slice(prev, turn(tctx));
-	show(prev, tctx, cctx);
+	tctx->q.prio = effective_prio(p, tctx);
+	to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
 }
 
 /* schedule(): the head of the best stair. `prev` is in no queue, but its key counts. */
@@ -541,12 +443,16 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (rescue(cpu))
 		return;
-	tctx = able_to_go_on(prev);
+	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx && cctx) {
-		settle(prev, tctx, cpu);
-		balance_busy(cctx, cpu);
-		if (!waits_before(cpu, tctx->key) || !scx_bpf_dsq_move_to_local(cpu))
-			keep(prev, tctx, cpu);
+		settle(prev, tctx, cctx);
+		balance_busy(&cctx->q, cpu);
+		if (!goes_on(&tctx->q, cpu))
+			return;
+		end_yield(prev, tctx, cctx);
+		/* A slice that dispatch sets lets it go on. */
+		set_slice(prev, turn(&tctx->s));
+		show(prev, tctx, cctx);
 		return;
 	}
 	take_or_pull(cpu, !prev);
@@ -560,19 +466,17 @@ void OP(staircase_running, struct task_struct *p)
 
 	if (!tctx || !cctx)
 		return;
-	tctx->stamp_ns = scx_bpf_now();
-	if (tctx->home != cpu)
-		to_tail(tctx, tctx->prio, cctx, cpu);
-	if (!tctx->changing) {
-		end_yield(p, tctx, cctx, cpu);
-		tctx->run_ns = 0;
-		cctx->switched_ns = tctx->stamp_ns;
+	tctx->q.stamp_ns = scx_bpf_now();
+	if (tctx->q.home != cpu)
+		to_tail(&tctx->q, &cctx->q);
+	if (begins_turn(&tctx->q, &tctx->s, cpu)) {
+		end_yield(p, tctx, cctx);
+		cctx->switched_ns = tctx->q.stamp_ns;
 		cctx->preempted = false;
-		note_cpu(tctx, cpu);
 	}
-	tctx->changing = false;
+	cctx->displaced = 0;
 	show(p, tctx, cctx);
-	ask_again(p, tctx, cpu);
+	ask_again(p, &tctx->q, cpu);
 }
 
 void OP(staircase_tick, struct task_struct *p)
@@ -588,7 +492,7 @@ void OP(staircase_tick, struct task_struct *p)
 		count(COUNT_PREEMPTED);
 		set_slice(p, 0);
 	}
-	look_around(p, cctx, cpu, balance_is_due(cctx));
+	end_tick(p);
 }
 
 /* The task goes to the tail of the last stair, with a full slice and without burst. */
@@ -600,16 +504,14 @@ bool OP(staircase_yield, struct task_struct *from, struct task_struct *to)
 
 	if (to || !tctx || !cctx)
 		return false;
-	charge(from, tctx);
-	count(COUNT_YIELDS);
-	if (!scx_bpf_dsq_nr_queued(cpu))
-		count(COUNT_YIELDS_ALONE);
+	charge(from, &tctx->q, &tctx->s);
+	count_yield(cpu);
 	tctx->burst = 0;
 	tctx->yielded = true;
-	tctx->slice_ns = full_slice(tctx);
-	tctx->interval_ns = full_interval(tctx);
-	tctx->prio = tctx->batch ? BATCH_PRIO : LAST_STAIR;
-	to_tail(tctx, tctx->prio, cctx, cpu);
+	tctx->s.slice_ns = full_slice(tctx);
+	tctx->s.interval_ns = full_interval(tctx);
+	tctx->q.prio = tctx->batch ? BATCH_PRIO : LAST_STAIR;
+	to_tail(&tctx->q, &cctx->q);
 	set_slice(from, 0);
 	return true;
 }
@@ -617,66 +519,26 @@ bool OP(staircase_yield, struct task_struct *from, struct task_struct *to)
 void OP(staircase_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
-	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-	if (cctx)
-		cctx->prio = NO_PRIO;
-	if (!tctx)
+	free_cpu(cpu);
+	if (!tctx || !cctx)
 		return;
-	charge(p, tctx);
-	leave_turn(tctx, runnable);
+	cctx->displaced = runnable && !tctx->q.rescued ? tctx->q.prio : 0;
+	charge(p, &tctx->q, &tctx->s);
+	leave_turn(&tctx->q, runnable);
 }
 
 void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx || !falls_asleep(tctx, deq_flags))
+	if (!tctx || !falls_asleep(&tctx->q, deq_flags))
 		return;
 	tctx->is_new = false;
 	tctx->yielded = false;
 	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
 }
 
-/* ---- Machine, load and unload ---- */
-
-void OP_SLEEPABLE(staircase_cpu_online, s32 cpu)
-{
-	return_cpu(cpu);
-}
-
-void OP(staircase_cpu_offline, s32 cpu)
-{
-	leave_cpu(cpu);
-}
-
-s32 OP_SLEEPABLE(staircase_init)
-{
-	return prepare_queues();
-}
-
-void OP(staircase_exit, struct scx_exit_info *info)
-{
-	report_exit(info);
-}
-
-POLICY(staircase_ops,
-       .init_task	= (void *)staircase_init_task,
-       .enable		= (void *)staircase_enable,
-       .select_cpu	= (void *)staircase_select_cpu,
-       .runnable	= (void *)staircase_runnable,
-       .set_weight	= (void *)staircase_set_weight,
-       .enqueue		= (void *)staircase_enqueue,
-       .dispatch	= (void *)staircase_dispatch,
-       .running		= (void *)staircase_running,
-       .tick		= (void *)staircase_tick,
-       .yield		= (void *)staircase_yield,
-       .stopping	= (void *)staircase_stopping,
-       .quiescent	= (void *)staircase_quiescent,
-       .cpu_online	= (void *)staircase_cpu_online,
-       .cpu_offline	= (void *)staircase_cpu_offline,
-       .init		= (void *)staircase_init,
-       .exit		= (void *)staircase_exit,
-       /* An exiting task is one like any other, and waits in its list. */
-       .flags		= SCX_OPS_ENQ_EXITING,
-       .name		= "staircase");
+POLICY(staircase_ops, LIFE_OPS(staircase), BALANCE_OPS, .name = "staircase");

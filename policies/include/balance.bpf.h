@@ -23,16 +23,8 @@
  * that has gone offline counts as loaded, so that the tasks in its queue are
  * not left behind.
  *
- * A policy includes this file behind percpu.bpf.h and defines before it
- *
- *	u64 left_cpu_ns		in struct task_ctx: when the task last ran or woke
- *	u64 busy_at_ns		in struct cpu_ctx: the next look while busy
- *	pull_order(key, from)	rank of a key in the queue of CPU `from`: least first
- *	place_pulled(tctx, cctx, cpu)	gives a pulled task its key on `cpu`
- *
- * and the counters COUNT_LB_IDLE (an idle CPU looks again), COUNT_LB_BUSY,
- * COUNT_LB_RESCHED (a CPU is about to go idle), COUNT_LB_IMBALANCE,
- * COUNT_LB_NOT_FOUND, COUNT_PULLED and, of the CPU that loses, COUNT_PULLED_FROM.
+ * Its counters stand behind those of percpu.bpf.h, and the policy's own behind
+ * them. A policy has BALANCE_OPS in its table.
  */
 #ifndef RUNSLICE_BALANCE_BPF_H
 #define RUNSLICE_BALANCE_BPF_H
@@ -51,6 +43,14 @@ KNOB(bool, faithful_underflow, 0, "bool",
      "a busy CPU that finds a difference of 1 pulls all tasks, as 2.6.3 did", 0, 1);
 
 KNOB(u32, node_cpus, 0, "CPUs", "CPUs of a node (at load); 0: as the machine has them", 0, 1024);
+
+enum {
+	COUNT_LB_RESCHED = NR_PERCPU_COUNTERS,	/* a CPU is about to go idle */
+	COUNT_LB_IMBALANCE,
+	NR_BALANCE_COUNTERS,
+};
+
+#define BALANCE_COUNTERS PERCPU_COUNTERS, "lb_resched", "lb_imbalance"
 
 /* ---- Nodes ---- */
 
@@ -136,9 +136,9 @@ static int call_idle_cpus(void *map, u32 *key, struct idle_clock *clock)
 		return 0;
 	}
 	for_each_number(i, 0, nr_cpus) {
-		struct cpu_ctx *cctx = cpu_ctx(i);
+		struct cpu_queue *cq = cpu_queue(i);
 
-		if (cctx && cctx->prio == NO_PRIO && !cctx->offline)
+		if (cq && cq->prio == NO_PRIO && !cq->offline)
 			kick(i, SCX_KICK_IDLE);
 	}
 	start_idle_clock(clock);
@@ -160,17 +160,6 @@ static s32 prepare_idle_clock(void)
 	return error ?: start_idle_clock(clock);
 }
 
-/* In `init`. */
-static __always_inline s32 prepare_queues(void)
-{
-	s32 error = create_queues();
-
-	if (error)
-		return error;
-	measure_nodes();
-	return prepare_idle_clock();
-}
-
 /* ---- Loads ---- */
 
 /* What a CPU saw of the others at its last look (prev_cpu_load). */
@@ -186,12 +175,12 @@ ARRAY(last_loads, struct loads, NR_CPUS_MAX);
 /* What `cpu` has to do: tasks that wait and the one that runs. */
 static u32 load_of(s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-	s32 queued = scx_bpf_dsq_nr_queued(cpu);
+	struct cpu_queue *cq = cpu_queue(cpu);
+	s32 waiting = scx_bpf_dsq_nr_queued(cpu);
 
-	if (queued < 0 || !cctx)
+	if (waiting < 0 || !cq)
 		return 0;
-	return queued + (cctx->prio != NO_PRIO || (cctx->offline && queued));
+	return waiting + (cq->prio != NO_PRIO || (cq->offline && waiting));
 }
 
 struct found {
@@ -273,26 +262,37 @@ __noinline s32 find_busiest_node(u32 this_cpu)
 
 /* ---- Pulling ---- */
 
-static bool may_pull(struct task_struct *p, struct task_ctx *tctx, s32 to, bool idle, u64 now)
+/*
+ * The expired array is robbed first, because its tasks are not in the cache, and
+ * the best list of it. A policy with one array has all in the active one.
+ */
+static __always_inline u64 pull_order(u64 key, struct cpu_queue *from)
 {
-	return may_run_on(p, to) && (idle || now - tctx->left_cpu_ns > cache_hot_ns);
+	u64 prio = list_of(key) & ((1 << ARRAY_SHIFT) - 1);
+
+	return is_active(from, key) ? prio + (1 << ARRAY_SHIFT) : prio;
 }
 
-/* Pulls one task: best rank first, the last of its list first. */
+static bool may_pull(struct task_struct *p, struct queued *q, s32 to, bool idle, u64 now)
+{
+	return may_run_on(p, to) && (idle || now - q->left_cpu_ns > cache_hot_ns);
+}
+
+/* Pulls one task: best rank first, the last of its list first. It comes to the active array. */
 static bool pull_one(s32 from, s32 to, bool idle)
 {
-	struct cpu_ctx *cctx = cpu_ctx(to);
+	struct cpu_queue *source = cpu_queue(from), *target = cpu_queue(to);
 	u64 best = ~0ULL, key = 0, now = scx_bpf_now();
 	struct task_struct *p;
 	bool pulled = false;
 
-	if (!cctx)
+	if (!source || !target)
 		return false;
 	for_each_queued(it, p, from, 0) {
-		struct task_ctx *tctx = task_ctx(p);
-		u64 rank = pull_order(p->scx.dsq_vtime, from);
+		struct queued *q = queued(p);
+		u64 rank = pull_order(p->scx.dsq_vtime, source);
 
-		if (tctx && rank <= best && may_pull(p, tctx, to, idle, now)) {
+		if (q && rank <= best && may_pull(p, q, to, idle, now)) {
 			best = rank;
 			key = p->scx.dsq_vtime;
 		}
@@ -300,12 +300,12 @@ static bool pull_one(s32 from, s32 to, bool idle)
 	if (best == ~0ULL)
 		return false;
 	for_each_queued(again, p, from, 0) {
-		struct task_ctx *tctx = task_ctx(p);
+		struct queued *q = queued(p);
 
-		if (!tctx || p->scx.dsq_vtime != key || !may_run_on(p, to))
+		if (!q || p->scx.dsq_vtime != key || !may_run_on(p, to))
 			continue;
-		place_pulled(tctx, cctx, to);
-		scx_bpf_dsq_move_set_vtime(&again, tctx->key);
+		to_tail(q, target);
+		scx_bpf_dsq_move_set_vtime(&again, q->key);
 		pulled = scx_bpf_dsq_move_vtime(&again, p, to, 0);
 		break;
 	}
@@ -374,21 +374,44 @@ static bool take_or_pull(s32 cpu, bool was_idle)
 	return pulled && scx_bpf_dsq_move_to_local(cpu);
 }
 
-static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
+static __always_inline bool balance_is_due(struct cpu_queue *cq)
 {
-	return busy_ns && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;
+	return busy_ns && nr_cpus > 1 && scx_bpf_now() >= cq->busy_at_ns;
 }
 
 /* Every busy_ns, other nodes every second time; as the source's jiffies % period. */
-static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
+static void balance_busy(struct cpu_queue *cq, s32 cpu)
 {
 	u64 period = max(busy_ns, 1ULL);
 
-	if (!balance_is_due(cctx))
+	if (!balance_is_due(cq))
 		return;
-	cctx->busy_at_ns = (scx_bpf_now() / period + 1) * period;
+	cq->busy_at_ns = (scx_bpf_now() / period + 1) * period;
 	balance_node(cpu, 2 * period, COUNT_LB_BUSY);
 	load_balance(cpu, node_of(cpu), COUNT_LB_BUSY);
 }
+
+/* In `tick`, at its end. */
+static __always_inline void end_tick(struct task_struct *p)
+{
+	struct cpu_queue *cq = cpu_queue(scx_bpf_task_cpu(p));
+
+	if (cq)
+		look_around(p, cq, balance_is_due(cq));
+}
+
+/* ---- Load ---- */
+
+s32 OP_SLEEPABLE(balance_init)
+{
+	s32 error = create_queues();
+
+	if (error)
+		return error;
+	measure_nodes();
+	return prepare_idle_clock();
+}
+
+#define BALANCE_OPS PERCPU_OPS, .init = (void *)balance_init
 
 #endif /* RUNSLICE_BALANCE_BPF_H */

@@ -49,6 +49,7 @@ typedef _Bool bool;
 #define __hidden __attribute__((visibility("hidden")))
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline __attribute__((noinline))
+#define __maybe_unused __attribute__((unused))
 #define __decl_tag(text) __attribute__((btf_decl_tag(text)))
 
 /* A type of the kernel: the loader finds its fields by name. */

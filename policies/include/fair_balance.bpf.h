@@ -8,15 +8,6 @@
  * Differs from the source: one rule for CPUs without work, which take one task
  * from the CPU with the greatest load, and one for busy ones, which take half of
  * what that has more; loads are weights of what is runnable; no domains.
- *
- * A policy includes this file behind virtual_time.bpf.h and defines before it
- *
- *	u64 left_cpu_ns		in struct task_ctx: when the task last ran
- *	u64 busy_at_ns		in struct cpu_ctx: the next look while busy
- *	u32 failed		in struct cpu_ctx: looks in a row that moved nothing
- *
- * and the counters COUNT_LB_IDLE, COUNT_LB_BUSY, COUNT_LB_NOT_FOUND,
- * COUNT_PULLED and, of the CPU that loses, COUNT_PULLED_FROM.
  */
 #ifndef RUNSLICE_FAIR_BALANCE_BPF_H
 #define RUNSLICE_FAIR_BALANCE_BPF_H
@@ -43,7 +34,7 @@ static s32 least_loaded(struct task_struct *p, s32 prev_cpu)
 	for_each_number(cpu, 0, nr_cpus) {
 		struct cpu_ctx *cctx = cpu_ctx(cpu);
 
-		if (!cctx || cctx->offline || cctx->load >= least || !may_run_on(p, cpu))
+		if (!cctx || cctx->q.offline || cctx->load >= least || !may_run_on(p, cpu))
 			continue;
 		least = cctx->load;
 		best = cpu;
@@ -57,13 +48,13 @@ static bool is_lighter(s32 this_cpu, s32 prev_cpu, u32 weight, bool sync)
 	struct cpu_ctx *here = cpu_ctx(this_cpu), *there = cpu_ctx(prev_cpu);
 	u64 load;
 
-	if (!here || !there || here->offline)
+	if (!here || !there || here->q.offline)
 		return false;
 	/* The waker is about to leave. */
 	if (sync && !scx_bpf_dsq_nr_queued(this_cpu))
 		return true;
 	load = here->load + weight;
-	if (sync && here->prio != NO_PRIO)
+	if (sync && here->q.prio != NO_PRIO)
 		load -= min((u64)here->weight, load);
 	return load * 100 < there->load * (100 + (IMBALANCE_PERCENT - 100) / 2);
 }
@@ -118,13 +109,13 @@ static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
 		struct task_ctx *tctx = task_ctx(p);
 		struct place place;
 
-		if (!tctx || tctx->weight >> failed > most || tctx->home != from ||
+		if (!tctx || tctx->weight >> failed > most || tctx->q.home != from ||
 		    !may_run_on(p, to))
 			continue;
-		if (failed <= HOT_FAILURES && now - tctx->left_cpu_ns < cache_hot_ns)
+		if (failed <= HOT_FAILURES && now - tctx->q.left_cpu_ns < cache_hot_ns)
 			continue;
 		place = place_in(&here, tctx, lag_of(&there, tctx));
-		place.key = place.vruntime + tctx->key - tctx->vruntime;
+		place.key = place.vruntime + tctx->q.key - tctx->vruntime;
 		scx_bpf_dsq_move_set_vtime(&it, place.key);
 		if (!scx_bpf_dsq_move_vtime(&it, p, to, 0))
 			continue;
@@ -154,9 +145,9 @@ static bool balance_idle(s32 cpu)
 	return false;
 }
 
-static __always_inline bool balance_is_due(struct cpu_ctx *cctx)
+static __always_inline bool balance_is_due(struct cpu_queue *cq)
 {
-	return busy_ms && nr_cpus > 1 && scx_bpf_now() >= cctx->busy_at_ns;
+	return busy_ms && nr_cpus > 1 && scx_bpf_now() >= cq->busy_at_ns;
 }
 
 /* A busy CPU takes half of what the busiest has more, if that is much. */
@@ -168,9 +159,9 @@ static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
 	s32 busiest;
 	int i;
 
-	if (!balance_is_due(cctx))
+	if (!balance_is_due(&cctx->q))
 		return;
-	cctx->busy_at_ns = scx_bpf_now() + busy_ms * nr_cpus * NSEC_PER_MSEC;
+	cctx->q.busy_at_ns = scx_bpf_now() + busy_ms * nr_cpus * NSEC_PER_MSEC;
 	count(COUNT_LB_BUSY);
 	busiest = find_busiest(cpu, &load);
 	if (busiest < 0 || load * 100 <= cctx->load * IMBALANCE_PERCENT) {

@@ -8,12 +8,8 @@
  * that sleep too. Whom a woken task takes the CPU from, what a child inherits
  * and what its end gives back stand here as well.
  *
- * The policy defines before it includes this file:
- *
- *	variant_24	true for 2.4.0, false for 2.3.99
- *	source_hz	ticks a second of the emulated clock
- *
- * and level_of(), what reports show of a task, after it.
+ * A policy defines level_of(), what reports show of a task, and may set variant_24
+ * and source_hz at load, before measure_machine().
  *
  * Source of numbers marked 2.3.99 and 2.4.0: those kernels' kernel/sched.c,
  * timer.c, fork.c and exit.c.
@@ -36,6 +32,10 @@ KNOB(bool, sync_quiet, 0, "bool",
      "a synchronous wakeup only queues its task and disturbs no CPU", 0, 1);
 
 /* ---- State ---- */
+
+/* Whether the source is 2.4.0, else 2.3.99; and how often its clock ticks. */
+static bool variant_24;
+static u32 source_hz = 100;
 
 #define NR_CPUS_MAX 1024
 
@@ -123,6 +123,7 @@ enum {
 COUNTERS("schedules", "examined", "recalculations", "new_cpu", "preempted", "yields",
 	 "yields_ignored", "yields_in_vain", "guarded");
 
+/* What reports show of a task; the policy defines it. */
 static __always_inline u32 level_of(struct task_ctx *tctx);
 
 static __always_inline struct task_ctx *task_ctx(struct task_struct *p)

@@ -12,57 +12,137 @@
  * so that it can be compared with those that wait and goes back to its place
  * when it is preempted.
  *
- * A policy includes this file behind the definitions of
- *
- *	struct task_ctx	with u64 key, ready_ns; s32 home, last_cpu; bool rescued
- *	struct cpu_ctx	with u64 places; struct guard guard; u32 prio; bool offline
- *
- * where last_cpu is the CPU that the task ran on last, -1 before the first time,
- * and of the counters COUNT_PICKED_ELSEWHERE and COUNT_GUARDED.
+ * A policy includes this file at its top, makes `struct queued q` the first member
+ * of its struct task_ctx and `struct cpu_queue q` one of its struct cpu_ctx, and
+ * then says CONTEXTS, which makes the maps of both and what finds an entry. Its
+ * counters are those of this file and, behind them, its own.
  */
 #ifndef RUNSLICE_PERCPU_BPF_H
 #define RUNSLICE_PERCPU_BPF_H
 
 #include <guard.bpf.h>
 #include <hotplug.bpf.h>
+#include <report.bpf.h>
 #include <scx.h>
+
+/* ---- State ---- */
 
 #define NR_CPUS_MAX 1024
 
 /* CPU numbers are below this; set in `init`. */
 static u32 nr_cpus;
 
-/* As many, if the ticks of busy CPUs call idle ones; 0 if those look by themselves. */
+/* CPUs that are online. */
+static u32 nr_online;
+
+/* As many as nr_cpus, if the ticks of busy CPUs call idle ones; 0 if those look by themselves. */
 static u32 nr_calling_cpus;
 
-TASK_STORAGE(task_ctxs, struct task_ctx);
+/* What its queue has to know of a task. */
+struct queued {
+	u64 key;		/* its place: list, and place in the list */
+	u64 ready_ns;		/* since when it waits */
+	u64 left_cpu_ns;	/* when it last ran or woke */
+	u64 charged_ns;		/* the task's run time that its slice has paid for */
+	u64 stamp_ns;		/* when that was */
+	s32 home;		/* the CPU that `key` belongs to */
+	s32 last_cpu;		/* where it ran last; -1 before the first time */
+	u32 prio;		/* its list within an array: priority, stair or level */
+	bool asleep;		/* or has not been runnable yet */
+	bool requeue;		/* takes a new place when it is enqueued */
+	bool sync;		/* woken by somebody who is about to sleep */
+	bool changing;		/* off the CPU for a change of nice level or the like */
+	bool rescued;		/* runs because the guard says so */
+	bool in_local;		/* lost the CPU, back without our say */
+};
 
-ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
+/* The queue of a CPU, and who runs there. */
+struct cpu_queue {
+	u64 places;		/* given so far */
+	u64 array;		/* number of the active array; 0 where there is only one */
+	u64 busy_at_ns;		/* next look for work elsewhere */
+	struct guard guard;
+	s32 cpu;
+	u32 prio;		/* of the running task; NO_PRIO if none of ours */
+	bool offline;
+};
 
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
+/* The maps of a policy's struct task_ctx and struct cpu_ctx, and their entries. */
+#define CONTEXTS								\
+	TASK_STORAGE(task_ctxs, struct task_ctx);				\
+	ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);				\
+										\
+	static __always_inline struct task_ctx *task_ctx(struct task_struct *p)	\
+	{									\
+		return bpf_task_storage_get(&task_ctxs, p, NULL, 0);		\
+	}									\
+	static __always_inline struct task_ctx *new_task_ctx(struct task_struct *p)	\
+	{									\
+		struct task_ctx *tctx;						\
+										\
+		tctx = bpf_task_storage_get(&task_ctxs, p, NULL,		\
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);	\
+		if (tctx)							\
+			tctx->q.last_cpu = -1;					\
+		return tctx && report_init(p) ? tctx : NULL;			\
+	}									\
+	static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)			\
+	{									\
+		u32 index = cpu;						\
+										\
+		return bpf_map_lookup_elem(&cpu_ctxs, &index);			\
+	}									\
+	static __always_inline struct queued *queued(struct task_struct *p)	\
+	{									\
+		struct task_ctx *tctx = task_ctx(p);				\
+										\
+		return tctx ? &tctx->q : NULL;					\
+	}									\
+	static __always_inline struct cpu_queue *cpu_queue(s32 cpu)		\
+	{									\
+		struct cpu_ctx *cctx = cpu_ctx(cpu);				\
+										\
+		return cctx ? &cctx->q : NULL;					\
+	}									\
+	_Static_assert(!__builtin_offsetof(struct task_ctx, q), "`q` comes first")
+
+static __always_inline struct queued *queued(struct task_struct *p);
+static __always_inline struct cpu_queue *cpu_queue(s32 cpu);
+
+static __always_inline struct guard *guard_of(s32 cpu)
 {
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	struct cpu_queue *cq = cpu_queue(cpu);
+
+	return cq ? &cq->guard : NULL;
 }
 
-static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
-{
-	u32 index = cpu;
+enum {
+	COUNT_SCHEDULE,
+	COUNT_PICKED_ELSEWHERE,
+	COUNT_LB_IDLE,		/* an idle CPU looks for work elsewhere */
+	COUNT_LB_BUSY,		/* a busy one does */
+	COUNT_LB_NOT_FOUND,
+	COUNT_PULLED,
+	COUNT_PULLED_FROM,	/* of the CPU that loses */
+	COUNT_GUARDED,
+	NR_PERCPU_COUNTERS,
+};
 
-	return bpf_map_lookup_elem(&cpu_ctxs, &index);
-}
+#define PERCPU_COUNTERS								\
+	"schedule", "picked_elsewhere", "lb_idle", "lb_busy", "lb_not_found",	\
+	"pulled", "pulled_from", "guarded"
 
-/* cpu_ctx.prio when none of the policy's tasks is on the CPU. Worse than any priority. */
+/* ---- Keys ---- */
+
+/* cpu_queue.prio when none of the policy's tasks is on the CPU. Worse than any priority. */
 #define NO_PRIO 255
 
 #define PLACE_BITS 44
 #define PLACE_MIDDLE (1ULL << (PLACE_BITS - 1))
 
-static __always_inline struct guard *guard_of(s32 cpu)
-{
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
-
-	return cctx ? &cctx->guard : NULL;
-}
+/* Of a list the low bits say where it is in its array, and the others which array. */
+#define ARRAY_SHIFT 8
+#define ARRAY_MASK ((1 << (64 - PLACE_BITS - ARRAY_SHIFT)) - 1)
 
 /* Keys compare as the kernel compares them: as a signed difference. */
 static __always_inline bool is_before(u64 key, u64 other)
@@ -75,22 +155,44 @@ static __always_inline u64 list_of(u64 key)
 	return key >> PLACE_BITS;
 }
 
-/* Gives the task the last place of `list` on `cpu`. */
-static __always_inline void to_tail(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
+/* The list `prio` of the active array, and of the one behind it. */
+static __always_inline u64 active_list(struct cpu_queue *cq, u32 prio)
 {
-	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
-
-	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE + 2 * place;
-	tctx->home = cpu;
+	return (cq->array & ARRAY_MASK) << ARRAY_SHIFT | prio;
 }
 
-/* Gives the task the first place of `list` on `cpu`, before the running task too. */
-static __always_inline void to_head(struct task_ctx *tctx, u64 list, struct cpu_ctx *cctx, s32 cpu)
+static __always_inline u64 expired_list(struct cpu_queue *cq, u32 prio)
 {
-	u64 place = __sync_fetch_and_add(&cctx->places, 1) + 1;
+	return ((cq->array + 1) & ARRAY_MASK) << ARRAY_SHIFT | prio;
+}
 
-	tctx->key = (list << PLACE_BITS) + PLACE_MIDDLE - 2 * place;
-	tctx->home = cpu;
+static __always_inline bool is_active(struct cpu_queue *cq, u64 key)
+{
+	return list_of(key) >> ARRAY_SHIFT == (cq->array & ARRAY_MASK);
+}
+
+/* Gives the task the last place of `list`. */
+static __always_inline void to_tail_of(struct queued *q, u64 list, struct cpu_queue *cq)
+{
+	u64 place = __sync_fetch_and_add(&cq->places, 1) + 1;
+
+	q->key = (list << PLACE_BITS) + PLACE_MIDDLE + 2 * place;
+	q->home = cq->cpu;
+}
+
+/* Gives the task the last place of its active list. */
+static __always_inline void to_tail(struct queued *q, struct cpu_queue *cq)
+{
+	to_tail_of(q, active_list(cq, q->prio), cq);
+}
+
+/* Gives the task the first place of `list` of the active array, before the running task too. */
+static __always_inline void to_head_of(struct queued *q, u32 prio, struct cpu_queue *cq)
+{
+	u64 place = __sync_fetch_and_add(&cq->places, 1) + 1;
+
+	q->key = (active_list(cq, prio) << PLACE_BITS) + PLACE_MIDDLE - 2 * place;
+	q->home = cq->cpu;
 }
 
 static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
@@ -111,6 +213,28 @@ static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
 static __always_inline bool may_ask_again(struct task_struct *p)
 {
 	return !p->migration_disabled && !is_fast(p);
+}
+
+/*
+ * In `enqueue`, before all else: whether the task is to wait in a queue. If not, it
+ * runs at once, or has no context, which ends the policy.
+ */
+static __always_inline bool comes_to_queue(struct task_struct *p, void *tctx, u64 enq_flags)
+{
+	if (runs_at_once(p, enq_flags))
+		return false;
+	if (!tctx)
+		scx_bpf_error("no context for task %d", (u64)p->pid);
+	return tctx;
+}
+
+/* In `enqueue`: whether the task goes to the kernel, because its CPU leaves. */
+static __always_inline bool leaves_with_cpu(struct task_struct *p, s32 cpu, u64 enq_flags)
+{
+	if (!is_leaving(cpu))
+		return false;
+	insert_leaving(p, SCX_SLICE_DFL, enq_flags);
+	return true;
 }
 
 /* The first key in the queue of `cpu` of a task that may run there; none if there is none. */
@@ -153,9 +277,9 @@ __noinline bool relieve_silent_cpus(s32 this_cpu)
 	int i;
 
 	for_each_number(i, 0, nr_cpus) {
-		struct cpu_ctx *cctx = cpu_ctx(i);
+		struct cpu_queue *cq = cpu_queue(i);
 
-		if (!cctx || i == this_cpu || !is_silent(&cctx->guard) ||
+		if (!cq || i == this_cpu || !is_silent(&cq->guard) ||
 		    scx_bpf_dsq_nr_queued(i) <= 0)
 			continue;
 		hand_over_all(i);
@@ -172,27 +296,27 @@ __noinline bool relieve_silent_cpus(s32 this_cpu)
  */
 static bool rescue(s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct cpu_queue *cq = cpu_queue(cpu);
 	u64 now = scx_bpf_now();
 	struct task_struct *p;
 	bool rescued = false;
 
-	if (!cctx || !guard_looks(&cctx->guard))
+	if (!cq || !guard_looks(&cq->guard))
 		return false;
 	relieve_silent_cpus(cpu);
 	for_each_queued(it, p, cpu, SCX_DSQ_ITER_REV) {
-		struct task_ctx *tctx = task_ctx(p);
+		struct queued *q = queued(p);
 
-		if (!tctx || !is_starved(now - tctx->ready_ns) || !may_run_on(p, cpu))
+		if (!q || !is_starved(now - q->ready_ns) || !may_run_on(p, cpu))
 			continue;
 		scx_bpf_dsq_move_set_slice(&it, GUARD_TURN_NS);
-		tctx->rescued = true;
+		q->rescued = true;
 		rescued = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
 		if (rescued)
 			break;
-		tctx->rescued = false;
+		q->rescued = false;
 	}
-	guard_looked(&cctx->guard, rescued);
+	guard_looked(&cq->guard, rescued);
 	if (rescued)
 		count(COUNT_GUARDED);
 	return rescued;
@@ -225,42 +349,58 @@ static void call_idle_cpu(s32 cpu)
 }
 
 /* In `tick`, at its end: sends the CPU to `dispatch` where something is due there. */
-static __always_inline void look_around(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu,
+static __always_inline void look_around(struct task_struct *p, struct cpu_queue *cq,
 					bool balance_is_due)
 {
-	if (guard_is_due(&cctx->guard) || balance_is_due)
+	if (guard_is_due(&cq->guard) || balance_is_due)
 		set_slice(p, 0);
 	if (nr_calling_cpus > 1)
-		call_idle_cpu(cpu);
+		call_idle_cpu(cq->cpu);
+}
+
+/* In `stopping`, before all else: none of the policy's tasks is on the CPU. */
+static __always_inline void free_cpu(s32 cpu)
+{
+	struct cpu_queue *cq = cpu_queue(cpu);
+
+	if (cq)
+		cq->prio = NO_PRIO;
 }
 
 /* In `running`, when a turn begins. */
-static __always_inline void note_cpu(struct task_ctx *tctx, s32 cpu)
+static __always_inline void note_cpu(struct queued *q, s32 cpu)
 {
-	if (tctx->last_cpu >= 0 && tctx->last_cpu != cpu)
+	if (q->last_cpu >= 0 && q->last_cpu != cpu)
 		count(COUNT_PICKED_ELSEWHERE);
-	tctx->last_cpu = cpu;
+	q->last_cpu = cpu;
 }
 
-/* In `dispatch`: the context of the task that had the CPU, if it could go on. */
-static __always_inline struct task_ctx *able_to_go_on(struct task_struct *prev)
+/* In `dispatch`: whether the task that had the CPU could go on. */
+static __always_inline bool could_go_on(struct task_struct *prev)
 {
-	return prev && (prev->scx.flags & SCX_TASK_QUEUED) ? task_ctx(prev) : NULL;
+	return prev && (prev->scx.flags & SCX_TASK_QUEUED);
 }
+
+/* ---- CPUs that come and go, load and unload ---- */
 
 /* The queues of all CPUs exist from the start; others take over those of an absent one. */
 static s32 create_queues(void)
 {
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 cpu;
 	s32 error;
 
+	nr_online = bpf_cpumask_weight(online);
+	scx_bpf_put_cpumask(online);
 	nr_cpus = min(scx_bpf_nr_cpu_ids(), NR_CPUS_MAX);
 	nr_calling_cpus = nr_cpus;
 	for (cpu = 0; cpu < nr_cpus && cpu < NR_CPUS_MAX; cpu++) {
-		struct cpu_ctx *cctx = cpu_ctx(cpu);
+		struct cpu_queue *cq = cpu_queue(cpu);
 
-		if (cctx)
-			cctx->prio = NO_PRIO;
+		if (cq) {
+			cq->cpu = cpu;
+			cq->prio = NO_PRIO;
+		}
 		error = scx_bpf_create_dsq(cpu, -1);
 		if (error)
 			return error;
@@ -268,36 +408,51 @@ static s32 create_queues(void)
 	return 0;
 }
 
-/*
- * A CPU comes; in `cpu_online`. Nothing of ours runs there yet.
- */
-static void return_cpu(s32 cpu)
+/* A CPU comes. Nothing of ours runs there yet. */
+void OP_SLEEPABLE(percpu_cpu_online, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct cpu_queue *cq = cpu_queue(cpu);
 
 	set_leaving(cpu, false);
-	if (!cctx)
+	nr_online++;
+	if (!cq)
 		return;
-	cctx->prio = NO_PRIO;
-	cctx->offline = false;
+	cq->prio = NO_PRIO;
+	cq->offline = false;
 }
 
 /*
- * A CPU goes; in `cpu_offline`. The kernel gets all that waits in its queue,
- * where nobody would dispatch any more what was pulled there from other CPUs,
- * and those of the CPU's tasks that were pulled elsewhere.
+ * A CPU goes. The kernel gets all that waits in its queue, where nobody would
+ * dispatch any more what was pulled there from other CPUs, and those of the
+ * CPU's tasks that were pulled elsewhere.
  */
-static void leave_cpu(s32 cpu)
+void OP(percpu_cpu_offline, s32 cpu)
 {
-	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct cpu_queue *cq = cpu_queue(cpu);
 	int i;
 
 	set_leaving(cpu, true);
-	if (cctx)
-		cctx->offline = true;
+	nr_online--;
+	if (cq)
+		cq->offline = true;
 	hand_over_all(cpu);
 	for_each_number(i, 0, nr_cpus)
 		hand_over(i, cpu);
 }
+
+void OP(percpu_exit, struct scx_exit_info *info)
+{
+	report_exit(info);
+}
+
+/*
+ * What every policy with such queues has in its table, but for `init`. An exiting
+ * task is one like any other, and waits in its list.
+ */
+#define PERCPU_OPS								\
+	.cpu_online	= (void *)percpu_cpu_online,				\
+	.cpu_offline	= (void *)percpu_cpu_offline,				\
+	.exit		= (void *)percpu_exit,					\
+	.flags		= SCX_OPS_ENQ_EXITING
 
 #endif /* RUNSLICE_PERCPU_BPF_H */

@@ -8,7 +8,7 @@
  *	runslice_counter_names	their names, RUNSLICE_NAME_LEN bytes each,
  *				padded with zeros, in .rodata
  *	runslice_report		task storage: where the policy has put the
- *				task, read whenever `running` returns
+ *				task, read when `running` or `dispatch` has run
  *	runslice_exit		how the policy ended (kernel only: the
  *				simulator knows)
  */
@@ -37,7 +37,7 @@ static __always_inline bool report_init(struct task_struct *p)
 	return bpf_task_storage_get(&runslice_report, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Says where the task stands; in `running`. */
+/* Says where the task stands; in `running`, and in `dispatch` when it keeps the CPU. */
 static __always_inline void report_task(struct task_struct *p, u32 prio, u32 level, u64 flags)
 {
 	struct runslice_task *report = bpf_task_storage_get(&runslice_report, p, NULL, 0);
@@ -48,6 +48,13 @@ static __always_inline void report_task(struct task_struct *p, u32 prio, u32 lev
 	report->level = level;
 	report->flags = flags;
 }
+
+/* Raises a counter, by its number in the list that COUNTERS takes. */
+static __always_inline void count_by(u32 which, u64 more);
+static __always_inline void count(u32 which);
+
+/* The same on another CPU. Atomic, because any CPU may: a counter is counted this way only. */
+static __always_inline void count_for(s32 cpu, u32 which);
 
 /* Declares the counters: their names, in the order of the policy's enum. */
 #define COUNTERS(names...)							\
@@ -66,20 +73,19 @@ static __always_inline void report_task(struct task_struct *p, u32 prio, u32 lev
 		if (counter)							\
 			*counter += more;					\
 	}									\
-	static __always_inline void count(u32 which)				\
+	static __always_inline __maybe_unused void count(u32 which)		\
 	{									\
 		count_by(which, 1);						\
 	}									\
-	_Static_assert(sizeof(runslice_counter_names) > 0, "a policy without counters needs none")
-
-/* Counts on another CPU. Atomic, because any CPU may: a counter is counted this way only. */
-#define count_for(cpu, which) ({						\
-	u32 which_ = (which);							\
-	u64 *count_ = bpf_map_lookup_percpu_elem(&runslice_counters, &which_, cpu);	\
+	static __always_inline __maybe_unused void count_for(s32 cpu, u32 which)	\
+	{									\
+		u64 *counter;							\
 										\
-	if (count_)								\
-		__sync_fetch_and_add(count_, 1);				\
-})
+		counter = bpf_map_lookup_percpu_elem(&runslice_counters, &which, cpu);	\
+		if (counter)							\
+			__sync_fetch_and_add(counter, 1);			\
+	}									\
+	_Static_assert(sizeof(runslice_counter_names) > 0, "a policy without counters needs none")
 
 /* How it ended: kind is 0 until the policy's exit callback has run. */
 struct {

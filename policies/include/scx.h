@@ -71,10 +71,8 @@ struct task_struct {
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
-/* task_struct.__state (linux/sched.h) and task_struct.policy (uapi/linux/sched.h), 6.18 and 7.2. */
+/* task_struct.__state (linux/sched.h, 6.18 and 7.2). */
 #define TASK_UNINTERRUPTIBLE 0x00000002
-#define SCHED_BATCH 3
-#define SCHED_IDLE 5
 
 enum scx_exit_kind {
 	SCX_EXIT_NONE = 0,

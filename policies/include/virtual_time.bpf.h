@@ -14,20 +14,61 @@
  * the source multiplies by a rounded inverse; the base is the average itself,
  * where the source takes the least virtual time.
  *
- * A policy includes this file behind percpu.bpf.h and defines before it
- *
- *	struct task_ctx	with u64 key, vruntime, charged_ns; s64 lag; u32 weight;
- *			s32 home; bool keeps_request, starts
- *	struct cpu_ctx	with struct bpf_spin_lock lock; u64 base, load, vruntime,
- *			stamp_ns; s64 sum; u32 weight, prio
- *	NOWHERE		task_ctx.home of a task that counts in no queue
- *
- * the knobs base_slice_ns and tick_ns, and the counter COUNT_REQUESTS.
+ * The contexts of tasks and CPUs stand here, for a policy that has no other.
  */
 #ifndef RUNSLICE_VIRTUAL_TIME_BPF_H
 #define RUNSLICE_VIRTUAL_TIME_BPF_H
 
+#include <knobs.bpf.h>
 #include <percpu.bpf.h>
+
+/* ---- Tunables ---- */
+
+KNOB(u64, base_slice_ns, 700000, "ns",
+     "slice on one CPU; times 2 from 2 CPUs on, 3 from 4, 4 from 8, as the kernel scales it",
+     100000, 100000000);
+KNOB(u64, tick_ns, 4000000, "ns", "period of the kernel's tick, which limits the lag that is kept",
+     1000000, 10000000);
+
+/* ---- State ---- */
+
+/* queued.home of a task that counts in no queue's average. */
+#define NOWHERE -1
+
+struct task_ctx {
+	struct queued q;	/* q.key: deadline, in the virtual time of q.home */
+	u64 vruntime;		/* in the virtual time of q.home */
+	s64 lag;		/* behind the average when it left its queue; below 0: ahead */
+	u32 weight;
+	bool is_idle;		/* of the policy SCHED_IDLE */
+	bool keeps_request;	/* its key is relative to its vruntime */
+	bool starts;		/* a child that has not been queued yet */
+	bool lowered;		/* got a worse nice level while it ran */
+};
+
+struct cpu_ctx {
+	struct bpf_spin_lock lock;	/* of the next three */
+	u32 weight;		/* of the running task */
+	u64 base;		/* a virtual time near the average */
+	s64 sum;		/* of weight * (vruntime - base) over the queue and who runs */
+	u64 load;		/* sum of the weights */
+	struct cpu_queue q;
+	u64 vruntime;		/* of the running task, at stamp_ns */
+	u64 stamp_ns;
+	u64 protected_to;	/* before this vruntime nobody takes the CPU from it (vprot) */
+	u32 failed;		/* looks for work in a row that moved nothing */
+	bool is_idle;		/* it is of the policy SCHED_IDLE */
+	bool rescued;		/* it runs because the guard says so */
+} __attribute__((aligned(64)));
+
+CONTEXTS;
+
+enum {
+	COUNT_REQUESTS = NR_PERCPU_COUNTERS,	/* that were served */
+	NR_VIRTUAL_TIME_COUNTERS,
+};
+
+#define VIRTUAL_TIME_COUNTERS PERCPU_COUNTERS, "requests"
 
 /* ---- Weights and virtual time ---- */
 
@@ -92,7 +133,7 @@ static __always_inline u64 uncharged(struct cpu_ctx *cctx)
 {
 	s64 ran = scx_bpf_now() - cctx->stamp_ns;
 
-	return cctx->prio == NO_PRIO || ran < 0 ? 0 : to_virtual(ran, cctx->weight);
+	return cctx->q.prio == NO_PRIO || ran < 0 ? 0 : to_virtual(ran, cctx->weight);
 }
 
 /* The average of the queue of `cctx` and of who runs there, now. */
@@ -153,12 +194,12 @@ static void advance(struct cpu_ctx *cctx, u64 more, u32 weight)
 /* Charges what the task has run since the last call (update_curr). */
 static void charge(struct task_struct *p, struct task_ctx *tctx)
 {
-	s64 ran = p->se.sum_exec_runtime - tctx->charged_ns;
-	struct cpu_ctx *cctx = cpu_ctx(tctx->home);
+	s64 ran = p->se.sum_exec_runtime - tctx->q.charged_ns;
+	struct cpu_ctx *cctx = cpu_ctx(tctx->q.home);
 	u64 more;
 
-	tctx->charged_ns += ran;
-	if (ran <= 0 || tctx->home == NOWHERE || !cctx)
+	tctx->q.charged_ns += ran;
+	if (ran <= 0 || tctx->q.home == NOWHERE || !cctx)
 		return;
 	more = to_virtual(ran, tctx->weight);
 	tctx->vruntime += more;
@@ -170,9 +211,9 @@ static void charge(struct task_struct *p, struct task_ctx *tctx)
 /* update_deadline(): whether the request is served. The next one begins. */
 static bool renew_request(struct task_ctx *tctx)
 {
-	if (is_before(tctx->vruntime, tctx->key))
+	if (is_before(tctx->vruntime, tctx->q.key))
 		return false;
-	tctx->key = tctx->vruntime + to_virtual(slice_ns(), tctx->weight);
+	tctx->q.key = tctx->vruntime + to_virtual(slice_ns(), tctx->weight);
 	count(COUNT_REQUESTS);
 	return true;
 }
@@ -203,7 +244,7 @@ static __always_inline struct place place_in(struct average *average, struct tas
 	if (average->load)
 		place.vruntime -= divide(lag * (s64)(average->load + tctx->weight), average->load);
 	if (tctx->keeps_request)
-		request = tctx->key;
+		request = tctx->q.key;
 	else if (tctx->starts)
 		request /= 2;
 	place.key = place.vruntime + request;
@@ -213,7 +254,7 @@ static __always_inline struct place place_in(struct average *average, struct tas
 /* Takes the task out of its queue's average, if it is in one. */
 static bool forget(struct task_ctx *tctx)
 {
-	s32 home = __sync_lock_test_and_set(&tctx->home, NOWHERE);
+	s32 home = __sync_lock_test_and_set(&tctx->q.home, NOWHERE);
 	struct cpu_ctx *cctx;
 
 	if (home == NOWHERE)
@@ -227,28 +268,28 @@ static bool forget(struct task_ctx *tctx)
 /* The task leaves its queue: to sleep, or for a change or another CPU, which cost no request. */
 static void leave(struct task_ctx *tctx, bool sleeps)
 {
-	struct cpu_ctx *cctx = cpu_ctx(tctx->home);
+	struct cpu_ctx *cctx = cpu_ctx(tctx->q.home);
 	struct average average;
 
-	if (tctx->home == NOWHERE || !cctx)
+	if (tctx->q.home == NOWHERE || !cctx)
 		return;
 	measure(cctx, &average);
 	tctx->lag = lag_of(&average, tctx);
 	tctx->keeps_request = !sleeps;
 	if (!sleeps)
-		tctx->key -= tctx->vruntime;
+		tctx->q.key -= tctx->vruntime;
 	forget(tctx);
 }
 
 static void enter(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu, struct place *place)
 {
 	tctx->vruntime = place->vruntime;
-	tctx->key = place->key;
+	tctx->q.key = place->key;
 	tctx->keeps_request = false;
 	tctx->starts = false;
 	tctx->lag = 0;
 	weigh(cctx, place->vruntime, tctx->weight);
-	tctx->home = cpu;
+	tctx->q.home = cpu;
 }
 
 /* The task counts in the queue of `cpu` from now on. True if it did not before. */
@@ -257,7 +298,7 @@ static bool settle(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 	struct average average;
 	struct place place;
 
-	if (tctx->home == cpu)
+	if (tctx->q.home == cpu)
 		return false;
 	leave(tctx, false);
 	measure(cctx, &average);

@@ -15,8 +15,10 @@ use stats::trace::{Scope, Selection, Tracer, Turn, Which};
 use stats::{Metrics, Report};
 
 mod groups;
+mod wakeups;
 
 pub use groups::*;
+pub use wakeups::*;
 
 /// What to run. The machine has 2 CPUs and a tick of 4 ms.
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +138,7 @@ pub fn all() -> Vec<Body> {
         a_child_of_a_sunken_parent_runs_first(),
         yielders_alternate(),
         a_real_time_task_comes_first(),
+        a_real_time_waker_hides_no_equal(),
         a_pipe_loses_nothing(),
         an_unknown_queue_ends_the_policy(),
         an_invalid_cpu_ends_the_policy(),
@@ -725,6 +728,7 @@ macro_rules! every_body {
             a_child_of_a_sunken_parent_runs_first
             yielders_alternate
             a_real_time_task_comes_first
+            a_real_time_waker_hides_no_equal
             a_pipe_loses_nothing
             an_unknown_queue_ends_the_policy
             an_invalid_cpu_ends_the_policy

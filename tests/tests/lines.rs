@@ -111,6 +111,51 @@ fn the_readme_says_how_long_the_policies_are() {
     );
 }
 
+/// The longest that a policy may be. Those over the queues of Linux 2.6 share a frame for it.
+const LINES_MAX: usize = 550;
+
+#[test]
+fn no_policy_is_longer_than_its_reader_has_patience() {
+    for policy in policies::ALL {
+        let path = policies().join(format!("{}.bpf.c", policy.name));
+        let text = fs::read_to_string(path).expect("a policy");
+        let lines = text.lines().count();
+        assert!(lines < LINES_MAX, "{}: {lines} lines", policy.name);
+    }
+}
+
+/// What a header says depends on nothing that its reader has to look for: whoever includes it has
+/// defined nothing before.
+#[test]
+fn policies_and_headers_include_others_before_all_else() {
+    let include = policies().join("include");
+    let folders = [policies(), include];
+    let files = folders.iter().flat_map(|folder| {
+        let entries = fs::read_dir(folder).expect("a folder of policies");
+        entries.map(|entry| entry.expect("a file").path())
+    });
+    let is_c = |path: &PathBuf| path.extension().is_some_and(|e| e == "c" || e == "h");
+    let mut seen = 0;
+    for path in files.filter(is_c) {
+        let text = fs::read_to_string(&path).expect("a source");
+        let code = text.lines().scan(false, |inside, line| {
+            let comment = *inside || line.trim_start().starts_with("/*") || line.is_empty();
+            *inside = (*inside || line.contains("/*")) && !line.contains("*/");
+            Some((comment, line))
+        });
+        let mut begun = None;
+        for (_, line) in code.filter(|(comment, _)| !comment) {
+            if line.starts_with("#include") {
+                assert_eq!(begun, None, "{}: {line} comes behind it", path.display());
+                seen += 1;
+            } else if !line.contains("RUNSLICE_") || !line.ends_with("_H") {
+                begun = begun.or(Some(line));
+            }
+        }
+    }
+    assert!(seen > 20, "only {seen} includes");
+}
+
 // ---- The numbered vectors ----
 
 /// How many there are of each policy, the letter of their names, and how many of them no test can

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use model::{Nanos, Op, SimTime};
 use runslice_tests::collect::Collector;
 use runslice_tests::models::mlfq::{Mlfq, Settings};
+use runslice_tests::models::observe::observe;
 use runslice_tests::models::{Replay, runs};
 use runslice_tests::run::Run;
 use stats::Metrics;
@@ -126,6 +127,19 @@ fn a_lone_hog_leaves_queue_q_at_5_times_q_plus_1_times_q_plus_2_ms() {
     want.extend([2_100, 2_300]);
     assert_eq!(dispatches(&collected, "H"), want);
     assert_eq!(turns(&collected, 2_350), [("H".to_owned(), 0, 2_350)]);
+}
+
+/// Nobody displaces it, so that it begins to run once: each queue is seen all the same.
+#[test]
+fn a_hog_that_keeps_the_cpu_is_seen_in_every_queue() {
+    let seen = observe("mlfq", 1, 2000, "[task.H]\ndo = \"run(inf)\"\n");
+    let reports = seen.reports("H");
+    let levels: Vec<_> = reports
+        .iter()
+        .map(|report| (report.time.as_nanos() / 1_000_000, u64::from(report.level)))
+        .collect();
+    let rule: Vec<_> = (0..20).map(|q| (5 * q * (q + 1), q)).collect();
+    assert_eq!(levels, rule);
 }
 
 // ---- M2 ----
@@ -434,6 +448,43 @@ fn cpus_pull_until_each_has_its_share_and_a_pulled_task_keeps_its_queue() {
     let pulled = counters.iter().find(|(name, _)| name == "pulled");
     let pulled = pulled.expect("the counter").1;
     assert!((6..=12).contains(&pulled), "{pulled} pulled");
+}
+
+/// 2.6.3: a synchronous waker takes its task along; today's kernel says so of sockets, too.
+#[test]
+fn a_synchronous_waker_takes_its_task_along() {
+    let tables = "[chan.c]\nkind = \"pipe\"\n\
+                  [task.left]\ncpus = \"0\"\ndo = \"sleep(20ms), loop(4)[ send(c), sleep(60ms) ]\"\n\
+                  [task.right]\ncpus = \"1\"\ndo = \"sleep(50ms), loop(4)[ send(c), sleep(60ms) ]\"\n\
+                  [task.B]\ndo = \"loop(inf)[ recv(c), run(100us) ]\"\n\
+                  [task.G]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
+                  [task.H]\ncpus = \"1\"\ndo = \"run(inf)\"\n";
+    let cpus = |policy: &str| {
+        let seen = observe(policy, 2, 270, tables);
+        let own = seen.turns.iter().filter(|turn| turn.task == "B");
+        let ran = own.filter(|turn| turn.end > turn.start);
+        ran.map(|turn| turn.cpu.0).collect::<Vec<_>>()
+    };
+    assert_eq!(cpus("mlfq"), [0, 1, 0, 1, 0, 1, 0, 1]);
+    let stays = cpus("mlfq:sync_wakeups=0");
+    assert!(stays == [stays[0]; 8], "{stays:?}");
+}
+
+/// And keeps the CPU until it sleeps, although its task is in a better queue.
+#[test]
+fn a_synchronous_waker_is_not_preempted() {
+    let tables = "[chan.c]\nkind = \"pipe\"\n\
+                  [task.A]\ncpus = \"0\"\ndo = \"run(190ms), send(c), run(5ms), sleep(1s)\"\n\
+                  [task.B]\ndo = \"recv(c), run(1ms)\"\n\
+                  [task.H]\ncpus = \"1\"\ndo = \"run(inf)\"\n";
+    let begins = |policy: &str| {
+        let seen = observe(policy, 2, 300, tables);
+        let own = seen.turns.iter().filter(|turn| turn.task == "B");
+        let last = own.max_by_key(|turn| turn.start).expect("it runs");
+        last.start.as_nanos() / 1_000_000
+    };
+    assert_eq!(begins("mlfq"), 195);
+    assert_eq!(begins("mlfq:sync_wakeups=0"), 190);
 }
 
 // ---- The guard ----

@@ -144,17 +144,18 @@ fn v4_sleeps_of_10_ms_lift_a_hog_to_the_full_bonus() {
     assert_eq!(labelled.map(|report| prios(report).0), Some(11));
 }
 
-/// How a task that works `work` ms and sleeps `sleep` ms is labelled once it has settled.
+/// How a task that works `work` ms and sleeps `sleep` ms is labelled when it begins to run, once it
+/// has settled.
 fn labels(work: u64, sleep: u64) -> (bool, bool) {
     let task = format!("[task.A]\ndo = \"loop(inf)[ run({work}ms), sleep({sleep}ms) ]\"\n");
-    let seen = observe("o1", 1, 60_000, &task).reports("A");
-    let settled = |report: &&Report| report.time.as_nanos() > 30_000_000_000;
-    let late: Vec<_> = seen.iter().filter(settled).collect();
-    let last = seen.last().expect("it ran");
-    let labels = late
-        .into_iter()
-        .chain([last])
-        .map(|report| report.flags & 1 == 1);
+    let seen = observe("o1", 1, 60_000, &task);
+    let reports = seen.reports("A");
+    let begins = seen.turns.iter().filter(|turn| turn.task == "A");
+    let settled = begins.filter(|turn| turn.start.as_nanos() > 30_000_000_000);
+    let labels = settled.map(|turn| {
+        let before = reports.partition_point(|report| report.time <= turn.start);
+        reports[before - 1].flags & 1 == 1
+    });
     let labels: Vec<_> = labels.collect();
     (labels.contains(&true), labels.contains(&false))
 }

@@ -221,6 +221,31 @@ fn b6_a_fresh_slice_preempts_on_the_same_stair_unless_told_not_to() {
     assert_eq!(seen.story(4), "S120 0 0; A120 0 10; S120 10 2; A121 12 38");
 }
 
+/// While a real-time task has the CPU, the task that it displaced counts as running.
+#[test]
+fn b6_a_fresh_slice_preempts_although_a_real_time_task_wakes_it() {
+    let tables = |kind: &str| {
+        format!(
+            "[chan.c]\nkind = \"{kind}\"\n[task.S]\ndo = \"recv(c), run(2ms)\"\n\
+             [task.R]\npolicy = \"fifo:1\"\ndo = \"sleep(5ms), send(c), run(1ms)\"\n"
+        ) + &hogs(&[("A", 0)])
+    };
+    // Through a queue the wakeup is a plain one, through a pipe a synchronous one.
+    for kind in ["queue", "pipe"] {
+        let story = |policy: &str| {
+            let seen = observe(policy, 1, 50, &tables(kind));
+            let late = |turn: &&Turn| turn.start.as_nanos() >= 6_000_000;
+            let after: Vec<_> = seen.turns.iter().filter(late).collect();
+            let ran = after.iter().filter(|turn| turn.end > turn.start);
+            ran.map(|turn| turn.task.clone()).take(2).collect::<Vec<_>>()
+        };
+        assert_eq!(story("staircase"), ["S", "A"], "{kind}");
+        assert_eq!(story("staircase:preempt_equal=0"), ["A", "S"], "{kind}");
+        // As before, a better one comes first: it starts on its own stair, A has sunk.
+        assert_eq!(story("staircase:rr_ns=4000000")[0], "S", "{kind}");
+    }
+}
+
 // ---- What the vectors leave out ----
 
 /// The class has no stairs: 10 times the slice of a normal task, and only what others leave.
@@ -244,6 +269,31 @@ fn a_task_that_yields_waits_on_the_last_stair_and_returns_to_its_own() {
     assert_eq!(seen.story(3), "Y120 0 3; B130 3 15; Y120 18 82");
     assert_eq!(seen.counter("yields"), 1);
     assert_eq!(seen.counter("yields_alone"), 0);
+}
+
+/// Where its task ran, a synchronous waker keeps the CPU until it sleeps, though on a worse stair.
+#[test]
+fn a_synchronous_waker_is_not_preempted_unless_a_knob_says_so() {
+    let begins = |policy: &str| {
+        let on = |cpu: u32| {
+            let tables = format!(
+                "[chan.c]\nkind = \"pipe\"\n[task.A]\ncpus = \"{cpu}\"\n\
+                 do = \"run(195ms), send(c), run(3ms), sleep(1s)\"\n\
+                 [task.B]\ndo = \"recv(c), run(1ms)\"\n\
+                 [task.H]\ncpus = \"{}\"\ndo = \"run(inf)\"\n",
+                1 - cpu
+            );
+            let seen = observe(policy, 2, 300, &tables);
+            let own = seen.turns.iter().filter(|turn| turn.task == "B");
+            let last = own.max_by_key(|turn| turn.start).expect("it runs");
+            last.start.as_nanos() / 1_000_000
+        };
+        let mut both = [on(0), on(1)];
+        both.sort_unstable();
+        both
+    };
+    assert_eq!(begins("staircase"), [195, 198]);
+    assert_eq!(begins("staircase:sync_wakeups=0"), [195, 195]);
 }
 
 /// The resume rules differ: 30 ms of work and 20 ms of sleep earn burst under 7.G only.

@@ -64,6 +64,8 @@ pub struct Kicks {
 pub struct Cpu {
     /// What it runs.
     pub curr: Curr,
+    /// Which task executes code on it: `curr`, but for the moment in which that takes the CPU.
+    pub executes: TaskId,
     /// It must call the scheduler as soon as it can.
     pub need_resched: bool,
     /// An event that makes it look again is in the queue for this very moment.
@@ -127,6 +129,7 @@ impl Cpu {
     pub fn new(cpus: u16) -> Self {
         Self {
             curr: Curr::Idle,
+            executes: TaskId::NONE,
             need_resched: false,
             resume_pending: false,
             in_balance: false,

@@ -456,7 +456,7 @@ impl Machine {
         subject: TaskId,
     ) -> TaskId {
         let guarded = match kind.guards {
-            true => self.cpus[self.exec].curr.id(),
+            true => self.cpus[self.exec].executes,
             false => TaskId::NONE,
         };
         self.contexts.enter(Context {

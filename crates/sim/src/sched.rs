@@ -52,8 +52,10 @@ impl Machine {
             self.switched(cpu, prev);
         } else {
             self.charge(|costs| costs.keep);
-            if next == Curr::Idle {
-                self.idle_again(cpu);
+            match next {
+                Curr::Task(id) => self.sample_report(vm, id, cpu),
+                Curr::Idle => self.idle_again(cpu),
+                Curr::Stopper => {}
             }
         }
         let counts = &mut self.cpus[cpu].counts;
@@ -313,10 +315,14 @@ impl Machine {
         self.cpus[cpu].released = true;
     }
 
-    /// The next task takes the CPU.
+    /// The next task takes the CPU. What is called meanwhile is executed by the previous one.
+    ///
+    /// Source: `__schedule()`, kernel 6.18: `pick_next_task()` comes before `context_switch()`.
     #[inline(always)]
     fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
-        self.cpus[cpu].curr = next;
+        let state = &mut self.cpus[cpu];
+        state.curr = next;
+        state.executes = TaskId::NONE;
         match next {
             Curr::Idle if prev != Curr::Idle => self.enter_idle(vm, cpu),
             Curr::Idle | Curr::Stopper => {}
@@ -328,6 +334,7 @@ impl Machine {
                 }
             }
         }
+        self.cpus[cpu].executes = next.id();
     }
 
     /// A task of the policy's class takes the CPU, or goes on after a property change.
@@ -441,7 +448,7 @@ impl Machine {
         }
     }
 
-    /// Reads what the policy reports about a task that begins to run.
+    /// Reads what the policy reports about a task that begins to run or goes on after a choice.
     #[inline]
     fn sample_report(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
         if self.wants(EventKind::Report) {
