@@ -12,14 +12,91 @@ use crate::task::{Class, OpsState, RunState, class_of};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
 
+/// How far the policy has come, and how its time has ended. Only this module changes it.
+#[derive(Debug, Default)]
+pub(crate) struct Attachment {
+    enabling: bool,
+    attached: bool,
+    bypass: bool,
+    exit: Option<Exit>,
+}
+
+impl Attachment {
+    /// Whether kernel functions find a policy: it is being attached, or is attached.
+    #[inline]
+    pub const fn is_enabling(&self) -> bool {
+        self.enabling
+    }
+
+    /// Whether tasks belong to the policy's class.
+    #[inline]
+    pub const fn is_attached(&self) -> bool {
+        self.attached
+    }
+
+    /// Whether tasks are scheduled in turn without asking the policy (`scx_rq_bypassing()`).
+    #[inline]
+    pub const fn bypasses(&self) -> bool {
+        self.bypass
+    }
+
+    /// Whether the policy has been ejected.
+    #[inline]
+    pub const fn has_ended(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// Adds to the exit where the policy was and what it did, if nothing says so yet.
+    pub fn explain(&mut self, fault: impl FnOnce() -> String) {
+        if let Some(exit) = &mut self.exit {
+            exit.fault.get_or_insert_with(fault);
+        }
+    }
+}
+
 impl Machine {
+    // ---- Failures of the policy ----
+
+    /// Ends the policy's time with the kernel's kind and message. The first exit wins.
+    #[cold]
+    pub(crate) fn eject(&mut self, kind: ExitKind, code: i64, message: impl Into<String>) {
+        if self.attachment.has_ended() {
+            return;
+        }
+        let mut message = message.into();
+        let mut end = message.len().min(flags::EXIT_MSG_LEN - 1);
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        self.halt_if(true);
+        self.attachment.exit = Some(Exit {
+            kind,
+            code,
+            message,
+            time: self.now,
+            fault: None,
+        });
+    }
+
+    /// A misuse of the kernel's interface.
+    #[cold]
+    pub(crate) fn error(&mut self, message: impl Into<String>) {
+        // Before a policy is attached, `scx_error()` has none to end.
+        if self.attachment.enabling {
+            self.eject(ExitKind::Error, 0, message);
+        }
+    }
+
+    // ---- Attaching ----
+
     /// Attaches the policy to the running system.
     pub(crate) fn attach(&mut self, vm: &mut Vm) {
         if !self.set_up(vm, SetUpTime::Loaded) {
             return;
         }
         // A kernel has no policy before; see `create_dsq` and `error`.
-        self.enabling = true;
+        self.attachment.enabling = true;
         let result = self.call(
             vm,
             &Call {
@@ -38,14 +115,14 @@ impl Machine {
         if self.ops.flag(flags::ops::ENQ_LAST) && !self.ops.has(Op::Enqueue) {
             self.error("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
         }
-        if self.exit.is_some() {
+        if self.attachment.has_ended() {
             return;
         }
         if self.ops.flag(flags::ops::HAS_CGROUP_WEIGHT) {
             self.note("SCX_OPS_HAS_CGROUP_WEIGHT is deprecated and a noop".to_owned());
         }
         self.arm_watchdog();
-        self.bypass = true;
+        self.attachment.bypass = true;
         self.counters.bypass_activate += 1;
         if !self.init_cgroups(vm) {
             return;
@@ -56,15 +133,15 @@ impl Machine {
                 let name = self.name(id);
                 self.error(format!("ops.init_task() failed ({error}) for {name}"));
             }
-            if self.exit.is_some() {
+            if self.attachment.has_ended() {
                 return;
             }
         }
-        self.attached = true;
+        self.attachment.attached = true;
         self.living()
             .into_iter()
             .for_each(|id| self.switch_in(vm, id));
-        self.bypass = false;
+        self.attachment.bypass = false;
         self.cycle_waiting(vm);
         (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
         self.set_up(vm, SetUpTime::Attached);
@@ -121,13 +198,17 @@ impl Machine {
     /// Ends the policy's time: the tasks leave its class, and it is told why. Without a cause the
     /// policy was detached from user space.
     pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
-        let was_attached = self.attached;
+        let was_attached = self.attachment.attached;
         self.eject(ExitKind::Unreg, 0, "");
-        let exit = self.exit.clone().expect("the policy has just been ejected");
+        let exit = self
+            .attachment
+            .exit
+            .clone()
+            .expect("the policy has just been ejected");
         if exit.fault.is_some() {
             return exit;
         }
-        self.bypass = true;
+        self.attachment.bypass = true;
         self.exit_cgroups(vm);
         if was_attached {
             self.living()
@@ -135,7 +216,7 @@ impl Machine {
                 .for_each(|id| self.switch_out(vm, id));
             let dead = 0..self.tasks.len() as u32;
             dead.map(TaskId).for_each(|id| self.exit_task(vm, id));
-            self.attached = false;
+            self.attachment.attached = false;
         }
         let info = self.mirror.exit_info(vm, &exit);
         let kind = exit.kind as u64;

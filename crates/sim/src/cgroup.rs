@@ -140,7 +140,7 @@ impl Machine {
             if error != 0 {
                 self.error(format!("ops.cgroup_init() failed ({error})"));
             }
-            if self.exit.is_some() {
+            if self.attachment.has_ended() {
                 return false;
             }
             self.cgroups.groups[number as usize].told = true;

@@ -64,7 +64,7 @@ impl Machine {
         // The kernel chooses the destination before it knows whether it will need one.
         let rotor = &mut self.cpus[self.exec].rotor;
         let allowed = self.masks.get(mask);
-        let Some(target) = rotate(rotor, allowed, self.idle.topology.online()) else {
+        let Some(target) = rotate(rotor, allowed, self.idle.topology().online()) else {
             let name = self.name(id);
             self.note(format!(
                 "an affinity of {name} has no CPU that is online; the kernel refuses it"
@@ -98,7 +98,7 @@ impl Machine {
             return;
         }
         let old = self.task(id).class;
-        let new = class_of(policy, self.attached, self.is_partial());
+        let new = class_of(policy, self.attachment.is_attached(), self.is_partial());
         if !self.admit(id, policy) {
             return;
         }

@@ -149,7 +149,7 @@ impl Machine {
         if !self.is_online(cpu) {
             return self.enqueue_with_new_slice(local, id, flags);
         }
-        if self.bypass {
+        if self.attachment.bypasses() {
             self.counters.bypass_dispatch += 1;
             return self.enqueue_with_new_slice(global, id, flags);
         }

@@ -25,17 +25,16 @@ pub(crate) const PICK_IN_NODE: u64 = 2;
 ///
 /// With masks for each node the kernel has a pair a node. They never overlap, so here one pair
 /// serves both ways, and a search in a node sees the node's part.
+///
+/// Only this module changes them, so that a claimed CPU stays out until it schedules.
 pub(crate) struct Idle {
     /// CPUs that idle and are not claimed.
-    pub cpu: Mask,
+    cpu: Mask,
     /// CPUs of cores whose every CPU idles.
-    pub smt: Mask,
-    /// Whether tracking is on.
-    pub enabled: bool,
-    /// Whether the policy asked for masks for each node.
-    pub per_node: bool,
-    /// Which CPUs belong together.
-    pub topology: Topology,
+    smt: Mask,
+    enabled: bool,
+    per_node: bool,
+    topology: Topology,
     /// Whether caches and nodes matter to the built-in choice.
     uses: (bool, bool),
 }
@@ -56,8 +55,40 @@ impl Idle {
         idle
     }
 
+    /// CPUs that idle and are not claimed.
+    pub const fn cpus(&self) -> &Mask {
+        &self.cpu
+    }
+
+    /// CPUs of cores whose every CPU idles.
+    pub const fn cores(&self) -> &Mask {
+        &self.smt
+    }
+
+    /// Whether tracking is on.
+    pub const fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Whether the policy asked for masks for each node.
+    pub const fn is_per_node(&self) -> bool {
+        self.per_node
+    }
+
+    /// Which CPUs belong together, and which are there.
+    #[inline]
+    pub const fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// A CPU goes offline or comes back.
+    pub fn set_online(&mut self, cpu: CpuId, online: bool) {
+        self.topology.set_online(cpu, online);
+        self.look_at_topology();
+    }
+
     /// Decides anew what matters to the built-in choice: CPUs have come or gone.
-    pub fn look_at_topology(&mut self) {
+    fn look_at_topology(&mut self) {
         let nodes = !self.per_node && self.topology.uses_nodes();
         self.uses = (self.topology.uses_llc(), nodes);
     }
@@ -152,7 +183,10 @@ impl Machine {
 
     #[inline]
     fn call_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        if self.ops.has(Op::UpdateIdle) && !self.bypass && self.attached {
+        if self.ops.has(Op::UpdateIdle)
+            && !self.attachment.bypasses()
+            && self.attachment.is_attached()
+        {
             self.tell_update_idle(vm, cpu, idle);
         }
     }

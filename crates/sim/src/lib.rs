@@ -14,7 +14,9 @@ mod attach;
 mod cgroup;
 mod change;
 pub mod costs;
+mod counters;
 mod cpu;
+mod custody;
 mod deadline;
 mod dispatch;
 mod drive;
@@ -30,9 +32,11 @@ mod kfunc;
 mod kick;
 mod life;
 mod lock;
+mod log;
 mod machine;
 mod mask;
 mod mirror;
+mod moment;
 mod ops;
 mod profile;
 mod queue;
@@ -44,6 +48,7 @@ mod sorted;
 mod tally;
 mod target;
 mod task;
+mod timers;
 mod topology;
 mod version;
 mod view;
@@ -381,14 +386,14 @@ fn run_before(
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
     machine.run(&mut vm, &mut audience)?;
-    if let Some(error) = machine.work_error.take() {
+    if let Some(error) = machine.take_work_error() {
         return Err(error.into());
     }
-    if let Some(failure) = machine.setup_failure.take() {
+    if let Some(failure) = machine.setup.take_failure() {
         return Err(failure.of(&spec.policy.name));
     }
     // Detaching calls the policy, too, and that is no part of the run.
-    let tally = machine.tally.take().unwrap_or_default();
+    let tally = machine.calls.take_tally();
     Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
 }
 
@@ -408,19 +413,18 @@ fn assemble(
     } = prepare(&spec.policy, &spec.machine, options, tally)?;
     let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
-    let mut machine = Machine::new(Parts {
+    let machine = Machine::new(Parts {
         spec: spec.machine.clone(),
         workload: Arc::clone(&spec.workload),
         seed: spec.seed,
         tie_seed: spec.tie_seed,
         ops,
+        setup: setup::Plan::new(entries, setup),
         mirror,
         work,
         wants,
         tally,
     });
-    machine.entries = entries;
-    machine.setup = setup;
     Ok((machine, vm))
 }
 
@@ -475,7 +479,8 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.recorded().clear();
     let end = machine.now;
     sink.finish(end);
-    machine.notes.extend(machine.work.notes());
+    let (printed, mut notes) = machine.log.take();
+    notes.extend(machine.work.notes());
     Summary {
         end,
         exit,
@@ -484,10 +489,10 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         counters: machine.counters.named(machine.spec.kernel),
         spent: machine.spent_by_kind(),
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
-        printed: std::mem::take(&mut machine.printed),
+        printed,
         instructions: vm.retired(),
-        callbacks: machine.callbacks,
-        notes: std::mem::take(&mut machine.notes),
+        callbacks: machine.calls.count(),
+        notes,
     }
 }
 

@@ -155,13 +155,13 @@ impl Mirror {
 
     /// Programs that hold a pointer to the idle masks see every claim.
     pub fn write_idle(&self, memory: &mut Memory, idle: &Idle) {
-        write_mask(memory, self.idle_cpu, &idle.cpu);
-        write_mask(memory, self.idle_smt, &idle.smt);
-        if idle.per_node {
+        write_mask(memory, self.idle_cpu, idle.cpus());
+        write_mask(memory, self.idle_smt, idle.cores());
+        if idle.is_per_node() {
             for (node, at) in (0..).zip(&self.idle_nodes) {
-                let there = idle.topology.node(node);
-                write_mask(memory, at[0], &idle.cpu.and(&there));
-                write_mask(memory, at[1], &idle.smt.and(&there));
+                let there = idle.topology().node(node);
+                write_mask(memory, at[0], &idle.cpus().and(&there));
+                write_mask(memory, at[1], &idle.cores().and(&there));
             }
         }
     }

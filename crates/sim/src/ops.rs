@@ -1,5 +1,7 @@
 //! The policy's table of callbacks, and how one is called.
 
+use std::collections::BTreeMap;
+
 use bpf::{Image, Member};
 use model::{CpuId, EventKind, ExitKind, Kernel, Op, TaskId};
 
@@ -11,13 +13,11 @@ use crate::tally::Tally;
 #[derive(Clone, Debug)]
 pub(crate) struct Ops {
     /// Name of the policy.
-    pub name: String,
+    name: String,
     /// `SCX_OPS_*` flags.
-    pub flags: u64,
-    /// Watchdog timeout, milliseconds.
-    pub timeout_ms: u64,
-    /// Size of the dispatch buffer.
-    pub batch: u32,
+    flags: u64,
+    timeout_ms: u64,
+    batch: u32,
     /// The kernel is older than 7.2.
     is_older: bool,
     /// Function of each callback, by [`Op`]; `None`: not defined.
@@ -210,6 +210,17 @@ impl Ops {
         self.callbacks[op as usize]
     }
 
+    /// Watchdog timeout, milliseconds.
+    pub const fn timeout_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    /// Size of the dispatch buffer, inserts.
+    #[inline]
+    pub const fn batch(&self) -> u32 {
+        self.batch
+    }
+
     /// What `op` is for the checks of the kernel's functions.
     #[inline(always)]
     fn kind(&self, op: Op) -> Kind {
@@ -355,6 +366,38 @@ impl Contexts {
     }
 }
 
+/// What is known of the calls made so far. Only this module changes it.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    count: u64,
+    /// A callback is neither recorded nor counted by kind nor charged for.
+    are_plain: bool,
+    /// What each callback did, if that was asked.
+    tally: Option<BTreeMap<&'static str, Tally>>,
+}
+
+impl Calls {
+    /// None yet. `are_plain`: nobody wants to know more of a call than that it was made; `tally`:
+    /// what each callback does is to be counted.
+    pub fn new(are_plain: bool, tally: bool) -> Self {
+        Self {
+            count: 0,
+            are_plain: are_plain && !tally,
+            tally: tally.then(BTreeMap::new),
+        }
+    }
+
+    /// How many callbacks were called.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What each callback did, if that was asked. It is not counted from now on.
+    pub fn take_tally(&mut self) -> BTreeMap<&'static str, Tally> {
+        self.tally.take().unwrap_or_default()
+    }
+}
+
 /// A call to make.
 pub(crate) struct Call<const N: usize> {
     /// Which callback.
@@ -376,8 +419,8 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
-        self.callbacks += 1;
-        if !self.calls_are_plain {
+        self.calls.count += 1;
+        if !self.calls.are_plain {
             // A copy, so that a plain call need not be in memory.
             let call = Call { ..*call };
             return self.call_function_noted(vm, function, &call);
@@ -432,7 +475,7 @@ impl Machine {
         let kind = self.ops.kind(call.op);
         let guarded = self.begin_call(vm, kind, call.locked, subject);
         let spent = self.spent(vm);
-        let result = if self.tally.is_some() {
+        let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
             vm.call_program(function, &call.args, self)
@@ -490,7 +533,7 @@ impl Machine {
     ) -> Result<u64, bpf::Fault> {
         let before = Tally::of(vm);
         let result = vm.call_program(function, &call.args, self);
-        if let Some(tally) = &mut self.tally {
+        if let Some(tally) = &mut self.calls.tally {
             tally.entry(call.op.name()).or_default().add(vm, &before);
         }
         result
@@ -537,9 +580,7 @@ impl Machine {
     #[cold]
     fn settle_fault<R>(&mut self, fault: &bpf::Fault) -> Option<R> {
         self.eject(ExitKind::Error, 0, fault.stop.to_string());
-        if let Some(exit) = &mut self.exit {
-            exit.fault.get_or_insert_with(|| fault.to_string());
-        }
+        self.attachment.explain(|| fault.to_string());
         None
     }
 

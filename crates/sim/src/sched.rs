@@ -32,7 +32,7 @@ impl Machine {
             self.reenqueue_deferred(vm, cpu);
         }
         self.give_run_queue(held);
-        if self.deadlines.any {
+        if self.deadlines.any() {
             self.after_schedule_dl(cpu, before);
         }
         if !ticks {
@@ -82,7 +82,7 @@ impl Machine {
     /// the CPU runs.
     #[inline(always)]
     fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Curr {
-        let attached = self.attached;
+        let attached = self.attachment.is_attached();
         let state = &mut self.cpus[cpu];
         state.need_resched = false;
         let prev = state.curr;
@@ -134,7 +134,9 @@ impl Machine {
             self.update_curr(cpu);
         }
         let keeps = |machine: &Self| {
-            queued && !machine.bypass && prev.is_some_and(|id| machine.task(id).slice > 0)
+            queued
+                && !machine.attachment.bypasses()
+                && prev.is_some_and(|id| machine.task(id).slice > 0)
         };
         if keeps(self) {
             self.cpus[cpu].keep = true;
@@ -144,7 +146,7 @@ impl Machine {
         if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
             return;
         }
-        if self.ops.has(Op::Dispatch) && !self.bypass && self.is_online(cpu) {
+        if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
             for round in 1.. {
                 self.call_dispatch(vm, cpu, prev, queued);
                 if keeps(self) {
@@ -154,7 +156,7 @@ impl Machine {
                 if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
                     return;
                 }
-                if self.moved == 0 {
+                if !self.buffer.has_moved() {
                     break;
                 }
                 if round == flags::DSP_MAX_LOOPS {
@@ -163,7 +165,7 @@ impl Machine {
                 }
             }
         }
-        if queued && (self.bypass || !self.ops.flag(flags::ops::ENQ_LAST)) {
+        if queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST)) {
             self.cpus[cpu].keep = true;
             self.counters.dispatch_keep_last += 1;
         }
@@ -186,7 +188,7 @@ impl Machine {
 
     #[inline(always)]
     fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Option<TaskId>, queued: bool) {
-        self.moved = 0;
+        self.buffer.begin();
         let number = u64::from(cpu.0);
         let address = prev.map_or(0, |id| self.task(id).address);
         self.call(
@@ -232,7 +234,7 @@ impl Machine {
     #[cold]
     fn warn_zero_slice(&mut self, id: TaskId, kept: bool) {
         if !kept
-            && !self.bypass
+            && !self.attachment.bypasses()
             && !std::mem::replace(&mut self.task_mut(id).warned_zero_slice, true)
         {
             let name = self.name(id);
@@ -272,7 +274,7 @@ impl Machine {
         }
         self.call_stopping(vm, id, true);
         self.watch(id);
-        if self.task(id).slice > 0 && !self.bypass {
+        if self.task(id).slice > 0 && !self.attachment.bypasses() {
             // Only a higher class takes a CPU from a task that has slice left.
             let local = self.dsqs.local(cpu);
             self.dispatch_enqueue(local, id, enq::HEAD);
@@ -421,7 +423,7 @@ impl Machine {
 
     fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.update_curr(cpu);
-        if self.bypass {
+        if self.attachment.bypasses() {
             self.set_slice(id, 0);
         } else {
             let (address, slice) = (self.task(id).address, self.task(id).slice);

@@ -3,12 +3,10 @@
 //! Inside, the machine speaks 6.18's numbers; what a policy sees and says is translated here, in
 //! both directions. Source: BTF and callback traces of Debian's 7.2.12.
 
-use model::{Kernel, TaskId};
+use model::Kernel;
 
-use crate::dsq::DsqIndex;
 use crate::flags::{deq, enq};
-use crate::machine::{Machine, Vm};
-use crate::task::Class;
+use crate::machine::Machine;
 
 /// Flags of enqueue: 6.18's bit, 7.2's bit.
 const MOVED_ENQ: [(u64, u64); 5] = [
@@ -81,52 +79,6 @@ impl Machine {
     /// The bit of a change of class: 7.2 tells it from other changes.
     pub(crate) fn class_bit(&self) -> u64 {
         if self.is_7_2() { deq::CLASS } else { 0 }
-    }
-
-    // ---- Custody ----
-    //
-    // On 7.2 a policy has a task in custody from the moment in which it keeps the task or puts it
-    // into a queue of its own until the task reaches a local or global queue, or is taken back. The
-    // end of a custody is one `ops.dequeue`, with flags 0 in the first case.
-
-    /// Notes that a task has come into `dsq`.
-    pub(crate) fn note_custody(&mut self, dsq: DsqIndex, id: TaskId) {
-        if !self.is_7_2() || self.bypass {
-            return;
-        }
-        let is_user = self.dsqs.id(dsq) & crate::flags::dsq::BUILTIN == 0;
-        if is_user {
-            self.set_custody(id, true);
-        } else if self.task(id).in_custody {
-            self.set_custody(id, false);
-            self.released_from_custody.push(id);
-        }
-    }
-
-    /// Notes that the policy has kept a task, or has given it up.
-    pub(crate) fn set_custody(&mut self, id: TaskId, is: bool) {
-        if self.is_7_2() && self.task(id).in_custody != is {
-            self.task_mut(id).in_custody = is;
-            self.mirror_flags(id);
-        }
-    }
-
-    /// Tells the policy of the tasks that have left its custody for a local or global queue.
-    #[inline]
-    pub(crate) fn tell_released(&mut self, vm: &mut Vm) {
-        if !self.released_from_custody.is_empty() {
-            self.tell_all_released(vm);
-        }
-    }
-
-    #[inline(never)]
-    fn tell_all_released(&mut self, vm: &mut Vm) {
-        while !self.released_from_custody.is_empty() {
-            let id = self.released_from_custody.remove(0);
-            if self.task(id).class == Class::Ext {
-                self.call_dequeue(vm, id, 0);
-            }
-        }
     }
 }
 

@@ -122,7 +122,7 @@ impl Machine {
 
     /// Asks the policy, or the built-in rule when it has none.
     fn select_cpu_ext(&mut self, vm: &mut Vm, id: TaskId, prev: CpuId, flags: u64) -> CpuId {
-        if !self.ops.has(Op::SelectCpu) || self.bypass {
+        if !self.ops.has(Op::SelectCpu) || self.attachment.bypasses() {
             let found = self.select_cpu_default(id, prev, flags, None, 0);
             if found.is_some() {
                 self.refill_slice(id);

@@ -83,7 +83,7 @@ impl Machine {
     /// Source: `check_rq_for_timeouts()` and `scx_watchdog_workfn()`, kernel 6.18.
     pub(crate) fn check_stalls(&mut self) {
         let tick = self.watchdog.tick.get();
-        let timeout = (self.ops.timeout_ms * 1_000_000).div_ceil(tick);
+        let timeout = (self.ops.timeout_ms() * 1_000_000).div_ceil(tick);
         let now = self.jiffies();
         let limit = now.saturating_sub(timeout);
         // The kernel finds the lowest CPU first, and on it the task that waits longest.
@@ -104,7 +104,7 @@ impl Machine {
 
     /// Arms the next look: half the timeout from now.
     pub(crate) fn arm_watchdog(&mut self) {
-        let after = Nanos::from_millis(self.ops.timeout_ms.div_ceil(2));
+        let after = Nanos::from_millis(self.ops.timeout_ms().div_ceil(2));
         self.queue
             .push(self.now + after, self.exec, Pending::Watchdog);
     }

@@ -51,11 +51,11 @@ fn nr_cpu_ids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 }
 
 fn nr_node_ids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    Ok(u64::from(ctx.host.idle.topology.nodes()))
+    Ok(u64::from(ctx.host.idle.topology().nodes()))
 }
 
 fn cpu_node(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
-    let node = cpu_or_error(ctx, cpu).map(|cpu| ctx.host.idle.topology.node_of(cpu));
+    let node = cpu_or_error(ctx, cpu).map(|cpu| ctx.host.idle.topology().node_of(cpu));
     Ok(s32(node.map_or(-1, i64::from)))
 }
 

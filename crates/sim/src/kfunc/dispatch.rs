@@ -26,11 +26,11 @@ fn nr_slots(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
-    Ok(u64::from(ctx.host.ops.batch) - ctx.host.buffer.len() as u64)
+    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.buffer.len() as u64)
 }
 
 fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    if ctx.host.allowed(kf::DISPATCH) && ctx.host.buffer.pop().is_none() {
+    if ctx.host.allowed(kf::DISPATCH) && !ctx.host.buffer.cancel() {
         ctx.host.error("dispatch buffer underflow");
     }
     Ok(0)
@@ -58,7 +58,7 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
         return Ok(0);
     };
     let moved = machine.consume(cpu, dsq, flags);
-    machine.moved += u32::from(moved);
+    machine.buffer.count_moved(u32::from(moved));
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(u64::from(moved))

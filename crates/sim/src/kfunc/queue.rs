@@ -3,8 +3,9 @@
 use model::TaskId;
 
 use super::{Ctx, Line, Return, changed, s32, task};
+use crate::dispatch::Buffered;
 use crate::flags::{self, enq, errno, kf};
-use crate::machine::{Buffered, Machine};
+use crate::machine::Machine;
 use crate::ops::Directly;
 use crate::task::{Direct, OpsState};
 
@@ -36,12 +37,12 @@ const MOST_QUEUES: usize = 1 << 20;
 
 fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
     let node = node as i32;
-    let nodes = i32::from(ctx.host.idle.topology.nodes());
+    let nodes = i32::from(ctx.host.idle.topology().nodes());
     if id & flags::dsq::BUILTIN != 0 || node < -1 || node >= nodes {
         return Ok(s32(errno::EINVAL));
     }
     // No policy is being attached: a set-up program asks.
-    if !ctx.host.enabling {
+    if !ctx.host.attachment.is_enabling() {
         return Ok(s32(errno::ENODEV));
     }
     if ctx.host.dsqs.count() >= MOST_QUEUES {
@@ -194,20 +195,20 @@ impl Machine {
                 let name = self.name(id);
                 self.error(format!("{name} already direct-dispatched"));
             }
-            _ if self.buffer.len() >= self.ops.batch as usize => {
-                self.error("dispatch buffer overflow");
-            }
             _ => {
                 let qseq = match self.task(id).ops_state {
                     OpsState::Queued(qseq) => Some(qseq),
                     _ => None,
                 };
-                self.buffer.push(Buffered {
+                let entry = Buffered {
                     task: id,
                     qseq,
                     dsq_id,
                     flags,
-                });
+                };
+                if !self.buffer.push(entry, self.ops.batch()) {
+                    self.error("dispatch buffer overflow");
+                }
             }
         }
     }
