@@ -5,6 +5,7 @@
 
 use model::{CpuId, Exit, ExitKind, Op, SetUpTime, TaskId};
 
+use crate::counters::Counter;
 use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
@@ -123,7 +124,7 @@ impl Machine {
         }
         self.arm_watchdog();
         self.attachment.bypass = true;
-        self.counters.bypass_activate += 1;
+        self.counters.count(Counter::BypassActivate);
         if !self.init_cgroups(vm) {
             return;
         }
@@ -157,7 +158,7 @@ impl Machine {
         let cpu = self.task(id).cpu;
         let queued = self.task(id).state == RunState::Runnable;
         let running = self.is_running(id);
-        let flags = CYCLE | self.class_bit();
+        let flags = CYCLE | self.rules.class_bit;
         if queued {
             self.dequeue_task(vm, id, flags);
         }
@@ -239,7 +240,7 @@ impl Machine {
         if task.class == Class::Ext {
             let cpu = task.cpu;
             if task.state == RunState::Runnable {
-                self.dequeue_task(vm, id, CYCLE | self.class_bit());
+                self.dequeue_task(vm, id, CYCLE | self.rules.class_bit);
             }
             if self.is_running(id) {
                 self.update_curr(cpu);

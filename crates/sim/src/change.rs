@@ -110,13 +110,13 @@ impl Machine {
         let moves = if old == new {
             moves
         } else {
-            moves | self.class_bit()
+            moves | self.rules.class_bit
         };
         self.change(vm, id, deq::SAVE | deq::NOCLOCK | moves, |machine, vm| {
             machine.task_mut(id).policy = policy;
             machine.mirror_policy(id);
             let leaves = old == Class::Ext && new != Class::Ext;
-            if leaves && machine.is_7_2() {
+            if leaves && !machine.rules.weighs_leavers {
                 machine.task_mut(id).weight = weight_of(policy, machine.task(id).nice);
             } else {
                 machine.set_weight(vm, id);

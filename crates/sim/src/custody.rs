@@ -24,7 +24,7 @@ pub(crate) struct Custody {
 impl Machine {
     /// Notes that a task has come into `dsq`.
     pub(crate) fn note_custody(&mut self, dsq: DsqIndex, id: TaskId) {
-        if !self.is_7_2() || self.attachment.bypasses() {
+        if !self.rules.has_custody || self.attachment.bypasses() {
             return;
         }
         let is_user = self.dsqs.id(dsq) & flags::dsq::BUILTIN == 0;
@@ -38,7 +38,7 @@ impl Machine {
 
     /// Notes that the policy has kept a task, or has given it up.
     pub(crate) fn set_custody(&mut self, id: TaskId, is: bool) {
-        if self.is_7_2() && self.task(id).in_custody != is {
+        if self.rules.has_custody && self.task(id).in_custody != is {
             self.task_mut(id).in_custody = is;
             self.mirror_flags(id);
         }

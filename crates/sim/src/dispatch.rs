@@ -5,6 +5,7 @@
 
 use model::{CpuId, TaskId};
 
+use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
 use crate::lock::Which;
@@ -174,7 +175,9 @@ impl Machine {
             return false;
         }
         if !self.is_online(cpu) {
-            self.counters.dispatch_local_dsq_offline += u64::from(enforce);
+            if enforce {
+                self.counters.count(Counter::DispatchLocalDsqOffline);
+            }
             return false;
         }
         true

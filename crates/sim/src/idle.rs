@@ -341,7 +341,7 @@ impl Machine {
             return Some(prev);
         }
         if self.idle.has_smt()
-            && self.is_7_2()
+            && self.rules.prefers_sibling
             && let Some(sibling) = self.claim_sibling(prev, &allowed)
         {
             return Some(sibling);
@@ -349,7 +349,7 @@ impl Machine {
         self.pick_near_then_far(&near, &allowed, node, flags)
     }
 
-    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
+    /// An idle thread of the core of `prev`, claimed.
     fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
         let mut siblings = self.idle.core(prev);
         let idle = &self.idle.cpu;

@@ -27,7 +27,7 @@ mod flags;
 mod host;
 mod hotplug;
 mod idle;
-mod kernel_types;
+mod kernels;
 mod kfunc;
 mod kick;
 mod life;
@@ -50,7 +50,6 @@ mod target;
 mod task;
 mod timers;
 mod topology;
-mod version;
 mod view;
 mod wake;
 mod watchdog;
@@ -68,6 +67,7 @@ use workload::RunSpec;
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
+use crate::kernels::rules_of;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
@@ -246,13 +246,12 @@ fn prepare(
     tally: bool,
 ) -> Result<Ready, Error> {
     let policy = || spec.name.clone();
-    let target = target(machine);
+    let (target, rules) = (target(machine), rules_of(machine.kernel));
     let (image, entries) = load(spec, &target)?;
-    let ops =
-        Ops::of(&image, spec.table.as_deref(), machine.kernel).map_err(|source| Error::Ops {
-            policy: policy(),
-            source,
-        })?;
+    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(|source| Error::Ops {
+        policy: policy(),
+        source,
+    })?;
     let setup = spec.setup.iter().map(|run| {
         setup::Run::find(&image, run).map_err(|source| Error::SetUp {
             policy: policy(),
@@ -486,7 +485,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         exit,
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
-        counters: machine.counters.named(machine.spec.kernel),
+        counters: machine.counters.named(&machine.rules),
         spent: machine.spent_by_kind(),
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed,

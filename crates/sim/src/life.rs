@@ -284,9 +284,7 @@ impl Machine {
         self.dismiss(id);
         self.work.exited(id);
         self.emit(EventKind::Exit, id, cpu, (0, 0));
-        // Since 6.19 the policy is told right behind the last switch (`sched_ext_dead()`), before
-        // when the last reference is dropped.
-        if self.is_7_2() && self.attachment.is_attached() {
+        if self.rules.exits_at_last_switch && self.attachment.is_attached() {
             self.exit_task(vm, id);
         }
         self.queue

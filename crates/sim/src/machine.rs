@@ -21,6 +21,7 @@ use crate::deadline::Deadlines;
 use crate::dispatch::Buffer;
 use crate::dsq::{DsqIndex, Dsqs};
 use crate::idle::Idle;
+use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
 use crate::log::Log;
 use crate::mask::Masks;
@@ -82,6 +83,8 @@ pub struct Machine {
     pub(crate) custody: Custody,
     /// What the machine was asked to be. Nobody writes it.
     pub(crate) spec: MachineSpec,
+    /// What its kernel does that others do not. Nobody writes it.
+    pub(crate) rules: KernelRules,
     /// What actions cost, and what was charged; see [`crate::profile`].
     pub(crate) ledger: Ledger,
     /// Affinities, interned; see [`crate::mask`].
@@ -181,6 +184,7 @@ impl Machine {
             halted: false,
             wants,
             out: Vec::new(),
+            rules: *rules_of(spec.kernel),
             spec,
         }
     }

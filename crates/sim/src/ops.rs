@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use bpf::{Image, Member};
-use model::{CpuId, EventKind, ExitKind, Kernel, Op, TaskId};
+use model::{CpuId, EventKind, ExitKind, Op, TaskId};
 
 use crate::flags::{self, kf};
+use crate::kernels::KernelRules;
 use crate::machine::{Machine, Vm};
 use crate::tally::Tally;
 
@@ -18,8 +19,6 @@ pub(crate) struct Ops {
     flags: u64,
     timeout_ms: u64,
     batch: u32,
-    /// The kernel is older than 7.2.
-    is_older: bool,
     /// Function of each callback, by [`Op`]; `None`: not defined.
     callbacks: [Option<u32>; Op::ALL.len()],
 }
@@ -92,7 +91,7 @@ pub enum OpsError {
 
 impl Ops {
     /// The table of `image`; `table` chooses between several.
-    pub fn of(image: &Image, table: Option<&str>, kernel: Kernel) -> Result<Self, OpsError> {
+    pub fn of(image: &Image, table: Option<&str>, rules: &KernelRules) -> Result<Self, OpsError> {
         let tables: Vec<_> = image
             .struct_ops
             .iter()
@@ -112,13 +111,12 @@ impl Ops {
             flags: 0,
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
-            is_older: kernel < Kernel::V7_2,
             callbacks: [None; Op::ALL.len()],
         };
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
-        ops.check_flags(&table.name, kernel)?;
+        ops.check_flags(&table.name, rules)?;
         if ops.name.is_empty() {
             return Err(OpsError::NoName {
                 table: table.name.clone(),
@@ -179,13 +177,8 @@ impl Ops {
         Ok(())
     }
 
-    fn check_flags(&self, table: &str, kernel: Kernel) -> Result<(), OpsError> {
-        let new = flags::ops::UNMODELLED_7_2;
-        let known = if kernel >= Kernel::V7_2 {
-            flags::ops::ALL | new
-        } else {
-            flags::ops::ALL | flags::ops::HAS_CGROUP_WEIGHT
-        };
+    fn check_flags(&self, table: &str, rules: &KernelRules) -> Result<(), OpsError> {
+        let (known, new) = (rules.ops_flags, rules.ops_flags_unmodelled);
         let table = || table.to_owned();
         match (self.flags & !known, self.flags & new) {
             (0, 0) => Ok(()),
@@ -221,24 +214,6 @@ impl Ops {
         self.batch
     }
 
-    /// What `op` is for the checks of the kernel's functions.
-    #[inline(always)]
-    fn kind(&self, op: Op) -> Kind {
-        // The lock is held there, too, but 6.18 calls it as if none were.
-        let mask = match op {
-            Op::CgroupMove if self.is_older => kf::UNLOCKED,
-            _ => MASKS[op as usize],
-        };
-        Kind {
-            mask,
-            guards: MASKS[op as usize] != kf::UNLOCKED,
-            direct: match op {
-                Op::SelectCpu | Op::Enqueue => Directly::Once,
-                _ => Directly::Never,
-            },
-        }
-    }
-
     /// Whether the policy sets `flag`.
     pub fn flag(&self, flag: u64) -> bool {
         self.flags & flag != 0
@@ -271,6 +246,26 @@ pub(crate) struct Context {
     pub direct: Directly,
     /// The task that executes it, if that cannot migrate meanwhile, or [`TaskId::NONE`].
     pub guarded: TaskId,
+}
+
+impl Kind {
+    /// What `op` is for the checks of the kernel's functions.
+    #[inline(always)]
+    fn of(op: Op, rules: &KernelRules) -> Self {
+        // The lock is held there, too, but 6.18 calls it as if none were.
+        let mask = match op {
+            Op::CgroupMove if !rules.cgroup_move_is_locked => kf::UNLOCKED,
+            _ => MASKS[op as usize],
+        };
+        Self {
+            mask,
+            guards: MASKS[op as usize] != kf::UNLOCKED,
+            direct: match op {
+                Op::SelectCpu | Op::Enqueue => Directly::Once,
+                _ => Directly::Never,
+            },
+        }
+    }
 }
 
 /// Whether a callback can dispatch its subject directly.
@@ -425,7 +420,7 @@ impl Machine {
             let call = Call { ..*call };
             return self.call_function_noted(vm, function, &call);
         }
-        let kind = self.ops.kind(call.op);
+        let kind = Kind::of(call.op, &self.rules);
         let subject = call.subject.unwrap_or(TaskId::NONE);
         self.call_function(vm, function, kind, call.locked, subject, &call.args)
     }
@@ -472,7 +467,7 @@ impl Machine {
             );
         }
         let subject = call.subject.unwrap_or(TaskId::NONE);
-        let kind = self.ops.kind(call.op);
+        let kind = Kind::of(call.op, &self.rules);
         let guarded = self.begin_call(vm, kind, call.locked, subject);
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {

@@ -2,10 +2,12 @@
 //!
 //! Source: `__schedule()`, `balance_one()`, `pick_task_scx()`, `put_prev_task_scx()` and
 //! `set_next_task_scx()`, kernel 6.18. There, balancing comes before the choice of the class, so
-//! `ops.dispatch` may be called although a real-time task is about to run; on 7.2 it is not.
+//! `ops.dispatch` may be called although a real-time task is about to run; with
+//! [`crate::kernels::KernelRules::balances_before_pick`] off it is not.
 
 use model::{CpuId, EventKind, Op, TaskId};
 
+use crate::counters::Counter;
 use crate::cpu::Curr;
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
@@ -104,11 +106,10 @@ impl Machine {
     /// Whether a class above the policy's, from the previous task's downward, has a task.
     #[cold]
     fn higher_class_has_task(&self, cpu: CpuId) -> bool {
-        // Since 6.19 the policy is asked only when no higher class has a task.
-        let start = if self.is_7_2() {
-            Class::Stop
-        } else {
+        let start = if self.rules.balances_before_pick {
             self.class_on(cpu).min(Class::Ext)
+        } else {
+            Class::Stop
         };
         let state = &self.cpus[cpu];
         let has = |class: Class| match class {
@@ -167,7 +168,7 @@ impl Machine {
         }
         if queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST)) {
             self.cpus[cpu].keep = true;
-            self.counters.dispatch_keep_last += 1;
+            self.counters.count(Counter::DispatchKeepLast);
         }
     }
 

@@ -131,7 +131,7 @@ fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {
     let mut bytes: Vec<u8> = ctx
         .host
         .counters
-        .named(ctx.host.spec.kernel)
+        .named(&ctx.host.rules)
         .iter()
         .flat_map(|(_, value)| value.to_le_bytes())
         .collect();
