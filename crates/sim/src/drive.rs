@@ -1,4 +1,4 @@
-//! The wheel: takes the next event, lets its CPU do what follows from it, and again.
+//! The event loop: takes the next event, lets its CPU do what follows from it, and again.
 
 use model::{CpuId, Nanos, SimTime, TaskId};
 

@@ -154,6 +154,19 @@ impl Idle {
     }
 }
 
+/// What a built-in choice is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The CPU that the task ran on last.
+    pub prev: CpuId,
+    /// As `ops.select_cpu` gets them ([`wake`]).
+    pub wake_flags: u64,
+    /// Only one of these, if they are given.
+    pub within: Option<&'a Mask>,
+    /// [`PICK_CORE`] and [`PICK_IN_NODE`].
+    pub flags: u64,
+}
+
 /// `cpumask_any_and_distribute()`: the CPU of both masks that follows the last one given out on
 /// this CPU, in turn.
 pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
@@ -268,18 +281,12 @@ impl Machine {
     /// The built-in choice, as a policy asks for it: a task that cannot move gets its CPU or none.
     ///
     /// Source: `select_cpu_from_kfunc()`, kernel 6.18.
-    pub(crate) fn select_idle(
-        &mut self,
-        id: TaskId,
-        prev: CpuId,
-        wake_flags: u64,
-        within: Option<&Mask>,
-        flags: u64,
-    ) -> Option<CpuId> {
+    pub(crate) fn select_idle(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
         let task = self.task(id);
         if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
-            return self.select_cpu_default(id, prev, wake_flags, within, flags);
+            return self.select_cpu_default(id, wanted);
         }
+        let Wanted { prev, within, .. } = *wanted;
         let allowed = match within {
             Some(within) => within.has(prev),
             None => self.masks.has(task.cpus, prev),
@@ -290,14 +297,13 @@ impl Machine {
     /// The built-in choice of a CPU for a task that wakes; the CPU is claimed.
     ///
     /// Source: `scx_select_cpu_dfl()`, kernel 6.18.
-    pub(crate) fn select_cpu_default(
-        &mut self,
-        id: TaskId,
-        prev: CpuId,
-        wake_flags: u64,
-        within: Option<&Mask>,
-        flags: u64,
-    ) -> Option<CpuId> {
+    pub(crate) fn select_cpu_default(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        let Wanted {
+            prev,
+            wake_flags,
+            within,
+            flags,
+        } = *wanted;
         let mask = self.task(id).cpus;
         // Most often nothing else needs to be looked at.
         if within.is_none()

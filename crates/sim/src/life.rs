@@ -89,7 +89,7 @@ impl Machine {
         self.mirror_cgroup(vm, id);
         self.admit(id, birth.policy);
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
-        self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK, true);
+        self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK);
         self.rename(id, birth);
         Ok(Some(id))
     }

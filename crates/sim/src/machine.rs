@@ -3,8 +3,8 @@
 //! The scheduler's rules live in the neighbouring modules, each of which adds methods to
 //! [`Machine`]: [`crate::sched`] picks, [`crate::enqueue`] and [`crate::dispatch`] move tasks
 //! between queues, [`crate::wake`] wakes, [`crate::change`] changes tasks, [`crate::life`] creates
-//! and ends them, [`crate::attach`] attaches and ejects the policy, [`crate::drive`] turns the
-//! wheel. A method that may call the policy takes the object machine as `vm`.
+//! and ends them, [`crate::attach`] attaches and ejects the policy, [`crate::drive`] runs
+//! the event loop. A method that may call the policy takes the object machine as `vm`.
 
 use std::sync::Arc;
 
@@ -239,17 +239,16 @@ impl Machine {
     #[inline]
     pub(crate) fn emit(&mut self, kind: EventKind, task: TaskId, cpu: CpuId, words: (u64, u64)) {
         if self.wants.has(kind) {
-            self.emit_detailed(kind, task, cpu, 0, words);
+            self.emit_detailed((kind, 0), task, cpu, words);
         }
     }
 
     /// Records an event with a `detail`. The caller has asked [`Machine::wants`].
     pub(crate) fn emit_detailed(
         &mut self,
-        kind: EventKind,
+        (kind, detail): (EventKind, u8),
         task: TaskId,
         cpu: CpuId,
-        detail: u8,
         (a, b): (u64, u64),
     ) {
         self.out.push(Event {
@@ -536,7 +535,7 @@ impl Machine {
         self.mirror_curr(cpu);
         if self.wants(EventKind::Switch) {
             let words = (u64::from(prev.id().0), overhead.get());
-            self.emit_detailed(EventKind::Switch, curr.id(), cpu, state as u8, words);
+            self.emit_detailed((EventKind::Switch, state as u8), curr.id(), cpu, words);
         }
     }
 }

@@ -429,6 +429,10 @@ impl Machine {
     /// known where it is made. One function for any number of arguments, so that one stays in a
     /// processor's cache.
     #[inline(never)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one register each, on the hottest path"
+    )]
     fn call_function(
         &mut self,
         vm: &mut Vm,
@@ -459,10 +463,9 @@ impl Machine {
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             self.emit_detailed(
-                EventKind::Callback,
+                (EventKind::Callback, call.op as u8),
                 task,
                 self.exec,
-                call.op as u8,
                 call.words,
             );
         }

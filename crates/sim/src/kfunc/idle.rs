@@ -4,7 +4,7 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, cpu_or_error, s32, task};
 use crate::flags::{errno, kf, ops};
-use crate::idle::{PICK_IN_NODE, rotate};
+use crate::idle::{PICK_IN_NODE, Wanted, rotate};
 use crate::mask::Mask;
 use crate::mirror::read_mask;
 
@@ -125,7 +125,13 @@ fn select_cpu_dfl(ctx: &mut Ctx<'_>, [p, prev, wake, is_idle, _]: [u64; 5]) -> R
     let id = task(ctx, p)?;
     let found = match cpu_or_error(ctx, prev) {
         Some(prev) if enabled(ctx) && may_select(ctx) => {
-            ctx.host.select_idle(id, prev, wake, None, 0)
+            let wanted = Wanted {
+                prev,
+                wake_flags: wake,
+                within: None,
+                flags: 0,
+            };
+            ctx.host.select_idle(id, &wanted)
         }
         _ => None,
     };
@@ -146,7 +152,13 @@ fn select_cpu_and(ctx: &mut Ctx<'_>, [p, prev, wake, allowed, flags]: [u64; 5]) 
         return Ok(s32(errno::EPERM));
     }
     let allowed = mask(ctx, allowed);
-    let found = ctx.host.select_idle(id, prev, wake, Some(&allowed), flags);
+    let wanted = Wanted {
+        prev,
+        wake_flags: wake,
+        within: Some(&allowed),
+        flags,
+    };
+    let found = ctx.host.select_idle(id, &wanted);
     Ok(cpu_or_busy(ctx, found))
 }
 

@@ -84,17 +84,44 @@ fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 }
 
 fn insert(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
-    insert_with(ctx, p, dsq_id, slice, None, flags)?;
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: None,
+            flags,
+        },
+    )?;
     Ok(0)
 }
 
 /// From 6.19 on: says whether the insert was taken.
 fn insert_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
-    insert_with(ctx, p, dsq_id, slice, None, flags)
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: None,
+            flags,
+        },
+    )
 }
 
 fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
-    insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)?;
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: Some(vtime),
+            flags,
+        },
+    )?;
     Ok(0)
 }
 
@@ -102,7 +129,16 @@ fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -
 fn insert_vtime_of(ctx: &mut Ctx<'_>, [p, args, ..]: [u64; 5]) -> Return {
     let word = |ctx: &mut Ctx<'_>, at: u64| ctx.vm.memory().load_u64(args.wrapping_add(8 * at));
     let [dsq_id, slice, vtime, flags] = [0, 1, 2, 3].map(|at| word(ctx, at));
-    insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: Some(vtime),
+            flags,
+        },
+    )
 }
 
 /// From 6.19 on: the first task of a queue of the policy's.
@@ -120,18 +156,27 @@ fn peek(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     Ok(first.map_or(0, |id| machine.task(id).address))
 }
 
+/// What a program says of an insert.
+struct Insert {
+    dsq_id: u64,
+    /// 0: the slice that the task has.
+    slice: u64,
+    /// `None`: in the order of arrival.
+    vtime: Option<u64>,
+    flags: u64,
+}
+
 /// 1 if the insert was taken, which only functions from 6.19 on tell.
 ///
 /// Source: `scx_dsq_insert_preamble()` and `scx_dsq_insert_commit()`, kernel 6.18. Slice and vtime
 /// are written at once, even for an entry that is ignored later.
-fn insert_with(
-    ctx: &mut Ctx<'_>,
-    p: u64,
-    dsq_id: u64,
-    slice: u64,
-    vtime: Option<u64>,
-    flags: u64,
-) -> Return {
+fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
+    let Insert {
+        dsq_id,
+        slice,
+        vtime,
+        flags,
+    } = *insert;
     if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
         return Ok(0);
     }
