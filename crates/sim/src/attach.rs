@@ -3,8 +3,9 @@
 //! Source: `scx_enable()` and `scx_disable_workfn()`, kernel 6.18. Both take place in one moment
 //! of simulated time; a kernel needs milliseconds.
 
-use model::{CpuId, Exit, ExitKind, Op, SetUpTime, TaskId};
+use model::{CpuId, Exit, ExitKind, Op, SetUpTime, SimTime, TaskId};
 
+use crate::counters::Counter;
 use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
@@ -12,14 +13,118 @@ use crate::task::{Class, OpsState, RunState, class_of};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
 
+/// How far the policy has come, and how its time has ended. Only this module changes it.
+#[derive(Debug, Default)]
+pub(crate) struct Attachment {
+    enabling: bool,
+    attached: bool,
+    bypass: bool,
+    /// The policy is being taken off: it cannot be ejected any more, but it can still fail.
+    detaching: bool,
+    /// When the policy got the tasks.
+    since: SimTime,
+    exit: Option<Exit>,
+}
+
+impl Attachment {
+    /// Whether kernel functions find a policy: it is being attached, or is attached.
+    #[inline]
+    pub const fn is_enabling(&self) -> bool {
+        self.enabling
+    }
+
+    /// Whether tasks belong to the policy's class.
+    #[inline]
+    pub const fn is_attached(&self) -> bool {
+        self.attached
+    }
+
+    /// Whether tasks are scheduled in turn without asking the policy (`scx_rq_bypassing()`).
+    #[inline]
+    pub const fn bypasses(&self) -> bool {
+        self.bypass
+    }
+
+    /// Whether the policy has been ejected.
+    #[inline]
+    pub const fn has_ended(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// When the policy got the tasks; meaningless before.
+    pub const fn since(&self) -> SimTime {
+        self.since
+    }
+
+    /// Whether a program has faulted, or something else showed that the policy cannot go on.
+    #[inline]
+    fn has_failed(&self) -> bool {
+        self.exit.as_ref().is_some_and(|exit| exit.fault.is_some())
+    }
+}
+
 impl Machine {
+    // ---- Failures of the policy ----
+
+    /// Ends the policy's time with the kernel's kind and message. The first exit wins.
+    #[cold]
+    pub(crate) fn eject(&mut self, kind: ExitKind, code: i64, message: impl Into<String>) {
+        if self.attachment.has_ended() {
+            return;
+        }
+        let mut message = message.into();
+        let mut end = message.len().min(flags::EXIT_MSG_LEN - 1);
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        self.halt_if(true);
+        self.attachment.exit = Some(Exit {
+            kind,
+            code,
+            message,
+            time: self.now,
+            fault: None,
+        });
+    }
+
+    /// A misuse of the kernel's interface.
+    #[cold]
+    pub(crate) fn error(&mut self, message: impl Into<String>) {
+        // Before a policy is attached, `scx_error()` has none to end.
+        if self.attachment.enabling {
+            self.eject(ExitKind::Error, 0, message);
+        }
+    }
+
+    /// A program has faulted, or does not end: the policy ends with an error, and `fault` says
+    /// where it was. One that is being taken off has its exit turned into an error, unless it is
+    /// one, and is not called again.
+    #[cold]
+    pub(crate) fn fail(&mut self, message: &str, fault: String) {
+        self.eject(ExitKind::Error, 0, message);
+        let Attachment {
+            detaching, exit, ..
+        } = &mut self.attachment;
+        let Some(exit) = exit else { return };
+        if *detaching && exit.fault.is_none() && !exit.kind.is_error() {
+            exit.kind = ExitKind::Error;
+            message.clone_into(&mut exit.message);
+        }
+        exit.fault.get_or_insert(fault);
+    }
+
+    // ---- Attaching ----
+
     /// Attaches the policy to the running system.
     pub(crate) fn attach(&mut self, vm: &mut Vm) {
         if !self.set_up(vm, SetUpTime::Loaded) {
             return;
         }
+        // What the loader ran took time of its own.
+        self.moment.begin(vm);
         // A kernel has no policy before; see `create_dsq` and `error`.
-        self.enabling = true;
+        self.attachment.enabling = true;
         let result = self.call(
             vm,
             &Call {
@@ -38,36 +143,40 @@ impl Machine {
         if self.ops.flag(flags::ops::ENQ_LAST) && !self.ops.has(Op::Enqueue) {
             self.error("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
         }
-        if self.exit.is_some() {
+        if self.attachment.has_ended() {
             return;
         }
         if self.ops.flag(flags::ops::HAS_CGROUP_WEIGHT) {
             self.note("SCX_OPS_HAS_CGROUP_WEIGHT is deprecated and a noop".to_owned());
         }
         self.arm_watchdog();
-        self.bypass = true;
-        self.counters.bypass_activate += 1;
+        self.attachment.bypass = true;
+        self.counters.count(Counter::BypassActivate);
         if !self.init_cgroups(vm) {
             return;
         }
         for id in self.living() {
             let error = self.init_task(vm, id, false);
+            self.moment.grant();
+            self.check_moment(vm, self.exec);
             if error != 0 {
                 let name = self.name(id);
                 self.error(format!("ops.init_task() failed ({error}) for {name}"));
             }
-            if self.exit.is_some() {
+            if self.attachment.has_ended() {
                 return;
             }
         }
-        self.attached = true;
+        self.attachment.attached = true;
+        self.attachment.since = self.now;
         self.living()
             .into_iter()
             .for_each(|id| self.switch_in(vm, id));
-        self.bypass = false;
+        self.attachment.bypass = false;
         self.cycle_waiting(vm);
         (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
         self.set_up(vm, SetUpTime::Attached);
+        self.moment.begin(vm);
     }
 
     /// Moves a task from its class into the policy's, if it belongs there.
@@ -80,7 +189,7 @@ impl Machine {
         let cpu = self.task(id).cpu;
         let queued = self.task(id).state == RunState::Runnable;
         let running = self.is_running(id);
-        let flags = CYCLE | self.class_bit();
+        let flags = CYCLE | self.rules.class_bit;
         if queued {
             self.dequeue_task(vm, id, flags);
         }
@@ -119,24 +228,45 @@ impl Machine {
     }
 
     /// Ends the policy's time: the tasks leave its class, and it is told why. Without a cause the
-    /// policy was detached from user space.
+    /// policy was detached from user space. A policy that fails meanwhile is not called again.
     pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
-        let was_attached = self.attached;
         self.eject(ExitKind::Unreg, 0, "");
-        let exit = self.exit.clone().expect("the policy has just been ejected");
-        if exit.fault.is_some() {
-            return exit;
+        if !self.attachment.has_failed() {
+            self.attachment.detaching = true;
+            self.take_off(vm);
         }
-        self.bypass = true;
+        let exit = self.attachment.exit.clone();
+        exit.expect("the policy has just been ejected")
+    }
+
+    fn take_off(&mut self, vm: &mut Vm) {
+        self.attachment.bypass = true;
         self.exit_cgroups(vm);
-        if was_attached {
-            self.living()
-                .into_iter()
-                .for_each(|id| self.switch_out(vm, id));
-            let dead = 0..self.tasks.len() as u32;
-            dead.map(TaskId).for_each(|id| self.exit_task(vm, id));
-            self.attached = false;
+        if self.attachment.attached {
+            let living = self.living().into_iter();
+            let dead = (0..self.tasks.len() as u32).map(TaskId);
+            let steps = living
+                .map(|id| (id, true))
+                .chain(dead.map(|id| (id, false)));
+            self.moment.begin(vm);
+            for (id, lives) in steps {
+                if self.attachment.has_failed() {
+                    return;
+                }
+                match lives {
+                    true => self.switch_out(vm, id),
+                    false => self.exit_task(vm, id),
+                }
+                self.moment.grant();
+                self.check_moment(vm, self.exec);
+            }
+            self.attachment.attached = false;
         }
+        if self.attachment.has_failed() {
+            return;
+        }
+        let exit = self.attachment.exit.clone();
+        let exit = exit.expect("the policy has just been ejected");
         let info = self.mirror.exit_info(vm, &exit);
         let kind = exit.kind as u64;
         self.call(
@@ -149,7 +279,6 @@ impl Machine {
                 words: (kind, 0),
             },
         );
-        exit
     }
 
     /// Moves a task out of the policy's class.
@@ -158,7 +287,7 @@ impl Machine {
         if task.class == Class::Ext {
             let cpu = task.cpu;
             if task.state == RunState::Runnable {
-                self.dequeue_task(vm, id, CYCLE | self.class_bit());
+                self.dequeue_task(vm, id, CYCLE | self.rules.class_bit);
             }
             if self.is_running(id) {
                 self.update_curr(cpu);

@@ -140,7 +140,7 @@ impl Machine {
             if error != 0 {
                 self.error(format!("ops.cgroup_init() failed ({error})"));
             }
-            if self.exit.is_some() {
+            if self.attachment.has_ended() {
                 return false;
             }
             self.cgroups.groups[number as usize].told = true;
@@ -274,8 +274,8 @@ impl Machine {
         let (cpu, address) = (task.cpu, task.address);
         let call = Call {
             op: Op::CgroupMove,
-            // The kernel holds the lock, and says so since 7.1.
-            locked: self.is_7_2().then_some(cpu),
+            // The kernel holds the lock, but 6.18 calls it as if none were held.
+            locked: self.rules.cgroup_move_is_locked.then_some(cpu),
             subject: Some(id),
             args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
@@ -317,10 +317,10 @@ impl Machine {
         }
     }
 
-    /// Writes `cpu.idle`, of which policies are told since 6.19, whether or not it changes.
+    /// Writes `cpu.idle`, of which policies may be told, whether or not it changes.
     pub(crate) fn set_cgroup_idle(&mut self, vm: &mut Vm, number: u32, idle: bool) {
         self.cgroups.groups[number as usize].idle = idle;
-        if self.cgroups.enabled && self.is_7_2() {
+        if self.cgroups.enabled && self.rules.has_cgroup_set_idle {
             let args = [self.mirror.cgroup(number), u64::from(idle)];
             let words = (id_of(number), u64::from(idle));
             self.call_about_cgroup(vm, Op::CgroupSetIdle, args, words);

@@ -64,7 +64,7 @@ impl Machine {
         // The kernel chooses the destination before it knows whether it will need one.
         let rotor = &mut self.cpus[self.exec].rotor;
         let allowed = self.masks.get(mask);
-        let Some(target) = rotate(rotor, allowed, self.idle.topology.online()) else {
+        let Some(target) = rotate(rotor, allowed, self.idle.topology().online()) else {
             let name = self.name(id);
             self.note(format!(
                 "an affinity of {name} has no CPU that is online; the kernel refuses it"
@@ -98,7 +98,7 @@ impl Machine {
             return;
         }
         let old = self.task(id).class;
-        let new = class_of(policy, self.attached, self.is_partial());
+        let new = class_of(policy, self.attachment.is_attached(), self.is_partial());
         if !self.admit(id, policy) {
             return;
         }
@@ -110,13 +110,13 @@ impl Machine {
         let moves = if old == new {
             moves
         } else {
-            moves | self.class_bit()
+            moves | self.rules.class_bit
         };
         self.change(vm, id, deq::SAVE | deq::NOCLOCK | moves, |machine, vm| {
             machine.task_mut(id).policy = policy;
             machine.mirror_policy(id);
             let leaves = old == Class::Ext && new != Class::Ext;
-            if leaves && machine.is_7_2() {
+            if leaves && !machine.rules.weighs_leavers {
                 machine.task_mut(id).weight = weight_of(policy, machine.task(id).nice);
             } else {
                 machine.set_weight(vm, id);

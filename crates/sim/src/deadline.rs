@@ -40,10 +40,18 @@ const fn ratio(whole: u64, part: u64) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     /// Whether there has been one.
-    pub any: bool,
+    any: bool,
     entities: BTreeMap<TaskId, Entity>,
     /// Budgets filled up by timers, so that a timer of an earlier one is recognised.
     generation: u64,
+}
+
+impl Deadlines {
+    /// Whether there has been one.
+    #[inline]
+    pub const fn any(&self) -> bool {
+        self.any
+    }
 }
 
 /// `struct sched_dl_entity`.
@@ -173,7 +181,7 @@ impl Machine {
         let others = self.deadlines.entities.iter();
         let others = others.filter(|(other, _)| **other != id);
         let taken: u64 = others.map(|(_, entity)| entity.share()).sum();
-        let limit = PART_OF_A_CPU * u64::from(self.idle.topology.online().count());
+        let limit = PART_OF_A_CPU * u64::from(self.idle.topology().online().count());
         if limit < taken + entity.share() {
             let percent = |share: u64| (share * 100) >> SHIFT;
             let why = format!(
@@ -207,8 +215,7 @@ impl Machine {
         let name = self.work.name_of(id);
         let place = format!("{}: {name}", self.workload.file);
         let why = why.to_owned();
-        self.work_error
-            .get_or_insert(WorkError::Deadline { place, why });
+        self.object(WorkError::Deadline { place, why });
     }
 
     /// A task is no deadline task any more.
@@ -353,7 +360,7 @@ impl Machine {
         }
         let cpu = self.task(id).cpu;
         if !self.is_online(cpu) && !self.is_running(id) {
-            let online = self.idle.topology.online().first();
+            let online = self.idle.topology().online().first();
             self.set_task_cpu(id, online.expect("one CPU is always online"));
         }
         self.line_up(id);
@@ -392,7 +399,7 @@ impl Machine {
 
     /// The most urgent deadline task that waits although it could run elsewhere, and where.
     fn misplaced(&self) -> Option<(TaskId, CpuId)> {
-        let online = self.idle.topology.online();
+        let online = self.idle.topology().online();
         // The first of a CPU's queue will run there, unless another one runs there for the moment
         // that it takes to schedule.
         let waiting = (0..self.spec.cpus).map(CpuId).flat_map(|cpu| {

@@ -5,29 +5,90 @@
 
 use model::{CpuId, TaskId};
 
+use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
 use crate::lock::Which;
-use crate::machine::{Buffered, Machine};
+use crate::machine::Machine;
 use crate::task::{Class, OpsState};
+
+/// One entry of the dispatch buffer: what `ops.dispatch` asked for and is checked when the buffer
+/// is flushed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffered {
+    pub task: TaskId,
+    /// The task's enqueue number when it was inserted; `None` if the policy did not own it.
+    pub qseq: Option<u64>,
+    pub dsq_id: u64,
+    pub flags: u64,
+}
+
+/// The dispatch buffer of the callback being executed (`struct scx_dsp_ctx`).
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    entries: Vec<Buffered>,
+    /// Tasks that moved to the local queue since the last call of `ops.dispatch` began.
+    moved: u32,
+}
+
+impl Buffer {
+    /// Inserts that wait for the flush.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds an insert, if there are fewer than `most`; whether there were.
+    #[inline]
+    pub fn push(&mut self, entry: Buffered, most: u32) -> bool {
+        let has_room = self.entries.len() < most as usize;
+        if has_room {
+            self.entries.push(entry);
+        }
+        has_room
+    }
+
+    /// Takes the last insert back; whether there was one.
+    pub fn cancel(&mut self) -> bool {
+        self.entries.pop().is_some()
+    }
+
+    /// `ops.dispatch` is about to be called.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.moved = 0;
+    }
+
+    /// So many tasks have moved.
+    #[inline]
+    pub fn count_moved(&mut self, tasks: u32) {
+        self.moved += tasks;
+    }
+
+    /// Whether a task has moved since [`Buffer::begin`].
+    #[inline]
+    pub const fn has_moved(&self) -> bool {
+        self.moved > 0
+    }
+}
 
 impl Machine {
     /// Carries out the dispatch buffer of `cpu`, in order.
     #[inline(always)]
     pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
-        if !self.buffer.is_empty() {
+        if !self.buffer.entries.is_empty() {
             self.flush_filled_buffer(cpu);
         }
     }
 
     #[inline(never)]
     fn flush_filled_buffer(&mut self, cpu: CpuId) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        for entry in buffer.drain(..) {
-            self.moved += 1;
+        let mut entries = std::mem::take(&mut self.buffer.entries);
+        for entry in entries.drain(..) {
+            self.buffer.moved += 1;
             self.finish_dispatch(cpu, entry);
         }
-        self.buffer = buffer;
+        self.buffer.entries = entries;
     }
 
     /// Carries out one entry, if the policy still owns the task as it did at the insert.
@@ -114,15 +175,18 @@ impl Machine {
             return false;
         }
         if !self.is_online(cpu) {
-            self.counters.dispatch_local_dsq_offline += u64::from(enforce);
+            if enforce {
+                self.counters.count(Counter::DispatchLocalDsqOffline);
+            }
             return false;
         }
         true
     }
 
     /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
-    /// flags of an insert.
-    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> bool {
+    /// flags of an insert. Whether there is one, and how many were passed over.
+    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> (bool, u64) {
+        let mut passed = 0;
         let mut next = self.dsqs.first(dsq);
         if next.is_some() {
             self.hold(Which::Queue(dsq), |costs| costs.call_move);
@@ -132,21 +196,22 @@ impl Machine {
                 self.leave_dsq(id);
                 let local = self.dsqs.local(cpu);
                 self.dispatch_enqueue(local, id, flags);
-                return true;
+                return (true, passed);
             }
             if self.can_migrate(id, cpu, false) {
                 self.migrate_to_local(id, cpu, flags);
-                return true;
+                return (true, passed);
             }
+            passed += 1;
             next = self.dsqs.after(dsq, id);
         }
-        false
+        (false, passed)
     }
 
     /// Takes a task from the global queue to the local queue of `cpu`.
     pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
         let global = self.global_queue(cpu);
-        !self.dsqs.is_empty(global) && self.consume(cpu, global, 0)
+        !self.dsqs.is_empty(global) && self.consume(cpu, global, 0).0
     }
 
     /// Moves a task from the queue it sits in to another, at once.

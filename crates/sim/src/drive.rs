@@ -1,4 +1,4 @@
-//! The wheel: takes the next event, lets its CPU do what follows from it, and again.
+//! The event loop: takes the next event, lets its CPU do what follows from it, and again.
 
 use model::{CpuId, Nanos, SimTime, TaskId};
 
@@ -8,22 +8,12 @@ use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::{Action, CgroupChange, Step, WorkError};
+use crate::work::{Action, CgroupChange, Step};
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;
 /// So many tasks do not stay in a processor's cache.
 const MANY_TASKS: usize = 300;
-/// Turns of the scheduler in one moment after which no time will ever pass. A real CPU would spend
-/// the rest of its life there.
-const MOST_TURNS: u32 = 1_000_000;
-/// What the policy may retire in one moment: so many callbacks of the greatest length, and so many
-/// instructions for each CPU and task. A task's callbacks are a few hundred instructions together,
-/// and a policy that looks at all tasks for each pick stays far below.
-const MOST_LONG_CALLBACKS: u64 = 10;
-const MOST_INSTRUCTIONS_EACH: u64 = 1_000_000;
-/// The least delay of a BPF timer, so that one that arms itself without delay lets time pass.
-const LEAST_TIMER_DELAY: u64 = 1_000;
 
 impl Machine {
     /// Runs until the workload, the policy or the time ends.
@@ -41,9 +31,14 @@ impl Machine {
             let now = self.queue.now();
             if now > self.now {
                 audience.sample_before(self, vm, now);
+                if now >= self.idleness.due() {
+                    self.look_at_idle_cpus(now);
+                    if self.is_halted() {
+                        break;
+                    }
+                }
                 self.now = now;
-                self.turns_now = 0;
-                self.retired_before = vm.retired();
+                self.moment.begin(vm);
             }
             let (cpu, what) = self.queue.taken();
             if matches!(what, Pending::End) {
@@ -58,7 +53,7 @@ impl Machine {
                 audience.sink().events(self.recorded());
                 self.recorded().clear();
             }
-            if self.halted {
+            if self.is_halted() {
                 break;
             }
         }
@@ -127,12 +122,12 @@ impl Machine {
             }
             Pending::Reap { task } => self.reap(vm, task),
             Pending::Attach => {
-                let kinds = self.kinds;
+                let kinds = self.ledger.kinds();
                 self.attach(vm);
                 // Done by the loader, in its own time.
                 self.cpus[cpu].owed_ps = 0;
-                self.kinds = kinds;
-                self.locks.iter_mut().for_each(|locks| locks.forget());
+                self.ledger.set_kinds(kinds);
+                self.locks.forget();
             }
             Pending::Watchdog => self.watch_over(),
             other => unreachable!("{other:?} is handled by the caller"),
@@ -142,7 +137,7 @@ impl Machine {
     /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the
     /// task's own work.
     fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
-        while !self.halted {
+        while !self.is_halted() {
             if self.now < self.cpus[cpu].busy_until {
                 return Ok(());
             }
@@ -199,8 +194,7 @@ impl Machine {
 
     #[inline(never)]
     fn step_slowly(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
-        let action = self.work.step(id, self.now, &mut self.work_events);
-        self.record_work(id, cpu);
+        let action = self.step_work(id, cpu);
         if self.work.is_exiting(id) && !self.task(id).exiting {
             self.begin_exit(id);
         }
@@ -274,18 +268,6 @@ impl Machine {
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
 
-    /// The workload cannot go on.
-    #[cold]
-    fn give_up(&mut self, error: WorkError) {
-        self.work_error = Some(error);
-        self.halted = true;
-    }
-
-    /// The run is over, if `over`.
-    pub(crate) const fn halt_if(&mut self, over: bool) {
-        self.halted |= over;
-    }
-
     /// An interrupt of the CPU `wanted`, which `cpu` serves.
     #[inline(never)]
     fn interrupt(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), source: usize) {
@@ -306,30 +288,6 @@ impl Machine {
                 self.halt_if(self.work.is_stopped());
             }
         }
-    }
-
-    /// A BPF timer expires.
-    #[inline(never)]
-    fn fire(&mut self, vm: &mut Vm, generation: u64) {
-        if let Some(address) = self.timers.expire(generation) {
-            self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
-        }
-    }
-
-    /// Arms a BPF timer on this CPU.
-    pub(crate) fn arm_bpf_timer(&mut self, address: u64, expires_ns: u64, absolute: bool) {
-        let now = self.now.as_nanos();
-        let wanted = if absolute {
-            expires_ns
-        } else {
-            now.saturating_add(expires_ns)
-        };
-        // Times beyond the end of the clock never come.
-        let when = wanted.clamp(now + LEAST_TIMER_DELAY, u64::MAX / 2);
-        let generation = self.timers.arm(address);
-        let when = SimTime::from_nanos(when);
-        self.queue
-            .push(when, self.exec, Pending::BpfTimer { generation });
     }
 
     /// The watchdog's turn. When nothing else is to come, the run is over.
@@ -383,42 +341,6 @@ impl Machine {
             asleep.len(),
             reasons.join(", ")
         ));
-    }
-
-    /// Notices when no time passes any more: before a turn of the scheduler.
-    #[inline]
-    fn count_turn(&mut self, vm: &Vm, cpu: CpuId) {
-        self.turns_now += 1;
-        let retired = vm.retired() - self.retired_before;
-        // Each CPU may do so much.
-        if self.turns_now <= MOST_TURNS && retired <= MOST_INSTRUCTIONS_EACH {
-            return;
-        }
-        self.look_for_livelock(vm, cpu, retired);
-    }
-
-    #[cold]
-    fn look_for_livelock(&mut self, vm: &Vm, cpu: CpuId, retired: u64) {
-        if self.turns_now <= MOST_TURNS && retired <= self.most_instructions(vm) {
-            return;
-        }
-        let text = format!(
-            "CPU {cpu}, at {} s: the scheduler had {} turns and the policy retired {retired} \
-             instructions without any time passing",
-            self.now, self.turns_now
-        );
-        let message = "the machine is busy with scheduling alone";
-        self.eject(model::ExitKind::Error, 0, message);
-        if let Some(exit) = &mut self.exit {
-            exit.fault.get_or_insert(text);
-        }
-    }
-
-    /// What the policy may retire in one moment.
-    fn most_instructions(&self, vm: &Vm) -> u64 {
-        let parts = u64::from(self.spec.cpus) + self.tasks.len() as u64;
-        let long = vm.budget().saturating_mul(MOST_LONG_CALLBACKS);
-        long.saturating_add(parts * MOST_INSTRUCTIONS_EACH)
     }
 
     /// Ends the run at `time` at the latest.

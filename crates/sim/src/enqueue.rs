@@ -5,6 +5,7 @@
 
 use model::{CpuId, Op, TaskId};
 
+use crate::counters::Counter;
 use crate::cpu::Curr;
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
@@ -65,7 +66,7 @@ impl Machine {
         self.do_enqueue(vm, id, flags, restored);
         self.cpus[cpu].in_wakeup = false;
         if flags & enq::CPU_SELECTED != 0 && self.task(id).selected_cpu != cpu {
-            self.counters.select_cpu_fallback += 1;
+            self.counters.count(Counter::SelectCpuFallback);
         }
     }
 
@@ -78,8 +79,8 @@ impl Machine {
                 op: Op::Runnable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: [self.task(id).address, self.enq_out(flags)],
-                words: (self.enq_out(flags), 0),
+                args: [self.task(id).address, self.rules.enq_out(flags)],
+                words: (self.rules.enq_out(flags), 0),
             },
         );
     }
@@ -111,8 +112,8 @@ impl Machine {
                 op: Op::Quiescent,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: [self.task(id).address, self.deq_out(flags)],
-                words: (self.deq_out(flags), 0),
+                args: [self.task(id).address, self.rules.deq_out(flags)],
+                words: (self.rules.deq_out(flags), 0),
             },
         );
     }
@@ -149,8 +150,8 @@ impl Machine {
         if !self.is_online(cpu) {
             return self.enqueue_with_new_slice(local, id, flags);
         }
-        if self.bypass {
-            self.counters.bypass_dispatch += 1;
+        if self.attachment.bypasses() {
+            self.counters.count(Counter::BypassDispatch);
             return self.enqueue_with_new_slice(global, id, flags);
         }
         if self.task(id).direct.is_some() || self.ask_for_queue(vm, id, flags) {
@@ -165,13 +166,13 @@ impl Machine {
         let cpu = task.cpu;
         let (local, global) = (self.dsqs.local(cpu), self.global_queue(cpu));
         if task.exiting && !self.ops.flag(flags::ops::ENQ_EXITING) {
-            self.counters.enq_skip_exiting += 1;
+            self.counters.count(Counter::EnqSkipExiting);
             self.enqueue_with_new_slice(local, id, flags);
             return false;
         }
         let pinned = self.cannot_migrate(id);
         if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
-            self.counters.enq_skip_migration_disabled += 1;
+            self.counters.count(Counter::EnqSkipMigrationDisabled);
             self.enqueue_with_new_slice(local, id, flags);
             return false;
         }
@@ -189,8 +190,8 @@ impl Machine {
                 op: Op::Enqueue,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: [address, self.enq_out(flags)],
-                words: (self.enq_out(flags), u64::from(cpu.0)),
+                args: [address, self.rules.enq_out(flags)],
+                words: (self.rules.enq_out(flags), u64::from(cpu.0)),
             },
         );
         if self.task(id).direct.is_some() {
@@ -212,7 +213,7 @@ impl Machine {
 
     /// Gives the task the default slice.
     pub(crate) fn refill_slice(&mut self, id: TaskId) {
-        self.counters.refill_slice_dfl += 1;
+        self.counters.count(Counter::RefillSliceDfl);
         self.set_slice(id, flags::SLICE_DFL);
     }
 
@@ -229,7 +230,7 @@ impl Machine {
             task.ops_state = OpsState::None;
             task.direct = Some(Direct { flags, ..direct });
             task.deferred_on = Some(cpu);
-            self.cpus[cpu].deferred.push(id);
+            self.cpus[cpu].deferred.push_back(id);
             self.schedule_deferred(cpu);
             return;
         }
@@ -247,8 +248,7 @@ impl Machine {
 
     /// Carries out the inserts deferred on `cpu`.
     pub(crate) fn run_deferred(&mut self, cpu: CpuId) {
-        while !self.cpus[cpu].deferred.is_empty() {
-            let id = self.cpus[cpu].deferred.remove(0);
+        while let Some(id) = self.cpus[cpu].deferred.pop_front() {
             let task = self.task_mut(id);
             task.deferred_on = None;
             let Some(direct) = task.direct.take() else {
@@ -278,10 +278,10 @@ impl Machine {
             }
             user => self.dsqs.user(user).unwrap_or_else(|| {
                 let name = self.name(id);
-                let whose = if self.is_7_2() {
-                    String::new()
-                } else {
+                let whose = if self.rules.names_task_without_dsq {
                     format!(" for {name}")
+                } else {
+                    String::new()
                 };
                 self.error(format!("non-existent DSQ 0x{user:x}{whose}"));
                 self.global_queue(self.task(id).cpu)
@@ -376,7 +376,7 @@ impl Machine {
     #[inline(never)]
     fn take_back(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         self.set_custody(id, false);
-        let flags = self.deq_out(flags);
+        let flags = self.rules.deq_out(flags);
         self.call_dequeue(vm, id, flags);
         self.task_mut(id).ops_state = OpsState::None;
     }

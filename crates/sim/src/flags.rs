@@ -1,4 +1,4 @@
-//! Numbers of the kernel's interface, as 6.18 has them; `version.rs` translates to those of 7.2.
+//! Numbers of the kernel's interface, as 6.18 has them; `kernels` translates to those of others.
 //!
 //! Source: BTF of Debian's 6.18.15 (`enum scx_enq_flags` and its neighbours) and
 //! `kernel/sched/sched.h` for the core's own bits.
@@ -89,8 +89,6 @@ pub mod ops {
     pub const HAS_CGROUP_WEIGHT: u64 = 1 << 16;
     /// All flags that 6.18 and 7.2 have.
     pub const ALL: u64 = 127;
-    /// Flags that came with 7.2 and are not modelled: `ALWAYS_ENQ_IMMED`, `TID_TO_TASK`.
-    pub const UNMODELLED_7_2: u64 = 0x180;
 }
 
 /// Numbers of dispatch queues.

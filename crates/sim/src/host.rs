@@ -5,16 +5,13 @@ use model::TaskId;
 
 use crate::machine::Machine;
 
-/// What is kept of the text that programs print.
-const MOST_TEXT: usize = 64 << 10;
-
 impl Host for Machine {
     fn cpu(&self) -> u32 {
         u32::from(self.exec.0)
     }
 
     fn now_ns(&self) -> u64 {
-        self.now.as_nanos()
+        self.clock_ns()
     }
 
     fn clock_functions() -> &'static [&'static str] {
@@ -80,17 +77,7 @@ impl Host for Machine {
         }
     }
 
-    /// Each call is a line, as in the kernel's trace.
     fn print(&mut self, text: &str) {
-        let text = text.strip_suffix('\n').unwrap_or(text);
-        let room = MOST_TEXT.saturating_sub(self.printed.len() + 1);
-        let mut end = text.len().min(room);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        if end > 0 {
-            self.printed.push_str(&text[..end]);
-            self.printed.push('\n');
-        }
+        self.log.print(text);
     }
 }

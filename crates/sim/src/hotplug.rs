@@ -21,7 +21,7 @@ impl Machine {
     /// Whether `cpu` has not been taken away.
     #[inline]
     pub(crate) fn is_online(&self, cpu: CpuId) -> bool {
-        self.idle.topology.is_online(cpu)
+        self.idle.topology().is_online(cpu)
     }
 
     /// Puts what the workload wants to happen to CPUs into the queue.
@@ -44,11 +44,10 @@ impl Machine {
         if self.is_online(cpu) == online {
             return;
         }
-        self.idle.topology.set_online(cpu, online);
+        self.idle.set_online(cpu, online);
         self.mirror
-            .write_online(vm.memory(), self.idle.topology.online());
-        self.idle.look_at_topology();
-        if self.attached {
+            .write_online(vm.memory(), self.idle.topology().online());
+        if self.attachment.is_attached() {
             let op = if online {
                 Op::CpuOnline
             } else {
@@ -101,8 +100,8 @@ impl Machine {
             return task.cpu;
         }
         let allowed = self.masks.get(task.cpus);
-        let near = self.idle.topology.near(task.cpu).and(allowed);
-        let online = self.idle.topology.online();
+        let near = self.idle.topology().near(task.cpu).and(allowed);
+        let online = self.idle.topology().online();
         if let Some(cpu) = near.first().or_else(|| online.and(allowed).first()) {
             return cpu;
         }
@@ -123,7 +122,7 @@ impl Machine {
     /// served by the first that is online.
     #[inline]
     pub(crate) fn serving_cpu(&self, cpu: CpuId, what: Pending) -> CpuId {
-        if self.idle.topology.all_are_online() {
+        if self.idle.topology().all_are_online() {
             return cpu;
         }
         self.serving_cpu_of_some(cpu, what)
@@ -138,7 +137,7 @@ impl Machine {
         if stays || self.is_online(cpu) {
             return cpu;
         }
-        let first = self.idle.topology.online().first();
+        let first = self.idle.topology().online().first();
         first.expect("one CPU is always online")
     }
 }

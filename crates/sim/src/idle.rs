@@ -25,17 +25,16 @@ pub(crate) const PICK_IN_NODE: u64 = 2;
 ///
 /// With masks for each node the kernel has a pair a node. They never overlap, so here one pair
 /// serves both ways, and a search in a node sees the node's part.
+///
+/// Only this module changes them, so that a claimed CPU stays out until it schedules.
 pub(crate) struct Idle {
     /// CPUs that idle and are not claimed.
-    pub cpu: Mask,
+    cpu: Mask,
     /// CPUs of cores whose every CPU idles.
-    pub smt: Mask,
-    /// Whether tracking is on.
-    pub enabled: bool,
-    /// Whether the policy asked for masks for each node.
-    pub per_node: bool,
-    /// Which CPUs belong together.
-    pub topology: Topology,
+    smt: Mask,
+    enabled: bool,
+    per_node: bool,
+    topology: Topology,
     /// Whether caches and nodes matter to the built-in choice.
     uses: (bool, bool),
 }
@@ -56,8 +55,40 @@ impl Idle {
         idle
     }
 
+    /// CPUs that idle and are not claimed.
+    pub const fn cpus(&self) -> &Mask {
+        &self.cpu
+    }
+
+    /// CPUs of cores whose every CPU idles.
+    pub const fn cores(&self) -> &Mask {
+        &self.smt
+    }
+
+    /// Whether tracking is on.
+    pub const fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Whether the policy asked for masks for each node.
+    pub const fn is_per_node(&self) -> bool {
+        self.per_node
+    }
+
+    /// Which CPUs belong together, and which are there.
+    #[inline]
+    pub const fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// A CPU goes offline or comes back.
+    pub fn set_online(&mut self, cpu: CpuId, online: bool) {
+        self.topology.set_online(cpu, online);
+        self.look_at_topology();
+    }
+
     /// Decides anew what matters to the built-in choice: CPUs have come or gone.
-    pub fn look_at_topology(&mut self) {
+    fn look_at_topology(&mut self) {
         let nodes = !self.per_node && self.topology.uses_nodes();
         self.uses = (self.topology.uses_llc(), nodes);
     }
@@ -123,6 +154,19 @@ impl Idle {
     }
 }
 
+/// What a built-in choice is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The CPU that the task ran on last.
+    pub prev: CpuId,
+    /// As `ops.select_cpu` gets them ([`wake`]).
+    pub wake_flags: u64,
+    /// Only one of these, if they are given.
+    pub within: Option<&'a Mask>,
+    /// [`PICK_CORE`] and [`PICK_IN_NODE`].
+    pub flags: u64,
+}
+
 /// `cpumask_any_and_distribute()`: the CPU of both masks that follows the last one given out on
 /// this CPU, in turn.
 pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
@@ -152,7 +196,10 @@ impl Machine {
 
     #[inline]
     fn call_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        if self.ops.has(Op::UpdateIdle) && !self.bypass && self.attached {
+        if self.ops.has(Op::UpdateIdle)
+            && !self.attachment.bypasses()
+            && self.attachment.is_attached()
+        {
             self.tell_update_idle(vm, cpu, idle);
         }
     }
@@ -234,18 +281,12 @@ impl Machine {
     /// The built-in choice, as a policy asks for it: a task that cannot move gets its CPU or none.
     ///
     /// Source: `select_cpu_from_kfunc()`, kernel 6.18.
-    pub(crate) fn select_idle(
-        &mut self,
-        id: TaskId,
-        prev: CpuId,
-        wake_flags: u64,
-        within: Option<&Mask>,
-        flags: u64,
-    ) -> Option<CpuId> {
+    pub(crate) fn select_idle(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
         let task = self.task(id);
         if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
-            return self.select_cpu_default(id, prev, wake_flags, within, flags);
+            return self.select_cpu_default(id, wanted);
         }
+        let Wanted { prev, within, .. } = *wanted;
         let allowed = match within {
             Some(within) => within.has(prev),
             None => self.masks.has(task.cpus, prev),
@@ -256,14 +297,13 @@ impl Machine {
     /// The built-in choice of a CPU for a task that wakes; the CPU is claimed.
     ///
     /// Source: `scx_select_cpu_dfl()`, kernel 6.18.
-    pub(crate) fn select_cpu_default(
-        &mut self,
-        id: TaskId,
-        prev: CpuId,
-        wake_flags: u64,
-        within: Option<&Mask>,
-        flags: u64,
-    ) -> Option<CpuId> {
+    pub(crate) fn select_cpu_default(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        let Wanted {
+            prev,
+            wake_flags,
+            within,
+            flags,
+        } = *wanted;
         let mask = self.task(id).cpus;
         // Most often nothing else needs to be looked at.
         if within.is_none()
@@ -307,7 +347,7 @@ impl Machine {
             return Some(prev);
         }
         if self.idle.has_smt()
-            && self.is_7_2()
+            && self.rules.prefers_sibling
             && let Some(sibling) = self.claim_sibling(prev, &allowed)
         {
             return Some(sibling);
@@ -315,7 +355,7 @@ impl Machine {
         self.pick_near_then_far(&near, &allowed, node, flags)
     }
 
-    /// An idle thread of the core of `prev`, claimed: what 7.1 and later prefer to other cores.
+    /// An idle thread of the core of `prev`, claimed.
     fn claim_sibling(&mut self, prev: CpuId, allowed: &Mask) -> Option<CpuId> {
         let mut siblings = self.idle.core(prev);
         let idle = &self.idle.cpu;

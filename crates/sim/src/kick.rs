@@ -14,7 +14,7 @@ use crate::task::Class;
 impl Machine {
     /// Notes a kick of `target`.
     pub(crate) fn kick(&mut self, target: CpuId, flags: u64) {
-        if self.bypass {
+        if self.attachment.bypasses() {
             return;
         }
         let caller = self.exec;

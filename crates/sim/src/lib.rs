@@ -13,8 +13,11 @@
 mod attach;
 mod cgroup;
 mod change;
+mod clock;
 pub mod costs;
+mod counters;
 mod cpu;
+mod custody;
 mod deadline;
 mod dispatch;
 mod drive;
@@ -25,14 +28,17 @@ mod flags;
 mod host;
 mod hotplug;
 mod idle;
-mod kernel_types;
+mod idleness;
+mod kernels;
 mod kfunc;
 mod kick;
 mod life;
 mod lock;
+mod log;
 mod machine;
 mod mask;
 mod mirror;
+mod moment;
 mod ops;
 mod profile;
 mod queue;
@@ -44,8 +50,8 @@ mod sorted;
 mod tally;
 mod target;
 mod task;
+mod timers;
 mod topology;
-mod version;
 mod view;
 mod wake;
 mod watchdog;
@@ -59,10 +65,11 @@ use bpf::{
     Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
 use model::{CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary};
-use workload::RunSpec;
+use workload::{Operation, RunSpec, Step};
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
+use crate::kernels::rules_of;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
 pub use crate::mirror::MirrorError;
@@ -241,13 +248,12 @@ fn prepare(
     tally: bool,
 ) -> Result<Ready, Error> {
     let policy = || spec.name.clone();
-    let target = target(machine);
+    let (target, rules) = (target(machine), rules_of(machine.kernel));
     let (image, entries) = load(spec, &target)?;
-    let ops =
-        Ops::of(&image, spec.table.as_deref(), machine.kernel).map_err(|source| Error::Ops {
-            policy: policy(),
-            source,
-        })?;
+    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(|source| Error::Ops {
+        policy: policy(),
+        source,
+    })?;
     let setup = spec.setup.iter().map(|run| {
         setup::Run::find(&image, run).map_err(|source| Error::SetUp {
             policy: policy(),
@@ -366,10 +372,7 @@ fn run_before(
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
     let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options, tally)?;
-    let duration = match (spec.duration, machine.work.duration()) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
+    let duration = duration_of(spec, &mut machine);
     let header = spec
         .workload
         .header(&spec.policy.name, &spec.machine, spec.seed, duration);
@@ -388,15 +391,58 @@ fn run_before(
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
     machine.run(&mut vm, &mut audience)?;
-    if let Some(error) = machine.work_error.take() {
+    if let Some(error) = machine.take_work_error() {
         return Err(error.into());
     }
-    if let Some(failure) = machine.setup_failure.take() {
+    if let Some(failure) = machine.setup.take_failure() {
         return Err(failure.of(&spec.policy.name));
     }
     // Detaching calls the policy, too, and that is no part of the run.
-    let tally = machine.tally.take().unwrap_or_default();
+    let tally = machine.calls.take_tally();
     Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
+}
+
+/// When the run ends at the latest, and says so where that is not what was asked for.
+fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
+    let stop = &spec.workload.stop;
+    match (spec.duration, stop.after) {
+        (Some(asked), Some(after)) => {
+            if asked > after {
+                machine.note(format!(
+                    "the workload ends after {after}, as its `stop` says: a duration of {asked} cannot \
+                     lengthen it"
+                ));
+            }
+            Some(asked.min(after))
+        }
+        (None, None) if stop.groups.is_empty() && stop.requests.is_empty() => {
+            let endless = spec.workload.groups.iter();
+            let endless = endless.into_iter().find(|group| is_endless(&group.body))?;
+            machine.note(format!(
+                "nothing says when the run ends, and `{}` never does: it ends after \
+                 {MOST_WITHOUT_END} at the latest; a duration or the workload's `stop` says otherwise",
+                endless.name
+            ));
+            Some(MOST_WITHOUT_END)
+        }
+        (asked, after) => asked.or(after),
+    }
+}
+
+/// How long a run lasts of which nothing says when it ends, if a task goes on for ever.
+const MOST_WITHOUT_END: Nanos = Nanos::from_secs(3_600);
+
+/// Whether a task that does these steps never comes to their end.
+fn is_endless(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.op {
+        Operation::Run(None) | Operation::Loop { count: None, .. } => true,
+        Operation::Loop { body, .. } | Operation::While { body, .. } => is_endless(body),
+        Operation::If {
+            then, otherwise, ..
+        } => is_endless(then) || is_endless(otherwise),
+        Operation::Choose(ways) => ways.iter().any(|(_, way)| is_endless(way)),
+        _ => false,
+    })
 }
 
 /// Loads the object and builds the machine around it.
@@ -415,19 +461,18 @@ fn assemble(
     } = prepare(&spec.policy, &spec.machine, options, tally)?;
     let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
-    let mut machine = Machine::new(Parts {
+    let machine = Machine::new(Parts {
         spec: spec.machine.clone(),
         workload: Arc::clone(&spec.workload),
         seed: spec.seed,
         tie_seed: spec.tie_seed,
         ops,
+        setup: setup::Plan::new(entries, setup),
         mirror,
         work,
         wants,
         tally,
     });
-    machine.entries = entries;
-    machine.setup = setup;
     Ok((machine, vm))
 }
 
@@ -476,25 +521,29 @@ fn number_of(target: &bpf::Target, text: &str) -> String {
 
 /// Detaches the policy, closes the books and hands the last events over.
 fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
+    machine.note_idle_cpus();
+    let starved = machine.note_starved();
     machine.close_books();
     let exit = machine.detach(vm);
     sink.events(machine.recorded());
     machine.recorded().clear();
     let end = machine.now;
     sink.finish(end);
-    machine.notes.extend(machine.work.notes());
+    let (printed, mut notes) = machine.log.take();
+    notes.extend(machine.work.notes());
     Summary {
         end,
         exit,
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(|task| task.times).collect(),
-        counters: machine.counters.named(machine.spec.kernel),
+        counters: machine.counters.named(&machine.rules),
         spent: machine.spent_by_kind(),
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
-        printed: std::mem::take(&mut machine.printed),
+        printed,
+        starved,
         instructions: vm.retired(),
-        callbacks: machine.callbacks,
-        notes: std::mem::take(&mut machine.notes),
+        callbacks: machine.calls.count(),
+        notes,
     }
 }
 

@@ -56,7 +56,7 @@ impl Machine {
         let id = self.add_task(vm, birth, Some(parent), cpu)?;
         // Nobody hears of a task before it is announced, and a refused one never is.
         let before = self.recorded().len();
-        if self.attached {
+        if self.attachment.is_attached() {
             let error = self.init_task(vm, id, true);
             if error != 0 {
                 // The next child gets its number.
@@ -69,7 +69,11 @@ impl Machine {
                 return Ok(None);
             }
         }
-        let class = class_of(birth.policy, self.attached, self.is_partial());
+        let class = class_of(
+            birth.policy,
+            self.attachment.is_attached(),
+            self.is_partial(),
+        );
         self.task_mut(id).class = class;
         self.task_mut(id).parent = Some(parent);
         self.mirror_parent(id);
@@ -85,7 +89,7 @@ impl Machine {
         self.mirror_cgroup(vm, id);
         self.admit(id, birth.policy);
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
-        self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK, true);
+        self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK);
         self.rename(id, birth);
         Ok(Some(id))
     }
@@ -98,8 +102,7 @@ impl Machine {
         cpu: CpuId,
     ) -> Result<TaskId, bpf::OutOfMemory> {
         let id = TaskId(u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks"));
-        let pid = self.next_pid;
-        self.next_pid += 1;
+        let pid = self.new_pid();
         // A child is called like its parent until it calls itself something else.
         let comm = parent.map_or_else(String::new, |parent| self.task(parent).comm.clone());
         let mut task = Task::new(comm, pid, cpu, self.now);
@@ -109,7 +112,7 @@ impl Machine {
         task.mm = self.mm_of(vm, birth, parent)?;
         task.kernel = birth.kernel;
         let group = &self.workload.groups[birth.group as usize];
-        let usual = self.costs.as_ref().map(|costs| costs.footprint_bytes);
+        let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
         task.footprint = group.footprint.or(usual).unwrap_or(0);
         task.migration_disabled = u16::from(birth.migration_disabled);
         // While init_task runs, the child still has its parent's parent.
@@ -281,9 +284,7 @@ impl Machine {
         self.dismiss(id);
         self.work.exited(id);
         self.emit(EventKind::Exit, id, cpu, (0, 0));
-        // Since 6.19 the policy is told right behind the last switch (`sched_ext_dead()`), before
-        // when the last reference is dropped.
-        if self.is_7_2() && self.attached {
+        if self.rules.exits_at_last_switch && self.attachment.is_attached() {
             self.exit_task(vm, id);
         }
         self.queue
@@ -298,7 +299,7 @@ impl Machine {
 
     /// The last reference that the kernel had to an exited task is gone.
     pub(crate) fn reap(&mut self, vm: &mut Vm, id: TaskId) {
-        if self.attached {
+        if self.attachment.is_attached() {
             self.exit_task(vm, id);
         }
         let address = self.task(id).address;

@@ -48,16 +48,21 @@ pub(crate) enum Which {
     Spin(u64),
 }
 
-/// All locks of a machine.
+/// All locks of a machine. Only this module changes them.
+///
+/// Boxed, so that a machine without them is no larger for them.
 #[derive(Debug)]
-pub(crate) struct Locks {
+pub(crate) struct Locks(Option<Box<Table>>);
+
+#[derive(Debug)]
+struct Table {
     /// What run queues are locked by.
-    pub kind: RunQueueLock,
+    kind: RunQueueLock,
     run_queues: Vec<Lock>,
     queues: Vec<Lock>,
     spin: BTreeMap<u64, Lock>,
     /// Time spent waiting, picoseconds.
-    pub waited_ps: u64,
+    waited_ps: u64,
 }
 
 /// A run queue's lock that is held.
@@ -87,25 +92,41 @@ impl Lock {
 }
 
 impl Locks {
-    /// The locks of a machine of `cpus`; `None` if nobody waits for them.
-    pub fn new(costs: Option<&Costs>, cpus: u16) -> Option<Box<Self>> {
-        let costs = costs.filter(|costs| costs.lock_wait)?;
-        Some(Box::new(Self {
-            kind: costs.run_queue,
-            run_queues: vec![Lock::default(); cpus.into()],
-            queues: Vec::new(),
-            spin: BTreeMap::new(),
-            waited_ps: 0,
+    /// The locks of a machine of `cpus`, on which CPUs wait for each other if `costs` say so.
+    pub fn new(costs: Option<&Costs>, cpus: u16) -> Self {
+        let costs = costs.filter(|costs| costs.lock_wait);
+        Self(costs.map(|costs| {
+            Box::new(Table {
+                kind: costs.run_queue,
+                run_queues: vec![Lock::default(); cpus.into()],
+                queues: Vec::new(),
+                spin: BTreeMap::new(),
+                waited_ps: 0,
+            })
         }))
     }
 
     /// Forgets who has which: what was done took no time.
     pub fn forget(&mut self) {
-        self.run_queues.fill(Lock::default());
-        self.queues.clear();
-        self.spin.clear();
+        if let Some(table) = &mut self.0 {
+            table.run_queues.fill(Lock::default());
+            table.queues.clear();
+            table.spin.clear();
+        }
     }
 
+    /// What run queues are locked by; `None`: nobody waits for a lock.
+    pub fn kind(&self) -> Option<RunQueueLock> {
+        self.0.as_ref().map(|table| table.kind)
+    }
+
+    /// Time that CPUs spent waiting, picoseconds.
+    pub fn waited_ps(&self) -> u64 {
+        self.0.as_ref().map_or(0, |table| table.waited_ps)
+    }
+}
+
+impl Table {
     fn get(&mut self, which: Which) -> &mut Lock {
         match which {
             Which::RunQueue(_) if self.kind == RunQueueLock::Machine => &mut self.run_queues[0],
@@ -126,7 +147,7 @@ impl Machine {
     /// Takes the lock of `cpu`'s run queue; who holds it already goes on.
     #[inline]
     pub(crate) fn take_run_queue(&mut self, cpu: CpuId) -> Held {
-        if self.locks.is_none() {
+        if self.locks.0.is_none() {
             return Held(None);
         }
         self.take(cpu)
@@ -135,7 +156,7 @@ impl Machine {
     /// As [`Machine::take_run_queue`] where one lock serves the machine, else nothing.
     #[inline]
     pub(crate) fn take_machine(&mut self) -> Held {
-        match &self.locks {
+        match &self.locks.0 {
             Some(locks) if locks.kind == RunQueueLock::Machine => self.take(CpuId(0)),
             _ => Held(None),
         }
@@ -144,7 +165,7 @@ impl Machine {
     /// As [`Machine::take_run_queue`] where each CPU has a lock of its own, else nothing.
     #[inline]
     pub(crate) fn take_own(&mut self, cpu: CpuId) -> Held {
-        match &self.locks {
+        match &self.locks.0 {
             Some(locks) if locks.kind == RunQueueLock::Cpu => self.take(cpu),
             _ => Held(None),
         }
@@ -155,9 +176,9 @@ impl Machine {
         if !self.wait_for(Which::RunQueue(cpu)) {
             return Held(None);
         }
-        let locks = self.locks.as_mut().expect("the caller has looked");
+        let locks = self.locks.0.as_mut().expect("the caller has looked");
         locks.get(Which::RunQueue(cpu)).is_held = true;
-        let charged = self.charged_ps;
+        let charged = self.ledger.charged_ps();
         Held(Some(Since { cpu, charged }))
     }
 
@@ -171,9 +192,9 @@ impl Machine {
 
     #[cold]
     fn give(&mut self, since: &Since) {
-        let span = self.charged_ps - since.charged;
+        let span = self.ledger.charged_ps() - since.charged;
         let (exec, now) = (self.exec, self.now_ps());
-        let locks = self.locks.as_mut().expect("a lock was taken");
+        let locks = self.locks.0.as_mut().expect("a lock was taken");
         let lock = locks.get(Which::RunQueue(since.cpu));
         lock.is_held = false;
         lock.occupy(exec, now, span);
@@ -182,8 +203,8 @@ impl Machine {
     /// Holds a lock for so long, which is charged elsewhere.
     #[inline]
     pub(crate) fn hold(&mut self, which: Which, span: impl FnOnce(&Costs) -> u64) {
-        if self.locks.is_some() {
-            let span = self.costs.as_ref().map_or(0, span);
+        if self.locks.0.is_some() {
+            let span = self.ledger.costs().map_or(0, span);
             self.hold_for(which, span);
         }
     }
@@ -192,7 +213,7 @@ impl Machine {
     fn hold_for(&mut self, which: Which, span: u64) {
         if self.wait_for(which) {
             let (exec, now) = (self.exec, self.now_ps());
-            let locks = self.locks.as_mut().expect("the caller has looked");
+            let locks = self.locks.0.as_mut().expect("the caller has looked");
             locks.get(which).occupy(exec, now, span);
         }
     }
@@ -211,7 +232,7 @@ impl Machine {
 
     /// Lets the CPU that executes wait for a lock; `false`: it holds it already.
     fn wait_for(&mut self, which: Which) -> bool {
-        let (Some(locks), Some(costs)) = (&mut self.locks, &self.costs) else {
+        let (Some(locks), Some(costs)) = (&mut self.locks.0, self.ledger.costs()) else {
             return false;
         };
         let state = &mut self.cpus[self.exec];
@@ -227,7 +248,7 @@ impl Machine {
         }
         locks.waited_ps += wait;
         state.owed_ps += wait;
-        self.charged_ps += wait;
+        self.ledger.charge(wait);
         true
     }
 }

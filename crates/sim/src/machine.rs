@@ -3,222 +3,132 @@
 //! The scheduler's rules live in the neighbouring modules, each of which adds methods to
 //! [`Machine`]: [`crate::sched`] picks, [`crate::enqueue`] and [`crate::dispatch`] move tasks
 //! between queues, [`crate::wake`] wakes, [`crate::change`] changes tasks, [`crate::life`] creates
-//! and ends them, [`crate::attach`] attaches and ejects the policy, [`crate::drive`] turns the
-//! wheel. A method that may call the policy takes the object machine as `vm`.
+//! and ends them, [`crate::attach`] attaches and ejects the policy, [`crate::drive`] runs
+//! the event loop. A method that may call the policy takes the object machine as `vm`.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{
-    Costs, CpuId, Event, EventKind, EventMask, Exit, ExitKind, Kernel, MachineSpec, Nanos, PerCpu,
-    PrevState, Rng, SimTime, TaskId,
+    CpuId, Event, EventKind, EventMask, MachineSpec, Nanos, PerCpu, PrevState, Rng, SimTime, TaskId,
 };
 
+use crate::attach::Attachment;
 use crate::cgroup::Cgroups;
+use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Mode, class_on};
+use crate::custody::Custody;
 use crate::deadline::Deadlines;
+use crate::dispatch::Buffer;
 use crate::dsq::{DsqIndex, Dsqs};
-use crate::entries::Entries;
 use crate::idle::Idle;
+use crate::idleness::Idleness;
+use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
+use crate::log::Log;
 use crate::mask::Masks;
 use crate::mirror::Mirror;
-use crate::ops::{Contexts, Ops};
-use crate::profile::Kinds;
+use crate::moment::Moment;
+use crate::ops::{Calls, Contexts, Ops};
+use crate::profile::Ledger;
 use crate::queue::{EventQueue, Pending};
-use crate::setup;
-use crate::tally::Tally;
+use crate::setup::Plan;
 use crate::task::{Class, Phase, Task};
+use crate::timers::ArmedTimers;
 use crate::watchdog::Watchdog;
-use crate::work::{Work, WorkError, WorkEvent};
+use crate::work::{Action, Work, WorkError, WorkEvent};
 
 /// The object machine, with this machine as its host.
 pub(crate) type Vm = bpf::Instance<Machine>;
 
-/// One entry of the dispatch buffer: what `ops.dispatch` asked for and is checked when the buffer
-/// is flushed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffered {
-    pub task: TaskId,
-    /// The task's enqueue number when it was inserted; `None` if the policy did not own it.
-    pub qseq: Option<u64>,
-    pub dsq_id: u64,
-    pub flags: u64,
-}
-
-/// BPF timers that are armed. Each arming has a number of its own, so that the expiry of one that
-/// was armed anew or cancelled is recognised.
-#[derive(Debug, Default)]
-pub(crate) struct ArmedTimers {
-    number_of: BTreeMap<u64, u64>,
-    address_of: BTreeMap<u64, u64>,
-    last: u64,
-}
-
-impl ArmedTimers {
-    /// The timer at `address` is armed; returns the number of the arming.
-    pub fn arm(&mut self, address: u64) -> u64 {
-        self.cancel(address);
-        self.last += 1;
-        self.number_of.insert(address, self.last);
-        self.address_of.insert(self.last, address);
-        self.last
-    }
-
-    /// The timer at `address` is not armed any more; whether it was.
-    pub fn cancel(&mut self, address: u64) -> bool {
-        let number = self.number_of.remove(&address);
-        number.is_some_and(|number| self.address_of.remove(&number).is_some())
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.number_of.is_empty()
-    }
-
-    /// The timer that was armed as `number` expires; its address, if it is still so armed.
-    pub fn expire(&mut self, number: u64) -> Option<u64> {
-        let address = self.address_of.remove(&number)?;
-        self.number_of.remove(&address);
-        Some(address)
-    }
-}
-
-/// The kernel's event counters (`struct scx_event_stats`, kernel 6.18).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    pub select_cpu_fallback: u64,
-    pub dispatch_local_dsq_offline: u64,
-    pub dispatch_keep_last: u64,
-    pub enq_skip_exiting: u64,
-    pub enq_skip_migration_disabled: u64,
-    pub refill_slice_dfl: u64,
-    pub bypass_duration: u64,
-    pub bypass_dispatch: u64,
-    pub bypass_activate: u64,
-}
-
-impl Counters {
-    /// Names and values, in the order of the kernel's structure.
-    pub fn named(&self, kernel: Kernel) -> Vec<(&'static str, u64)> {
-        let mut named = self.of_6_18();
-        if kernel >= Kernel::V7_2 {
-            // Nothing that they count is modelled.
-            let after = |name| 1 + position(&named, name);
-            let at = after("SCX_EV_ENQ_SKIP_MIGRATION_DISABLED");
-            named.insert(at, ("SCX_EV_REENQ_IMMED", 0));
-            named.insert(at + 1, ("SCX_EV_REENQ_LOCAL_REPEAT", 0));
-            named.push(("SCX_EV_INSERT_NOT_OWNED", 0));
-            named.push(("SCX_EV_SUB_BYPASS_DISPATCH", 0));
-        }
-        named
-    }
-
-    fn of_6_18(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("SCX_EV_SELECT_CPU_FALLBACK", self.select_cpu_fallback),
-            (
-                "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
-                self.dispatch_local_dsq_offline,
-            ),
-            ("SCX_EV_DISPATCH_KEEP_LAST", self.dispatch_keep_last),
-            ("SCX_EV_ENQ_SKIP_EXITING", self.enq_skip_exiting),
-            (
-                "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
-                self.enq_skip_migration_disabled,
-            ),
-            ("SCX_EV_REFILL_SLICE_DFL", self.refill_slice_dfl),
-            ("SCX_EV_BYPASS_DURATION", self.bypass_duration),
-            ("SCX_EV_BYPASS_DISPATCH", self.bypass_dispatch),
-            ("SCX_EV_BYPASS_ACTIVATE", self.bypass_activate),
-        ]
-    }
-}
-
-/// Where the counter `name` stands.
-fn position(named: &[(&'static str, u64)], name: &str) -> usize {
-    let found = named.iter().position(|(own, _)| *own == name);
-    found.expect("a counter of every kernel")
-}
-
 /// What the simulated machine is.
 ///
-/// What every turn needs stands first, where an instruction that reads it is shorter.
+/// What has rules of its own is a type of its own, with private fields: whoever wants something of
+/// it calls a method of that type's module. The rest says who may write it. What every turn needs
+/// stands first, where an instruction that reads it is shorter.
 #[repr(C)]
 pub struct Machine {
+    /// Run queues and what CPUs do. Every rule writes those of the CPU that it is about.
     pub(crate) cpus: PerCpu<Cpu>,
+    /// Tasks, by number, dead ones included. Every rule writes those that it is about; [`life`]
+    /// alone adds some.
+    ///
+    /// [`life`]: crate::life
     pub(crate) tasks: Vec<Task>,
+    /// The time. [`Machine::run`] alone writes it; it never goes back.
     pub(crate) now: SimTime,
-    /// Locks that CPUs wait for; `None`: they do not.
-    pub(crate) locks: Option<Box<Locks>>,
-    /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's.
+    /// Who waits for whose lock; see [`crate::lock`].
+    pub(crate) locks: Locks,
+    /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
+    /// each event by [`crate::drive`] alone.
     pub(crate) exec: CpuId,
     wants: EventMask,
-    pub(crate) attached: bool,
-    pub(crate) bypass: bool,
-    /// Nothing more happens: the workload has come to its end or cannot go on, or the policy was
-    /// ejected.
-    pub(crate) halted: bool,
-    /// A callback is neither recorded nor counted nor charged for.
-    pub(crate) calls_are_plain: bool,
-    /// Tasks moved to the local queue since the buffer's last flush.
-    pub(crate) moved: u32,
-    /// The dispatch buffer of the callback being executed.
-    pub(crate) buffer: Vec<Buffered>,
-    /// The callbacks being executed.
+    halted: bool,
+    /// How far the policy has come; see [`crate::attach`].
+    pub(crate) attachment: Attachment,
+    /// What is known of callbacks made; see [`crate::ops`].
+    pub(crate) calls: Calls,
+    /// The dispatch buffer; see [`crate::dispatch`].
+    pub(crate) buffer: Buffer,
+    /// The callbacks being executed; see [`crate::ops`].
     pub(crate) contexts: Contexts,
     out: Vec<Event>,
-    pub(crate) callbacks: u64,
-    /// Instructions that the policy had retired when this moment began.
-    pub(crate) retired_before: u64,
-    /// Turns of the scheduler in this very moment; see [`crate::drive`].
-    pub(crate) turns_now: u32,
+    /// What was done without time passing; see [`crate::moment`].
+    pub(crate) moment: Moment,
+    /// What is to come. Everybody adds to it; [`crate::drive`] alone takes out.
     pub(crate) queue: EventQueue,
+    /// Dispatch queues; see [`crate::dsq`].
     pub(crate) dsqs: Dsqs,
+    /// CPUs that idled while tasks waited; see [`crate::idleness`].
+    pub(crate) idleness: Idleness,
+    /// Who waits; see [`crate::watchdog`].
     pub(crate) watchdog: Watchdog,
-    /// Tasks that have left the policy's custody, of which it was not told yet (7.2).
-    pub(crate) released_from_custody: Vec<TaskId>,
+    /// Whose custody has ended; see [`crate::custody`].
+    pub(crate) custody: Custody,
+    /// What the machine was asked to be. Nobody writes it.
     pub(crate) spec: MachineSpec,
-    /// What actions cost; `None`: nothing.
-    pub(crate) costs: Option<Costs>,
-    /// All that was charged so far, interrupts apart, picoseconds.
-    pub(crate) charged_ps: u64,
-    /// What it was charged for.
-    pub(crate) kinds: Kinds,
+    /// What its kernel does that others do not. Nobody writes it.
+    pub(crate) rules: KernelRules,
+    /// What actions cost, and what was charged; see [`crate::profile`].
+    pub(crate) ledger: Ledger,
+    /// Affinities, interned; see [`crate::mask`].
     pub(crate) masks: Masks,
+    /// Built-in idle tracking, and which CPUs belong together; see [`crate::idle`].
     pub(crate) idle: Idle,
+    /// The policy's table. Nobody writes it.
     pub(crate) ops: Ops,
-    /// BPF timers that are armed.
+    /// BPF timers that are armed; see [`crate::timers`].
     pub(crate) timers: ArmedTimers,
+    /// What policies see of the kernel's objects; see [`crate::mirror`].
     pub(crate) mirror: Mirror,
+    /// What tasks do. [`crate::drive`] and [`crate::life`] tell it what happens to them.
     pub(crate) work: Work,
-    pub(crate) workload: std::sync::Arc<workload::Workload>,
-    pub(crate) work_events: Vec<WorkEvent>,
-    pub(crate) work_error: Option<WorkError>,
-    /// What the policy's loader puts into maps and runs, and which of it failed.
-    pub(crate) entries: Vec<Entries>,
-    pub(crate) setup: Vec<setup::Run>,
-    pub(crate) setup_failure: Option<setup::Failure>,
-    /// The policy is being attached, or is attached: kernel functions find it.
-    pub(crate) enabling: bool,
+    /// What tasks were asked to do. Nobody writes it.
+    pub(crate) workload: Arc<workload::Workload>,
+    work_events: Vec<WorkEvent>,
+    work_error: Option<WorkError>,
+    /// What the policy's loader does; see [`crate::setup`].
+    pub(crate) setup: Plan,
+    /// See [`crate::cgroup`].
     pub(crate) cgroups: Cgroups,
+    /// Tasks of the deadline class; see [`crate::deadline`].
     pub(crate) deadlines: Deadlines,
+    /// The kernel's event counters. Whoever does what one counts adds to it.
     pub(crate) counters: Counters,
-    pub(crate) exit: Option<Exit>,
+    /// Draws for programs and for what the kernel leaves to chance.
     pub(crate) rng: Rng,
-    pub(crate) next_pid: u32,
-    pub(crate) printed: String,
-    pub(crate) notes: Vec<String>,
-    /// What each callback did, if that was asked.
-    pub(crate) tally: Option<BTreeMap<&'static str, Tally>>,
+    next_pid: u32,
+    /// Notes, and what programs print; see [`crate::log`].
+    pub(crate) log: Log,
 }
 
 /// What a [`Machine`] is made from.
 pub(crate) struct Parts {
     pub spec: MachineSpec,
-    pub workload: std::sync::Arc<workload::Workload>,
+    pub workload: Arc<workload::Workload>,
     pub seed: u64,
     pub tie_seed: Option<u64>,
     pub ops: Ops,
+    pub setup: Plan,
     pub mirror: Mirror,
     pub work: Work,
     pub wants: EventMask,
@@ -234,17 +144,17 @@ impl Machine {
             seed,
             tie_seed,
             ops,
+            setup,
             mirror,
             work,
             wants,
             tally,
         } = parts;
-        let cpus = spec.cpus;
+        let (cpus, costs) = (spec.cpus, spec.profile.costs());
         Self {
-            costs: spec.profile.costs().copied(),
-            charged_ps: 0,
-            kinds: Kinds::default(),
-            locks: Locks::new(spec.profile.costs(), cpus),
+            locks: Locks::new(costs, cpus),
+            ledger: Ledger::new(costs.copied()),
+            calls: Calls::new(!wants.has(EventKind::Callback) && costs.is_none(), tally),
             now: SimTime::ZERO,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
@@ -255,13 +165,9 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick(), spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
-            calls_are_plain: !wants.has(EventKind::Callback)
-                && !tally
-                && spec.profile.costs().is_none(),
             contexts: Contexts::new(),
-            buffer: Vec::new(),
-            moved: 0,
-            released_from_custody: Vec::new(),
+            buffer: Buffer::default(),
+            custody: Custody::default(),
             timers: ArmedTimers::default(),
             mirror,
             work,
@@ -269,29 +175,61 @@ impl Machine {
             workload,
             work_events: Vec::new(),
             work_error: None,
-            entries: Vec::new(),
-            setup: Vec::new(),
-            setup_failure: None,
-            enabling: false,
-            attached: false,
+            setup,
+            attachment: Attachment::default(),
             deadlines: Deadlines::default(),
-            bypass: false,
             counters: Counters::default(),
-            exit: None,
             // Streams below this one belong to the workload.
             rng: Rng::new(seed, u64::MAX),
             next_pid: 100,
-            printed: String::new(),
-            notes: Vec::new(),
-            callbacks: 0,
-            tally: tally.then(BTreeMap::new),
-            turns_now: 0,
-            retired_before: 0,
+            log: Log::default(),
+            moment: Moment::default(),
+            idleness: Idleness::new(),
             halted: false,
             wants,
             out: Vec::new(),
+            rules: *rules_of(spec.kernel),
             spec,
         }
+    }
+
+    // ---- The end ----
+
+    /// Whether nothing more happens: the workload has come to its end or cannot go on, or the
+    /// policy was ejected.
+    #[inline]
+    pub(crate) const fn is_halted(&self) -> bool {
+        self.halted
+    }
+
+    /// The run is over, if `over`.
+    #[inline]
+    pub(crate) const fn halt_if(&mut self, over: bool) {
+        self.halted |= over;
+    }
+
+    /// The workload cannot go on.
+    #[cold]
+    pub(crate) fn give_up(&mut self, error: WorkError) {
+        self.work_error = Some(error);
+        self.halted = true;
+    }
+
+    /// Something is wrong with the workload, which goes on to the end of this moment.
+    #[cold]
+    pub(crate) fn object(&mut self, error: WorkError) {
+        self.work_error.get_or_insert(error);
+    }
+
+    /// What was wrong with the workload.
+    pub(crate) fn take_work_error(&mut self) -> Option<WorkError> {
+        self.work_error.take()
+    }
+
+    /// A number for a new task.
+    pub(crate) fn new_pid(&mut self) -> u32 {
+        self.next_pid += 1;
+        self.next_pid - 1
     }
 
     // ---- Events ----
@@ -305,17 +243,16 @@ impl Machine {
     #[inline]
     pub(crate) fn emit(&mut self, kind: EventKind, task: TaskId, cpu: CpuId, words: (u64, u64)) {
         if self.wants.has(kind) {
-            self.emit_detailed(kind, task, cpu, 0, words);
+            self.emit_detailed((kind, 0), task, cpu, words);
         }
     }
 
     /// Records an event with a `detail`. The caller has asked [`Machine::wants`].
     pub(crate) fn emit_detailed(
         &mut self,
-        kind: EventKind,
+        (kind, detail): (EventKind, u8),
         task: TaskId,
         cpu: CpuId,
-        detail: u8,
         (a, b): (u64, u64),
     ) {
         self.out.push(Event {
@@ -334,12 +271,15 @@ impl Machine {
         &mut self.out
     }
 
-    /// Records what the workload wants recorded about `task`.
+    /// The next action of `task`, which runs on `cpu`; what the workload wants recorded about it is
+    /// recorded.
     #[inline]
-    pub(crate) fn record_work(&mut self, task: TaskId, cpu: CpuId) {
+    pub(crate) fn step_work(&mut self, task: TaskId, cpu: CpuId) -> Result<Action, WorkError> {
+        let action = self.work.step(task, self.now, &mut self.work_events);
         if !self.work_events.is_empty() {
             self.record_work_events(task, cpu);
         }
+        action
     }
 
     #[inline(never)]
@@ -349,48 +289,6 @@ impl Machine {
             self.emit(event.kind, task, cpu, (event.a, event.b));
         }
         self.work_events = events;
-    }
-
-    /// A warning that a kernel would log, or a hint that only a simulator can give.
-    #[cold]
-    pub(crate) fn note(&mut self, text: String) {
-        const MOST: usize = 100;
-        if self.notes.len() < MOST && !self.notes.contains(&text) {
-            self.notes.push(text);
-        }
-    }
-
-    // ---- Failures of the policy ----
-
-    /// Ends the policy's time with the kernel's kind and message. The first exit wins.
-    #[cold]
-    pub(crate) fn eject(&mut self, kind: ExitKind, code: i64, message: impl Into<String>) {
-        if self.exit.is_some() {
-            return;
-        }
-        let mut message = message.into();
-        let mut end = message.len().min(crate::flags::EXIT_MSG_LEN - 1);
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
-        self.halted = true;
-        self.exit = Some(Exit {
-            kind,
-            code,
-            message,
-            time: self.now,
-            fault: None,
-        });
-    }
-
-    /// A misuse of the kernel's interface.
-    #[cold]
-    pub(crate) fn error(&mut self, message: impl Into<String>) {
-        // Before a policy is attached, `scx_error()` has none to end.
-        if self.enabling {
-            self.eject(ExitKind::Error, 0, message);
-        }
     }
 
     /// `comm[pid]`, as the kernel's messages name a task.
@@ -417,7 +315,7 @@ impl Machine {
 
     /// The global queue that a task of `cpu` is put into, and that `cpu` takes tasks from.
     pub(crate) fn global_queue(&self, cpu: CpuId) -> DsqIndex {
-        self.dsqs.global(self.idle.topology.node_of(cpu))
+        self.dsqs.global(self.idle.topology().node_of(cpu))
     }
 
     /// Whether `task` is what its CPU runs.
@@ -450,11 +348,6 @@ impl Machine {
         self.emit(EventKind::Migrate, task, cpu, (u64::from(from.0), 0));
     }
 
-    /// Jiffies since the run began.
-    pub(crate) fn jiffies(&self) -> u64 {
-        self.now.as_nanos() / self.watchdog.tick().get()
-    }
-
     // ---- Time ----
 
     /// Makes `cpu` call the scheduler as soon as it can: at the end of what it executes now, or
@@ -470,7 +363,7 @@ impl Machine {
         if cpu != self.exec && !self.cpus[cpu].resume_pending {
             self.cpus[cpu].resume_pending = true;
             let mut arrival = self.now;
-            if let Some(costs) = &self.costs {
+            if let Some(costs) = self.ledger.costs() {
                 let sender = self.cpus[self.exec].owed_ps;
                 arrival = arrival + Nanos::new((sender + costs.ipi_flight) / 1_000);
                 self.charge_interrupt(cpu, |costs| costs.ipi_handler);
@@ -634,14 +527,14 @@ impl Machine {
         self.cpus[cpu].enter(mode, now);
         self.cpus[cpu].times.switches += 1;
         let mut overhead = Nanos::ZERO;
-        if self.costs.is_some() {
+        if self.ledger.costs().is_some() {
             overhead = self.switch_overhead(cpu, prev);
             self.begin_overhead(cpu, overhead);
         }
         self.mirror_curr(cpu);
         if self.wants(EventKind::Switch) {
             let words = (u64::from(prev.id().0), overhead.get());
-            self.emit_detailed(EventKind::Switch, curr.id(), cpu, state as u8, words);
+            self.emit_detailed((EventKind::Switch, state as u8), curr.id(), cpu, words);
         }
     }
 }

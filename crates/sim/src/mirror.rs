@@ -10,14 +10,15 @@ mod layout;
 mod seen;
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
-use model::{CpuId, Exit, Kernel, MachineSpec, PerCpu, TaskId};
+use model::{CpuId, Exit, MachineSpec, PerCpu, TaskId};
 use workload::{Cgroup, SchedPolicy};
 
 use crate::flags;
 use crate::idle::Idle;
+use crate::kernels::{KernelRules, rules_of};
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
-use crate::task::{OpsState, ScxState, Task};
+use crate::task::{OpsState, Task};
 use crate::work::Birth;
 use cgroups::CgroupMirrors;
 use layout::{ArgLayout, Layout, TURN_BYTES};
@@ -55,7 +56,7 @@ pub(crate) mod stale {
 /// The mirrors.
 pub(crate) struct Mirror {
     layout: Layout,
-    kernel: Kernel,
+    rules: &'static KernelRules,
     seen: Seen,
     args: ArgLayout,
     /// Arguments by pointer, one area for all: a callback reads them while it runs.
@@ -141,7 +142,7 @@ impl Mirror {
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
             layout,
-            kernel: spec.kernel,
+            rules: rules_of(spec.kernel),
             seen,
             args,
         };
@@ -155,13 +156,13 @@ impl Mirror {
 
     /// Programs that hold a pointer to the idle masks see every claim.
     pub fn write_idle(&self, memory: &mut Memory, idle: &Idle) {
-        write_mask(memory, self.idle_cpu, &idle.cpu);
-        write_mask(memory, self.idle_smt, &idle.smt);
-        if idle.per_node {
+        write_mask(memory, self.idle_cpu, idle.cpus());
+        write_mask(memory, self.idle_smt, idle.cores());
+        if idle.is_per_node() {
             for (node, at) in (0..).zip(&self.idle_nodes) {
-                let there = idle.topology.node(node);
-                write_mask(memory, at[0], &idle.cpu.and(&there));
-                write_mask(memory, at[1], &idle.smt.and(&there));
+                let there = idle.topology().node(node);
+                write_mask(memory, at[0], &idle.cpus().and(&there));
+                write_mask(memory, at[1], &idle.cores().and(&there));
             }
         }
     }
@@ -192,15 +193,6 @@ impl Mirror {
             write_mask(memory, idle + at.cpus_mask, &mask);
             memory.poke_u32(idle + at.number, u32::MAX);
         }
-    }
-
-    /// The number of a task's state (`enum scx_task_state`; since 7.1 `SCX_TASK_INIT` and its like
-    /// in `enum scx_ent_flags`).
-    fn state_number(&self, state: ScxState) -> u32 {
-        let number = state as u32;
-        // There a state that lasts no time here comes second: INIT_BEGIN.
-        let later = self.kernel >= Kernel::V7_2 && state != ScxState::None;
-        number + u32::from(later)
     }
 
     /// Address of a task's mask, which `ops.set_cpumask` gets.
@@ -291,7 +283,7 @@ impl Mirror {
         if what & stale::FLAGS != 0 {
             let queued = u32::from(task.queued) * flags::TASK_QUEUED;
             let custody = u32::from(task.in_custody) * flags::TASK_IN_CUSTODY;
-            let state = self.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
+            let state = self.rules.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
             let flags = queued | custody | state;
             layout.scx_flags.put(object, flags.to_le_bytes());
             layout
@@ -442,11 +434,12 @@ impl Machine {
         let layout = &self.mirror.layout;
         memory.open_word(address + layout.slice);
         memory.open_word(address + layout.vtime);
+        let clock = self.clock_ns();
         let task = &mut self.tasks[id.index()];
         task.address = address;
         memory.poke_u32(address + layout.pid, task.pid);
-        memory.poke_u64(address + layout.start_time, self.now.as_nanos());
-        memory.poke_u64(address + layout.start_boottime, self.now.as_nanos());
+        memory.poke_u64(address + layout.start_time, clock);
+        memory.poke_u64(address + layout.start_boottime, clock);
         memory.poke_u32(address + layout.tgid, task.tgid);
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.mm, task.mm);

@@ -1,9 +1,12 @@
 //! The policy's table of callbacks, and how one is called.
 
+use std::collections::BTreeMap;
+
 use bpf::{Image, Member};
-use model::{CpuId, EventKind, ExitKind, Kernel, Op, TaskId};
+use model::{CpuId, EventKind, Op, TaskId};
 
 use crate::flags::{self, kf};
+use crate::kernels::KernelRules;
 use crate::machine::{Machine, Vm};
 use crate::tally::Tally;
 
@@ -11,15 +14,11 @@ use crate::tally::Tally;
 #[derive(Clone, Debug)]
 pub(crate) struct Ops {
     /// Name of the policy.
-    pub name: String,
+    name: String,
     /// `SCX_OPS_*` flags.
-    pub flags: u64,
-    /// Watchdog timeout, milliseconds.
-    pub timeout_ms: u64,
-    /// Size of the dispatch buffer.
-    pub batch: u32,
-    /// The kernel is older than 7.2.
-    is_older: bool,
+    flags: u64,
+    timeout_ms: u64,
+    batch: u32,
     /// Function of each callback, by [`Op`]; `None`: not defined.
     callbacks: [Option<u32>; Op::ALL.len()],
 }
@@ -92,7 +91,7 @@ pub enum OpsError {
 
 impl Ops {
     /// The table of `image`; `table` chooses between several.
-    pub fn of(image: &Image, table: Option<&str>, kernel: Kernel) -> Result<Self, OpsError> {
+    pub fn of(image: &Image, table: Option<&str>, rules: &KernelRules) -> Result<Self, OpsError> {
         let tables: Vec<_> = image
             .struct_ops
             .iter()
@@ -112,13 +111,12 @@ impl Ops {
             flags: 0,
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
-            is_older: kernel < Kernel::V7_2,
             callbacks: [None; Op::ALL.len()],
         };
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
-        ops.check_flags(&table.name, kernel)?;
+        ops.check_flags(&table.name, rules)?;
         if ops.name.is_empty() {
             return Err(OpsError::NoName {
                 table: table.name.clone(),
@@ -179,13 +177,8 @@ impl Ops {
         Ok(())
     }
 
-    fn check_flags(&self, table: &str, kernel: Kernel) -> Result<(), OpsError> {
-        let new = flags::ops::UNMODELLED_7_2;
-        let known = if kernel >= Kernel::V7_2 {
-            flags::ops::ALL | new
-        } else {
-            flags::ops::ALL | flags::ops::HAS_CGROUP_WEIGHT
-        };
+    fn check_flags(&self, table: &str, rules: &KernelRules) -> Result<(), OpsError> {
+        let (known, new) = (rules.ops_flags, rules.ops_flags_unmodelled);
         let table = || table.to_owned();
         match (self.flags & !known, self.flags & new) {
             (0, 0) => Ok(()),
@@ -210,22 +203,15 @@ impl Ops {
         self.callbacks[op as usize]
     }
 
-    /// What `op` is for the checks of the kernel's functions.
-    #[inline(always)]
-    fn kind(&self, op: Op) -> Kind {
-        // The lock is held there, too, but 6.18 calls it as if none were.
-        let mask = match op {
-            Op::CgroupMove if self.is_older => kf::UNLOCKED,
-            _ => MASKS[op as usize],
-        };
-        Kind {
-            mask,
-            guards: MASKS[op as usize] != kf::UNLOCKED,
-            direct: match op {
-                Op::SelectCpu | Op::Enqueue => Directly::Once,
-                _ => Directly::Never,
-            },
-        }
+    /// Watchdog timeout, milliseconds.
+    pub const fn timeout_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    /// Size of the dispatch buffer, inserts.
+    #[inline]
+    pub const fn batch(&self) -> u32 {
+        self.batch
     }
 
     /// Whether the policy sets `flag`.
@@ -260,6 +246,26 @@ pub(crate) struct Context {
     pub direct: Directly,
     /// The task that executes it, if that cannot migrate meanwhile, or [`TaskId::NONE`].
     pub guarded: TaskId,
+}
+
+impl Kind {
+    /// What `op` is for the checks of the kernel's functions.
+    #[inline(always)]
+    fn of(op: Op, rules: &KernelRules) -> Self {
+        // The lock is held there, too, but 6.18 calls it as if none were.
+        let mask = match op {
+            Op::CgroupMove if !rules.cgroup_move_is_locked => kf::UNLOCKED,
+            _ => MASKS[op as usize],
+        };
+        Self {
+            mask,
+            guards: MASKS[op as usize] != kf::UNLOCKED,
+            direct: match op {
+                Op::SelectCpu | Op::Enqueue => Directly::Once,
+                _ => Directly::Never,
+            },
+        }
+    }
 }
 
 /// Whether a callback can dispatch its subject directly.
@@ -355,6 +361,38 @@ impl Contexts {
     }
 }
 
+/// What is known of the calls made so far. Only this module changes it.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    count: u64,
+    /// A callback is neither recorded nor counted by kind nor charged for.
+    are_plain: bool,
+    /// What each callback did, if that was asked.
+    tally: Option<BTreeMap<&'static str, Tally>>,
+}
+
+impl Calls {
+    /// None yet. `are_plain`: nobody wants to know more of a call than that it was made; `tally`:
+    /// what each callback does is to be counted.
+    pub fn new(are_plain: bool, tally: bool) -> Self {
+        Self {
+            count: 0,
+            are_plain: are_plain && !tally,
+            tally: tally.then(BTreeMap::new),
+        }
+    }
+
+    /// How many callbacks were called.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What each callback did, if that was asked. It is not counted from now on.
+    pub fn take_tally(&mut self) -> BTreeMap<&'static str, Tally> {
+        self.tally.take().unwrap_or_default()
+    }
+}
+
 /// A call to make.
 pub(crate) struct Call<const N: usize> {
     /// Which callback.
@@ -376,13 +414,13 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
-        self.callbacks += 1;
-        if !self.calls_are_plain {
+        self.calls.count += 1;
+        if !self.calls.are_plain {
             // A copy, so that a plain call need not be in memory.
             let call = Call { ..*call };
             return self.call_function_noted(vm, function, &call);
         }
-        let kind = self.ops.kind(call.op);
+        let kind = Kind::of(call.op, &self.rules);
         let subject = call.subject.unwrap_or(TaskId::NONE);
         self.call_function(vm, function, kind, call.locked, subject, &call.args)
     }
@@ -391,6 +429,10 @@ impl Machine {
     /// known where it is made. One function for any number of arguments, so that one stays in a
     /// processor's cache.
     #[inline(never)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one register each, on the hottest path"
+    )]
     fn call_function(
         &mut self,
         vm: &mut Vm,
@@ -421,18 +463,17 @@ impl Machine {
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             self.emit_detailed(
-                EventKind::Callback,
+                (EventKind::Callback, call.op as u8),
                 task,
                 self.exec,
-                call.op as u8,
                 call.words,
             );
         }
         let subject = call.subject.unwrap_or(TaskId::NONE);
-        let kind = self.ops.kind(call.op);
+        let kind = Kind::of(call.op, &self.rules);
         let guarded = self.begin_call(vm, kind, call.locked, subject);
         let spent = self.spent(vm);
-        let result = if self.tally.is_some() {
+        let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
             vm.call_program(function, &call.args, self)
@@ -490,7 +531,7 @@ impl Machine {
     ) -> Result<u64, bpf::Fault> {
         let before = Tally::of(vm);
         let result = vm.call_program(function, &call.args, self);
-        if let Some(tally) = &mut self.tally {
+        if let Some(tally) = &mut self.calls.tally {
             tally.entry(call.op.name()).or_default().add(vm, &before);
         }
         result
@@ -536,10 +577,7 @@ impl Machine {
 
     #[cold]
     fn settle_fault<R>(&mut self, fault: &bpf::Fault) -> Option<R> {
-        self.eject(ExitKind::Error, 0, fault.stop.to_string());
-        if let Some(exit) = &mut self.exit {
-            exit.fault.get_or_insert_with(|| fault.to_string());
-        }
+        self.fail(&fault.stop.to_string(), fault.to_string());
         None
     }
 

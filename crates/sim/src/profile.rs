@@ -47,29 +47,78 @@ pub(crate) struct Kinds {
     kernel: u64,
 }
 
+/// What actions cost, and what was charged for them so far. Only this module changes it.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// `None`: nothing costs anything.
+    costs: Option<Costs>,
+    /// All that was charged, interrupts apart, picoseconds.
+    charged_ps: u64,
+    /// What it was charged for.
+    kinds: Kinds,
+}
+
+impl Ledger {
+    /// Nothing has been charged.
+    pub fn new(costs: Option<Costs>) -> Self {
+        Self {
+            costs,
+            charged_ps: 0,
+            kinds: Kinds::default(),
+        }
+    }
+
+    /// What actions cost; `None`: nothing.
+    #[inline]
+    pub const fn costs(&self) -> Option<&Costs> {
+        self.costs.as_ref()
+    }
+
+    /// All that was charged, interrupts apart, picoseconds. It never falls.
+    #[inline]
+    pub const fn charged_ps(&self) -> u64 {
+        self.charged_ps
+    }
+
+    /// Charges a wait for a lock, picoseconds, which is of no kind: locks count it.
+    pub fn charge(&mut self, ps: u64) {
+        self.charged_ps += ps;
+    }
+
+    /// What time was charged for, to be put back by [`Ledger::set_kinds`].
+    pub const fn kinds(&self) -> Kinds {
+        self.kinds
+    }
+
+    /// Forgets what was charged since [`Ledger::kinds`] was asked, kind by kind.
+    pub fn set_kinds(&mut self, kinds: Kinds) {
+        self.kinds = kinds;
+    }
+}
+
 impl Machine {
     /// Adds to the debt of the CPU that executes now.
     #[inline]
     pub(crate) fn charge(&mut self, cost: impl FnOnce(&Costs) -> u64) {
-        if let Some(costs) = &self.costs {
+        if let Some(costs) = &self.ledger.costs {
             let cost = cost(costs);
             self.charge_kernel(cost);
         }
     }
 
-    // Out of line, as all that follows from costs: without them, each turn of the wheel just fits
+    // Out of line, as all that follows from costs: without them, each turn of the event loop just fits
     // into a processor's cache of instructions (decision 180).
     #[cold]
     fn charge_kernel(&mut self, cost: u64) {
         self.cpus[self.exec].owed_ps += cost;
-        self.charged_ps += cost;
-        self.kinds.kernel += cost;
+        self.ledger.charged_ps += cost;
+        self.ledger.kinds.kernel += cost;
     }
 
     /// Adds to the debt of `cpu` what comes with an interrupt there.
     #[inline]
     pub(crate) fn charge_interrupt(&mut self, cpu: CpuId, cost: impl FnOnce(&Costs) -> u64) {
-        if let Some(costs) = &self.costs {
+        if let Some(costs) = &self.ledger.costs {
             let cost = cost(costs);
             self.charge_interrupted(cpu, cost);
         }
@@ -77,31 +126,35 @@ impl Machine {
 
     #[cold]
     fn charge_interrupted(&mut self, cpu: CpuId, cost: u64) {
-        let Some(costs) = &self.costs else { return };
+        let Some(costs) = &self.ledger.costs else {
+            return;
+        };
         let state = &mut self.cpus[cpu];
         let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
         let exit = if idles { costs.idle_exit } else { 0 };
         let cost = cost + exit;
         state.owed_ps += cost;
-        self.kinds.interrupts += cost;
+        self.ledger.kinds.interrupts += cost;
     }
 
     /// What the object has cost so far, picoseconds; 0 if nothing costs anything.
     #[inline]
     pub(crate) fn spent(&self, vm: &Vm) -> u64 {
-        let Some(costs) = &self.costs else { return 0 };
+        let Some(costs) = &self.ledger.costs else {
+            return 0;
+        };
         vm.retired() * costs.instruction + vm.charged()
     }
 
     /// Charges a call of the object that began at `spent`. A call from within a call is part of it.
     #[inline]
     pub(crate) fn charge_call(&mut self, vm: &Vm, spent: u64) {
-        if self.costs.is_some() && self.contexts.depth() == 0 {
-            let entry = self.costs.as_ref().map_or(0, |costs| costs.callback);
+        if self.ledger.costs.is_some() && self.contexts.depth() == 0 {
+            let entry = self.ledger.costs.as_ref().map_or(0, |costs| costs.callback);
             let more = self.spent(vm) - spent + entry;
             self.cpus[self.exec].owed_ps += more;
-            self.charged_ps += more;
-            self.kinds.callbacks += more;
+            self.ledger.charged_ps += more;
+            self.ledger.kinds.callbacks += more;
         }
     }
 
@@ -133,7 +186,7 @@ impl Machine {
     /// The overhead of the switch from `prev` to the current task of `cpu`, the debt included.
     #[cold]
     pub(crate) fn switch_overhead(&mut self, cpu: CpuId, prev: Curr) -> Nanos {
-        let Some(costs) = &self.costs else {
+        let Some(costs) = &self.ledger.costs else {
             return Nanos::ZERO;
         };
         let (next, mut cost) = match (prev, self.cpus[cpu].curr) {
@@ -151,14 +204,10 @@ impl Machine {
             self.warm_up(cpu, id);
         }
         self.cpus[cpu].owed_ps += cost;
-        self.kinds.switches += cost;
-        if self
-            .locks
-            .as_ref()
-            .is_some_and(|locks| locks.kind == RunQueueLock::Cpu)
-        {
+        self.ledger.kinds.switches += cost;
+        if self.locks.kind() == Some(RunQueueLock::Cpu) {
             // The switch is made under the lock of the run queue.
-            self.charged_ps += cost;
+            self.ledger.charged_ps += cost;
         }
         // A CPU that leaves pushes the task away at once: the next switch pays for this one.
         if matches!(self.cpus[cpu].curr, Curr::Task(_)) && !self.is_online(cpu) {
@@ -174,10 +223,10 @@ impl Machine {
         let Some(from) = task.warm_on.replace(cpu).filter(|from| *from != cpu) else {
             return;
         };
-        let (Some(costs), footprint) = (&self.costs, task.footprint) else {
+        let (Some(costs), footprint) = (&self.ledger.costs, task.footprint) else {
             return;
         };
-        let topology = &self.idle.topology;
+        let topology = &self.idle.topology();
         let core = (costs.core_cache_bytes, costs.core_refill_bytes_per_s);
         let llc = (costs.llc_cache_bytes, costs.llc_refill_bytes_per_s);
         let mut refill = 0;
@@ -188,21 +237,21 @@ impl Machine {
             refill += Costs::refill(llc.0, llc.1, footprint);
         }
         task.work_left += Nanos::new(refill / PS);
-        self.kinds.refills += refill / PS * PS;
+        self.ledger.kinds.refills += refill / PS * PS;
     }
 
     /// What took time that is no task's work, by kind, of all CPUs together.
     pub(crate) fn spent_by_kind(&self) -> Vec<(&'static str, Nanos)> {
-        if self.costs.is_none() {
+        if self.ledger.costs.is_none() {
             return Vec::new();
         }
-        let waits = self.locks.as_ref().map_or(0, |locks| locks.waited_ps);
+        let waits = self.locks.waited_ps();
         let kinds = [
-            ("callbacks", self.kinds.callbacks),
-            ("switches", self.kinds.switches),
-            ("interrupts", self.kinds.interrupts),
-            ("kernel", self.kinds.kernel),
-            ("cache refills", self.kinds.refills),
+            ("callbacks", self.ledger.kinds.callbacks),
+            ("switches", self.ledger.kinds.switches),
+            ("interrupts", self.ledger.kinds.interrupts),
+            ("kernel", self.ledger.kinds.kernel),
+            ("cache refills", self.ledger.kinds.refills),
             ("lock waits", waits),
         ];
         let nanos = |(kind, ps): (_, u64)| (kind, Nanos::new(ps / PS));

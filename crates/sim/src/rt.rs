@@ -63,7 +63,7 @@ impl Machine {
             return prev;
         }
         let allowed = self.masks.get(self.task(id).cpus);
-        let allowed = allowed.and(self.idle.topology.online());
+        let allowed = allowed.and(self.idle.topology().online());
         allowed
             .iter()
             .min_by_key(|&cpu| urgency(cpu))

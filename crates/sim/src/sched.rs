@@ -2,10 +2,12 @@
 //!
 //! Source: `__schedule()`, `balance_one()`, `pick_task_scx()`, `put_prev_task_scx()` and
 //! `set_next_task_scx()`, kernel 6.18. There, balancing comes before the choice of the class, so
-//! `ops.dispatch` may be called although a real-time task is about to run; on 7.2 it is not.
+//! `ops.dispatch` may be called although a real-time task is about to run; with
+//! [`crate::kernels::KernelRules::balances_before_pick`] off it is not.
 
 use model::{CpuId, EventKind, Op, TaskId};
 
+use crate::counters::Counter;
 use crate::cpu::Curr;
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
@@ -32,7 +34,7 @@ impl Machine {
             self.reenqueue_deferred(vm, cpu);
         }
         self.give_run_queue(held);
-        if self.deadlines.any {
+        if self.deadlines.any() {
             self.after_schedule_dl(cpu, before);
         }
         if !ticks {
@@ -84,7 +86,7 @@ impl Machine {
     /// the CPU runs.
     #[inline(always)]
     fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Curr {
-        let attached = self.attached;
+        let attached = self.attachment.is_attached();
         let state = &mut self.cpus[cpu];
         state.need_resched = false;
         let prev = state.curr;
@@ -106,11 +108,10 @@ impl Machine {
     /// Whether a class above the policy's, from the previous task's downward, has a task.
     #[cold]
     fn higher_class_has_task(&self, cpu: CpuId) -> bool {
-        // Since 6.19 the policy is asked only when no higher class has a task.
-        let start = if self.is_7_2() {
-            Class::Stop
-        } else {
+        let start = if self.rules.balances_before_pick {
             self.class_on(cpu).min(Class::Ext)
+        } else {
+            Class::Stop
         };
         let state = &self.cpus[cpu];
         let has = |class: Class| match class {
@@ -136,7 +137,9 @@ impl Machine {
             self.update_curr(cpu);
         }
         let keeps = |machine: &Self| {
-            queued && !machine.bypass && prev.is_some_and(|id| machine.task(id).slice > 0)
+            queued
+                && !machine.attachment.bypasses()
+                && prev.is_some_and(|id| machine.task(id).slice > 0)
         };
         if keeps(self) {
             self.cpus[cpu].keep = true;
@@ -146,7 +149,7 @@ impl Machine {
         if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
             return;
         }
-        if self.ops.has(Op::Dispatch) && !self.bypass && self.is_online(cpu) {
+        if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
             for round in 1.. {
                 self.call_dispatch(vm, cpu, prev, queued);
                 if keeps(self) {
@@ -156,7 +159,7 @@ impl Machine {
                 if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
                     return;
                 }
-                if self.moved == 0 {
+                if !self.buffer.has_moved() {
                     break;
                 }
                 if round == flags::DSP_MAX_LOOPS {
@@ -165,9 +168,9 @@ impl Machine {
                 }
             }
         }
-        if queued && (self.bypass || !self.ops.flag(flags::ops::ENQ_LAST)) {
+        if queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST)) {
             self.cpus[cpu].keep = true;
-            self.counters.dispatch_keep_last += 1;
+            self.counters.count(Counter::DispatchKeepLast);
         }
     }
 
@@ -188,7 +191,7 @@ impl Machine {
 
     #[inline(always)]
     fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Option<TaskId>, queued: bool) {
-        self.moved = 0;
+        self.buffer.begin();
         let number = u64::from(cpu.0);
         let address = prev.map_or(0, |id| self.task(id).address);
         self.call(
@@ -234,7 +237,7 @@ impl Machine {
     #[cold]
     fn warn_zero_slice(&mut self, id: TaskId, kept: bool) {
         if !kept
-            && !self.bypass
+            && !self.attachment.bypasses()
             && !std::mem::replace(&mut self.task_mut(id).warned_zero_slice, true)
         {
             let name = self.name(id);
@@ -274,7 +277,7 @@ impl Machine {
         }
         self.call_stopping(vm, id, true);
         self.watch(id);
-        if self.task(id).slice > 0 && !self.bypass {
+        if self.task(id).slice > 0 && !self.attachment.bypasses() {
             // Only a higher class takes a CPU from a task that has slice left.
             let local = self.dsqs.local(cpu);
             self.dispatch_enqueue(local, id, enq::HEAD);
@@ -428,7 +431,7 @@ impl Machine {
 
     fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.update_curr(cpu);
-        if self.bypass {
+        if self.attachment.bypasses() {
             self.set_slice(id, 0);
         } else {
             let (address, slice) = (self.task(id).address, self.task(id).slice);

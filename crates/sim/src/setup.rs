@@ -8,6 +8,7 @@ use bpf::Image;
 use model::{SetUp, SetUpTime};
 
 use crate::Error;
+use crate::entries::Entries;
 use crate::machine::{Machine, Vm};
 
 /// A program to run, found in the object.
@@ -50,27 +51,51 @@ impl Failure {
     }
 }
 
+/// What the policy's loader puts into maps and runs, and which of it failed.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    entries: Vec<Entries>,
+    runs: Vec<Run>,
+    failure: Option<Failure>,
+}
+
+impl Plan {
+    /// Nothing of it has been done.
+    pub(crate) fn new(entries: Vec<Entries>, runs: Vec<Run>) -> Self {
+        Self {
+            entries,
+            runs,
+            failure: None,
+        }
+    }
+
+    /// What failed, if anything did.
+    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+}
+
 impl Machine {
     /// Fills maps and runs the set-up programs whose time is `when`. False if something failed,
     /// which ends the run: a loader would give up too.
     pub(crate) fn set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> bool {
-        self.setup_failure = self.try_to_set_up(vm, when).err();
-        let failed = self.setup_failure.is_some();
+        self.setup.failure = self.try_to_set_up(vm, when).err();
+        let failed = self.setup.failure.is_some();
         self.halt_if(failed);
         !failed
     }
 
     fn try_to_set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> Result<(), Failure> {
-        for entries in std::mem::take(&mut self.entries) {
+        for entries in std::mem::take(&mut self.setup.entries) {
             entries.put(vm, self).map_err(|errno| Failure {
                 what: format!("map entry `{}`", entries.name()),
                 why: errno.to_string(),
             })?;
         }
-        let runs = std::mem::take(&mut self.setup);
+        let runs = std::mem::take(&mut self.setup.runs);
         let mut due = runs.iter().filter(|run| run.when == when);
         let done = due.try_for_each(|run| self.set_up_with(vm, run));
-        self.setup = runs;
+        self.setup.runs = runs;
         done
     }
 

@@ -1,9 +1,9 @@
 //! The simulated kernel, as an object is linked against it.
 
 use bpf::{HostFunction, Kconfig, Target};
-use model::{Kernel, MachineSpec};
+use model::MachineSpec;
 
-use crate::kernel_types::{BTF_6_18, BTF_7_2};
+use crate::kernels::rules_of;
 use crate::machine::Machine;
 
 /// The kernel of `machine`: types, constants, functions, version, configuration.
@@ -12,11 +12,9 @@ use crate::machine::Machine;
 /// If our own header does not compile to types that can be read; a test sees to that.
 #[must_use]
 pub fn target(machine: &MachineSpec) -> Target {
-    let (types, version) = match machine.kernel {
-        Kernel::V6_18 => (BTF_6_18, (6, 18, 15)),
-        Kernel::V7_2 => (BTF_7_2, (7, 2, 12)),
-        _ => unreachable!("no other kernel can be asked for"),
-    };
+    let [_, major, minor, patch] = machine.kernel.version_code().to_be_bytes();
+    let version = (major, minor, patch);
+    let types = rules_of(machine.kernel).types;
     // Source: configurations of Debian's 6.18.15 and 7.2.12 for amd64.
     Target::new(machine.kernel.name(), version, types)
         .expect("the simulated kernel's types are well formed")

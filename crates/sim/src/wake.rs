@@ -7,6 +7,7 @@
 use model::{CpuId, EventKind, Op, TaskId};
 
 use crate::flags::{enq, wake};
+use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::task::{Class, Direct, Phase, RunState};
@@ -31,13 +32,14 @@ impl Machine {
         if cpu != self.exec {
             self.charge(|costs| costs.wakeup_remote);
         }
-        self.activate(vm, id, cpu, enqueue, false);
+        self.activate(vm, id, cpu, enqueue);
         self.give_run_queue(held);
     }
 
     /// Makes a sleeping or new task runnable on `cpu`.
     #[inline]
-    pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64, new: bool) {
+    pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
+        let new = flags & enq::INITIAL != 0;
         if new {
             // The first placement is no migration.
             self.task_mut(id).cpu = cpu;
@@ -45,6 +47,7 @@ impl Machine {
         } else {
             self.set_task_cpu(id, cpu);
         }
+        self.moment.grant();
         let held = self.take_run_queue(cpu);
         let now = self.now;
         let task = self.task_mut(id);
@@ -122,8 +125,14 @@ impl Machine {
 
     /// Asks the policy, or the built-in rule when it has none.
     fn select_cpu_ext(&mut self, vm: &mut Vm, id: TaskId, prev: CpuId, flags: u64) -> CpuId {
-        if !self.ops.has(Op::SelectCpu) || self.bypass {
-            let found = self.select_cpu_default(id, prev, flags, None, 0);
+        if !self.ops.has(Op::SelectCpu) || self.attachment.bypasses() {
+            let wanted = Wanted {
+                prev,
+                wake_flags: flags,
+                within: None,
+                flags: 0,
+            };
+            let found = self.select_cpu_default(id, &wanted);
             if found.is_some() {
                 self.refill_slice(id);
                 let direct = Direct {

@@ -23,14 +23,14 @@ const LOCKED: u32 = kf::CPU_RELEASE | kf::DISPATCH | kf::ENQUEUE | kf::SELECT_CP
 
 /// The cgroup whose time a task takes, also while it is being moved.
 ///
-/// Source: `scx_bpf_task_cgroup()`, kernel 6.18; since 7.1 no context is named, but outside of
-/// these operations there is no task that is operated on.
+/// Source: `scx_bpf_task_cgroup()`, kernel 6.18; where no mask is checked, too, outside of these
+/// operations there is no task that is operated on.
 fn task_cgroup(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
     let host = &mut *ctx.host;
     let context = host.contexts.innermost();
     let is_subject = context.mask != 0 && context.subject == id;
-    let allowed = host.is_7_2() || host.allowed(LOCKED);
+    let allowed = !host.rules.task_cgroup_has_mask || host.allowed(LOCKED);
     if !allowed || !is_subject {
         host.error("called on a task not being operated on");
         return Ok(host.mirror.cgroup(ROOT_CGROUP));

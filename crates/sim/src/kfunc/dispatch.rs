@@ -3,7 +3,7 @@
 use bpf::Stop;
 use model::CpuId;
 
-use super::{Ctx, Line, Return, changed, s32};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, s32};
 use crate::flags::{dsq, enq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
@@ -26,11 +26,11 @@ fn nr_slots(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
-    Ok(u64::from(ctx.host.ops.batch) - ctx.host.buffer.len() as u64)
+    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.buffer.len() as u64)
 }
 
 fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    if ctx.host.allowed(kf::DISPATCH) && ctx.host.buffer.pop().is_none() {
+    if ctx.host.allowed(kf::DISPATCH) && !ctx.host.buffer.cancel() {
         ctx.host.error("dispatch buffer underflow");
     }
     Ok(0)
@@ -57,8 +57,9 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
     };
-    let moved = machine.consume(cpu, dsq, flags);
-    machine.moved += u32::from(moved);
+    let (moved, passed) = machine.consume(cpu, dsq, flags);
+    ctx.vm.spend(TASK_BYTES * passed);
+    ctx.host.buffer.count_moved(u32::from(moved));
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(u64::from(moved))

@@ -4,7 +4,7 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, cpu_or_error, s32, task};
 use crate::flags::{errno, kf, ops};
-use crate::idle::{PICK_IN_NODE, rotate};
+use crate::idle::{PICK_IN_NODE, Wanted, rotate};
 use crate::mask::Mask;
 use crate::mirror::read_mask;
 
@@ -61,10 +61,10 @@ pub(super) const TABLE: &[Line] = &lines![
 
 /// Whether tracking is on; ends the policy's time if not.
 fn enabled(ctx: &mut Ctx<'_>) -> bool {
-    if !ctx.host.idle.enabled {
+    if !ctx.host.idle.is_enabled() {
         ctx.host.error("built-in idle tracking is disabled");
     }
-    ctx.host.idle.enabled
+    ctx.host.idle.is_enabled()
 }
 
 /// Whether the masks are kept as the function expects: globally, or for each node.
@@ -92,7 +92,7 @@ fn node_of(ctx: &mut Ctx<'_>, node: u64) -> Result<u16, u64> {
         return Err(s32(errno::ENOENT));
     }
     let exists = u16::try_from(node).ok();
-    let exists = exists.filter(|&node| node < ctx.host.idle.topology.nodes());
+    let exists = exists.filter(|&node| node < ctx.host.idle.topology().nodes());
     exists.ok_or_else(|| {
         ctx.host.error(format!("invalid node {node}"));
         s32(errno::EINVAL)
@@ -125,7 +125,13 @@ fn select_cpu_dfl(ctx: &mut Ctx<'_>, [p, prev, wake, is_idle, _]: [u64; 5]) -> R
     let id = task(ctx, p)?;
     let found = match cpu_or_error(ctx, prev) {
         Some(prev) if enabled(ctx) && may_select(ctx) => {
-            ctx.host.select_idle(id, prev, wake, None, 0)
+            let wanted = Wanted {
+                prev,
+                wake_flags: wake,
+                within: None,
+                flags: 0,
+            };
+            ctx.host.select_idle(id, &wanted)
         }
         _ => None,
     };
@@ -146,7 +152,13 @@ fn select_cpu_and(ctx: &mut Ctx<'_>, [p, prev, wake, allowed, flags]: [u64; 5]) 
         return Ok(s32(errno::EPERM));
     }
     let allowed = mask(ctx, allowed);
-    let found = ctx.host.select_idle(id, prev, wake, Some(&allowed), flags);
+    let wanted = Wanted {
+        prev,
+        wake_flags: wake,
+        within: Some(&allowed),
+        flags,
+    };
+    let found = ctx.host.select_idle(id, &wanted);
     Ok(cpu_or_busy(ctx, found))
 }
 
@@ -209,13 +221,13 @@ fn pick_any_node(ctx: &mut Ctx<'_>, [allowed, node, flags, ..]: [u64; 5]) -> Ret
 fn any(ctx: &mut Ctx<'_>, allowed: u64, node: Option<u16>, flags: u64) -> Return {
     let allowed = mask(ctx, allowed);
     let machine = &mut *ctx.host;
-    let idle = if machine.idle.enabled {
+    let idle = if machine.idle.is_enabled() {
         machine.pick_idle(&allowed, node, flags)
     } else {
         None
     };
     let within = match node.filter(|_| flags & PICK_IN_NODE != 0) {
-        Some(node) => machine.idle.topology.node(node).and(&allowed),
+        Some(node) => machine.idle.topology().node(node).and(&allowed),
         None => allowed,
     };
     let exec = machine.exec;

@@ -3,8 +3,9 @@
 use model::TaskId;
 
 use super::{Ctx, Line, Return, changed, s32, task};
+use crate::dispatch::Buffered;
 use crate::flags::{self, enq, errno, kf};
-use crate::machine::{Buffered, Machine};
+use crate::machine::Machine;
 use crate::ops::Directly;
 use crate::task::{Direct, OpsState};
 
@@ -36,12 +37,12 @@ const MOST_QUEUES: usize = 1 << 20;
 
 fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
     let node = node as i32;
-    let nodes = i32::from(ctx.host.idle.topology.nodes());
+    let nodes = i32::from(ctx.host.idle.topology().nodes());
     if id & flags::dsq::BUILTIN != 0 || node < -1 || node >= nodes {
         return Ok(s32(errno::EINVAL));
     }
     // No policy is being attached: a set-up program asks.
-    if !ctx.host.enabling {
+    if !ctx.host.attachment.is_enabling() {
         return Ok(s32(errno::ENODEV));
     }
     if ctx.host.dsqs.count() >= MOST_QUEUES {
@@ -83,17 +84,44 @@ fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 }
 
 fn insert(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
-    insert_with(ctx, p, dsq_id, slice, None, flags)?;
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: None,
+            flags,
+        },
+    )?;
     Ok(0)
 }
 
 /// From 6.19 on: says whether the insert was taken.
 fn insert_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
-    insert_with(ctx, p, dsq_id, slice, None, flags)
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: None,
+            flags,
+        },
+    )
 }
 
 fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
-    insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)?;
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: Some(vtime),
+            flags,
+        },
+    )?;
     Ok(0)
 }
 
@@ -101,7 +129,16 @@ fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -
 fn insert_vtime_of(ctx: &mut Ctx<'_>, [p, args, ..]: [u64; 5]) -> Return {
     let word = |ctx: &mut Ctx<'_>, at: u64| ctx.vm.memory().load_u64(args.wrapping_add(8 * at));
     let [dsq_id, slice, vtime, flags] = [0, 1, 2, 3].map(|at| word(ctx, at));
-    insert_with(ctx, p, dsq_id, slice, Some(vtime), flags)
+    insert_with(
+        ctx,
+        p,
+        &Insert {
+            dsq_id,
+            slice,
+            vtime: Some(vtime),
+            flags,
+        },
+    )
 }
 
 /// From 6.19 on: the first task of a queue of the policy's.
@@ -119,18 +156,27 @@ fn peek(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     Ok(first.map_or(0, |id| machine.task(id).address))
 }
 
+/// What a program says of an insert.
+struct Insert {
+    dsq_id: u64,
+    /// 0: the slice that the task has.
+    slice: u64,
+    /// `None`: in the order of arrival.
+    vtime: Option<u64>,
+    flags: u64,
+}
+
 /// 1 if the insert was taken, which only functions from 6.19 on tell.
 ///
 /// Source: `scx_dsq_insert_preamble()` and `scx_dsq_insert_commit()`, kernel 6.18. Slice and vtime
 /// are written at once, even for an entry that is ignored later.
-fn insert_with(
-    ctx: &mut Ctx<'_>,
-    p: u64,
-    dsq_id: u64,
-    slice: u64,
-    vtime: Option<u64>,
-    flags: u64,
-) -> Return {
+fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
+    let Insert {
+        dsq_id,
+        slice,
+        vtime,
+        flags,
+    } = *insert;
     if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
         return Ok(0);
     }
@@ -194,20 +240,20 @@ impl Machine {
                 let name = self.name(id);
                 self.error(format!("{name} already direct-dispatched"));
             }
-            _ if self.buffer.len() >= self.ops.batch as usize => {
-                self.error("dispatch buffer overflow");
-            }
             _ => {
                 let qseq = match self.task(id).ops_state {
                     OpsState::Queued(qseq) => Some(qseq),
                     _ => None,
                 };
-                self.buffer.push(Buffered {
+                let entry = Buffered {
                     task: id,
                     qseq,
                     dsq_id,
                     flags,
-                });
+                };
+                if !self.buffer.push(entry, self.ops.batch()) {
+                    self.error("dispatch buffer overflow");
+                }
             }
         }
     }

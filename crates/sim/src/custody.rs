@@ -1,0 +1,63 @@
+//! Custody: from 7.2 on the policy hears of the end of its hold on a task.
+//!
+//! A policy has a task in custody from the moment in which it keeps the task or puts it into a
+//! queue of its own until the task reaches a local or global queue, or is taken back. The end of a
+//! custody is one `ops.dequeue`, with flags 0 in the first case.
+//!
+//! Source: callback traces of Debian's 7.2.12.
+
+use std::collections::VecDeque;
+
+use model::TaskId;
+
+use crate::dsq::DsqIndex;
+use crate::flags;
+use crate::machine::{Machine, Vm};
+use crate::task::Class;
+
+/// Whose custody has ended without the policy having been told. Only this module changes it.
+#[derive(Debug, Default)]
+pub(crate) struct Custody {
+    released: VecDeque<TaskId>,
+}
+
+impl Machine {
+    /// Notes that a task has come into `dsq`.
+    pub(crate) fn note_custody(&mut self, dsq: DsqIndex, id: TaskId) {
+        if !self.rules.has_custody || self.attachment.bypasses() {
+            return;
+        }
+        let is_user = self.dsqs.id(dsq) & flags::dsq::BUILTIN == 0;
+        if is_user {
+            self.set_custody(id, true);
+        } else if self.task(id).in_custody {
+            self.set_custody(id, false);
+            self.custody.released.push_back(id);
+        }
+    }
+
+    /// Notes that the policy has kept a task, or has given it up.
+    pub(crate) fn set_custody(&mut self, id: TaskId, is: bool) {
+        if self.rules.has_custody && self.task(id).in_custody != is {
+            self.task_mut(id).in_custody = is;
+            self.mirror_flags(id);
+        }
+    }
+
+    /// Tells the policy of the tasks that have left its custody for a local or global queue.
+    #[inline]
+    pub(crate) fn tell_released(&mut self, vm: &mut Vm) {
+        if !self.custody.released.is_empty() {
+            self.tell_all_released(vm);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_all_released(&mut self, vm: &mut Vm) {
+        while let Some(id) = self.custody.released.pop_front() {
+            if self.task(id).class == Class::Ext {
+                self.call_dequeue(vm, id, 0);
+            }
+        }
+    }
+}

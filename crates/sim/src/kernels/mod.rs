@@ -1,0 +1,183 @@
+//! What differs between the kernels that are simulated: one file a version.
+//!
+//! Inside, the machine speaks 6.18's numbers ([`crate::flags`]); what a policy sees and says is
+//! translated here, in both directions. No rule asks for a version: it asks [`KernelRules`] for
+//! the one thing that it wants to know.
+
+mod v6_18;
+mod v7_2;
+
+use model::Kernel;
+
+use crate::counters::Counter;
+use crate::flags::deq;
+use crate::machine::Machine;
+use crate::task::ScxState;
+
+/// What one kernel does that others do not. Each field names the file where its kernel says so;
+/// files without a folder are in `kernel/sched/`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KernelRules {
+    /// The object whose BTF says which types, constants and functions the kernel has, compiled
+    /// from `crates/sim/kernel/VERSION.h`. Every kernel function carries the declaration tag
+    /// `bpf_kfunc`; layouts are the simulator's own.
+    pub types: &'static [u8],
+    /// Bits of `enq_flags`: the machine's, the kernel's, where they differ (`sched.h`,
+    /// `ext_internal.h`).
+    pub enq_bits: &'static [(u64, u64)],
+    /// Bits of `deq_flags`: the machine's, the kernel's, where they differ (`sched.h`).
+    pub deq_bits: &'static [(u64, u64)],
+    /// `SCX_ENQ_IMMED`, which is taken and has no effect; 0 where there is none
+    /// (`ext_internal.h`).
+    pub enq_immed: u64,
+    /// `SCX_DEQ_SCHED_CHANGE`: a task leaves for another reason than sleep; 0 where nobody says so
+    /// (`ext_internal.h`).
+    pub deq_sched_change: u64,
+    /// The machine's bit of a change of class, which comes with a dequeue and an enqueue; 0 where
+    /// it is not told from other changes (`sched.h`: `DEQUEUE_CLASS`).
+    pub class_bit: u64,
+    /// `SCX_OPS_*` flags that the kernel knows (`ext_internal.h`: `SCX_OPS_ALL_FLAGS`).
+    pub ops_flags: u64,
+    /// Those of them that are not modelled.
+    pub ops_flags_unmodelled: u64,
+    /// Event counters in the order of `struct scx_event_stats` (`ext_internal.h`); `None`: nothing
+    /// that it counts is modelled.
+    pub counters: &'static [(&'static str, Option<Counter>)],
+    /// The number of each [`ScxState`] in `p->scx.flags` (`include/linux/sched/ext.h`).
+    pub state_numbers: [u32; 4],
+    /// The policy is told when its custody of a task ends (`ext.c`: `call_task_dequeue()`).
+    pub has_custody: bool,
+    /// `ops.dispatch` is called before the class is chosen, and so even if a higher class has a
+    /// task (`ext.c`: `balance_scx()` as a method of the class). Else only if none has
+    /// (`pick_task_scx()`).
+    pub balances_before_pick: bool,
+    /// The built-in choice prefers an idle thread of the previous CPU's core to other cores
+    /// (`ext_idle.c`: `scx_select_cpu_dfl()`).
+    pub prefers_sibling: bool,
+    /// A task that leaves the policy's class gets its new weight with an `ops.set_weight`
+    /// (`ext.c`: `reweight_task_scx()`).
+    pub weighs_leavers: bool,
+    /// `ops.exit_task` comes right behind a task's last switch, not with its last reference
+    /// (`ext.c`: `sched_ext_dead()`).
+    pub exits_at_last_switch: bool,
+    /// The message about a queue that does not exist names the task (`ext.c`:
+    /// `find_dsq_for_dispatch()`).
+    pub names_task_without_dsq: bool,
+    /// `scx_bpf_task_cgroup()` names the operations that may call it (`ext.c`).
+    pub task_cgroup_has_mask: bool,
+    /// `ops.cgroup_move` is called as what it is, an operation under the run queue's lock (`ext.c`:
+    /// `scx_cgroup_move_task()`).
+    pub cgroup_move_is_locked: bool,
+    /// `ops.cgroup_set_idle` exists (`ext.c`: `scx_group_set_idle()`).
+    pub has_cgroup_set_idle: bool,
+}
+
+/// The rules of `kernel`.
+///
+/// # Panics
+/// If the kernel has none: every [`Kernel::ALL`] has a line here, which a test checks.
+pub(crate) fn rules_of(kernel: Kernel) -> &'static KernelRules {
+    match kernel {
+        Kernel::V6_18 => &v6_18::RULES,
+        Kernel::V7_2 => &v7_2::RULES,
+        _ => unreachable!("no other kernel can be asked for"),
+    }
+}
+
+/// `flags` with every bit of `pairs` moved from the first to the second.
+fn moved(flags: u64, pairs: impl Iterator<Item = (u64, u64)> + Clone) -> u64 {
+    let old = pairs.clone().fold(0, |mask, (from, _)| mask | from);
+    let bits = pairs.filter(|(from, _)| flags & from != 0);
+    bits.fold(flags & !old, |flags, (_, to)| flags | to)
+}
+
+impl KernelRules {
+    /// Flags of `ops.enqueue` and `ops.runnable` in the kernel's own numbers.
+    #[inline]
+    pub fn enq_out(&self, flags: u64) -> u64 {
+        if self.enq_bits.is_empty() {
+            return flags;
+        }
+        moved(flags, self.enq_bits.iter().copied())
+    }
+
+    /// Flags that a policy gives an insert, in the machine's numbers.
+    #[inline]
+    fn enq_in(&self, flags: u64) -> u64 {
+        if self.enq_bits.is_empty() {
+            return flags;
+        }
+        let back = self.enq_bits.iter().map(|&(ours, theirs)| (theirs, ours));
+        moved(flags & !self.enq_immed, back)
+    }
+
+    /// Flags of `ops.quiescent`, and of `ops.dequeue` when a task is taken back, in the numbers of
+    /// the kernel.
+    #[inline]
+    pub fn deq_out(&self, flags: u64) -> u64 {
+        if self.deq_bits.is_empty() {
+            return flags;
+        }
+        let change = if flags & deq::SLEEP == 0 {
+            self.deq_sched_change
+        } else {
+            0
+        };
+        moved(flags, self.deq_bits.iter().copied()) | change
+    }
+
+    /// The number of a task's state (`enum scx_task_state`; since 7.1 `SCX_TASK_INIT` and its like
+    /// in `enum scx_ent_flags`).
+    pub fn state_number(&self, state: ScxState) -> u32 {
+        self.state_numbers[state as usize]
+    }
+}
+
+impl Machine {
+    /// Flags that a policy gives an insert, in the machine's numbers.
+    #[inline]
+    pub(crate) fn enq_in(&mut self, flags: u64) -> u64 {
+        if flags & self.rules.enq_immed != 0 {
+            self.note("SCX_ENQ_IMMED is not modelled and has no effect".to_owned());
+        }
+        self.rules.enq_in(flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::enq;
+
+    #[test]
+    fn every_kernel_has_rules_and_types_of_its_own() {
+        let mut types: Vec<_> = Kernel::ALL.map(|kernel| rules_of(kernel).types).into();
+        types.dedup();
+        assert_eq!(types.len(), Kernel::ALL.len());
+    }
+
+    #[test]
+    fn flags_move_to_their_places_on_7_2_and_back() {
+        let rules = rules_of(Kernel::V7_2);
+        let theirs = 0x10_0009 | 1 << 40;
+        let ours = enq::WAKEUP | enq::NOCLOCK | enq::CPU_SELECTED | enq::REENQ;
+        assert_eq!(rules.enq_out(ours), theirs);
+        assert_eq!(rules.enq_in(theirs), ours);
+        let sleep = deq::SPECIAL | deq::SLEEP | deq::NOCLOCK;
+        assert_eq!(rules.deq_out(sleep), 0x1_0009);
+        assert_eq!(rules.deq_out(deq::SAVE), 1 << 33 | deq::SAVE);
+    }
+
+    #[test]
+    fn flags_keep_their_places_on_6_18() {
+        let rules = rules_of(Kernel::V6_18);
+        for flags in [enq::HEAD | enq::CPU_SELECTED, deq::SPECIAL | deq::SAVE] {
+            let all = [
+                rules.enq_out(flags),
+                rules.enq_in(flags),
+                rules.deq_out(flags),
+            ];
+            assert_eq!(all, [flags; 3]);
+        }
+    }
+}
