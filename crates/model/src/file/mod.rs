@@ -4,5 +4,5 @@
 mod error;
 mod table;
 
-pub use error::{EvalError, FileError, Problem};
+pub use error::{EvalError, FileError, Problem, nearest};
 pub use table::{Source, Table, Text, Value, describe, text, texts};
