@@ -8,6 +8,7 @@
 mod event;
 mod exit;
 pub mod file;
+mod fnv;
 mod id;
 mod machine;
 mod profile;
@@ -23,6 +24,7 @@ pub use event::{
     EVENT_FORMAT_VERSION, Event, EventKind, EventMask, Header, Op, PrevState, Sink, TaskGroup,
 };
 pub use exit::{Exit, ExitKind};
+pub use fnv::Fnv1a;
 pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{Kernel, MachineSpec};
 pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};

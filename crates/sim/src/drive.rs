@@ -1,6 +1,7 @@
 //! The event loop: takes the next event, lets its CPU do what follows from it, and again.
 
 use model::{CpuId, Nanos, SimTime, TaskId};
+use workload::CgroupChange;
 
 use crate::cpu::{Curr, Mode};
 use crate::flags::deq;
@@ -8,7 +9,7 @@ use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::{Action, CgroupChange, Step};
+use crate::work::{Action, Step, WorkError};
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;

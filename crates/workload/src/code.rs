@@ -1,82 +1,23 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use crate::{
-    Amount, Binary, CpuSet, DeviceOp, Expr, Grid, Operation, Place, SchedPolicy, Step, Target,
-};
-use model::Nanos;
+use crate::{Binary, Expr, Operation, Place, Quick, Step};
 
-/// One instruction. Those that are also operations are documented at
-/// [`Operation`].
+/// One instruction.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named and documented as in `Operation`")]
 pub enum Instr {
-    Run(Amount),
-    RunForever,
-    Exec(Amount),
-    Sleep(Amount),
-    Timer {
-        period: Nanos,
-        grid: Grid,
-        slot: u32,
-    },
-    Send {
-        to: Place,
-        bytes: Option<Expr>,
-        value: Option<Expr>,
-    },
-    Recv(Place),
-    Lock(Place),
-    Unlock(Place),
-    Barrier(Place),
-    Yield,
-    Suspend,
-    Resume(Target),
-    Fork(u32),
-    Exit,
-    Wait {
-        all: bool,
-    },
-    Pool {
-        group: u32,
-        width: Expr,
-        total: Expr,
-        slot: u32,
-    },
-    SetNice {
-        target: Target,
-        nice: Expr,
-    },
-    SetAffinity {
-        target: Target,
-        cpus: Option<CpuSet>,
-    },
-    SetPolicy {
-        target: Target,
-        policy: SchedPolicy,
-    },
-    Phase(u32),
-    SpanBegin(u32),
-    SpanEnd(u32),
-    Count {
-        counter: u32,
-        by: Expr,
-    },
-    Release(u32),
-    Complete(u32),
-    Device(DeviceOp),
-    Let {
-        slot: u32,
-        value: Expr,
-    },
+    /// An operation that has no operations in it.
+    Do(Operation),
     /// Goes on at another instruction.
     Jump(u32),
     /// Goes on at another instruction unless the condition holds.
     Unless {
+        /// The condition.
         cond: Expr,
+        /// Number of the other instruction.
         to: u32,
     },
-    /// Draws one of these by weight and goes on there.
+    /// Draws one of these instructions by weight and goes on there.
     Choose(Vec<(u64, u32)>),
 }
 
@@ -85,37 +26,9 @@ impl Instr {
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Self::Run(amount) | Self::Exec(amount) | Self::Sleep(amount) => vec![&amount.times],
-            Self::Send { to, bytes, value } => {
-                let given = bytes.iter().chain(value);
-                std::iter::once(&to.index).chain(given).collect()
-            }
-            Self::Recv(place) | Self::Lock(place) | Self::Unlock(place) | Self::Barrier(place) => {
-                vec![&place.index]
-            }
-            Self::Resume(target)
-            | Self::SetAffinity { target, .. }
-            | Self::SetPolicy { target, .. } => target.index().into_iter().collect(),
-            Self::SetNice { target, nice } => target.index().into_iter().chain([nice]).collect(),
-            Self::Pool { width, total, .. } => vec![width, total],
-            Self::Count { by, .. } => vec![by],
-            Self::Let { value, .. } => vec![value],
+            Self::Do(op) => op.exprs(),
             Self::Unless { cond, .. } => vec![cond],
-            Self::Device(op) => op.exprs(),
-            Self::RunForever
-            | Self::Timer { .. }
-            | Self::Yield
-            | Self::Suspend
-            | Self::Fork(_)
-            | Self::Exit
-            | Self::Wait { .. }
-            | Self::Phase(_)
-            | Self::SpanBegin(_)
-            | Self::SpanEnd(_)
-            | Self::Release(_)
-            | Self::Complete(_)
-            | Self::Jump(_)
-            | Self::Choose(_) => Vec::new(),
+            Self::Jump(_) | Self::Choose(_) => Vec::new(),
         }
     }
 }
@@ -123,12 +36,14 @@ impl Instr {
 /// A group's operations, flattened.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    /// The instructions; the last is always [`Instr::Exit`].
+    /// The instructions; the last is always [`Operation::Exit`].
     pub instrs: Vec<Instr>,
     /// The line of each.
     pub lines: Vec<u32>,
     /// How many variables they have.
     pub variables: u32,
+    /// The same instructions, as far as they are quick.
+    pub(crate) quick: Vec<Quick>,
 }
 
 impl Code {
@@ -141,7 +56,8 @@ impl Code {
         };
         code.body(body);
         let line = body.last().map_or(0, |step| step.line);
-        code.push(Instr::Exit, line);
+        code.push(Instr::Do(Operation::Exit), line);
+        code.quick = Quick::table(&code.instrs);
         code
     }
 
@@ -196,13 +112,13 @@ impl Code {
                 slot,
             } => {
                 let index = Expr::Variable(*slot);
-                let send = Instr::Send {
+                let send = Operation::Send {
                     to: Place { of: *of, index },
                     bytes: None,
                     value: None,
                 };
                 self.counted(*slot, first, end, except.as_ref(), line, |code| {
-                    code.push(send, line);
+                    code.push(Instr::Do(send), line);
                 });
             }
             Operation::Pool {
@@ -211,21 +127,16 @@ impl Code {
                 total,
                 slot,
             } => {
+                let (width, total) = (self.hidden(width, line), self.hidden(total, line));
+                self.assign(*slot, Expr::Number(0), line);
+                let (group, slot) = (*group, *slot);
                 self.push(
-                    Instr::Let {
-                        slot: *slot,
-                        value: Expr::Number(0),
-                    },
-                    line,
-                );
-                let (width, total) = (width.clone(), total.clone());
-                self.push(
-                    Instr::Pool {
-                        group: *group,
+                    Instr::Do(Operation::Pool {
+                        group,
                         width,
                         total,
-                        slot: *slot,
-                    },
+                        slot,
+                    }),
                     line,
                 );
             }
@@ -234,11 +145,11 @@ impl Code {
                 failed,
                 otherwise,
             } => {
-                self.push(Instr::Device(op.clone()), line);
+                self.push(Instr::Do(Operation::Device(op.clone())), line);
                 self.branch(&Expr::Variable(*failed), otherwise, &[], line);
             }
-            _ => {
-                self.push(plain(op), line);
+            plain => {
+                self.push(Instr::Do(plain.clone()), line);
             }
         }
     }
@@ -269,13 +180,7 @@ impl Code {
     ) {
         let limit = self.hidden(end, line);
         let except = except.map(|except| self.hidden(except, line));
-        self.push(
-            Instr::Let {
-                slot,
-                value: first.clone(),
-            },
-            line,
-        );
+        self.assign(slot, first.clone(), line);
         let top = self.here();
         let cond = binary(Binary::Less, Expr::Variable(slot), limit);
         let exit = self.unless(cond, line);
@@ -286,7 +191,7 @@ impl Code {
         body(self);
         skip.into_iter().for_each(|skip| self.land(skip));
         let next = binary(Binary::Add, Expr::Variable(slot), Expr::Number(1));
-        self.push(Instr::Let { slot, value: next }, line);
+        self.assign(slot, next, line);
         self.push(Instr::Jump(top), line);
         self.land(exit);
     }
@@ -298,14 +203,12 @@ impl Code {
         }
         let slot = self.variables;
         self.variables += 1;
-        self.push(
-            Instr::Let {
-                slot,
-                value: expr.clone(),
-            },
-            line,
-        );
+        self.assign(slot, expr.clone(), line);
         Expr::Variable(slot)
+    }
+
+    fn assign(&mut self, slot: u32, value: Expr, line: u32) {
+        self.push(Instr::Do(Operation::Let { slot, value }), line);
     }
 
     fn branch(&mut self, cond: &Expr, then: &[Step], otherwise: &[Step], line: u32) {
@@ -345,44 +248,4 @@ impl Code {
 
 fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
     Expr::Binary(op, Box::new(x), Box::new(y))
-}
-
-/// An operation that is one instruction.
-fn plain(op: &Operation) -> Instr {
-    match op.clone() {
-        Operation::Run(Some(amount)) => Instr::Run(amount),
-        Operation::Exec(amount) => Instr::Exec(amount),
-        Operation::Run(None) => Instr::RunForever,
-        Operation::Sleep(amount) => Instr::Sleep(amount),
-        Operation::Timer { period, grid, slot } => Instr::Timer { period, grid, slot },
-        Operation::Send { to, bytes, value } => Instr::Send { to, bytes, value },
-        Operation::Recv(from) => Instr::Recv(from),
-        Operation::Lock(lock) => Instr::Lock(lock),
-        Operation::Unlock(lock) => Instr::Unlock(lock),
-        Operation::Barrier(barrier) => Instr::Barrier(barrier),
-        Operation::Yield => Instr::Yield,
-        Operation::Suspend => Instr::Suspend,
-        Operation::Resume(target) => Instr::Resume(target),
-        Operation::Fork(group) => Instr::Fork(group),
-        Operation::Exit => Instr::Exit,
-        Operation::Wait { all } => Instr::Wait { all },
-        Operation::Let { slot, value } => Instr::Let { slot, value },
-        Operation::SetNice { target, nice } => Instr::SetNice { target, nice },
-        Operation::SetAffinity { target, cpus } => Instr::SetAffinity { target, cpus },
-        Operation::SetPolicy { target, policy } => Instr::SetPolicy { target, policy },
-        Operation::Phase(phase) => Instr::Phase(phase),
-        Operation::SpanBegin(span) => Instr::SpanBegin(span),
-        Operation::SpanEnd(span) => Instr::SpanEnd(span),
-        Operation::Count { counter, by } => Instr::Count { counter, by },
-        Operation::Release(deadline) => Instr::Release(deadline),
-        Operation::Complete(deadline) => Instr::Complete(deadline),
-        Operation::Device(op) => Instr::Device(op),
-        Operation::Attempt { .. }
-        | Operation::Broadcast { .. }
-        | Operation::Pool { .. }
-        | Operation::Choose(_)
-        | Operation::If { .. }
-        | Operation::Loop { .. }
-        | Operation::While { .. } => unreachable!("{op:?} takes several instructions"),
-    }
 }

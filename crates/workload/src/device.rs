@@ -175,8 +175,6 @@ pub enum DeviceOp {
         to: Place,
         /// What the accepting task sees as `got`.
         value: Expr,
-        /// Variable that counts attempts.
-        slot: u32,
     },
     /// Accepts a connection.
     Accept(Place),
@@ -215,8 +213,6 @@ pub enum DeviceOp {
         bytes: Expr,
         /// Bytes of memory from which pages are drawn; `None`: from the first page on, in order.
         of: Option<Expr>,
-        /// Variables: pages that are done, and the page that is being fetched, plus 1.
-        slots: [u32; 2],
     },
     /// Waits until memory is short, and makes room.
     Reclaim,
@@ -266,7 +262,7 @@ impl DeviceOp {
             | Self::Broadcast(place)
             | Self::Accept(place) => vec![&place.index],
             Self::CondWait { cond, lock } => vec![&cond.index, &lock.index],
-            Self::Connect { to, value, .. } => vec![&to.index, value],
+            Self::Connect { to, value } => vec![&to.index, value],
             Self::Done { request, .. } => vec![request],
             Self::Cgroup(op) => op.exprs(),
             Self::SpanBegin { key, .. } | Self::SpanEnd { key, .. } => vec![key],
@@ -274,8 +270,38 @@ impl DeviceOp {
                 Where::At(at) => vec![bytes, at],
                 Where::Next | Where::Anywhere => vec![bytes],
             },
-            Self::Touch { bytes, of, .. } => std::iter::once(bytes).chain(of).collect(),
+            Self::Touch { bytes, of } => std::iter::once(bytes).chain(of).collect(),
             Self::UnlockAll(_) | Self::Sync(_) | Self::WriteBack(_) | Self::Reclaim => Vec::new(),
+        }
+    }
+
+    /// Its name in the table of [`OPERATIONS`](crate::OPERATIONS).
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::LockShared(_) => "lock_shared",
+            Self::TryLock { .. } => "lock ... else",
+            Self::UnlockAll(_) => "unlock_all",
+            Self::SemWait(_) => "sem_wait",
+            Self::SemPost(_) => "sem_post",
+            Self::CondWait { .. } => "wait",
+            Self::Signal(_) => "signal",
+            Self::Broadcast(_) => "broadcast",
+            Self::Connect { .. } => "connect",
+            Self::Accept(_) => "accept",
+            Self::Done { .. } => "done",
+            Self::Read { .. } => "read",
+            Self::Write { .. } => "write",
+            Self::Sync(_) => "fsync",
+            Self::WriteBack(_) => "writeback",
+            Self::Touch { .. } => "touch",
+            Self::Reclaim => "reclaim",
+            Self::SpanBegin { .. } => "span_begin with a key",
+            Self::SpanEnd { .. } => "span_end with a key",
+            Self::Cgroup(CgroupOp::Move { .. }) => "cgroup_move",
+            Self::Cgroup(CgroupOp::Weight { .. }) => "cgroup_weight",
+            Self::Cgroup(CgroupOp::Max { .. }) => "cgroup_max",
+            Self::Cgroup(CgroupOp::Idle { .. }) => "cgroup_idle",
         }
     }
 }

@@ -15,7 +15,7 @@ mod devices;
 mod storage;
 mod values;
 
-/// Most instances of one declaration, and most tasks of one group.
+/// Most instances of one declaration.
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Tables of the language that nothing executes yet.

@@ -20,6 +20,7 @@ mod recorded;
 mod release;
 mod request;
 pub mod rtapp;
+mod stepper;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -33,8 +34,11 @@ pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use expr::{Binary, Expr, Scope};
 pub use irq::Source;
+pub use operations::{Info, OPERATIONS, Played};
 pub use recorded::{CostScale, Recorded, Wakeups};
-pub use release::Releases;
 pub use request::RunSpec;
+pub use stepper::{
+    CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,
+};
 pub use storage::*;
 pub use tree::*;

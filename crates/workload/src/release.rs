@@ -16,6 +16,11 @@ struct Release {
 }
 
 impl Releases {
+    /// Makes room for so many deadlines.
+    pub fn reserve(&mut self, deadlines: usize) {
+        self.0.reserve(deadlines);
+    }
+
     /// The next release of a deadline with a period, and how many were given up for it. Later
     /// than `now` if it has not come yet.
     pub fn next(

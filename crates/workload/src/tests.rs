@@ -1,10 +1,11 @@
 //! Reading workload files, and what is said about bad ones.
 
 use super::*;
-use model::{CpuId, Nanos, Profile, Rng};
+use model::{CpuId, Nanos, Profile, Rng, SimTime};
 
 mod cgroups;
 mod devices;
+mod stepper;
 
 fn parse(tables: &str) -> Workload {
     let text = format!("[workload]\nname = \"test\"\n{tables}");
@@ -51,17 +52,70 @@ fn the_example_of_the_manual_is_a_workload() {
 }
 
 #[test]
-fn the_manual_has_a_row_for_every_operation() {
+fn the_manual_has_the_table_of_operations() {
     let manual = include_str!("../../../docs/workload.md");
-    for name in operations::OPERATIONS {
-        let has = [
-            format!("`{name}`"),
-            format!("`{name}("),
-            format!("`{name} "),
-        ]
+    let rows: Vec<String> = OPERATIONS
         .iter()
-        .any(|word| manual.contains(word.as_str()));
-        assert!(has, "docs/workload.md does not explain `{name}`");
+        .map(|info| format!("| `{}` | {} |\n", info.forms.join("`, `"), info.meaning))
+        .collect();
+    let table = format!(
+        "| operation | meaning |\n| --- | --- |\n{}\n",
+        rows.concat()
+    );
+    assert!(
+        manual.contains(&table),
+        "docs/workload.md must have this table under Operations:\n{table}"
+    );
+}
+
+#[test]
+fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
+    fn names<'a>(steps: &'a [Step], found: &mut Vec<&'a str>) {
+        for step in steps {
+            found.push(Info::of(&step.op).name);
+            match &step.op {
+                Operation::If {
+                    then, otherwise, ..
+                } => {
+                    names(then, found);
+                    names(otherwise, found);
+                }
+                Operation::Choose(arms) => arms.iter().for_each(|(_, arm)| names(arm, found)),
+                Operation::Loop { body, .. }
+                | Operation::While { body, .. }
+                | Operation::Attempt {
+                    otherwise: body, ..
+                } => names(body, found),
+                _ => {}
+            }
+        }
+    }
+    let workload = parse(
+        "[chan.c]\nkind = \"queue\"\n[lock.l]\n[lock.k]\nkind = \"keyed\"\nkeys = 2\n\
+         [lock.w]\nkind = \"rw\"\n[sem.s]\n[cond.v]\n[listen.a]\n[barrier.b]\nparties = 1\n\
+         [arrival.r]\nkind = \"poisson\"\nrate = 9\nsend = \"c\"\n[disk.d]\n\
+         [mem]\nram = \"8MiB\"\nswap = \"d\"\n[deadline.e]\nperiod = \"1ms\"\n[cgroup.g]\n\
+         [task.t]\ncount = 1\ndo = [\"run(1ms), exec(1ms), sleep(1ms), timer(1ms), send(c)\",\n\
+         \"recv(c), bcast(c, 0, 1), lock(l) else [ exit ], unlock(l), lock(l), lock_shared(w)\",\n\
+         \"unlock_all(k), sem_wait(s), sem_post(s), wait(v, l), signal(v), broadcast(v)\",\n\
+         \"connect(a), accept(a), done(r), read(d, 1), write(d, 1), fsync(d), writeback(d)\",\n\
+         \"touch(1), reclaim, barrier(b), yield, suspend, resume(t), fork(t), waitpid(all)\",\n\
+         \"pool(t, 1, 1), choose(1: yield), if(1)[ yield ], loop(2)[ ], for(i, 2)[ ]\",\n\
+         \"while(0)[ ], let x = 1, setnice(self, 1), setaffinity(self, all)\",\n\
+         \"setpolicy(self, normal), cgroup_move(self, g), cgroup_weight(g, 1)\",\n\
+         \"cgroup_max(g, inf), cgroup_idle(g, 1), phase(p), span_begin(m), span_end(m)\",\n\
+         \"span_begin(m, 1), span_end(m, 1), count(n), release(e), complete(e)\"]\n",
+    );
+    let mut found = Vec::new();
+    names(&workload.groups[0].body, &mut found);
+    for info in OPERATIONS {
+        // A `for` becomes a loop.
+        let name = if info.name == "for" {
+            "loop"
+        } else {
+            info.name
+        };
+        assert!(found.contains(&name), "`{}` is not read", info.name);
     }
 }
 
@@ -227,6 +281,10 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "11: found `1.5`; expected a span of time, as `1.5ms`, or a distribution",
     ),
     (
+        "run(exp(2ms) * 1.0)",
+        "22: found `1.0`; expected a whole number as the factor, as `2`, a name or `( e )`",
+    ),
+    (
         "run(0.5ns)",
         "11: found `0.5ns`; expected whole nanoseconds",
     ),
@@ -338,6 +396,15 @@ const BAD_TABLES: &[(&str, &str)] = &[
     (
         "[profile.D]\n",
         "test.toml:3:2: `[profile]` is not simulated yet; see the end of docs/workload.md",
+    ),
+    (
+        "[task.t]\ncount = 1000000\ndo = \"exit\"\n",
+        "test.toml:4:9: count is 1000000; expected 0 to 100000",
+    ),
+    (
+        "[task.t]\ncount = 60000\ndo = \"exit\"\n[task.u]\ncount = 60000\ndo = \"exit\"\n",
+        "test.toml:7:9: the number of tasks of all groups so far is 120000; \
+         expected at most 100000",
     ),
     (
         "[task.t]\nnice = 20\ndo = \"exit\"\n",

@@ -30,7 +30,7 @@ impl fmt::Display for Token {
         match self {
             Self::Name(name) => write!(f, "`{name}`"),
             Self::Integer(value) => write!(f, "`{value}`"),
-            Self::Decimal(value) => write!(f, "`{value}`"),
+            Self::Decimal(value) => write!(f, "`{value:?}`"),
             Self::Span(span) => write!(f, "`{}ns`", span.get()),
             Self::Cpus(cpus) => write!(f, "`{{{cpus}}}`"),
             Self::Sign(sign) => write!(f, "`{sign}`"),

@@ -7,6 +7,9 @@ use crate::{
 };
 use model::{CpuId, Header, MachineSpec, Nanos, TaskGroup};
 
+/// Most tasks that exist at once.
+pub const TASKS_MAX: u32 = 100_000;
+
 /// A load: who runs, what they do, and what they share.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
@@ -544,4 +547,88 @@ pub enum Operation {
         /// What is done then.
         otherwise: Vec<Step>,
     },
+}
+
+impl Operation {
+    /// The expressions that it evaluates itself, in no particular order; those of operations in it
+    /// are not among them.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Self::Run(Some(amount)) | Self::Exec(amount) | Self::Sleep(amount) => {
+                vec![&amount.times]
+            }
+            Self::Send { to, bytes, value } => {
+                let given = bytes.iter().chain(value);
+                std::iter::once(&to.index).chain(given).collect()
+            }
+            Self::Recv(place) | Self::Lock(place) | Self::Unlock(place) | Self::Barrier(place) => {
+                vec![&place.index]
+            }
+            Self::Broadcast {
+                first, end, except, ..
+            } => [first, end].into_iter().chain(except).collect(),
+            Self::Resume(target)
+            | Self::SetAffinity { target, .. }
+            | Self::SetPolicy { target, .. } => target.index().into_iter().collect(),
+            Self::SetNice { target, nice } => target.index().into_iter().chain([nice]).collect(),
+            Self::Pool { width, total, .. } => vec![width, total],
+            Self::Count { by: value, .. } | Self::Let { value, .. } => vec![value],
+            Self::If { cond, .. } | Self::While { cond, .. } => vec![cond],
+            Self::Loop { count, .. } => count.iter().collect(),
+            Self::Device(op) | Self::Attempt { op, .. } => op.exprs(),
+            Self::Run(None)
+            | Self::Timer { .. }
+            | Self::Yield
+            | Self::Suspend
+            | Self::Fork(_)
+            | Self::Exit
+            | Self::Wait { .. }
+            | Self::Choose(_)
+            | Self::Phase(_)
+            | Self::SpanBegin(_)
+            | Self::SpanEnd(_)
+            | Self::Release(_)
+            | Self::Complete(_) => Vec::new(),
+        }
+    }
+
+    /// Its name in the table of [`OPERATIONS`](crate::OPERATIONS). A `for` is a loop.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Exec(_) => "exec",
+            Self::Sleep(_) => "sleep",
+            Self::Timer { .. } => "timer",
+            Self::Send { .. } => "send",
+            Self::Recv(_) => "recv",
+            Self::Broadcast { .. } => "bcast",
+            Self::Lock(_) => "lock",
+            Self::Unlock(_) => "unlock",
+            Self::Barrier(_) => "barrier",
+            Self::Yield => "yield",
+            Self::Suspend => "suspend",
+            Self::Resume(_) => "resume",
+            Self::Fork(_) => "fork",
+            Self::Exit => "exit",
+            Self::Wait { .. } => "waitpid",
+            Self::Pool { .. } => "pool",
+            Self::Choose(_) => "choose",
+            Self::If { .. } => "if",
+            Self::Let { .. } => "let",
+            Self::While { .. } => "while",
+            Self::SetNice { .. } => "setnice",
+            Self::SetAffinity { .. } => "setaffinity",
+            Self::SetPolicy { .. } => "setpolicy",
+            Self::Phase(_) => "phase",
+            Self::SpanBegin(_) => "span_begin",
+            Self::SpanEnd(_) => "span_end",
+            Self::Count { .. } => "count",
+            Self::Release(_) => "release",
+            Self::Complete(_) => "complete",
+            Self::Loop { .. } => "loop",
+            Self::Device(op) | Self::Attempt { op, .. } => op.name(),
+        }
+    }
 }

@@ -624,10 +624,8 @@ fn agree(left: &Cell, right: &Cell, margin: f64) -> Weighed {
     Ok(settled(holds, vec![part], words))
 }
 
-/// The number of an estimate's stream, by the name of its question. FNV-1a.
+/// The number of an estimate's stream, by the name of its question.
 fn stream(name: &str, number: usize) -> u64 {
     let bytes = name.bytes().chain([0]).chain(number.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |state, byte| {
-        (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    model::Fnv1a::of(bytes)
 }

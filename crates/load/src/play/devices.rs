@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use workload::{CGROUP_WEIGHTS, CgroupOp, DeviceOp, LockKind, Place, Target};
+use workload::{CgroupChange, Command, Instance, LockKind};
 
 use super::cgroups;
 use super::stage::{Failure, system};
@@ -15,85 +15,84 @@ use super::task::{Failed, Task};
 use super::{shared, sys};
 
 impl Task {
-    pub(super) fn device(&mut self, op: &DeviceOp) -> Result<(), Failed> {
-        match op {
-            DeviceOp::LockShared(lock) => self.lock_shared(lock)?,
-            DeviceOp::SemWait(semaphore) => {
-                let words = self.semaphore(semaphore)?;
+    pub(super) fn device(&mut self, command: &Command) -> Result<(), Failed> {
+        match *command {
+            Command::LockShared(lock) => self.lock_shared(lock)?,
+            Command::SemWait(semaphore) => {
+                let words = self.stage().semaphore(semaphore);
                 shared::take_token(&words[0], &words[1]);
             }
-            DeviceOp::SemPost(semaphore) => {
-                let words = self.semaphore(semaphore)?;
+            Command::SemPost(semaphore) => {
+                let words = self.stage().semaphore(semaphore);
                 shared::give_token(&words[1]);
             }
-            DeviceOp::CondWait { cond, lock } => {
-                let words = self.condition(cond)?;
+            Command::CondWait { cond, lock } => {
+                let words = self.stage().condition(cond);
                 let ticket = shared::begin_to_wait(&words[0]);
                 self.unlock(lock)?;
                 shared::wait_for_turn(&words[1], ticket);
                 self.lock(lock)?;
             }
-            DeviceOp::Signal(cond) => {
-                let words = self.condition(cond)?;
+            Command::Signal(cond) => {
+                let words = self.stage().condition(cond);
                 shared::signal(&words[0], &words[1], false);
             }
-            DeviceOp::Broadcast(cond) => {
-                let words = self.condition(cond)?;
+            Command::Broadcast(cond) => {
+                let words = self.stage().condition(cond);
                 shared::signal(&words[0], &words[1], true);
             }
-            DeviceOp::Connect { to, .. } => {
-                let (of, index) = self.place(to)?;
-                let listener = self.stage().listener(of, index);
-                let (_, address) = listener.ok_or((Failure::Index, index))?;
+            Command::Connect { to, .. } => {
+                let (_, address) = self.stage().listener(to);
                 match TcpStream::connect(address) {
                     // It was accepted and has ended before this task was told.
                     Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
                     connected => drop(connected.map_err(|error| system(&error))?),
                 }
             }
-            DeviceOp::Accept(from) => {
-                let (of, index) = self.place(from)?;
-                let listener = self.stage().listener(of, index);
-                let (listener, _) = listener.ok_or((Failure::Index, index))?;
+            Command::Accept(from) => {
+                let (listener, _) = self.stage().listener(from);
                 let (connection, _) = listener.accept().map_err(|error| system(&error))?;
                 // Thousands of closed connections would keep their ports for a minute.
                 sys::close_at_once(connection.as_raw_fd());
             }
-            DeviceOp::Cgroup(op) => self.cgroup(op)?,
-            other => unreachable!("{other:?} is refused before the play"),
+            Command::MoveCgroup { task, to, process } => {
+                let folder = &self.stage().cgroups[to as usize];
+                let file = if process {
+                    "cgroup.procs"
+                } else {
+                    "cgroup.threads"
+                };
+                self.change(task, |tid| put(folder, file, &tid.to_string()))?;
+            }
+            Command::SetCgroup { number, change } => self.set_cgroup(number, change)?,
+            ref other => unreachable!("{other:?} is refused before the play"),
         }
         Ok(())
     }
 
-    fn semaphore(&mut self, place: &Place) -> Result<&'static [AtomicU32], Failed> {
-        let (of, index) = self.place(place)?;
-        let words = self.stage().semaphore(of, index);
-        words.ok_or((Failure::Index, index))
-    }
-
-    fn condition(&mut self, place: &Place) -> Result<&'static [AtomicU32], Failed> {
-        let (of, index) = self.place(place)?;
-        let words = self.stage().condition(of, index);
-        words.ok_or((Failure::Index, index))
+    fn set_cgroup(&self, number: u32, change: CgroupChange) -> Result<(), Failed> {
+        let (file, text) = match change {
+            CgroupChange::Weight(weight) => ("cpu.weight", weight.to_string()),
+            CgroupChange::Max(max) => ("cpu.max", cgroups::max(max)),
+            CgroupChange::Idle(idle) => ("cpu.idle", u8::from(idle).to_string()),
+        };
+        let folder = &self.stage().cgroups[number as usize];
+        put(folder, file, &text).map_err(|error| system(&error))
     }
 
     /// Takes a read-write lock for reading.
-    fn lock_shared(&mut self, lock: &Place) -> Result<(), Failed> {
-        let (of, index) = self.place(lock)?;
-        let words = self
-            .stage()
-            .lock(of, index)
-            .ok_or((Failure::Index, index))?;
+    fn lock_shared(&mut self, lock: Instance) -> Result<(), Failed> {
+        let words = self.stage().lock(lock);
         let tid = sys::tid().cast_unsigned();
-        if words[3].load(Ordering::Relaxed) == tid || self.reads((of, index)) {
+        if words[3].load(Ordering::Relaxed) == tid || self.reads(lock) {
             return Err((Failure::LockedTwice, 0));
         }
         shared::lock_to_read(words);
-        self.reading.push((of, index));
+        self.reading.push(lock);
         Ok(())
     }
 
-    pub(super) fn reads(&self, lock: (u32, i64)) -> bool {
+    pub(super) fn reads(&self, lock: Instance) -> bool {
         self.reading.contains(&lock)
     }
 
@@ -105,7 +104,7 @@ impl Task {
 
     /// Gives back what [`Task::lock_shared`] or [`Task::lock_to_write`] took; whether there was
     /// something.
-    pub(super) fn unlock_rw(&mut self, lock: (u32, i64), words: &[AtomicU32]) -> bool {
+    pub(super) fn unlock_rw(&mut self, lock: Instance, words: &[AtomicU32]) -> bool {
         if words[3].load(Ordering::Relaxed) == sys::tid().cast_unsigned() {
             words[3].store(0, Ordering::Relaxed);
             shared::unlock_written(words);
@@ -121,43 +120,6 @@ impl Task {
 
     pub(super) fn is_rw(&self, of: u32) -> bool {
         self.stage().workload.locks[of as usize].kind == LockKind::ReadWrite
-    }
-
-    fn cgroup(&mut self, op: &CgroupOp) -> Result<(), Failed> {
-        match op {
-            CgroupOp::Move {
-                target,
-                to,
-                process,
-            } => {
-                let file = if *process {
-                    "cgroup.procs"
-                } else {
-                    "cgroup.threads"
-                };
-                self.enter(target, *to, file)
-            }
-            CgroupOp::Weight { of, weight } => {
-                let (low, high) = (*CGROUP_WEIGHTS.start(), *CGROUP_WEIGHTS.end());
-                let weight = self.within(weight, low, high)?;
-                self.write(*of, "cpu.weight", &weight.to_string())
-            }
-            CgroupOp::Max { of, max } => self.write(*of, "cpu.max", &cgroups::max(*max)),
-            CgroupOp::Idle { of, idle } => {
-                let idle = self.within(idle, 0, 1)?;
-                self.write(*of, "cpu.idle", &idle.to_string())
-            }
-        }
-    }
-
-    fn enter(&mut self, target: &Target, to: u32, file: &str) -> Result<(), Failed> {
-        let folder = &self.stage().cgroups[to as usize];
-        self.change(target, |tid| put(folder, file, &tid.to_string()))
-    }
-
-    fn write(&self, of: u32, file: &str, text: &str) -> Result<(), Failed> {
-        let folder = &self.stage().cgroups[of as usize];
-        put(folder, file, text).map_err(|error| system(&error))
     }
 }
 

@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use model::{Nanos, Rng};
-use workload::{Effect, Expr, SchedPolicy, Source, Target, TaskKind, Workload};
+use workload::{Effect, Expr, Instance, SchedPolicy, Source, Target, TaskKind, Workload};
 
 pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
@@ -333,7 +333,14 @@ fn interrupt(stage: &'static Stage, number: usize) {
             Effect::None => Ok(()),
             Effect::Send(to) => {
                 let index = constant(&to.index);
-                stage.send((to.of, index), &mut buffer, false)
+                let count = stage.workload.channels[to.of as usize].count;
+                match u32::try_from(index) {
+                    Ok(index) if index < count => {
+                        let to = Instance { of: to.of, index };
+                        stage.send(to, &mut buffer, false)
+                    }
+                    _ => Err((Failure::Index, index)),
+                }
             }
             Effect::Resume(Target::Member { group, index }) => {
                 let member = stage.member(*group, constant(index));

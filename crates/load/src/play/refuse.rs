@@ -1,8 +1,8 @@
 //! What of a workload cannot be played, and what is played as something else.
 
 use workload::{
-    Capacity, ChannelKind, Code, DeviceOp, Expr, Handoff, Instr, LockKind, TaskKind, Woken,
-    Workload,
+    Capacity, ChannelKind, Code, DeviceOp, Expr, Handoff, Info, Instr, LockKind, Operation, Played,
+    TaskKind, Woken, Workload,
 };
 
 /// `TCP_TIMEOUT_INIT` (kernel 6.18, include/net/tcp.h).
@@ -138,35 +138,9 @@ fn from_outside(workload: &Workload, found: &mut Vec<String>) {
     }
 }
 
-/// How the file writes an operation that is not played.
-fn unplayed(op: &DeviceOp) -> Option<&'static str> {
-    Some(match op {
-        DeviceOp::LockShared(_)
-        | DeviceOp::SemWait(_)
-        | DeviceOp::SemPost(_)
-        | DeviceOp::CondWait { .. }
-        | DeviceOp::Signal(_)
-        | DeviceOp::Broadcast(_)
-        | DeviceOp::Connect { .. }
-        | DeviceOp::Accept(_)
-        | DeviceOp::Cgroup(_) => return None,
-        DeviceOp::TryLock { .. } => "lock ... else",
-        DeviceOp::UnlockAll(_) => "unlock_all",
-        DeviceOp::Done { .. } => "done",
-        DeviceOp::Read { .. } => "read",
-        DeviceOp::Write { .. } => "write",
-        DeviceOp::Sync(_) => "fsync",
-        DeviceOp::WriteBack(_) => "writeback",
-        DeviceOp::Touch { .. } => "touch",
-        DeviceOp::Reclaim => "reclaim",
-        DeviceOp::SpanBegin { .. } => "span_begin with a key",
-        DeviceOp::SpanEnd { .. } => "span_end with a key",
-    })
-}
-
 fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
     let reads_message = |expr: &&Expr| expr.mentions(&|part| *part == Expr::Got);
-    if let Instr::Device(DeviceOp::Connect { value, .. }) = instr
+    if let Instr::Do(Operation::Device(DeviceOp::Connect { value, .. })) = instr
         && *value != Expr::Me
     {
         return Some("the value of a connection is simulated only".to_owned());
@@ -174,9 +148,15 @@ fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
     if instr.exprs().iter().any(reads_message) {
         return Some("`got` is simulated only: played messages carry no value".to_owned());
     }
-    match instr {
-        Instr::Device(op) => unplayed(op).map(|name| format!("`{name}` is simulated only")),
-        Instr::Send {
+    let Instr::Do(op) = instr else {
+        return None;
+    };
+    let Info { name, played, .. } = Info::of(op);
+    if let Played::No(why) = played {
+        return Some(format!("`{name}` is simulated only: {why}"));
+    }
+    match op {
+        Operation::Send {
             to,
             bytes: Some(bytes),
             ..
@@ -189,7 +169,7 @@ fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
                     .to_owned()
             })
         }
-        Instr::SetAffinity {
+        Operation::SetAffinity {
             cpus: Some(set), ..
         } if set.within(cpus).is_empty() => Some(format!(
             "none of the CPUs {{{set}}} is among the machine's {cpus}"
@@ -202,19 +182,24 @@ fn refused(workload: &Workload, instr: &Instr, cpus: u16) -> Option<String> {
 fn mixed_children(workload: &Workload, code: &Code) -> Option<u32> {
     let kind = |group: u32| workload.groups[group as usize].kind;
     let mut kinds = (code.instrs.iter()).filter_map(|instr| match instr {
-        Instr::Fork(group) | Instr::Pool { group, .. } => Some(kind(*group)),
+        Instr::Do(Operation::Fork(group) | Operation::Pool { group, .. }) => Some(kind(*group)),
         _ => None,
     });
     let first = kinds.next()?;
     kinds.find(|kind| *kind != first)?;
-    let waits = |instr: &Instr| matches!(instr, Instr::Wait { .. } | Instr::Pool { .. });
+    let waits = |instr: &Instr| {
+        matches!(
+            instr,
+            Instr::Do(Operation::Wait { .. } | Operation::Pool { .. })
+        )
+    };
     let at = code.instrs.iter().position(waits)?;
     Some(code.lines[at])
 }
 
 fn forks_forever(group: usize, code: &Code) -> bool {
-    let own = |instr: &Instr| matches!(instr, Instr::Fork(child) if *child as usize == group);
-    let waits = |instr: &Instr| matches!(instr, Instr::Wait { .. });
+    let own = |instr: &Instr| matches!(instr, Instr::Do(Operation::Fork(child)) if *child as usize == group);
+    let waits = |instr: &Instr| matches!(instr, Instr::Do(Operation::Wait { .. }));
     code.instrs.iter().any(own) && !code.instrs.iter().any(waits)
 }
 

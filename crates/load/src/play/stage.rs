@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use model::{Nanos, SimTime};
-use workload::{Capacity, Channel, ChannelKind, Code, Handoff, Workload};
+use model::SimTime;
+use workload::{Capacity, Channel, ChannelKind, Code, Fault, Handoff, Instance, Workload};
 
 use super::marks::{self, Marks};
 use super::shared::{self, Plan, Shared};
@@ -137,10 +137,12 @@ pub enum Failure {
     System,
     /// A process of the play was killed; the value is the signal.
     Killed,
+    /// The task asks for a time that no play reaches.
+    TooLate,
 }
 
 impl Failure {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Eval,
         Self::Index,
         Self::Range,
@@ -151,6 +153,7 @@ impl Failure {
         Self::QueueFull,
         Self::System,
         Self::Killed,
+        Self::TooLate,
     ];
 
     fn told(self, value: i64) -> String {
@@ -173,6 +176,7 @@ impl Failure {
                 )
             }
             Self::Killed => format!("a process was killed by signal {value}"),
+            Self::TooLate => Fault::TooLate.to_string(),
         }
     }
 }
@@ -424,23 +428,23 @@ impl Stage {
 
     /// The four words of a lock: for a mutex two of [`shared`]'s locks and one for the holder, for
     /// a read-write lock three and one for who writes.
-    pub fn lock(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
-        self.instance(&self.at.locks[of as usize], LOCK_WORDS, index)
+    pub fn lock(&self, lock: Instance) -> &[AtomicU32] {
+        self.instance(&self.at.locks, LOCK_WORDS, lock)
     }
 
     /// The two words of a semaphore.
-    pub fn semaphore(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
-        self.instance(&self.at.semaphores[of as usize], 2, index)
+    pub fn semaphore(&self, semaphore: Instance) -> &[AtomicU32] {
+        self.instance(&self.at.semaphores, 2, semaphore)
     }
 
     /// The two words of a condition variable.
-    pub fn condition(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
-        self.instance(&self.at.conditions[of as usize], 2, index)
+    pub fn condition(&self, condition: Instance) -> &[AtomicU32] {
+        self.instance(&self.at.conditions, 2, condition)
     }
 
     /// A listening socket, and where it listens.
-    pub fn listener(&self, of: u32, index: i64) -> Option<&(TcpListener, SocketAddr)> {
-        self.listeners[of as usize].get(usize::try_from(index).ok()?)
+    pub fn listener(&self, listener: Instance) -> &(TcpListener, SocketAddr) {
+        &self.listeners[listener.of as usize][listener.index as usize]
     }
 
     /// Whether a lock is handed over in the order of arrival.
@@ -449,29 +453,28 @@ impl Stage {
     }
 
     /// The two words of a barrier.
-    pub fn barrier(&self, of: u32, index: i64) -> Option<&[AtomicU32]> {
-        self.instance(&self.at.barriers[of as usize], 2, index)
+    pub fn barrier(&self, barrier: Instance) -> &[AtomicU32] {
+        self.instance(&self.at.barriers, 2, barrier)
     }
 
-    fn instance(&self, range: &Range<usize>, size: usize, index: i64) -> Option<&[AtomicU32]> {
-        let index = usize::try_from(index).ok()?;
-        let words = &self.shared.words[range.clone()];
-        words.get(index.checked_mul(size)?..index.checked_add(1)?.checked_mul(size)?)
+    fn instance(&self, places: &[Range<usize>], size: usize, it: Instance) -> &[AtomicU32] {
+        let start = places[it.of as usize].start + size * it.index as usize;
+        &self.shared.words[start..start + size]
     }
 
-    fn pipe(&self, of: u32, index: i64) -> Option<&Pipe> {
-        self.channels[of as usize].get(usize::try_from(index).ok()?)
+    fn pipe(&self, channel: Instance) -> &Pipe {
+        &self.channels[channel.of as usize][channel.index as usize]
     }
 
     /// Messages that wait in a channel.
-    pub fn queued(&self, of: u32, index: i64) -> Option<i64> {
-        let waiting = match self.pipe(of, index)? {
+    pub fn queued(&self, channel: Instance) -> u64 {
+        match self.pipe(channel) {
             Pipe::Queue(queue) => queue.length(self.shared).into(),
             Pipe::Stream { read, .. } => {
-                sys::waiting(read.as_raw_fd()) / self.workload.channels[of as usize].msg.max(1)
+                let declared = &self.workload.channels[channel.of as usize];
+                sys::waiting(read.as_raw_fd()) / declared.msg.max(1)
             }
-        };
-        i64::try_from(waiting).ok()
+        }
     }
 
     /// Puts a message into a channel; `buffer` has room for one. Without `block` it is lost when
@@ -479,20 +482,15 @@ impl Stage {
     ///
     /// # Errors
     /// Why the task cannot go on, and the number that belongs to it.
-    pub fn send(
-        &self,
-        (of, index): (u32, i64),
-        buffer: &mut [u8],
-        block: bool,
-    ) -> Result<(), (Failure, i64)> {
+    pub fn send(&self, to: Instance, buffer: &mut [u8], block: bool) -> Result<(), (Failure, i64)> {
         let sent = self.now().as_nanos();
-        match self.pipe(of, index).ok_or((Failure::Index, index))? {
+        match self.pipe(to) {
             Pipe::Queue(queue) => queue.send(self.shared, sent, block),
             Pipe::Stream { write, .. } => {
                 if !block && !sys::has_room(write.as_raw_fd()) {
                     return Ok(());
                 }
-                let message = self.message(of, buffer);
+                let message = self.message(to.of, buffer);
                 if let Some(stamp) = message.first_chunk_mut::<8>() {
                     *stamp = sent.to_ne_bytes();
                 }
@@ -505,16 +503,12 @@ impl Stage {
     ///
     /// # Errors
     /// As [`Stage::send`].
-    pub fn recv(
-        &self,
-        (of, index): (u32, i64),
-        buffer: &mut [u8],
-    ) -> Result<SimTime, (Failure, i64)> {
+    pub fn recv(&self, from: Instance, buffer: &mut [u8]) -> Result<SimTime, (Failure, i64)> {
         let now = || self.now().as_nanos();
-        let sent = match self.pipe(of, index).ok_or((Failure::Index, index))? {
+        let sent = match self.pipe(from) {
             Pipe::Queue(queue) => queue.recv(self.shared),
             Pipe::Stream { read, .. } => {
-                let message = self.message(of, buffer);
+                let message = self.message(from.of, buffer);
                 sys::read_all(read.as_raw_fd(), message).map_err(|error| system(&error))?;
                 message
                     .first_chunk()
@@ -539,12 +533,6 @@ impl Stage {
         let streams = streams.filter(|channel| channel.kind != ChannelKind::Queue);
         let longest = streams.map(|channel| channel.msg).max().unwrap_or(0);
         usize::try_from(longest.max(refuse::STAMP)).unwrap_or(usize::MAX)
-    }
-
-    /// A deadline's period, and whether releases that have passed are given up.
-    pub fn deadline(&self, deadline: u32) -> (Option<Nanos>, bool) {
-        let declared = &self.workload.deadlines[deadline as usize];
-        (declared.period, declared.skip)
     }
 }
 

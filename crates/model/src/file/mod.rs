@@ -5,6 +5,6 @@ mod error;
 mod table;
 mod typed;
 
-pub use error::{EvalError, FileError, Place, Problem};
+pub use error::{EvalError, FileError, Place, Problem, nearest};
 pub use table::{Source, Table, Text, Value, describe, text, texts};
 pub use typed::read;

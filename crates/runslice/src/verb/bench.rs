@@ -306,7 +306,7 @@ impl Bench {
         let object = |arm: &Arm| {
             arm.policy
                 .as_ref()
-                .map(|it| format!("{:016x}", hash(&it.object)))
+                .map(|it| format!("{:016x}", model::Fnv1a::of(it.object.iter().copied())))
         };
         let arms: Vec<Value> = arms
             .iter()
@@ -357,13 +357,6 @@ impl Bench {
         }
         Ok(status(&rows, None))
     }
-}
-
-/// FNV-1a, as in the fingerprint of a run.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| {
-        (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 fn say(text: &str) {

@@ -1,7 +1,7 @@
 //! What tasks and interrupts ask of the machine.
 
 use model::{CpuId, EventKind, Nanos, SimTime, TaskId};
-use workload::{Bandwidth, CpuSet, SchedPolicy};
+use workload::{CgroupChange, CpuSet, SchedPolicy};
 
 /// What a task does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,17 +75,6 @@ pub enum Action {
         /// What is written.
         change: CgroupChange,
     },
-}
-
-/// What is written into a cgroup's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CgroupChange {
-    /// `cpu.weight`, 1 to 10,000.
-    Weight(u32),
-    /// `cpu.max`; the burst stays.
-    Max(Bandwidth),
-    /// `cpu.idle`.
-    Idle(bool),
 }
 
 /// A task to create.

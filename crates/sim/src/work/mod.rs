@@ -4,11 +4,13 @@
 //! what that task does next. docs/workload.md has the meaning of every operation.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
-use workload::{Code, Effect, Expr, Instr, Place, Source, TaskKind, Workload};
+use workload::{
+    Code, Effect, Expr, Fault, Instr, Operation, Place, Source, Stepper, TASKS_MAX, TaskKind,
+    Workload,
+};
 
 mod action;
 mod channel;
@@ -25,20 +27,19 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Birth, CgroupChange, Interrupt, WorkEvent};
+pub use action::{Action, Birth, Interrupt, WorkEvent};
 pub use error::WorkError;
 
 use channel::Queue;
 use listen::Listening;
-use quick::Quick;
 pub(crate) use quick::Step;
 use requests::Arrivals;
 use storage::Storage;
 use sync::{Gate, Locks, Tokens};
 use task::{Task, Waits};
 
-/// Most tasks that exist at once.
-const TASKS_MAX: u32 = 100_000;
+/// Most tasks that a run creates, those that have exited included: each keeps about a kilobyte.
+const BORN_MAX: usize = 1_000_000;
 
 /// A workload in execution.
 pub struct Work {
@@ -46,9 +47,7 @@ pub struct Work {
     cpus: u16,
     seed: u64,
     /// One for each group.
-    codes: Rc<[Code]>,
-    /// The same, as far as it is quick.
-    quick: Vec<Box<[Quick]>>,
+    codes: Vec<Code>,
     channels: Vec<Vec<Queue>>,
     locks: Vec<Locks>,
     barriers: Vec<Vec<Gate>>,
@@ -68,6 +67,8 @@ pub struct Work {
     groups: Vec<Members>,
     /// Tasks that have been born and have not exited.
     alive: u32,
+    /// Most tasks that may be born.
+    born_max: usize,
 }
 
 /// Who belongs to a group.
@@ -85,7 +86,7 @@ impl Work {
     /// # Errors
     /// If an affinity or an interrupt names no CPU of the machine, or there are too many tasks.
     pub fn new(workload: Arc<Workload>, cpus: u16, seed: u64) -> Result<Self, WorkError> {
-        let codes: Rc<[Code]> = workload
+        let codes: Vec<Code> = workload
             .groups
             .iter()
             .map(|group| Code::new(&group.body, group.variables))
@@ -140,13 +141,13 @@ impl Work {
                     alive: 0,
                 })
                 .collect(),
-            quick: codes.iter().map(Quick::table).collect(),
             codes,
             workload,
             cpus,
             seed,
             tasks: Vec::new(),
             alive: 0,
+            born_max: BORN_MAX,
         };
         work.check()?;
         Ok(work)
@@ -173,9 +174,9 @@ impl Work {
             }
             for (instr, line) in code.instrs.iter().zip(&code.lines) {
                 match instr {
-                    Instr::SetAffinity {
+                    Instr::Do(Operation::SetAffinity {
                         cpus: Some(cpus), ..
-                    } if cpus.within(self.cpus).is_empty() => {
+                    }) if cpus.within(self.cpus).is_empty() => {
                         return no_cpu(&group.name, *line, cpus.to_string());
                     }
                     _ => {}
@@ -249,11 +250,11 @@ impl Work {
     /// If `task` is not the next id.
     pub fn born(&mut self, task: TaskId, birth: &Birth, parent: Option<TaskId>) {
         assert_eq!(task.index(), self.tasks.len(), "task ids are consecutive");
-        let rng = Rng::of_task(self.seed, birth.group, birth.index);
-        let variables = self.codes[birth.group as usize].variables;
-        let mut state = Task::new(birth.group, birth.index, variables, rng);
+        let code = &self.codes[birth.group as usize];
+        let mut state = Task::new(Stepper::new(code, self.seed, birth.group, birth.index));
         state.parent = parent;
         state.is_process = birth.process;
+        // A chain of forks that takes no time comes to an end.
         if let Some(parent) = parent.map(|parent| &self.tasks[parent.index()]) {
             (state.steps, state.steps_since) = (parent.steps, parent.steps_since);
         }
@@ -335,11 +336,14 @@ impl Work {
         let declared = &workload.interrupts[source];
         let steal = self.sources[source].cost(declared);
         let next = self.sources[source].next(declared, now);
-        let place = || format!("{}:{}: irq {}", workload.file, declared.line, declared.name);
+        let fault = |source| WorkError::Task {
+            place: format!("{}:{}: irq {}", workload.file, declared.line, declared.name),
+            source,
+        };
         let wakes = match &declared.effect {
             Effect::None => Vec::new(),
             Effect::Send(to) => {
-                let (of, index) = self.constant_place(to, place)?;
+                let (of, index) = self.constant_place(to).map_err(fault)?;
                 let bytes = workload.channels[of].msg;
                 // A message that finds the channel full is lost: nobody could wait for room.
                 self.channels[of][index]
@@ -348,7 +352,7 @@ impl Work {
                     .tasks
             }
             Effect::Resume(target) => {
-                let target = execute::constant_target(self, target, place)?;
+                let target = execute::constant_target(self, target).map_err(fault)?;
                 target
                     .and_then(|task| self.resume(task))
                     .into_iter()
@@ -359,11 +363,7 @@ impl Work {
         Ok(Interrupt { steal, wakes, next })
     }
 
-    fn constant_place(
-        &self,
-        Place { of, index }: &Place,
-        place: impl Fn() -> String,
-    ) -> Result<(usize, usize), WorkError> {
+    fn constant_place(&self, Place { of, index }: &Place) -> Result<(usize, usize), Fault> {
         let Expr::Number(index) = *index else {
             unreachable!("the front end asks for a constant")
         };
@@ -371,8 +371,7 @@ impl Work {
         let fits = usize::try_from(index)
             .ok()
             .filter(|&index| index < declared.count as usize);
-        let index = fits.ok_or_else(|| WorkError::Index {
-            place: place(),
+        let index = fits.ok_or_else(|| Fault::Index {
             name: declared.name.clone(),
             index,
             count: u64::from(declared.count),
@@ -403,7 +402,7 @@ impl Work {
         let state = &mut self.tasks[task.index()];
         assert!(state.has_exited, "a task exits when it says so");
         state.shrink();
-        self.groups[state.group as usize].alive -= 1;
+        self.groups[state.stepper.group() as usize].alive -= 1;
         self.alive -= 1;
     }
 
@@ -413,8 +412,8 @@ impl Work {
     /// If it was not [`born`](Self::born).
     #[must_use]
     pub fn name_of(&self, task: TaskId) -> String {
-        let state = &self.tasks[task.index()];
-        self.workload.task_name(state.group, state.index)
+        let stepper = &self.tasks[task.index()].stepper;
+        self.workload.task_name(stepper.group(), stepper.index())
     }
 
     /// Whether `task` has begun to exit: what it still does, it does on its way out.

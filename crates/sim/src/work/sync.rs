@@ -11,8 +11,6 @@ pub(super) struct Locks {
     handoff: Handoff,
     /// A task may take again what it holds.
     is_keyed: bool,
-    /// Instances or keys.
-    pub count: u32,
     busy: BTreeMap<usize, Held>,
 }
 
@@ -46,7 +44,6 @@ impl Locks {
         Self {
             handoff: lock.handoff,
             is_keyed: matches!(lock.kind, LockKind::Keyed(_)),
-            count: lock.count,
             busy: BTreeMap::new(),
         }
     }

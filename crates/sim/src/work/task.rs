@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use model::{Rng, SimTime, TaskId};
-use workload::Releases;
+use model::{SimTime, TaskId};
+use workload::{Command, Stepper};
 
 use super::Action;
 
@@ -39,27 +39,6 @@ pub(super) enum Waits {
     Resume,
 }
 
-impl Waits {
-    /// Which instance of something declared it waits for.
-    pub fn instance(self) -> Option<usize> {
-        match self {
-            Self::Message { index, .. }
-            | Self::Room { index, .. }
-            | Self::Lock { index, .. }
-            | Self::Token { index, .. }
-            | Self::Signal { index, .. }
-            | Self::Connection { index, .. }
-            | Self::Barrier { index, .. } => Some(index),
-            Self::Nothing
-            | Self::Disk { .. }
-            | Self::Memory
-            | Self::Pressure
-            | Self::Child
-            | Self::Resume => None,
-        }
-    }
-}
-
 /// What is left of a read or a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
@@ -78,11 +57,21 @@ pub(super) struct Reading {
     pub until: u64,
 }
 
-/// Where a task reads or writes on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stream {
-    pub disk: usize,
-    pub next: u64,
+/// How far a task is in using its memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Touch {
+    /// Pages that it has used.
+    pub done: u64,
+    /// The page that is being fetched.
+    pub page: Option<u64>,
+}
+
+impl Touch {
+    /// A page was used.
+    pub fn go_on(&mut self) {
+        self.done += 1;
+        self.page = None;
+    }
 }
 
 /// A task.
@@ -91,96 +80,73 @@ pub(super) struct Stream {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Task {
-    /// Number of the next instruction.
-    pub at: u32,
-    pub group: u32,
+    /// What it does before its next command.
+    pub pending: VecDeque<Action>,
     /// Operations since time last passed for this task, and that time.
     pub steps: u32,
-    /// Whether its next instruction is the one for which it waits, or waited.
+    /// Whether it performs `again` before its next command.
     pub tries_again: bool,
     pub has_exited: bool,
-    /// Whether it has done anything; since when, `began` says.
-    pub has_begun: bool,
     /// Whether it is blocked and nobody has woken it yet.
     pub is_asleep: bool,
     pub steps_since: SimTime,
-    /// What it does before its next instruction.
-    pub pending: VecDeque<Action>,
-    pub index: u32,
+    /// What it does next.
+    pub stepper: Stepper,
+    /// The command for which it waits, or waited.
+    pub again: Option<Command>,
+    pub waits: Waits,
     pub parent: Option<TaskId>,
     pub is_process: bool,
-    pub variables: Vec<i64>,
-    pub rng: Rng,
-    pub waits: Waits,
     /// Whether a `resume` came before its `suspend`.
     pub is_resumed: bool,
-    pub began: SimTime,
     /// Children that have not exited.
     pub children: u32,
     /// Children that have exited and were not waited for.
     pub zombies: u32,
-    /// When the message that it received last was sent.
-    pub message_sent: SimTime,
-    /// What came with it.
-    pub message_value: i64,
+    /// Attempts of the connection that it tries to make.
+    pub attempts: u32,
     /// Requests of disks that it waits for.
     pub requests: u32,
     /// The read or write that is under way.
     pub transfer: Option<Transfer>,
-    /// Where it reads and writes on, for each disk that it has used so.
-    pub streams: Vec<Stream>,
+    pub touch: Touch,
     pub readings: Vec<Reading>,
     /// Keys of keyed locks that it holds: declaration and key, in the order of taking.
     pub keys: Vec<(usize, usize)>,
-    /// Spans that have begun.
-    pub spans: Vec<(u32, SimTime)>,
-    pub releases: Releases,
 }
 
 impl Task {
-    /// A task at the begin of its work. `steps` and `steps_since` are its parent's, so that a
-    /// chain of forks that takes no time comes to an end.
-    pub fn new(group: u32, index: u32, variables: u32, rng: Rng) -> Self {
+    /// A task at the begin of its work.
+    pub fn new(stepper: Stepper) -> Self {
         Self {
-            group,
-            index,
+            pending: VecDeque::new(),
+            steps: 0,
+            tries_again: false,
+            has_exited: false,
+            is_asleep: false,
+            steps_since: SimTime::ZERO,
+            stepper,
+            again: None,
+            waits: Waits::Nothing,
             parent: None,
             is_process: false,
-            at: 0,
-            variables: vec![0; variables as usize],
-            rng,
-            pending: VecDeque::new(),
-            waits: Waits::Nothing,
-            tries_again: false,
-            is_asleep: false,
             is_resumed: false,
-            has_exited: false,
-            has_begun: false,
-            began: SimTime::ZERO,
             children: 0,
             zombies: 0,
-            message_sent: SimTime::ZERO,
-            message_value: 0,
+            attempts: 0,
             requests: 0,
             transfer: None,
-            streams: Vec::new(),
+            touch: Touch::default(),
             readings: Vec::new(),
             keys: Vec::new(),
-            spans: Vec::new(),
-            releases: Releases::default(),
-            steps: 0,
-            steps_since: SimTime::ZERO,
         }
     }
 
     /// Gives back what an exited task no longer needs: a run may have a great many.
     pub fn shrink(&mut self) {
-        self.variables = Vec::new();
+        self.stepper.shrink();
         self.pending = VecDeque::new();
         self.keys = Vec::new();
-        self.streams = Vec::new();
         self.readings = Vec::new();
-        self.spans = Vec::new();
-        self.releases = Releases::default();
     }
 }

@@ -366,10 +366,8 @@ pub fn runs_to_decide(comparisons: usize, is_paired: bool, level: f64) -> usize 
 }
 
 /// The number of a comparison's stream, of what it compares: it does not change when other
-/// comparisons come or go. FNV-1a, as in the fingerprint of a run.
+/// comparisons come or go.
 fn stream(words: &[&str]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |state, byte| {
-        (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    model::Fnv1a::of(bytes)
 }

@@ -5,7 +5,7 @@ use crate::names::number;
 use crate::parser::{Failure, Parser, range};
 use crate::{
     Arrival, Barrier, Capacity, Channel, ChannelKind, CpuSet, Deadline, Dist, Effect, Group,
-    Handoff, Interrupt, Lock, LockKind, SchedPolicy, Step, TaskKind,
+    Handoff, Interrupt, Lock, LockKind, SchedPolicy, Step, TASKS_MAX, TaskKind,
 };
 use model::file::{FileError, Problem};
 use model::file::{Table, Text, texts};
@@ -147,15 +147,24 @@ impl<'a> Reader<'a> {
     pub(super) fn groups(&mut self) -> Result<Vec<Group>, FileError> {
         let mut counts = Vec::new();
         let mut groups = Vec::new();
-        for (name, _, value) in self.groups.clone() {
+        for (name, at, value) in self.groups.clone() {
             let mut table = Table::new(self.source, format!("[task.{name}]"), value)?;
-            counts.push(self.count(&mut table, 0..=COUNT_MAX)?);
+            let count_at = table.get("count").map(|value| value.span().start);
+            let count = self.count(&mut table, 0..=TASKS_MAX.into())?;
+            counts.push((count, count_at.unwrap_or(at)));
             groups.push(self.group(name, &mut table)?);
             table.finish()?;
         }
-        for (index, (group, count)) in groups.iter_mut().zip(counts).enumerate() {
+        let mut tasks = 0;
+        for (index, (group, (count, at))) in groups.iter_mut().zip(counts).enumerate() {
             let is_forked = self.names.forked.contains(&number(index));
             group.count = count.unwrap_or(u32::from(!is_forked));
+            tasks += i64::from(group.count);
+            if tasks > i64::from(TASKS_MAX) {
+                let expected = format!("at most {TASKS_MAX}");
+                let problem = range("the number of tasks of all groups so far", tasks, &expected);
+                return Err(self.source.error(at, problem));
+            }
         }
         Ok(groups)
     }

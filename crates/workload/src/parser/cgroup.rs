@@ -15,36 +15,19 @@ const DL_PERIOD_MIN: Nanos = Nanos::from_micros(100);
 const DL_PERIOD_MAX: Nanos = Nanos::from_micros(1 << 22);
 
 impl Parser<'_> {
-    /// The arguments of the operation `name`, if it is about cgroups.
-    pub fn cgroup_operation(&mut self, name: &str) -> Result<Option<CgroupOp>, Failure> {
-        Ok(Some(match name {
-            "cgroup_move" => {
-                let target = self.first_target()?;
-                let to = self.cgroup()?;
-                let process = self.accept(",");
-                if process {
-                    self.word(&["process"])?;
-                }
-                CgroupOp::Move {
-                    target,
-                    to,
-                    process,
-                }
-            }
-            "cgroup_weight" => CgroupOp::Weight {
-                of: self.limited_cgroup()?,
-                weight: self.expr()?,
-            },
-            "cgroup_max" => CgroupOp::Max {
-                of: self.limited_cgroup()?,
-                max: self.bandwidth()?,
-            },
-            "cgroup_idle" => CgroupOp::Idle {
-                of: self.limited_cgroup()?,
-                idle: self.expr()?,
-            },
-            _ => return Ok(None),
-        }))
+    /// A task, a cgroup, and whether the whole process moves.
+    pub fn cgroup_move(&mut self) -> Result<CgroupOp, Failure> {
+        let target = self.first_target()?;
+        let to = self.cgroup()?;
+        let process = self.accept(",");
+        if process {
+            self.word(&["process"])?;
+        }
+        Ok(CgroupOp::Move {
+            target,
+            to,
+            process,
+        })
     }
 
     /// The number of a cgroup that is named as its table.
@@ -61,7 +44,7 @@ impl Parser<'_> {
     }
 
     /// A cgroup whose files can be written, and the comma behind it.
-    fn limited_cgroup(&mut self) -> Result<u32, Failure> {
+    pub fn limited_cgroup(&mut self) -> Result<u32, Failure> {
         let at = self.offset();
         let number = self.cgroup()?;
         if number == ROOT_CGROUP {

@@ -6,60 +6,42 @@ use crate::{DeviceOp, Expr, Operation, Place, Where};
 use model::file::Problem;
 
 impl Parser<'_> {
-    /// The arguments of the operation `name`, if it is one of these.
-    pub fn device(&mut self, name: &str) -> Result<Option<DeviceOp>, Failure> {
-        Ok(Some(match name {
-            "lock_shared" => DeviceOp::LockShared(self.lock_place()?),
-            "unlock_all" => DeviceOp::UnlockAll(self.keyed_lock()?),
-            "sem_wait" => DeviceOp::SemWait(self.semaphore()?),
-            "sem_post" => DeviceOp::SemPost(self.semaphore()?),
-            "wait" => {
-                let cond = self.condition()?;
-                self.expect(",")?;
-                let lock = self.lock_place()?;
-                DeviceOp::CondWait { cond, lock }
-            }
-            "signal" => DeviceOp::Signal(self.condition()?),
-            "broadcast" => DeviceOp::Broadcast(self.condition()?),
-            "connect" => {
-                let to = self.listener()?;
-                let value = if self.accept(",") {
-                    self.expr()?
-                } else {
-                    Expr::Me
-                };
-                let slot = self.hidden();
-                DeviceOp::Connect { to, value, slot }
-            }
-            "accept" => DeviceOp::Accept(self.listener()?),
-            "done" => {
-                let arrival = self.requests()?;
-                let request = if self.accept(",") {
-                    self.expr()?
-                } else {
-                    Expr::Got
-                };
-                DeviceOp::Done { arrival, request }
-            }
-            "read" => {
-                let (disk, bytes, at) = self.transfer()?;
-                DeviceOp::Read { disk, bytes, at }
-            }
-            "write" => {
-                let (disk, bytes, at) = self.transfer()?;
-                DeviceOp::Write { disk, bytes, at }
-            }
-            "fsync" => DeviceOp::Sync(self.disk()?),
-            "writeback" => DeviceOp::WriteBack(self.disk()?),
-            "touch" => {
-                self.need_memory("touch")?;
-                let bytes = self.expr()?;
-                let of = self.accept(",").then(|| self.expr()).transpose()?;
-                let slots = [self.hidden(), self.hidden()];
-                DeviceOp::Touch { bytes, of, slots }
-            }
-            _ => return Ok(None),
-        }))
+    /// A condition variable and a lock.
+    pub fn condition_wait(&mut self) -> Result<DeviceOp, Failure> {
+        let cond = self.condition()?;
+        self.expect(",")?;
+        let lock = self.lock_place()?;
+        Ok(DeviceOp::CondWait { cond, lock })
+    }
+
+    /// A listening socket, and what the accepting task sees.
+    pub fn connect(&mut self) -> Result<DeviceOp, Failure> {
+        let to = self.listener()?;
+        let value = self.given_or(Expr::Me)?;
+        Ok(DeviceOp::Connect { to, value })
+    }
+
+    /// Arrivals, and which of them.
+    pub fn done(&mut self) -> Result<DeviceOp, Failure> {
+        let arrival = self.requests()?;
+        let request = self.given_or(Expr::Got)?;
+        Ok(DeviceOp::Done { arrival, request })
+    }
+
+    /// A comma and an expression, or what holds without.
+    fn given_or(&mut self, otherwise: Expr) -> Result<Expr, Failure> {
+        match self.accept(",") {
+            true => self.expr(),
+            false => Ok(otherwise),
+        }
+    }
+
+    /// Bytes, and of how many.
+    pub fn touch(&mut self) -> Result<DeviceOp, Failure> {
+        self.need_memory("touch")?;
+        let bytes = self.expr()?;
+        let of = self.accept(",").then(|| self.expr()).transpose()?;
+        Ok(DeviceOp::Touch { bytes, of })
     }
 
     /// `span_begin(name)` and `span_end(name)`, with or without a key.
@@ -79,19 +61,23 @@ impl Parser<'_> {
         }))
     }
 
-    fn lock_place(&mut self) -> Result<Place, Failure> {
+    /// A lock.
+    pub fn lock_place(&mut self) -> Result<Place, Failure> {
         self.place("lock", |names| &names.locks)
     }
 
-    fn semaphore(&mut self) -> Result<Place, Failure> {
+    /// A semaphore.
+    pub fn semaphore(&mut self) -> Result<Place, Failure> {
         self.place("semaphore", |names| &names.semaphores)
     }
 
-    fn condition(&mut self) -> Result<Place, Failure> {
+    /// A condition variable.
+    pub fn condition(&mut self) -> Result<Place, Failure> {
         self.place("condition variable", |names| &names.conditions)
     }
 
-    fn listener(&mut self) -> Result<Place, Failure> {
+    /// A listening socket.
+    pub fn listener(&mut self) -> Result<Place, Failure> {
         self.place("listening socket", |names| &names.listeners)
     }
 
@@ -108,7 +94,7 @@ impl Parser<'_> {
     }
 
     /// A disk, bytes, and where: `D, 16KiB, rand`.
-    fn transfer(&mut self) -> Result<(u32, Expr, Where), Failure> {
+    pub fn transfer(&mut self) -> Result<(u32, Expr, Where), Failure> {
         let disk = self.disk()?;
         self.expect(",")?;
         let bytes = self.expr()?;

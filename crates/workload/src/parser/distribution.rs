@@ -20,6 +20,9 @@ impl Parser<'_> {
     pub fn amount(&mut self) -> Result<Amount, Failure> {
         let dist = self.dist()?;
         let times = if self.accept("*") {
+            if matches!(self.peek(), Token::Decimal(_)) {
+                return self.fail("a whole number as the factor, as `2`, a name or `( e )`");
+            }
             self.factor()?
         } else {
             Expr::Number(1)

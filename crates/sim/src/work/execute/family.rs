@@ -1,11 +1,10 @@
 //! Children: fork, exit and waiting.
 
-use workload::Expr;
-
 use super::{Executor, Next};
 use crate::work::channel::Wakes;
 use crate::work::task::Waits;
-use crate::work::{Action, TASKS_MAX, WorkError};
+use crate::work::{Action, WorkError};
+use workload::TASKS_MAX;
 
 impl Executor<'_> {
     pub(super) fn fork(&mut self, group: u32) -> Result<Next, WorkError> {
@@ -13,6 +12,12 @@ impl Executor<'_> {
             return Err(WorkError::TooManyTasks {
                 place: self.place(),
                 limit: TASKS_MAX,
+            });
+        }
+        if self.work.tasks.len() >= self.work.born_max {
+            return Err(WorkError::TooManyForks {
+                place: self.place(),
+                limit: self.work.born_max,
             });
         }
         let members = &mut self.work.groups[group as usize].tasks;
@@ -46,7 +51,6 @@ impl Executor<'_> {
     }
 
     pub(super) fn wait(&mut self, all: bool) -> Next {
-        self.had_waited();
         let state = self.state();
         if all {
             state.zombies = 0;
@@ -58,32 +62,5 @@ impl Executor<'_> {
             return Next::Go;
         }
         Next::Again(self.block(Waits::Child))
-    }
-
-    /// Children that the task forked outside the pool count too, as they do for `make`.
-    pub(super) fn pool(
-        &mut self,
-        group: u32,
-        width: &Expr,
-        total: &Expr,
-        slot: u32,
-    ) -> Result<Next, WorkError> {
-        self.had_waited();
-        let width = self.within("the pool's width", width, 1, i64::MAX)?;
-        let total = self.within("the pool's total", total, 0, i64::MAX)?;
-        let state = self.state();
-        state.zombies = 0;
-        let started = state.variables[slot as usize];
-        if started < total && i64::from(state.children) < width {
-            state.variables[slot as usize] = started + 1;
-            let Next::Act(fork) = self.fork(group)? else {
-                unreachable!("fork is an action")
-            };
-            return Ok(Next::Again(fork));
-        }
-        if state.children == 0 {
-            return Ok(Next::Go);
-        }
-        Ok(Next::Again(self.block(Waits::Child)))
     }
 }

@@ -3,71 +3,16 @@
 use std::ops::Range;
 
 use model::{EventKind, TaskId};
-use workload::{Cache, Expr, PAGE, Where};
+use workload::Cache;
 
 use super::{Executor, Next};
+use crate::work::Action;
 use crate::work::channel::Wakes;
 use crate::work::disk::{Request, Then};
 use crate::work::storage::{Room, writing};
-use crate::work::task::{Reading, Stream, Transfer, Waits};
-use crate::work::{Action, WorkError};
-
-/// Largest single transfer: 1 GiB.
-const TRANSFER_MAX: i64 = 1 << 30;
+use crate::work::task::{Reading, Touch, Transfer, Waits};
 
 impl Executor<'_> {
-    /// Pages of `disk` that the operation reads or writes; found once, however often it waits.
-    fn transfer(
-        &mut self,
-        disk: usize,
-        bytes: &Expr,
-        at: &Where,
-    ) -> Result<(Transfer, Option<Waits>), WorkError> {
-        let waited = self.waited_for();
-        if let (Some(transfer), true) = (self.state().transfer, waited.is_some()) {
-            return Ok((transfer, waited));
-        }
-        let bytes = self.within("the number of bytes", bytes, 1, TRANSFER_MAX)?;
-        let size = self.work.workload.disks[disk].pages;
-        let byte = bytes.unsigned_abs();
-        let pages = byte.div_ceil(PAGE).min(size);
-        let (page, pages) = match at {
-            Where::Next => (self.next_page(disk, pages, size), pages),
-            Where::Anywhere => (self.state().rng.below(size - pages + 1), pages),
-            Where::At(at) => {
-                let most = i64::try_from(size * PAGE).unwrap_or(i64::MAX) - bytes;
-                let at = self.within("the place on the disk", at, 0, most.max(0))?;
-                let first = at.unsigned_abs() / PAGE;
-                (
-                    first,
-                    (at.unsigned_abs() + byte).div_ceil(PAGE).min(size) - first,
-                )
-            }
-        };
-        let transfer = Transfer { page, pages };
-        self.state().transfer = Some(transfer);
-        Ok((transfer, None))
-    }
-
-    /// Where a task goes on; what does not fit the disk's end begins at its start.
-    fn next_page(&mut self, disk: usize, pages: u64, size: u64) -> u64 {
-        let state = self.state();
-        let known = state.streams.iter().position(|stream| stream.disk == disk);
-        let at = known.unwrap_or_else(|| {
-            let next = state.rng.below(size - pages + 1);
-            state.streams.push(Stream { disk, next });
-            state.streams.len() - 1
-        });
-        let stream = &mut state.streams[at];
-        let page = if stream.next + pages > size {
-            0
-        } else {
-            stream.next
-        };
-        stream.next = page + pages;
-        page
-    }
-
     /// Gives a request to a disk.
     fn submit(&mut self, disk: usize, request: Request) {
         let now = self.now;
@@ -121,14 +66,21 @@ impl Executor<'_> {
         Err(Next::Again(self.block(Waits::Memory)))
     }
 
-    pub(super) fn read(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<Next, WorkError> {
-        let disk = disk as usize;
-        let (mut transfer, waited) = self.transfer(disk, bytes, at)?;
+    /// What is left of a transfer, for which the task may have waited.
+    fn rest(&mut self, disk: usize, asked: Transfer, waited: Option<Waits>) -> Transfer {
+        let rest = self.state().transfer.unwrap_or(asked);
+        match waited {
+            Some(Waits::Disk { .. }) => self.advance(disk, rest),
+            Some(_) => rest,
+            None => asked,
+        }
+    }
+
+    /// Reads what is `asked` for, or goes on with it.
+    pub(super) fn read(&mut self, disk: usize, asked: Transfer, waited: Option<Waits>) -> Next {
+        let mut transfer = self.rest(disk, asked, waited);
         if waited.is_none() {
             self.read_ahead(disk, transfer);
-        }
-        if let Some(Waits::Disk { .. }) = waited {
-            transfer = self.advance(disk, transfer);
         }
         while transfer.pages > 0 {
             let first = transfer.page;
@@ -136,7 +88,7 @@ impl Executor<'_> {
             let (missing, then) = match self.work.workload.disks[disk].cache {
                 Cache::None => (Some(first..end), Then::Nothing),
                 Cache::Chance(percent) => {
-                    let found = self.state().rng.below(100) < u64::from(percent);
+                    let found = self.state().stepper.random(100) < u64::from(percent);
                     ((!found).then_some(first..end), Then::Nothing)
                 }
                 Cache::Recent(_) => {
@@ -145,12 +97,12 @@ impl Executor<'_> {
                     if let Some(run) = &missing
                         && self.join_reads(disk, run)
                     {
-                        return Ok(Next::Again(self.block(Waits::Memory)));
+                        return Next::Again(self.block(Waits::Memory));
                     }
                     if pages > 0
                         && let Err(wait) = self.take_pages(Some(disk), pages)
                     {
-                        return Ok(wait);
+                        return wait;
                     }
                     (missing, Then::Fill(pages))
                 }
@@ -163,12 +115,12 @@ impl Executor<'_> {
                     ..writing(run, task, true)
                 };
                 self.submit(disk, request);
-                return Ok(self.await_disk(disk));
+                return self.await_disk(disk);
             }
             transfer = self.advance(disk, transfer);
         }
         self.state().transfer = None;
-        Ok(Next::Go)
+        Next::Go
     }
 
     /// Waits together with those who wait for a read under way of some of these pages; whether
@@ -258,12 +210,9 @@ impl Executor<'_> {
         missing
     }
 
-    pub(super) fn write(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<Next, WorkError> {
-        let disk = disk as usize;
-        let (mut transfer, waited) = self.transfer(disk, bytes, at)?;
-        if let Some(Waits::Disk { .. }) = waited {
-            transfer = self.advance(disk, transfer);
-        }
+    /// Writes what is `asked` for, or goes on with it.
+    pub(super) fn write(&mut self, disk: usize, asked: Transfer, waited: Option<Waits>) -> Next {
+        let mut transfer = self.rest(disk, asked, waited);
         let task = self.task;
         while transfer.pages > 0 {
             let first = transfer.page;
@@ -271,7 +220,7 @@ impl Executor<'_> {
             match self.work.workload.disks[disk].cache {
                 Cache::None => {
                     self.submit(disk, writing(first..end, task, true));
-                    return Ok(self.await_disk(disk));
+                    return self.await_disk(disk);
                 }
                 Cache::Chance(_) => self.submit(disk, writing(first..end, task, false)),
                 Cache::Recent(_) => {
@@ -280,7 +229,7 @@ impl Executor<'_> {
                     if pages > 0
                         && let Err(wait) = self.take_pages(Some(disk), pages)
                     {
-                        return Ok(wait);
+                        return wait;
                     }
                     let storage = &mut self.work.storage;
                     storage.soil(disk, first..end, (task, pages));
@@ -292,10 +241,10 @@ impl Executor<'_> {
         let limit = self.work.workload.disks[disk].dirty;
         if self.work.storage.caches[disk].dirty() > limit {
             self.write_run(disk, |_| true);
-            return Ok(Next::Again(self.block(Waits::Memory)));
+            return Next::Again(self.block(Waits::Memory));
         }
         self.state().transfer = None;
-        Ok(Next::Go)
+        Next::Go
     }
 
     /// Writes a row of dirty pages, for which the task will wait; whether there was one.
@@ -312,9 +261,13 @@ impl Executor<'_> {
     }
 
     /// Writes dirty pages and waits: those of the task, of the disk, and what is under way.
-    pub(super) fn sync(&mut self, disk: u32, all: bool, joins: bool) -> Next {
-        let disk = disk as usize;
-        if self.had_waited() {
+    pub(super) fn sync(
+        &mut self,
+        disk: usize,
+        (all, joins): (bool, bool),
+        waited: Option<Waits>,
+    ) -> Next {
+        if waited.is_some() {
             return Next::Go;
         }
         let task = self.task;
@@ -330,48 +283,33 @@ impl Executor<'_> {
         self.await_disk(disk)
     }
 
-    pub(super) fn touch(
-        &mut self,
-        bytes: &Expr,
-        of: Option<&Expr>,
-        [done_slot, page_slot]: [u32; 2],
-    ) -> Result<Next, WorkError> {
-        let most = 1 << 40;
-        let pages = self.within("the number of bytes", bytes, 0, most)?;
-        let pages = pages.unsigned_abs().div_ceil(PAGE);
-        let of = match of {
-            Some(of) => Some(
-                self.within("the memory's size", of, 1, most)?
-                    .unsigned_abs(),
-            ),
-            None => None,
-        };
-        let (done_slot, page_slot) = (done_slot as usize, page_slot as usize);
-        let waited = self.waited_for();
+    /// Uses `pages` pages, one after the other, or each drawn from the first `of`.
+    pub(super) fn touch(&mut self, pages: u64, of: Option<u64>, waited: Option<Waits>) -> Next {
         if let Some(Waits::Disk { .. }) = waited {
-            self.state().variables[done_slot] += 1;
-            self.state().variables[page_slot] = 0;
+            self.state().touch.go_on();
         }
-        let number = |value: i64| value.unsigned_abs();
-        while number(self.state().variables[done_slot]) < pages {
-            let done = number(self.state().variables[done_slot]);
-            let page = match (self.state().variables[page_slot], of) {
-                (0, None) => done,
-                (0, Some(of)) => self.state().rng.below(of.div_ceil(PAGE)),
-                (kept, _) => number(kept) - 1,
+        while self.state().touch.done < pages {
+            let page = match (self.state().touch, of) {
+                (
+                    Touch {
+                        page: Some(kept), ..
+                    },
+                    _,
+                ) => kept,
+                (Touch { done, .. }, None) => done,
+                (_, Some(of)) => self.state().stepper.random(of),
             };
-            if let Some(next) = self.touch_page(page, page_slot) {
-                return Ok(next);
+            if let Some(next) = self.touch_page(page) {
+                return next;
             }
-            self.state().variables[done_slot] += 1;
-            self.state().variables[page_slot] = 0;
+            self.state().touch.go_on();
         }
-        self.state().variables[done_slot] = 0;
-        Ok(Next::Go)
+        self.state().touch = Touch::default();
+        Next::Go
     }
 
     /// Uses a page of the task's memory; what the task does until it is there.
-    fn touch_page(&mut self, page: u64, page_slot: usize) -> Option<Next> {
+    fn touch_page(&mut self, page: u64) -> Option<Next> {
         let key = (self.task.0, page);
         let storage = &mut self.work.storage;
         if storage.anonymous.has(key) {
@@ -379,8 +317,7 @@ impl Executor<'_> {
             storage.anonymous.put(key, stamp);
             return None;
         }
-        let kept = i64::try_from(page + 1).expect("a page of 2^40 bytes");
-        self.state().variables[page_slot] = kept;
+        self.state().touch.page = Some(page);
         if let Err(wait) = self.take_pages(None, 1) {
             return Some(wait);
         }
@@ -401,9 +338,9 @@ impl Executor<'_> {
         None
     }
 
-    pub(super) fn reclaim(&mut self) -> Next {
+    pub(super) fn reclaim(&mut self, waited: Option<Waits>) -> Next {
         let task = self.task;
-        if self.waited_for().is_none() && !self.work.storage.pressure().0 {
+        if waited.is_none() && !self.work.storage.pressure().0 {
             return self.await_pressure();
         }
         while !self.work.storage.pressure().1 {

@@ -108,6 +108,39 @@ fn what_the_machine_lacks_is_refused_before_the_run() {
     );
     let irq = refusal("[irq.i]\ncpu = 4\nonce = true\n[task.t]\ndo = \"run(1ms)\"\n");
     assert!(irq.starts_with("test.toml:3: i: no CPU"), "{irq}");
-    let many = refusal("[task.t]\ncount = 100001\ndo = \"run(1ms)\"\n");
-    assert_eq!(many, "test.toml: more than 100000 tasks exist at once");
+}
+
+#[test]
+fn a_workload_with_too_many_tasks_is_refused() {
+    let text = "[workload]\nname = \"t\"\n[task.t]\ndo = \"run(1ms)\"\n";
+    let mut workload = Workload::parse(text, "test.toml").unwrap();
+    workload.groups[0].count = 100_001;
+    let refusal = Work::new(Arc::new(workload), 4, 1).err().unwrap();
+    let many = "test.toml: more than 100000 tasks exist at once";
+    assert_eq!(refusal.to_string(), many);
+}
+
+#[test]
+fn a_run_longer_than_292_years_is_refused_with_its_place() {
+    for body in [
+        "loop(1069)[ timer(8640000s) ]",
+        "loop(2300)[ sleep(8640000s) ]",
+        "loop(2300)[ run(8640000s) ]",
+        "loop(2300)[ run(8640000s * self), sleep(exp(8640000s)) ]",
+    ] {
+        let message = error(&format!("[task.t]\ndo = \"{body}\"\n"));
+        let want = "test.toml:4: t: the run would last longer than 292 years";
+        assert_eq!(message, want, "{body}");
+    }
+}
+
+#[test]
+fn a_chain_of_forks_is_stopped_with_its_place() {
+    let text = "[workload]\nname = \"t\"\n[task.t]\ncount = 1\ndo = \"run(1ns), fork(t)\"\n";
+    let mut toy = Toy::new(text, 1);
+    toy.work.born_max = 10;
+    let message = toy.run().expect_err("ten tasks are enough").to_string();
+    let want = "test.toml:5: t.9: more than 10 tasks are created in one run; \
+                let the run end earlier";
+    assert_eq!(message, want);
 }

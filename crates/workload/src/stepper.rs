@@ -1,0 +1,279 @@
+//! The one place that says what a task does next.
+//!
+//! [`Stepper::next`] walks through a group's [`Code`] and stops at the first operation that a
+//! machine must perform: a [`Command`], in which everything is resolved. Loops, conditions,
+//! variables, random draws, timer grids, pools, spans and deadlines end here. The stepper has no
+//! clock, performs nothing and knows nothing of scheduling; what it must know of the machine it
+//! asks a [`World`]. The simulated machine and the real processes of `runslice play` perform the
+//! same commands, so both draw the same numbers.
+
+use crate::release::Releases;
+use crate::{Code, Instr, Workload};
+use model::file::EvalError;
+use model::{Rng, SimTime};
+
+mod command;
+mod quick;
+mod resolve;
+
+pub use command::{CgroupChange, Command, Instance, TaskRef};
+pub use quick::Quick;
+pub use resolve::FOREVER;
+use resolve::Turn;
+
+/// No run lasts longer: 292 years.
+pub const TIME_MAX: SimTime = SimTime::from_nanos(i64::MAX as u64);
+
+/// What a task sees of the machine that it runs on.
+pub trait World {
+    /// The time since the begin of the run.
+    fn now(&self) -> SimTime;
+
+    /// CPUs of the machine.
+    fn cpus(&self) -> u16;
+
+    /// Messages that wait in a channel.
+    fn queued(&self, channel: Instance) -> u64;
+
+    /// The task's children that have not exited. Those that have exited count as waited for.
+    fn children(&mut self) -> u32;
+
+    /// Called before each instruction.
+    ///
+    /// # Errors
+    /// Why the task may not go on: it has executed too many instructions without a pause.
+    fn count_instruction(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// Why a task cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// An expression has no value.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// An index names no instance.
+    #[error("index {index} of `{name}` is outside 0..{count}")]
+    Index {
+        /// The resource or group.
+        name: String,
+        /// The index.
+        index: i64,
+        /// How many there are.
+        count: u64,
+    },
+    /// A number is outside what the operation takes.
+    #[error("{what} is {value}; expected {low} to {high}")]
+    Range {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        value: i64,
+        /// The least that is allowed.
+        low: i64,
+        /// The most that is allowed.
+        high: i64,
+    },
+    /// A span or a deadline's work ended that had not begun.
+    #[error("`{name}` ends without a `{what}({name})` before it")]
+    NotBegun {
+        /// The span or the deadline.
+        name: String,
+        /// The operation that should have come first.
+        what: &'static str,
+    },
+    /// A task goes round without any time passing.
+    #[error("{steps} operations without any time passing; put a run() or a sleep() into the loop")]
+    NoProgress {
+        /// How many operations.
+        steps: u32,
+    },
+    /// The task asks for a time that no run reaches.
+    #[error("the run would last longer than 292 years")]
+    TooLate,
+}
+
+impl Fault {
+    /// `name` ends, but no `what(name)` was before it.
+    pub fn not_begun(name: &str, what: &'static str) -> Self {
+        Self::NotBegun {
+            name: name.to_owned(),
+            what,
+        }
+    }
+}
+
+/// One task's place in its work, its variables, and its stream of random numbers.
+// What a quick step needs stands first, so that the machine's own part can share a line of the
+// cache with it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Stepper {
+    /// Number of the next instruction.
+    at: u32,
+    /// Number of the instruction that was taken last.
+    taken: u32,
+    group: u32,
+    /// Whether `began` is known.
+    has_begun: bool,
+    index: u32,
+    began: SimTime,
+    variables: Vec<i64>,
+    rng: Rng,
+    /// When the message that it received last was sent, and what came with it.
+    message_sent: SimTime,
+    got: i64,
+    /// Spans that have begun.
+    spans: Vec<(u32, SimTime)>,
+    releases: Releases,
+    /// For each disk that it reads or writes on: the next page.
+    streams: Vec<(u32, u64)>,
+}
+
+impl Stepper {
+    /// Member `index` of `group` at the begin of its `code`, in a run with this seed.
+    #[must_use]
+    pub fn new(code: &Code, seed: u64, group: u32, index: u32) -> Self {
+        Self {
+            at: 0,
+            taken: 0,
+            group,
+            has_begun: false,
+            index,
+            began: SimTime::ZERO,
+            variables: vec![0; code.variables as usize],
+            rng: Rng::of_task(seed, group, index),
+            message_sent: SimTime::ZERO,
+            got: 0,
+            spans: Vec::new(),
+            releases: Releases::default(),
+            streams: Vec::new(),
+        }
+    }
+
+    /// Makes room for all that this task will ever keep, so that no step allocates.
+    pub fn reserve(&mut self, workload: &Workload) {
+        self.spans.reserve(workload.spans.len());
+        self.releases.reserve(workload.deadlines.len());
+    }
+
+    /// Gives back the memory of a task that has no next command.
+    pub fn shrink(&mut self) {
+        self.variables = Vec::new();
+        self.spans = Vec::new();
+        self.releases = Releases::default();
+        self.streams = Vec::new();
+    }
+
+    /// What the task does next. The last command is [`Command::Exit`].
+    ///
+    /// # Errors
+    /// If the workload's own rules are broken. The task has no next command then.
+    ///
+    /// # Panics
+    /// If `code` is not its group's, or the task has exited.
+    #[inline]
+    pub fn next<W: World>(
+        &mut self,
+        code: &Code,
+        workload: &Workload,
+        world: &mut W,
+    ) -> Result<Command, Fault> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.began = world.now();
+        }
+        loop {
+            world.count_instruction()?;
+            self.taken = self.at;
+            self.at += 1;
+            let mut turn = Turn {
+                task: self,
+                workload,
+                world,
+            };
+            match &code.instrs[turn.task.taken as usize] {
+                Instr::Do(op) => {
+                    if let Some(command) = turn.operation(op)? {
+                        return Ok(command);
+                    }
+                }
+                Instr::Jump(to) => self.at = *to,
+                Instr::Unless { cond, to } => {
+                    if turn.eval(cond)? == 0 {
+                        self.at = *to;
+                    }
+                }
+                Instr::Choose(arms) => self.at = self.choose(arms),
+            }
+        }
+    }
+
+    /// Which group the task belongs to.
+    #[must_use]
+    #[inline]
+    pub const fn group(&self) -> u32 {
+        self.group
+    }
+
+    /// The task's index within its group.
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The line of the instruction that was taken last.
+    #[must_use]
+    pub fn line(&self, code: &Code) -> u32 {
+        code.lines[self.taken as usize]
+    }
+
+    /// The task has received a message or a connection: when it was sent, and what came with it.
+    #[inline]
+    pub const fn received(&mut self, sent: SimTime, value: i64) {
+        (self.message_sent, self.got) = (sent, value);
+    }
+
+    /// Sets a variable, as a command asked for.
+    pub fn answer(&mut self, slot: u32, value: i64) {
+        self.variables[slot as usize] = value;
+    }
+
+    /// A number in `0..bound` from the task's stream: what a machine draws for a command.
+    pub const fn random(&mut self, bound: u64) -> u64 {
+        self.rng.below(bound)
+    }
+
+    /// Takes the same instruction again next time.
+    const fn repeat(&mut self) {
+        self.at = self.taken;
+    }
+
+    fn choose(&mut self, arms: &[(u64, u32)]) -> u32 {
+        let sum = arms.iter().map(|(weight, _)| weight).sum();
+        let mut draw = self.rng.below(sum);
+        for &(weight, to) in arms {
+            if draw < weight {
+                return to;
+            }
+            draw -= weight;
+        }
+        unreachable!("a draw below the sum of the weights falls into an arm")
+    }
+
+    /// Where a task goes on; what does not fit the disk's end begins at its start.
+    fn next_page(&mut self, disk: u32, pages: u64, size: u64) -> u64 {
+        let known = self.streams.iter().position(|stream| stream.0 == disk);
+        let at = known.unwrap_or_else(|| {
+            let next = self.rng.below(size - pages + 1);
+            self.streams.push((disk, next));
+            self.streams.len() - 1
+        });
+        let (_, next) = &mut self.streams[at];
+        let page = if *next + pages > size { 0 } else { *next };
+        *next = page + pages;
+        page
+    }
+}

@@ -1,0 +1,66 @@
+//! Operations that only take time: most of what most tasks do. What they take is known before the
+//! run, so the stepper looks it up in a table.
+
+use super::{FOREVER, Stepper};
+use crate::{Amount, Code, DRAW_MAX, Dist, Expr, Instr, Operation};
+use model::Nanos;
+
+/// An instruction, if it is one of these.
+#[derive(Clone, Copy, Debug)]
+pub enum Quick {
+    /// Any other.
+    Other,
+    /// Runs for so long, never zero.
+    Run(Nanos),
+    /// Runs for so long, and then does the same again.
+    RunForever(Nanos),
+    /// Sleeps for so long, never zero.
+    Sleep(Nanos),
+    /// Goes on at another instruction.
+    Jump(u32),
+}
+
+impl Quick {
+    /// The table of these instructions.
+    pub(crate) fn table(instrs: &[Instr]) -> Vec<Self> {
+        instrs.iter().map(Self::of).collect()
+    }
+
+    fn of(instr: &Instr) -> Self {
+        match instr {
+            Instr::Do(Operation::Run(Some(amount))) => known(amount).map_or(Self::Other, Self::Run),
+            Instr::Do(Operation::Sleep(amount)) => known(amount).map_or(Self::Other, Self::Sleep),
+            Instr::Do(Operation::Run(None)) => Self::RunForever(FOREVER),
+            Instr::Jump(to) => Self::Jump(*to),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An amount that is the same each time and not zero.
+fn known(amount: &Amount) -> Option<Nanos> {
+    let (Dist::Const(span), Expr::Number(times)) = (&amount.dist, &amount.times) else {
+        return None;
+    };
+    let times = u64::try_from(*times).ok()?;
+    let span = Nanos::new(span.get().saturating_mul(times)).min(DRAW_MAX);
+    (!span.is_zero()).then_some(span)
+}
+
+impl Stepper {
+    /// Takes the next instruction if it is quick; [`Quick::Other`]: it is not, or the task has not
+    /// begun, and [`Stepper::next`] must be asked.
+    #[inline]
+    pub fn next_quickly(&mut self, code: &Code) -> Quick {
+        if !self.has_begun {
+            return Quick::Other;
+        }
+        let quick = code.quick[self.at as usize];
+        match quick {
+            Quick::Other | Quick::RunForever(_) => {}
+            Quick::Run(_) | Quick::Sleep(_) => self.at += 1,
+            Quick::Jump(to) => self.at = to,
+        }
+        quick
+    }
+}

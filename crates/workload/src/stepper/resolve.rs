@@ -1,0 +1,487 @@
+//! Makes a command of one operation.
+
+use super::{Fault, Stepper, TIME_MAX, World};
+use crate::{
+    Amount, CGROUP_WEIGHTS, CgroupChange, CgroupOp, Command, CpuSet, DRAW_MAX, DeviceOp, Expr,
+    Grid, Instance, LockKind, Operation, PAGE, Place, Scope, Target, TaskRef, Where, Workload,
+};
+use model::{EventKind, Nanos, SimTime};
+
+/// How long a piece of `run(inf)` is: an hour; then the task is asked again.
+pub const FOREVER: Nanos = Nanos::from_secs(3_600);
+
+/// Largest single transfer of a disk: 1 GiB.
+const TRANSFER_MAX: i64 = 1 << 30;
+/// Largest memory of a task: 1 TiB.
+const MEMORY_MAX: i64 = 1 << 40;
+
+/// One instruction of one task.
+pub(super) struct Turn<'a, W> {
+    pub task: &'a mut Stepper,
+    pub workload: &'a Workload,
+    pub world: &'a mut W,
+}
+
+/// What an expression of a task sees.
+struct Sight<'a, W> {
+    task: &'a mut Stepper,
+    workload: &'a Workload,
+    world: &'a W,
+}
+
+impl<W: World> Scope for Sight<'_, W> {
+    fn variable(&self, slot: u32) -> i64 {
+        self.task.variables[slot as usize]
+    }
+
+    fn me(&self) -> i64 {
+        self.task.index.into()
+    }
+
+    fn cpus(&self) -> i64 {
+        self.world.cpus().into()
+    }
+
+    fn queued(&self, of: u32, index: i64) -> Option<i64> {
+        let count = self.workload.channels[of as usize].count;
+        let index = u32::try_from(index).ok().filter(|index| *index < count)?;
+        i64::try_from(self.world.queued(Instance { of, index })).ok()
+    }
+
+    fn got(&self) -> i64 {
+        self.task.got
+    }
+
+    fn key(&mut self, of: u32) -> i64 {
+        let LockKind::Keyed(keys) = self.workload.locks[of as usize].kind else {
+            unreachable!("the front end asks for a keyed lock")
+        };
+        keys.draw(&mut self.task.rng).into()
+    }
+
+    fn random(&mut self, bound: u64) -> u64 {
+        self.task.rng.below(bound)
+    }
+}
+
+impl<W: World> Turn<'_, W> {
+    /// The command that an operation of one instruction is; `None` if there is nothing to do.
+    #[inline]
+    pub fn operation(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+        Ok(Some(match op {
+            Operation::Run(Some(amount)) => {
+                let span = self.span(amount)?;
+                return Ok((!span.is_zero()).then_some(Command::Run(span)));
+            }
+            Operation::Run(None) => {
+                self.task.repeat();
+                Command::Run(FOREVER)
+            }
+            Operation::Exec(amount) => Command::Exec(self.span(amount)?),
+            Operation::Sleep(amount) => {
+                let span = self.span(amount)?;
+                let now = self.world.now();
+                let until = later(now, span)?;
+                return Ok((until > now).then_some(Command::SleepUntil(until)));
+            }
+            Operation::Timer { period, grid, slot } => return self.timer(*period, *grid, *slot),
+            Operation::Send { to, bytes, value } => {
+                self.send(to, bytes.as_ref(), value.as_ref())?
+            }
+            Operation::Recv(from) => Command::Recv(self.channel(from)?),
+            Operation::Lock(lock) => Command::Lock(self.lock(lock)?),
+            Operation::Unlock(lock) => Command::Unlock(self.lock(lock)?),
+            Operation::Barrier(barrier) => {
+                let declared = &self.workload.barriers[barrier.of as usize];
+                Command::Barrier(self.instance(barrier, declared.count, &declared.name)?)
+            }
+            Operation::Yield => Command::Yield,
+            Operation::Suspend => Command::Suspend,
+            Operation::Resume(target) => Command::Resume(self.target(target)?),
+            Operation::Fork(group) => Command::Fork(*group),
+            Operation::Exit => Command::Exit,
+            Operation::Wait { all } => Command::Wait { all: *all },
+            Operation::Pool { .. } => return self.pool(op),
+            Operation::Let { slot, value } => {
+                let value = self.eval(value)?;
+                self.task.answer(*slot, value);
+                return Ok(None);
+            }
+            Operation::SetNice { .. }
+            | Operation::SetAffinity { .. }
+            | Operation::SetPolicy { .. } => self.change(op)?,
+            Operation::Device(op) => self.device(op)?,
+            _ => return self.measure(op),
+        }))
+    }
+
+    /// What tasks use together.
+    #[inline]
+    fn device(&mut self, op: &DeviceOp) -> Result<Command, Fault> {
+        Ok(match op {
+            DeviceOp::LockShared(lock) => Command::LockShared(self.lock(lock)?),
+            DeviceOp::TryLock { lock, failed } => Command::TryLock {
+                lock: self.lock(lock)?,
+                failed: *failed,
+            },
+            DeviceOp::UnlockAll(of) => Command::UnlockAll(*of),
+            DeviceOp::SemWait(semaphore) => Command::SemWait(self.semaphore(semaphore)?),
+            DeviceOp::SemPost(semaphore) => Command::SemPost(self.semaphore(semaphore)?),
+            DeviceOp::CondWait { cond, lock } => {
+                let lock = self.lock(lock)?;
+                let cond = self.condition(cond)?;
+                Command::CondWait { cond, lock }
+            }
+            DeviceOp::Signal(cond) => Command::Signal(self.condition(cond)?),
+            DeviceOp::Broadcast(cond) => Command::Broadcast(self.condition(cond)?),
+            DeviceOp::Connect { to, value } => {
+                let to = self.listener(to)?;
+                let value = self.eval(value)?;
+                Command::Connect { to, value }
+            }
+            DeviceOp::Accept(from) => Command::Accept(self.listener(from)?),
+            DeviceOp::Done { arrival, request } => Command::Done {
+                arrival: *arrival,
+                request: self.eval(request)?,
+            },
+            DeviceOp::Read { disk, bytes, at } => {
+                let (page, pages) = self.transfer(*disk, bytes, at)?;
+                let disk = *disk;
+                Command::Read { disk, page, pages }
+            }
+            DeviceOp::Write { disk, bytes, at } => {
+                let (page, pages) = self.transfer(*disk, bytes, at)?;
+                let disk = *disk;
+                Command::Write { disk, page, pages }
+            }
+            DeviceOp::Sync(disk) => Command::Sync(*disk),
+            DeviceOp::WriteBack(disk) => Command::WriteBack(*disk),
+            DeviceOp::Touch { bytes, of } => self.touch(bytes, of.as_ref())?,
+            DeviceOp::Reclaim => Command::Reclaim,
+            DeviceOp::Cgroup(op) => self.cgroup(op)?,
+            DeviceOp::SpanBegin { span, key } => Command::SpanBegin {
+                span: *span,
+                key: self.eval(key)?,
+            },
+            DeviceOp::SpanEnd { span, key } => Command::SpanEnd {
+                span: *span,
+                key: self.eval(key)?,
+            },
+        })
+    }
+
+    /// Phases, spans, counters and deadlines.
+    fn measure(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+        let (kind, number, value) = match *op {
+            Operation::Phase(phase) => (EventKind::Phase, phase, 0),
+            Operation::SpanBegin(span) => {
+                let now = self.world.now();
+                let spans = &mut self.task.spans;
+                spans.retain(|(open, _)| *open != span);
+                spans.push((span, now));
+                (EventKind::SpanBegin, span, 0)
+            }
+            Operation::SpanEnd(span) => {
+                let spans = &mut self.task.spans;
+                let Some(at) = spans.iter().position(|(open, _)| *open == span) else {
+                    let name = &self.workload.spans[span as usize];
+                    return Err(Fault::not_begun(name, "span_begin"));
+                };
+                let (_, begin) = spans.swap_remove(at);
+                let length = self.world.now().since(begin).get();
+                (EventKind::SpanEnd, span, length)
+            }
+            Operation::Count { counter, ref by } => {
+                let by = self.within("the count", by, 0, i64::MAX)?.unsigned_abs();
+                (EventKind::Count, counter, by)
+            }
+            Operation::Release(deadline) => return self.release(deadline),
+            Operation::Complete(deadline) => {
+                let declared = &self.workload.deadlines[deadline as usize];
+                let Some(release) = self.task.releases.current(deadline) else {
+                    return Err(Fault::not_begun(&declared.name, "release"));
+                };
+                let due = later(release, declared.slack)?;
+                let late = self.world.now().as_nanos().saturating_sub(due.as_nanos());
+                (EventKind::Deadline, deadline, late)
+            }
+            ref other => unreachable!("{other:?} is no single instruction"),
+        };
+        Ok(Some(Command::Record {
+            kind,
+            number,
+            value,
+        }))
+    }
+
+    pub fn eval(&mut self, expr: &Expr) -> Result<i64, Fault> {
+        if let Expr::Number(value) = expr {
+            return Ok(*value);
+        }
+        let mut sight = Sight {
+            task: self.task,
+            workload: self.workload,
+            world: self.world,
+        };
+        Ok(expr.eval(&mut sight)?)
+    }
+
+    /// An expression's value, which must lie in `low..=high`.
+    fn within(
+        &mut self,
+        what: &'static str,
+        expr: &Expr,
+        low: i64,
+        high: i64,
+    ) -> Result<i64, Fault> {
+        let value = self.eval(expr)?;
+        if (low..=high).contains(&value) {
+            return Ok(value);
+        }
+        Err(Fault::Range {
+            what,
+            value,
+            low,
+            high,
+        })
+    }
+
+    fn span(&mut self, amount: &Amount) -> Result<Nanos, Fault> {
+        let times = self.within("the factor", &amount.times, 0, i64::MAX)?;
+        let draw = amount.dist.sample(&mut self.task.rng);
+        Ok(Nanos::new(draw.get().saturating_mul(times.unsigned_abs())).min(DRAW_MAX))
+    }
+
+    /// The variable holds the last point of the grid, plus 1, or 0 before the first turn.
+    fn timer(&mut self, period: Nanos, grid: Grid, slot: u32) -> Result<Option<Command>, Fault> {
+        let now = self.world.now();
+        let kept = u64::try_from(self.task.variables[slot as usize]);
+        let last = match kept.expect("only this operation writes it") {
+            0 if grid.from_start => self.task.began,
+            0 => now,
+            kept => SimTime::from_nanos(kept - 1),
+        };
+        let point = later(last, period)?;
+        let base = if grid.moves && point <= now {
+            now
+        } else {
+            point
+        };
+        let kept = i64::try_from(base.as_nanos() + 1);
+        let kept = kept.map_err(|_| Fault::TooLate)?;
+        self.task.answer(slot, kept);
+        Ok((point > now).then_some(Command::SleepUntil(point)))
+    }
+
+    fn send(
+        &mut self,
+        to: &Place,
+        bytes: Option<&Expr>,
+        value: Option<&Expr>,
+    ) -> Result<Command, Fault> {
+        let to = self.channel(to)?;
+        let bytes = match bytes {
+            Some(bytes) => self
+                .within("the message's size", bytes, 1, i64::from(i32::MAX))?
+                .unsigned_abs(),
+            None => self.workload.channels[to.of as usize].msg,
+        };
+        let value = self.eval(value.unwrap_or(&Expr::Me))?;
+        Ok(Command::Send { to, bytes, value })
+    }
+
+    /// One turn of a pool: forks a child while there is room for one, then waits for those that
+    /// are left. Children that the task forked outside the pool count too, as they do for `make`.
+    fn pool(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+        let Operation::Pool {
+            group,
+            width,
+            total,
+            slot,
+        } = op
+        else {
+            unreachable!("the caller looked")
+        };
+        let width = self.within("the pool's width", width, 1, i64::MAX)?;
+        let total = self.within("the pool's total", total, 0, i64::MAX)?;
+        let children = i64::from(self.world.children());
+        let started = self.task.variables[*slot as usize];
+        if started < total && children < width {
+            self.task.answer(*slot, started + 1);
+            self.task.repeat();
+            return Ok(Some(Command::Fork(*group)));
+        }
+        if children == 0 {
+            return Ok(None);
+        }
+        self.task.repeat();
+        Ok(Some(Command::AwaitChild))
+    }
+
+    fn release(&mut self, deadline: u32) -> Result<Option<Command>, Fault> {
+        let declared = &self.workload.deadlines[deadline as usize];
+        let Some(period) = declared.period else {
+            let sent = self.task.message_sent;
+            self.task.releases.by_message(deadline, sent);
+            return Ok(None);
+        };
+        let now = self.world.now();
+        later(now, period)?;
+        let (at, passed) = (self.task.releases).next(deadline, period, declared.skip, now);
+        // Who gave up releases is behind the one that is left, and does not sleep.
+        if passed > 0 {
+            return Ok(Some(Command::Record {
+                kind: EventKind::Skipped,
+                number: deadline,
+                value: passed,
+            }));
+        }
+        Ok((at > now).then_some(Command::SleepUntil(at)))
+    }
+
+    /// The first page of a disk that an operation reads or writes, and how many.
+    fn transfer(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<(u64, u64), Fault> {
+        let bytes = self.within("the number of bytes", bytes, 1, TRANSFER_MAX)?;
+        let size = self.workload.disks[disk as usize].pages;
+        let byte = bytes.unsigned_abs();
+        let pages = byte.div_ceil(PAGE).min(size);
+        Ok(match at {
+            Where::Next => (self.task.next_page(disk, pages, size), pages),
+            Where::Anywhere => (self.task.rng.below(size - pages + 1), pages),
+            Where::At(at) => {
+                let most = i64::try_from(size * PAGE).unwrap_or(i64::MAX) - bytes;
+                let at = self.within("the place on the disk", at, 0, most.max(0))?;
+                let first = at.unsigned_abs() / PAGE;
+                let end = (at.unsigned_abs() + byte).div_ceil(PAGE).min(size);
+                (first, end - first)
+            }
+        })
+    }
+
+    fn touch(&mut self, bytes: &Expr, of: Option<&Expr>) -> Result<Command, Fault> {
+        let bytes = self.within("the number of bytes", bytes, 0, MEMORY_MAX)?;
+        let of = match of {
+            Some(of) => Some(self.within("the memory's size", of, 1, MEMORY_MAX)?),
+            None => None,
+        };
+        Ok(Command::Touch {
+            pages: bytes.unsigned_abs().div_ceil(PAGE),
+            of: of.map(|of| of.unsigned_abs().div_ceil(PAGE)),
+        })
+    }
+
+    /// Changes a task.
+    fn change(&mut self, op: &Operation) -> Result<Command, Fault> {
+        Ok(match op {
+            Operation::SetNice { target, nice } => {
+                let nice = self.within("the nice value", nice, -20, 19)?;
+                let nice = i8::try_from(nice).expect("the range was checked");
+                let task = self.target(target)?;
+                Command::SetNice { task, nice }
+            }
+            Operation::SetAffinity { target, cpus } => {
+                let all = self.world.cpus();
+                let cpus = cpus.as_ref().map(|cpus| cpus.within(all));
+                Command::SetAffinity {
+                    cpus: cpus.unwrap_or_else(|| CpuSet::all(all)),
+                    task: self.target(target)?,
+                }
+            }
+            Operation::SetPolicy { target, policy } => Command::SetPolicy {
+                task: self.target(target)?,
+                policy: *policy,
+            },
+            other => unreachable!("{other:?} changes no task"),
+        })
+    }
+
+    fn cgroup(&mut self, op: &CgroupOp) -> Result<Command, Fault> {
+        let (number, change) = match op {
+            CgroupOp::Move {
+                target,
+                to,
+                process,
+            } => {
+                return Ok(Command::MoveCgroup {
+                    task: self.target(target)?,
+                    to: *to,
+                    process: *process,
+                });
+            }
+            CgroupOp::Weight { of, weight } => {
+                let (low, high) = (*CGROUP_WEIGHTS.start(), *CGROUP_WEIGHTS.end());
+                let weight = self.within("the weight", weight, low, high)?;
+                let weight = u32::try_from(weight).expect("the range was checked");
+                (*of, CgroupChange::Weight(weight))
+            }
+            CgroupOp::Max { of, max } => (*of, CgroupChange::Max(*max)),
+            CgroupOp::Idle { of, idle } => {
+                let idle = self.within("cpu.idle", idle, 0, 1)?;
+                (*of, CgroupChange::Idle(idle == 1))
+            }
+        };
+        Ok(Command::SetCgroup { number, change })
+    }
+
+    fn target(&mut self, target: &Target) -> Result<TaskRef, Fault> {
+        Ok(match target {
+            Target::Me => TaskRef::Me,
+            Target::Member { group, index } => TaskRef::Member {
+                group: *group,
+                index: self.eval(index)?,
+            },
+        })
+    }
+
+    fn channel(&mut self, place: &Place) -> Result<Instance, Fault> {
+        let declared = &self.workload.channels[place.of as usize];
+        self.instance(place, declared.count, &declared.name)
+    }
+
+    fn lock(&mut self, place: &Place) -> Result<Instance, Fault> {
+        let declared = &self.workload.locks[place.of as usize];
+        self.instance(place, declared.count, &declared.name)
+    }
+
+    fn semaphore(&mut self, place: &Place) -> Result<Instance, Fault> {
+        let declared = &self.workload.semaphores[place.of as usize];
+        self.instance(place, declared.count, &declared.name)
+    }
+
+    fn condition(&mut self, place: &Place) -> Result<Instance, Fault> {
+        let declared = &self.workload.conditions[place.of as usize];
+        self.instance(place, declared.count, &declared.name)
+    }
+
+    fn listener(&mut self, place: &Place) -> Result<Instance, Fault> {
+        let declared = &self.workload.listeners[place.of as usize];
+        self.instance(place, declared.count, &declared.name)
+    }
+
+    /// An instance of a declaration with this count and name.
+    fn instance(
+        &mut self,
+        Place { of, index }: &Place,
+        count: u32,
+        name: &str,
+    ) -> Result<Instance, Fault> {
+        let index = self.eval(index)?;
+        match u32::try_from(index) {
+            Ok(index) if index < count => Ok(Instance { of: *of, index }),
+            _ => Err(Fault::Index {
+                name: name.to_owned(),
+                index,
+                count: count.into(),
+            }),
+        }
+    }
+}
+
+/// `span` after `from`, if a run may last so long.
+fn later(from: SimTime, span: Nanos) -> Result<SimTime, Fault> {
+    let time = from.as_nanos().checked_add(span.get());
+    let time = time
+        .map(SimTime::from_nanos)
+        .filter(|&time| time <= TIME_MAX);
+    time.ok_or(Fault::TooLate)
+}

@@ -1,0 +1,148 @@
+//! What the stepper makes of operations.
+
+use model::EventKind;
+
+use super::*;
+
+/// A machine where a millisecond passes with each command, and children exit at once when asked.
+struct Still {
+    now: SimTime,
+    children: u32,
+    instructions: u32,
+}
+
+impl World for Still {
+    fn now(&self) -> SimTime {
+        self.now
+    }
+
+    fn cpus(&self) -> u16 {
+        2
+    }
+
+    fn queued(&self, channel: Instance) -> u64 {
+        u64::from(channel.index) + 5
+    }
+
+    fn children(&mut self) -> u32 {
+        self.children
+    }
+
+    fn count_instruction(&mut self) -> Result<(), Fault> {
+        self.instructions += 1;
+        match self.instructions {
+            1_000.. => Err(Fault::NoProgress { steps: 1_000 }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All commands of a task that does `ops`; the last is the fault that ended it, if one did.
+fn commands(ops: &str) -> (Vec<Command>, Option<Fault>) {
+    let workload = parse(&format!(
+        "[chan.c]\nkind = \"unix\"\ncount = 2\n[deadline.d]\nperiod = \"2ms\"\n\
+         [task.t]\ncount = 1\ndo = '{ops}'\n"
+    ));
+    let code = Code::new(&workload.groups[0].body, workload.groups[0].variables);
+    let mut stepper = Stepper::new(&code, 1, 0, 0);
+    let mut world = Still {
+        now: SimTime::ZERO,
+        children: 0,
+        instructions: 0,
+    };
+    let mut commands = Vec::new();
+    loop {
+        match stepper.next(&code, &workload, &mut world) {
+            Err(fault) => return (commands, Some(fault)),
+            Ok(Command::Exit) => return (commands, None),
+            Ok(command) => {
+                match command {
+                    Command::Fork(_) => world.children += 1,
+                    Command::AwaitChild => world.children -= 1,
+                    Command::Recv(_) => stepper.received(world.now, 7),
+                    _ => {}
+                }
+                commands.push(command);
+                world.now = world.now + Nanos::from_millis(1);
+            }
+        }
+    }
+}
+
+fn at(ms: u64) -> SimTime {
+    SimTime::ZERO + Nanos::from_millis(ms)
+}
+
+#[test]
+fn loops_conditions_and_expressions_are_behind_a_command() {
+    let (found, fault) = commands(
+        "for(i, 2)[ if(i == 1)[ send(c[i], 9, len(c[i])) ] else [ recv(c[cpus - 2]) ] ], \
+         run(const(1us) * got), sleep(0ms)",
+    );
+    let instance = |index| Instance { of: 0, index };
+    let send = Command::Send {
+        to: instance(1),
+        bytes: 9,
+        value: 6,
+    };
+    let run = Command::Run(Nanos::from_micros(7));
+    assert_eq!(fault, None);
+    assert_eq!(found, [Command::Recv(instance(0)), send, run]);
+}
+
+#[test]
+fn a_timer_and_a_release_keep_their_grid() {
+    let (found, _) = commands("loop(2)[ timer(10ms), yield ]");
+    let until = |ms| Command::SleepUntil(at(ms));
+    assert_eq!(
+        found,
+        [until(10), Command::Yield, until(20), Command::Yield]
+    );
+    let (found, _) = commands("release(d), loop(7)[ yield ], release(d), complete(d)");
+    let record = |kind, value| Command::Record {
+        kind,
+        number: 0,
+        value,
+    };
+    // Released at 0, 2, 4 and 6 ms; at 7 ms the last of these is served, two are given up.
+    let tail = [
+        record(EventKind::Skipped, 2),
+        record(EventKind::Deadline, 0),
+    ];
+    assert_eq!(found[7..], tail);
+}
+
+#[test]
+fn a_pool_evaluates_its_numbers_once_and_is_never_wider() {
+    let (found, fault) = commands("pool(t, 2, 1 + rand(1) + 2)");
+    let (fork, wait) = (Command::Fork(0), Command::AwaitChild);
+    let want = [&fork, &fork, &wait, &fork, &wait, &wait];
+    assert_eq!(found.iter().collect::<Vec<_>>(), want);
+    assert_eq!(fault, None);
+}
+
+#[test]
+fn a_time_that_no_run_reaches_is_a_fault() {
+    for ops in [
+        "loop(400)[ sleep(8640000s) ]",
+        "loop(400)[ timer(8640000s) ]",
+    ] {
+        let workload = parse(&format!("[task.t]\ndo = '{ops}'\n"));
+        let code = Code::new(&workload.groups[0].body, workload.groups[0].variables);
+        let mut stepper = Stepper::new(&code, 1, 0, 0);
+        let mut world = Still {
+            now: TIME_MAX,
+            children: 0,
+            instructions: 0,
+        };
+        let next = stepper.next(&code, &workload, &mut world);
+        assert_eq!(next, Err(Fault::TooLate), "{ops}");
+    }
+}
+
+#[test]
+fn a_machine_can_stop_a_task_that_goes_round() {
+    let (found, fault) = commands("loop(inf)[ let x = 1 ]");
+    assert_eq!(found, []);
+    assert_eq!(fault, Some(Fault::NoProgress { steps: 1_000 }));
+}
