@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::CpuId;
+use model::{CpuId, TaskCounters};
 use workload::{CPUS_MAX, CpuSet, SchedPolicy};
 
 use super::clock::Clock;
@@ -63,35 +63,19 @@ pub enum Step {
     Sleep(Duration),
 }
 
-/// What `/proc/PID/schedstat` said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    run_ns: u64,
-    wait_ns: u64,
-    slices: u64,
+/// What `/proc/PID/schedstat` says now.
+fn counters(pid: libc::pid_t) -> Result<TaskCounters, Error> {
+    let path = format!("/proc/{pid}/schedstat");
+    let text = fs::read_to_string(&path).map_err(Error::doing(format!("read {path}")))?;
+    TaskCounters::from_schedstat(&text)
+        .map_err(|error| Error::doing(format!("read {path}"))(io::Error::other(error)))
 }
 
-impl Counted {
-    fn read(pid: libc::pid_t) -> Result<Self, Error> {
-        let path = format!("/proc/{pid}/schedstat");
-        let text = fs::read_to_string(&path).map_err(Error::doing(format!("read {path}")))?;
-        let mut numbers = text
-            .split_whitespace()
-            .map(|word| word.parse().unwrap_or(0));
-        let mut next = || numbers.next().unwrap_or(0);
-        Ok(Self {
-            run_ns: next(),
-            wait_ns: next(),
-            slices: next(),
-        })
-    }
-
-    fn since(self, earlier: Self) -> Self {
-        Self {
-            run_ns: self.run_ns.saturating_sub(earlier.run_ns),
-            wait_ns: self.wait_ns.saturating_sub(earlier.wait_ns),
-            slices: self.slices.saturating_sub(earlier.slices),
-        }
+fn since(later: TaskCounters, earlier: TaskCounters) -> TaskCounters {
+    TaskCounters {
+        cpu_time: later.cpu_time.saturating_sub(earlier.cpu_time),
+        run_delay: later.run_delay.saturating_sub(earlier.run_delay),
+        pcnt: later.pcnt.saturating_sub(earlier.pcnt),
     }
 }
 
@@ -131,8 +115,8 @@ impl Levels {
         let began = crew.open(crew.len())?;
         let started = record::clock();
         wait_until(began, self.settle, &mut crew)?;
-        let read = |pids: &[libc::pid_t]| -> Result<Vec<Counted>, Error> {
-            pids.iter().map(|pid| Counted::read(*pid)).collect()
+        let read = |pids: &[libc::pid_t]| -> Result<Vec<TaskCounters>, Error> {
+            pids.iter().map(|pid| counters(*pid)).collect()
         };
         let (before, from) = (read(&pids)?, record::clock());
         wait_until(began, self.time, &mut crew)?;
@@ -144,7 +128,7 @@ impl Levels {
         let counted = after
             .iter()
             .zip(before)
-            .map(|(after, before)| after.since(before));
+            .map(|(after, before)| since(*after, before));
         self.tell_shares(&mut outcome, &counted.collect::<Vec<_>>());
         if let Some(trail) = trail {
             let stays = pids.iter().map(|pid| trail.stays(pid.cast_unsigned()));
@@ -188,14 +172,14 @@ impl Levels {
         Ok(())
     }
 
-    fn tell_shares(&self, outcome: &mut Outcome, counted: &[Counted]) {
-        let whole: u64 = counted.iter().map(|it| it.run_ns).sum();
+    fn tell_shares(&self, outcome: &mut Outcome, counted: &[TaskCounters]) {
+        let whole: u64 = counted.iter().map(|it| it.cpu_time).sum();
         for (task, counted) in self.tasks.iter().zip(counted) {
             let name = &task.name;
-            outcome.add(format!("{name}_run"), "us", micros(counted.run_ns));
-            outcome.add(format!("{name}_wait"), "us", micros(counted.wait_ns));
-            outcome.add(format!("{name}_slices"), "", count(counted.slices));
-            let share = 100.0 * count(counted.run_ns) / count(whole.max(1));
+            outcome.add(format!("{name}_run"), "us", micros(counted.cpu_time));
+            outcome.add(format!("{name}_wait"), "us", micros(counted.run_delay));
+            outcome.add(format!("{name}_slices"), "", count(counted.pcnt));
+            let share = 100.0 * count(counted.cpu_time) / count(whole.max(1));
             outcome.add(format!("{name}_share"), "%", share);
             tell_means(outcome, name, *counted);
         }
@@ -207,7 +191,7 @@ impl Levels {
         let mut table = Table {
             name: "slices".to_owned(),
             columns: vec![
-                "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
+                "task", "at_ns", "cpu_time", "prio", "level", "flags", "forced",
             ],
             rows: Vec::new(),
         };
@@ -250,13 +234,13 @@ fn tell_forced_wait(outcome: &mut Outcome, name: &str, stays: &[&Stay]) {
 
 /// What the counters would say of the time from `from` to `to`, from the trace: a wait counts, as
 /// in the kernel, when it ends and a slice when it begins.
-fn traced(stays: &[Stay], from: u64, to: u64) -> Counted {
-    let mut sum = Counted::default();
+fn traced(stays: &[Stay], from: u64, to: u64) -> TaskCounters {
+    let mut sum = TaskCounters::default();
     for stay in stays {
-        sum.run_ns += stay.to.min(to).saturating_sub(stay.from.max(from));
+        sum.cpu_time += stay.to.min(to).saturating_sub(stay.from.max(from));
         if (from..to).contains(&stay.from) {
-            sum.wait_ns += stay.waited.unwrap_or(0);
-            sum.slices += 1;
+            sum.run_delay += stay.waited.unwrap_or(0);
+            sum.pcnt += 1;
         }
     }
     sum
@@ -264,13 +248,13 @@ fn traced(stays: &[Stay], from: u64, to: u64) -> Counted {
 
 /// Mean run and mean wait of a slice, if there was one: "The Cursor Wiggles Faster" (Lindsley,
 /// 2004), section 3, calls them runslice and latency.
-fn tell_means(outcome: &mut Outcome, name: &str, counted: Counted) {
-    if counted.slices == 0 {
+fn tell_means(outcome: &mut Outcome, name: &str, counted: TaskCounters) {
+    if counted.pcnt == 0 {
         return;
     }
-    let mean = |ns: u64| micros(ns) / count(counted.slices);
-    outcome.add(format!("{name}_runslice"), "us", mean(counted.run_ns));
-    outcome.add(format!("{name}_latency"), "us", mean(counted.wait_ns));
+    let mean = |ns: u64| micros(ns) / count(counted.pcnt);
+    outcome.add(format!("{name}_runslice"), "us", mean(counted.cpu_time));
+    outcome.add(format!("{name}_latency"), "us", mean(counted.run_delay));
 }
 
 /// On which levels slices began, and how often the policy called the task interactive.
@@ -645,12 +629,12 @@ mod tests {
             stay(300, 310, Some(9)),
         ];
         let sum = traced(&stays, 100, 200);
-        assert_eq!((sum.run_ns, sum.wait_ns, sum.slices), (60, 26, 2));
+        assert_eq!((sum.cpu_time, sum.run_delay, sum.pcnt), (60, 26, 2));
         let mut outcome = Outcome::default();
         tell_means(&mut outcome, "x_traced", sum);
         assert_eq!(outcome.value("x_traced_runslice"), Some(0.03));
         assert_eq!(outcome.value("x_traced_latency"), Some(0.013));
-        tell_means(&mut outcome, "y", Counted::default());
+        tell_means(&mut outcome, "y", TaskCounters::default());
         assert_eq!(outcome.value("y_runslice"), None);
     }
 }

@@ -11,9 +11,11 @@ pub mod file;
 mod id;
 mod machine;
 mod profile;
+mod quantile;
 mod rng;
 mod sample;
 mod spec;
+mod task_counters;
 mod units;
 
 pub use event::{
@@ -23,7 +25,9 @@ pub use exit::{Exit, ExitKind};
 pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{Kernel, MachineSpec};
 pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
+pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use spec::{CpuTimes, PolicySpec, SetUp, SetUpTime, Summary, TaskTimes};
+pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};
