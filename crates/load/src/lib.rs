@@ -37,6 +37,7 @@ use folder::OwnFolder;
 
 pub use crew::Usage;
 pub use error::Error;
+pub use play::play;
 
 /// What came of a load.
 #[derive(Clone, Debug, Default, PartialEq)]

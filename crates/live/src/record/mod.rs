@@ -14,7 +14,10 @@ pub use convert::{Mended, Others, Records, Story, convert};
 pub use cost::{Cost, ProgramCost};
 pub use measured::{Distribution, Measured, Totals};
 pub use raw::{Facts, Kind, Raw};
-pub use recorder::{Depth, Extras, Recorder, Recording, be_urgent, cpus, hz_between, schedstat};
+pub use recorder::{
+    Depth, Extras, Recorder, Recording, be_urgent, busy_between, busy_of, cpus, hz_between,
+    schedstat,
+};
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the clock of every record.
 #[must_use]
