@@ -191,7 +191,7 @@ impl Levels {
         let mut table = Table {
             name: "slices".to_owned(),
             columns: vec![
-                "task", "at_ns", "cpu_time", "prio", "level", "flags", "forced",
+                "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
             ],
             rows: Vec::new(),
         };
@@ -586,6 +586,52 @@ mod tests {
         let mut none = Outcome::default();
         tell_forced_wait(&mut none, "x", &[&stays[2], &stays[3]]);
         assert_eq!(none.value("x_forced_wait_max"), None);
+    }
+
+    #[test]
+    fn a_slice_is_a_row_with_what_the_policy_said() {
+        let levels = Levels {
+            tasks: vec![Behaviour {
+                name: "a".to_owned(),
+                nice: 0,
+                cpu: None,
+                phases: vec![vec![Step::Hog]],
+            }],
+            time: Duration::from_secs(1),
+            settle: Duration::ZERO,
+            follow: true,
+            sample: None,
+            ticks: false,
+        };
+        let stay = Stay {
+            from: 150,
+            to: 190,
+            said: Some(Said {
+                prio: 120,
+                level: 3,
+                flags: 1,
+            }),
+            is_forced: true,
+            waited: None,
+        };
+        let early = Stay {
+            from: 90,
+            ..stay.clone()
+        };
+        let mut outcome = Outcome::default();
+        levels.tell_stays(&mut outcome, 100, &[vec![early, stay]]);
+        let table = &outcome.tables[0];
+        // Experiments read these columns.
+        let columns = [
+            "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
+        ];
+        assert_eq!((&*table.name, &table.columns[..]), ("slices", &columns[..]));
+        let numbers = [50, 40, 120, 3, 1, 1].map(Cell::Number);
+        let row: Vec<Cell> = [Cell::Word("a".to_owned())]
+            .into_iter()
+            .chain(numbers)
+            .collect();
+        assert_eq!(table.rows, [row]);
     }
 
     #[test]
