@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,7 +57,7 @@ impl Task {
                 let (listener, _) = listener.ok_or((Failure::Index, index))?;
                 let (connection, _) = listener.accept().map_err(|error| system(&error))?;
                 // Thousands of closed connections would keep their ports for a minute.
-                sys::close_at_once(connection.as_raw_fd());
+                sys::close_at_once(connection.as_fd());
             }
             DeviceOp::Cgroup(op) => self.cgroup(op)?,
             other => unreachable!("{other:?} is refused before the play"),
