@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{CpuId, TaskCounters};
+use model::{CpuId, Header, MachineSpec, Nanos, Sink, TaskCounters, TaskGroup};
 use workload::{CPUS_MAX, CpuSet, SchedPolicy};
 
 use super::clock::Clock;
@@ -14,8 +14,8 @@ use super::trail::{Stay, Trail};
 use super::{Cell, Error, Outcome, Table, count, micros};
 use crate::play::spin::Spin;
 use crate::play::sys;
-use live::process;
-use live::record::{self, Depth, Recorder};
+use live::record::{self, Depth, Kind, Others, Raw, Recorder, Records};
+use live::{SchedExt, process};
 
 /// A phase is gone through so often at most: its steps are kept one by one.
 const TIMES_MAX: usize = 10_000;
@@ -80,11 +80,12 @@ fn since(later: TaskCounters, earlier: TaskCounters) -> TaskCounters {
 }
 
 impl Levels {
-    /// Lets the tasks go on for their time.
+    /// Lets the tasks go on for their time. What the kernel's trace has of them goes to `events`, if
+    /// they are followed.
     ///
     /// # Errors
     /// When there is no task, two have one name, a phase has no step, or a process fails.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self, events: Option<&mut dyn Sink>) -> Result<Outcome, Error> {
         self.check()?;
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
@@ -123,8 +124,12 @@ impl Levels {
         let (after, to) = (read(&pids)?, record::clock());
         let ticked = clock.map_or(Ok(()), Clock::stop);
         ticked.map_err(Error::doing("interrupt tasks behind each tick"))?;
-        let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
+        let recording = recorder.map(Recorder::stop).transpose()?;
         crew.end();
+        if let (Some(recording), Some(sink)) = (&recording, events) {
+            self.tell_events(&recording.records, &pids, started, sink);
+        }
+        let trail = recording.map(Trail::of);
         let counted = after
             .iter()
             .zip(before)
@@ -140,6 +145,58 @@ impl Levels {
             }
         }
         Ok(outcome)
+    }
+
+    /// Sends what was recorded since `started`: each task is a group of its name.
+    fn tell_events(
+        &self,
+        records: &Records,
+        pids: &[libc::pid_t],
+        started: u64,
+        sink: &mut dyn Sink,
+    ) {
+        let groups = self.tasks.iter().map(|task| TaskGroup {
+            name: task.name.clone(),
+            nice: task.nice,
+            count: 1,
+        });
+        let groups: Vec<TaskGroup> = groups.collect();
+        let born = (0..).zip(pids).map(|(group, pid)| Raw {
+            time: started,
+            pid: pid.cast_unsigned(),
+            cpu: 0,
+            kind: Kind::Born,
+            flags: 0,
+            c: 0,
+            a: group,
+            b: 0,
+        });
+        let records = Records {
+            raws: records.raws.iter().copied().chain(born).collect(),
+            facts: records.facts.clone(),
+            began: started,
+            ended: records.ended,
+            cpus: record::cpus(),
+        };
+        let told = record::convert(&records, &groups, Others::Together);
+        let policy = SchedExt::of_this_kernel().policy();
+        sink.begin(&Header {
+            policy: policy.unwrap_or_else(|| "kernel".to_owned()),
+            workload: "levels".to_owned(),
+            machine: MachineSpec {
+                cpus: records.cpus,
+                ..MachineSpec::default()
+            },
+            seed: 0,
+            duration: u64::try_from(self.time.as_nanos()).ok().map(Nanos::new),
+            groups: told.groups,
+            spans: Vec::new(),
+            deadlines: Vec::new(),
+            counters: Vec::new(),
+            phases: Vec::new(),
+        });
+        sink.events(&told.events);
+        sink.finish(told.end);
     }
 
     /// Where the tasks run: the CPUs that they are bound to, or all, if one is bound to none.
@@ -452,6 +509,8 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use model::{Event, EventKind, EventMask, SimTime, TaskId};
+
     use super::super::trail::Said;
     use super::*;
 
@@ -526,7 +585,7 @@ mod tests {
             sample: None,
             ticks: false,
         };
-        let outcome = levels.run().unwrap();
+        let outcome = levels.run(None).unwrap();
         let share = |name: &str| outcome.value(&format!("{name}_share")).unwrap();
         assert!(
             (share("one") + share("two") - 100.0).abs() < 1e-9,
@@ -586,6 +645,72 @@ mod tests {
         let mut none = Outcome::default();
         tell_forced_wait(&mut none, "x", &[&stays[2], &stays[3]]);
         assert_eq!(none.value("x_forced_wait_max"), None);
+    }
+
+    /// Counts the slices of a group, and keeps what the policy said of it.
+    #[derive(Default)]
+    struct Seen {
+        header: Option<Header>,
+        events: Vec<Event>,
+    }
+
+    impl Sink for Seen {
+        fn wants(&self) -> EventMask {
+            EventMask::ALL
+        }
+
+        fn begin(&mut self, header: &Header) {
+            self.header = Some(header.clone());
+        }
+
+        fn events(&mut self, events: &[Event]) {
+            self.events.extend(events);
+        }
+
+        fn finish(&mut self, _end: SimTime) {}
+    }
+
+    #[test]
+    fn events_are_of_the_tasks_by_their_names_from_the_start_on() {
+        let raw = |time: u64, kind: Kind, pid: u32, [a, b]: [u32; 2]| Raw {
+            time,
+            pid,
+            cpu: 0,
+            kind,
+            flags: 0,
+            c: 0,
+            a,
+            b,
+        };
+        let records = Records {
+            raws: vec![
+                // Pid 41 works, then 40; the policy has 40 on level 3.
+                raw(110, Kind::Switch, 41, [0, 0]),
+                raw(150, Kind::Report, 40, [120, 3]),
+                raw(150, Kind::Switch, 40, [41, 0]),
+                raw(190, Kind::Switch, 0, [40, 1]),
+            ],
+            ended: 200,
+            ..Records::default()
+        };
+        let mut seen = Seen::default();
+        levels(&["a: run", "b: run"]).tell_events(&records, &[40, 41], 100, &mut seen);
+        let names: Vec<String> = (seen.header.unwrap().groups.into_iter())
+            .map(|group| group.name)
+            .collect();
+        assert_eq!(names[..2], ["a", "b"]);
+        let born = seen
+            .events
+            .iter()
+            .filter(|it| it.kind == EventKind::New && it.a < 2);
+        let born: Vec<_> = born.map(|it| (it.a, it.task)).collect();
+        let task = |group: u64| born.iter().find(|it| it.0 == group).unwrap().1;
+        let runs = seen.events.iter().filter(|it| it.kind == EventKind::Switch);
+        let runs: Vec<_> = runs.map(|it| (it.time.as_nanos(), it.task)).collect();
+        assert_eq!(runs, [(10, task(1)), (50, task(0)), (90, TaskId::NONE)]);
+        let report = seen.events.iter().find(|it| it.kind == EventKind::Report);
+        let report = report.unwrap();
+        assert_eq!((report.task, report.a), (task(0), 120 | 3 << 32));
     }
 
     #[test]
