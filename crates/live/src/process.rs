@@ -4,6 +4,9 @@
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use rustix::mm::{MlockAllFlags, mlockall, munlockall};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
 /// The last signal that came, or 0.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
@@ -42,13 +45,16 @@ pub fn signal() -> Option<i32> {
 /// # Errors
 /// When the limit on locked memory is too low.
 pub fn lock_memory() -> io::Result<()> {
-    // SAFETY: the call takes flags only and changes no memory that Rust knows of.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    let result = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
+}
+
+/// Takes back [`lock_memory`]. Locked, the address space that a simulated machine only reserves
+/// would be given pages at once, and a small guest would run out of memory.
+///
+/// # Errors
+/// What the system says.
+pub fn unlock_memory() -> io::Result<()> {
+    Ok(munlockall()?)
 }
 
 /// Lets the command ask for the scheduling class of policies before it starts: with it and with
@@ -89,29 +95,45 @@ fn before_exec(command: &mut std::process::Command, call: fn() -> libc::c_int) {
 /// # Errors
 /// When there is no such process, or this one may not.
 pub fn ask_pid_to_end(pid: u32) -> io::Result<()> {
-    let pid = libc::pid_t::try_from(pid)
-        .ok()
-        .filter(|pid| *pid > 0)
-        .ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: the call takes numbers only.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    let result = unsafe { libc::kill(pid, libc::SIGTERM) };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    Ok(kill_process(
+        pid.ok_or(io::ErrorKind::InvalidInput)?,
+        Signal::TERM,
+    )?)
 }
 
 /// Whether this process may do everything.
 #[must_use]
 pub fn is_root() -> bool {
-    // SAFETY: takes nothing.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    unsafe {
-        libc::geteuid() == 0
-    }
+    geteuid().is_root()
 }
 
 extern "C" fn note(number: libc::c_int) {
     CAME.store(number, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kilobytes of this process's memory that are locked.
+    fn locked_kb() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+        let number = line.unwrap().trim().trim_end_matches(" kB");
+        number.parse().unwrap()
+    }
+
+    #[test]
+    fn memory_that_was_unlocked_again_is_not_given_pages_before_it_is_used() {
+        if lock_memory().is_err() {
+            // The limit of this user is too low, and then nothing is locked.
+            assert_eq!(locked_kb(), 0);
+            return;
+        }
+        assert!(locked_kb() > 0);
+        unlock_memory().unwrap();
+        let reserved: Vec<u8> = Vec::with_capacity(64 << 20);
+        assert_eq!(locked_kb(), 0, "{:p}", reserved.as_ptr());
+    }
 }

@@ -1,15 +1,20 @@
 //! A command whose end is seen when it comes, with what the kernel counted for it.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::time::Timespec;
+
 /// A command that runs: in a group of processes of its own, or beside this process.
 #[derive(Debug)]
 pub struct Timed {
-    pid: libc::pid_t,
+    pid: Pid,
     /// Whether it has a group of its own, which ends with it.
     has_group: bool,
     /// Becomes readable when the process ends.
@@ -57,21 +62,16 @@ impl Timed {
     fn start_as_it_is(command: &mut Command, has_group: bool) -> io::Result<Self> {
         let began = Instant::now();
         let mut child = command.spawn()?;
-        let out_of_range = |_| io::Error::from(io::ErrorKind::InvalidData);
-        let pid = libc::pid_t::try_from(child.id()).map_err(out_of_range)?;
-        // SAFETY: the call takes numbers only; the process is our child and not waited for, so
-        // that its number belongs to it.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        let Ok(fd @ 0..) = i32::try_from(fd) else {
-            let error = io::Error::last_os_error();
-            send(pid, has_group, libc::SIGKILL);
-            let _ = child.wait();
-            return Err(error);
+        let pid = Pid::from_child(&child);
+        // The process is our child and not waited for, so that its number belongs to it.
+        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(error) => {
+                send(pid, has_group, Signal::KILL);
+                let _ = child.wait();
+                return Err(error.into());
+            }
         };
-        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
-        #[expect(unsafe_code, reason = "the descriptor comes from a bare system call")]
-        let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self {
             pid,
             has_group,
@@ -90,40 +90,38 @@ impl Timed {
         if self.ended.is_some() {
             return Ok(self.ended);
         }
-        let mut poll = libc::pollfd {
-            fd: self.pidfd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let millis = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the pointer is to one live `pollfd`, as the count says.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        let ready = unsafe { libc::poll(&raw mut poll, 1, millis) };
+        let limit = Timespec::try_from(patience).ok();
+        let ready = poll(
+            &mut [PollFd::new(&self.pidfd, PollFlags::IN)],
+            limit.as_ref(),
+        );
         let took = self.began.elapsed();
         match ready {
-            0 => Ok(None),
-            1.. => {
+            Ok(0) | Err(Errno::INTR) => Ok(None),
+            Ok(_) => {
                 self.ended = Some(self.reap(took)?);
                 Ok(self.ended)
             }
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-                error => Err(error),
-            },
+            Err(error) => Err(error.into()),
         }
     }
 
     fn reap(&self, took: Duration) -> io::Result<TimedEnd> {
         // Before the process is waited for, its number can belong to no other group.
         if self.has_group {
-            send(self.pid, true, libc::SIGKILL);
+            send(self.pid, true, Signal::KILL);
         }
         let mut status = 0;
         // SAFETY: a zeroed `rusage` is a valid one; both pointers are to live values.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        #[expect(unsafe_code, reason = "neither std nor rustix has wait4")]
         let (result, usage) = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
-            let result = libc::wait4(self.pid, &raw mut status, 0, &raw mut usage);
+            let result = libc::wait4(
+                self.pid.as_raw_nonzero().get(),
+                &raw mut status,
+                0,
+                &raw mut usage,
+            );
             (result, usage)
         };
         if result < 0 {
@@ -142,7 +140,7 @@ impl Timed {
     /// Asks the command and all of its own group to end, as a terminal would.
     pub fn ask_to_end(&self) {
         if self.ended.is_none() {
-            send(self.pid, self.has_group, libc::SIGTERM);
+            send(self.pid, self.has_group, Signal::TERM);
         }
     }
 
@@ -154,7 +152,7 @@ impl Timed {
         if let Some(end) = self.ended {
             return Ok(end);
         }
-        send(self.pid, self.has_group, libc::SIGKILL);
+        send(self.pid, self.has_group, Signal::KILL);
         let end = self.reap(self.began.elapsed())?;
         self.ended = Some(end);
         Ok(end)
@@ -171,13 +169,12 @@ impl Drop for Timed {
 }
 
 /// Sends a signal to the group that `pid` leads, or to it alone.
-fn send(pid: libc::pid_t, to_group: bool, signal: libc::c_int) {
-    let to = if to_group { -pid } else { pid };
-    // SAFETY: the call takes numbers only.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    unsafe {
-        libc::kill(to, signal);
-    }
+fn send(pid: Pid, to_group: bool, signal: Signal) {
+    // One that has ended needs no signal.
+    let _ = match to_group {
+        true => kill_process_group(pid, signal),
+        false => kill_process(pid, signal),
+    };
 }
 
 fn span(time: libc::timeval) -> Duration {
@@ -222,8 +219,9 @@ mod tests {
 
     #[test]
     fn beside_this_process_it_has_no_group_and_only_it_is_ended() {
-        let group = |pid: libc::pid_t| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let group = |pid: Pid| {
+            let stat =
+                std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
             // Behind the name: state, parent, group.
             let (_, rest) = stat.rsplit_once(") ").unwrap();
             rest.split(' ')
@@ -234,16 +232,16 @@ mod tests {
         };
         let mut command = Command::new("sleep");
         let timed = Timed::start_beside(command.arg("600")).unwrap();
-        let own = libc::pid_t::try_from(std::process::id()).unwrap();
+        let own = rustix::process::getpid();
         assert_eq!(group(timed.pid), group(own));
         let end = timed.end().unwrap();
-        assert_eq!(end.status.signal(), Some(libc::SIGKILL));
+        assert_eq!(end.status.signal(), Some(Signal::KILL.as_raw()));
         // Dropped, it goes on.
         let timed = Timed::start_beside(Command::new("sleep").arg("600")).unwrap();
         let pid = timed.pid;
         drop(timed);
         assert_eq!(group(pid), group(own));
-        send(pid, false, libc::SIGKILL);
+        send(pid, false, Signal::KILL);
     }
 
     #[test]
@@ -251,6 +249,6 @@ mod tests {
         let timed = sh("exec sleep 600");
         let pid = timed.pid;
         drop(timed);
-        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+        assert!(!std::path::Path::new(&format!("/proc/{}", pid.as_raw_nonzero())).exists());
     }
 }

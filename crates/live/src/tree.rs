@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
+use model::TaskCounters;
 
 use crate::variables::is_section_map;
 use crate::{Error, libbpf_log};
@@ -182,9 +183,7 @@ impl TaskCounts {
     fn below(proc: &Path, tid: u32) -> Self {
         let folder = proc.join(tid.to_string());
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
-        let schedstat = read("schedstat");
-        let mut numbers = schedstat.split_whitespace().map(str::parse);
-        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        let counters = TaskCounters::from_schedstat(&read("schedstat")).unwrap_or_default();
         let (status, sched) = (read("status"), read("sched"));
         let named = |text: &str, name: &str| {
             let line = text.lines().find(|line| line.starts_with(name));
@@ -192,9 +191,9 @@ impl TaskCounts {
             value.unwrap_or(0)
         };
         Self {
-            run_ns: next(),
-            wait_ns: next(),
-            slices: next(),
+            run_ns: counters.cpu_time,
+            wait_ns: counters.run_delay,
+            slices: counters.pcnt,
             migrations: named(&sched, "se.nr_migrations"),
             voluntary: named(&status, "voluntary_ctxt_switches"),
             involuntary: named(&status, "nonvoluntary_ctxt_switches"),

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, setpgid};
+
 use super::Error;
 use crate::play::shared::{self, Plan, Shared};
 use crate::play::sys::{self, Forked};
@@ -333,7 +335,7 @@ fn wait_for(whom: libc::pid_t, flags: libc::c_int) -> Result<Option<Ended>, Erro
     let mut status = 0;
     loop {
         // SAFETY: a zeroed `rusage` is a valid one; both pointers are to live values.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+        #[expect(unsafe_code, reason = "neither std nor rustix has wait4")]
         let (pid, usage) = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             let pid = libc::wait4(whom, &raw mut status, flags, &raw mut usage);
@@ -370,12 +372,7 @@ impl From<libc::rusage> for Usage {
 }
 
 fn join_group(pid: libc::pid_t, group: libc::pid_t) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    match unsafe { libc::setpgid(pid, group) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(setpgid(Pid::from_raw(pid), Pid::from_raw(group))?)
 }
 
 /// The first 15 bytes of a name, as the kernel keeps it.

@@ -8,19 +8,19 @@
 //! moment when it has read it.
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
+use std::hint::{black_box, spin_loop};
 use std::io::{self, Read as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::Rng;
+use model::{Rng, quantile};
 use workload::SchedPolicy;
 
 use super::crew::Crew;
 use super::kernbench::{Builder, Jobs};
 use super::terminal::Terminal;
 use super::trail::{Response, Trail};
-use super::{Cell, Error, Outcome, Table, count, mean, micros, quantile};
+use super::{Cell, Error, Outcome, Table, count, mean, micros};
 use crate::play::shared::Plan;
 use crate::play::spin::Spin;
 use crate::play::sys;
@@ -191,6 +191,7 @@ impl Echo {
                 let mut value = 1.0_f64;
                 loop {
                     value = black_box(value * 1.000_000_1);
+                    spin_loop();
                 }
             })?;
             Ok(pid.cast_unsigned())

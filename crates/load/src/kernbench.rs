@@ -256,11 +256,7 @@ fn row(load: Load, usage: Usage, time: Duration) -> Vec<Cell> {
 
 /// What was written goes to the disks.
 pub(super) fn sync() {
-    // SAFETY: takes nothing.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    unsafe {
-        libc::sync();
-    }
+    rustix::fs::sync();
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::CpuId;
+use model::{CpuId, Header, MachineSpec, Nanos, Sink, TaskCounters, TaskGroup};
 use workload::{CPUS_MAX, CpuSet, SchedPolicy};
 
 use super::clock::Clock;
@@ -14,8 +14,8 @@ use super::trail::{Stay, Trail};
 use super::{Cell, Error, Outcome, Table, count, micros};
 use crate::play::spin::Spin;
 use crate::play::sys;
-use live::process;
-use live::record::{self, Depth, Recorder};
+use live::record::{self, Depth, Kind, Others, Raw, Recorder, Records};
+use live::{SchedExt, process};
 
 /// A phase is gone through so often at most: its steps are kept one by one.
 const TIMES_MAX: usize = 10_000;
@@ -63,44 +63,29 @@ pub enum Step {
     Sleep(Duration),
 }
 
-/// What `/proc/PID/schedstat` said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    run_ns: u64,
-    wait_ns: u64,
-    slices: u64,
+/// What `/proc/PID/schedstat` says now.
+fn counters(pid: libc::pid_t) -> Result<TaskCounters, Error> {
+    let path = format!("/proc/{pid}/schedstat");
+    let text = fs::read_to_string(&path).map_err(Error::doing(format!("read {path}")))?;
+    TaskCounters::from_schedstat(&text)
+        .map_err(|error| Error::doing(format!("read {path}"))(io::Error::other(error)))
 }
 
-impl Counted {
-    fn read(pid: libc::pid_t) -> Result<Self, Error> {
-        let path = format!("/proc/{pid}/schedstat");
-        let text = fs::read_to_string(&path).map_err(Error::doing(format!("read {path}")))?;
-        let mut numbers = text
-            .split_whitespace()
-            .map(|word| word.parse().unwrap_or(0));
-        let mut next = || numbers.next().unwrap_or(0);
-        Ok(Self {
-            run_ns: next(),
-            wait_ns: next(),
-            slices: next(),
-        })
-    }
-
-    fn since(self, earlier: Self) -> Self {
-        Self {
-            run_ns: self.run_ns.saturating_sub(earlier.run_ns),
-            wait_ns: self.wait_ns.saturating_sub(earlier.wait_ns),
-            slices: self.slices.saturating_sub(earlier.slices),
-        }
+fn since(later: TaskCounters, earlier: TaskCounters) -> TaskCounters {
+    TaskCounters {
+        cpu_time: later.cpu_time.saturating_sub(earlier.cpu_time),
+        run_delay: later.run_delay.saturating_sub(earlier.run_delay),
+        pcnt: later.pcnt.saturating_sub(earlier.pcnt),
     }
 }
 
 impl Levels {
-    /// Lets the tasks go on for their time.
+    /// Lets the tasks go on for their time. What the kernel's trace has of them goes to `events`, if
+    /// they are followed.
     ///
     /// # Errors
     /// When there is no task, two have one name, a phase has no step, or a process fails.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self, events: Option<&mut dyn Sink>) -> Result<Outcome, Error> {
         self.check()?;
         let spin = Spin::calibrate();
         let mut crew = Crew::new()?;
@@ -131,20 +116,24 @@ impl Levels {
         let began = crew.open(crew.len())?;
         let started = record::clock();
         wait_until(began, self.settle, &mut crew)?;
-        let read = |pids: &[libc::pid_t]| -> Result<Vec<Counted>, Error> {
-            pids.iter().map(|pid| Counted::read(*pid)).collect()
+        let read = |pids: &[libc::pid_t]| -> Result<Vec<TaskCounters>, Error> {
+            pids.iter().map(|pid| counters(*pid)).collect()
         };
         let (before, from) = (read(&pids)?, record::clock());
         wait_until(began, self.time, &mut crew)?;
         let (after, to) = (read(&pids)?, record::clock());
         let ticked = clock.map_or(Ok(()), Clock::stop);
         ticked.map_err(Error::doing("interrupt tasks behind each tick"))?;
-        let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
+        let recording = recorder.map(Recorder::stop).transpose()?;
         crew.end();
+        if let (Some(recording), Some(sink)) = (&recording, events) {
+            self.tell_events(&recording.records, &pids, started, sink);
+        }
+        let trail = recording.map(Trail::of);
         let counted = after
             .iter()
             .zip(before)
-            .map(|(after, before)| after.since(before));
+            .map(|(after, before)| since(*after, before));
         self.tell_shares(&mut outcome, &counted.collect::<Vec<_>>());
         if let Some(trail) = trail {
             let stays = pids.iter().map(|pid| trail.stays(pid.cast_unsigned()));
@@ -156,6 +145,58 @@ impl Levels {
             }
         }
         Ok(outcome)
+    }
+
+    /// Sends what was recorded since `started`: each task is a group of its name.
+    fn tell_events(
+        &self,
+        records: &Records,
+        pids: &[libc::pid_t],
+        started: u64,
+        sink: &mut dyn Sink,
+    ) {
+        let groups = self.tasks.iter().map(|task| TaskGroup {
+            name: task.name.clone(),
+            nice: task.nice,
+            count: 1,
+        });
+        let groups: Vec<TaskGroup> = groups.collect();
+        let born = (0..).zip(pids).map(|(group, pid)| Raw {
+            time: started,
+            pid: pid.cast_unsigned(),
+            cpu: 0,
+            kind: Kind::Born,
+            flags: 0,
+            c: 0,
+            a: group,
+            b: 0,
+        });
+        let records = Records {
+            raws: records.raws.iter().copied().chain(born).collect(),
+            facts: records.facts.clone(),
+            began: started,
+            ended: records.ended,
+            cpus: record::cpus(),
+        };
+        let told = record::convert(&records, &groups, Others::Together);
+        let policy = SchedExt::of_this_kernel().policy();
+        sink.begin(&Header {
+            policy: policy.unwrap_or_else(|| "kernel".to_owned()),
+            workload: "levels".to_owned(),
+            machine: MachineSpec {
+                cpus: records.cpus,
+                ..MachineSpec::default()
+            },
+            seed: 0,
+            duration: u64::try_from(self.time.as_nanos()).ok().map(Nanos::new),
+            groups: told.groups,
+            spans: Vec::new(),
+            deadlines: Vec::new(),
+            counters: Vec::new(),
+            phases: Vec::new(),
+        });
+        sink.events(&told.events);
+        sink.finish(told.end);
     }
 
     /// Where the tasks run: the CPUs that they are bound to, or all, if one is bound to none.
@@ -188,14 +229,14 @@ impl Levels {
         Ok(())
     }
 
-    fn tell_shares(&self, outcome: &mut Outcome, counted: &[Counted]) {
-        let whole: u64 = counted.iter().map(|it| it.run_ns).sum();
+    fn tell_shares(&self, outcome: &mut Outcome, counted: &[TaskCounters]) {
+        let whole: u64 = counted.iter().map(|it| it.cpu_time).sum();
         for (task, counted) in self.tasks.iter().zip(counted) {
             let name = &task.name;
-            outcome.add(format!("{name}_run"), "us", micros(counted.run_ns));
-            outcome.add(format!("{name}_wait"), "us", micros(counted.wait_ns));
-            outcome.add(format!("{name}_slices"), "", count(counted.slices));
-            let share = 100.0 * count(counted.run_ns) / count(whole.max(1));
+            outcome.add(format!("{name}_run"), "us", micros(counted.cpu_time));
+            outcome.add(format!("{name}_wait"), "us", micros(counted.run_delay));
+            outcome.add(format!("{name}_slices"), "", count(counted.pcnt));
+            let share = 100.0 * count(counted.cpu_time) / count(whole.max(1));
             outcome.add(format!("{name}_share"), "%", share);
             tell_means(outcome, name, *counted);
         }
@@ -250,13 +291,13 @@ fn tell_forced_wait(outcome: &mut Outcome, name: &str, stays: &[&Stay]) {
 
 /// What the counters would say of the time from `from` to `to`, from the trace: a wait counts, as
 /// in the kernel, when it ends and a slice when it begins.
-fn traced(stays: &[Stay], from: u64, to: u64) -> Counted {
-    let mut sum = Counted::default();
+fn traced(stays: &[Stay], from: u64, to: u64) -> TaskCounters {
+    let mut sum = TaskCounters::default();
     for stay in stays {
-        sum.run_ns += stay.to.min(to).saturating_sub(stay.from.max(from));
+        sum.cpu_time += stay.to.min(to).saturating_sub(stay.from.max(from));
         if (from..to).contains(&stay.from) {
-            sum.wait_ns += stay.waited.unwrap_or(0);
-            sum.slices += 1;
+            sum.run_delay += stay.waited.unwrap_or(0);
+            sum.pcnt += 1;
         }
     }
     sum
@@ -264,13 +305,13 @@ fn traced(stays: &[Stay], from: u64, to: u64) -> Counted {
 
 /// Mean run and mean wait of a slice, if there was one: "The Cursor Wiggles Faster" (Lindsley,
 /// 2004), section 3, calls them runslice and latency.
-fn tell_means(outcome: &mut Outcome, name: &str, counted: Counted) {
-    if counted.slices == 0 {
+fn tell_means(outcome: &mut Outcome, name: &str, counted: TaskCounters) {
+    if counted.pcnt == 0 {
         return;
     }
-    let mean = |ns: u64| micros(ns) / count(counted.slices);
-    outcome.add(format!("{name}_runslice"), "us", mean(counted.run_ns));
-    outcome.add(format!("{name}_latency"), "us", mean(counted.wait_ns));
+    let mean = |ns: u64| micros(ns) / count(counted.pcnt);
+    outcome.add(format!("{name}_runslice"), "us", mean(counted.cpu_time));
+    outcome.add(format!("{name}_latency"), "us", mean(counted.run_delay));
 }
 
 /// On which levels slices began, and how often the policy called the task interactive.
@@ -468,6 +509,8 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use model::{Event, EventKind, EventMask, SimTime, TaskId};
+
     use super::super::trail::Said;
     use super::*;
 
@@ -542,7 +585,7 @@ mod tests {
             sample: None,
             ticks: false,
         };
-        let outcome = levels.run().unwrap();
+        let outcome = levels.run(None).unwrap();
         let share = |name: &str| outcome.value(&format!("{name}_share")).unwrap();
         assert!(
             (share("one") + share("two") - 100.0).abs() < 1e-9,
@@ -604,6 +647,118 @@ mod tests {
         assert_eq!(none.value("x_forced_wait_max"), None);
     }
 
+    /// Counts the slices of a group, and keeps what the policy said of it.
+    #[derive(Default)]
+    struct Seen {
+        header: Option<Header>,
+        events: Vec<Event>,
+    }
+
+    impl Sink for Seen {
+        fn wants(&self) -> EventMask {
+            EventMask::ALL
+        }
+
+        fn begin(&mut self, header: &Header) {
+            self.header = Some(header.clone());
+        }
+
+        fn events(&mut self, events: &[Event]) {
+            self.events.extend(events);
+        }
+
+        fn finish(&mut self, _end: SimTime) {}
+    }
+
+    #[test]
+    fn events_are_of_the_tasks_by_their_names_from_the_start_on() {
+        let raw = |time: u64, kind: Kind, pid: u32, [a, b]: [u32; 2]| Raw {
+            time,
+            pid,
+            cpu: 0,
+            kind,
+            flags: 0,
+            c: 0,
+            a,
+            b,
+        };
+        let records = Records {
+            raws: vec![
+                // Pid 41 works, then 40; the policy has 40 on level 3.
+                raw(110, Kind::Switch, 41, [0, 0]),
+                raw(150, Kind::Report, 40, [120, 3]),
+                raw(150, Kind::Switch, 40, [41, 0]),
+                raw(190, Kind::Switch, 0, [40, 1]),
+            ],
+            ended: 200,
+            ..Records::default()
+        };
+        let mut seen = Seen::default();
+        levels(&["a: run", "b: run"]).tell_events(&records, &[40, 41], 100, &mut seen);
+        let names: Vec<String> = (seen.header.unwrap().groups.into_iter())
+            .map(|group| group.name)
+            .collect();
+        assert_eq!(names[..2], ["a", "b"]);
+        let born = seen
+            .events
+            .iter()
+            .filter(|it| it.kind == EventKind::New && it.a < 2);
+        let born: Vec<_> = born.map(|it| (it.a, it.task)).collect();
+        let task = |group: u64| born.iter().find(|it| it.0 == group).unwrap().1;
+        let runs = seen.events.iter().filter(|it| it.kind == EventKind::Switch);
+        let runs: Vec<_> = runs.map(|it| (it.time.as_nanos(), it.task)).collect();
+        assert_eq!(runs, [(10, task(1)), (50, task(0)), (90, TaskId::NONE)]);
+        let report = seen.events.iter().find(|it| it.kind == EventKind::Report);
+        let report = report.unwrap();
+        assert_eq!((report.task, report.a), (task(0), 120 | 3 << 32));
+    }
+
+    #[test]
+    fn a_slice_is_a_row_with_what_the_policy_said() {
+        let levels = Levels {
+            tasks: vec![Behaviour {
+                name: "a".to_owned(),
+                nice: 0,
+                cpu: None,
+                phases: vec![vec![Step::Hog]],
+            }],
+            time: Duration::from_secs(1),
+            settle: Duration::ZERO,
+            follow: true,
+            sample: None,
+            ticks: false,
+        };
+        let stay = Stay {
+            from: 150,
+            to: 190,
+            said: Some(Said {
+                prio: 120,
+                level: 3,
+                flags: 1,
+            }),
+            is_forced: true,
+            waited: None,
+        };
+        let early = Stay {
+            from: 90,
+            ..stay.clone()
+        };
+        let mut outcome = Outcome::default();
+        levels.tell_stays(&mut outcome, 100, &[vec![early, stay]]);
+        let table = &outcome.tables[0];
+        // Experiments read these columns.
+        let columns = [
+            "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
+        ];
+        assert_eq!((&*table.name, &table.columns[..]), ("slices", &columns[..]));
+        let numbers = [50, 40, 120, 3, 1, 1].map(Cell::Number);
+        let row: Vec<Cell> = [Cell::Word("a".to_owned())]
+            .into_iter()
+            .chain(numbers)
+            .collect();
+        assert_eq!(table.rows, [row]);
+    }
+
     #[test]
     fn levels_are_told_by_how_many_slices_began_there() {
         let stay = |level, flags| Stay {
@@ -645,12 +800,12 @@ mod tests {
             stay(300, 310, Some(9)),
         ];
         let sum = traced(&stays, 100, 200);
-        assert_eq!((sum.run_ns, sum.wait_ns, sum.slices), (60, 26, 2));
+        assert_eq!((sum.cpu_time, sum.run_delay, sum.pcnt), (60, 26, 2));
         let mut outcome = Outcome::default();
         tell_means(&mut outcome, "x_traced", sum);
         assert_eq!(outcome.value("x_traced_runslice"), Some(0.03));
         assert_eq!(outcome.value("x_traced_latency"), Some(0.013));
-        tell_means(&mut outcome, "y", Counted::default());
+        tell_means(&mut outcome, "y", TaskCounters::default());
         assert_eq!(outcome.value("y_runslice"), None);
     }
 }

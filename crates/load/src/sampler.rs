@@ -23,9 +23,6 @@ const COUNTERS: &str = "/proc/schedstat";
 const TURN_NS: u64 = 300_000;
 /// Its shortest and longest wait, nanoseconds.
 const WAIT_NS: (u64, u64) = (2_000_000, 12_000_000);
-/// The field of a CPU's line, counted from 1, with the time that its tasks have run, in nanoseconds
-/// (versions 15 to 17).
-const CPU_TIME: usize = 7;
 
 /// A sampler and what it looks at.
 #[derive(Clone, Debug)]
@@ -140,16 +137,16 @@ impl Sampler {
 fn readings(said: &str) -> Vec<Reading> {
     let mut readings: Vec<Reading> = Vec::new();
     for line in said.lines() {
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next() else { continue };
+        let Some(first) = line.split_whitespace().next() else {
+            continue;
+        };
         if let (Ok(at), true) = (first.parse(), first.contains('.')) {
             readings.push(Reading {
                 at: Duration::try_from_secs_f64(at).unwrap_or_default(),
                 ran: Duration::ZERO,
             });
-        } else if first.starts_with("cpu")
-            && let Some(reading) = readings.last_mut()
-            && let Some(ran) = words.nth(CPU_TIME - 1).and_then(|it| it.parse().ok())
+        } else if let Some(reading) = readings.last_mut()
+            && let Some(ran) = record::busy_of(line)
         {
             reading.ran += Duration::from_nanos(ran);
         }

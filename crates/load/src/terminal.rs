@@ -1,8 +1,13 @@
 //! A pair of a terminal and who looks at it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 /// A terminal that hands on each byte as it is.
 #[derive(Debug)]
@@ -19,34 +24,15 @@ impl Terminal {
     /// # Errors
     /// When the system has no terminals to give, as without `/dev/pts`.
     pub fn open() -> io::Result<Self> {
-        let both = |path: &str| File::options().read(true).write(true).open(path);
-        let outside = both("/dev/ptmx")?;
-        let (mut locked, mut number): (libc::c_int, libc::c_uint) = (0, 0);
-        // SAFETY: each request reads or fills one integer that is alive for the call.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        let refused = unsafe {
-            let fd = outside.as_raw_fd();
-            libc::ioctl(fd, libc::TIOCSPTLCK, &raw mut locked) != 0
-                || libc::ioctl(fd, libc::TIOCGPTN, &raw mut number) != 0
-        };
-        if refused {
-            return Err(io::Error::last_os_error());
-        }
-        let inside = both(&format!("/dev/pts/{number}"))?;
-        // SAFETY: a zeroed `termios` is a valid one; the pointers are to a live value, and the
-        // calls keep none.
-        #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-        let refused = unsafe {
-            let mut how: libc::termios = std::mem::zeroed();
-            let fd = inside.as_raw_fd();
-            let got = libc::tcgetattr(fd, &raw mut how);
-            libc::cfmakeraw(&raw mut how);
-            got != 0 || libc::tcsetattr(fd, libc::TCSANOW, &raw const how) != 0
-        };
-        match refused {
-            true => Err(io::Error::last_os_error()),
-            false => Ok(Self { outside, inside }),
-        }
+        let outside = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::CLOEXEC)?);
+        unlockpt(&outside)?;
+        let name = ptsname(&outside, Vec::new())?;
+        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+        let inside = File::options().read(true).write(true).open(path)?;
+        let mut how = tcgetattr(&inside)?;
+        how.make_raw();
+        tcsetattr(&inside, OptionalActions::Now, &how)?;
+        Ok(Self { outside, inside })
     }
 }
 

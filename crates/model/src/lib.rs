@@ -12,12 +12,14 @@ mod fnv;
 mod id;
 mod machine;
 mod profile;
+mod quantile;
 mod rng;
 mod sample;
 pub mod seeds;
 pub mod span;
 mod spec;
 pub mod suggest;
+mod task_counters;
 mod units;
 
 pub use event::{
@@ -28,7 +30,9 @@ pub use fnv::Fnv1a;
 pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{Kernel, MachineSpec};
 pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
+pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use spec::{CpuTimes, PolicySpec, SetUp, SetUpTime, Starved, Summary, TaskTimes};
+pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

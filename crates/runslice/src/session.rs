@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -174,6 +175,17 @@ impl Place {
         bail!("a runslice is attaching a policy, or is of another version; try again")
     }
 
+    /// The process that has claimed the machine and has not said yet what it attaches. Other
+    /// programs share the claim for a moment only, between a fork and an exec.
+    pub fn attaching(&self) -> Option<u32> {
+        if self.record().is_some() || !self.is_held() {
+            return None;
+        }
+        let facts = fs::metadata(self.file("lock")).ok()?;
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        holder(&locks, facts.dev(), facts.ino())
+    }
+
     /// Whether a runslice lives that runs a policy.
     pub fn is_held(&self) -> bool {
         let lock = File::open(self.file("lock"));
@@ -276,9 +288,50 @@ impl Drop for Session {
     }
 }
 
+/// Who holds the lock on a file alone, by /proc/locks (`lock_get_status()`, fs/locks.c, 6.18):
+/// `1: FLOCK  ADVISORY  WRITE 1234 00:1a:77 0 EOF`.
+fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let major = (device >> 8) & 0xfff | (device >> 32) & !0xfff;
+    let minor = device & 0xff | (device >> 12) & !0xff;
+    let file = format!("{major:02x}:{minor:02x}:{inode}");
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [_, "FLOCK", _, "WRITE", pid, place, ..] if place == file => pid.parse().ok(),
+            _ => None,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_attaching_is_found_until_it_says_what() {
+        let root = Root::new("attaching");
+        let place = Place::below(&root.0);
+        assert_eq!(place.attaching(), None);
+        let session = Session::begin(&place).unwrap();
+        assert_eq!(place.attaching(), Some(std::process::id()));
+        session
+            .write(&Record::of_this_process("mlfq"), b"")
+            .unwrap();
+        assert_eq!(place.attaching(), None);
+        drop(session);
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_is_read_as_the_kernel_writes_it() {
+        let locks = "1: POSIX  ADVISORY  WRITE 3 00:1a:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  READ  4 00:1a:77 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 5 00:1a:77 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 6 00:1b:77 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 7 00:1a:77 0 EOF\n";
+        assert_eq!(holder(locks, 0x1a, 77), Some(7));
+        assert_eq!(holder(locks, 0x1b, 77), Some(6));
+        assert_eq!(holder(locks, 0x1a, 78), None);
+    }
 
     /// A root of one's own that goes away.
     struct Root(PathBuf);

@@ -136,14 +136,13 @@ impl Histogram {
     /// If `permille` exceeds 1000.
     #[must_use]
     pub fn quantile(&self, permille: u64) -> Option<Nanos> {
-        assert!(permille <= 1000, "{permille} per mille exceeds the whole");
+        let rank = model::nearest_rank(self.count, permille);
         if permille == 0 {
             return self.min();
         }
-        let rank = (u128::from(permille) * u128::from(self.count)).div_ceil(1000);
         let mut seen = 0;
         let holder = self.buckets().find(|bucket| {
-            seen += u128::from(bucket.count);
+            seen += bucket.count;
             bucket.count > 0 && seen >= rank
         })?;
         Some(Nanos::new(holder.max))

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cpio::Archive;
+use super::archive::Archive;
 use super::{Pace, Request, VmError, programs};
 
 /// Where busybox's own programs are.
@@ -45,6 +45,10 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
         let starts = index == 0 || request.command[index - 1] == "--";
         luggage.take_word(word, starts, &request.named, &busybox)?;
     }
+    // A script among the words may start them, too.
+    for (name, _) in &request.named {
+        luggage.take_program(name, &request.named, &busybox)?;
+    }
     for program in &request.programs {
         luggage.take_program(program, &request.named, &busybox)?;
     }
@@ -64,6 +68,7 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
         0o644,
         settings(request, &luggage).as_bytes(),
     );
+    archive.file("runslice/quiet", 0o644, include_bytes!("quiet.sh"));
     archive.file("runslice/job", 0o644, job(&request.command).as_bytes());
     for path in &luggage.files {
         add(&mut archive, path, &path.to_string_lossy())?;
@@ -279,6 +284,45 @@ mod tests {
             .output()
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&said.stdout), "it's $HOME a b \n");
+    }
+
+    /// How often the shell looks at a guest whose /proc/stat says `times` look by look.
+    fn looks(times: &[[u64; 8]]) -> usize {
+        let folder = folder::OwnFolder::new().unwrap();
+        for (number, times) in times.iter().enumerate() {
+            let times = times.map(|it| it.to_string()).join(" ");
+            let line = format!("cpu  {times} 0 0\n");
+            fs::write(folder.join(&format!("stat{number}")), line).unwrap();
+        }
+        // In place of a pause the next state comes; the last one stays.
+        let script = format!(
+            "cd {}; PROC=.; cp stat0 stat; n=0\n\
+             sleep() {{ n=$((n + 1)); if [ -e stat$n ]; then cp stat$n stat; fi; }}\n\
+             {}\necho $n\n",
+            folder.path().display(),
+            include_str!("quiet.sh")
+        );
+        let said = Command::new("sh").arg("-c").arg(script).output().unwrap();
+        assert!(said.stderr.is_empty(), "{said:?}");
+        String::from_utf8_lossy(&said.stdout)
+            .trim()
+            .parse()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_command_waits_until_the_guest_is_idle_and_not_for_ever() {
+        // Half a CPU of two is busy, then nearly nothing is.
+        let busy = [
+            [0; 8],
+            [5, 0, 5, 30, 0, 0, 0, 0],
+            [5, 0, 15, 60, 0, 0, 0, 0],
+        ];
+        let idle = [6, 0, 16, 95, 3, 0, 0, 0];
+        assert_eq!(looks(&[busy[0], busy[1], busy[2], idle]), 3);
+        assert_eq!(looks(&[busy[0], [1, 0, 1, 38, 0, 0, 0, 0]]), 1);
+        // Time that stands still says nothing.
+        assert_eq!(looks(&[[0; 8]]), 15);
     }
 
     #[test]

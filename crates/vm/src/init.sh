@@ -25,8 +25,9 @@ if [ -n "$FOLLOW" ]; then
     tail -c +1 -f /out/stdout >/dev/vport0p2 &
     tail -c +1 -f /out/stderr >/dev/vport0p3 &
 fi
-# A session of its own, so that the limit ends all that the command has started.
-setsid sh /runslice/job </dev/null >/out/stdout 2>/out/stderr &
+# A session of its own, so that the limit ends all that the command has started. The wait before it
+# is a part of the command's time.
+setsid sh -c '. /runslice/quiet; exec sh /runslice/job' </dev/null >/out/stdout 2>/out/stderr &
 job=$!
 {
     sleep "$TIMEOUT"

@@ -9,8 +9,8 @@
 //! one outside; a guest that ends without results is [`End::NoResult`], never a failed command.
 
 mod apt;
+mod archive;
 mod cache;
-mod cpio;
 mod error;
 mod follow;
 mod guest;
@@ -26,7 +26,6 @@ use std::time::Duration;
 use folder::OwnFolder;
 use follow::{Follower, Listener};
 
-pub use cpio::{Archive, CpioError, Entry};
 pub use error::VmError;
 pub use follow::Stream;
 pub use kernels::{Kernel, find as find_kernel};

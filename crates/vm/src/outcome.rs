@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use super::VmError;
+use super::archive::{self, Entry};
 use super::qemu::{CONSOLE, RESULT, Waited};
-use super::{Entry, VmError, cpio};
 use folder::OwnFolder;
 
 /// How the command ended.
@@ -66,7 +67,7 @@ pub fn read(
     let sent = fs::read(&path).map_err(VmError::file(&path))?;
     let console = fs::read(scratch.join(CONSOLE)).unwrap_or_default();
     let console = String::from_utf8_lossy(&console).into_owned();
-    let parsed = cpio::read(&sent)
+    let parsed = archive::read(&sent)
         .ok()
         .and_then(|entries| Outcome::parse(entries, accelerator));
     Ok(parsed.unwrap_or_else(|| Outcome {
@@ -124,6 +125,18 @@ impl Outcome {
         matches!(self.end, End::NoResult { .. })
             && self.accelerator == "tcg"
             && (self.kernel_log.contains("Oops: int3") || has_impossible_flags(&self.kernel_log))
+    }
+
+    /// The process that the guest's kernel killed last because there was no memory left, by its
+    /// name.
+    #[must_use]
+    pub fn killed_for_memory(&self) -> Option<&str> {
+        // `__oom_kill_process()`, mm/oom_kill.c, 6.18: "Out of memory: Killed process 7 (name) ...".
+        let killed = self.kernel_log.lines().rev().find_map(|line| {
+            let (_, rest) = line.split_once("Out of memory: Killed process ")?;
+            rest.split_once('(')
+        });
+        Some(killed?.1.split_once(')')?.0)
     }
 
     /// The kernel's complaints about itself: stalls, lock-ups, warnings, crashes.
@@ -282,6 +295,16 @@ mod tests {
             reason(&ended, panic),
             "[ 1.0] Kernel panic - not syncing: no init"
         );
+    }
+
+    #[test]
+    fn a_process_that_was_killed_for_memory_is_named() {
+        let mut outcome = Outcome::parse(vec![entry("out/status", "137")], "tcg").unwrap();
+        assert_eq!(outcome.killed_for_memory(), None);
+        outcome.kernel_log = "[1] x\n[ 12.3] Out of memory: Killed process 112 (runslice) \
+                              total-vm:1, UID:0\n[13] y\n"
+            .to_owned();
+        assert_eq!(outcome.killed_for_memory(), Some("runslice"));
     }
 
     #[test]

@@ -125,15 +125,12 @@ impl Distribution {
     /// If `permille` exceeds 1000.
     #[must_use]
     pub fn quantile(&self, permille: u64) -> Option<Nanos> {
-        assert!(permille <= 1000, "{permille} per mille exceeds the whole");
-        let filled: u64 = self.buckets.values().sum();
-        let rank = u128::from(filled) * u128::from(permille);
-        let mut left = rank.div_ceil(1000).max(1);
+        let mut left = model::nearest_rank(self.buckets.values().sum(), permille);
         for (bucket, count) in &self.buckets {
-            if left <= u128::from(*count) {
+            if left <= *count {
                 return Some(Nanos::new(largest_of(*bucket).min(self.max)));
             }
-            left -= u128::from(*count);
+            left -= *count;
         }
         None
     }

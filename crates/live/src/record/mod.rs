@@ -14,19 +14,14 @@ pub use convert::{Mended, Others, Records, Story, convert};
 pub use cost::{Cost, ProgramCost};
 pub use measured::{Distribution, Measured, Totals};
 pub use raw::{Facts, Kind, Raw};
-pub use recorder::{Depth, Extras, Recorder, Recording, be_urgent, cpus, hz_between, schedstat};
+pub use recorder::{
+    Depth, Extras, Recorder, Recording, be_urgent, busy_between, busy_of, cpus, hz_between,
+    schedstat,
+};
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the clock of every record.
 #[must_use]
 pub fn clock() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a live value of the type that the call fills.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    unsafe {
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
-    }
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

@@ -22,7 +22,7 @@ use super::raw::{self, Facts, Raw};
 use super::{ProgramCost, clock};
 use crate::variables::{self, Variable};
 use crate::{Error, libbpf_log};
-use model::TaskGroup;
+use model::{Nanos, TaskGroup};
 
 /// The tracing programs, compiled from record.bpf.c.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
@@ -468,6 +468,22 @@ pub fn hz_between(before: &str, after: &str, passed: Duration) -> Option<u32> {
     [100, 250, 300, 1000].iter().find(near).copied()
 }
 
+/// CPU time that tasks have used between two readings of `/proc/schedstat`; zero when they are not
+/// there.
+#[must_use]
+pub fn busy_between(before: &str, after: &str) -> Nanos {
+    let sum = |text: &str| text.lines().filter_map(busy_of).sum::<u64>();
+    Nanos::new(sum(after).saturating_sub(sum(before)))
+}
+
+/// CPU time that tasks have used on one CPU, in nanoseconds, from its line of `/proc/schedstat`:
+/// the seventh number (versions 15 to 17). `None`: it is no CPU's line.
+#[must_use]
+pub fn busy_of(line: &str) -> Option<u64> {
+    let mut words = line.strip_prefix("cpu")?.split_whitespace();
+    words.nth(7)?.parse().ok()
+}
+
 /// CPUs of this machine: one more than the number of the last one that is online.
 #[must_use]
 pub fn cpus() -> u16 {
@@ -510,6 +526,18 @@ fn attach_error(source: libbpf_rs::Error, log: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn busy_time_is_the_seventh_number_of_all_cpus() {
+        let at = |one: u64, two: u64| {
+            format!(
+                "version 17\ntimestamp 5\ncpu0 1 0 3 4 5 6 {one} 8 9\ndomain0 MC 3 1 1 1 1 1 1 1\n\
+                 cpu1 1 0 3 4 5 6 {two} 8 9\n"
+            )
+        };
+        assert_eq!(busy_between(&at(100, 50), &at(700, 60)), Nanos::new(610));
+        assert_eq!(busy_between("", &at(1, 2)), Nanos::new(3));
+    }
 
     #[test]
     fn the_tick_rate_is_found_from_jiffies() {

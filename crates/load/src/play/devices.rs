@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -53,7 +53,7 @@ impl Task {
                 let (listener, _) = self.stage().listener(from);
                 let (connection, _) = listener.accept().map_err(|error| system(&error))?;
                 // Thousands of closed connections would keep their ports for a minute.
-                sys::close_at_once(connection.as_raw_fd());
+                sys::close_at_once(connection.as_fd());
             }
             Command::MoveCgroup { task, to, process } => {
                 let folder = &self.stage().cgroups[to as usize];

@@ -1,6 +1,7 @@
 //! Plays a workload with real processes, threads, sockets, pipes, locks and timers.
 //!
-//! [`Player::prepare`] creates all tasks, which then wait; [`Player::start`] lets them go at one
+//! [`play`] is a whole play with its events and its result. Whoever does something else meanwhile
+//! takes its parts: [`Player::prepare`] creates all tasks, which then wait; [`Player::start`] lets them go at one
 //! moment; [`Player::stop`] ends all of them and returns what they said. Channels and memory are
 //! made before the tasks are, and no task allocates while it plays.
 //!
@@ -12,6 +13,7 @@ mod devices;
 mod marks;
 mod names;
 mod refuse;
+mod run;
 pub(crate) mod shared;
 pub(crate) mod spin;
 mod stage;
@@ -27,6 +29,7 @@ use workload::{Effect, Expr, Instance, SchedPolicy, Source, Target, TaskKind, Wo
 
 pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
+pub use run::{AsItIs, Detached, How, OfKernel, Scheduler, play};
 
 use crate::Error;
 use cgroups::Cgroups;

@@ -1,11 +1,20 @@
 //! Memory that all tasks of a played workload share, and the futexes in it.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
 use crate::Error;
+
+/// Those who wait and wake are in different processes, so the kernel looks for the memory's page and
+/// not for its address in one of them.
+const BETWEEN_PROCESSES: futex::Flags = futex::Flags::empty();
 
 /// How much is needed: handed out range by range before the memory exists.
 #[derive(Debug, Default)]
@@ -36,20 +45,14 @@ impl Plan {
         // SAFETY: a new anonymous mapping touches no other memory; the result is checked.
         #[expect(unsafe_code, reason = "memory that survives a fork as shared")]
         let start = unsafe {
-            libc::mmap(
+            mmap_anonymous(
                 ptr::null_mut(),
                 bytes.max(1),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::NORESERVE,
             )
         };
-        if start == libc::MAP_FAILED {
-            return Err(Error::doing("map shared memory")(
-                std::io::Error::last_os_error(),
-            ));
-        }
+        let start = start.map_err(|error| Error::doing("map shared memory")(error.into()))?;
         // SAFETY: the mapping has room for both slices, starts at a page, is never unmapped, and is
         // only ever seen as atomics, for which all-zero bytes are valid.
         #[expect(unsafe_code, reason = "the one place that gives the mapping its type")]
@@ -83,21 +86,12 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) {
 pub fn wait_bits(word: &AtomicU32, value: u32, limit: Option<Duration>, bits: u32) {
     let until = limit.map(|limit| live::record::clock() + nanos(limit));
     let until = until.map(timespec);
-    let until = until.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the word is alive for the call, `until` is null or points to a live value. All that
-    // the call can return (woken, value changed, time over, interrupted) means the same here.
-    #[expect(unsafe_code, reason = "the system call has no wrapper")]
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT_BITSET,
-            value,
-            until,
-            ptr::null::<u32>(),
-            bits,
-        );
-    }
+    let Some(bits) = NonZeroU32::new(bits) else {
+        return;
+    };
+    // All that the call can return (woken, value changed, time over, interrupted) means the same
+    // here.
+    let _ = futex::wait_bitset(word, BETWEEN_PROCESSES, value, until.as_ref(), bits);
 }
 
 /// Wakes at most `count` of those who wait for `word`.
@@ -107,19 +101,10 @@ pub fn wake(word: &AtomicU32, count: i32) {
 
 /// As [`wake`], of those who named one of `bits`.
 pub fn wake_bits(word: &AtomicU32, count: i32, bits: u32) {
-    // SAFETY: the word is alive for the call, which takes no other pointer.
-    #[expect(unsafe_code, reason = "the system call has no wrapper")]
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAKE_BITSET,
-            count,
-            ptr::null::<libc::timespec>(),
-            ptr::null::<u32>(),
-            bits,
-        );
-    }
+    let (Some(bits), Ok(count)) = (NonZeroU32::new(bits), u32::try_from(count)) else {
+        return;
+    };
+    let _ = futex::wake_bitset(word, BETWEEN_PROCESSES, count, bits);
 }
 
 fn nanos(span: Duration) -> u64 {
@@ -127,11 +112,10 @@ fn nanos(span: Duration) -> u64 {
 }
 
 /// A point of `CLOCK_MONOTONIC` as the system takes it.
-pub fn timespec(ns: u64) -> libc::timespec {
-    let seconds = ns / 1_000_000_000;
-    libc::timespec {
-        tv_sec: libc::time_t::try_from(seconds).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).expect("below a second"),
+pub fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -472,7 +472,7 @@ impl Stage {
             Pipe::Queue(queue) => queue.length(self.shared).into(),
             Pipe::Stream { read, .. } => {
                 let declared = &self.workload.channels[channel.of as usize];
-                sys::waiting(read.as_raw_fd()) / declared.msg.max(1)
+                sys::waiting(read.as_fd()) / declared.msg.max(1)
             }
         }
     }
@@ -487,14 +487,14 @@ impl Stage {
         match self.pipe(to) {
             Pipe::Queue(queue) => queue.send(self.shared, sent, block),
             Pipe::Stream { write, .. } => {
-                if !block && !sys::has_room(write.as_raw_fd()) {
+                if !block && !sys::has_room(write.as_fd()) {
                     return Ok(());
                 }
                 let message = self.message(to.of, buffer);
                 if let Some(stamp) = message.first_chunk_mut::<8>() {
                     *stamp = sent.to_ne_bytes();
                 }
-                sys::write_all(write.as_raw_fd(), message).map_err(|error| system(&error))
+                sys::write_all(write.as_fd(), message).map_err(|error| system(&error))
             }
         }
     }
@@ -509,7 +509,7 @@ impl Stage {
             Pipe::Queue(queue) => queue.recv(self.shared),
             Pipe::Stream { read, .. } => {
                 let message = self.message(from.of, buffer);
-                sys::read_all(read.as_raw_fd(), message).map_err(|error| system(&error))?;
+                sys::read_all(read.as_fd(), message).map_err(|error| system(&error))?;
                 message
                     .first_chunk()
                     .map_or_else(now, |stamp| u64::from_ne_bytes(*stamp))

@@ -1,10 +1,21 @@
 //! What played tasks ask of the system. Nothing here allocates.
+//!
+//! `rustix` makes the calls that it has. It has none for a fork, the end of one thread, a new
+//! namespace of processes, a scheduling policy, affinities beyond 1024 CPUs, and children of one
+//! thread alone (`__WNOTHREAD`).
 
+use std::ffi::CStr;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{AsRawFd as _, RawFd};
-use std::ptr;
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
+use rustix::thread::ClockId as SleepClock;
+use rustix::time::{ClockId, Timespec};
 use workload::{Budget, CpuSet, SchedPolicy};
 
 use super::shared::timespec;
@@ -53,20 +64,12 @@ pub fn exit_thread() -> ! {
 
 /// This process ends when the thread that created it does.
 pub fn die_with_parent() {
-    // SAFETY: takes numbers only.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-    }
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 /// Leaves the terminal's group, so that its Ctrl-C ends the player and not its tasks.
 pub fn leave_terminal() {
-    // SAFETY: takes nothing.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::setsid();
-    }
+    let _ = rustix::process::setsid();
 }
 
 /// The processes that this one creates from now on have numbers of their own, and all of them end
@@ -82,56 +85,34 @@ pub fn new_pids() -> io::Result<()> {
 
 /// This thread's number, as this process sees it.
 pub fn tid() -> i32 {
-    // SAFETY: takes nothing.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::gettid()
-    }
+    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// This thread's number as the rest of the machine sees it: /proc belongs to whoever mounted it.
 pub fn outer_tid() -> Option<u32> {
     let mut text = [0_u8; 64];
-    // SAFETY: the path ends in a zero, and the length is that of the buffer.
-    #[expect(unsafe_code, reason = "without allocating")]
-    let length = unsafe {
-        libc::readlink(
-            c"/proc/thread-self".as_ptr(),
-            text.as_mut_ptr().cast(),
-            text.len(),
-        )
-    };
-    let text = text.get(..usize::try_from(length).ok()?)?;
+    let link = c"/proc/thread-self";
+    let length = rustix::fs::readlinkat_raw(rustix::fs::CWD, link, &mut text).ok()?;
+    let text = text.get(..length)?;
     let last = text.rsplit(|byte| *byte == b'/').next()?;
     std::str::from_utf8(last).ok()?.parse().ok()
 }
 
 /// Gives this thread a name of at most 15 bytes.
 pub fn set_name(name: &[u8; 16]) {
-    // SAFETY: the name ends in a zero.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+    if let Ok(name) = CStr::from_bytes_until_nul(name) {
+        let _ = rustix::thread::set_name(name);
     }
 }
 
 /// Timers of this thread expire on time and not up to 50 us later.
 pub fn no_timer_slack() {
-    // SAFETY: takes numbers only.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-    }
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// From one tick of this kernel to the next, in nanoseconds: what its coarse clock goes by.
 pub fn tick() -> u64 {
-    let mut tick = timespec(0);
-    // SAFETY: the pointer is to a live value.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick);
-    }
+    let tick = rustix::time::clock_getres(ClockId::MonotonicCoarse);
     // Every kernel has this clock; without an answer, that of 250 Hz.
     u64::try_from(tick.tv_nsec)
         .ok()
@@ -144,9 +125,8 @@ pub fn tick() -> u64 {
 /// # Errors
 /// What the system says.
 pub fn set_nice(tid: i32, nice: i8) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, tid.cast_unsigned(), nice.into()) })
+    let thread = Pid::from_raw(tid);
+    Ok(rustix::process::setpriority_process(thread, nice.into())?)
 }
 
 /// Changes a thread's scheduling policy; 0 is the calling one.
@@ -222,59 +202,26 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
 pub fn listen(backlog: u32) -> io::Result<TcpListener> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
-    // A second call changes the backlog.
-    // SAFETY: takes numbers only.
-    #[expect(unsafe_code, reason = "the standard library fixes the backlog")]
-    checked(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;
+    // A second call changes the backlog, which the standard library fixes.
+    rustix::net::listen(&listener, backlog)?;
     Ok(listener)
 }
 
 /// A connection's end comes at once and leaves nothing behind (`SO_LINGER` of zero).
-pub fn close_at_once(socket: RawFd) {
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    // SAFETY: the pointer is to a live value of the size that is given.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::setsockopt(
-            socket,
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            size_of::<libc::linger>() as libc::socklen_t,
-        );
-    }
+pub fn close_at_once(socket: BorrowedFd<'_>) {
+    let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
 /// `sched_yield()`.
 pub fn yield_cpu() {
-    // SAFETY: takes nothing.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::sched_yield();
-    }
+    rustix::thread::sched_yield();
 }
 
 /// Sleeps until this point of `CLOCK_MONOTONIC`, in nanoseconds.
 pub fn sleep_until(ns: u64) {
     let until = timespec(ns);
-    loop {
-        // SAFETY: the pointer is to a live value; no rest is asked for.
-        #[expect(unsafe_code, reason = "the system call as such")]
-        let result = unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &raw const until,
-                ptr::null_mut(),
-            )
-        };
-        if result != libc::EINTR {
-            return;
-        }
-    }
+    let sleep = || rustix::thread::clock_nanosleep_absolute(SleepClock::Monotonic, &until);
+    while sleep() == Err(Errno::INTR) {}
 }
 
 /// Sleeps for so many nanoseconds as those do who wait for a disk: in a state that schedulers tell
@@ -307,12 +254,7 @@ pub fn sleep_deeply(ns: u64) -> io::Result<()> {
 
 /// CPU time of this thread, in nanoseconds.
 pub fn cpu_time() -> u64 {
-    let mut now = timespec(0);
-    // SAFETY: the pointer is to a live value of the type that the call fills.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now);
-    }
+    let now = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
@@ -346,91 +288,67 @@ pub fn wait_child(block: bool) -> Option<Ended> {
 
 /// Kills a child and waits until it is gone.
 pub fn kill(pid: libc::pid_t) {
-    // SAFETY: the pid is that of a child that was not waited for; a null status is allowed.
-    #[expect(unsafe_code, reason = "the system calls as such")]
-    unsafe {
-        libc::kill(pid, libc::SIGKILL);
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
     wait_for(pid);
 }
 
 /// Kills every process of a group.
 pub fn kill_group(group: libc::pid_t) {
-    // SAFETY: takes numbers only; a group of none is an error that means the same.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::kill(-group, libc::SIGKILL);
+    if let Some(group) = Pid::from_raw(group) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
 }
 
 /// Waits for this child to end; it is gone then.
 fn wait_for(pid: libc::pid_t) {
-    // SAFETY: a null status is allowed.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    let wait = || unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
-    while wait() < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
+    let wait = || rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::empty());
+    while matches!(wait(), Err(Errno::INTR)) {}
 }
 
 /// Whether a child has ended; it is gone then.
 pub fn has_ended(pid: libc::pid_t) -> bool {
-    // SAFETY: a null status is allowed.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    let result = unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) };
-    result != 0
+    // One that cannot be waited for is gone, too.
+    !matches!(
+        rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG),
+        Ok(None)
+    )
 }
 
 /// Lets this process open as many files as the system permits.
 pub fn raise_file_limit() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
+    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
     };
-    // SAFETY: the pointers are to a live value. Without the higher limit, opening says so.
-    #[expect(unsafe_code, reason = "the system calls as such")]
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
+    // Without the higher limit, opening says so.
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
 /// Bytes that wait to be read from `fd`.
-pub fn waiting(fd: i32) -> u64 {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the request fills one integer.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    unsafe {
-        libc::ioctl(fd, libc::FIONREAD, &raw mut bytes);
-    }
-    u64::try_from(bytes).unwrap_or(0)
+pub fn waiting(fd: BorrowedFd<'_>) -> u64 {
+    rustix::io::ioctl_fionread(fd).unwrap_or(0)
 }
 
 /// Whether `fd` takes bytes at once.
-pub fn has_room(fd: i32) -> bool {
-    let mut poll = libc::pollfd {
-        fd,
-        events: libc::POLLOUT,
-        revents: 0,
-    };
-    // SAFETY: the pointer is to one live value.
-    #[expect(unsafe_code, reason = "the system call as such")]
-    let ready = unsafe { libc::poll(&raw mut poll, 1, 0) };
-    ready == 1 && poll.revents & libc::POLLOUT != 0
+pub fn has_room(fd: BorrowedFd<'_>) -> bool {
+    let mut room = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    let ready = poll(&mut room, Some(&Timespec::default()));
+    ready == Ok(1) && room[0].revents().contains(PollFlags::OUT)
 }
 
 /// Writes all of `bytes`.
 ///
 /// # Errors
 /// What the system says.
-pub fn write_all(fd: i32, mut bytes: &[u8]) -> io::Result<()> {
+pub fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        // SAFETY: pointer and length are those of a live slice.
-        #[expect(unsafe_code, reason = "a descriptor that many processes share")]
-        let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-        match usize::try_from(written) {
+        match rustix::io::write(fd, bytes) {
             Ok(written) => bytes = &bytes[written..],
-            Err(_) => retry()?,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
@@ -440,28 +358,17 @@ pub fn write_all(fd: i32, mut bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says; `UnexpectedEof` when nobody writes any more.
-pub fn read_all(fd: i32, bytes: &mut [u8]) -> io::Result<()> {
+pub fn read_all(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        // SAFETY: pointer and length are those of a live slice.
-        #[expect(unsafe_code, reason = "a descriptor that many processes share")]
-        let read = unsafe { libc::read(fd, rest.as_mut_ptr().cast(), rest.len()) };
-        match usize::try_from(read) {
+        match rustix::io::read(fd, &mut bytes[filled..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => filled += read,
-            Err(_) => retry()?,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
-}
-
-/// Whether the last call was only interrupted.
-fn retry() -> io::Result<()> {
-    match io::Error::last_os_error() {
-        error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-        error => Err(error),
-    }
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {

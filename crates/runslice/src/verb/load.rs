@@ -110,7 +110,7 @@ impl What {
             Self::Kernbench(it) => it.load().run(),
             Self::Contest(it) => it.load().run(),
             Self::Echo(it) => it.load().run(),
-            Self::Levels(it) => it.load().run(),
+            Self::Levels(it) => it.run(),
             Self::Turnaround(it) => it.load().run(),
             Self::Hackbench(it) => it.load().run(),
             Self::Web(it) => it.load().run(),

@@ -2,21 +2,17 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
 use live::pins::Pins;
-use live::record::{
-    self, Cost, Depth, Mended, Others, ProgramCost, Recorder, Recording, Records, Story,
-};
-use live::{Attached, Dump, Ending, process};
-use load::play::{self, Played, Player};
-use model::{
-    Exit, ExitKind, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink, Summary, TaskGroup,
-};
+use live::record::{self, Depth, Mended};
+use live::{Attached, Dump, SchedExt, process};
+use load::play::{self, AsItIs, Detached, How, OfKernel, Scheduler};
+use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
-use workload::Workload;
+use workload::{RunSpec, Workload};
 
 use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::exit::{Status, UnsupportedError, UsageError};
@@ -91,20 +87,6 @@ pub struct Play {
     output: Option<PathBuf>,
 }
 
-/// A play that is over.
-struct Take {
-    played: Played,
-    recording: Recording,
-    costs: Vec<ProgramCost>,
-    /// CPU time that all tasks of the machine used meanwhile.
-    busy: Nanos,
-    hz: Option<u32>,
-    ending: Option<Ending>,
-    counters: Vec<(String, u64)>,
-    ejected: bool,
-    interrupted: bool,
-}
-
 /// Plays the workload and writes what its tasks experienced.
 ///
 /// # Errors
@@ -121,22 +103,30 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         let list = refusals.join("\n");
         return Err(UsageError(format!("this workload cannot be played:\n{list}")).into());
     }
-    let spec = request.policy.as_deref().map(policy::find).transpose()?;
-    check_machine(request, spec.as_ref())?;
+    let policy = request.policy.as_deref().map(policy::find).transpose()?;
+    check_machine(request, policy.as_ref())?;
     play::notes(&load).iter().for_each(|note| say(note));
     process::catch_signals();
+    let spec = request.spec(load, policy, cpus);
     if request.overhead {
-        return overhead::run(request, &load, spec.as_ref());
+        return overhead::run(request, &spec);
     }
     let depth = match request.events.is_some() || request.trace.is_some() {
         true => Depth::Events,
         false => Depth::Histograms,
     };
-    let take = request.take(&load, spec.as_ref(), depth)?;
-    if let Some(failure) = &take.played.failure {
-        anyhow::bail!("{failure}");
+    let (mut report, summary, take) = request.report(&spec, depth)?;
+    if depth == Depth::Histograms {
+        measured::fill(&mut report, &spec.workload, &take);
     }
-    request.publish(&load, spec.as_ref(), depth, &take)
+    warn(&take);
+    let outcome = Outcome {
+        policy: spec.policy.name.clone(),
+        set: spec.policy.set.clone(),
+        report,
+        summary,
+    };
+    request.publish(&spec, outcome, &take)
 }
 
 /// What a play needs besides a workload.
@@ -154,11 +144,40 @@ fn check_machine(request: &Play, spec: Option<&PolicySpec>) -> anyhow::Result<()
 }
 
 /// A policy that is attached for a play, and what others are told of it. Dropped in this order.
-struct Held {
+struct Held<'a> {
     pins: Option<Pins>,
-    attached: Attached,
+    attached: Option<Attached>,
     dump: Option<Dump>,
     _session: Session,
+    request: &'a Play,
+    name: &'a str,
+}
+
+impl Scheduler for Held<'_> {
+    fn is_alive(&self) -> bool {
+        self.attached.as_ref().is_some_and(Attached::is_alive)
+    }
+
+    fn detach(&mut self) -> Result<Detached, load::Error> {
+        let ejected = !self.is_alive();
+        let Some(attached) = self.attached.take() else {
+            return Ok(Detached::default());
+        };
+        let mut counters = attached.counters()?;
+        counters.extend(attached.events());
+        self.pins = None;
+        let ending = attached.detach()?;
+        let attaching = self.request.attaching();
+        if let (true, Some(dump)) = (ejected, &self.dump) {
+            dumps::keep(&attaching, dump, &self.request.how.dumps, self.name);
+        }
+        dumps::forget(&attaching, self.dump.take());
+        // Whoever simulates the same behind it reserves more than there may be.
+        if let Err(error) = process::unlock_memory() {
+            attaching.say(&format!("its memory stays locked: {error}"));
+        }
+        Ok(Detached { ending, counters })
+    }
 }
 
 impl Play {
@@ -166,7 +185,31 @@ impl Play {
         self.how.attaching("play", false)
     }
 
-    fn attach(&self, spec: &PolicySpec) -> anyhow::Result<Held> {
+    /// What is to be played; under the scheduler that is there, it has its name only.
+    fn spec(&self, load: Workload, policy: Option<PolicySpec>, cpus: u16) -> RunSpec {
+        let as_it_is = || PolicySpec {
+            name: scheduler_name(&SchedExt::below(&self.how.root)),
+            object: Vec::new().into(),
+            table: None,
+            set: Vec::new(),
+            setup: Vec::new(),
+        };
+        RunSpec {
+            policy: policy.unwrap_or_else(as_it_is),
+            machine: MachineSpec {
+                cpus,
+                kernel: kernel::running(),
+                ..MachineSpec::default()
+            },
+            seed: self.seed.unwrap_or(load.seed),
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: self.duration,
+            workload: Arc::new(load),
+        }
+    }
+
+    fn attach<'a>(&'a self, spec: &'a PolicySpec) -> anyhow::Result<Held<'a>> {
         let attaching = self.attaching();
         // What the player forks does not inherit it.
         attaching.stay_in_memory();
@@ -182,118 +225,40 @@ impl Play {
         let pins = attaching.share(&mut attached, &session, &mut record, spec);
         Ok(Held {
             pins,
-            attached,
+            attached: Some(attached),
             dump,
             _session: session,
+            request: self,
+            name: &spec.name,
         })
-    }
-
-    fn seed(&self, load: &Workload) -> u64 {
-        self.seed.unwrap_or(load.seed)
-    }
-
-    fn limit(&self, load: &Workload) -> Option<Nanos> {
-        [self.duration, load.stop.after].into_iter().flatten().min()
     }
 
     /// Plays once. Everything that was changed is put back, however it ends.
-    fn take(
+    fn play(
         &self,
-        load: &Workload,
-        spec: Option<&PolicySpec>,
+        spec: &RunSpec,
         depth: Depth,
-    ) -> anyhow::Result<Take> {
-        let cost = self.overhead.then(Cost::measure).transpose()?;
-        // Tasks are forked before anything makes a second thread.
-        let held = spec.map(|spec| self.attach(spec)).transpose()?;
-        let tell_counts = depth == Depth::Events;
-        let mut player = Player::prepare(load, self.seed(load), record::cpus(), tell_counts)?;
-        // The tasks exist; from here on nobody may keep the player from ending them in time.
-        record::be_urgent();
-        let mut recorder = Recorder::start(depth, held.is_some())?;
-        let before = (record::schedstat(), record::clock());
-        player.start();
-        let is_alive = || held.as_ref().is_none_or(|held| held.attached.is_alive());
-        player.wait(self.limit(load), || {
-            process::signal().is_some() || !is_alive()
-        });
-        // Ending a recording takes a while, in which tasks would go on.
-        recorder.pause()?;
-        let after = (record::schedstat(), record::clock());
-        let costs = cost.as_ref().map(|_| recorder.cost()).unwrap_or_default();
-        let ejected = !is_alive();
-        let played = player.stop();
-        let recording = recorder.stop()?;
-        let (mut ending, mut counters) = (None, Vec::new());
-        if let Some(held) = held {
-            counters = held.attached.counters()?;
-            counters.extend(held.attached.events());
-            drop(held.pins);
-            ending = held.attached.detach()?;
-            if let (true, Some(dump), Some(spec)) = (ejected, &held.dump, spec) {
-                dumps::keep(&self.attaching(), dump, &self.how.dumps, &spec.name);
-            }
-            dumps::forget(&self.attaching(), held.dump);
-        }
-        let passed = Duration::from_nanos(after.1.saturating_sub(before.1));
-        Ok(Take {
-            played,
-            recording,
-            costs,
-            busy: overhead::busy_between(&before.0, &after.0),
-            hz: record::hz_between(&before.0, &after.0, passed),
-            ending,
-            counters,
-            ejected,
-            interrupted: process::signal().is_some(),
-        })
-    }
-
-    /// Writes tables and files, and says what has to be said about them.
-    fn publish(
-        &self,
-        load: &Workload,
-        spec: Option<&PolicySpec>,
-        depth: Depth,
-        take: &Take,
-    ) -> anyhow::Result<Status> {
-        let name = spec.map_or(OWN, |spec| &spec.name);
-        let machine = machine(take);
-        let groups = load.header(name, &machine, self.seed(load), None).groups;
-        let story = story(take, &groups);
-        let mut header = load.header(name, &machine, self.seed(load), self.limit(load));
-        header.groups.clone_from(&story.groups);
-        let mut report = self.tell(&header, &story)?;
-        if depth == Depth::Histograms {
-            measured::fill(&mut report, load, take);
-        }
-        warn(take, story.mended);
-        let outcome = Outcome {
-            policy: name.to_owned(),
-            set: spec.map_or_else(Vec::new, |spec| spec.set.clone()),
-            report,
-            summary: summary(take, story.end),
+        sink: &mut dyn Sink,
+    ) -> anyhow::Result<(Summary, OfKernel)> {
+        let mut held = match self.policy {
+            Some(_) => Some(self.attach(&spec.policy)?),
+            None => None,
         };
-        let mut to = output::open(self.output.as_deref())?;
-        if let (true, Some(spec)) = (self.against_sim, spec) {
-            let simulated = against::simulate(load, spec, &machine, self)?;
-            against::write(&outcome.report, &simulated, self.format, &mut to)?;
-        } else {
-            let results = Results {
-                world: World::Played,
-                workload: load.name.clone(),
-                machine,
-                seed: self.seed(load),
-                outcomes: vec![outcome],
-            };
-            results.write(self.format, self.table, &mut to)?;
-        }
-        to.flush()?;
-        Ok(status(name, take))
+        let mut as_it_is = AsItIs;
+        let how = How {
+            depth,
+            measure_cost: self.overhead,
+            scheduler: match &mut held {
+                Some(held) => held,
+                None => &mut as_it_is,
+            },
+            stop: &mut || process::signal().is_some(),
+        };
+        Ok(load::play(spec, how, sink)?)
     }
 
-    /// Sends the story to statistics and files.
-    fn tell(&self, header: &Header, story: &Story) -> anyhow::Result<Report> {
+    /// Plays it for statistics and files.
+    fn report(&self, spec: &RunSpec, depth: Depth) -> anyhow::Result<(Report, Summary, OfKernel)> {
         let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
             let Some(path) = path else { return Ok(None) };
             Ok(Some((output::create(path)?, path.clone())))
@@ -304,10 +269,7 @@ impl Play {
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
         sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
         sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
-        let mut tee = Tee::new(sinks);
-        tee.begin(header);
-        tee.events(&story.events);
-        tee.finish(story.end);
+        let (summary, take) = self.play(spec, depth, &mut Tee::new(sinks))?;
         let written = |path: &Path| format!("cannot write {}", path.display());
         if let Some((sink, path)) = events {
             sink.close().with_context(|| written(&path))?;
@@ -315,94 +277,64 @@ impl Play {
         if let Some((sink, path)) = trace {
             sink.close().with_context(|| written(&path))?;
         }
-        Ok(metrics.report())
+        Ok((metrics.report(), summary, take))
+    }
+
+    /// Writes tables.
+    fn publish(&self, spec: &RunSpec, outcome: Outcome, take: &OfKernel) -> anyhow::Result<Status> {
+        let mut to = output::open(self.output.as_deref())?;
+        if self.against_sim {
+            let same = RunSpec {
+                machine: take.machine.clone(),
+                ..spec.clone()
+            };
+            let simulated = against::simulate(&same)?;
+            against::write(&outcome.report, &simulated, self.format, &mut to)?;
+        } else {
+            let results = Results {
+                world: World::Played,
+                workload: spec.workload.name.clone(),
+                machine: take.machine.clone(),
+                seed: spec.seed,
+                outcomes: vec![outcome],
+            };
+            results.write(self.format, self.table, &mut to)?;
+        }
+        to.flush()?;
+        Ok(status(&spec.policy.name, take))
     }
 }
 
-/// The machine as the header of the events tells it.
-fn machine(take: &Take) -> MachineSpec {
-    let default = MachineSpec::default();
-    MachineSpec {
-        cpus: record::cpus(),
-        hz: take.hz.unwrap_or(default.hz),
-        kernel: kernel::running(),
-        ..default
-    }
-}
-
-/// What was recorded and what tasks said, as events from the begin of the play to its end.
-fn story(take: &Take, groups: &[TaskGroup]) -> Story {
-    let mut records = Records {
-        began: take.played.began,
-        ended: take.played.ended,
-        cpus: record::cpus(),
-        ..take.recording.records.clone()
-    };
-    records.raws.extend(&take.played.said);
-    record::convert(&records, groups, Others::Together)
-}
-
-fn summary(take: &Take, end: SimTime) -> Summary {
-    let kinds = [
-        ExitKind::Unreg,
-        ExitKind::UnregBpf,
-        ExitKind::UnregKern,
-        ExitKind::Sysrq,
-        ExitKind::Error,
-        ExitKind::ErrorBpf,
-        ExitKind::ErrorStall,
-    ];
-    let ending = take.ending.clone().unwrap_or_default();
-    let kind = kinds
-        .into_iter()
-        .find(|kind| i64::from(*kind as u32) == ending.kind);
-    Summary {
-        end,
-        exit: Exit {
-            kind: kind.unwrap_or(ExitKind::Unreg),
-            code: ending.code,
-            message: ending.message,
-            time: end,
-            fault: None,
-        },
-        cpus: Vec::new(),
-        tasks: Vec::new(),
-        counters: Vec::new(),
-        spent: Vec::new(),
-        policy_counters: take.counters.clone(),
-        printed: String::new(),
-        instructions: 0,
-        callbacks: 0,
-        starved: Vec::new(),
-        notes: Vec::new(),
-    }
+/// How tables call the scheduler that is there: by the attached policy's name, or `kernel`.
+fn scheduler_name(class: &SchedExt) -> String {
+    class.policy().unwrap_or_else(|| OWN.to_owned())
 }
 
 /// Says what makes the numbers less than they seem.
-fn warn(take: &Take, mended: Mended) {
-    let totals = &take.recording.totals;
+fn warn(take: &OfKernel) {
+    let totals = &take.totals;
     if totals.lost > 0 {
         say(&format!(
             "{} events were lost: the numbers have holes",
             totals.lost
         ));
     }
-    let whole = take.recording.records.raws.is_empty();
-    if !whole && !take.recording.extras.interrupts {
+    if take.extras.is_some_and(|extras| !extras.interrupts) {
         say("this kernel does not say what is an interrupt: some wakers are tasks that were there");
     }
-    if !whole && !take.recording.extras.changes {
+    if take.extras.is_some_and(|extras| !extras.changes) {
         say("this kernel does not let changes of nice values and affinities be recorded");
     }
-    if take.played.lost > 0 {
+    if take.lost > 0 {
         say(&format!(
             "{} spans, deadlines or counts were lost",
-            take.played.lost
+            take.lost
         ));
     }
     if totals.unknown > 0 {
         say(&format!("{} tasks could not be measured", totals.unknown));
     }
+    let mended = take.mended;
     if mended != Mended::default() {
         say(&format!(
             "{} switches, {} wakeups and {} migrations were not recorded and had to be inferred",
@@ -411,7 +343,7 @@ fn warn(take: &Take, mended: Mended) {
     }
 }
 
-fn status(name: &str, take: &Take) -> Status {
+fn status(name: &str, take: &OfKernel) -> Status {
     if take.ejected {
         say(&format!(
             "{name} was ejected: {}",
@@ -419,12 +351,28 @@ fn status(name: &str, take: &Take) -> Status {
         ));
         return Status::Ejected;
     }
-    match take.interrupted {
-        true => Status::Interrupted,
-        false => Status::Done,
+    match process::signal() {
+        Some(_) => Status::Interrupted,
+        None => Status::Done,
     }
 }
 
 fn say(text: &str) {
     crate::say::say("play", text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_that_is_there_has_the_attached_policys_name() {
+        let root = folder::OwnFolder::new().unwrap();
+        let class = SchedExt::below(root.path());
+        assert_eq!(scheduler_name(&class), "kernel");
+        let ops = root.join("sys/kernel/sched_ext/root");
+        std::fs::create_dir_all(&ops).unwrap();
+        std::fs::write(ops.join("ops"), "mlfq\n").unwrap();
+        assert_eq!(scheduler_name(&class), "mlfq");
+    }
 }

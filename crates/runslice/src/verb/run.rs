@@ -109,6 +109,10 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
     let session = Session::begin(&place)?;
     // The verifier speaks before anything of somebody else's is stopped.
     let loaded = job.load()?;
+    if process::signal().is_some() {
+        say("ended before the policy was attached");
+        return Ok(Status::Interrupted);
+    }
     let replaced = holder.map(replace::stop).transpose()?;
     let mut record = Record {
         is_partial: request.partial,

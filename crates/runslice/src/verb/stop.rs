@@ -27,7 +27,7 @@ pub struct Stop {
     root: PathBuf,
 }
 
-/// Ends the running runslice and waits until the kernel says that its policy is gone.
+/// Ends the runslice that runs a policy, or attaches one, and waits until the kernel says that its policy is gone.
 ///
 /// # Errors
 /// When the policy is somebody else's, the process may not be asked, or it does not end.
@@ -35,9 +35,16 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
     let place = Place::below(&request.root);
     let kernel = SchedExt::below(&request.root);
     let mut to = output::open(None)?;
+    if let Some(pid) = place.attaching() {
+        end(pid, "is attaching a policy", &place)?;
+        refuse_foreign(&Facts::below(&request.root))?;
+        writeln!(to, "process {pid} was attaching a policy and has ended")?;
+        to.flush()?;
+        return Ok(Status::Done);
+    }
     match place.find()? {
         Found::Running(record) => {
-            end(&record, &place)?;
+            end(record.pid, &format!("runs {}", record.policy), &place)?;
             writeln!(to, "{}", gone(&record, &kernel)?)?;
         }
         found => {
@@ -53,23 +60,21 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
 }
 
 /// Asks the process to end, and waits until it has.
-fn end(record: &Record, place: &Place) -> anyhow::Result<()> {
-    match process::ask_pid_to_end(record.pid) {
+fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
+    match process::ask_pid_to_end(pid) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let way = format!(
-                "process {} runs {} and belongs to somebody else: try sudo runslice stop",
-                record.pid, record.policy
+                "process {pid} {does} and belongs to somebody else: try sudo runslice stop"
             );
             return Err(UnsupportedError(way).into());
         }
-        asked => asked.with_context(|| format!("cannot end process {}", record.pid))?,
+        asked => asked.with_context(|| format!("cannot end process {pid}"))?,
     }
     let limit = Instant::now() + PATIENCE;
     while place.is_held() {
         if Instant::now() > limit {
             bail!(
-                "process {} still lives {} s after it was asked to end; SysRq-S helps",
-                record.pid,
+                "process {pid} still lives {} s after it was asked to end; SysRq-S helps",
                 PATIENCE.as_secs()
             );
         }

@@ -112,6 +112,12 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
         ));
     }
     print(request, &outcome)?;
+    if let Some(name) = outcome.killed_for_memory() {
+        say(&format!(
+            "the guest's {} MiB were not enough: its kernel killed {name}; --memory gives it more",
+            request.memory
+        ));
+    }
     if let Some(share) = &request.share {
         outcome
             .changed

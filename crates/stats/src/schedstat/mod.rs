@@ -14,9 +14,10 @@ mod interval;
 mod layout;
 mod reader;
 mod snapshot;
-mod task;
 #[cfg(test)]
 mod tests;
+
+pub use model::{TaskCounters, TaskCountersError};
 
 pub use bookkeeper::Bookkeeper;
 pub use four::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};
@@ -24,4 +25,3 @@ pub use interval::{CpuInterval, DomainInterval, Figures, Imbalance, Interval, In
 pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
 pub use reader::{SchedstatError, SchedstatReader};
 pub use snapshot::{CpuCounters, DomainCounters, Snapshot};
-pub use task::{TaskCounters, TaskCountersError};

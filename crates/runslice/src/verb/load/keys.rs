@@ -1,11 +1,15 @@
 //! Loads of tasks that wait for people, and what stands beside them.
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use load::levels::Behaviour;
-use load::{echo, levels, sampler, turnaround};
+use load::{Error, Outcome, echo, levels, sampler, turnaround};
 use model::Nanos;
+use stats::JsonLines;
 
 use super::builds::Sources;
 use super::{To, duration};
@@ -86,6 +90,10 @@ pub struct Levels {
     #[arg(long)]
     slices: bool,
 
+    /// Writes what the tasks did and what the policy said of them to this file, as JSON lines.
+    #[arg(long, value_name = "FILE", requires = "slices")]
+    events: Option<PathBuf>,
+
     /// A real-time task takes the CPUs of the tasks for an instant that often: one that is alone
     /// begins to run again, and only then a policy says where it stands. Takes root.
     #[arg(long, value_name = "SPAN", value_parser = span::parse)]
@@ -105,7 +113,22 @@ pub(super) fn task(text: &str) -> Result<Behaviour, String> {
 }
 
 impl Levels {
-    pub(super) fn load(&self) -> levels::Levels {
+    pub(super) fn run(&self) -> Result<Outcome, Error> {
+        let Some(path) = &self.events else {
+            return self.load().run(None);
+        };
+        let failed = |source| Error::System {
+            doing: format!("write {}", path.display()),
+            source,
+        };
+        let file = File::create(path).map_err(failed)?;
+        let mut sink = JsonLines::new(BufWriter::new(file));
+        let outcome = self.load().run(Some(&mut sink))?;
+        sink.close().map_err(failed)?;
+        Ok(outcome)
+    }
+
+    fn load(&self) -> levels::Levels {
         levels::Levels {
             tasks: self.tasks.clone(),
             time: duration(self.time),

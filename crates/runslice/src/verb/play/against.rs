@@ -1,15 +1,13 @@
 //! A play beside a simulation of the same workload.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use anyhow::Context as _;
-use model::{MachineSpec, Nanos, PolicySpec};
+use model::Nanos;
 use serde::Serialize;
 use stats::{GroupReport, Metrics, Millionths, Report, Value};
-use workload::{RunSpec, Workload};
+use workload::RunSpec;
 
-use super::Play;
 use crate::report::Format;
 use crate::sheet::{Kind, Sheet};
 use crate::table::Table;
@@ -33,23 +31,9 @@ enum Unit {
 }
 
 /// Simulates what was played: same policy, CPUs, tick, seed and length.
-pub fn simulate(
-    load: &Workload,
-    spec: &PolicySpec,
-    machine: &MachineSpec,
-    request: &Play,
-) -> anyhow::Result<Report> {
-    let run = RunSpec {
-        policy: spec.clone(),
-        workload: Arc::new(load.clone()),
-        machine: machine.clone(),
-        seed: request.seed(load),
-        tie_seed: None,
-        attach_after: Nanos::ZERO,
-        duration: request.limit(load),
-    };
+pub fn simulate(run: &RunSpec) -> anyhow::Result<Report> {
     let mut metrics = Metrics::new();
-    let summary = sim::run(&run, &mut metrics).context("the simulated half")?;
+    let summary = sim::run(run, &mut metrics).context("the simulated half")?;
     if summary.exit.kind.is_error() {
         anyhow::bail!("the simulated half was ejected: {}", summary.exit.message);
     }

@@ -1,21 +1,18 @@
 //! Tables from what the kernel has measured itself, without events.
 
 use live::record::{Distribution, Measured};
-use load::play::name_stem;
+use load::play::{OfKernel, name_stem};
 use model::Nanos;
 use stats::{GroupReport, Millionths, Report, Spread};
 use workload::Workload;
 
-use super::Take;
-
 /// Fills in what only the kernel's histograms know. `report` has what the tasks said.
-pub fn fill(report: &mut Report, load: &Workload, take: &Take) {
-    let recording = &take.recording;
+pub fn fill(report: &mut Report, load: &Workload, take: &OfKernel) {
     let time = u128::from(report.machine.elapsed.get()) * u128::from(report.machine.cpus);
     let mut all = Measured::default();
     let mut others = Measured::default();
     let mut own = vec![Measured::default(); load.groups.len()];
-    for (name, measured) in &recording.measured {
+    for (name, measured) in &take.measured {
         all.merge(measured);
         let group = (0..)
             .zip(&load.groups)
@@ -40,14 +37,14 @@ pub fn fill(report: &mut Report, load: &Workload, take: &Take) {
     };
     put(&mut rest, &others, time);
     report.groups.push(rest);
-    for &(group, counter, total) in &take.played.sums {
+    for &(group, counter, total) in &take.sums {
         report.counters.push(stats::CounterReport {
             group: load.groups[group as usize].name.clone(),
             name: load.counters[counter as usize].clone(),
             total,
         });
     }
-    let totals = &recording.totals;
+    let totals = &take.totals;
     let machine = &mut report.machine;
     machine.switches = totals.switches;
     machine.wakeups = totals.wakeups + totals.starts;

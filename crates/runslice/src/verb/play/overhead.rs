@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use live::record::Depth;
-use model::{Nanos, PolicySpec};
-use stats::Millionths;
-use workload::Workload;
+use model::Nanos;
+use stats::{Millionths, Tee};
+use workload::RunSpec;
 
 use super::Play;
 use crate::exit::Status;
@@ -20,7 +20,7 @@ const DEPTHS: [(&str, Depth); 3] = [
 ];
 
 /// Plays at every depth, and writes what each took.
-pub fn run(request: &Play, load: &Workload, spec: Option<&PolicySpec>) -> anyhow::Result<Status> {
+pub fn run(request: &Play, spec: &RunSpec) -> anyhow::Result<Status> {
     let mut table = Table::default()
         .names("recording")
         .numbers("program runs")
@@ -30,10 +30,8 @@ pub fn run(request: &Play, load: &Workload, spec: Option<&PolicySpec>) -> anyhow
         .numbers("share")
         .numbers("lost");
     for (name, depth) in DEPTHS {
-        let take = request.take(load, spec, depth)?;
-        if let Some(failure) = &take.played.failure {
-            anyhow::bail!("{failure}");
-        }
+        // Only what recording costs is looked at.
+        let (_, take) = request.play(spec, depth, &mut Tee::new(Vec::new()))?;
         let runs: u64 = take.costs.iter().map(|cost| cost.runs).sum();
         let took: u64 = take.costs.iter().map(|cost| cost.ns).sum();
         let each = took.checked_div(runs).unwrap_or(0);
@@ -47,16 +45,11 @@ pub fn run(request: &Play, load: &Workload, spec: Option<&PolicySpec>) -> anyhow
                 take.busy,
                 percent(Millionths::of(took.into(), take.busy.get().into())),
             ),
-            take.recording.totals.lost.to_string(),
+            take.totals.lost.to_string(),
         ]);
-        if take.interrupted {
-            return Ok(Status::Interrupted);
-        }
-        if take.ejected {
-            return Ok(super::status(
-                spec.map_or(super::OWN, |spec| &spec.name),
-                &take,
-            ));
+        match super::status(&spec.policy.name, &take) {
+            Status::Done => {}
+            status => return Ok(status),
         }
     }
     let mut to = output::open(request.output.as_deref())?;
@@ -76,33 +69,9 @@ fn percent(share: Millionths) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// CPU time that tasks have used between two readings of `/proc/schedstat`: the seventh number of
-/// each CPU (version 17, kernel 6.18).
-pub fn busy_between(before: &str, after: &str) -> Nanos {
-    Nanos::new(cpu_time(after).saturating_sub(cpu_time(before)))
-}
-
-fn cpu_time(text: &str) -> u64 {
-    let lines = text.lines().filter(|line| line.starts_with("cpu"));
-    let field = |line: &str| line.split_whitespace().nth(7)?.parse::<u64>().ok();
-    lines.filter_map(field).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn busy_time_is_the_seventh_number_of_all_cpus() {
-        let at = |one: u64, two: u64| {
-            format!(
-                "version 17\ntimestamp 5\ncpu0 1 0 3 4 5 6 {one} 8 9\ndomain0 MC 3 1 1 1 1 1 1 1\n\
-                 cpu1 1 0 3 4 5 6 {two} 8 9\n"
-            )
-        };
-        assert_eq!(busy_between(&at(100, 50), &at(700, 60)), Nanos::new(610));
-        assert_eq!(busy_between("", &at(1, 2)), Nanos::new(3));
-    }
 
     #[test]
     fn shares_have_two_places() {

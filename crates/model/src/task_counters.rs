@@ -1,7 +1,7 @@
 //! The three numbers that the kernel keeps for each task.
 
 /// Time on a CPU, time waiting for one, and how often the task got one. The times are in the unit
-/// of the kernel's version: see [`super::Layout::time_unit`].
+/// of the kernel's version: see `stats::schedstat::Layout::time_unit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounters {
     /// Time on a CPU.
