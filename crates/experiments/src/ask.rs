@@ -69,8 +69,8 @@ pub fn questions(
                 text: &experiment.text,
             },
         };
-        let asked = asker.ask(machine)?;
-        all.extend(asked);
+        let asked = asker.ask(machine)?.into_iter();
+        all.extend(asked.map(|(name, question)| (name, marked(test, question))));
     }
     // Names number the resamples, and tell parts apart.
     for at in 0..all.len() {
@@ -87,6 +87,18 @@ pub fn questions(
         *name = format!("{} {name}", statement.id).trim_end().to_owned();
     }
     Ok(all)
+}
+
+/// The question as the test marks it.
+fn marked(test: &Test, question: Question) -> Question {
+    match (&test.cannot_fail, question) {
+        (None, question)
+        | (_, question @ (Question::NotTestable { .. } | Question::Lacking { .. })) => question,
+        (Some(why), question) => Question::CannotFail {
+            why: why.clone(),
+            question: Box::new(question),
+        },
+    }
 }
 
 struct Asker<'a> {

@@ -42,7 +42,7 @@ pub enum Published {
 
 impl Published {
     /// The number, if it is one.
-    #[must_use] 
+    #[must_use]
     pub const fn number(self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(number),

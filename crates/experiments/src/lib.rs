@@ -61,37 +61,39 @@ pub struct Judged<'a> {
     pub verdict: Verdict,
 }
 
-/// Judges every statement of some experiments, whose results come from a `machine` of that kind.
-/// All tests of the call are one family.
+/// Judges every statement of some experiments, whose results come from a machine of that `kind`.
+/// Each is judged as if it were the only one: what other experiments are judged in the same call
+/// changes nothing.
 ///
 /// # Errors
 /// When a test is wrong, with file, line and column.
 pub fn judge_all<'a>(
     experiments: &'a [Experiment],
     results: &[Results],
-    machine: &str,
+    kind: &str,
     rules: &Rules,
 ) -> Result<Vec<Judged<'a>>> {
-    let mut asked = Vec::new();
-    let mut counts = Vec::new();
+    let mut judged = Vec::new();
     for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
         for statement in &experiment.statements {
-            let questions = ask::questions(experiment, statement, results, machine, rules.quick)?;
-            counts.push((index, statement, questions.len()));
-            asked.extend(questions);
+            let asked = ask::questions(experiment, statement, results, kind, rules.quick)?;
+            let findings = judge(&asked, rules);
+            let names = asked.into_iter().map(|(name, _)| name);
+            let parts: Vec<(String, Finding)> = names.zip(findings).collect();
+            judged.push(Judged {
+                experiment: index,
+                statement,
+                verdict: together(parts.iter().map(|(_, finding)| finding.verdict)),
+                parts,
+            });
         }
     }
-    let findings = judge(&asked, rules);
-    let mut parts = asked.into_iter().map(|(name, _)| name).zip(findings);
-    let judged = counts.into_iter().map(|(experiment, statement, count)| {
-        let parts: Vec<_> = parts.by_ref().take(count).collect();
-        let verdict = together(parts.iter().map(|(_, finding)| finding.verdict));
-        Judged {
-            experiment,
-            statement,
-            parts,
-            verdict,
-        }
-    });
-    Ok(judged.collect())
+    Ok(judged)
+}
+
+/// How many of these statements are expected to be refuted by chance at most, were all true.
+#[must_use]
+pub fn false_refutations(judged: &[Judged<'_>], rules: &Rules) -> f64 {
+    let counted = judged.iter().filter(|it| it.verdict.counts()).count();
+    counted as f64 * rules.alpha
 }

@@ -24,9 +24,10 @@ pub enum Side {
 /// those of means.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
-    /// The ratio of `arm` by `base` is on `side` of 1. *Reproduced*: it is within the factor
-    /// `margin` of the published ratio, if there is one, and beyond the factor `beyond` of 1.
-    /// A ratio that is within `same` of 1 contradicts a published one that is not.
+    /// The ratio of `arm` by `base` is on `side` of 1. *Reproduced*: it and its effect (ratio - 1)
+    /// are within the factor `margin` of the published ones, if there are any, and it is beyond
+    /// the factor `beyond` of 1. A ratio that is within `same` of 1 contradicts a published one
+    /// that is not; one that is not beyond `beyond` contradicts that.
     Ratio {
         /// What is held against the base.
         arm: Cell,
@@ -148,6 +149,13 @@ pub enum Question {
         within: Option<Tolerance>,
         /// Whether more may follow.
         prefix: bool,
+    },
+    /// A question that is answered with yes here whatever the schedulers do.
+    CannotFail {
+        /// Why, in words.
+        why: String,
+        /// The question, which is asked nevertheless.
+        question: Box<Self>,
     },
     /// It cannot be tried on this machine.
     NotTestable {

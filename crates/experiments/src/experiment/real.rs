@@ -83,7 +83,7 @@ pub enum Program {
 
 impl Program {
     /// Its name.
-    #[must_use] 
+    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Installed(program) | Self::Packaged { program, .. } => program,
