@@ -92,8 +92,7 @@ pub fn questions(
 /// The question as the test marks it.
 fn marked(test: &Test, question: Question) -> Question {
     match (&test.cannot_fail, question) {
-        (None, question)
-        | (_, question @ (Question::NotTestable { .. } | Question::Lacking { .. })) => question,
+        (None, question) | (_, question @ Question::NotTestable { .. }) => question,
         (Some(why), question) => Question::CannotFail {
             why: why.clone(),
             question: Box::new(question),
