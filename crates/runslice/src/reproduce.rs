@@ -59,13 +59,6 @@ mod tests {
         for name in files.experiments() {
             let experiment = experiment::read(&files, name, &Program).unwrap();
             let experiments = [experiment];
-            judge_all(
-                &experiments,
-                &[Results::default()],
-                "sim",
-                &Rules::default(),
-            )
-            .unwrap();
             assert!(files.get(&format!("{name}/README.md")).is_some(), "{name}");
             assert!(
                 files.get(&format!("{name}/expected.csv")).is_some(),
@@ -82,9 +75,7 @@ mod tests {
     fn every_experiment_on_kernels_is_right() {
         let files = Files::embedded();
         for name in files.on_kernels() {
-            let experiments = [experiment::read_real(&files, name, &Program).unwrap()];
-            let none = [Results::default()];
-            judge_all(&experiments, &none, "vm", &Rules::default()).unwrap();
+            experiment::read_real(&files, name, &Program).unwrap();
         }
     }
 
@@ -95,7 +86,7 @@ mod tests {
         for name in files.experiments() {
             let experiments = [experiment::read(&files, name, &Program).unwrap()];
             let none = [Results::default()];
-            let judged = judge_all(&experiments, &none, "sim", &Rules::default()).unwrap();
+            let judged = judge_all(&experiments, &none, "sim", &Rules::default());
             let parts = judged.into_iter().flat_map(|it| it.parts);
             asked.extend(parts.map(|(name, finding)| (name, finding.verdict)));
         }
