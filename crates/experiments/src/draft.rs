@@ -200,10 +200,33 @@ pub struct Statement {
     pub note: Option<String>,
 }
 
+/// What kind of question a test is; experiments/README.md describes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Ratio,
+    Equal,
+    Within,
+    Every,
+    Slope,
+    Flat,
+    Rises,
+    Falls,
+    Order,
+    Lowest,
+    Highest,
+    LowestAt,
+    HighestAt,
+    Crosses,
+    Agree,
+    Trace,
+    Untestable,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
-    pub kind: Spanned<String>,
+    pub kind: Spanned<Kind>,
     pub name: Option<String>,
     pub runs: Option<Spanned<String>>,
     pub metric: Option<Spanned<String>>,
@@ -235,6 +258,8 @@ pub struct Test {
     /// How far times of a sequence may be from those of `want`: a span.
     pub within: Option<Spanned<String>>,
     pub why: Option<String>,
+    /// Why it holds whatever the schedulers do, if so: then it is not counted.
+    pub cannot_fail: Option<String>,
     /// Kinds of machine that can try it; all without it.
     pub machines: Option<Vec<Spanned<String>>>,
 }

@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::cells::CellId;
 use crate::claim::Formula;
 use crate::error::{Cause, Error, Result, wrong};
+use crate::test::{self, Test};
 
 /// Runs of each cell unless the file says otherwise.
 const SEEDS: u32 = 20;
@@ -57,8 +58,6 @@ pub struct Experiment {
     pub expected: Vec<Expected>,
     /// How messages call the file.
     pub file: String,
-    /// What the file says.
-    pub text: String,
     /// On which guest commands are run; `None` for what is simulated.
     pub guest: Option<Guest>,
 }
@@ -183,7 +182,7 @@ pub struct Statement {
     /// What the document says.
     pub text: String,
     /// What decides it.
-    pub(crate) tests: Vec<draft::Test>,
+    pub(crate) tests: Vec<Test>,
     /// Why it is not reproduced, if it is not.
     pub cause: Option<String>,
     /// What else there is to say.
@@ -378,13 +377,12 @@ impl Reader<'_> {
         guest: Option<Guest>,
     ) -> Result<Experiment> {
         let metrics = self.metrics(&sets)?;
-        let statements = self.statements(known)?;
         let head = &self.draft.experiment;
         let baseline = head.baseline.as_ref();
         if let Some(arm) = baseline {
             self.known(arm, "arm", arms.iter().map(|arm| arm.name.as_str()))?;
         }
-        let experiment = Experiment {
+        let mut experiment = Experiment {
             name: self.folder.to_owned(),
             document: head.document.get_ref().clone(),
             title: head.title.clone(),
@@ -395,14 +393,14 @@ impl Reader<'_> {
             arms,
             sets,
             metrics,
-            statements,
+            statements: Vec::new(),
             figures: self.draft.figure.clone(),
             expected,
             file: self.source.file.to_owned(),
-            text: self.source.text.to_owned(),
             guest,
         };
         expected::check(&experiment)?;
+        experiment.statements = self.statements(known, &experiment)?;
         Ok(experiment)
     }
 
@@ -809,7 +807,11 @@ impl Reader<'_> {
         })
     }
 
-    fn statements(&self, known: &draft::Statements) -> Result<Vec<Statement>> {
+    fn statements(
+        &self,
+        known: &draft::Statements,
+        experiment: &Experiment,
+    ) -> Result<Vec<Statement>> {
         let document = &self.draft.experiment.document;
         let statement = |it: &draft::Statement| {
             self.known(&it.id, "statement", known.keys().map(String::as_str))?;
@@ -822,7 +824,10 @@ impl Reader<'_> {
                 let what = "nothing tests this statement: it needs a [[statement.test]]";
                 return Err(wrong(&self.source, &it.id, what));
             }
-            let tests = it.test.iter().map(|test| self.with_file(test));
+            let tests = it.test.iter().map(|draft| {
+                let draft = self.with_file(draft)?;
+                test::read(experiment, self.source, &draft)
+            });
             Ok(Statement {
                 id: it.id.get_ref().clone(),
                 text: text.text.clone(),

@@ -2,7 +2,7 @@
 //!
 //! experiments/README.md describes the files. [`experiment::read`] reads one, a [`Machine`] makes
 //! the runs that it asks for ([`Experiment::runs`]), and [`judge_all`] says what they say of its
-//! statements: [`claim`] answers the questions that `ask` makes of the tests. A [`Catalog`] has the
+//! statements: [`claim`] answers the questions that the tests are. A [`Catalog`] has the
 //! policies and workloads that experiments name. Nothing here runs, prints or keeps anything.
 
 #![forbid(unsafe_code)]
@@ -16,12 +16,14 @@ mod error;
 pub mod expected;
 pub mod experiment;
 pub mod files;
+mod test;
 #[cfg(test)]
 mod tests;
 
 pub use catalog::Catalog;
 pub use draft::{Figure, OneOrMore, StatementText, Statements};
 pub use error::{Cause, Error, Result};
+pub use test::MACHINES;
 
 use cells::Results;
 use claim::{Finding, Rules, Verdict, judge, together};
@@ -46,8 +48,6 @@ pub trait Machine {
     ) -> Result<bool, Cause>;
 }
 
-pub use ask::MACHINES;
-
 /// A statement with what the runs say of it.
 #[derive(Debug)]
 pub struct Judged<'a> {
@@ -61,37 +61,37 @@ pub struct Judged<'a> {
     pub verdict: Verdict,
 }
 
-/// Judges every statement of some experiments, whose results come from a `machine` of that kind.
-/// All tests of the call are one family.
-///
-/// # Errors
-/// When a test is wrong, with file, line and column.
+/// Judges every statement of some experiments, whose results come from a machine of that `kind`.
+/// Each is judged as if it were the only one: what other experiments are judged in the same call
+/// changes nothing.
+#[must_use]
 pub fn judge_all<'a>(
     experiments: &'a [Experiment],
     results: &[Results],
-    machine: &str,
+    kind: &str,
     rules: &Rules,
-) -> Result<Vec<Judged<'a>>> {
-    let mut asked = Vec::new();
-    let mut counts = Vec::new();
+) -> Vec<Judged<'a>> {
+    let mut judged = Vec::new();
     for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
         for statement in &experiment.statements {
-            let questions = ask::questions(experiment, statement, results, machine, rules.quick)?;
-            counts.push((index, statement, questions.len()));
-            asked.extend(questions);
+            let asked = ask::questions(experiment, statement, results, (kind, rules.quick));
+            let findings = judge(&asked, rules);
+            let names = asked.into_iter().map(|(name, _)| name);
+            let parts: Vec<(String, Finding)> = names.zip(findings).collect();
+            judged.push(Judged {
+                experiment: index,
+                statement,
+                verdict: together(parts.iter().map(|(_, finding)| finding.verdict)),
+                parts,
+            });
         }
     }
-    let findings = judge(&asked, rules);
-    let mut parts = asked.into_iter().map(|(name, _)| name).zip(findings);
-    let judged = counts.into_iter().map(|(experiment, statement, count)| {
-        let parts: Vec<_> = parts.by_ref().take(count).collect();
-        let verdict = together(parts.iter().map(|(_, finding)| finding.verdict));
-        Judged {
-            experiment,
-            statement,
-            parts,
-            verdict,
-        }
-    });
-    Ok(judged.collect())
+    judged
+}
+
+/// How many of these statements are expected to be refuted by chance at most, were all true.
+#[must_use]
+pub fn false_refutations(judged: &[Judged<'_>], rules: &Rules) -> f64 {
+    let counted = judged.iter().filter(|it| it.verdict.counts()).count();
+    counted as f64 * rules.alpha
 }

@@ -78,7 +78,7 @@ fn judged(test: &str, expected: &str) -> Result<Vec<(String, Finding)>> {
         }
     }
     let rules = Rules::default();
-    let judged = judge_all(&experiments, &[results], "sim", &rules)?;
+    let judged = judge_all(&experiments, &[results], "sim", &rules);
     let parts = judged.into_iter().flat_map(|it| it.parts);
     Ok(parts.collect())
 }
@@ -109,6 +109,48 @@ fn a_test_without_x_is_a_question_for_each_point() {
         Verdict::NotReproduced,
     ];
     assert_eq!(verdicts(test, table), want);
+}
+
+/// B8 was "not reproduced" alone and "undecided" among all others.
+#[test]
+fn a_statement_is_judged_as_if_it_were_alone() {
+    let test = "kind = \"ratio\"\nruns = \"r\"\nmetric = \"m\"\narm = \"b\"\nbase = \"a\"\n\
+                at = { hogs = 1 }\nside = \"above\"\n";
+    let more = format!("[[statement]]\nid = \"C1\"\n[[statement.test]]\n{test}");
+    let one = || read(&more, "").unwrap();
+    // 6 % lower, with a spread that leaves p near 0.01.
+    let results = |shift: f64| {
+        let mut results = Results::default();
+        for arm in 0..2 {
+            let sample = |run: u32| {
+                let spread = f64::from(run * 7 % 20) - 9.5;
+                let value = 1000.0 + 14.0 * spread - shift * f64::from(arm);
+                Sample {
+                    numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
+                    ..Sample::default()
+                }
+            };
+            let id = CellId {
+                set: 0,
+                arm: arm as usize,
+                point: 0,
+            };
+            results.cells.insert(id, (0..20).map(sample).collect());
+        }
+        results
+    };
+    let rules = Rules::default();
+    let alone = judge_all(&[one()], &[results(60.0)], "sim", &rules)[0]
+        .parts
+        .clone();
+    assert_eq!(alone[0].1.verdict, Verdict::NotReproduced, "{alone:?}");
+    let experiments: Vec<Experiment> = (0..52).map(|_| one()).collect();
+    let all: Vec<Results> = [60.0].into_iter().chain([0.0; 51]).map(results).collect();
+    let judged = judge_all(&experiments, &all, "sim", &rules);
+    assert_eq!(judged[0].parts, alone);
+    assert_eq!(judged[0].verdict, Verdict::NotReproduced);
+    assert_eq!(judged[1].verdict, Verdict::Undecided);
+    assert!((false_refutations(&judged, &rules) - 2.6).abs() < 1e-9);
 }
 
 #[test]
@@ -195,6 +237,10 @@ fn every_kind_of_test_is_a_question() {
             Verdict::Reproduced,
         ),
         (
+            "kind = \"rises\"\narm = \"a\"\nx = \"hogs\"\ncannot_fail = \"so made\"",
+            Verdict::CannotFail,
+        ),
+        (
             "kind = \"untestable\"\nwhy = \"no disk\"",
             Verdict::NotTestable,
         ),
@@ -236,7 +282,7 @@ fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
             quick,
             ..Rules::default()
         };
-        let judged = judge_all(&experiments, &[results], "vm", &rules).unwrap();
+        let judged = judge_all(&experiments, &[results], "vm", &rules);
         let parts = judged.into_iter().flat_map(|it| it.parts);
         parts.map(|(_, it)| (it.verdict, it.words)).collect()
     };
@@ -356,7 +402,7 @@ fn what_is_wrong_is_said_with_its_place() {
     for (test, want) in [
         (
             "kind = \"ratios\"",
-            "e/x/experiment.toml:24:8: there is no kind of test `ratios`",
+            "e/x/experiment.toml:24:8: unknown variant `ratios`, expected one of `ratio`",
         ),
         (
             "kind = \"ratio\"",

@@ -156,7 +156,8 @@ fn a_statement_is_judged_and_a_second_call_makes_no_run_again() {
         "C2: NOT TESTABLE HERE",
         "needs --machine vm",
         "2 statements, 3 tests: 1 reproduced, 0 same direction, 0 undecided, 0 not reproduced, \
-         1 not testable here.",
+         1 not testable here. Each statement is judged as if alone, at 5 %: were all true, up to \
+         0.05 would be refuted by chance.",
     ] {
         assert!(first.contains(line), "no `{line}` in\n{first}");
     }

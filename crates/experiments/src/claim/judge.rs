@@ -13,12 +13,13 @@ pub struct Rules {
     pub seed: u64,
     /// How often each set is drawn anew.
     pub resamples: u32,
-    /// Share of wrong answers that is accepted in the whole table: 0.05.
+    /// How probable it may be that a statement is refuted, or supported, by chance: 0.05.
     pub alpha: f64,
-    /// A ratio nearer to 1 than this, as a part, is no difference: 0.03.
+    /// A ratio nearer to 1 than this, as a part, is no difference: 0.03. Two effects that are
+    /// nearer to each other than this are the same.
     pub same: f64,
     /// Whether means alone are looked at, because there are few runs: then the best verdict is
-    /// "same direction" and the worst "undecided".
+    /// "same direction" and the worst "opposite direction".
     pub quick: bool,
 }
 
@@ -54,8 +55,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// The numbers that it rests on.
     pub parts: Vec<Part>,
-    /// How probable such runs are if the statement is wrong, corrected for the number of
-    /// questions; `None` where nothing was left to chance.
+    /// How probable such runs are if this part of the statement is wrong; `None` where nothing was
+    /// left to chance.
     pub p: Option<f64>,
     /// What else there is to say.
     pub words: String,
@@ -67,6 +68,8 @@ pub struct Finding {
 struct Evidence {
     p_for: f64,
     p_against: f64,
+    /// Whether the means alone say the opposite, and not only too little.
+    opposite: bool,
     /// Nothing was left to chance.
     exact: bool,
     /// Whether a statement that holds also holds in its size.
@@ -75,11 +78,18 @@ struct Evidence {
     words: String,
 }
 
-/// Answers all questions of a table. Each has a name, which numbers its resamples, so that an
-/// answer does not depend on which other questions there are but through the correction.
+/// Answers the questions of one statement, as if there were no other statement. Each has a name,
+/// which numbers its resamples, so that an answer does not depend on which other questions there
+/// are but through the correction.
 ///
-/// The probabilities of all answers in favour are corrected by Holm's procedure for their number,
-/// and those of all answers against as well; what nothing was left to chance in is not among them.
+/// A statement is supported when every question is, so evidence in favour needs no correction. It
+/// is refuted when any is, so the probabilities of the evidence against are corrected by Holm's
+/// procedure for their number; what nothing was left to chance in is not among them. Both are
+/// wrong in one of `1 / alpha` statements at most.
+///
+/// Source: Berger (1982), "Multiparameter hypothesis testing and acceptance sampling", for the
+/// first half; Holm (1979), "A simple sequentially rejective multiple test procedure", for the
+/// second.
 #[must_use]
 #[expect(
     clippy::missing_panics_doc,
@@ -90,22 +100,15 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
         .iter()
         .map(|(name, question)| Scales { name, rules }.weigh(question))
         .collect();
-    let chances = |of: fn(&Evidence) -> f64| {
-        let uncertain = weighed.iter().flatten().filter(|it| !it.exact);
-        let corrected = holm(&uncertain.map(of).collect::<Vec<f64>>());
-        corrected.into_iter()
-    };
-    let mut p_for = chances(|it| it.p_for);
-    let mut p_against = chances(|it| it.p_against);
+    let uncertain = weighed.iter().flatten().filter(|it| !it.exact);
+    let against: Vec<f64> = uncertain.map(|it| it.p_against).collect();
+    let mut against = holm(&against).into_iter();
     let mut answer = |evidence: Evidence| {
-        let (p_for, p_against) = match evidence.exact {
-            true => (evidence.p_for, evidence.p_against),
-            false => (
-                p_for.next().expect("one each"),
-                p_against.next().expect("one each"),
-            ),
+        let p_against = match evidence.exact {
+            true => evidence.p_against,
+            false => against.next().expect("one each"),
         };
-        evidence.decide(p_for, p_against, rules)
+        evidence.decide(p_against, rules)
     };
     // In the order of the questions, which is that of the corrected probabilities.
     let mut findings = Vec::with_capacity(weighed.len());
@@ -123,8 +126,8 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
 }
 
 impl Evidence {
-    fn decide(self, p_for: f64, p_against: f64, rules: &Rules) -> Finding {
-        let verdict = if p_for < rules.alpha {
+    fn decide(self, p_against: f64, rules: &Rules) -> Finding {
+        let verdict = if self.p_for < rules.alpha {
             match self.close {
                 true => Verdict::Reproduced,
                 false => Verdict::SameDirection,
@@ -136,13 +139,14 @@ impl Evidence {
         };
         let verdict = match (rules.quick, verdict) {
             (true, Verdict::Reproduced) => Verdict::SameDirection,
+            (true, Verdict::NotReproduced) if self.opposite => Verdict::OppositeDirection,
             (true, Verdict::NotReproduced) => Verdict::Undecided,
             (_, verdict) => verdict,
         };
         Finding {
             verdict,
             parts: self.parts,
-            p: (!self.exact && !rules.quick).then_some(p_for),
+            p: (!self.exact && !rules.quick).then_some(self.p_for),
             words: self.words,
             published: None,
         }
@@ -164,12 +168,22 @@ fn log_margin(part: f64) -> f64 {
     libm::log(1.0 + part)
 }
 
+/// Whether a ratio has the published size: it is within the factor `margin` of it, and so is its
+/// effect, which is what it differs from 1 by. Effects that are nearer to each other than `same`
+/// are the same, since a part of nearly nothing is nothing.
+fn is_met(ours: f64, published: f64, margin: f64, same: f64) -> bool {
+    let is_within = |ratio: f64| ratio >= 1.0 / margin && ratio <= margin;
+    let (effect, wanted) = (ours - 1.0, published - 1.0);
+    is_within(ours / published) && ((effect - wanted).abs() <= same || is_within(effect / wanted))
+}
+
 /// Several estimates that must all hold: the weakest counts; one that is contradicted is enough,
 /// but it is one of several.
 #[derive(Default)]
 struct All {
     p_for: f64,
     p_against: f64,
+    opposite: bool,
     count: usize,
     exact: bool,
     parts: Vec<Part>,
@@ -184,9 +198,11 @@ impl All {
         }
     }
 
-    fn add(&mut self, estimate: &Estimate, p_for: f64, p_against: f64, part: Part) {
+    /// The probabilities are those for the estimate and against it.
+    fn add(&mut self, estimate: &Estimate, (p_for, p_against): (f64, f64), part: Part) {
         self.p_for = self.p_for.max(p_for);
         self.p_against = self.p_against.min(p_against);
+        self.opposite |= p_against == 0.0;
         self.count += 1;
         self.exact &= estimate.is_exact();
         self.parts.push(part);
@@ -196,6 +212,7 @@ impl All {
         Evidence {
             p_for: self.p_for,
             p_against: (self.p_against * self.count.max(1) as f64).min(1.0),
+            opposite: self.opposite,
             exact: self.exact,
             close: true,
             parts: self.parts,
@@ -275,8 +292,34 @@ impl Scales<'_> {
                 let (holds, words) = sequence::compare(want, got, *within, *prefix);
                 Ok(settled(holds, Vec::new(), words))
             }
+            Question::CannotFail { why, question } => Err(self.cannot_fail(why, question)),
             Question::NotTestable { why } => Err(finding(Verdict::NotTestable, why)),
             Question::Lacking { why } => Err(finding(Verdict::Undecided, why)),
+        }
+    }
+
+    /// One that fails although it cannot says so.
+    fn cannot_fail(&self, why: &str, question: &Question) -> Finding {
+        let alone = match self.weigh(question) {
+            Ok(evidence) => {
+                let against = evidence.p_against;
+                evidence.decide(against, self.rules)
+            }
+            Err(finding) => finding,
+        };
+        let verdict = match alone.verdict {
+            Verdict::Reproduced | Verdict::SameDirection | Verdict::Undecided => {
+                Verdict::CannotFail
+            }
+            other => other,
+        };
+        let words = [why, alone.words.as_str()];
+        let words = words.into_iter().filter(|words| !words.is_empty());
+        Finding {
+            verdict,
+            words: words.collect::<Vec<_>>().join("; "),
+            p: None,
+            ..alone
         }
     }
 
@@ -330,7 +373,9 @@ impl Scales<'_> {
         };
         let it = self.log_ratio(arm, base, 0)?;
         let same = log_margin(self.rules.same);
-        let (p_for, opposite) = side.of(&it, 0.0);
+        let (p_for, _) = side.of(&it, 0.0);
+        // Evidence against a ratio that is said to be beyond a factor is evidence that it is not.
+        let (_, p_short) = side.of(&it, side.beyond(libm::log(*beyond)));
         // "No difference" contradicts a difference that was published as larger than that.
         let is_large = published.is_none_or(|ratio| libm::log(ratio).abs() > same);
         let p_same = if is_large {
@@ -347,12 +392,13 @@ impl Scales<'_> {
         } else {
             p_for
         };
-        let met =
-            published.is_none_or(|ratio| (it.value - libm::log(ratio)).abs() <= libm::log(*margin));
+        let ours = libm::exp(it.value);
+        let met = published.is_none_or(|ratio| is_met(ours, ratio, *margin, self.rules.same));
         let far = it.value.abs() >= libm::log(*beyond);
         Ok(Evidence {
             p_for,
-            p_against: opposite.min(p_same),
+            p_against: p_short.min(p_same),
+            opposite: side.of(&it, side.beyond(-same)).1 == 0.0,
             exact: it.is_exact(),
             close: met && far,
             parts: vec![part_of(&it, Scale::Log, over(arm, base))],
@@ -373,7 +419,11 @@ impl Scales<'_> {
         let name = base.map_or_else(|| cell.name.clone(), |base| over(cell, base));
         let mut all = All::new();
         let part = part_of(&it, scale, name);
-        all.add(&it, it.p_between(low, high), it.p_outside(low, high), part);
+        all.add(
+            &it,
+            (it.p_between(low, high), it.p_outside(low, high)),
+            part,
+        );
         Ok(all.evidence())
     }
 
@@ -400,7 +450,11 @@ impl Scales<'_> {
         let it = self.estimate(&terms, scale, 0)?;
         let mut all = All::new();
         let part = part_of(&it, Scale::Linear, "slope".to_owned());
-        all.add(&it, it.p_between(low, high), it.p_outside(low, high), part);
+        all.add(
+            &it,
+            (it.p_between(low, high), it.p_outside(low, high)),
+            part,
+        );
         Ok(all.evidence())
     }
 
@@ -418,12 +472,8 @@ impl Scales<'_> {
                 .collect();
             let it = self.estimate(&terms, Scale::Log, at)?;
             let part = part_of(&it, Scale::Log, format!("{} / mean", points[at].name));
-            all.add(
-                &it,
-                it.p_between(-limit, limit),
-                it.p_outside(-limit, limit),
-                part,
-            );
+            let chances = (it.p_between(-limit, limit), it.p_outside(-limit, limit));
+            all.add(&it, chances, part);
         }
         Ok(all.evidence())
     }
@@ -471,6 +521,7 @@ impl Scales<'_> {
         Ok(Evidence {
             p_for,
             p_against,
+            opposite: p_against == 0.0,
             exact,
             close: steps_back.is_empty(),
             parts,
@@ -490,14 +541,14 @@ impl Scales<'_> {
         let mut all = All::new();
         for (number, (arm, base, side)) in pairs.enumerate() {
             let it = self.log_ratio(arm, base, number)?;
-            let slack = log_margin(ties);
-            let bound = match side {
-                Side::Above => -slack,
-                Side::Below => slack,
-            };
-            let (p_for, p_against) = side.of(&it, bound);
+            let (p_for, mut p_against) = side.of(&it, side.beyond(-log_margin(ties)));
+            if self.rules.quick {
+                // Means of a few runs that are a hair on the wrong side say nothing.
+                let hair = log_margin(ties).max(log_margin(self.rules.same));
+                p_against = side.of(&it, side.beyond(-hair)).1;
+            }
             let part = part_of(&it, Scale::Log, over(arm, base));
-            all.add(&it, p_for, p_against, part);
+            all.add(&it, (p_for, p_against), part);
         }
         Ok(all.evidence())
     }
@@ -554,6 +605,14 @@ impl Side {
             Self::Below => (it.p_below(bound), it.p_above(bound)),
         }
     }
+
+    /// The logarithm of a ratio that is so far from 1 on this side; on the other if negative.
+    fn beyond(self, distance: f64) -> f64 {
+        match self {
+            Self::Above => distance,
+            Self::Below => -distance,
+        }
+    }
 }
 
 fn over(arm: &Cell, base: &Cell) -> String {
@@ -580,6 +639,7 @@ fn settled(holds: bool, parts: Vec<Part>, words: String) -> Evidence {
     Evidence {
         p_for: p(holds),
         p_against: p(!holds),
+        opposite: !holds,
         exact: true,
         close: true,
         parts,

@@ -23,15 +23,16 @@ pub enum Side {
 /// A part of a statement, as something that runs can decide. Means are those over runs, ratios
 /// those of means.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Question {
-    /// The ratio of `arm` by `base` is on `side` of 1. *Reproduced*: it is within the factor
-    /// `margin` of the published ratio, if there is one, and beyond the factor `beyond` of 1.
-    /// A ratio that is within `same` of 1 contradicts a published one that is not.
+pub enum Question<C = Cell, T = Vec<String>> {
+    /// The ratio of `arm` by `base` is on `side` of 1. *Reproduced*: it and its effect (ratio - 1)
+    /// are within the factor `margin` of the published ones, if there are any, and it is beyond
+    /// the factor `beyond` of 1. A ratio that is within `same` of 1 contradicts a published one
+    /// that is not; one that is not beyond `beyond` contradicts that.
     Ratio {
         /// What is held against the base.
-        arm: Cell,
+        arm: C,
         /// The base.
-        base: Cell,
+        base: C,
         /// On which side of 1 the ratio is said to be.
         side: Side,
         /// The published ratio.
@@ -44,18 +45,18 @@ pub enum Question {
     /// The ratio is between `1 / (1 + margin)` and `1 + margin`.
     Equal {
         /// One side.
-        arm: Cell,
+        arm: C,
         /// The other.
-        base: Cell,
+        base: C,
         /// As a part: 0.03 is 3 %.
         margin: f64,
     },
     /// The mean of a cell, or the ratio to another, is between two numbers.
     Within {
         /// The cell.
-        cell: Cell,
+        cell: C,
         /// What it is divided by.
-        base: Option<Cell>,
+        base: Option<C>,
         /// Smallest, or minus infinity.
         low: f64,
         /// Largest, or infinity.
@@ -66,7 +67,7 @@ pub enum Question {
     /// The value of every single run is between two numbers.
     Every {
         /// The cells.
-        cells: Vec<Cell>,
+        cells: Vec<C>,
         /// Smallest, or minus infinity.
         low: f64,
         /// Largest, or infinity.
@@ -76,7 +77,7 @@ pub enum Question {
     /// between two numbers.
     Slope {
         /// Place on the x axis, cell, and what it is divided by.
-        points: Vec<(f64, Cell, Option<Cell>)>,
+        points: Vec<(f64, C, Option<C>)>,
         /// Whether the line is one through logarithms.
         log: bool,
         /// Smallest, or minus infinity.
@@ -87,7 +88,7 @@ pub enum Question {
     /// No point's mean is farther from the (geometric) mean of all than the factor `1 + margin`.
     Flat {
         /// The points.
-        points: Vec<Cell>,
+        points: Vec<C>,
         /// As a part: 0.1 is 10 %.
         margin: f64,
     },
@@ -95,23 +96,23 @@ pub enum Question {
     /// the trend, and no step back that is for sure.
     Monotone {
         /// In their order.
-        points: Vec<(Cell, Option<Cell>)>,
+        points: Vec<(C, Option<C>)>,
         /// Whether it rises or falls.
         side: Side,
     },
     /// The cells' means rise from the first to the last.
     Order {
         /// In the order that is said.
-        cells: Vec<Cell>,
+        cells: Vec<C>,
         /// How far, as a part, one may be above the next nevertheless: 0 for not at all.
         ties: f64,
     },
     /// One cell's mean is lower, or higher, than that of each other.
     Extreme {
         /// The one.
-        cell: Cell,
+        cell: C,
         /// The others.
-        others: Vec<Cell>,
+        others: Vec<C>,
         /// `Below` for the lowest.
         side: Side,
         /// How far, as a part, another may be beyond it nevertheless: 0 for not at all.
@@ -120,21 +121,21 @@ pub enum Question {
     /// The lowest, or highest, of all points is one of those that are said to be.
     Turn {
         /// The points, and whether they are said to have it.
-        points: Vec<(Cell, bool)>,
+        points: Vec<(C, bool)>,
         /// `Below` for the lowest.
         side: Side,
     },
     /// Each pair has a ratio on its side of 1.
     Signs {
         /// Arm, base, and the side of their ratio.
-        pairs: Vec<(Cell, Cell, Side)>,
+        pairs: Vec<(C, C, Side)>,
     },
     /// Two numbers of the same run agree, in every run.
     Agree {
         /// One number.
-        left: Cell,
+        left: C,
         /// The other, of the same runs.
-        right: Cell,
+        right: C,
         /// As a part of the other: 0.01 is 1 %.
         margin: f64,
     },
@@ -143,11 +144,18 @@ pub enum Question {
         /// The sequence that is said.
         want: String,
         /// That of each run; with `within`, its times are nanoseconds.
-        got: Vec<String>,
+        got: T,
         /// How far times may be from those that are said; `None` where every letter counts.
         within: Option<Tolerance>,
         /// Whether more may follow.
         prefix: bool,
+    },
+    /// A question that is answered with yes here whatever the schedulers do.
+    CannotFail {
+        /// Why, in words.
+        why: String,
+        /// The question, which is asked nevertheless.
+        question: Box<Self>,
     },
     /// It cannot be tried on this machine.
     NotTestable {
@@ -159,6 +167,154 @@ pub enum Question {
         /// What, in words.
         why: String,
     },
+}
+
+impl<C, T> Question<C, T> {
+    /// The same question about what is found at its places. `cell` finds the values of a cell,
+    /// `got` the sequences of a probe.
+    ///
+    /// # Errors
+    /// The first that they give.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of question")]
+    pub fn fill<D, U>(
+        &self,
+        cell: &impl Fn(&C) -> Result<D, String>,
+        got: &impl Fn(&T) -> Result<U, String>,
+    ) -> Result<Question<D, U>, String> {
+        let maybe = |base: &Option<C>| base.as_ref().map(cell).transpose();
+        let all = |cells: &[C]| cells.iter().map(cell).collect::<Result<Vec<D>, String>>();
+        Ok(match self {
+            Self::Ratio {
+                arm,
+                base,
+                side,
+                published,
+                margin,
+                beyond,
+            } => Question::Ratio {
+                arm: cell(arm)?,
+                base: cell(base)?,
+                side: *side,
+                published: *published,
+                margin: *margin,
+                beyond: *beyond,
+            },
+            Self::Equal { arm, base, margin } => Question::Equal {
+                arm: cell(arm)?,
+                base: cell(base)?,
+                margin: *margin,
+            },
+            Self::Within {
+                cell: one,
+                base,
+                low,
+                high,
+                published,
+            } => Question::Within {
+                cell: cell(one)?,
+                base: maybe(base)?,
+                low: *low,
+                high: *high,
+                published: *published,
+            },
+            Self::Every { cells, low, high } => Question::Every {
+                cells: all(cells)?,
+                low: *low,
+                high: *high,
+            },
+            Self::Slope {
+                points,
+                log,
+                low,
+                high,
+            } => {
+                let point =
+                    |(x, one, base): &(f64, C, Option<C>)| Ok((*x, cell(one)?, maybe(base)?));
+                Question::Slope {
+                    points: points.iter().map(point).collect::<Result<_, String>>()?,
+                    log: *log,
+                    low: *low,
+                    high: *high,
+                }
+            }
+            Self::Flat { points, margin } => Question::Flat {
+                points: all(points)?,
+                margin: *margin,
+            },
+            Self::Monotone { points, side } => {
+                let point = |(one, base): &(C, Option<C>)| Ok((cell(one)?, maybe(base)?));
+                Question::Monotone {
+                    points: points.iter().map(point).collect::<Result<_, String>>()?,
+                    side: *side,
+                }
+            }
+            Self::Order { cells, ties } => Question::Order {
+                cells: all(cells)?,
+                ties: *ties,
+            },
+            Self::Extreme {
+                cell: one,
+                others,
+                side,
+                ties,
+            } => Question::Extreme {
+                cell: cell(one)?,
+                others: all(others)?,
+                side: *side,
+                ties: *ties,
+            },
+            Self::Turn { points, side } => {
+                let point = |(one, is): &(C, bool)| Ok((cell(one)?, *is));
+                Question::Turn {
+                    points: points.iter().map(point).collect::<Result<_, String>>()?,
+                    side: *side,
+                }
+            }
+            Self::Signs { pairs } => {
+                let pair = |(arm, base, side): &(C, C, Side)| Ok((cell(arm)?, cell(base)?, *side));
+                Question::Signs {
+                    pairs: pairs.iter().map(pair).collect::<Result<_, String>>()?,
+                }
+            }
+            Self::Agree {
+                left,
+                right,
+                margin,
+            } => Question::Agree {
+                left: cell(left)?,
+                right: cell(right)?,
+                margin: *margin,
+            },
+            Self::Trace {
+                want,
+                got: traced,
+                within,
+                prefix,
+            } => Question::Trace {
+                want: want.clone(),
+                got: got(traced)?,
+                within: *within,
+                prefix: *prefix,
+            },
+            Self::CannotFail { why, question } => Question::CannotFail {
+                why: why.clone(),
+                question: Box::new(question.fill(cell, got)?),
+            },
+            Self::NotTestable { why } => Question::NotTestable { why: why.clone() },
+            Self::Lacking { why } => Question::Lacking { why: why.clone() },
+        })
+    }
+}
+
+impl Side {
+    /// The other side.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Above => Self::Below,
+            Self::Below => Self::Above,
+        }
+    }
 }
 
 impl Question {

@@ -8,23 +8,29 @@ use serde::Serialize;
 pub enum Verdict {
     /// It holds here, and where a number was published, ours is within the margin of it.
     Reproduced,
-    /// It holds here, but the published number is not met.
+    /// It holds here, but not in its size; or a quick look saw no more.
     SameDirection,
     /// The runs do not say.
     Undecided,
+    /// The means of a quick look say the opposite.
+    OppositeDirection,
     /// The opposite holds here, or there is no difference where one was published.
     NotReproduced,
+    /// It would hold here whatever the schedulers did, so it is not counted.
+    CannotFail,
     /// It cannot be tried on this machine.
     NotTestable,
 }
 
 impl Verdict {
     /// Every verdict, in the order of tables.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Reproduced,
         Self::SameDirection,
         Self::Undecided,
+        Self::OppositeDirection,
         Self::NotReproduced,
+        Self::CannotFail,
         Self::NotTestable,
     ];
 
@@ -35,18 +41,28 @@ impl Verdict {
             Self::Reproduced => "reproduced",
             Self::SameDirection => "same direction",
             Self::Undecided => "undecided",
+            Self::OppositeDirection => "opposite direction",
             Self::NotReproduced => "not reproduced",
+            Self::CannotFail => "cannot fail here",
             Self::NotTestable => "not testable here",
         }
+    }
+
+    /// Whether the runs could have said otherwise.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        !matches!(self, Self::CannotFail | Self::NotTestable)
     }
 }
 
 /// What a statement gets whose parts have these verdicts: that of the worst part. Parts that cannot
-/// be tried do not count unless there are no others; no part at all cannot be tried.
+/// fail or cannot be tried do not count unless there are no others; no part at all cannot be tried.
 #[must_use]
 pub fn together(parts: impl IntoIterator<Item = Verdict>) -> Verdict {
-    let tried = parts.into_iter().filter(|it| *it != Verdict::NotTestable);
-    tried.max().unwrap_or(Verdict::NotTestable)
+    let (counted, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|it| it.counts());
+    let worst = counted.into_iter().max();
+    let rest = worst.or_else(|| others.into_iter().min());
+    rest.unwrap_or(Verdict::NotTestable)
 }
 
 #[cfg(test)]
@@ -55,11 +71,17 @@ mod tests {
 
     #[test]
     fn a_chain_is_as_strong_as_its_weakest_part() {
-        use Verdict::{NotReproduced, NotTestable, Reproduced, SameDirection, Undecided};
+        use Verdict::{
+            CannotFail, NotReproduced, NotTestable, OppositeDirection, Reproduced, SameDirection,
+            Undecided,
+        };
         assert_eq!(together([Reproduced, SameDirection]), SameDirection);
         assert_eq!(together([SameDirection, Undecided, Reproduced]), Undecided);
         assert_eq!(together([Undecided, NotReproduced]), NotReproduced);
+        assert_eq!(together([Undecided, OppositeDirection]), OppositeDirection);
         assert_eq!(together([NotTestable, Reproduced]), Reproduced);
+        assert_eq!(together([CannotFail, Undecided]), Undecided);
+        assert_eq!(together([NotTestable, CannotFail]), CannotFail);
         assert_eq!(together([NotTestable]), NotTestable);
         assert_eq!(together([]), NotTestable);
     }

@@ -152,9 +152,8 @@ impl Rerun {
         })
     }
 
-    fn judged(&self, rules: &Rules) -> anyhow::Result<Vec<Judged<'_>>> {
-        let kind = self.machine.name();
-        Ok(judge_all(&self.experiments, &self.results, kind, rules)?)
+    fn judged(&self, rules: &Rules) -> Vec<Judged<'_>> {
+        judge_all(&self.experiments, &self.results, self.machine.name(), rules)
     }
 
     fn charts(&self) -> anyhow::Result<Vec<Vec<Chart>>> {
@@ -216,7 +215,6 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     };
     // Mistakes of the files are told before hours of runs.
     for rerun in &reruns {
-        rerun.judged(&rules)?;
         rerun.charts()?;
     }
     let store = Store::open(&request.folder)?;
@@ -231,7 +229,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
             machine: rerun.machine.name(),
             experiments: &rerun.experiments,
             results: &rerun.results,
-            judged: rerun.judged(&rules)?,
+            judged: rerun.judged(&rules),
             charts: rerun.charts()?,
             rules: &rules,
             calibration: &calibration,

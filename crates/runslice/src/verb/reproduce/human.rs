@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use experiments::claim::{Finding, Rules, Verdict};
 
-use experiments::Judged;
 use experiments::cells::{CellId, Results};
 use experiments::expected::Published;
 use experiments::experiment::{Experiment, Made, Metric};
+use experiments::{Judged, false_refutations};
 
 use super::page::Page;
 use super::sides;
@@ -312,22 +312,28 @@ pub fn part(name: &str, finding: &Finding) -> String {
     words.join("; ")
 }
 
-/// How many statements got which verdict, in a line.
+/// How many statements got which verdict, and how many of them by chance.
 pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
-    let counts: Vec<String> = Verdict::ALL
-        .into_iter()
-        .map(|verdict| {
-            let count = judged.iter().filter(|it| it.verdict == verdict).count();
-            format!("{count} {}", verdict.words())
-        })
-        .collect();
+    let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
+        let count = judged.iter().filter(|it| it.verdict == verdict).count();
+        let is_rare = matches!(verdict, Verdict::OppositeDirection | Verdict::CannotFail);
+        (count > 0 || !is_rare).then(|| format!("{count} {}", verdict.words()))
+    });
+    let counts: Vec<String> = counts.collect();
     let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
-    let quick = match rules.quick {
-        true => " A quick look at 3 runs: \"same direction\" is the most that it says.",
-        false => "",
+    let chance = match rules.quick {
+        true => "A quick look at 3 runs compares means alone: it says \"same direction\" or \
+                 \"opposite direction\" at most."
+            .to_owned(),
+        false => format!(
+            "Each statement is judged as if alone, at {} %: were all true, up to {} would be \
+             refuted by chance.",
+            number(rules.alpha * 100.0),
+            number(false_refutations(judged, rules))
+        ),
     };
     let (statements, counts) = (judged.len(), counts.join(", "));
-    format!("{statements} statements, {tests} tests: {counts}.{quick}")
+    format!("{statements} statements, {tests} tests: {counts}. {chance}")
 }
 
 /// A number with four digits that count.

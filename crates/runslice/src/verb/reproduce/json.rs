@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::page::Page;
-use experiments::Judged;
 use experiments::cells::CellId;
+use experiments::{Judged, false_refutations};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -43,6 +43,8 @@ fn machine(page: &Page<'_>) -> Value {
     json!({
         "calibration": page.calibration,
         "quick": page.rules.quick,
+        "false_refutations_expected": (!page.rules.quick)
+            .then(|| false_refutations(&page.judged, page.rules)),
         "experiments": experiments,
     })
 }

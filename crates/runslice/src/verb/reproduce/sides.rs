@@ -142,7 +142,7 @@ mod tests {
                 machine,
                 experiments: &experiments,
                 results,
-                judged: judge_all(&experiments, results, machine, &rules).expect("judged"),
+                judged: judge_all(&experiments, results, machine, &rules),
                 charts: vec![Vec::new()],
                 rules: &rules,
                 calibration: "",

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use model::file;
 use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use serde::Deserialize;
 use toml::Spanned;
@@ -121,22 +122,14 @@ struct Cell {
 
 /// Finds lines and columns in the file.
 struct Source<'a> {
-    name: &'a str,
-    text: &'a str,
+    file: file::Source<'a>,
     folder: &'a Path,
 }
 
 impl Source<'_> {
-    /// `file:line:column` of a byte, counted from one.
-    fn place(&self, at: usize) -> String {
-        let before = &self.text[..at.min(self.text.len())];
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        format!("{}:{line}:{column}", self.name)
-    }
-
+    /// `file:line:column` of a value.
     fn of<T>(&self, value: &Spanned<T>) -> String {
-        self.place(value.span().start)
+        self.file.place(value.span().start).to_string()
     }
 
     /// A path in the file is relative to the file.
@@ -161,19 +154,19 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Planned>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let source = Source {
-        name: &name,
+    let file = file::Source {
+        file: &name,
         text: &text,
+    };
+    let source = Source {
+        file,
         folder: folder.unwrap_or(Path::new(".")),
     };
     plan(&source)
 }
 
 fn plan(source: &Source<'_>) -> anyhow::Result<Vec<Planned>> {
-    let draft: Draft = toml::from_str(source.text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        anyhow!("{}: {}", source.place(at), error.message().trim_end())
-    })?;
+    let draft: Draft = file::read(&source.file)?;
     let mut cells = product(&draft, source)?;
     for filter in &draft.exclude {
         let before = cells.len();
@@ -188,11 +181,11 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<Planned>> {
     }
     let seeds = seeds_of(&draft, source)?;
     if cells.is_empty() {
-        return Err(anyhow!("{}: there is nothing to run", source.name));
+        return Err(anyhow!("{}: there is nothing to run", source.file.file));
     }
     if cells.len().saturating_mul(seeds.count()) > RUNS_MAX {
         let runs = cells.len() as u128 * seeds.count() as u128;
-        let name = source.name;
+        let name = source.file.file;
         return Err(anyhow!(
             "{name}: {runs} runs are more than {RUNS_MAX}; split the sweep"
         ));
@@ -387,7 +380,10 @@ fn choices(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Choice>> {
         draft.llc.len(),
         kernels.len(),
     ];
-    check_count(lengths.into_iter().map(|length| length.max(1)), source.name)?;
+    check_count(
+        lengths.into_iter().map(|length| length.max(1)),
+        source.file.file,
+    )?;
     all = spread(&all, &each(&draft.cpus), |it, cpus| Choice { cpus, ..it });
     all = spread(&all, &each(&draft.hz), |it, hz| Choice { hz, ..it });
     all = spread(&all, &each(&draft.smt), |it, smt| Choice { smt, ..it });
@@ -458,7 +454,7 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
             for (workload, scale, load) in &loads {
                 for choice in &choices {
                     if cells.len() >= RUNS_MAX {
-                        let name = source.name;
+                        let name = source.file.file;
                         return Err(anyhow!(
                             "{name}: more than {RUNS_MAX} combinations; split the sweep"
                         ));
@@ -498,8 +494,8 @@ fn machine_error(draft: &Draft, source: &Source<'_>, error: &sim::Error) -> anyh
         _ => 3,
     };
     match &lists[which] {
-        Some(span) => anyhow!("{}: {error}", source.place(span.start)),
-        None => anyhow!("{}: {error}", source.name),
+        Some(span) => anyhow!("{}: {error}", source.file.place(span.start)),
+        None => anyhow!("{}: {error}", source.file.file),
     }
 }
 
@@ -544,9 +540,9 @@ mod tests {
     use super::*;
 
     fn runs(text: &str) -> anyhow::Result<Vec<Planned>> {
+        let file = "s.toml";
         plan(&Source {
-            name: "s.toml",
-            text,
+            file: file::Source { text, file },
             folder: Path::new("."),
         })
     }
@@ -711,8 +707,10 @@ mod tests {
     #[test]
     fn files_are_relative_to_the_sweep() {
         let source = Source {
-            name: "a/s.toml",
-            text: "",
+            file: file::Source {
+                text: "",
+                file: "a/s.toml",
+            },
             folder: Path::new("a"),
         };
         assert_eq!(source.resolve("x.bpf.o:nq=3"), "a/x.bpf.o:nq=3");
