@@ -471,6 +471,7 @@ fn number_of(target: &bpf::Target, text: &str) -> String {
 /// Detaches the policy, closes the books and hands the last events over.
 fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.close_books();
+    machine.give_up_deadlines();
     let exit = machine.detach(vm);
     sink.events(machine.recorded());
     machine.recorded().clear();

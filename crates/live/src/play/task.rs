@@ -556,7 +556,7 @@ impl Task {
     fn complete(&mut self, deadline: u32) -> Result<Next, Failed> {
         let release = self
             .releases
-            .current(deadline)
+            .complete(deadline)
             .ok_or((Failure::NotBegun, 0))?;
         let due = release + self.stage.workload.deadlines[deadline as usize].slack;
         let late = self.stage.now().as_nanos().saturating_sub(due.as_nanos());

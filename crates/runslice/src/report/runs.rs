@@ -112,7 +112,8 @@ fn table(sets: &[Set]) -> Table {
         .numbers("max");
     let mut names: Vec<&str> = Vec::new();
     for series in sets.iter().flat_map(|set| &set.series) {
-        let is_shown = series.role != Role::Other || OF_GROUPS.iter().any(|end| series.name.ends_with(end));
+        let is_shown =
+            series.role != Role::Other || OF_GROUPS.iter().any(|end| series.name.ends_with(end));
         if is_shown && !names.contains(&series.name.as_str()) {
             names.push(&series.name);
         }

@@ -55,7 +55,7 @@ impl Executor<'_> {
     }
 
     pub(super) fn complete(&mut self, deadline: u32) -> Result<Next, WorkError> {
-        let release = self.state().releases.current(deadline);
+        let release = self.state().releases.complete(deadline);
         let declared = &self.work.workload.deadlines[deadline as usize];
         let Some(release) = release else {
             let (name, what) = (declared.name.clone(), "release");
