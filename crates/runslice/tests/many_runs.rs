@@ -420,3 +420,21 @@ fn a_wrong_knob_is_told_with_its_place_before_anything_runs() {
     let runs = fs::read_dir(folder.0.join("s.results/runs")).expect("a folder");
     assert_eq!(runs.count(), 0);
 }
+
+/// docs/verdicts.md: commands behind `$`, and below each what it prints.
+#[test]
+fn the_verdicts_of_the_document_are_what_is_printed() {
+    let document = include_str!("../../../docs/verdicts.md");
+    let folder = Folder::new("document");
+    let blocks = document.split("```console\n").skip(1);
+    let blocks = blocks.map(|it| it.split("```").next().expect("an end"));
+    let mut commands = 0;
+    for block in blocks {
+        for step in block.split("$ runslice ").skip(1) {
+            let (command, want) = step.split_once('\n').expect("a line");
+            assert_eq!(folder.said(command, 0), want, "{command}");
+            commands += 1;
+        }
+    }
+    assert_eq!(commands, 4);
+}

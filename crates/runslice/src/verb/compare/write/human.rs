@@ -269,7 +269,11 @@ fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
         _ if pairs == made.len() => "by flipping pairs of runs with the same seed",
         _ => "by relabeling the runs, or flipping pairs of the same seed",
     };
-    let goals = rows.iter().filter(|row| row.is_goal && row.result.is_ok());
+    let is_tested = |row: &&Row| {
+        let judged = row.result.as_ref().ok();
+        row.is_goal && judged.is_some_and(|it| it.effect.p_least < 1.0)
+    };
+    let goals = rows.iter().filter(is_tested);
     let looks = match settings.looks {
         0 | 1 => String::new(),
         looks => format!(", {looks} looks"),
