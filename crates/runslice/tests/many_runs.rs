@@ -199,7 +199,7 @@ fn a_missed_deadline_is_the_same_in_tables_pages_and_comparisons() {
     // Whoever has the CPU keeps it, so the window's frames of the last second are never done.
     folder.write(
         "starve.toml",
-        "[workload]\nstop = \"duration:2s\"\n[machine]\ncpus = 1\n\
+        "[workload]\nname = \"starve\"\nstop = \"duration:2s\"\n[machine]\ncpus = 1\n\
          [deadline.frame]\nperiod = \"10ms\"\n\
          [task.window]\ndo = \"loop(inf)[ release(frame), run(1ms), complete(frame) ]\"\n\
          [task.hog]\nstart = \"1s\"\npolicy = \"fifo:50\"\ndo = \"run(inf)\"\n",
