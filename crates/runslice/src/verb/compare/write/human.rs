@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
 
+use crate::report::counted;
 use crate::report::runs::shown_value;
 use crate::table::Table;
 
@@ -279,9 +280,9 @@ fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
         looks => format!(", {looks} looks"),
     };
     let mut lines = vec![format!(
-        "intervals of {} % {way}, {} comparisons (Holm){looks}, changes of interest from {} %",
+        "intervals of {} % {way}, {} (Holm){looks}, changes of interest from {} %",
         (1.0 - settings.level()) * 100.0,
-        goals.count(),
+        counted(goals.count() as u64, "comparison"),
         settings.margin * 100.0,
     )];
     if made.iter().any(|effect| !effect.low.is_finite()) {
@@ -372,6 +373,8 @@ mod tests {
         let few = rows("played", &BASE[..4], &BASE[1..5]);
         let lines = method(&few, &Settings::default());
         assert_eq!(lines.last().unwrap(), "-: so few runs set no limit");
-        assert!(lines[0].contains("by flipping pairs of runs with the same seed, 1 comparisons"));
+        assert!(
+            lines[0].contains("by flipping pairs of runs with the same seed, 1 comparison (Holm)")
+        );
     }
 }
