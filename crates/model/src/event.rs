@@ -69,8 +69,8 @@ pub enum EventKind {
     /// Work with a deadline was done. `a`: index into [`Header::deadlines`]; `b`: nanoseconds
     /// after the deadline, 0 when it was met.
     Deadline,
-    /// A deadline's period passed without its work being started at all. `a`: index into
-    /// [`Header::deadlines`]; `b`: how many periods were skipped.
+    /// Deadlines passed whose work is never done: periods that were given up, or what was due and
+    /// not done when the run ended. `a`: index into [`Header::deadlines`]; `b`: how many.
     Skipped,
     /// A workload counter was raised. `a`: index into [`Header::counters`]; `b`: by how much.
     Count,

@@ -4,7 +4,7 @@
 pub fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let all = known.join(", ");
-    match model::file::nearest(wrong, known.iter().copied()) {
+    match crate::file::nearest(wrong, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`? There are: {all}"),
         None if known.is_empty() => "there are none".to_owned(),
         None => format!("there are: {all}"),

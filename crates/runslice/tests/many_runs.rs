@@ -131,7 +131,9 @@ fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
 #[test]
 fn a_difference_is_found_and_fails_a_build_that_asks_for_it() {
     let folder = Folder::new("verdict");
-    folder.said(&format!("{DESK} --format json -o a.json"), 0);
+    // Five metrics take eight pairs.
+    let sim = DESK.replace("--runs 6", "--runs 8");
+    folder.said(&format!("{sim} --format json -o a.json"), 0);
     let text = folder.said("compare a.json --metric all.*.p99_ns", 0);
     assert!(
         text.contains("mlfq against fifo: faster in all.wakeup.p99_ns"),
@@ -154,6 +156,77 @@ fn a_difference_is_found_and_fails_a_build_that_asks_for_it() {
     assert!(
         unknown.contains("no metric is called `all.wakeup.p98_ns`"),
         "{unknown}"
+    );
+}
+
+#[test]
+fn late_moves_of_a_desk_under_fifo_against_none_are_decided() {
+    let folder = Folder::new("late-moves");
+    let sim = "sim fifo mlfq -w desk --duration 1s --runs 10 --format json -o a.json";
+    folder.said(sim, 0);
+    folder.said("compare a.json --format json -o verdict.json", 0);
+    let document = folder.json("verdict.json");
+    let rows = document["comparisons"].as_array().expect("a list");
+    let of = |metric: &str| {
+        rows.iter()
+            .find(|row| row["metric"] == metric)
+            .expect(metric)
+    };
+    let late = of("deadline.pointer.pointer.missed");
+    assert_eq!(
+        (&late["verdict"], &late["paired"]),
+        (&"faster".into(), &true.into())
+    );
+    // What is no goal has numbers and no verdict.
+    let delay = of("all.delay.p99_ns");
+    assert_eq!(
+        (&delay["goal"], &delay["verdict"]),
+        (&false.into(), &serde_json::Value::Null)
+    );
+    assert!(
+        delay["ratio_low"].as_f64() < delay["ratio_high"].as_f64(),
+        "{delay}"
+    );
+    assert!(
+        late["p_outliers"].is_f64() && late["trimmed_low"].is_f64(),
+        "{late}"
+    );
+}
+
+#[test]
+fn a_missed_deadline_is_the_same_in_tables_pages_and_comparisons() {
+    let folder = Folder::new("missed");
+    // Whoever has the CPU keeps it, so the window's frames of the last second are never done.
+    folder.write(
+        "starve.toml",
+        "[workload]\nname = \"starve\"\nstop = \"duration:2s\"\n[machine]\ncpus = 1\n\
+         [deadline.frame]\nperiod = \"10ms\"\n\
+         [task.window]\ndo = \"loop(inf)[ release(frame), run(1ms), complete(frame) ]\"\n\
+         [task.hog]\nstart = \"1s\"\npolicy = \"fifo:50\"\ndo = \"run(inf)\"\n",
+    );
+    let sim = "sim fifo -w starve.toml";
+    let text = folder.said(&format!("{sim} --table deadlines --format csv"), 0);
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (titles, cells) = (lines.next().expect("titles"), lines.next().expect("a row"));
+    let cell = |title: &str| -> u64 {
+        let at = titles.iter().position(|it| *it == title).expect(title);
+        cells[at].parse().expect("a number")
+    };
+    assert!(cell("missed") >= 98, "{text}");
+    // Every period that was due is met or missed.
+    assert!(
+        (198..=200).contains(&(cell("met") + cell("missed"))),
+        "{text}"
+    );
+    folder.said(&format!("{sim} --runs 2 --format json -o a.json"), 0);
+    let report = &folder.json("a.json")["runs"][0]["report"]["deadlines"][0];
+    assert_eq!(report["missed"].as_u64(), Some(cell("missed")));
+    folder.said(&format!("{sim} --events e.jsonl -o t.txt"), 0);
+    folder.said("report e.jsonl -o page.html", 0);
+    let page = folder.read("page.html");
+    assert!(
+        page.contains(&format!("<td>{}</td>", cell("missed"))),
+        "no missed"
     );
 }
 
@@ -190,7 +263,7 @@ fn a_run_that_is_only_repeated_has_no_spread_and_is_refused() {
     let text = folder.said("compare six.json", 1);
     assert!(text.contains("no spread: 6 runs gave "), "{text}");
     let text = folder.said("compare one.json", 1);
-    assert!(text.contains("1 runs; it takes 5"), "{text}");
+    assert!(text.contains("1 runs; it takes 6"), "{text}");
 }
 
 #[test]
@@ -314,7 +387,8 @@ fn parts_merge_to_the_bytes_of_the_whole_and_missing_ones_are_told() {
 #[test]
 fn a_sweep_is_compared_load_by_load() {
     let folder = Folder::new("sweep-compare");
-    folder.write("s.toml", &SWEEP.replace("seeds = 3", "seeds = 6"));
+    // Four comparisons take eight pairs.
+    folder.write("s.toml", &SWEEP.replace("seeds = 3", "seeds = 8"));
     folder.said("sweep s.toml", 0);
     let text = folder.said(
         "compare s.results --metric all.wakeup.p99_ns --format csv",
@@ -345,4 +419,22 @@ fn a_wrong_knob_is_told_with_its_place_before_anything_runs() {
     assert!(text.contains("no_such"), "{text}");
     let runs = fs::read_dir(folder.0.join("s.results/runs")).expect("a folder");
     assert_eq!(runs.count(), 0);
+}
+
+/// docs/verdicts.md: commands behind `$`, and below each what it prints.
+#[test]
+fn the_verdicts_of_the_document_are_what_is_printed() {
+    let document = include_str!("../../../docs/verdicts.md");
+    let folder = Folder::new("document");
+    let blocks = document.split("```console\n").skip(1);
+    let blocks = blocks.map(|it| it.split("```").next().expect("an end"));
+    let mut commands = 0;
+    for block in blocks {
+        for step in block.split("$ runslice ").skip(1) {
+            let (command, want) = step.split_once('\n').expect("a line");
+            assert_eq!(folder.said(command, 0), want, "{command}");
+            commands += 1;
+        }
+    }
+    assert_eq!(commands, 4);
 }

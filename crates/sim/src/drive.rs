@@ -9,7 +9,7 @@ use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::{Action, Step, WorkError};
+use crate::work::{Action, Step};
 
 /// Events are handed to the sink in portions of this size.
 const PORTION: usize = 4096;

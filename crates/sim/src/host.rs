@@ -31,7 +31,7 @@ impl Host for Machine {
     }
 
     fn node(&self) -> u32 {
-        self.idle.topology.node_of(self.exec).into()
+        self.idle.topology().node_of(self.exec).into()
     }
 
     fn current_pid_tgid(&self) -> u64 {

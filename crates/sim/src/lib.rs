@@ -524,6 +524,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.note_idle_cpus();
     let starved = machine.note_starved();
     machine.close_books();
+    machine.give_up_deadlines();
     let exit = machine.detach(vm);
     sink.events(machine.recorded());
     machine.recorded().clear();

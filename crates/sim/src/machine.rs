@@ -491,6 +491,14 @@ impl Machine {
         }
     }
 
+    /// Records the deadlines that were due and can no longer be met; the run is over.
+    pub(crate) fn give_up_deadlines(&mut self) {
+        for (task, deadline, count) in self.work.overdue(self.now) {
+            let cpu = self.task(task).cpu;
+            self.emit(EventKind::Skipped, task, cpu, (deadline.into(), count));
+        }
+    }
+
     /// Books a switch from `prev` to the current task of `cpu`, and tells it.
     #[inline(always)]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {

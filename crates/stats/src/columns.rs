@@ -199,7 +199,7 @@ pub const fn deadline_columns() -> &'static [Column<DeadlineReport>] {
         "word", "a miss is", Text(row.word.clone()), "what a miss is called";
         "met", "met", Count(row.met), "work done in time";
         "late", "late", Count(row.late), "work done late";
-        "skipped", "skipped", Count(row.skipped), "periods whose work was not begun at all";
+        "skipped", "skipped", Count(row.skipped), "of the missed those whose work was never done";
         "missed", "missed", Count(row.missed), "late and skipped together";
         "late_ns_p50", "late p50", Nanos(row.lateness.p50), "lateness of the late: median";
         "late_ns_p99", "late p99", Nanos(row.lateness.p99),

@@ -13,6 +13,8 @@ struct Release {
     at: SimTime,
     /// The one after it.
     next: SimTime,
+    /// Whether its work is still to be done.
+    is_open: bool,
 }
 
 impl Releases {
@@ -35,6 +37,7 @@ impl Releases {
                 deadline,
                 at: now,
                 next: now + period,
+                is_open: true,
             });
             return (now, 0);
         };
@@ -45,31 +48,91 @@ impl Releases {
         };
         release.at = release.next + Nanos::new(passed * period.get());
         release.next = release.at + period;
+        release.is_open = true;
         (release.at, passed)
     }
 
     /// The release of a deadline without a period is its message, which was sent at `at`.
     pub fn by_message(&mut self, deadline: u32, at: SimTime) {
         match self.find(deadline) {
-            Some(release) => release.at = at,
+            Some(release) => (release.at, release.is_open) = (at, true),
             None => self.0.push(Release {
                 deadline,
                 at,
                 next: at,
+                is_open: true,
             }),
         }
     }
 
-    /// The release that is being served; `None` before the first one.
-    #[must_use]
-    pub fn current(&self, deadline: u32) -> Option<SimTime> {
-        let found = self.0.iter().find(|release| release.deadline == deadline);
-        found.map(|release| release.at)
+    /// The work of the current release is done. Returns when that release was; `None` before the
+    /// first one.
+    pub fn complete(&mut self, deadline: u32) -> Option<SimTime> {
+        let release = self.find(deadline)?;
+        release.is_open = false;
+        Some(release.at)
+    }
+
+    /// Deadlines that were due before `end` and whose work is not done: that of the current
+    /// release, and with it those of the periods after it. `of` says period and slack of a
+    /// deadline.
+    pub fn overdue(
+        &self,
+        end: SimTime,
+        of: impl Fn(u32) -> (Option<Nanos>, Nanos),
+    ) -> Vec<(u32, u64)> {
+        let open = self.0.iter().filter(|release| release.is_open);
+        let overdue = open.filter_map(|release| {
+            let (period, slack) = of(release.deadline);
+            let due = release.at + slack;
+            let late = (due < end).then(|| end.since(due).get())?;
+            let periods = period.map_or(1, |period| late.div_ceil(period.get().max(1)));
+            Some((release.deadline, periods))
+        });
+        overdue.collect()
     }
 
     fn find(&mut self, deadline: u32) -> Option<&mut Release> {
         self.0
             .iter_mut()
             .find(|release| release.deadline == deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> SimTime {
+        SimTime::ZERO + Nanos::from_millis(ms)
+    }
+
+    #[test]
+    fn what_was_due_and_is_not_done_is_overdue_with_the_periods_after_it() {
+        let (period, slack) = (Nanos::from_millis(10), Nanos::from_millis(12));
+        let of = |_| (Some(period), slack);
+        let mut releases = Releases::default();
+        assert_eq!(releases.overdue(ms(100), of), []);
+        let _ = releases.next(3, period, true, ms(5));
+        // Released at 5, 15, 25 and so on; due at 17, 27, 37.
+        assert_eq!(releases.overdue(ms(17), of), [], "it can still be met");
+        assert_eq!(releases.overdue(ms(18), of), [(3, 1)]);
+        assert_eq!(releases.overdue(ms(27), of), [(3, 1)]);
+        assert_eq!(releases.overdue(ms(28), of), [(3, 2)]);
+        assert_eq!(releases.complete(3), Some(ms(5)));
+        assert_eq!(releases.overdue(ms(100), of), [], "done, if late");
+        assert_eq!(releases.complete(4), None);
+    }
+
+    #[test]
+    fn a_message_is_one_deadline_however_long_it_waits() {
+        let mut releases = Releases::default();
+        releases.by_message(0, ms(8));
+        let of = |_| (None, Nanos::from_millis(16));
+        assert_eq!(releases.overdue(ms(24), of), []);
+        assert_eq!(releases.overdue(ms(1000), of), [(0, 1)]);
+        let _ = releases.complete(0);
+        releases.by_message(0, ms(30));
+        assert_eq!(releases.overdue(ms(1000), of), [(0, 1)]);
     }
 }

@@ -10,7 +10,7 @@
 use crate::release::Releases;
 use crate::{Code, Instr, Workload};
 use model::file::EvalError;
-use model::{Rng, SimTime};
+use model::{Nanos, Rng, SimTime};
 
 mod command;
 mod quick;
@@ -165,6 +165,17 @@ impl Stepper {
         self.spans = Vec::new();
         self.releases = Releases::default();
         self.streams = Vec::new();
+    }
+
+    /// Deadlines of releases that are open at `end` and were due before: deadline and how many. `of`
+    /// gives the period and the slack of a deadline.
+    #[must_use]
+    pub fn overdue(
+        &self,
+        end: SimTime,
+        of: impl Fn(u32) -> (Option<Nanos>, Nanos),
+    ) -> Vec<(u32, u64)> {
+        self.releases.overdue(end, of)
     }
 
     /// What the task does next. The last command is [`Command::Exit`].

@@ -74,6 +74,12 @@ impl Queue {
         }
     }
 
+    /// Messages that wait and were sent before `time`.
+    pub fn sent_before(&self, time: SimTime) -> u64 {
+        let sent = self.messages.iter().filter(|it| it.sent < time);
+        sent.count() as u64
+    }
+
     /// Messages that wait.
     pub fn len(&self) -> usize {
         self.messages.len()

@@ -456,6 +456,62 @@ impl Work {
         self.is_stopped
     }
 
+    /// Deadlines that were due before `end` and will never be met, because the run is over: task,
+    /// deadline and how many. Of work that was begun or released, and of messages that nobody has
+    /// taken yet; these are their receivers', the first that is alive.
+    #[must_use]
+    pub fn overdue(&self, end: SimTime) -> Vec<(TaskId, u32, u64)> {
+        let declared = |deadline: u32| &self.workload.deadlines[deadline as usize];
+        let of = |deadline: u32| (declared(deadline).period, declared(deadline).slack);
+        let tasks = (0..).map(TaskId).zip(&self.tasks);
+        let alive = tasks.filter(|(_, task)| !task.has_exited);
+        let mut found: Vec<(TaskId, u32, u64)> = alive
+            .flat_map(|(id, task)| {
+                let overdue = task.stepper.overdue(end, of).into_iter();
+                overdue.map(move |(deadline, count)| (id, deadline, count))
+            })
+            .collect();
+        for (receiver, channel, deadline) in self.receivers() {
+            let slack = declared(deadline).slack;
+            let queues = &self.channels[channel as usize];
+            // Sent so early that it was due before the end.
+            let latest = end.as_nanos().saturating_sub(slack.get());
+            let latest = SimTime::ZERO + Nanos::new(latest);
+            let count = queues.iter().map(|queue| queue.sent_before(latest)).sum();
+            if count > 0 {
+                found.push((receiver, deadline, count));
+            }
+        }
+        found
+    }
+
+    /// Who takes messages that are released to a deadline, from which channel: in each group the
+    /// first task alive. Of several groups at one channel the first one.
+    fn receivers(&self) -> Vec<(TaskId, u32, u32)> {
+        let mut found: Vec<(TaskId, u32, u32)> = Vec::new();
+        for (code, members) in self.codes.iter().zip(&self.groups) {
+            let mut alive = members.tasks.iter().flatten();
+            let alive = alive.find(|id| !self.tasks[id.index()].has_exited);
+            let Some(&receiver) = alive else { continue };
+            let mut last = None;
+            for instr in &code.instrs {
+                match instr {
+                    Instr::Do(Operation::Recv(place)) => last = Some(place.of),
+                    Instr::Do(Operation::Release(deadline)) => {
+                        let period = self.workload.deadlines[*deadline as usize].period;
+                        let channel = last.filter(|_| period.is_none());
+                        let is_new = |channel: &u32| found.iter().all(|it| it.1 != *channel);
+                        if let Some(channel) = channel.filter(is_new) {
+                            found.push((receiver, channel, *deadline));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
     /// What is to be said at the end of a run, besides its events.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {

@@ -16,6 +16,8 @@ const METRICS: usize = 8;
 /// a standard deviation of 6.9.
 const CALLS: u64 = 1_000;
 const CLAIMS_MAX: usize = 68;
+/// Calls that look for a true difference.
+const CALLS_POWER: u64 = 200;
 /// Calls of the tests that are not long, where the same 2.6 standard deviations lie above 5 %.
 const CALLS_SHORT: u64 = 200;
 const CLAIMS_MAX_SHORT: usize = 18;
@@ -116,7 +118,11 @@ impl Call<'_> {
             others: &[other],
             again: None,
         };
-        compare(&[question], Choice::Stated, &Settings::default())
+        let settings = Settings {
+            intervals: false,
+            ..Settings::default()
+        };
+        compare(&[question], Choice::Stated, &settings)
     }
 
     /// In how many of so many calls any difference is claimed, and in how many that of the first
@@ -189,7 +195,7 @@ fn ten(rng: &mut Rng) -> f64 {
 fn table(
     cells: &[(Noise, &str)],
     first: &(dyn Fn(f64, &mut Rng) -> f64 + Sync),
-    which: usize,
+    (calls, which): (u64, usize),
 ) -> Vec<(String, Vec<usize>)> {
     let of = |noise: Noise| {
         let kinds = [false, true].map(|is_paired| [5, 10, 20].map(|runs| (runs, is_paired)));
@@ -201,7 +207,7 @@ fn table(
                     first,
                     noise,
                 };
-                scope.spawn(move || call.claims(CALLS)[which])
+                scope.spawn(move || call.claims(calls)[which])
             });
             let threads: Vec<_> = threads.collect();
             let counts = threads.into_iter().map(|it| it.join().expect("no panic"));
@@ -214,10 +220,76 @@ fn table(
         .collect()
 }
 
+/// A row of the table of runs: spread in per cent, runs that find a slowdown of 5 %, runs after
+/// which two sets of the same are called so.
+fn runs_table() -> Vec<[usize; 3]> {
+    let (_, rest) = DOCUMENT.split_once("<!-- power -->\n").expect("a table");
+    let (table, _) = rest.split_once("<!-- end -->").expect("its end");
+    let rows = table.lines().filter_map(|line| {
+        let cells: Vec<usize> = line
+            .split('|')
+            .filter_map(|cell| cell.trim().trim_end_matches(" %").parse().ok())
+            .collect();
+        cells.try_into().ok()
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_table_of_the_document_says_how_many_runs_one_metric_takes() {
+    let rows = runs_table();
+    assert_eq!(rows.len(), 4, "a row for 1, 2, 3 and 5 %");
+    let count = |want: Verdict, spread: usize, runs: usize, scale: f64| {
+        let verdict = |seed: &u64| {
+            let mut rng = Rng::new(*seed, 2);
+            let mut of = |scale: f64| {
+                let exponent = |rng: &mut Rng| normal(rng) * spread as f64 / 100.0;
+                let values = (0..runs).map(|_| scale * libm::exp(exponent(&mut rng)));
+                values.collect::<Vec<f64>>()
+            };
+            let [base, other] = [("a", of(1.0)), ("b", of(scale))].map(|(arm, values)| {
+                let mut set = Set::new(arm, "", "");
+                for value in values {
+                    let measured = Measured {
+                        name: "time".to_owned(),
+                        measure: Measure::Nanos,
+                        better: Better::Lower,
+                        role: Role::Goal,
+                        value,
+                    };
+                    set.add(vec![measured], None);
+                }
+                set
+            });
+            let question = Question {
+                base: &base,
+                others: &[other],
+                again: None,
+            };
+            let settings = Settings {
+                intervals: false,
+                ..Settings::default()
+            };
+            let rows = compare(&[question], Choice::Stated, &settings);
+            rows[0].result.expect("can be compared").verdict == Some(want)
+        };
+        (0..CALLS_SHORT).filter(verdict).count()
+    };
+    for [spread, find, same] in rows {
+        let found = count(Verdict::Slower, spread, find, 1.05);
+        assert!(
+            found >= 160,
+            "{spread} %: {find} runs find it {found} times"
+        );
+        let equal = count(Verdict::NoDifference, spread, same, 1.0);
+        assert!(equal >= 190, "{spread} %: {same} runs agree {equal} times");
+    }
+}
+
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn the_table_of_the_document_says_how_often_comparisons_are_right() {
-    let equal = table(&NOISES, &same, 0);
+    let equal = table(&NOISES, &same, (CALLS, 0));
     for (name, counts) in &equal {
         assert!(
             counts.iter().all(|it| *it <= CLAIMS_MAX),
@@ -226,8 +298,12 @@ fn the_table_of_the_document_says_how_often_comparisons_are_right() {
     }
     let slower = |value: f64, _: &mut Rng| 1.05 * value;
     let never = |_: f64, rng: &mut Rng| ten(rng);
-    let shifted = table(&[NOISES[0], NOISES[1], NOISES[4]], &slower, 1);
-    let zero = table(&[NOISES[3]], &never, 1);
+    let shifted = table(
+        &[NOISES[0], NOISES[1], NOISES[4]],
+        &slower,
+        (CALLS_POWER, 1),
+    );
+    let zero = table(&[NOISES[3]], &never, (CALLS_POWER, 1));
     let mut text = String::new();
     let rows = [
         ("the same", equal),

@@ -58,7 +58,7 @@ pub struct Effect {
     pub p: f64,
     /// How probable a shift so near to 0 is between sets that differ by the margin.
     pub p_same: f64,
-    /// The smallest that `p` can be with so many values.
+    /// The smallest that `p` can be with so many values; 1 when all are the same.
     pub p_least: f64,
     /// The shift of what is left without the ends.
     pub trimmed: Trimmed,
@@ -163,7 +163,10 @@ pub fn effect(
     let (ours, theirs): (Vec<f64>, Vec<f64>) = (ours, theirs);
     let level = settings.level();
     let of = |test: &dyn ShiftTest, trimmed: Trimmed| {
-        let (low, high) = test.interval(level);
+        let (low, high) = match settings.intervals {
+            true => test.interval(level),
+            false => (f64::NEG_INFINITY, f64::INFINITY),
+        };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         Effect {
             scale,
@@ -177,7 +180,11 @@ pub fn effect(
             margin,
             p: test.p(0.0),
             p_same: test.p_same(margin),
-            p_least: test.least(),
+            p_least: if test.reach() == (0.0, 0.0) {
+                1.0
+            } else {
+                test.least()
+            },
             trimmed,
         }
     };
@@ -188,4 +195,95 @@ pub fn effect(
     }
     let relabelings = Relabelings::new(&ours, &theirs, settings.seed, stream);
     Ok(of(&relabelings, trimmed(&ours, &theirs, level)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &Values, measure: Measure) -> Effect {
+        effect(values, measure, 0, &Settings::default()).expect("can be compared")
+    }
+
+    #[track_caller]
+    fn is_near(have: f64, want: f64) {
+        assert!((have - want).abs() < 1e-12, "{have}, not {want}");
+    }
+
+    #[test]
+    fn positive_values_have_a_ratio_of_the_means_of_logarithms() {
+        let apart = Values::Apart(vec![1.0, 4.0], vec![2.0, 2.0, 16.0]);
+        let it = of(&apart, Measure::Nanos);
+        assert_eq!(
+            (it.scale, it.is_paired, it.values),
+            (Scale::Log, false, [2, 3])
+        );
+        // Logarithms to the base 2: 0 and 2, 1 and 1 and 4. Their means are 1 and 2.
+        is_near(it.shift, libm::log(2.0));
+        assert_eq!((it.base, it.other), (2.5, 20.0 / 3.0));
+        is_near(it.margin, libm::log(1.03));
+        // 2 of the 10 ways; nothing is refused at 5 %.
+        is_near(it.p_least, 0.2);
+        assert_eq!((it.low, it.high), (f64::NEG_INFINITY, f64::INFINITY));
+        let [ratio, low, high] = it.ratios().expect("a ratio");
+        is_near(ratio, 2.0);
+        assert_eq!((low, high), (0.0, f64::INFINITY));
+        is_near(it.shift_of(0.05), libm::log(1.05));
+    }
+
+    #[test]
+    fn pairs_with_one_ratio_leave_nothing_open() {
+        let pairs = (1..=6).map(|it| (f64::from(it), 1.5 * f64::from(it)));
+        let it = of(&Values::Pairs(pairs.collect()), Measure::Nanos);
+        assert_eq!((it.is_paired, it.values), (true, [6, 6]));
+        is_near(it.p, 2.0 / 64.0);
+        // One-sided, and of the larger side: the ratio is beyond 1.03.
+        assert_eq!(it.p_same, 1.0);
+        let ends = [it.shift, it.low, it.high, it.trimmed.shift];
+        ends.into_iter()
+            .for_each(|end| is_near(end, libm::log(1.5)));
+    }
+
+    #[test]
+    fn zeros_make_it_a_difference_with_a_margin_in_the_metrics_unit() {
+        let values = Values::Apart(vec![0.0, 2.0, 4.0, 6.0], vec![11.0, 12.0, 13.0, 16.0]);
+        let it = of(&values, Measure::Count);
+        assert_eq!((it.scale, it.margin), (Scale::Linear, 1.0));
+        assert_eq!((it.base, it.other, it.shift), (3.0, 13.0, 10.0));
+        assert_eq!(it.ratios(), None);
+        is_near(it.p, 2.0 / 70.0);
+        is_near(it.shift_of(0.05), 0.15);
+        let margins = [
+            (Measure::Nanos, 10_000.0),
+            (Measure::Count, 1.0),
+            (Measure::Rate, 1.0),
+            (Measure::Millionths, 1_000.0),
+            (Measure::Thousandths, 10.0),
+            (Measure::Bytes, 1_048_576.0),
+        ];
+        for (measure, margin) in margins {
+            assert_eq!(of(&values, measure).margin, margin);
+        }
+        let negative = Values::Apart(vec![-1.0, 1.0], vec![1.0, 2.0]);
+        assert_eq!(of(&negative, Measure::Count).scale, Scale::Linear);
+    }
+
+    #[test]
+    fn values_that_are_all_the_same_can_show_nothing() {
+        let values = Values::Apart(vec![3.0; 6], vec![3.0; 7]);
+        let it = of(&values, Measure::Count);
+        assert_eq!((it.shift, it.p, it.p_least), (0.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn intervals_that_nobody_wants_are_endless() {
+        let values = Values::Apart(vec![1.0; 6], vec![3.0; 6]);
+        let settings = Settings {
+            intervals: false,
+            ..Settings::default()
+        };
+        let it = effect(&values, Measure::Count, 0, &settings).unwrap();
+        assert_eq!((it.low, it.high), (f64::NEG_INFINITY, f64::INFINITY));
+        is_near(it.p, 2.0 / 924.0);
+    }
 }

@@ -246,7 +246,7 @@ mod tests {
         let (low, high) = it.interval(0.05);
         assert!(it.p(low) < 0.05 && it.p(high) < 0.05, "{low} {high}");
         assert!(
-            it.p(low + 1e-3) >= 0.05 && it.p(high - 1e-3) >= 0.05,
+            it.p(low + 0.02) >= 0.05 && it.p(high - 0.02) >= 0.05,
             "{low} {high}"
         );
         let few = Flips::new(&differences[..5], 1, 0);

@@ -39,6 +39,9 @@ pub struct Settings {
     pub looks: u32,
     /// The smallest change that is of interest, as a part of the baseline: 0.03 is 3 %.
     pub margin: f64,
+    /// Whether intervals are wanted; without them they are endless. Verdicts do not need them, but
+    /// where two arms of the same scheduler are compared, too.
+    pub intervals: bool,
 }
 
 impl Default for Settings {
@@ -49,6 +52,7 @@ impl Default for Settings {
             alpha: 0.05,
             looks: 1,
             margin: 0.03,
+            intervals: true,
         }
     }
 }
@@ -314,7 +318,7 @@ fn correct(rows: &mut [Pending], settings: &Settings) {
         });
     // Where all values are one and the same no test can find anything, whoever is better: it is
     // none of the family.
-    let is_same = |it: &Judged| (it.effect.low, it.effect.high) == (0.0, 0.0);
+    let is_same = |it: &Judged| it.effect.p_least >= 1.0;
     let (same, mut made): (Vec<_>, Vec<_>) = made.partition(|(it, ..)| is_same(it));
     for (judged, ..) in same {
         judged.verdict = Some(Verdict::NoDifference);

@@ -434,7 +434,7 @@ mod tests {
         let (low, high) = it.interval(0.05);
         assert!(it.p(low) < 0.05 && it.p(high) < 0.05, "{low} {high}");
         assert!(
-            it.p(low + 1e-3) >= 0.05 && it.p(high - 1e-3) >= 0.05,
+            it.p(low + 0.02) >= 0.05 && it.p(high - 0.02) >= 0.05,
             "{low} {high}"
         );
         // The interval excludes 0 exactly when the test refuses it.

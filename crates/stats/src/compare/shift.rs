@@ -9,8 +9,10 @@ pub const SAMPLES_MAX: usize = 9_999;
 const SAMPLES_MIN: usize = 1_999;
 /// Values that all relabelings of a sample have together, as far as the limits above allow.
 const SAMPLED_VALUES: usize = 40_000_000;
-/// Halvings by which the end of an interval is found: to 1 part in 65,536 of where it is sought.
-const HALVINGS: u32 = 16;
+/// How exactly the end of an interval is found, as a part of its distance from the measured shift.
+const PRECISION: f64 = 1e-3;
+/// Steps after which the search for an end stops.
+const STEPS_MAX: u32 = 60;
 
 /// A test of shifts.
 pub trait ShiftTest {
@@ -43,25 +45,44 @@ pub trait ShiftTest {
     }
 
     /// The end of the interval between the measured shift and `refused`, beyond which every shift
-    /// is refused. It is the refused side of the last step, so that no accepted shift is left out.
+    /// is refused. It is on the refused side, so that no accepted shift is left out.
+    ///
+    /// The square root of the logarithm of a probability is nearly linear in the shift, so a
+    /// straight line finds where it is `alpha` in a few steps; every third step halves, which ends
+    /// for any probability.
     fn end(&self, refused: f64, alpha: f64) -> f64 {
-        let (mut inside, mut outside) = (self.value(), refused);
-        // 0 first: then it is outside exactly when its probability says so.
-        let zero = 0.0 > inside.min(outside) && 0.0 < inside.max(outside);
-        let mut next = if zero {
-            0.0
-        } else {
-            f64::midpoint(inside, outside)
-        };
-        for _ in 0..HALVINGS {
-            if self.p(next) < alpha {
-                outside = next;
-            } else {
-                inside = next;
+        let value = self.value();
+        let height = |p: f64| (-libm::log(p)).max(0.0).sqrt();
+        let aim = height(alpha);
+        let (mut inside, mut outside) = ((value, 0.0), (refused, height(self.least())));
+        for step in 0..STEPS_MAX {
+            let (width, reach) = (outside.0 - inside.0, outside.0 - value);
+            if width.abs() <= PRECISION * reach.abs() {
+                break;
             }
-            next = f64::midpoint(inside, outside);
+            // Beside the line, so that the end comes to lie between two tried shifts.
+            let beside = PRECISION / 2.0 * reach * if step % 2 == 0 { 1.0 } else { -1.0 };
+            let part = (aim - inside.1) / (outside.1 - inside.1);
+            let next = match step {
+                // 0 first: then it is outside exactly when its probability says so.
+                0 if (value < 0.0) != (refused < 0.0) => 0.0,
+                _ if step % 3 == 2 => f64::midpoint(inside.0, outside.0),
+                _ => inside.0 + part * width + beside,
+            };
+            let is_between = (next - inside.0) * (next - outside.0) < 0.0;
+            let next = if is_between {
+                next
+            } else {
+                f64::midpoint(inside.0, outside.0)
+            };
+            let p = self.p(next);
+            if p < alpha {
+                outside = (next, height(p));
+            } else {
+                inside = (next, height(p));
+            }
         }
-        outside
+        outside.0
     }
 
     /// How probable this is if the true shift is not between `-margin` and `margin`: the larger

@@ -198,7 +198,7 @@ impl<W: World> Turn<'_, W> {
             Operation::Release(deadline) => return self.release(deadline),
             Operation::Complete(deadline) => {
                 let declared = &self.workload.deadlines[deadline as usize];
-                let Some(release) = self.task.releases.current(deadline) else {
+                let Some(release) = self.task.releases.complete(deadline) else {
                     return Err(Fault::not_begun(&declared.name, "release"));
                 };
                 let due = later(release, declared.slack)?;

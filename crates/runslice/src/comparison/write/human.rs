@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
 
+use crate::report::counted;
 use crate::report::runs::shown_value;
 use crate::table::Table;
 
@@ -269,15 +270,19 @@ fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
         _ if pairs == made.len() => "by flipping pairs of runs with the same seed",
         _ => "by relabeling the runs, or flipping pairs of the same seed",
     };
-    let goals = rows.iter().filter(|row| row.is_goal && row.result.is_ok());
+    let is_tested = |row: &&Row| {
+        let judged = row.result.as_ref().ok();
+        row.is_goal && judged.is_some_and(|it| it.effect.p_least < 1.0)
+    };
+    let goals = rows.iter().filter(is_tested);
     let looks = match settings.looks {
         0 | 1 => String::new(),
         looks => format!(", {looks} looks"),
     };
     let mut lines = vec![format!(
-        "intervals of {} % {way}, {} comparisons (Holm){looks}, changes of interest from {} %",
+        "intervals of {} % {way}, {} (Holm){looks}, changes of interest from {} %",
         (1.0 - settings.level()) * 100.0,
-        goals.count(),
+        counted(goals.count() as u64, "comparison"),
         settings.margin * 100.0,
     )];
     if made.iter().any(|effect| !effect.low.is_finite()) {
@@ -288,7 +293,9 @@ fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use stats::compare::{Settings, Values, effect};
+    use stats::compare::{
+        Better, Choice, Measured, Question, Role, Set, Settings, Values, compare, effect,
+    };
 
     use super::*;
 
@@ -309,5 +316,65 @@ mod tests {
         assert_eq!(difference(Measure::Count, -520.64), "-520.6");
         assert_eq!(difference(Measure::Nanos, 1_500_000.0), "+1.50 ms");
         assert_eq!(difference(Measure::Millionths, -250_000.0), "-25.0 %");
+    }
+
+    /// Rows of `b` against `a`, whose values are those of the seeds from 0.
+    fn rows(world: &str, base: &[f64], other: &[f64]) -> Vec<Row> {
+        let set = |arm: &str, values: &[f64]| {
+            let mut set = Set::new(arm, "", world);
+            for (seed, value) in (0..).zip(values) {
+                let measured = Measured {
+                    name: "missed".to_owned(),
+                    measure: Measure::Count,
+                    better: Better::Lower,
+                    role: Role::Goal,
+                    value: *value,
+                };
+                set.add(vec![measured], Some(seed));
+            }
+            set
+        };
+        let (base, others) = (set("a", base), [set("b", other)]);
+        let question = Question {
+            base: &base,
+            others: &others,
+            again: None,
+        };
+        compare(&[question], Choice::Stated, &Settings::default())
+    }
+
+    const BASE: [f64; 8] = [50.0, 51.0, 52.0, 50.0, 49.0, 51.0, 50.0, 51.0];
+
+    #[test]
+    fn an_outlier_is_a_finding_with_its_seed_in_simulation_alone() {
+        let mut other = BASE;
+        other[6] = 90.0;
+        let told = outliers(&rows("simulated", &BASE, &other));
+        let want = "finding: missed under b: 90 with seed 6; far from the other runs, which in \
+                    simulation is no noise: `sim --seed` repeats it";
+        assert_eq!(told, [want]);
+        assert!(outliers(&rows("played", &BASE, &other)).is_empty());
+        assert!(outliers(&rows("simulated", &BASE, &BASE)).is_empty());
+        let row = &rows("played", &BASE, &other)[0];
+        assert_eq!(far(row, 0.5), "outliers: 0 and 1 (p 0.50)");
+    }
+
+    #[test]
+    fn what_is_undecided_says_how_many_runs_it_takes() {
+        let told = |runs: usize, by: f64| {
+            let other: Vec<f64> = BASE.iter().map(|it| it + by).collect();
+            summary(&rows("played", &BASE[..runs], &other[..runs])).concat()
+        };
+        assert_eq!(told(8, 20.0), "b against a: slower in missed");
+        assert_eq!(told(8, 0.0), "b against a: no difference in missed");
+        let few = "b against a: undecided in missed (so few runs cannot decide so many \
+                   comparisons: it takes at least 6 runs of each)";
+        assert_eq!(told(4, 20.0), few);
+        let few = rows("played", &BASE[..4], &BASE[1..5]);
+        let lines = method(&few, &Settings::default());
+        assert_eq!(lines.last().unwrap(), "-: so few runs set no limit");
+        assert!(
+            lines[0].contains("by flipping pairs of runs with the same seed, 1 comparison (Holm)")
+        );
     }
 }

@@ -26,7 +26,7 @@ const DEADLINES: &[&str] = &[
     "group",
     "deadline",
     "met",
-    "late",
+    "missed",
     "skipped",
     "late_ns_p50",
     "late_ns_p99",

@@ -42,6 +42,34 @@ fn queued_releases_are_made_up_for() {
     assert_eq!(toy.recorded(), late);
 }
 
+fn ms(ms: u64) -> SimTime {
+    SimTime::ZERO + Nanos::from_millis(ms)
+}
+
+#[test]
+fn what_is_not_done_at_the_end_is_overdue_with_the_periods_after_it() {
+    let toy = run(
+        "[task.t]\ndo = \"release(d), run(1ms), complete(d), release(d), suspend\"\n\
+                   [deadline.d]\nperiod = \"10ms\"\n",
+    );
+    // Released at 10 and never done: due at 20, 30, 40.
+    assert_eq!(toy.work.overdue(ms(20)), []);
+    assert_eq!(toy.work.overdue(ms(45)), [(TaskId(0), 0, 3)]);
+    // An exited task owes nothing.
+    assert_eq!(run(DEADLINE).work.overdue(ms(1000)), []);
+}
+
+#[test]
+fn messages_that_nobody_took_are_overdue_when_their_slack_has_passed() {
+    let toy = run(
+        "[chan.c]\nkind = \"unix\"\n[deadline.d]\nslack = \"16ms\"\n\
+                   [irq.i]\nonce = true\nstart = \"8ms\"\nsend = \"c\"\n\
+                   [task.t]\ndo = \"suspend, recv(c), release(d), complete(d)\"\n",
+    );
+    assert_eq!(toy.work.overdue(ms(24)), []);
+    assert_eq!(toy.work.overdue(ms(25)), [(TaskId(0), 0, 1)]);
+}
+
 #[test]
 fn a_deadline_without_a_period_counts_from_the_message() {
     let toy = run(
