@@ -45,6 +45,7 @@ fn both(spec: &RunSpec) -> Summary {
         let options = Options {
             backend,
             budget: Some(2_000_000),
+            ..Options::default()
         };
         sim::run_with(spec, &mut Collector::default(), options).expect("the run can be made")
     };
