@@ -237,7 +237,9 @@ fn b6_a_fresh_slice_preempts_although_a_real_time_task_wakes_it() {
             let late = |turn: &&Turn| turn.start.as_nanos() >= 6_000_000;
             let after: Vec<_> = seen.turns.iter().filter(late).collect();
             let ran = after.iter().filter(|turn| turn.end > turn.start);
-            ran.map(|turn| turn.task.clone()).take(2).collect::<Vec<_>>()
+            ran.map(|turn| turn.task.clone())
+                .take(2)
+                .collect::<Vec<_>>()
         };
         assert_eq!(story("staircase"), ["S", "A"], "{kind}");
         assert_eq!(story("staircase:preempt_equal=0"), ["A", "S"], "{kind}");
