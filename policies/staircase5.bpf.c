@@ -38,8 +38,8 @@ KNOB(u64, rr_ns, 10000000, "ns", "interval on one stair, for each CPU of the mac
 KNOB_ON_KERNEL(u32, cpu_factor_max, 0, 8, "CPUs",
 	       "if not 0, no more CPUs lengthen the interval", 0, 1024);
 KNOB(u32, sub_jiffy, 1, "rule",
-     "which wakeup is no sleep: 1 a short run's within an interval, 2 a sleep below a jiffy, 0 none",
-     0, 2);
+     "which wakeup is no sleep: 1 a short run's within an interval, "
+     "2 a sleep below a jiffy, 0 none", 0, 2);
 KNOB(bool, rise_from_here, 0, "bool",
      "a sleep lifts a task by one from the stair where it is, not from where it started", 0, 1);
 

@@ -68,7 +68,7 @@ static __always_inline bool begins_turn(struct queued *q, struct slices *s, s32 
 	return begins;
 }
 
-/* In `dispatch`, when a task that could go on is settled: whether it does, for nobody is before it. */
+/* In `dispatch`, of a task that could go on and is settled: whether it does. */
 static __always_inline bool goes_on(struct queued *q, s32 cpu)
 {
 	return !waits_before(cpu, q->key) || !scx_bpf_dsq_move_to_local(cpu);

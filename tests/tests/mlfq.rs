@@ -454,8 +454,10 @@ fn cpus_pull_until_each_has_its_share_and_a_pulled_task_keeps_its_queue() {
 #[test]
 fn a_synchronous_waker_takes_its_task_along() {
     let tables = "[chan.c]\nkind = \"pipe\"\n\
-                  [task.left]\ncpus = \"0\"\ndo = \"sleep(20ms), loop(4)[ send(c), sleep(60ms) ]\"\n\
-                  [task.right]\ncpus = \"1\"\ndo = \"sleep(50ms), loop(4)[ send(c), sleep(60ms) ]\"\n\
+                  [task.left]\ncpus = \"0\"\n\
+                  do = \"sleep(20ms), loop(4)[ send(c), sleep(60ms) ]\"\n\
+                  [task.right]\ncpus = \"1\"\n\
+                  do = \"sleep(50ms), loop(4)[ send(c), sleep(60ms) ]\"\n\
                   [task.B]\ndo = \"loop(inf)[ recv(c), run(100us) ]\"\n\
                   [task.G]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
                   [task.H]\ncpus = \"1\"\ndo = \"run(inf)\"\n";

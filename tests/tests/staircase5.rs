@@ -114,13 +114,14 @@ fn a_sleep_lifts_the_start_by_one_stair_and_a_run_below_a_tick_does_not() {
     assert_eq!(seen[seen.len() - last.len()..], last);
 }
 
-/// The announcement handles "the sub-jiffy case" specially, and does not say how. A task that sleeps
+/// The announcement handles "the sub-jiffy case" specially, not saying how. A task that sleeps
 /// just before each tick gains by neither reading, and stays on top if every sleep counts; a
 /// pointer that works for 0.3 ms every 8 ms sinks as a hog does by the reading of patch 6.3 only.
 #[test]
 fn each_reading_of_the_sub_jiffy_case_is_a_knob() {
     let lowest = |policy: &str, run: u32, sleep: u32| {
-        let task = format!("[task.A]\ndo = \"loop(inf)[ run({run}us), sleep({sleep}us) ]\"\n");
+        let work = format!("loop(inf)[ run({run}us), sleep({sleep}us) ]");
+        let task = format!("[task.A]\ndo = \"{work}\"\n");
         let seen = observe(policy, 1, 7000, &task).reports("A");
         seen.iter().map(|report| report.prio).max()
     };
