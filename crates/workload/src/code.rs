@@ -99,9 +99,13 @@ impl Code {
                 slot,
                 body,
             } => {
-                self.counted(*slot, &Expr::Number(0), count, None, line, |code| {
-                    code.body(body);
-                });
+                let turns = Turns {
+                    slot: *slot,
+                    first: &Expr::Number(0),
+                    end: count,
+                    except: None,
+                };
+                self.counted(&turns, line, |code| code.body(body));
             }
             Operation::While { cond, body } => self.repeat_while(cond, body, line),
             Operation::Broadcast {
@@ -111,35 +115,15 @@ impl Code {
                 except,
                 slot,
             } => {
-                let index = Expr::Variable(*slot);
-                let send = Operation::Send {
-                    to: Place { of: *of, index },
-                    bytes: None,
-                    value: None,
+                let turns = Turns {
+                    slot: *slot,
+                    first,
+                    end,
+                    except: except.as_ref(),
                 };
-                self.counted(*slot, first, end, except.as_ref(), line, |code| {
-                    code.push(Instr::Do(send), line);
-                });
+                self.counted(&turns, line, |code| code.send_to_each(*of, *slot, line));
             }
-            Operation::Pool {
-                group,
-                width,
-                total,
-                slot,
-            } => {
-                let (width, total) = (self.hidden(width, line), self.hidden(total, line));
-                self.assign(*slot, Expr::Number(0), line);
-                let (group, slot) = (*group, *slot);
-                self.push(
-                    Instr::Do(Operation::Pool {
-                        group,
-                        width,
-                        total,
-                        slot,
-                    }),
-                    line,
-                );
-            }
+            Operation::Pool { .. } => self.pool(op.clone(), line),
             Operation::Attempt {
                 op,
                 failed,
@@ -167,17 +151,38 @@ impl Code {
         self.push(Instr::Unless { cond, to: 0 }, line)
     }
 
-    /// Repeats `body` with `slot` from `first` to the value that `end` has before the first turn,
-    /// but not for `except`.
-    fn counted(
-        &mut self,
-        slot: u32,
-        first: &Expr,
-        end: &Expr,
-        except: Option<&Expr>,
-        line: u32,
-        body: impl FnOnce(&mut Self),
-    ) {
+    fn send_to_each(&mut self, of: u32, slot: u32, line: u32) {
+        let index = Expr::Variable(slot);
+        let send = Operation::Send {
+            to: Place { of, index },
+            bytes: None,
+            value: None,
+        };
+        self.push(Instr::Do(send), line);
+    }
+
+    /// A pool is one instruction, which is taken again for each of its children.
+    fn pool(&mut self, mut op: Operation, line: u32) {
+        if let Operation::Pool {
+            width, total, slot, ..
+        } = &mut op
+        {
+            *width = self.hidden(width, line);
+            *total = self.hidden(total, line);
+            self.assign(*slot, Expr::Number(0), line);
+        }
+        self.push(Instr::Do(op), line);
+    }
+
+    /// Repeats `body` with a variable from the first value to the one that `end` has before the
+    /// first turn.
+    fn counted(&mut self, turns: &Turns<'_>, line: u32, body: impl FnOnce(&mut Self)) {
+        let Turns {
+            slot,
+            first,
+            end,
+            except,
+        } = *turns;
         let limit = self.hidden(end, line);
         let except = except.map(|except| self.hidden(except, line));
         self.assign(slot, first.clone(), line);
@@ -244,6 +249,17 @@ impl Code {
             other => unreachable!("{other:?} is no jump"),
         }
     }
+}
+
+/// The turns of a counted loop.
+struct Turns<'a> {
+    /// The variable that counts.
+    slot: u32,
+    first: &'a Expr,
+    /// One past the last value.
+    end: &'a Expr,
+    /// A value that is left out.
+    except: Option<&'a Expr>,
 }
 
 fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
