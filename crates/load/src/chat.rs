@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use super::crew::{Crew, Gate};
+use super::processes::{Gate, Processes};
 use super::{Error, Outcome, count, rate};
 use crate::play::shared::Plan;
 use crate::play::sys;
@@ -86,16 +86,16 @@ impl Chat {
         };
         let totals = Totals { yields, heard };
         let users = self.connect()?;
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         let expected = match self.kind {
             Kind::Thread => {
-                crew.spawn("chat", |gate| self.all_as_threads(&users, totals, gate))?;
+                processes.spawn("chat", |gate| self.all_as_threads(&users, totals, gate))?;
                 1
             }
             Kind::Process => {
                 for part in self.parts(&users) {
                     let name = part.role.name();
-                    crew.spawn(name, |gate| {
+                    processes.spawn(name, |gate| {
                         gate.pass();
                         self.play(&part, totals)
                     })?;
@@ -103,8 +103,8 @@ impl Chat {
                 users.len() * Role::ALL.len()
             }
         };
-        let began = crew.open(expected)?;
-        let usage = crew.wait()?;
+        let began = processes.open(expected)?;
+        let usage = processes.wait()?;
         let time = began.elapsed();
         let sent = u64::from(self.rooms) * u64::from(self.users) * u64::from(self.messages);
         let read = totals.heard.load(Ordering::SeqCst);

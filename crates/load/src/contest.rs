@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::crew::Crew;
 use super::kernbench::{Builder, Jobs, Prepared, sync};
+use super::processes::Processes;
 use super::{Cell, Error, Outcome, Table, Usage, count, own_folder, percent};
 use crate::play::shared::Plan;
 use folder::OwnFolder;
@@ -188,17 +188,17 @@ impl Contest {
         let mut plan = Plan::default();
         plan.longs(1);
         let turns = &plan.build()?.longs[0];
-        let mut crew = Crew::new()?;
-        self.begin(row, &place, &mut crew, turns)?;
-        let began = crew.open(crew.len())?;
+        let mut processes = Processes::new()?;
+        self.begin(row, &place, &mut processes, turns)?;
+        let began = processes.open(processes.len())?;
         thread::sleep(self.lead);
         let before = turns.load(Ordering::Relaxed);
         let (build, time) = sources.build(jobs)?;
         let loads = turns.load(Ordering::Relaxed) - before;
         // A load that has failed would have been none.
-        crew.check()?;
+        processes.check()?;
         let ran = began.elapsed();
-        let used = crew.end();
+        let used = processes.end();
         drop(place);
         sync();
         Ok(Finished {
@@ -226,12 +226,12 @@ impl Contest {
         &self,
         row: Row,
         place: &Place<'_>,
-        crew: &mut Crew,
+        processes: &mut Processes,
         turns: &'static AtomicU64,
     ) -> Result<(), Error> {
         let name = row.name();
         if row == Row::Process {
-            return self.begin_ring(crew, turns);
+            return self.begin_ring(processes, turns);
         }
         let (sources, bytes, listed) = (place.sources.sources(), self.bytes, &self.listed);
         let path = &place.folder.join("load");
@@ -245,7 +245,7 @@ impl Contest {
             turns.fetch_add(1, Ordering::Relaxed);
         };
         let mebibyte = (1_u64 << 20).min(bytes);
-        crew.spawn(name, move |gate| {
+        processes.spawn(name, move |gate| {
             gate.pass();
             loop {
                 match row {
@@ -264,13 +264,17 @@ impl Contest {
     }
 
     /// Processes in a ring, each with a pipe to the next.
-    fn begin_ring(&self, crew: &mut Crew, turns: &'static AtomicU64) -> Result<(), Error> {
+    fn begin_ring(
+        &self,
+        processes: &mut Processes,
+        turns: &'static AtomicU64,
+    ) -> Result<(), Error> {
         let number = 4 * self.cpus as usize;
         let pipes: io::Result<Vec<_>> = (0..number).map(|_| io::pipe()).collect();
         let pipes = pipes.map_err(Error::doing("make a ring of pipes"))?;
         for at in 0..number {
             let (mut from, mut to) = (&pipes[at].0, &pipes[(at + 1) % number].1);
-            crew.spawn(Row::Process.name(), move |gate| {
+            processes.spawn(Row::Process.name(), move |gate| {
                 gate.pass();
                 let mut chunk = [0; CHUNK];
                 if at == 0 {
@@ -467,15 +471,16 @@ mod tests {
             plan.longs(1);
             let turns = &plan.build().unwrap().longs[0];
             let place = contest.place(*row, &sources).unwrap();
-            let mut crew = Crew::new().unwrap();
-            contest.begin(*row, &place, &mut crew, turns).unwrap();
-            crew.open(crew.len()).unwrap();
+            let mut processes = Processes::new().unwrap();
+            contest.begin(*row, &place, &mut processes, turns).unwrap();
+            processes.open(processes.len()).unwrap();
             while turns.load(Ordering::Relaxed) < 3 {
-                crew.check()
+                processes
+                    .check()
                     .unwrap_or_else(|error| panic!("{row:?}: {error}"));
                 thread::yield_now();
             }
-            crew.end();
+            processes.end();
         }
         drop(sources);
         assert_eq!(files(folder.path()), 1, "only the other folder is left");

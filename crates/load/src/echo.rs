@@ -16,10 +16,10 @@ use std::time::Duration;
 use model::{Rng, quantile};
 use workload::SchedPolicy;
 
-use super::crew::Crew;
 use super::kernbench::{Builder, Jobs};
+use super::processes::Processes;
 use super::terminal::Terminal;
-use super::trail::{Response, Trail};
+use super::trace::{Response, Trace};
 use super::{Cell, Error, Outcome, Table, count, mean, micros};
 use crate::play::shared::Plan;
 use crate::play::spin::Spin;
@@ -107,10 +107,10 @@ impl Echo {
         let stamps = self.stamps()?;
         let terminal = Terminal::open().map_err(Error::doing("open a terminal"))?;
         let spin = Spin::calibrate();
-        let mut crew = Crew::new()?;
-        let hogs = self.begin_hogs(&mut crew)?;
+        let mut processes = Processes::new()?;
+        let hogs = self.begin_hogs(&mut processes)?;
         for sources in &builds {
-            crew.spawn("builds", |gate| {
+            processes.spawn("builds", |gate| {
                 gate.pass();
                 loop {
                     sources.build(Jobs::AtMost(1)).map_err(io::Error::other)?;
@@ -119,7 +119,7 @@ impl Echo {
         }
         let (mut inside, mut outside) = (&terminal.inside, &terminal.outside);
         let work = u64::try_from(self.work.as_nanos()).unwrap_or(u64::MAX);
-        let echo = crew.spawn("echo", |gate| {
+        let echo = processes.spawn("echo", |gate| {
             gate.pass();
             let mut key = [0];
             for seen in stamps.seen {
@@ -130,7 +130,7 @@ impl Echo {
             }
             Ok(())
         })?;
-        crew.spawn("screen", |gate| {
+        processes.spawn("screen", |gate| {
             gate.pass();
             let mut key = [0];
             for shown in stamps.shown {
@@ -140,7 +140,7 @@ impl Echo {
             Ok(())
         })?;
         let mut outcome = Outcome::default();
-        let mut fingers = Crew::new()?;
+        let mut fingers = Processes::new()?;
         let is_urgent = process::is_root();
         fingers.spawn("finger", |gate| {
             gate.pass();
@@ -148,17 +148,17 @@ impl Echo {
         })?;
         // Everybody has been forked: it makes a thread.
         let recorder = self.record(&mut outcome)?;
-        crew.open(crew.len())?;
+        processes.open(processes.len())?;
         fingers.open(1)?;
         fingers.wait()?;
-        self.wait_for_the_last(&mut crew, &stamps)?;
-        let trail = recorder.map(Recorder::stop).transpose()?.map(Trail::of);
-        crew.end();
-        let responses = trail
+        self.wait_for_the_last(&mut processes, &stamps)?;
+        let trace = recorder.map(Recorder::stop).transpose()?.map(Trace::of);
+        processes.end();
+        let responses = trace
             .as_ref()
-            .map(|trail| trail.responses(echo.cast_unsigned()));
+            .map(|trace| trace.responses(echo.cast_unsigned()));
         let classes = Classes {
-            trail: trail.as_ref(),
+            trace: trace.as_ref(),
             hogs: &hogs,
             builds: !self.builds.is_empty(),
             least: u64::try_from(self.least.as_nanos()).unwrap_or(u64::MAX),
@@ -184,9 +184,9 @@ impl Echo {
         })
     }
 
-    fn begin_hogs(&self, crew: &mut Crew) -> Result<Vec<u32>, Error> {
+    fn begin_hogs(&self, processes: &mut Processes) -> Result<Vec<u32>, Error> {
         let hog = |_| {
-            let pid = crew.spawn("hog", |gate| {
+            let pid = processes.spawn("hog", |gate| {
                 gate.pass();
                 let mut value = 1.0_f64;
                 loop {
@@ -232,13 +232,13 @@ impl Echo {
 
     /// Waits until the last key is on the screen, at most a thousand periods: who is starved so
     /// long is not answered.
-    fn wait_for_the_last(&self, crew: &mut Crew, stamps: &Stamps) -> Result<(), Error> {
+    fn wait_for_the_last(&self, processes: &mut Processes, stamps: &Stamps) -> Result<(), Error> {
         let last = stamps.shown.last().expect("there is at least one key");
         for _ in 0..1000 {
             if last.load(Ordering::Relaxed) != 0 {
                 return Ok(());
             }
-            crew.check()?;
+            processes.check()?;
             std::thread::sleep(self.period);
         }
         Ok(())
@@ -264,7 +264,7 @@ impl Echo {
         outcome.add("keys", "", count(pressed.len() as u64));
         tell_spans(outcome, "seen", spans(&seen));
         tell_spans(outcome, "shown", spans(&shown));
-        if classes.trail.is_none() {
+        if classes.trace.is_none() {
             return;
         }
         // A first turn before any key is no answer.
@@ -319,7 +319,7 @@ fn tell_spans(outcome: &mut Outcome, name: &str, mut spans: Vec<u64>) {
 
 /// Tells who is who.
 struct Classes<'a> {
-    trail: Option<&'a Trail>,
+    trace: Option<&'a Trace>,
     hogs: &'a [u32],
     builds: bool,
     /// Nanoseconds.
@@ -339,10 +339,10 @@ impl Classes<'_> {
     }
 
     fn who(&self, pid: u32) -> Between {
-        let name = self.trail.map_or("", |trail| trail.name(pid));
+        let name = self.trace.map_or("", |trace| trace.name(pid));
         if self.hogs.contains(&pid) {
             Between::Hog
-        } else if self.trail.is_some_and(|trail| trail.is_kernel(pid)) {
+        } else if self.trace.is_some_and(|trace| trace.is_kernel(pid)) {
             Between::Kernel
         } else if self.builds && !OWN.contains(&name) {
             Between::Build
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn who_had_the_cpu_longest_names_the_class() {
         let classes = Classes {
-            trail: None,
+            trace: None,
             hogs: &[8],
             builds: true,
             least: 10,

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::crew;
+use super::processes;
 use super::{Error, Outcome, count};
 
 /// Senders of a group, and receivers, each with a socket of its own (hackbench of rt-tests 2.4).
@@ -41,7 +41,7 @@ impl Hackbench {
         command.args(self.pipes.then_some("-p"));
         command.args(self.threads.then_some("-T"));
         command.stdin(Stdio::null()).stderr(Stdio::inherit());
-        let (usage, said) = crew::output("hackbench", "rt-tests", &mut command)?;
+        let (usage, said) = processes::output("hackbench", "rt-tests", &mut command)?;
         let time = time(&said).ok_or_else(|| Error::Tool {
             program: "hackbench".to_owned(),
             words: format!("it does not say its time but: {}", said.trim()),

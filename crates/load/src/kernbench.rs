@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::tree::{MAKEFILE, Tree, Written};
-use super::{Cell, Error, Outcome, Table, Usage, count, crew, percent};
+use super::{Cell, Error, Outcome, Table, Usage, count, percent, processes};
 
 /// How a tree is built.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Prepared {
     /// When a program fails.
     pub fn build(&self, jobs: Jobs) -> Result<(Usage, Duration), Error> {
         self.clean()?;
-        crew::run("make", &mut self.command(jobs))
+        processes::run("make", &mut self.command(jobs))
     }
 
     /// The build as a command.
@@ -101,7 +101,7 @@ impl Prepared {
     }
 
     fn clean(&self) -> Result<(), Error> {
-        crew::run("make", self.make().arg("clean")).map(drop)
+        processes::run("make", self.make().arg("clean")).map(drop)
     }
 
     fn make(&self) -> Command {
@@ -217,7 +217,7 @@ impl Kernbench {
                 sources.clean()?;
                 sync();
                 thread::sleep(self.pause);
-                let (used, took) = crew::run("make", &mut sources.command(jobs))?;
+                let (used, took) = processes::run("make", &mut sources.command(jobs))?;
                 table.rows.push(row(*load, used, took));
                 usage += used;
                 time += took;

@@ -9,8 +9,8 @@ use model::{CpuId, Header, MachineSpec, Nanos, Sink, TaskCounters, TaskGroup};
 use workload::{CPUS_MAX, CpuSet, SchedPolicy};
 
 use super::clock::Clock;
-use super::crew::{Crew, Gate};
-use super::trail::{Stay, Trail};
+use super::processes::{Gate, Processes};
+use super::trace::{Stay, Trace};
 use super::{Cell, Error, Outcome, Table, count, micros};
 use crate::play::spin::Spin;
 use crate::play::sys;
@@ -88,14 +88,14 @@ impl Levels {
     pub fn run(&self, events: Option<&mut dyn Sink>) -> Result<Outcome, Error> {
         self.check()?;
         let spin = Spin::calibrate();
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         let mut pids = Vec::new();
         for task in &self.tasks {
-            pids.push(crew.spawn(&task.name, |gate| task.act(spin, gate))?);
+            pids.push(processes.spawn(&task.name, |gate| task.act(spin, gate))?);
         }
         if let Some(period) = self.sample {
             for cpu in self.cpus() {
-                crew.spawn("sampler", move |gate| sample(cpu, period, gate))?;
+                processes.spawn("sampler", move |gate| sample(cpu, period, gate))?;
             }
         }
         if process::is_root() {
@@ -113,30 +113,30 @@ impl Levels {
             (false, _) => None,
         };
         let clock = (self.ticks && recorder.is_some()).then(Clock::start);
-        let began = crew.open(crew.len())?;
+        let began = processes.open(processes.len())?;
         let started = record::clock();
-        wait_until(began, self.settle, &mut crew)?;
+        wait_until(began, self.settle, &mut processes)?;
         let read = |pids: &[libc::pid_t]| -> Result<Vec<TaskCounters>, Error> {
             pids.iter().map(|pid| counters(*pid)).collect()
         };
         let (before, from) = (read(&pids)?, record::clock());
-        wait_until(began, self.time, &mut crew)?;
+        wait_until(began, self.time, &mut processes)?;
         let (after, to) = (read(&pids)?, record::clock());
         let ticked = clock.map_or(Ok(()), Clock::stop);
         ticked.map_err(Error::doing("interrupt tasks behind each tick"))?;
         let recording = recorder.map(Recorder::stop).transpose()?;
-        crew.end();
+        processes.end();
         if let (Some(recording), Some(sink)) = (&recording, events) {
             self.tell_events(&recording.records, &pids, started, sink);
         }
-        let trail = recording.map(Trail::of);
+        let trace = recording.map(Trace::of);
         let counted = after
             .iter()
             .zip(before)
             .map(|(after, before)| since(*after, before));
         self.tell_shares(&mut outcome, &counted.collect::<Vec<_>>());
-        if let Some(trail) = trail {
-            let stays = pids.iter().map(|pid| trail.stays(pid.cast_unsigned()));
+        if let Some(trace) = trace {
+            let stays = pids.iter().map(|pid| trace.stays(pid.cast_unsigned()));
             let stays: Vec<_> = stays.collect();
             self.tell_stays(&mut outcome, started, &stays);
             for (task, stays) in self.tasks.iter().zip(&stays) {
@@ -347,12 +347,12 @@ fn tell_levels<'a>(outcome: &mut Outcome, name: &str, stays: impl Iterator<Item 
 }
 
 /// Waits until so much time has passed since `began`, unless a task fails.
-fn wait_until(began: Instant, time: Duration, crew: &mut Crew) -> Result<(), Error> {
+fn wait_until(began: Instant, time: Duration, processes: &mut Processes) -> Result<(), Error> {
     let left = time.saturating_sub(began.elapsed());
     if !left.is_zero() {
         std::thread::sleep(left);
     }
-    crew.check()
+    processes.check()
 }
 
 /// Takes a CPU for an instant, half way between two moments that are whole periods from the begin,
@@ -511,7 +511,7 @@ impl Step {
 mod tests {
     use model::{Event, EventKind, EventMask, SimTime, TaskId};
 
-    use super::super::trail::Said;
+    use super::super::trace::Said;
     use super::*;
 
     fn millis(text: &str) -> Result<Duration, String> {

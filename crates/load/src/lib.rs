@@ -10,13 +10,13 @@
 //! depend on how fast anything is.
 
 mod clock;
-mod crew;
 mod error;
+mod processes;
 mod server;
 mod terminal;
-mod trail;
+mod trace;
 
-pub mod aim;
+pub mod aim7;
 pub mod chat;
 pub mod contest;
 pub mod echo;
@@ -35,9 +35,9 @@ use std::time::Duration;
 
 use folder::OwnFolder;
 
-pub use crew::Usage;
 pub use error::Error;
 pub use play::play;
+pub use processes::Usage;
 
 /// What came of a load.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::crew;
+use super::processes;
 use super::server::{Root, Server};
 use super::{Error, Outcome, behind, own_folder};
 
@@ -72,7 +72,7 @@ impl Oltp {
                 .arg(format!("--events={}", self.transactions))
                 .args(["oltp_read_write", what])
                 .stderr(Stdio::inherit());
-            crew::output("sysbench", "sysbench", &mut command).map(|(_, said)| said)
+            processes::output("sysbench", "sysbench", &mut command).map(|(_, said)| said)
         };
         ask("prepare")?;
         let said = ask("run")?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use model::Rng;
 
-use super::crew::{self, Crew, Gate};
+use super::processes::{self, Gate, Processes};
 use super::{Error, Outcome, count, percent};
 use crate::play::spin::Spin;
 use crate::play::sys;
@@ -63,16 +63,16 @@ impl Sampler {
         // Else the script would fail without a word of what lacks.
         File::open(COUNTERS).map_err(Error::doing(format!("read {COUNTERS}")))?;
         let spin = Spin::calibrate();
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         for _ in 0..self.hogs {
-            crew.spawn("hog", |gate| compute(spin, gate))?;
+            processes.spawn("hog", |gate| compute(spin, gate))?;
         }
         for number in 0..self.waiters {
             let rng = Rng::new(self.seed, u64::from(number));
-            crew.spawn("waiter", |gate| wait(spin, gate, rng))?;
+            processes.spawn("waiter", |gate| wait(spin, gate, rng))?;
         }
-        if crew.len() > 0 {
-            crew.open(crew.len())?;
+        if processes.len() > 0 {
+            processes.open(processes.len())?;
             std::thread::sleep(self.settle);
         }
         let mut script = Command::new("sh");
@@ -80,9 +80,9 @@ impl Sampler {
             .args(["-c", &self.script()])
             .stdin(Stdio::null())
             .stderr(Stdio::inherit());
-        let (_, said) = crew::output("sh", "dash", &mut script)?;
-        crew.check()?;
-        crew.end();
+        let (_, said) = processes::output("sh", "dash", &mut script)?;
+        processes.check()?;
+        processes.end();
         let readings = readings(&said);
         if readings.len() != self.intervals as usize + 1 {
             return Err(Error::Tool {

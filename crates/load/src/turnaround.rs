@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::crew::{Crew, Gate};
+use super::processes::{Gate, Processes};
 use super::{Error, Outcome, Usage, count};
 use crate::play::shared::Plan;
 use crate::play::spin::Spin;
@@ -56,19 +56,19 @@ impl Turnaround {
         plan.longs(total);
         let ends = plan.build()?.longs;
         let spin = Spin::calibrate();
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         let mut at = 0;
         for (kind, number) in numbers.iter().enumerate() {
             for _ in 0..*number {
                 let end = &ends[at];
                 at += 1;
-                crew.spawn(KINDS[kind], |gate| self.act(kind, spin, gate, end))?;
+                processes.spawn(KINDS[kind], |gate| self.act(kind, spin, gate, end))?;
             }
         }
         // Before: whoever opens the gate is a task among hogs, and may go on a second later.
         let began = record::clock();
-        crew.open(total)?;
-        let usage = crew.wait()?;
+        processes.open(total)?;
+        let usage = processes.wait()?;
         Ok(tell(numbers, began, ends, usage))
     }
 

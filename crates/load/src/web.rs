@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::crew::{self, Crew};
 use super::levels::Behaviour;
+use super::processes::{self, Processes};
 use super::server::{Root, Server, listens, wait_until_free};
 use super::{Error, Outcome, behind, own_folder};
 use crate::play::spin::Spin;
@@ -110,7 +110,7 @@ impl Web {
             ])
             .stderr(Stdio::inherit());
         let mut beside = self.start_beside()?;
-        let (usage, said) = crew::output("ab", "apache2-utils", &mut command)?;
+        let (usage, said) = processes::output("ab", "apache2-utils", &mut command)?;
         let others = beside.end();
         drop(server);
         drop(own);
@@ -127,14 +127,14 @@ impl Web {
     }
 
     /// The tasks beside, which begin when all are there.
-    fn start_beside(&self) -> Result<Crew, Error> {
+    fn start_beside(&self) -> Result<Processes, Error> {
         let spin = Spin::calibrate();
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         for task in &self.beside {
-            crew.spawn(&task.name, |gate| task.act(spin, gate))?;
+            processes.spawn(&task.name, |gate| task.act(spin, gate))?;
         }
-        crew.open(crew.len())?;
-        Ok(crew)
+        processes.open(processes.len())?;
+        Ok(processes)
     }
 
     /// Makes the server's folders.
@@ -189,15 +189,15 @@ impl Web {
     }
 
     /// Processes that accept, compute and answer.
-    fn start_own(&self) -> Result<Crew, Error> {
+    fn start_own(&self) -> Result<Processes, Error> {
         let address = (Ipv4Addr::LOCALHOST, self.port);
         let listener = TcpListener::bind(address);
         let listener = listener.map_err(Error::doing(format!("listen on {}", self.port)))?;
         let spin = Spin::calibrate();
         let work = u64::try_from(self.work.as_nanos()).unwrap_or(u64::MAX);
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         for _ in 0..self.workers {
-            crew.spawn("httpd", |gate| {
+            processes.spawn("httpd", |gate| {
                 gate.pass();
                 let mut bytes = [0; 4096];
                 loop {
@@ -210,8 +210,8 @@ impl Web {
                 }
             })?;
         }
-        crew.open(self.workers as usize)?;
-        Ok(crew)
+        processes.open(self.workers as usize)?;
+        Ok(processes)
     }
 }
 
@@ -447,10 +447,10 @@ Percentage of the requests served within a certain time (ms)
         };
         let much = Duration::from_millis(20);
         let used = (0..10).map(|at| {
-            let mut crew = web.start_beside().unwrap();
+            let mut processes = web.start_beside().unwrap();
             std::thread::sleep(much * (1 << at));
-            crew.check().unwrap();
-            crew.end().cpu()
+            processes.check().unwrap();
+            processes.end().cpu()
         });
         assert!(used.into_iter().any(|cpu| cpu >= much), "it does not work");
         let nothing = Behaviour::parse("idle: run 1ms", |_| Ok(Duration::ZERO)).unwrap();

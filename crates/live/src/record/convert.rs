@@ -1,7 +1,7 @@
 //! From records of a kernel to events that keep every rule of docs/events.md. Pure.
 //!
 //! Three passes: order and cut the records, find out which tasks there are and what each did when
-//! the recording began, then tell the story. What the records do not explain (a ring buffer that
+//! the recording began, then make the events. What the records do not explain (a ring buffer that
 //! overflowed leaves holes) is mended with events of the same moment, and counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +17,7 @@ pub struct Records {
     pub raws: Vec<Raw>,
     /// What [`Kind::Fork`], [`Kind::Rename`] and [`Kind::Snapshot`] refer to.
     pub facts: Vec<Facts>,
-    /// `CLOCK_MONOTONIC` when the story begins, nanoseconds. Earlier records tell how it begins.
+    /// `CLOCK_MONOTONIC` when the events begin, nanoseconds. Earlier records tell how it begins.
     pub began: u64,
     /// And when it ends.
     pub ended: u64,
@@ -47,7 +47,7 @@ pub struct Mended {
 
 /// Events that keep the rules.
 #[derive(Clone, Debug)]
-pub struct Story {
+pub struct Converted {
     /// Groups: those that were given, then those of other tasks.
     pub groups: Vec<TaskGroup>,
     /// The events, in the order of time.
@@ -58,9 +58,9 @@ pub struct Story {
     pub mended: Mended,
 }
 
-/// Tells the story of `records`. `groups` are those of the player's workload.
+/// Makes the events of `records`. `groups` are those of the player's workload.
 #[must_use]
-pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Story {
+pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Converted {
     let mut raws = records.raws.clone();
     // Records of one CPU are in order; a stable sort keeps them so.
     raws.sort_by_key(|raw| raw.time);
@@ -73,22 +73,22 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Story
     for raw in &mut raws {
         raw.time = raw.time.clamp(records.began, records.ended);
     }
-    let cast = Cast::of(&raws, records);
-    let names = Names::of(&cast, &records.facts, groups, others);
-    let mut teller = Teller::new(records, cast, names);
-    teller.prologue();
+    let tasks = Tasks::of(&raws, records);
+    let names = Names::of(&tasks, &records.facts, groups, others);
+    let mut converter = Converter::new(records, tasks, names);
+    converter.begin();
     for raw in &raws {
-        teller.tell(raw);
+        converter.convert(raw);
     }
-    Story {
-        groups: teller.names.groups,
-        events: teller.events,
+    Converted {
+        groups: converter.names.groups,
+        events: converter.events,
         end: SimTime::from_nanos(records.ended - records.began),
-        mended: teller.mended,
+        mended: converter.mended,
     }
 }
 
-/// What came before the story: it decides how the story begins.
+/// What came before the events: it decides how they begin.
 #[derive(Default)]
 struct Early {
     /// What tasks that were seen did last; `None` if they exited.
@@ -134,7 +134,7 @@ impl Early {
         early
     }
 
-    /// The records with snapshots that tell of the begin of the story.
+    /// The records with snapshots that tell how the events begin.
     fn apply(mut self, raws: &[Raw]) -> Vec<Raw> {
         let mut told = Vec::with_capacity(raws.len());
         for raw in raws {
@@ -177,7 +177,7 @@ fn set_state(snapshot: &mut Raw, first: First) {
     }
 }
 
-/// What a task did when the story began.
+/// What a task did when the events began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Asleep,
@@ -187,7 +187,7 @@ enum First {
 
 /// A task; a pid that is used again is another one.
 #[derive(Clone, Debug)]
-struct Actor {
+struct SeenTask {
     pid: u32,
     /// Index of the latest facts.
     facts: Option<usize>,
@@ -200,12 +200,12 @@ struct Actor {
     part: Option<(u32, u32)>,
 }
 
-/// Everyone who appears. Existing tasks stand before forked ones.
-struct Cast {
-    actors: Vec<Actor>,
+/// The tasks of the records. Existing tasks stand before forked ones.
+struct Tasks {
+    seen: Vec<SeenTask>,
 }
 
-impl Cast {
+impl Tasks {
     fn of(raws: &[Raw], records: &Records) -> Self {
         let mut first_kind: HashMap<u32, Kind> = HashMap::new();
         for raw in raws.iter().filter(|raw| raw.kind != Kind::Snapshot) {
@@ -214,7 +214,7 @@ impl Cast {
                 first_kind.entry(raw.a).or_insert(raw.kind);
             }
         }
-        let mut cast = Self { actors: Vec::new() };
+        let mut tasks = Self { seen: Vec::new() };
         let mut who = HashMap::new();
         for raw in raws.iter().filter(|raw| raw.kind == Kind::Snapshot) {
             let facts = records.facts.get(facts_index(raw));
@@ -224,11 +224,11 @@ impl Cast {
             if raw.pid == 0 || first == Some(&Kind::Fork) || (exiting && first.is_none()) {
                 continue;
             }
-            let at = cast.actor(&mut who, raw.pid);
-            cast.actors[at].facts = Some(facts_index(raw));
+            let at = tasks.place_of(&mut who, raw.pid);
+            tasks.seen[at].facts = Some(facts_index(raw));
             // Its first event says what it did; without any event it has not changed.
             if first.is_none() {
-                cast.actors[at].first = Some(match raw.flags {
+                tasks.seen[at].first = Some(match raw.flags {
                     flags if flags & raw::FLAG_ON_CPU != 0 => First::Running(raw.cpu),
                     flags if flags & raw::FLAG_QUEUED != 0 => First::Runnable(raw.cpu),
                     _ => First::Asleep,
@@ -236,14 +236,14 @@ impl Cast {
             }
         }
         for raw in raws {
-            cast.look(&mut who, raw);
+            tasks.look(&mut who, raw);
         }
-        cast
+        tasks
     }
 
-    fn actor(&mut self, who: &mut HashMap<u32, usize>, pid: u32) -> usize {
+    fn place_of(&mut self, who: &mut HashMap<u32, usize>, pid: u32) -> usize {
         *who.entry(pid).or_insert_with(|| {
-            self.actors.push(Actor {
+            self.seen.push(SeenTask {
                 pid,
                 facts: None,
                 forked: false,
@@ -251,7 +251,7 @@ impl Cast {
                 from: None,
                 part: None,
             });
-            self.actors.len() - 1
+            self.seen.len() - 1
         })
     }
 
@@ -270,38 +270,38 @@ impl Cast {
             }
             Kind::Wakeup | Kind::Start => self.reveal(who, raw.pid, First::Asleep),
             Kind::Migrate => {
-                let at = self.actor(who, raw.pid);
-                let actor = &mut self.actors[at];
-                if actor.first.is_none() && actor.from.is_none() {
-                    actor.from = u16::try_from(raw.b).ok();
+                let at = self.place_of(who, raw.pid);
+                let one = &mut self.seen[at];
+                if one.first.is_none() && one.from.is_none() {
+                    one.from = u16::try_from(raw.b).ok();
                 }
             }
             Kind::Fork => {
                 who.remove(&raw.pid);
-                let at = self.actor(who, raw.pid);
-                self.actors[at].forked = true;
-                self.actors[at].first = Some(First::Asleep);
-                self.actors[at].facts = Some(facts_index(raw));
+                let at = self.place_of(who, raw.pid);
+                self.seen[at].forked = true;
+                self.seen[at].first = Some(First::Asleep);
+                self.seen[at].facts = Some(facts_index(raw));
             }
             Kind::Rename => {
-                let at = self.actor(who, raw.pid);
-                self.actors[at].facts = Some(facts_index(raw));
+                let at = self.place_of(who, raw.pid);
+                self.seen[at].facts = Some(facts_index(raw));
             }
             Kind::Born => {
-                let at = self.actor(who, raw.pid);
-                self.actors[at].part = Some((raw.a, raw.b));
+                let at = self.place_of(who, raw.pid);
+                self.seen[at].part = Some((raw.a, raw.b));
             }
             Kind::Change | Kind::Report | Kind::Mark => {
-                self.actor(who, raw.pid);
+                self.place_of(who, raw.pid);
             }
             Kind::Snapshot | Kind::Waking => {}
         }
     }
 
     fn reveal(&mut self, who: &mut HashMap<u32, usize>, pid: u32, first: First) {
-        let at = self.actor(who, pid);
-        let actor = &mut self.actors[at];
-        actor.first.get_or_insert(match (first, actor.from) {
+        let at = self.place_of(who, pid);
+        let one = &mut self.seen[at];
+        one.first.get_or_insert(match (first, one.from) {
             // It was moved before it was seen.
             (First::Runnable(_), Some(from)) => First::Runnable(from),
             (first, _) => first,
@@ -312,23 +312,23 @@ impl Cast {
 /// Groups, and everybody's place in them.
 struct Names {
     groups: Vec<TaskGroup>,
-    /// By actor: group and index.
+    /// By task: group and index.
     parts: Vec<(u32, u32)>,
 }
 
 impl Names {
-    fn of(cast: &Cast, facts: &[Facts], groups: &[TaskGroup], others: Others) -> Self {
+    fn of(tasks: &Tasks, facts: &[Facts], groups: &[TaskGroup], others: Others) -> Self {
         let mut names = Self {
             groups: groups.to_vec(),
             parts: Vec::new(),
         };
         let mut known: BTreeMap<String, u32> = BTreeMap::new();
-        for actor in &cast.actors {
-            let part = actor
+        for one in &tasks.seen {
+            let part = one
                 .part
                 .filter(|(group, _)| (*group as usize) < groups.len());
             let part = part.unwrap_or_else(|| {
-                let facts = actor.facts.and_then(|at| facts.get(at));
+                let facts = one.facts.and_then(|at| facts.get(at));
                 names.other(&mut known, facts, others)
             });
             names.parts.push(part);
@@ -398,11 +398,11 @@ struct Told {
     waker: Option<(TaskId, u16)>,
 }
 
-struct Teller<'a> {
+struct Converter<'a> {
     records: &'a Records,
-    cast: Cast,
+    tasks: Tasks,
     names: Names,
-    /// Forked actors that are still to come, by pid, the next one last.
+    /// Forked tasks that are still to come, by pid, the next one last.
     waiting: HashMap<u32, Vec<usize>>,
     who: HashMap<u32, TaskId>,
     told: Vec<Told>,
@@ -413,12 +413,12 @@ struct Teller<'a> {
     mended: Mended,
 }
 
-impl<'a> Teller<'a> {
-    fn new(records: &'a Records, cast: Cast, names: Names) -> Self {
+impl<'a> Converter<'a> {
+    fn new(records: &'a Records, tasks: Tasks, names: Names) -> Self {
         let mut waiting: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (at, actor) in cast.actors.iter().enumerate().rev() {
-            if actor.forked {
-                waiting.entry(actor.pid).or_default().push(at);
+        for (at, one) in tasks.seen.iter().enumerate().rev() {
+            if one.forked {
+                waiting.entry(one.pid).or_default().push(at);
             }
         }
         Self {
@@ -430,7 +430,7 @@ impl<'a> Teller<'a> {
             events: Vec::with_capacity(records.raws.len()),
             mended: Mended::default(),
             records,
-            cast,
+            tasks,
             names,
         }
     }
@@ -448,14 +448,14 @@ impl<'a> Teller<'a> {
     }
 
     /// Who was there, and what they did.
-    fn prologue(&mut self) {
-        let mut existing: Vec<usize> = (0..self.cast.actors.len())
-            .filter(|at| !self.cast.actors[*at].forked)
+    fn begin(&mut self) {
+        let mut existing: Vec<usize> = (0..self.tasks.seen.len())
+            .filter(|at| !self.tasks.seen[*at].forked)
             .collect();
-        existing.sort_by_key(|at| (self.names.parts[*at], self.cast.actors[*at].pid));
+        existing.sort_by_key(|at| (self.names.parts[*at], self.tasks.seen[*at].pid));
         let ids: Vec<(TaskId, Option<First>)> = existing
             .iter()
-            .map(|at| (self.born(*at, 0, TaskId::NONE), self.cast.actors[*at].first))
+            .map(|at| (self.born(*at, 0, TaskId::NONE), self.tasks.seen[*at].first))
             .collect();
         let mut taken = HashSet::new();
         for &(task, first) in &ids {
@@ -473,8 +473,8 @@ impl<'a> Teller<'a> {
 
     fn born(&mut self, at: usize, cpu: u16, parent: TaskId) -> TaskId {
         let task = TaskId(u32::try_from(self.told.len()).expect("task numbers have 32 bits"));
-        let actor = &self.cast.actors[at];
-        let (pid, forked) = (actor.pid, actor.forked);
+        let one = &self.tasks.seen[at];
+        let (pid, forked) = (one.pid, one.forked);
         let (group, index) = self.names.parts[at];
         self.who.insert(pid, task);
         self.told.push(Told {
@@ -489,17 +489,17 @@ impl<'a> Teller<'a> {
         task
     }
 
-    fn tell(&mut self, raw: &Raw) {
+    fn convert(&mut self, raw: &Raw) {
         self.now = SimTime::from_nanos(raw.time - self.records.began);
         if usize::from(raw.cpu) >= self.on.len() {
             return;
         }
         match raw.kind {
             Kind::Fork => {
-                let actor = self.waiting.get_mut(&raw.pid).and_then(Vec::pop);
+                let one = self.waiting.get_mut(&raw.pid).and_then(Vec::pop);
                 let parent = self.who.get(&raw.a).copied().unwrap_or(TaskId::NONE);
-                if let Some(actor) = actor {
-                    self.born(actor, raw.cpu, parent);
+                if let Some(one) = one {
+                    self.born(one, raw.cpu, parent);
                 }
                 return;
             }
@@ -670,8 +670,8 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// The length of a story.
-impl Story {
+/// The length of what was recorded.
+impl Converted {
     /// From its begin to its end.
     #[must_use]
     pub fn length(&self) -> Nanos {

@@ -1,7 +1,7 @@
 //! Records what the kernel's scheduler does: numbers, histograms, or every event.
 //!
 //! [`Recorder::start`] loads the tracing programs, [`Recorder::stop`] gives the [`Recording`].
-//! [`Recording::story`] turns the records into events as docs/events.md defines them, so that
+//! [`Recording::events`] turns the records into events as docs/events.md defines them, so that
 //! whatever reads the events of a simulated machine reads these.
 
 mod convert;
@@ -10,7 +10,7 @@ mod measured;
 mod raw;
 mod recorder;
 
-pub use convert::{Mended, Others, Records, Story, convert};
+pub use convert::{Converted, Mended, Others, Records, convert};
 pub use cost::{Cost, ProgramCost};
 pub use measured::{Distribution, Measured, Totals};
 pub use raw::{Facts, Kind, Raw};

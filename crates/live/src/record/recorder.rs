@@ -16,7 +16,7 @@ use libbpf_rs::{
     RingBufferBuilder,
 };
 
-use super::convert::{Others, Records, Story, convert};
+use super::convert::{Converted, Others, Records, convert};
 use super::measured::{Measured, Totals};
 use super::raw::{self, Facts, Raw};
 use super::{ProgramCost, clock};
@@ -268,7 +268,7 @@ impl Recorder {
 impl Recording {
     /// The events, with the groups of the player's workload and those of all `others`.
     #[must_use]
-    pub fn story(&self, groups: &[TaskGroup], others: Others) -> Story {
+    pub fn events(&self, groups: &[TaskGroup], others: Others) -> Converted {
         convert(&self.records, groups, others)
     }
 }
@@ -603,22 +603,25 @@ mod tests {
                 assert_eq!(recording.totals.unknown, 0);
             }
             if depth == Depth::Events {
-                let story = recording.story(&[], Others::ByName);
-                let pong = story.groups.iter().position(|group| group.name == "pong");
+                let converted = recording.events(&[], Others::ByName);
+                let pong = converted
+                    .groups
+                    .iter()
+                    .position(|group| group.name == "pong");
                 let pong = pong.expect("a group of the thread's name") as u64;
                 let is_pong = |event: &&model::Event| {
                     event.kind == model::EventKind::New && event.a & 0xffff_ffff == pong
                 };
-                let pong = story.events.iter().find(is_pong).unwrap().task;
+                let pong = converted.events.iter().find(is_pong).unwrap().task;
                 let woken = |event: &&model::Event| {
                     event.kind == model::EventKind::Wakeup && event.task == pong
                 };
-                let wakeups: Vec<_> = story.events.iter().filter(woken).collect();
+                let wakeups: Vec<_> = converted.events.iter().filter(woken).collect();
                 assert!(wakeups.len() >= ROUNDS as usize / 2, "{}", wakeups.len());
                 let waker = |event: &&&model::Event| event.a as u32 != model::TaskId::NONE.0;
                 let by_task = wakeups.iter().filter(waker).count();
                 assert!(by_task * 10 > wakeups.len() * 9, "{by_task}");
-                assert_eq!(story.mended, super::super::Mended::default());
+                assert_eq!(converted.mended, super::super::Mended::default());
             }
             println!("{depth:?}: {:?}, {costs:?}", recording.totals);
         }

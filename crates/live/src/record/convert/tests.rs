@@ -50,7 +50,7 @@ fn records(length: u64, snapshot: &[(u32, u8, &str)], raws: Vec<Raw>) -> Records
     records
 }
 
-fn header(story: &Story) -> Header {
+fn header(converted: &Converted) -> Header {
     Header {
         policy: "kernel".to_owned(),
         workload: "test".to_owned(),
@@ -60,7 +60,7 @@ fn header(story: &Story) -> Header {
         },
         seed: 0,
         duration: None,
-        groups: story.groups.clone(),
+        groups: converted.groups.clone(),
         spans: Vec::new(),
         deadlines: Vec::new(),
         counters: vec!["done".to_owned()],
@@ -68,28 +68,28 @@ fn header(story: &Story) -> Header {
     }
 }
 
-/// The numbers of a story that keeps every rule.
-fn report(story: &Story) -> Report {
+/// The numbers of events that keep every rule.
+fn report(converted: &Converted) -> Report {
     let (mut rules, mut metrics) = (Conservation::new(), Metrics::new());
     for sink in [&mut rules as &mut dyn model::Sink, &mut metrics] {
-        sink.begin(&header(story));
-        sink.events(&story.events);
-        sink.finish(story.end);
+        sink.begin(&header(converted));
+        sink.events(&converted.events);
+        sink.finish(converted.end);
     }
-    assert_eq!(rules.violation(), None, "{:#?}", story.events);
+    assert_eq!(rules.violation(), None, "{:#?}", converted.events);
     metrics.report()
 }
 
-fn told(records: &Records) -> (Story, Report) {
-    let story = convert(records, &[], Others::ByName);
-    let report = report(&story);
-    (story, report)
+fn told(records: &Records) -> (Converted, Report) {
+    let converted = convert(records, &[], Others::ByName);
+    let report = report(&converted);
+    (converted, report)
 }
 
 #[test]
 fn a_wakeup_a_turn_and_a_sleep_are_measured_as_in_the_simulator() {
     let snapshot = [(7, 0, "shell"), (9, raw::FLAG_ON_CPU, "hog.1")];
-    let (story, report) = told(&records(
+    let (converted, report) = told(&records(
         1_000,
         &snapshot,
         vec![
@@ -98,9 +98,13 @@ fn a_wakeup_a_turn_and_a_sleep_are_measured_as_in_the_simulator() {
             switch(200, 0, 7, ASLEEP, 9),
         ],
     ));
-    assert_eq!(story.mended, Mended::default());
+    assert_eq!(converted.mended, Mended::default());
     assert_eq!(
-        story.groups.iter().map(|g| &*g.name).collect::<Vec<_>>(),
+        converted
+            .groups
+            .iter()
+            .map(|g| &*g.name)
+            .collect::<Vec<_>>(),
         ["shell", "hog"]
     );
     let [shell, hog] = &report.groups[..] else {
@@ -133,8 +137,8 @@ fn what_a_task_did_at_the_start_follows_from_its_first_event_or_the_snapshot() {
     );
     let alone = list.raws.last_mut().unwrap();
     alone.cpu = 1;
-    let (story, report) = told(&list);
-    assert_eq!(story.mended, Mended::default());
+    let (converted, report) = told(&list);
+    assert_eq!(converted.mended, Mended::default());
     let run = |name: &str| {
         let group = report
             .groups
@@ -165,7 +169,7 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
         flags,
         ..raw(at, 0, Kind::Waking, pid, 0, 1)
     };
-    let (story, _) = told(&records(
+    let (converted, _) = told(&records(
         100,
         &snapshot,
         vec![
@@ -178,12 +182,12 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
             wakeup(21, 1, 3),
         ],
     ));
-    let wakers: Vec<(u32, u32)> = (story.events.iter())
+    let wakers: Vec<(u32, u32)> = (converted.events.iter())
         .filter(|event| event.kind == EventKind::Wakeup && event.time > SimTime::from_nanos(2))
         .map(|event| (event.task.0, event.a as u32))
         .collect();
     let at = |pid: u64| {
-        let mut born = story
+        let mut born = converted
             .events
             .iter()
             .filter(|event| event.kind == EventKind::New);
@@ -213,8 +217,8 @@ fn a_forked_task_starts_lives_and_exits_and_its_pid_may_come_again() {
         list.raws.push(switch(at + 20, 1, 0, 0, 8));
         list.raws.push(switch(at + 120, 1, 8, raw::TASK_DEAD, 0));
     }
-    let (story, report) = told(&list);
-    assert_eq!(story.mended, Mended::default());
+    let (converted, report) = told(&list);
+    assert_eq!(converted.mended, Mended::default());
     let cc = report
         .groups
         .iter()
@@ -254,14 +258,14 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
     list.raws.push(raw(0, 0, Kind::Born, 5, 0, 1));
     list.raws.push(raw(0, 0, Kind::Born, 6, 0, 0));
     list.raws[6].time = 5;
-    let story = convert(&list, &groups, Others::Together);
-    let names: Vec<_> = story
+    let converted = convert(&list, &groups, Others::Together);
+    let names: Vec<_> = converted
         .groups
         .iter()
         .map(|group| group.name.as_str())
         .collect();
     assert_eq!(names, ["worker", "kernel", "system"]);
-    let report = report(&story);
+    let report = report(&converted);
     assert_eq!(report.counters[0].total, 3);
     assert_eq!(report.tasks[0].name, "worker.0");
     assert_eq!(report.tasks[1].pid, 5);
@@ -289,8 +293,8 @@ fn what_came_before_the_story_decides_how_it_begins() {
         (4, 0, "gone"),
         (5, raw::FLAG_QUEUED, "alone"),
     ];
-    let (story, report) = told(&records(1_000, &snapshot, early));
-    assert_eq!(story.mended, Mended::default());
+    let (converted, report) = told(&records(1_000, &snapshot, early));
+    assert_eq!(converted.mended, Mended::default());
     let times = |name: &str| {
         let group = report.groups.iter().find(|group| group.name == name);
         group.map(|group| (group.times.run.get(), group.times.wait.get()))
@@ -309,8 +313,8 @@ fn what_came_after_the_recording_is_left_out() {
         &[(1, raw::FLAG_ON_CPU, "one"), (2, 0, "two")],
         vec![switch(101, 0, 1, ASLEEP, 2)],
     );
-    let (story, report) = told(&list);
-    assert_eq!(story.end, SimTime::from_nanos(100));
+    let (converted, report) = told(&list);
+    assert_eq!(converted.end, SimTime::from_nanos(100));
     assert_eq!(report.groups[0].times.run.get(), 100);
 }
 
@@ -384,8 +388,8 @@ fn random(seed: u64) -> Records {
 #[test]
 fn whole_recordings_are_not_mended() {
     for seed in 0..50 {
-        let (story, _) = told(&random(seed));
-        assert_eq!(story.mended, Mended::default(), "seed {seed}");
+        let (converted, _) = told(&random(seed));
+        assert_eq!(converted.mended, Mended::default(), "seed {seed}");
     }
 }
 
@@ -396,8 +400,9 @@ fn recordings_with_holes_are_mended_and_keep_every_rule() {
         let mut list = random(seed);
         let mut rng = Rng::new(seed, 1);
         list.raws.retain(|_| rng.below(10) != 0);
-        let (story, _) = told(&list);
-        mended += story.mended.switches + story.mended.wakeups + story.mended.migrations;
+        let (converted, _) = told(&list);
+        mended +=
+            converted.mended.switches + converted.mended.wakeups + converted.mended.migrations;
     }
     assert!(mended > 0);
 }

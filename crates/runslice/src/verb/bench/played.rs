@@ -79,12 +79,12 @@ impl Beside {
             cpus: record::cpus(),
             ..Records::default()
         };
-        let story = record::convert(&records, &header.groups, Others::Together);
-        header.groups = story.groups;
+        let converted = record::convert(&records, &header.groups, Others::Together);
+        header.groups = converted.groups;
         let mut metrics = Metrics::new();
         metrics.begin(&header);
-        metrics.events(&story.events);
-        metrics.finish(story.end);
+        metrics.events(&converted.events);
+        metrics.finish(converted.end);
         let report = metrics.report();
         json!({"deadlines": report.deadlines, "spans": report.spans, "lost": played.lost})
     }

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
-use load::aim;
+use load::aim7;
 use load::chat::{self, Kind};
 
 use super::To;
@@ -95,8 +95,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    pub(super) fn load(&self) -> aim::Aim {
-        aim::Aim {
+    pub(super) fn load(&self) -> aim7::Aim7 {
+        aim7::Aim7 {
             users: self.users.clone(),
             jobs: self.jobs,
             percent: self.size,

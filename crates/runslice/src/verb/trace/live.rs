@@ -44,7 +44,7 @@ pub fn record(length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> 
         let text = format!("runslice: {lost} events were lost: queues and waits have holes");
         writeln!(io::stderr(), "{text}")?;
     }
-    let story = recording.story(&[], Others::ByName);
+    let converted = recording.events(&[], Others::ByName);
     let default = MachineSpec::default();
     tracer.begin(&Header {
         policy: policy.unwrap_or_else(|| "the kernel's own scheduler".to_owned()),
@@ -57,13 +57,13 @@ pub fn record(length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> 
         },
         seed: 0,
         duration: length,
-        groups: story.groups,
+        groups: converted.groups,
         spans: Vec::new(),
         deadlines: Vec::new(),
         counters: Vec::new(),
         phases: Vec::new(),
     });
-    tracer.events(&story.events);
-    tracer.finish(story.end);
+    tracer.events(&converted.events);
+    tracer.finish(converted.end);
     Ok(())
 }

@@ -10,7 +10,7 @@ const PF_KTHREAD: u32 = 0x0020_0000;
 
 /// A recording, in the order of time.
 #[derive(Debug)]
-pub struct Trail {
+pub struct Trace {
     raws: Vec<Raw>,
     /// Names of tasks, and whether they are the kernel's.
     names: HashMap<u32, (String, bool)>,
@@ -55,7 +55,7 @@ pub struct Response {
     pub between: Vec<(u32, u64)>,
 }
 
-impl Trail {
+impl Trace {
     /// Puts the records of a recording into order.
     #[must_use]
     pub fn of(recording: Recording) -> Self {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    fn trail(raws: Vec<Raw>) -> Trail {
+    fn trace(raws: Vec<Raw>) -> Trace {
         let facts = vec![Facts {
             flags: PF_KTHREAD,
             comm: "kworker/0:1".to_owned(),
@@ -218,7 +218,7 @@ mod tests {
             ended: 1000,
             cpus: 1,
         };
-        Trail::of(Recording {
+        Trace::of(Recording {
             records,
             ..Recording::default()
         })
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_response_is_from_the_wakeup_to_the_turn_and_tells_who_was_between() {
-        let trail = trail(vec![
+        let trace = trace(vec![
             raw(0, Kind::Snapshot, KWORKER),
             raw(10, Kind::Wakeup, ME),
             switch(14, HOG, 0, ME),
@@ -237,13 +237,13 @@ mod tests {
             switch(110, HOG, 0, KWORKER),
             switch(140, KWORKER, 1, ME),
         ]);
-        let responses = trail.responses(ME);
+        let responses = trace.responses(ME);
         assert_eq!(responses.len(), 2);
         assert_eq!((responses[0].took, responses[0].between.len()), (4, 0));
         assert_eq!(responses[1].took, 40);
         assert_eq!(responses[1].between, [(KWORKER, 30)]);
-        assert!(trail.is_kernel(KWORKER) && !trail.is_kernel(HOG));
-        assert_eq!(trail.name(KWORKER), "kworker/0:1");
+        assert!(trace.is_kernel(KWORKER) && !trace.is_kernel(HOG));
+        assert_eq!(trace.name(KWORKER), "kworker/0:1");
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
             c: 1,
             ..raw(14, Kind::Report, ME)
         };
-        let trail = trail(vec![
+        let trace = trace(vec![
             report,
             switch(14, HOG, 0, ME),
             switch(20, ME, 1, HOG),
@@ -262,7 +262,7 @@ mod tests {
             switch(50, ME, 0, HOG),
             switch(60, HOG, 0, ME),
         ]);
-        let stays = trail.stays(ME);
+        let stays = trace.stays(ME);
         let said = Said {
             prio: 120,
             level: 3,
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_from_the_wakeup_or_from_the_loss_of_the_cpu() {
-        let trail = trail(vec![
+        let trace = trace(vec![
             raw(0, Kind::Snapshot, KWORKER),
             switch(5, HOG, 0, ME),
             // It sleeps; the wakeup begins the wait, a second one does not.
@@ -294,7 +294,7 @@ mod tests {
             switch(70, ME, 0, HOG),
             switch(100, HOG, 0, ME),
         ]);
-        let waited: Vec<_> = trail.stays(ME).iter().map(|stay| stay.waited).collect();
+        let waited: Vec<_> = trace.stays(ME).iter().map(|stay| stay.waited).collect();
         assert_eq!(waited, [None, Some(20), Some(30)]);
     }
 }

@@ -52,7 +52,7 @@ impl AddAssign for Usage {
 
 /// Processes of a load, in a group of their own. Dropping it ends them and what they started.
 #[derive(Debug)]
-pub struct Crew {
+pub struct Processes {
     /// Those that were not waited for, with their names.
     members: Vec<(libc::pid_t, String)>,
     /// The group, which is the number of its first process.
@@ -83,7 +83,7 @@ impl Gate {
 /// From one look at who has ended to the next.
 const PAUSE: Duration = Duration::from_millis(100);
 
-impl Crew {
+impl Processes {
     /// Nobody yet; the gate is shut.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Processes {
     fn drop(&mut self) {
         self.end();
     }
@@ -389,24 +389,25 @@ mod tests {
 
     #[test]
     fn members_begin_together_and_what_they_used_is_known() {
-        let mut crew = Crew::new().unwrap();
+        let mut processes = Processes::new().unwrap();
         let mut plan = Plan::default();
         plan.words(1);
         let passed = &plan.build().unwrap().words[0];
         for _ in 0..3 {
-            crew.spawn("member", |gate| {
-                gate.pass();
-                passed.fetch_add(1, Ordering::SeqCst);
-                Ok(())
-            })
-            .unwrap();
+            processes
+                .spawn("member", |gate| {
+                    gate.pass();
+                    passed.fetch_add(1, Ordering::SeqCst);
+                    Ok(())
+                })
+                .unwrap();
         }
-        while crew.gate.arrived.load(Ordering::SeqCst) < 3 {
+        while processes.gate.arrived.load(Ordering::SeqCst) < 3 {
             std::thread::yield_now();
         }
         assert_eq!(passed.load(Ordering::SeqCst), 0);
-        crew.open(3).unwrap();
-        let usage = crew.wait().unwrap();
+        processes.open(3).unwrap();
+        let usage = processes.wait().unwrap();
         assert_eq!(passed.load(Ordering::SeqCst), 3);
         // Each waited at the gate.
         assert!(usage.voluntary >= 3, "{usage:?}");
@@ -414,36 +415,37 @@ mod tests {
 
     #[test]
     fn one_that_fails_ends_the_others_and_is_named() {
-        let mut crew = Crew::new().unwrap();
-        crew.spawn("patient", |_| {
-            std::thread::sleep(Duration::from_secs(3600));
-            Ok(())
-        })
-        .unwrap();
-        crew.spawn("hasty", |_| sys::exit(3)).unwrap();
-        let error = crew.wait().unwrap_err().to_string();
+        let mut processes = Processes::new().unwrap();
+        processes
+            .spawn("patient", |_| {
+                std::thread::sleep(Duration::from_secs(3600));
+                Ok(())
+            })
+            .unwrap();
+        processes.spawn("hasty", |_| sys::exit(3)).unwrap();
+        let error = processes.wait().unwrap_err().to_string();
         assert!(error.contains("hasty") && error.contains('3'), "{error}");
-        assert_eq!(crew.len(), 0);
+        assert_eq!(processes.len(), 0);
     }
 
     #[test]
     fn one_that_never_comes_to_the_gate_is_no_endless_wait() {
-        let mut crew = Crew::new().unwrap();
-        crew.spawn("absent", |_| sys::exit(4)).unwrap();
-        let error = crew.open(1).unwrap_err().to_string();
+        let mut processes = Processes::new().unwrap();
+        processes.spawn("absent", |_| sys::exit(4)).unwrap();
+        let error = processes.open(1).unwrap_err().to_string();
         assert!(error.contains("absent"), "{error}");
     }
 
     #[test]
     fn nobody_is_left_when_it_is_dropped() {
-        let mut crew = Crew::new().unwrap();
-        let pid = crew
+        let mut processes = Processes::new().unwrap();
+        let pid = processes
             .spawn("endless", |_| {
                 std::thread::sleep(Duration::from_secs(3600));
                 Ok(())
             })
             .unwrap();
-        drop(crew);
+        drop(processes);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 

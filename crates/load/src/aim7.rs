@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use model::Rng;
 
-use super::crew::Crew;
+use super::processes::Processes;
 use super::{Cell, Error, Outcome, Table, Usage, count, own_folder, percent, rate};
 use folder::OwnFolder;
 
 /// A mix.
 #[derive(Clone, Debug)]
-pub struct Aim {
+pub struct Aim7 {
     /// Numbers of users, one run each.
     pub users: Vec<u32>,
     /// Jobs of each user.
@@ -68,7 +68,7 @@ const MIX: [(Class, u32); 7] = [
 /// Bytes of a write.
 const BLOCK: usize = 8 << 10;
 
-impl Aim {
+impl Aim7 {
     /// Runs the mix with each number of users.
     ///
     /// # Errors
@@ -113,11 +113,11 @@ impl Aim {
     }
 
     fn run_with(&self, users: u32, folder: &OwnFolder) -> Result<(Usage, Duration), Error> {
-        let mut crew = Crew::new()?;
+        let mut processes = Processes::new()?;
         for user in 0..users {
             let jobs = self.jobs_of(user);
             let path = folder.join(&format!("user-{user}"));
-            crew.spawn("aim", move |gate| {
+            processes.spawn("aim", move |gate| {
                 gate.pass();
                 let result = jobs.iter().try_for_each(|job| job.run(&path));
                 // Not there: no job wrote one.
@@ -125,8 +125,8 @@ impl Aim {
                 result
             })?;
         }
-        let began = crew.open(crew.len())?;
-        let usage = crew.wait()?;
+        let began = processes.open(processes.len())?;
+        let usage = processes.wait()?;
         Ok((usage, began.elapsed()))
     }
 
@@ -292,8 +292,8 @@ fn compute(turns: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn aim() -> Aim {
-        Aim {
+    fn aim() -> Aim7 {
+        Aim7 {
             users: vec![1, 2],
             jobs: 20,
             percent: 1,
@@ -340,7 +340,7 @@ mod tests {
         let of = |users| outcome.value(&format!("jobs_per_min_{users}")).unwrap();
         assert!((peak - f64::max(of(1), of(2))).abs() < 1e-9, "{outcome:?}");
         assert_eq!(outcome.tables[0].rows.len(), 2);
-        let none = Aim {
+        let none = Aim7 {
             users: Vec::new(),
             ..aim()
         };
