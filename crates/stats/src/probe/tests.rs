@@ -6,10 +6,10 @@ use super::*;
 use crate::stream::{Stream, event, header};
 
 /// A run of `solo` on CPU 0, with the tasks of `pair` as company.
-fn probed(wanted: Wanted, story: &Stream) -> Probed {
+fn probed(wanted: Wanted, stream: &Stream) -> Probed {
     let mut probe = Probe::new(wanted);
     probe.begin(&header(1));
-    probe.events(&story.events);
+    probe.events(&stream.events);
     probe.finish(SimTime::from_nanos(1_000_000));
     probe.found()
 }
@@ -40,7 +40,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
             longer: Nanos::new(7),
         },
     };
-    let story = Stream::new()
+    let stream = Stream::new()
         .born(0, 0, 0, 0)
         .born(0, 1, 1, 0)
         .start(0, 0, 0)
@@ -58,7 +58,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
         // Waits until the other sleeps.
         .wakeup(200, 0, 0)
         .push(switch(260, Some(0), PrevState::Sleeping, 3));
-    let found = probed(wanted, &story);
+    let found = probed(wanted, &stream);
     assert_eq!(value(&found, "all.count"), Some(2.0));
     assert_eq!(value(&found, "direct.max_ns"), Some(7.0));
     assert_eq!(value(&found, "others.count"), Some(1.0));
@@ -77,7 +77,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
         b: flags,
         ..event(ns, EventKind::Report, 0, TaskId(0))
     };
-    let story = || {
+    let stream = || {
         Stream::new()
             .born(0, 0, 0, 0)
             .start(0, 0, 0)
@@ -104,7 +104,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
                 steps,
             },
         };
-        probed(wanted, &story())
+        probed(wanted, &stream())
     };
     assert_eq!(of(false, Steps::Runs).trace, "3 3 5 2");
     assert_eq!(of(false, Steps::Changes).trace, "3 5 2");
@@ -147,7 +147,7 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
         b: flags,
         ..event(ns, EventKind::Report, 0, TaskId(0))
     };
-    let story = Stream::new()
+    let stream = Stream::new()
         .born(0, 0, 0, 0)
         .push(report(0, 0))
         .push(switch(0, Some(0), PrevState::Idle, 0))
@@ -166,7 +166,7 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
             steps: Steps::Changes,
         },
     };
-    assert_eq!(probed(wanted, &story).trace, "120 120e 120i");
+    assert_eq!(probed(wanted, &stream).trace, "120 120e 120i");
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn spans_of_a_name_have_a_shortest_and_a_longest() {
         b: length,
         ..event(ns, EventKind::SpanEnd, 0, TaskId(task))
     };
-    let mut story = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
-    story = story.push(end(1, 1, 1)).push(end(10, 0, 7));
+    let mut stream = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+    stream = stream.push(end(1, 1, 1)).push(end(10, 0, 7));
     for length in 1..=20 {
-        story = story.push(end(10 + length, 1, length * 10));
+        stream = stream.push(end(10 + length, 1, length * 10));
     }
-    let found = probed(wanted, &story);
+    let found = probed(wanted, &stream);
     for (name, want) in [
         ("count", 20.0),
         ("min_ns", 10.0),
