@@ -9,7 +9,6 @@
 //! docs/schedstat.md lists the fields of each version and where their order comes from.
 
 mod bookkeeper;
-mod four;
 mod interval;
 mod layout;
 mod reader;
@@ -17,11 +16,12 @@ mod snapshot;
 mod task;
 #[cfg(test)]
 mod tests;
+mod version4;
 
 pub use bookkeeper::Bookkeeper;
-pub use four::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};
 pub use interval::{CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError};
 pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
 pub use reader::{SchedstatError, SchedstatReader};
 pub use snapshot::{CpuCounters, DomainCounters, Snapshot};
 pub use task::{TaskCounters, TaskCountersError};
+pub use version4::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};

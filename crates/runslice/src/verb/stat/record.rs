@@ -10,11 +10,11 @@ use clap::Args;
 use model::Nanos;
 use stats::schedstat::{SchedstatReader, Snapshot};
 
-#[cfg(feature = "live")]
-use super::four::Four;
 use super::processes::{self, Which};
 #[cfg(feature = "live")]
 use super::switch::{self, SwitchedOn};
+#[cfg(feature = "live")]
+use super::version4::Version4;
 use crate::exit::Status;
 #[cfg(feature = "live")]
 use crate::exit::UnsupportedError;
@@ -137,7 +137,7 @@ struct Readings<'a> {
     path: &'a Path,
     source: File,
     #[cfg(feature = "live")]
-    four: Option<Four>,
+    version4: Option<Version4>,
 }
 
 impl<'a> Readings<'a> {
@@ -146,7 +146,7 @@ impl<'a> Readings<'a> {
             path: &request.from,
             source: statistics(&request.from)?,
             #[cfg(feature = "live")]
-            four: None,
+            version4: None,
         };
         // A file that is no statistics is noticed now, and not when the report is wanted.
         let mut text = Vec::new();
@@ -154,7 +154,7 @@ impl<'a> Readings<'a> {
         parsed(&text).with_context(|| request.from.display().to_string())?;
         #[cfg(feature = "live")]
         if request.as_version.is_some() {
-            readings.four = Some(Four::of_this_machine()?);
+            readings.version4 = Some(Version4::of_this_machine()?);
         }
         Ok(readings)
     }
@@ -162,12 +162,12 @@ impl<'a> Readings<'a> {
     /// The next snapshot as text.
     fn next(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
         #[cfg(feature = "live")]
-        if let Some(mut four) = self.four.take() {
-            let snapshot = four.snapshot(|| {
+        if let Some(mut version4) = self.version4.take() {
+            let snapshot = version4.snapshot(|| {
                 self.raw(text)?;
                 parsed(text)
             });
-            self.four = Some(four);
+            self.version4 = Some(version4);
             text.clear();
             snapshot?.write(text)?;
             return Ok(());
