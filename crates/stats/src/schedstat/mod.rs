@@ -9,6 +9,7 @@
 //! docs/schedstat.md lists the fields of each version and where their order comes from.
 
 mod bookkeeper;
+mod hz;
 mod interval;
 mod layout;
 mod reader;
@@ -19,7 +20,10 @@ mod tests;
 mod version4;
 
 pub use bookkeeper::Bookkeeper;
-pub use interval::{CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError};
+pub use hz::{HzEvidence, HzFound};
+pub use interval::{
+    Counted, CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError,
+};
 pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
 pub use reader::{SchedstatError, SchedstatReader};
 pub use snapshot::{CpuCounters, DomainCounters, Snapshot};

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
+#[cfg(feature = "live")]
+use stats::schedstat::HZ_OF_4;
 use stats::schedstat::{SchedstatReader, Snapshot};
 
 use super::processes::{self, Which};
@@ -19,7 +21,7 @@ use crate::exit::Status;
 #[cfg(feature = "live")]
 use crate::exit::UnsupportedError;
 use crate::output;
-use crate::schedstat::statistics;
+use crate::schedstat::{kernel_hz, statistics};
 use crate::sheet::quoted;
 use model::span;
 
@@ -70,6 +72,10 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
     readings.next(&mut text)?;
+    if let Some(hz) = readings.hz() {
+        // Behind the first snapshot, so that the file begins as the kernel's does.
+        writeln!(text, "# HZ={hz}")?;
+    }
     let mut tasks = request.tasks.as_deref().map(Tasks::create).transpose()?;
     let mut to = destination(&request.file)?;
     let named = || format!("cannot write {}", request.file.display());
@@ -175,6 +181,15 @@ impl<'a> Readings<'a> {
         self.raw(text)
     }
 
+    /// Jiffies a second of what is recorded; `None` if it cannot be told.
+    fn hz(&self) -> Option<u32> {
+        #[cfg(feature = "live")]
+        if self.version4.is_some() {
+            return Some(HZ_OF_4);
+        }
+        kernel_hz().filter(|_| self.path == Path::new("/proc/schedstat"))
+    }
+
     /// Reads the file from its beginning; the kernel prints it anew.
     fn raw(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
         text.clear();
@@ -216,8 +231,9 @@ impl<'a> Tasks<'a> {
 }
 
 fn parsed(text: &[u8]) -> anyhow::Result<Snapshot> {
-    let snapshot = SchedstatReader::new(text).next_snapshot()?;
-    snapshot.context("no snapshot")
+    // What is recorded is the kernel's text, so that its version matters to the reader only.
+    let mut reader = SchedstatReader::new(text).with_later_versions(true);
+    reader.next_snapshot()?.context("no snapshot")
 }
 
 fn destination(path: &Path) -> anyhow::Result<Box<dyn Write>> {
