@@ -147,7 +147,10 @@ fn prometheus_is_answered_on_this_machine_only() {
         .nth(1)
         .and_then(|rest| rest.strip_suffix("/metrics"));
     let address = address.expect("an address");
-    let metrics = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let metrics = ask(
+        address,
+        "GET /metrics HTTP/1.1\r\nHost: localhost:9437\r\n\r\n",
+    );
     assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
     let body = metrics.split("\r\n\r\n").nth(1).expect("a body");
     assert!(metrics.contains(&format!("Content-Length: {}\r\n", body.len())));
@@ -157,8 +160,20 @@ fn prometheus_is_answered_on_this_machine_only() {
     );
     assert!(body.contains("node_schedstat_running_seconds_total{cpu=\"0\"} 82.278000000\n"));
     let cases = [
-        ("GET /other HTTP/1.1\r\n\r\n", "HTTP/1.1 404 "),
-        ("POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "),
+        (
+            "GET /other HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+            "HTTP/1.1 404 ",
+        ),
+        (
+            "POST /metrics HTTP/1.1\r\nHost: [::1]:9\r\n\r\n",
+            "HTTP/1.1 405 ",
+        ),
+        // A page that has led its name to this machine, and one that names nobody.
+        (
+            "GET /metrics HTTP/1.1\r\nHost: page.example:9437\r\n\r\n",
+            "HTTP/1.1 403 ",
+        ),
+        ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 403 "),
         ("GET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200 "),
     ];
     for (request, answer) in cases {
@@ -169,7 +184,16 @@ fn prometheus_is_answered_on_this_machine_only() {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let _ = stream.write_all(endless.as_bytes());
     drop(stream);
-    assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    assert!(ask(address, "GET /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    // One that has not asked to the end holds nobody up, and is answered when it has.
+    let mut slow = TcpStream::connect(address).expect("it listens");
+    slow.write_all(b"GET /metrics HTTP/1.0\r\n")
+        .expect("it reads");
+    assert!(ask(address, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    slow.write_all(b"\r\n").expect("it still listens");
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 
     let output = runslice(&["stat", "export", "--listen", "0.0.0.0:0"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -178,6 +202,133 @@ fn prometheus_is_answered_on_this_machine_only() {
         stderr.contains("only addresses of this machine"),
         "{stderr}"
     );
+}
+
+/// A log of version 17 with one line for each CPU and moment: jiffies, number, calls, time in ms and
+/// turns.
+fn version_17(moments: &[(u64, &[(u32, [u64; 3])])]) -> String {
+    let mut log = String::new();
+    for (timestamp, cpus) in moments {
+        log += &format!("version 17\ntimestamp {timestamp}\n");
+        for (cpu, [calls, ms, turns]) in *cpus {
+            log += &format!("cpu{cpu} 0 0 {calls} 0 0 0 {ms}000000 0 {turns}\n");
+        }
+    }
+    log
+}
+
+/// What `stat report` says of `log`: status, standard output and standard error.
+fn report(name: &str, log: &str, options: &[&str]) -> (Option<i32>, String, String) {
+    let file = folder(name).join("log");
+    std::fs::write(&file, log).expect("the folder for tests is writable");
+    let file = file.to_str().expect("a plain name");
+    let output = runslice(&[&["stat", "report", file][..], options].concat());
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).expect("text"),
+        String::from_utf8(output.stderr).expect("text"),
+    )
+}
+
+/// The first column of a table.
+fn until(table: &str) -> Vec<&str> {
+    let rows = table.lines().skip_while(|line| !line.contains(" s "));
+    rows.filter_map(|row| row.split(" s").next().map(str::trim))
+        .collect()
+}
+
+#[test]
+fn intervals_over_the_end_of_32_bits_are_added_up() {
+    // A kernel of 32 bits with HZ=1000: 5 s before the wrap, and 5 and 15 s behind it.
+    let log = version_17(&[
+        ((1 << 32) - 5_000, &[(0, [10, 1_000, 10])]),
+        (5_000, &[(0, [20, 2_000, 20])]),
+        (15_000, &[(0, [30, 3_000, 30])]),
+    ]);
+    let (status, table, said) = report("wrap", &log, &["--each", "--hz", "1000"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(until(&table), ["10.0", "20.0"], "{table}");
+}
+
+#[test]
+fn a_reboot_ends_a_report_and_is_said() {
+    let boot = (1 << 32) - 75_000;
+    let log = version_17(&[
+        (boot + 2_500, &[(0, [10, 1_000, 10])]),
+        (boot + 5_000, &[(0, [20, 2_000, 20])]),
+        (boot + 1_000, &[(0, [5, 500, 5])]),
+        // Later than the first snapshot, so that the whole would hide it.
+        (boot + 9_000, &[(0, [30, 3_000, 30])]),
+    ]);
+    for options in [&["--each"][..], &[]] {
+        let (status, table, said) = report("reboot", &log, options);
+        assert_eq!(status, Some(1), "{table}{said}");
+        assert_eq!(until(&table), ["10.0"], "{table}");
+        assert!(
+            said.contains("snapshot 3 and those behind it") && said.contains("started anew"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_a_report_leaves_out_is_said() {
+    let log = version_17(&[
+        (1 << 40, &[(0, [10, 1_000, 10]), (1, [10, 1_000, 10])]),
+        ((1 << 40) + 2_500, &[(0, [10, 2_000, 60]), (2, [0, 9, 9])]),
+    ]);
+    let (status, table, said) = report("left-out", &log, &["--by", "cpu"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("CPUs that came: 2\n"), "{said}");
+    assert!(said.contains("CPUs that went: 1\n"), "{said}");
+    // No call of schedule(), although tasks were given the CPU.
+    assert!(said.contains("kernel.sched_schedstats was 0"), "{said}");
+    assert!(said.contains("stat record --enable"), "{said}");
+    let row = table.lines().last().expect("a row");
+    assert!(
+        !row.contains("0.0 ") || row.starts_with("10.0 s"),
+        "{table}"
+    );
+    assert_eq!(
+        row.split_whitespace().rev().take(3).collect::<Vec<_>>(),
+        ["-"; 3]
+    );
+}
+
+#[test]
+fn ten_seconds_are_ten_seconds_whatever_the_kernels_hz() {
+    for hz in [250, 1_000] {
+        let log = version_17(&[
+            (1 << 40, &[(0, [0, 0, 0])]),
+            ((1 << 40) + 10 * hz + 2, &[(0, [60, 200, 50])]),
+        ]);
+        let (_, table, said) = report("hz", &log, &[]);
+        assert_eq!(until(&table), ["10.0"], "{table}{said}");
+        assert!(
+            said.contains(&format!("counts {hz} jiffies as a second; ")),
+            "{said}"
+        );
+        // What the recording says is not guessed at.
+        let (_, table, said) = report("hz", &format!("{log}# HZ=100\n"), &[]);
+        let seconds = format!("{}.0", hz / 10);
+        assert_eq!((until(&table), said.as_str()), (vec![seconds.as_str()], ""));
+    }
+}
+
+#[test]
+fn a_later_version_is_read_by_its_cpu_lines() {
+    let log = version_17(&[
+        (1 << 40, &[(0, [0, 0, 0])]),
+        ((1 << 40) + 2_500, &[(0, [60, 200, 50])]),
+    ]);
+    let log = log.replace("version 17", "version 18");
+    let log = format!("{log}domain0 NEW f 1 2 3\n");
+    let (status, _, said) = report("later", &log, &[]);
+    assert_eq!(status, Some(1));
+    assert!(said.contains("--cpu-lines"), "{said}");
+    let (status, table, said) = report("later", &log, &["--cpu-lines", "--hz", "250"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(table.contains("4.00 ms"), "{table}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Nanos, SimTime};
 use stats::figure::{self, Chart, Collector, Statistics};
-use stats::schedstat::{Interval, SchedstatReader};
+use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
 use stats::{Metrics, Tee};
 
 use crate::exit::Status;
@@ -181,12 +181,17 @@ fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Re
     let Some(mut before) = reader.next_snapshot()? else {
         bail!("no snapshot");
     };
-    let hz = schedstat::hz_of(hz, &before)?;
+    let mut evidence = HzEvidence::default();
+    evidence.snapshot(&before);
     let mut intervals = Vec::new();
     while let Some(after) = reader.next_snapshot()? {
-        intervals.push(Interval::new(&before, &after)?);
+        let interval = Interval::new(&before, &after)?;
+        evidence.snapshot(&after);
+        evidence.interval(&interval);
+        intervals.push(interval);
         before = after;
     }
+    let hz = schedstat::hz_of(hz, reader.hz(), &evidence)?;
     if intervals.is_empty() {
         bail!("one snapshot only, and figures need two; `runslice stat record` adds others");
     }

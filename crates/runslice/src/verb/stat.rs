@@ -1,8 +1,6 @@
 //! `runslice stat`: the kernel's own scheduler statistics, recorded and reported.
 
 mod export;
-#[cfg(feature = "live")]
-mod four;
 mod processes;
 mod record;
 mod report;
@@ -11,6 +9,8 @@ mod rows;
 mod switch;
 mod task;
 mod top;
+#[cfg(feature = "live")]
+mod version4;
 
 use clap::{Args, Subcommand};
 

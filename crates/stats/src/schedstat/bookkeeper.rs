@@ -6,9 +6,9 @@ use model::{
     Event, EventKind, EventMask, Header, Op, PrevState, Sample, Sampler, SimTime, Sink, TaskId,
 };
 
-use super::four::{Bookkeeping, MachineCounts, version_4};
 use super::layout::Layout;
 use super::snapshot::Snapshot;
+use super::version4::{Bookkeeping, MachineCounts, version_4};
 use crate::metrics::low;
 use crate::sinks::Output;
 

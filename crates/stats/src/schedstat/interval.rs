@@ -3,6 +3,7 @@
 use model::Nanos;
 use serde::Serialize;
 
+use super::hz::uptime;
 use super::layout::{FieldUnit, Layout, TimeUnit};
 use super::snapshot::{CpuCounters, DomainCounters, Snapshot};
 use crate::Millionths;
@@ -40,6 +41,17 @@ pub struct Interval {
     pub came: Vec<u32>,
     /// CPUs that only the earlier one has.
     pub gone: Vec<u32>,
+}
+
+/// What a kernel counted in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// All that its version has.
+    All,
+    /// Run times, waits and turns only: the other counters were switched off.
+    Times,
+    /// The other counters for a part of the interval only.
+    Part,
 }
 
 /// The increments of one CPU's counters.
@@ -83,7 +95,7 @@ pub struct Figures {
     /// Share of the CPU time that tasks ran.
     #[serde(rename = "busy_ppm")]
     pub busy: Option<Millionths>,
-    /// One for each kind of imbalance that the version sums up.
+    /// One for each kind of imbalance that the version sums up; none when [`Counted::Times`].
     pub imbalance: Vec<Imbalance>,
 }
 
@@ -138,6 +150,57 @@ impl Interval {
         })
     }
 
+    /// From the boot of the machine to `snapshot`: all counters began at 0 then.
+    ///
+    /// `hz` is the kernel's number of jiffies a second. Its clock does not begin at 0 but five
+    /// minutes before it exceeds 32 bits (`INITIAL_JIFFIES` in `include/linux/jiffies.h`).
+    #[must_use]
+    pub fn since_boot(snapshot: &Snapshot, hz: u32) -> Self {
+        let cpu = |cpu: CpuCounters<'_>| {
+            let domains = cpu.domains().map(|domain| DomainInterval {
+                counters: domain.values().to_vec(),
+                ..DomainInterval::empty(domain)
+            });
+            CpuInterval {
+                cpu: cpu.number(),
+                counters: cpu.values().to_vec(),
+                domains: domains.collect(),
+                restarted: false,
+            }
+        };
+        Self {
+            layout: snapshot.layout(),
+            jiffies: uptime(snapshot.timestamp(), hz),
+            cpus: snapshot.cpus().map(cpu).collect(),
+            came: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// How much of what the version has was counted in the interval.
+    ///
+    /// From version 15 on `kernel.sched_schedstats` switches most counters. It is taken to be off
+    /// when tasks were given a CPU and `schedule()` was never called, and to have been off for a
+    /// part of the time when there were fewer calls than such tasks.
+    #[must_use]
+    pub fn counted(&self) -> Counted {
+        let sum = |name| -> Option<u128> {
+            self.cpus
+                .iter()
+                .map(|cpu| cpu.get(self.layout, name))
+                .sum::<Option<u128>>()
+        };
+        match (sum("sched_cnt"), sum("pcnt")) {
+            _ if self.layout.version < 15 => Counted::All,
+            (Some(0), Some(1..)) => Counted::Times,
+            // A task that is between the two places in the kernel is counted in one of them.
+            (Some(calls), Some(slices)) if calls + (self.cpus.len() as u128) < slices => {
+                Counted::Part
+            }
+            _ => Counted::All,
+        }
+    }
+
     /// The version's table.
     #[must_use]
     pub fn layout(&self) -> &'static Layout {
@@ -151,7 +214,8 @@ impl Interval {
         self.jiffies
     }
 
-    /// The sums over all CPUs; domains are added up by level.
+    /// The sums over all CPUs; domains are added up by level and name. A CPU without a sibling has
+    /// no domain of the name `SMT`, so that its level 0 is another than that of its neighbours.
     #[must_use]
     pub fn total(&self) -> CpuInterval {
         let mut total = CpuInterval {
@@ -164,11 +228,10 @@ impl Interval {
             add(&mut total.counters, &cpu.counters);
             total.restarted |= cpu.restarted;
             for domain in &cpu.domains {
-                match total
-                    .domains
-                    .iter_mut()
-                    .find(|sum| sum.level == domain.level)
-                {
+                let same = |sum: &&mut DomainInterval| {
+                    sum.level == domain.level && sum.name == domain.name
+                };
+                match total.domains.iter_mut().find(same) {
                     Some(sum) => add(&mut sum.counters, &domain.counters),
                     None => {
                         total.domains.push(DomainInterval {
@@ -213,6 +276,10 @@ impl Interval {
         let time = |name| Some(self.nanoseconds(get(name)?, hz));
         let average = |name| mean(time(name)?, slices?);
         let elapsed = jiffies_ns(u128::from(self.jiffies), hz) * cpus as u128;
+        let imbalance = match self.counted() {
+            Counted::Times => Vec::new(),
+            Counted::All | Counted::Part => of.imbalance(self.layout),
+        };
         Figures {
             slices: slices.and_then(|slices| u64::try_from(slices).ok()),
             latency: average("run_delay"),
@@ -220,7 +287,7 @@ impl Interval {
             busy: time("cpu_time")
                 .filter(|_| elapsed > 0)
                 .map(|run| Millionths::of(run, elapsed)),
-            imbalance: of.imbalance(self.layout),
+            imbalance,
         }
     }
 
@@ -239,14 +306,13 @@ impl CpuInterval {
         let domains = after.domains().filter_map(|domain| {
             // Domains are built anew when CPUs come and go: another mask is another domain.
             let same = |earlier: &DomainCounters<'_>| {
-                (earlier.level(), earlier.mask()) == (domain.level(), domain.mask())
+                (earlier.level(), earlier.name(), earlier.mask())
+                    == (domain.level(), domain.name(), domain.mask())
             };
             let earlier = before.domains().find(same)?;
             Some(DomainInterval {
-                level: domain.level(),
-                name: domain.name().to_owned(),
-                mask: domain.mask().to_owned(),
                 counters: steps(earlier.values(), domain.values(), &mut restarted),
+                ..DomainInterval::empty(domain)
             })
         });
         let domains = domains.collect();
@@ -337,6 +403,18 @@ impl CpuInterval {
     }
 }
 
+impl DomainInterval {
+    /// The same domain, without counters.
+    fn empty(domain: DomainCounters<'_>) -> Self {
+        Self {
+            level: domain.level(),
+            name: domain.name().to_owned(),
+            mask: domain.mask().to_owned(),
+            counters: Vec::new(),
+        }
+    }
+}
+
 /// What a counter did between two readings.
 enum Step {
     /// It grew by this much, perhaps beyond the end of its word.
@@ -345,19 +423,26 @@ enum Step {
     Restarted(u64),
 }
 
-/// Only a counter in the upper half of its word can have wrapped: the lower half is too far away
-/// for one interval. Kernels of 32 bits count in words of 32 bits.
+/// A counter that went back has wrapped if it stood in the upper half of its word and grew by less
+/// than half of it. More is too far for one interval: a clock that was read twice in the five
+/// minutes after two boots would have run for 49 days. Kernels of 32 bits count in words of 32
+/// bits.
 fn step(before: u64, after: u64) -> Step {
     const HALF_32: u64 = 1 << 31;
     const HALF_64: u64 = 1 << 63;
     const MAX_32: u64 = u32::MAX as u64;
-    match after.checked_sub(before) {
-        Some(increment) => Step::Counted(increment),
-        None if (HALF_32..=MAX_32).contains(&before) => {
-            Step::Counted((MAX_32 - before) + 1 + after)
-        }
-        None if before >= HALF_64 => Step::Counted(after.wrapping_sub(before)),
-        None => Step::Restarted(after),
+    if let Some(increment) = after.checked_sub(before) {
+        return Step::Counted(increment);
+    }
+    let (half, increment) = match before {
+        HALF_32..=MAX_32 => (HALF_32, (MAX_32 - before) + 1 + after),
+        HALF_64.. => (HALF_64, after.wrapping_sub(before)),
+        _ => return Step::Restarted(after),
+    };
+    if increment < half {
+        Step::Counted(increment)
+    } else {
+        Step::Restarted(after)
     }
 }
 

@@ -69,6 +69,22 @@ impl Layout {
         Self::all().iter().find(|layout| layout.version == version)
     }
 
+    /// The table by which the `cpu` lines of a later version are read as those of version 17;
+    /// `None` for versions that have a table of their own or are beyond 40. It has no domains.
+    #[must_use]
+    pub fn of_later(version: u32) -> Option<&'static Self> {
+        const FIRST: u32 = 18;
+        static LATER: LazyLock<Vec<Layout>> = LazyLock::new(|| {
+            let later = (FIRST..=40).map(|version| Layout {
+                version,
+                domain: Vec::new(),
+                ..layout(17)
+            });
+            later.collect()
+        });
+        LATER.get(version.checked_sub(FIRST)? as usize)
+    }
+
     /// The tables of all versions, the oldest first. Never empty.
     #[must_use]
     pub fn all() -> &'static [Self] {

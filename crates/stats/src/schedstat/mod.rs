@@ -9,19 +9,23 @@
 //! docs/schedstat.md lists the fields of each version and where their order comes from.
 
 mod bookkeeper;
-mod four;
+mod hz;
 mod interval;
 mod layout;
 mod reader;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod version4;
 
 pub use model::{TaskCounters, TaskCountersError};
 
 pub use bookkeeper::Bookkeeper;
-pub use four::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};
-pub use interval::{CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError};
+pub use hz::{HzEvidence, HzFound};
+pub use interval::{
+    Counted, CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError,
+};
 pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
 pub use reader::{SchedstatError, SchedstatReader};
 pub use snapshot::{CpuCounters, DomainCounters, Snapshot};
+pub use version4::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};

@@ -99,6 +99,9 @@ fn version_hint(version: u64) -> String {
     match version {
         1..=3 | 6 | 8 => "the order of its fields was not handed down".to_owned(),
         13 => "it was never released".to_owned(),
+        18..=40 => {
+            "`stat report --cpu-lines` reads its cpu lines as those of version 17".to_owned()
+        }
         _ => format!("{VERSIONS:?} are read"),
     }
 }
@@ -115,6 +118,10 @@ pub struct SchedstatReader<R> {
     pending: bool,
     /// What is wrong behind a snapshot that is whole.
     failed: Option<SchedstatError>,
+    /// Whether the `cpu` lines of later versions are read.
+    later: bool,
+    /// What a line `# HZ=` said last.
+    hz: Option<u32>,
 }
 
 impl<R: BufRead> SchedstatReader<R> {
@@ -126,7 +133,24 @@ impl<R: BufRead> SchedstatReader<R> {
             line: 0,
             pending: false,
             failed: None,
+            later: false,
+            hz: None,
         }
+    }
+
+    /// Reads the `cpu` lines of versions after the last known one, too, as
+    /// [`Layout::of_later`] says, and passes over their domains.
+    #[must_use]
+    pub fn with_later_versions(mut self, later: bool) -> Self {
+        self.later = later;
+        self
+    }
+
+    /// The jiffies a second of the kernel, where a line `# HZ=250` has said it. `stat record` adds
+    /// such a line, and no kernel prints it.
+    #[must_use]
+    pub fn hz(&self) -> Option<u32> {
+        self.hz
     }
 
     /// The number of the line that was read last, from 1.
@@ -160,12 +184,7 @@ impl<R: BufRead> SchedstatReader<R> {
             };
         }
         let version = self.header("version ")?;
-        snapshot.layout = u32::try_from(version).ok().and_then(Layout::of).ok_or(
-            SchedstatError::UnknownVersion {
-                line: self.line,
-                version,
-            },
-        )?;
+        snapshot.layout = self.layout(version)?;
         if !self.advance()? {
             return Err(self.cut_off("the timestamp"));
         }
@@ -191,6 +210,17 @@ impl<R: BufRead> SchedstatReader<R> {
         Ok(true)
     }
 
+    fn layout(&self, version: u64) -> Result<&'static Layout, SchedstatError> {
+        let later = |version| Layout::of_later(version).filter(|_| self.later);
+        let layout = u32::try_from(version)
+            .ok()
+            .and_then(|version| Layout::of(version).or_else(|| later(version)));
+        layout.ok_or(SchedstatError::UnknownVersion {
+            line: self.line,
+            version,
+        })
+    }
+
     /// As [`Self::advance`], but a torn first line of the next snapshot is told behind this one.
     fn advance_within(&mut self, snapshot: &Snapshot) -> Result<bool, SchedstatError> {
         match self.advance() {
@@ -204,7 +234,7 @@ impl<R: BufRead> SchedstatReader<R> {
         }
     }
 
-    /// Makes the next line that is not blank the current one; `false` at the end.
+    /// Makes the next line that is neither blank nor a note the current one; `false` at the end.
     fn advance(&mut self) -> Result<bool, SchedstatError> {
         if std::mem::take(&mut self.pending) {
             return Ok(true);
@@ -233,7 +263,9 @@ impl<R: BufRead> SchedstatReader<R> {
             while self.buffer.last().is_some_and(u8::is_ascii_whitespace) {
                 self.buffer.pop();
             }
-            if !self.buffer.is_empty() {
+            if let Some(note) = self.buffer.strip_prefix(b"#") {
+                self.hz = noted_hz(note).or(self.hz);
+            } else if !self.buffer.is_empty() {
                 return Ok(true);
             }
         }
@@ -262,6 +294,9 @@ impl<R: BufRead> SchedstatReader<R> {
             return self.cpu(snapshot, cpu, rest);
         }
         let layout = snapshot.layout;
+        if numbered(word, b"domain").is_some() && Layout::of_later(layout.version).is_some() {
+            return Ok(());
+        }
         let has_domains = !layout.domain.is_empty() && !layout.domains_inline;
         if has_domains
             && !snapshot.cpus.is_empty()
@@ -464,6 +499,13 @@ impl<R: BufRead> Iterator for SchedstatReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_snapshot().transpose()
     }
+}
+
+/// The number of a note `HZ=250`, if it is one that a kernel can have.
+fn noted_hz(note: &[u8]) -> Option<u32> {
+    let number = note.trim_ascii().strip_prefix(b"HZ=")?;
+    let hz = std::str::from_utf8(number).ok()?.parse().ok()?;
+    (1..=10_000).contains(&hz).then_some(hz)
 }
 
 /// The first word, and what follows the blanks after it.

@@ -52,6 +52,13 @@ fn the_papers_sample_reads_to_the_papers_values() {
     let snapshot = &read(SAMPLE)[0];
     let interval = Interval::new(&booted(snapshot, BOOT), snapshot).unwrap();
     assert_eq!(interval.jiffies(), 1_147_455);
+    // The sample alone is one since boot.
+    let alone = Interval::since_boot(snapshot, HZ_OF_4);
+    assert_eq!(alone.jiffies(), interval.jiffies());
+    assert_eq!(
+        alone.figures(&alone.total(), 2, 1_000),
+        interval.figures(&interval.total(), 2, 1_000)
+    );
     let us = |nanos: Option<Nanos>| millis(nanos.unwrap().get());
     let figures: Vec<_> = interval
         .cpus
@@ -328,6 +335,95 @@ fn a_reboot_and_another_kernel_end_a_row_of_intervals() {
         error,
         "the first snapshot has version 4 and the second 17: another kernel"
     );
+}
+
+/// A clock of 5 s after a boot, and one of 2 s after the next: not 49 days, but a reboot. Five
+/// minutes after a boot 32 bits do wrap.
+#[test]
+fn a_second_boot_within_five_minutes_is_no_wrap() {
+    let at = |jiffies| booted(&read(SAMPLE)[0], BOOT + jiffies);
+    let error = Interval::new(&at(5_000), &at(2_000)).unwrap_err();
+    assert!(matches!(error, IntervalError::Rebooted { .. }), "{error}");
+    let wrapped = booted(&read(SAMPLE)[0], 7_000);
+    let interval = Interval::new(&at(299_000), &wrapped).unwrap();
+    assert_eq!(interval.jiffies(), 8_000);
+}
+
+#[test]
+fn domains_of_one_level_and_two_names_are_not_added_up() {
+    let snapshot = |timestamp| {
+        let mut snapshot = Snapshot::new(Layout::of(17).unwrap(), timestamp);
+        for (cpu, name) in [(0, "SMT"), (1, "SMT"), (2, "MC")] {
+            snapshot.push_cpu(cpu, &[0; 9]);
+            snapshot.push_domain(0, name, &format!("{cpu}"), &[timestamp; 45]);
+        }
+        snapshot
+    };
+    let total = Interval::new(&snapshot(10), &snapshot(14)).unwrap().total();
+    let sums: Vec<_> = total
+        .domains
+        .iter()
+        .map(|domain| (domain.name.as_str(), domain.counters[0]))
+        .collect();
+    assert_eq!(sums, [("SMT", 8), ("MC", 4)]);
+}
+
+#[test]
+fn counters_that_are_switched_off_are_no_zeros() {
+    let interval = |version, calls: u64, slices: u64| {
+        let layout = Layout::of(version).unwrap();
+        let snapshot = |timestamp, calls: u64, slices: u64| {
+            let mut snapshot = Snapshot::new(layout, timestamp);
+            let value = |field: &Field| match field.name {
+                "sched_cnt" => calls,
+                "pcnt" => slices,
+                _ => 0,
+            };
+            let counters: Vec<u64> = layout.cpu.iter().map(value).collect();
+            snapshot.push_cpu(0, &counters);
+            snapshot
+        };
+        Interval::new(&snapshot(10, 7, 7), &snapshot(20, 7 + calls, 7 + slices)).unwrap()
+    };
+    assert_eq!(interval(17, 0, 30).counted(), Counted::Times);
+    assert_eq!(interval(17, 20, 30).counted(), Counted::Part);
+    assert_eq!(interval(17, 40, 30).counted(), Counted::All);
+    // Nothing happened, or the version has no switch.
+    assert_eq!(interval(17, 0, 0).counted(), Counted::All);
+    assert_eq!(interval(14, 0, 30).counted(), Counted::All);
+    let off = interval(17, 0, 30);
+    assert_eq!(off.figures(&off.total(), 1, 250).imbalance, []);
+}
+
+#[test]
+fn the_cpu_lines_of_a_later_version_are_read_on_demand() {
+    let text = "version 18\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9\ndomain0 NEW f 1 2\n";
+    assert_eq!(
+        error(text),
+        "line 1: statistics of version 18 are unknown; `stat report --cpu-lines` reads its \
+         cpu lines as those of version 17"
+    );
+    let later = |text: &str| {
+        let mut reader = SchedstatReader::new(text.as_bytes()).with_later_versions(true);
+        reader.next_snapshot()
+    };
+    let snapshot = later(text).unwrap().unwrap();
+    let cpu = snapshot.cpu(0).unwrap();
+    assert_eq!((cpu.get("cpu_time"), cpu.get("pcnt")), (Some(7), Some(9)));
+    assert_eq!((snapshot.layout().version, cpu.domains().len()), (18, 0));
+    // A line that has changed is not guessed at, and neither is what came before version 4.
+    assert!(later(&text.replace("8 9", "8 9 10")).is_err());
+    assert!(later(&text.replace("18", "3")).is_err() && later(&text.replace("18", "41")).is_err());
+}
+
+#[test]
+fn a_recording_may_say_its_hz() {
+    let log = format!("{SAMPLE}# HZ=100\n{SAMPLE}# HZ=0\n# anything else\n");
+    let mut reader = SchedstatReader::new(log.as_bytes());
+    assert_eq!(reader.hz(), None);
+    assert!(reader.next_snapshot().unwrap().is_some() && reader.next_snapshot().unwrap().is_some());
+    assert!(reader.next_snapshot().unwrap().is_none());
+    assert_eq!(reader.hz(), Some(100));
 }
 
 #[test]

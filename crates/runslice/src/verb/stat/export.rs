@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use stats::schedstat::{Field, FieldUnit, Layout, SchedstatReader, Snapshot, TimeUnit};
+use stats::schedstat::{Field, FieldUnit, HzEvidence, Layout, SchedstatReader, Snapshot, TimeUnit};
 
 use super::processes::{self, Which};
 use crate::exit::{Status, UsageError};
@@ -38,12 +39,18 @@ pub struct Export {
     /// 1000.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
+
+    /// Reads the CPU lines of a version after 17 as those of version 17.
+    #[arg(long)]
+    cpu_lines: bool,
 }
 
 /// Longest request that is read, in bytes.
 const REQUEST_MAX: u64 = 8 << 10;
 /// How long somebody may take to ask.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most connections that are served at once; others are closed.
+const CONNECTIONS_MAX: usize = 64;
 
 /// Prints the metrics or answers requests until a signal ends it.
 ///
@@ -55,11 +62,15 @@ pub fn run(request: &Export) -> anyhow::Result<Status> {
                        server that checks who asks stand before it";
         return Err(UsageError(message.to_owned()).into());
     }
-    let first = read(&request.from)?;
+    let first = read(&request.from, request.cpu_lines)?;
     let hz = match first.layout().time_unit {
         // Nothing that is exported is in jiffies then.
         TimeUnit::Nanoseconds => 1,
-        TimeUnit::Jiffies | TimeUnit::Either => hz_of(request.hz, &first)?,
+        TimeUnit::Jiffies | TimeUnit::Either => {
+            let mut evidence = HzEvidence::default();
+            evidence.snapshot(&first);
+            hz_of(request.hz, None, &evidence)?
+        }
     };
     if request.once {
         let text = metrics(&first, hz, request.processes);
@@ -73,17 +84,39 @@ pub fn run(request: &Export) -> anyhow::Result<Status> {
         "runslice: http://{}/metrics",
         listener.local_addr()?
     )?;
-    for stream in listener.incoming().flatten() {
-        // One that asks badly is no reason to stop for the others.
-        let _ = answer(stream, request, hz);
-    }
+    serve(&listener, request, hz);
     Ok(Status::Done)
 }
 
-fn read(path: &Path) -> anyhow::Result<Snapshot> {
+/// Answers each connection on a thread of its own, so that nobody waits for one that is slow.
+fn serve(listener: &TcpListener, request: &Export, hz: u32) {
+    let open = AtomicUsize::new(0);
+    let open = &open;
+    std::thread::scope(|scope| {
+        for stream in listener.incoming().flatten() {
+            if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+                open.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let serving = move || {
+                // One that asks badly is no reason to stop for the others.
+                let _ = answer(stream, request, hz);
+                open.fetch_sub(1, Ordering::Relaxed);
+            };
+            if std::thread::Builder::new()
+                .spawn_scoped(scope, serving)
+                .is_err()
+            {
+                open.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    });
+}
+
+fn read(path: &Path, cpu_lines: bool) -> anyhow::Result<Snapshot> {
     let named = || path.display().to_string();
     let file = statistics(path)?;
-    let mut reader = SchedstatReader::new(BufReader::new(file));
+    let mut reader = SchedstatReader::new(BufReader::new(file)).with_later_versions(cpu_lines);
     match reader.next_snapshot().with_context(named)? {
         Some(snapshot) => Ok(snapshot),
         None => bail!("{}: no snapshot", named()),
@@ -92,9 +125,15 @@ fn read(path: &Path) -> anyhow::Result<Snapshot> {
 
 fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
     let asked = asked(&mut stream)?;
-    let words: Vec<&str> = asked.split(' ').collect();
+    let mut lines = asked.split("\r\n");
+    let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
     let (status, kind, body) = match words.as_slice() {
-        ["GET" | "HEAD", "/metrics", ..] => match read(&request.from) {
+        _ if !for_this_machine(lines, words.last() == Some(&"HTTP/1.0")) => (
+            "403 Forbidden",
+            "text/plain",
+            "Host must be localhost or an address of this machine, such as 127.0.0.1\n".to_owned(),
+        ),
+        ["GET" | "HEAD", "/metrics", ..] => match read(&request.from, request.cpu_lines) {
             Ok(snapshot) => (
                 "200 OK",
                 "text/plain; version=0.0.4; charset=utf-8",
@@ -129,13 +168,56 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
     stream.flush()
 }
 
-/// The first line of a request. The rest of its head is read, so that the asker sees the answer.
+/// Whether a request names this machine in its one line `Host`. A browser on this machine asks here
+/// for any page whose name its owner has led to 127.0.0.1, and lets that page read the answer (DNS
+/// rebinding); `Host` is then that page's name. Who speaks HTTP/1.0 may leave the line out, which no
+/// browser does.
+fn for_this_machine<'a>(headers: impl Iterator<Item = &'a str>, optional: bool) -> bool {
+    let values = headers.filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.trim()
+            .eq_ignore_ascii_case("host")
+            .then_some(value.trim())
+    });
+    let hosts: Vec<&str> = values.collect();
+    match hosts.as_slice() {
+        [] => optional,
+        [host] => is_loopback(host),
+        _ => false,
+    }
+}
+
+/// Whether a `Host`, which is a name or an address and perhaps a port, is this machine's own.
+fn is_loopback(host: &str) -> bool {
+    let bracket = host.rfind(']').map_or(0, |end| end + 1);
+    let (name, port) = match host[bracket..].rfind(':') {
+        Some(colon) => (&host[..bracket + colon], &host[bracket + colon + 1..]),
+        None => (host, ""),
+    };
+    let v6 = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let loopback = match v6 {
+        Some(address) => address
+            .parse()
+            .is_ok_and(|address: Ipv6Addr| address.is_loopback()),
+        None => {
+            name.eq_ignore_ascii_case("localhost")
+                || name
+                    .parse()
+                    .is_ok_and(|address: Ipv4Addr| address.is_loopback())
+        }
+    };
+    loopback && (port.is_empty() || port.parse::<u16>().is_ok())
+}
+
+/// The head of a request, to its end.
 fn asked(stream: &mut TcpStream) -> io::Result<String> {
     let end = Instant::now() + PATIENCE;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut head = Vec::new();
     let mut part = [0; 1024];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() || head.len() as u64 > REQUEST_MAX {
             return Err(io::ErrorKind::InvalidData.into());
@@ -146,8 +228,7 @@ fn asked(stream: &mut TcpStream) -> io::Result<String> {
             count => head.extend_from_slice(&part[..count]),
         }
     }
-    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(line).into_owned())
+    Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
 /// Names that the node exporter gives to the same numbers, and what they are.
@@ -308,6 +389,45 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!((names.len(), all), (9 + 45, 9 + 45));
+    }
+
+    #[test]
+    fn only_names_and_addresses_of_this_machine_are_answered() {
+        let good = [
+            "localhost",
+            "LocalHost:9437",
+            "127.0.0.1",
+            "127.9.9.9:80",
+            "[::1]",
+            "[::1]:9",
+        ];
+        for host in good {
+            assert!(is_loopback(host), "{host}");
+        }
+        let bad = [
+            "",
+            ":9437",
+            "page.example",
+            "page.example:9437",
+            "localhost.page.example",
+            "127.0.0.1.page.example",
+            "localhost:port",
+            "10.0.0.1",
+            "[::2]:9",
+            "::1",
+            "[127.0.0.1]",
+            "]",
+        ];
+        for host in bad {
+            assert!(!is_loopback(host), "{host}");
+        }
+        let asked = |head: &str, optional| for_this_machine(head.split("\r\n"), optional);
+        assert!(asked("Accept: a:b\r\nHOST: localhost\r\n\r\n", false));
+        assert!(asked("\r\n", true) && !asked("\r\n", false));
+        assert!(!asked(
+            "Host: localhost\r\nHost: page.example\r\n\r\n",
+            true
+        ));
     }
 
     #[test]

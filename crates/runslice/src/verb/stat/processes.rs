@@ -12,6 +12,8 @@ pub struct Process {
     /// Its command as the kernel knows it, at most 15 bytes; what a terminal could take for a
     /// command is replaced.
     pub name: String,
+    /// The number of its process: that of the first thread.
+    pub process: u32,
     /// Its numbers, in nanoseconds.
     pub counters: TaskCounters,
 }
@@ -31,11 +33,11 @@ pub fn read(proc: &Path, which: Which) -> BTreeMap<u32, Process> {
     for pid in numbers(proc) {
         let folder = proc.join(pid.to_string());
         match which {
-            Which::Processes => tasks.extend(task(&folder).map(|task| (pid, task))),
+            Which::Processes => tasks.extend(task(&folder, pid).map(|task| (pid, task))),
             Which::Threads => {
                 let threads = folder.join("task");
                 for thread in numbers(&threads) {
-                    let found = task(&threads.join(thread.to_string()));
+                    let found = task(&threads.join(thread.to_string()), pid);
                     tasks.extend(found.map(|task| (thread, task)));
                 }
             }
@@ -51,7 +53,7 @@ fn numbers(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-fn task(folder: &Path) -> Option<Process> {
+fn task(folder: &Path, process: u32) -> Option<Process> {
     let text = fs::read_to_string(folder.join("schedstat")).ok()?;
     let counters = TaskCounters::from_schedstat(&text).ok()?;
     // A name is bytes, and anybody chooses it.
@@ -60,6 +62,7 @@ fn task(folder: &Path) -> Option<Process> {
     let plain = |c: char| if c.is_control() { '?' } else { c };
     Some(Process {
         name: name.trim_end_matches('\n').chars().map(plain).collect(),
+        process,
         counters,
     })
 }
@@ -91,6 +94,7 @@ mod tests {
     #[test]
     fn this_process_is_among_all_and_so_are_its_threads() {
         let tasks = read(Path::new("/proc"), Which::Threads);
-        assert!(tasks.contains_key(&std::process::id()));
+        let mine = tasks.get(&std::process::id());
+        assert!(mine.is_some_and(|task| task.process == std::process::id()));
     }
 }

@@ -8,18 +8,20 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
+#[cfg(feature = "live")]
+use stats::schedstat::HZ_OF_4;
 use stats::schedstat::{SchedstatReader, Snapshot};
 
-#[cfg(feature = "live")]
-use super::four::Four;
 use super::processes::{self, Which};
 #[cfg(feature = "live")]
 use super::switch::{self, SwitchedOn};
+#[cfg(feature = "live")]
+use super::version4::Version4;
 use crate::exit::Status;
 #[cfg(feature = "live")]
 use crate::exit::UnsupportedError;
 use crate::output;
-use crate::schedstat::statistics;
+use crate::schedstat::{kernel_hz, statistics};
 use crate::sheet::quoted;
 use model::span;
 
@@ -70,6 +72,10 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
     readings.next(&mut text)?;
+    if let Some(hz) = readings.hz() {
+        // Behind the first snapshot, so that the file begins as the kernel's does.
+        writeln!(text, "# HZ={hz}")?;
+    }
     let mut tasks = request.tasks.as_deref().map(Tasks::create).transpose()?;
     let mut to = destination(&request.file)?;
     let named = || format!("cannot write {}", request.file.display());
@@ -137,7 +143,7 @@ struct Readings<'a> {
     path: &'a Path,
     source: File,
     #[cfg(feature = "live")]
-    four: Option<Four>,
+    version4: Option<Version4>,
 }
 
 impl<'a> Readings<'a> {
@@ -146,7 +152,7 @@ impl<'a> Readings<'a> {
             path: &request.from,
             source: statistics(&request.from)?,
             #[cfg(feature = "live")]
-            four: None,
+            version4: None,
         };
         // A file that is no statistics is noticed now, and not when the report is wanted.
         let mut text = Vec::new();
@@ -154,7 +160,7 @@ impl<'a> Readings<'a> {
         parsed(&text).with_context(|| request.from.display().to_string())?;
         #[cfg(feature = "live")]
         if request.as_version.is_some() {
-            readings.four = Some(Four::of_this_machine()?);
+            readings.version4 = Some(Version4::of_this_machine()?);
         }
         Ok(readings)
     }
@@ -162,17 +168,26 @@ impl<'a> Readings<'a> {
     /// The next snapshot as text.
     fn next(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
         #[cfg(feature = "live")]
-        if let Some(mut four) = self.four.take() {
-            let snapshot = four.snapshot(|| {
+        if let Some(mut version4) = self.version4.take() {
+            let snapshot = version4.snapshot(|| {
                 self.raw(text)?;
                 parsed(text)
             });
-            self.four = Some(four);
+            self.version4 = Some(version4);
             text.clear();
             snapshot?.write(text)?;
             return Ok(());
         }
         self.raw(text)
+    }
+
+    /// Jiffies a second of what is recorded; `None` if it cannot be told.
+    fn hz(&self) -> Option<u32> {
+        #[cfg(feature = "live")]
+        if self.version4.is_some() {
+            return Some(HZ_OF_4);
+        }
+        kernel_hz().filter(|_| self.path == Path::new("/proc/schedstat"))
     }
 
     /// Reads the file from its beginning; the kernel prints it anew.
@@ -216,8 +231,9 @@ impl<'a> Tasks<'a> {
 }
 
 fn parsed(text: &[u8]) -> anyhow::Result<Snapshot> {
-    let snapshot = SchedstatReader::new(text).next_snapshot()?;
-    snapshot.context("no snapshot")
+    // What is recorded is the kernel's text, so that its version matters to the reader only.
+    let mut reader = SchedstatReader::new(text).with_later_versions(true);
+    reader.next_snapshot()?.context("no snapshot")
 }
 
 fn destination(path: &Path) -> anyhow::Result<Box<dyn Write>> {

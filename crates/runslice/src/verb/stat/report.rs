@@ -1,12 +1,12 @@
 //! `runslice stat report` and `runslice stat diff`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use stats::schedstat::{CpuInterval, Interval, SchedstatReader, Snapshot};
+use stats::schedstat::{Counted, CpuInterval, HzEvidence, Interval, SchedstatReader, Snapshot};
 
 use super::rows::{self, Row, seconds};
 use crate::exit::Status;
@@ -21,10 +21,15 @@ struct Form {
     #[arg(long, value_enum, default_value_t = By::Total)]
     by: By,
 
-    /// Jiffies a second of the kernel that wrote the statistics, its HZ. Default: 1000 for
-    /// versions up to 14, as on the machines of the time, else 250, as on Debian.
+    /// Jiffies a second of the kernel that wrote the statistics, its HZ. Default: what `stat
+    /// record` noted in the file, else 1000 for versions up to 14, as on the machines of the time,
+    /// else what fits the file's timestamps and run times.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
+
+    /// Reads the CPU lines of a version after 17 as those of version 17, without its domains.
+    #[arg(long)]
+    cpu_lines: bool,
 
     /// How results are written.
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -38,7 +43,8 @@ struct Form {
 /// What `runslice stat report` is asked.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Recording: one or more copies of /proc/schedstat; `-` is standard input.
+    /// Recording: one or more copies of /proc/schedstat; `-` is standard input. One copy alone
+    /// gives the figures since boot.
     file: PathBuf,
 
     /// Prints each interval between two snapshots, not only the whole.
@@ -78,57 +84,138 @@ enum By {
 /// # Errors
 /// When the file cannot be read or holds something else.
 pub fn run(request: &Report) -> anyhow::Result<Status> {
-    let named = || request.file.display().to_string();
-    let mut reader = SchedstatReader::new(open(&request.file)?);
-    let Some(first) = reader.next_snapshot().with_context(named)? else {
-        bail!("{}: no snapshot", named());
-    };
-    let hz = hz_of(request.form.hz, &first)?;
-    let mut before = first.clone();
-    let mut last = None;
+    let form = &request.form;
+    let log = Log::read(&request.file, form.cpu_lines)?;
+    let hz = hz_of(form.hz, log.hz, &log.evidence)?;
+    let intervals = log.intervals(request.each, hz)?;
+    let mut until = 0;
     let mut rows = Vec::new();
-    let mut torn = None;
-    loop {
-        let next = match reader.next_snapshot() {
-            Ok(Some(next)) => next,
-            Ok(None) => break,
-            Err(error) => {
-                torn = Some(error);
+    for interval in &intervals {
+        until += interval.jiffies();
+        let until = seconds(until, hz);
+        rows.extend(form.rows(interval, hz).map(|row| Row { until, ..row }));
+    }
+    notes(&intervals)?;
+    // What is whole is reported before the rest is complained about.
+    if !rows.is_empty() {
+        form.write(&rows)?;
+    }
+    log.failed.map_or(Ok(Status::Done), |error| {
+        Err(error.context(request.file.display().to_string()))
+    })
+}
+
+/// Snapshots of one boot.
+struct Log {
+    first: Snapshot,
+    /// Behind the first one.
+    last: Option<Snapshot>,
+    /// Between neighbours.
+    each: Vec<Interval>,
+    /// What the file says itself.
+    hz: Option<u32>,
+    evidence: HzEvidence,
+    /// Why there is no more.
+    failed: Option<anyhow::Error>,
+}
+
+impl Log {
+    /// Reads to the end, to the first line that is wrong, or to a reboot.
+    fn read(path: &Path, cpu_lines: bool) -> anyhow::Result<Self> {
+        let named = || path.display().to_string();
+        let mut reader = SchedstatReader::new(open(path)?).with_later_versions(cpu_lines);
+        let Some(first) = reader.next_snapshot().with_context(named)? else {
+            bail!("{}: no snapshot", named());
+        };
+        let mut log = Self {
+            first,
+            last: None,
+            each: Vec::new(),
+            hz: None,
+            evidence: HzEvidence::default(),
+            failed: None,
+        };
+        log.evidence.snapshot(&log.first);
+        while let Some(next) = reader.next_snapshot().transpose() {
+            if let Err(error) = next.map_err(Into::into).and_then(|next| log.add(next)) {
+                log.failed = Some(error);
                 break;
             }
-        };
-        let until = seconds(next.timestamp().wrapping_sub(first.timestamp()), hz);
-        if request.each {
-            let interval = Interval::new(&before, &next).with_context(named)?;
-            rows.extend(
-                request
-                    .form
-                    .rows(&interval, hz)
-                    .map(|row| Row { until, ..row }),
-            );
-            before = next.clone();
         }
-        last = Some(next);
+        log.hz = reader.hz();
+        Ok(log)
     }
-    // What is whole is reported before the rest is complained about.
-    match (&last, request.each) {
-        (Some(last), false) => {
-            let interval = Interval::new(&first, last).with_context(named)?;
-            rows.extend(request.form.rows(&interval, hz));
+
+    fn add(&mut self, next: Snapshot) -> anyhow::Result<()> {
+        let before = self.last.as_ref().unwrap_or(&self.first);
+        let number = self.each.len() + 2;
+        let interval = Interval::new(before, &next)
+            .with_context(|| format!("snapshot {number} and those behind it are left out"))?;
+        self.evidence.snapshot(&next);
+        self.evidence.interval(&interval);
+        self.each.push(interval);
+        self.last = Some(next);
+        Ok(())
+    }
+
+    /// What is reported: all between neighbours, or one from the first snapshot to the last. A
+    /// snapshot that is alone tells what happened since boot.
+    fn intervals(&self, each: bool, hz: u32) -> anyhow::Result<Vec<Interval>> {
+        match &self.last {
+            Some(_) if each => Ok(self.each.clone()),
+            Some(last) => Ok(vec![Interval::new(&self.first, last)?]),
+            None if self.failed.is_some() => Ok(Vec::new()),
+            None => {
+                writeln!(io::stderr(), "runslice: one snapshot: figures since boot")?;
+                Ok(vec![Interval::since_boot(&self.first, hz)])
+            }
         }
-        (None, _) if torn.is_none() => bail!(
-            "{}: one snapshot only, and figures need two; `runslice stat record` adds others",
-            named()
+    }
+}
+
+/// Says on standard error what the table does not show.
+fn notes(intervals: &[Interval]) -> io::Result<()> {
+    let mut to = io::stderr();
+    let cpus = |of: fn(&Interval) -> Vec<u32>| -> BTreeSet<u32> {
+        intervals.iter().flat_map(of).collect()
+    };
+    let restarted = |interval: &Interval| {
+        let cpus = interval.cpus.iter().filter(|cpu| cpu.restarted);
+        cpus.map(|cpu| cpu.cpu).collect()
+    };
+    let lines = [
+        (
+            "left out: CPUs that came",
+            cpus(|interval| interval.came.clone()),
         ),
-        _ => {}
+        (
+            "left out: CPUs that went",
+            cpus(|interval| interval.gone.clone()),
+        ),
+        (
+            "counters began anew, perhaps the machine was started anew: CPUs",
+            cpus(restarted),
+        ),
+    ];
+    for (what, cpus) in lines.iter().filter(|(_, cpus)| !cpus.is_empty()) {
+        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        writeln!(to, "runslice: {what}: {}", cpus.join(", "))?;
     }
-    if !rows.is_empty() {
-        request.form.write(&rows)?;
+    let counted = |what| intervals.iter().any(|interval| interval.counted() == what);
+    let how = "`sysctl kernel.sched_schedstats=1` or `stat record --enable` switches it on";
+    if counted(Counted::Times) {
+        writeln!(
+            to,
+            "runslice: no calls and no imbalance: kernel.sched_schedstats was 0; {how}"
+        )?;
     }
-    match torn {
-        Some(error) => Err(anyhow::Error::new(error).context(named())),
-        None => Ok(Status::Done),
+    if counted(Counted::Part) {
+        writeln!(
+            to,
+            "runslice: too few calls: kernel.sched_schedstats was 0 for a part of the time; {how}"
+        )?;
     }
+    Ok(())
 }
 
 /// Prints the figures between two files.
@@ -136,9 +223,9 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
 /// # Errors
 /// When a file cannot be read or holds something else, or the two are not of one machine.
 pub fn diff(request: &Diff) -> anyhow::Result<Status> {
-    let before = pick(&request.before, true)?;
-    let after = pick(&request.after, false)?;
-    let hz = hz_of(request.form.hz, &after)?;
+    let form = &request.form;
+    let (before, noted) = pick(&request.before, true, form.cpu_lines)?;
+    let (after, noted_later) = pick(&request.after, false, form.cpu_lines)?;
     let interval = Interval::new(&before, &after).with_context(|| {
         format!(
             "{} to {}",
@@ -146,33 +233,31 @@ pub fn diff(request: &Diff) -> anyhow::Result<Status> {
             request.after.display()
         )
     })?;
-    for (what, cpus) in [("came", &interval.came), ("went", &interval.gone)] {
-        if !cpus.is_empty() {
-            writeln!(
-                io::stderr(),
-                "runslice: left out: CPUs that {what}: {cpus:?}"
-            )?;
-        }
-    }
-    let rows: Vec<Row> = request.form.rows(&interval, hz).collect();
-    request.form.write(&rows)?;
+    let mut evidence = HzEvidence::default();
+    evidence.snapshot(&before);
+    evidence.snapshot(&after);
+    evidence.interval(&interval);
+    let hz = hz_of(form.hz, noted_later.or(noted), &evidence)?;
+    let rows: Vec<Row> = form.rows(&interval, hz).collect();
+    notes(&[interval])?;
+    form.write(&rows)?;
     Ok(Status::Done)
 }
 
-/// The first or the last snapshot of a file.
-fn pick(path: &Path, first: bool) -> anyhow::Result<Snapshot> {
-    let mut reader = SchedstatReader::new(open(path)?);
+/// The first or the last snapshot of a file, and the HZ that the file says.
+fn pick(path: &Path, first: bool, cpu_lines: bool) -> anyhow::Result<(Snapshot, Option<u32>)> {
+    let mut reader = SchedstatReader::new(open(path)?).with_later_versions(cpu_lines);
     let named = || path.display().to_string();
     let Some(mut snapshot) = reader.next_snapshot().with_context(named)? else {
         bail!("{}: no snapshot", named());
     };
     if first {
-        return Ok(snapshot);
+        return Ok((snapshot, reader.hz()));
     }
     while let Some(next) = reader.next_snapshot().with_context(named)? {
         snapshot = next;
     }
-    Ok(snapshot)
+    Ok((snapshot, reader.hz()))
 }
 
 impl Form {
@@ -189,7 +274,7 @@ impl Form {
             ),
             By::Domain => {
                 for (name, level) in levels(interval) {
-                    rows.push(Row::new(interval, &level, name, all, hz));
+                    rows.push(Row::new(interval, &level, name, all, hz).of_domain());
                 }
             }
         }

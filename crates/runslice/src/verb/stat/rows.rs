@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use model::Nanos;
 use serde::Serialize;
 use stats::Millionths;
-use stats::schedstat::{CpuInterval, Figures, Interval};
+use stats::schedstat::{Counted, CpuInterval, Figures, Interval};
 
 use crate::report::Format;
 use crate::sheet::{Kind, Sheet};
@@ -24,7 +24,8 @@ pub struct Row {
     pub of: String,
     #[serde(flatten)]
     pub figures: Figures,
-    /// Calls of `schedule()` in a second; none where the version has no such counter.
+    /// Calls of `schedule()` in a second; none where the version has no such counter, or where the
+    /// kernel's counters were switched off.
     #[serde(rename = "schedule_calls_per_s")]
     pub schedule_calls: Option<f64>,
     /// Calls of the balancer in a second.
@@ -38,7 +39,8 @@ impl Row {
     /// The figures of `of`, which stands for `cpus` CPUs.
     pub fn new(interval: &Interval, of: &CpuInterval, name: String, cpus: usize, hz: u32) -> Self {
         let length = seconds(interval.jiffies(), hz);
-        let per_second = |count: u128| (length > 0.0).then(|| count as f64 / length);
+        let counted = length > 0.0 && interval.counted() != Counted::Times;
+        let per_second = |count: u128| counted.then(|| count as f64 / length);
         let layout = interval.layout();
         Self {
             until: length,
@@ -49,6 +51,14 @@ impl Row {
             balance_calls: of.balance_calls(layout).and_then(per_second),
             restarted: of.restarted,
         }
+    }
+
+    /// Without what is counted for CPUs and not for domains.
+    pub fn of_domain(mut self) -> Self {
+        self.figures.slices = None;
+        self.figures.busy = None;
+        self.schedule_calls = None;
+        self
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use model::Nanos;
-use stats::schedstat::{self, SchedstatReader, Snapshot, TimeUnit};
+use stats::schedstat::{self, HzEvidence, SchedstatReader, Snapshot, TimeUnit};
 
 use self::screen::{Asked, Interval, Row, Screen, Sort, What};
 use self::terminal::Terminal;
@@ -43,13 +43,17 @@ pub struct Top {
     #[arg(long, value_enum, default_value_t = Sort::Busy)]
     sort: Sort,
 
-    /// Lists every thread, not only the first of each process.
+    /// Lists every thread on its own, not the sums of each process.
     #[arg(long)]
     threads: bool,
 
     /// Jiffies a second of the kernel that wrote the recording. Default: as `stat report`.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
+
+    /// Reads the CPU lines of a version after 17 as those of version 17.
+    #[arg(long)]
+    cpu_lines: bool,
 }
 
 /// Where the kernel counts for CPUs.
@@ -79,7 +83,7 @@ pub fn run(request: &Top) -> anyhow::Result<Status> {
     let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match &request.file {
         Some(path) => {
-            let intervals = recorded(path, request.hz)?;
+            let intervals = recorded(request, path)?;
             if has_terminal {
                 leaf(screen, &intervals)
             } else {
@@ -110,12 +114,12 @@ fn print(
 /// Looks at the running kernel, each after its time, and once at least.
 fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Interval>>> {
     let every = Duration::from_nanos(request.every.get().max(1_000_000));
-    let which = request.which();
+    let (which, cpu_lines) = (request.which(), request.cpu_lines);
     let begin = Instant::now();
     let end = request
         .length
         .map(|length| begin + Duration::from_nanos(length.get()));
-    let mut before = Look::now(which)?;
+    let mut before = Look::now(cpu_lines)?;
     let mut first = true;
     Ok(std::iter::from_fn(move || {
         // From the end of the last look on: where reading all processes takes longer than `every`,
@@ -126,11 +130,11 @@ fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<In
         }
         first = false;
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
-        let after = match Look::now(which) {
+        let after = match Look::now(cpu_lines) {
             Ok(after) => after,
             Err(error) => return Some(Err(error)),
         };
-        let interval = before.until(&after, begin);
+        let interval = before.until(&after, which, begin);
         before = after;
         Some(interval)
     }))
@@ -143,7 +147,7 @@ fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
     let end = request
         .length
         .map(|length| begin + Duration::from_nanos(length.get()));
-    let mut before = Look::now(request.which())?;
+    let mut before = Look::now(request.cpu_lines)?;
     let mut interval = Interval {
         title: "a moment".to_owned(),
         ..Interval::default()
@@ -162,8 +166,8 @@ fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
             next = Instant::now() + every;
             size = terminal.size();
             if !screen.paused {
-                let after = Look::now(request.which())?;
-                interval = before.until(&after, begin)?;
+                let after = Look::now(request.cpu_lines)?;
+                interval = before.until(&after, request.which(), begin)?;
                 before = after;
             }
         }
@@ -214,20 +218,23 @@ struct Look {
     read: Instant,
     /// None on a kernel that keeps them for tasks only.
     cpus: Option<Snapshot>,
+    /// Every thread.
     tasks: BTreeMap<u32, Process>,
 }
 
 impl Look {
-    fn now(which: Which) -> anyhow::Result<Self> {
+    fn now(cpu_lines: bool) -> anyhow::Result<Self> {
         let path = Path::new(SCHEDSTAT);
         let cpus = if path.exists() {
-            let mut reader = SchedstatReader::new(BufReader::new(statistics(path)?));
+            let reader = SchedstatReader::new(BufReader::new(statistics(path)?));
+            let mut reader = reader.with_later_versions(cpu_lines);
             reader.next_snapshot().context(SCHEDSTAT)?
         } else {
             None
         };
         let time = Instant::now();
-        let tasks = processes::read(Path::new("/proc"), which);
+        // Without its other threads a process would be idle whose first one only waits for them.
+        let tasks = processes::read(Path::new("/proc"), Which::Threads);
         Ok(Self {
             time,
             read: Instant::now(),
@@ -236,32 +243,13 @@ impl Look {
         })
     }
 
-    fn until(&self, after: &Self, begin: Instant) -> anyhow::Result<Interval> {
+    fn until(&self, after: &Self, which: Which, begin: Instant) -> anyhow::Result<Interval> {
         let length = nanoseconds(after.time - self.time);
         let cpus = match (&self.cpus, &after.cpus) {
             (Some(before), Some(after)) => rows(&schedstat::Interval::new(before, after)?, 1),
             _ => Vec::new(),
         };
-        let tasks = after.tasks.iter().filter_map(|(pid, now)| {
-            // A task that came meanwhile has counted from nothing.
-            let zero = schedstat::TaskCounters::default();
-            let then = self.tasks.get(pid).map_or(zero, |task| task.counters);
-            // A number that was given anew belongs to another task.
-            let then = if then.pcnt > now.counters.pcnt {
-                zero
-            } else {
-                then
-            };
-            let row = Row {
-                id: pid.to_string(),
-                name: now.name.clone(),
-                run: now.counters.cpu_time.saturating_sub(then.cpu_time),
-                wait: now.counters.run_delay.saturating_sub(then.run_delay),
-                slices: now.counters.pcnt - then.pcnt,
-            };
-            (row.run + row.wait + row.slices > 0).then_some(row)
-        });
-        let tasks: Vec<Row> = tasks.collect();
+        let tasks = task_rows(&self.tasks, &after.tasks, which);
         let until = (after.time - begin).as_secs_f64();
         let busy = if cpus.is_empty() {
             "CPUs not counted by this kernel".to_owned()
@@ -277,6 +265,39 @@ impl Look {
             tasks,
         })
     }
+}
+
+/// A row for each thread that ran or waited, or for each process with the sums of its threads.
+fn task_rows(
+    before: &BTreeMap<u32, Process>,
+    after: &BTreeMap<u32, Process>,
+    which: Which,
+) -> Vec<Row> {
+    let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
+    for (thread, now) in after {
+        // A task that came meanwhile has counted from nothing, and a number that was given anew
+        // belongs to another task.
+        let then = before.get(thread).map(|task| task.counters);
+        let then = then.filter(|then| then.pcnt <= now.counters.pcnt);
+        let then = then.unwrap_or_default();
+        let id = match which {
+            Which::Processes => now.process,
+            Which::Threads => *thread,
+        };
+        // The first thread gives a process its name.
+        let named = after.get(&id).unwrap_or(now);
+        let row = rows.entry(id).or_insert_with(|| Row {
+            id: id.to_string(),
+            name: named.name.clone(),
+            ..Row::default()
+        });
+        row.run += now.counters.cpu_time.saturating_sub(then.cpu_time);
+        row.wait += now.counters.run_delay.saturating_sub(then.run_delay);
+        row.slices += now.counters.pcnt - then.pcnt;
+    }
+    rows.into_values()
+        .filter(|row| row.run + row.wait + row.slices > 0)
+        .collect()
 }
 
 fn nanoseconds(span: Duration) -> u64 {
@@ -310,19 +331,31 @@ fn rows(interval: &schedstat::Interval, hz: u32) -> Vec<Row> {
     interval.cpus.iter().map(row).collect()
 }
 
-/// The intervals of a recording; at least one.
-fn recorded(path: &Path, hz: Option<u32>) -> anyhow::Result<Vec<Interval>> {
+/// The intervals of a recording; at least one, which is that since boot where a snapshot is alone.
+fn recorded(request: &Top, path: &Path) -> anyhow::Result<Vec<Interval>> {
     let named = || path.display().to_string();
-    let mut reader = SchedstatReader::new(open(path)?);
+    let mut reader = SchedstatReader::new(open(path)?).with_later_versions(request.cpu_lines);
     let Some(mut before) = reader.next_snapshot().with_context(named)? else {
         bail!("{}: no snapshot", named());
     };
-    let hz = hz_of(hz, &before)?;
+    let mut evidence = HzEvidence::default();
+    evidence.snapshot(&before);
+    let mut steps = Vec::new();
+    while let Some(after) = reader.next_snapshot().with_context(named)? {
+        let between = schedstat::Interval::new(&before, &after).with_context(named)?;
+        evidence.snapshot(&after);
+        evidence.interval(&between);
+        steps.push(between);
+        before = after;
+    }
+    let hz = hz_of(request.hz, reader.hz(), &evidence)?;
+    if steps.is_empty() {
+        steps.push(schedstat::Interval::since_boot(&before, hz));
+    }
     let ns = |jiffies: u64| jiffies.saturating_mul(1_000_000_000 / u64::from(hz));
     let mut intervals: Vec<Interval> = Vec::new();
     let mut until = 0;
-    while let Some(after) = reader.next_snapshot().with_context(named)? {
-        let between = schedstat::Interval::new(&before, &after).with_context(named)?;
+    for between in steps {
         let length = ns(between.jiffies());
         until += length;
         let cpus = rows(&between, hz);
@@ -341,10 +374,54 @@ fn recorded(path: &Path, hz: Option<u32>) -> anyhow::Result<Vec<Interval>> {
             cpus,
             tasks: Vec::new(),
         });
-        before = after;
-    }
-    if intervals.is_empty() {
-        bail!("{}: one snapshot only, and figures need two", named());
     }
     Ok(intervals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(process: u32, name: &str, [cpu_time, run_delay, pcnt]: [u64; 3]) -> Process {
+        Process {
+            name: name.into(),
+            process,
+            counters: schedstat::TaskCounters {
+                cpu_time,
+                run_delay,
+                pcnt,
+            },
+        }
+    }
+
+    /// A process whose first thread only waits for the others.
+    #[test]
+    fn a_process_has_run_when_any_of_its_threads_has() {
+        let before = BTreeMap::from([
+            (7, thread(7, "server", [50, 0, 5])),
+            (8, thread(7, "worker", [100, 10, 1])),
+            (9, thread(9, "idle", [3, 3, 3])),
+        ]);
+        let mut after = before.clone();
+        after.insert(8, thread(7, "worker", [1_100, 30, 4]));
+        after.insert(10, thread(7, "new", [200, 5, 2]));
+        let row = |id: &str, name: &str, [run, wait, slices]: [u64; 3]| Row {
+            id: id.into(),
+            name: name.into(),
+            run,
+            wait,
+            slices,
+        };
+        assert_eq!(
+            task_rows(&before, &after, Which::Processes),
+            [row("7", "server", [1_200, 25, 5])]
+        );
+        assert_eq!(
+            task_rows(&before, &after, Which::Threads),
+            [
+                row("8", "worker", [1_000, 20, 3]),
+                row("10", "new", [200, 5, 2])
+            ]
+        );
+    }
 }

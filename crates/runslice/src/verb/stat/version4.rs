@@ -11,7 +11,7 @@ use crate::exit::UnsupportedError;
 use crate::session::{Found, Place, Record};
 
 /// The policy that runs, and where its counters and the kernel's stood at the begin.
-pub struct Four {
+pub struct Version4 {
     place: Place,
     record: Box<Record>,
     begin: Instant,
@@ -25,7 +25,7 @@ struct Reading {
     kernel: Snapshot,
 }
 
-impl Four {
+impl Version4 {
     /// Of the policy that runslice runs on this machine.
     ///
     /// # Errors
