@@ -11,7 +11,7 @@ impl Host for Machine {
     }
 
     fn now_ns(&self) -> u64 {
-        self.now.as_nanos()
+        self.clock_ns()
     }
 
     fn clock_functions() -> &'static [&'static str] {

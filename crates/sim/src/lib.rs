@@ -13,6 +13,7 @@
 mod attach;
 mod cgroup;
 mod change;
+mod clock;
 pub mod costs;
 mod counters;
 mod cpu;

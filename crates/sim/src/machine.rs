@@ -344,11 +344,6 @@ impl Machine {
         self.emit(EventKind::Migrate, task, cpu, (u64::from(from.0), 0));
     }
 
-    /// Jiffies since the run began.
-    pub(crate) fn jiffies(&self) -> u64 {
-        self.now.as_nanos() / self.watchdog.tick().get()
-    }
-
     // ---- Time ----
 
     /// Makes `cpu` call the scheduler as soon as it can: at the end of what it executes now, or

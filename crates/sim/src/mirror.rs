@@ -434,11 +434,12 @@ impl Machine {
         let layout = &self.mirror.layout;
         memory.open_word(address + layout.slice);
         memory.open_word(address + layout.vtime);
+        let clock = self.clock_ns();
         let task = &mut self.tasks[id.index()];
         task.address = address;
         memory.poke_u32(address + layout.pid, task.pid);
-        memory.poke_u64(address + layout.start_time, self.now.as_nanos());
-        memory.poke_u64(address + layout.start_boottime, self.now.as_nanos());
+        memory.poke_u64(address + layout.start_time, clock);
+        memory.poke_u64(address + layout.start_boottime, clock);
         memory.poke_u32(address + layout.tgid, task.tgid);
         memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.mm, task.mm);

@@ -61,7 +61,7 @@ impl Machine {
     pub(crate) fn arm_bpf_timer(&mut self, address: u64, expires_ns: u64, absolute: bool) {
         let now = self.now.as_nanos();
         let wanted = if absolute {
-            expires_ns
+            Self::since_begin(expires_ns)
         } else {
             now.saturating_add(expires_ns)
         };

@@ -25,12 +25,6 @@ pub(super) const TABLE: &[Line] = &lines![
 /// `SCX_CPUPERF_ONE`: full speed, which is what every simulated CPU has.
 const CPUPERF_ONE: u64 = 1024;
 
-/// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
-/// kernel 6.18).
-fn initial_jiffies(hz: u32) -> u64 {
-    u64::from(300_u32.wrapping_mul(hz).wrapping_neg())
-}
-
 fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
     if let Some(cpu) = cpu_or_error(ctx, cpu) {
         ctx.host.kick(cpu, flags);
@@ -39,11 +33,11 @@ fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
 }
 
 fn now(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    Ok(ctx.host.now.as_nanos())
+    Ok(ctx.host.clock_ns())
 }
 
 fn jiffies(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    Ok(ctx.host.jiffies() + initial_jiffies(ctx.host.spec.hz))
+    Ok(ctx.host.jiffies())
 }
 
 fn nr_cpu_ids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {

@@ -1,0 +1,38 @@
+//! What time it is for programs.
+//!
+//! A run begins at time 0, and so do its events. For the policy the machine had been up for an
+//! hour by then: one that takes a small time for "never" would else take the first moments of a
+//! run for it.
+
+use crate::machine::Machine;
+
+/// How long the machine was up when the run began, seconds.
+const UPTIME_S: u64 = 3_600;
+/// The same, nanoseconds.
+const UPTIME_NS: u64 = UPTIME_S * 1_000_000_000;
+
+/// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
+/// kernel 6.18).
+fn initial_jiffies(hz: u32) -> u64 {
+    u64::from(300_u32.wrapping_mul(hz).wrapping_neg())
+}
+
+impl Machine {
+    /// `CLOCK_MONOTONIC`, `CLOCK_BOOTTIME` and `scx_bpf_now()`, nanoseconds: the machine never
+    /// slept.
+    #[inline]
+    pub(crate) fn clock_ns(&self) -> u64 {
+        self.now.as_nanos().saturating_add(UPTIME_NS)
+    }
+
+    /// How long after the begin of the run the clocks say `clock_ns`; 0 if it was before.
+    pub(crate) fn since_begin(clock_ns: u64) -> u64 {
+        clock_ns.saturating_sub(UPTIME_NS)
+    }
+
+    /// `jiffies_64`.
+    pub(crate) fn jiffies(&self) -> u64 {
+        let before = initial_jiffies(self.spec.hz) + UPTIME_S * u64::from(self.spec.hz);
+        before + self.now.as_nanos() / self.watchdog.tick().get()
+    }
+}
