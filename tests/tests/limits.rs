@@ -4,8 +4,8 @@
 use model::{Nanos, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
-use sim::{Backend, Options};
-use workload::RunSpec;
+use sim::{Backend, Error, Options};
+use workload::{RunSpec, Workload};
 
 /// One task that computes for 10 ms.
 const ONE: &str = "[task.A]\ndo = \"run(10ms)\"\n";
@@ -13,7 +13,17 @@ const ONE: &str = "[task.A]\ndo = \"run(10ms)\"\n";
 /// `greedy_case` of `policies/greedy.bpf.c`.
 #[derive(Clone, Copy)]
 enum Case {
+    Nothing = 0,
     Clocks = 1,
+    Iterators = 2,
+    Timers = 3,
+    PassesOver = 4,
+    Livelock = 5,
+    EndlessExitTask = 6,
+    WildExitTask = 7,
+    EndlessExit = 8,
+    NoKick = 9,
+    Forgets = 10,
     Absolute = 11,
 }
 
@@ -67,4 +77,156 @@ fn a_timer_at_an_absolute_time_fires_then() {
     let summary = go(Case::Absolute, 1, ONE);
     let line = summary.printed.lines().next();
     assert_eq!(line, Some("fired at 3600001000000"));
+}
+
+#[test]
+fn iterators_that_nobody_destroys_end_the_policy() {
+    let summary = go(Case::Iterators, 1, ONE);
+    assert!(summary.exit.kind.is_error(), "{:?}", summary.exit);
+    let message = &summary.exit.message;
+    assert!(message.contains("iterators"), "{message}");
+}
+
+#[test]
+fn timers_that_arm_more_timers_without_delay_end_the_policy() {
+    let summary = go(Case::Timers, 1, "[task.A]\ndo = \"run(inf)\"\n");
+    let exit = &summary.exit;
+    assert_eq!(exit.message, "the machine is busy with timers alone");
+    assert!(exit.time.as_nanos() < 1_000_000_000, "{exit:?}");
+}
+
+#[test]
+fn tasks_that_are_passed_over_use_up_the_budget() {
+    // All wait for CPU 0; CPU 1 asks again and again.
+    let tasks = "[task.A]\ncount = 2000\ncpus = \"0\"\ndo = \"run(10ms)\"\n\
+                 [task.B]\ncpus = \"1\"\nstart = \"1ms\"\ndo = \"run(10ms)\"\n";
+    let summary = go(Case::PassesOver, 2, tasks);
+    assert!(summary.exit.kind.is_error(), "{:?}", summary.exit);
+    // 2,000 tasks at ten instructions each leave no room for many calls within 2 million.
+    assert!(summary.instructions < 1_000_000, "{}", summary.instructions);
+}
+
+#[test]
+fn the_limit_of_a_livelock_does_not_grow_with_tasks() {
+    let few = go(
+        Case::Livelock,
+        1,
+        "[task.A]\ncount = 2\ndo = \"run(inf)\"\n",
+    );
+    let hogs = "[task.A]\ncount = 5000\nstart = \"uniform(0ms, 1ms)\"\ndo = \"run(inf)\"\n";
+    let many = go(Case::Livelock, 1, hogs);
+    for summary in [&few, &many] {
+        let message = &summary.exit.message;
+        assert_eq!(message, "the machine is busy with scheduling alone");
+    }
+    let more = many.instructions - few.instructions;
+    // Beside what each task's own callbacks retire: less than a thousand.
+    assert!(more < 5_000 * 2_000, "{more} instructions more");
+}
+
+#[test]
+fn a_hundred_thousand_tasks_may_start_together() {
+    let tasks = "[task.A]\ncount = 100000\ndo = \"sleep(1ms), run(1us)\"\n";
+    let mut spec = spec(Case::Nothing, 4, tasks);
+    spec.duration = Some(Nanos::from_millis(50));
+    let summary = sim::run(&spec, &mut Collector::default()).expect("the run can be made");
+    assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+}
+
+#[test]
+fn a_policy_that_fails_while_it_is_taken_off_is_reported_and_not_called_again() {
+    let sleepers = "[task.A]\ncount = 50\ndo = \"sleep(10s)\"\n";
+    for case in [Case::EndlessExitTask, Case::WildExitTask] {
+        let summary = go(case, 1, sleepers);
+        let exit = &summary.exit;
+        assert!(exit.kind.is_error(), "{exit:?}");
+        let fault = exit.fault.as_deref().unwrap_or_default();
+        assert!(fault.contains("greedy_exit_task"), "{exit:?}");
+        assert!(summary.instructions < 3_000_000, "{}", summary.instructions);
+        assert_eq!(summary.printed, "", "exit is not called");
+    }
+    let summary = go(Case::EndlessExit, 1, sleepers);
+    let exit = &summary.exit;
+    assert!(exit.kind.is_error(), "{exit:?}");
+    let fault = exit.fault.as_deref().unwrap_or_default();
+    assert!(fault.contains("greedy_exit"), "{exit:?}");
+}
+
+/// A note of `summary` that contains `text`.
+fn has_note(summary: &Summary, text: &str) -> bool {
+    summary.notes.iter().any(|note| note.contains(text))
+}
+
+#[test]
+fn a_policy_that_kicks_nobody_hears_of_the_cpus_that_idle() {
+    // All wake on CPU 0, which A keeps busy, and may run anywhere.
+    let tasks = "[task.A]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
+                 [task.B]\ncount = 8\ncpus = \"0\"\n\
+                 do = \"setaffinity(self, all), sleep(1ms), run(300ms)\"\n";
+    let summary = go(Case::NoKick, 4, tasks);
+    let kicks = go(Case::Nothing, 4, tasks);
+    assert!(!has_note(&kicks, "scx_bpf_kick_cpu"), "{:?}", kicks.notes);
+    assert!(
+        has_note(&summary, "scx_bpf_kick_cpu"),
+        "{:?}",
+        summary.notes
+    );
+}
+
+#[test]
+fn a_task_that_starves_when_the_run_ends_is_named() {
+    let tasks = "[task.A]\ndo = \"run(inf)\"\n[task.Z]\nstart = \"500ms\"\ndo = \"run(1ms)\"\n";
+    let fed = go(Case::Nothing, 1, tasks);
+    assert_eq!(fed.starved, []);
+    let summary = go(Case::Forgets, 1, tasks);
+    assert!(!summary.exit.kind.is_error(), "the watchdog waits longer");
+    let [starved] = &summary.starved[..] else {
+        panic!("{:?}", summary.starved)
+    };
+    assert_eq!(starved.waited, Nanos::from_millis(3_500));
+    assert!(has_note(&summary, &starved.name), "{:?}", summary.notes);
+}
+
+#[test]
+fn many_tasks_that_wait_for_their_turn_do_not_starve() {
+    let tasks = "[task.A]\ncount = 1000\ndo = \"run(inf)\"\n";
+    assert_eq!(go(Case::Nothing, 1, tasks).starved, []);
+}
+
+#[test]
+fn a_duration_that_lengthens_nothing_and_a_load_without_end_are_said() {
+    let long = "[task.A]\ndo = \"run(inf)\"\n";
+    let mut spec = spec(Case::Nothing, 1, long);
+    spec.duration = None;
+    let summary = sim::run(&spec, &mut Collector::default()).expect("the run can be made");
+    assert_eq!(summary.end.as_nanos(), 3_600_000_000_000);
+    assert!(
+        has_note(&summary, "nothing says when"),
+        "{:?}",
+        summary.notes
+    );
+    let text = format!("[workload]\nname = \"test\"\nstop = \"duration:1s\"\n{long}");
+    spec.workload = Workload::parse(&text, "test").expect("a workload").into();
+    spec.duration = Some(Nanos::from_secs(2));
+    let summary = sim::run(&spec, &mut Collector::default()).expect("the run can be made");
+    assert_eq!(summary.end.as_nanos(), 1_000_000_000);
+    assert!(has_note(&summary, "cannot lengthen"), "{:?}", summary.notes);
+}
+
+#[test]
+fn a_run_that_lasts_longer_than_the_clock_is_an_error_with_a_place() {
+    for steps in ["timer(8640000s)", "sleep(8640000s)"] {
+        let tasks = format!("[task.A]\ndo = \"loop(2300)[{steps}]\"\n");
+        let mut spec = spec(Case::Nothing, 1, &tasks);
+        spec.duration = None;
+        let result = sim::run(&spec, &mut Collector::default());
+        let Err(Error::Work(error)) = result else {
+            panic!("{result:?}")
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains("test: A") && text.contains("10 years"),
+            "{text}"
+        );
+    }
 }

@@ -277,7 +277,7 @@ impl<H: Host> Instance<H> {
     /// A built-in function handled `bytes` bytes. What it does counts as one instruction, but the
     /// budget shrinks with the work, so that no program runs for ever inside built-in functions.
     #[inline]
-    pub(crate) const fn spend(&mut self, bytes: u64) {
+    pub const fn spend(&mut self, bytes: u64) {
         self.progress.spend(bytes / 8);
     }
 

@@ -25,5 +25,5 @@ pub use machine::{Kernel, MachineSpec};
 pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
-pub use spec::{CpuTimes, PolicySpec, SetUp, SetUpTime, Summary, TaskTimes};
+pub use spec::{CpuTimes, PolicySpec, SetUp, SetUpTime, Starved, Summary, TaskTimes};
 pub use units::{Nanos, Picos, SimTime};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Exit, Nanos, SimTime};
+use crate::{Exit, Nanos, SimTime, TaskId};
 
 /// A policy to run: the bytes of its object, and what to set in it before it is loaded.
 #[derive(Clone, Debug)]
@@ -67,6 +67,17 @@ pub struct TaskTimes {
     pub sleep: Nanos,
 }
 
+/// A task that the policy did not let run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Starved {
+    /// Which.
+    pub task: TaskId,
+    /// `comm[pid]`, as messages name it.
+    pub name: String,
+    /// How long it had been runnable without running when the run ended.
+    pub waited: Nanos,
+}
+
 /// What is left of a run besides its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -91,6 +102,9 @@ pub struct Summary {
     pub instructions: u64,
     /// Callbacks of the policy called.
     pub callbacks: u64,
+    /// Tasks that waited at the end of the run and had done so for long, the longest wait first;
+    /// empty if the policy was ejected, under a machine without a watchdog, and on a real machine.
+    pub starved: Vec<Starved>,
     /// Warnings that the kernel would have logged, and what only a simulator can tell: that a
     /// run ended early because nobody was left to wake anybody.
     pub notes: Vec<String>,

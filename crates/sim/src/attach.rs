@@ -3,7 +3,7 @@
 //! Source: `scx_enable()` and `scx_disable_workfn()`, kernel 6.18. Both take place in one moment
 //! of simulated time; a kernel needs milliseconds.
 
-use model::{CpuId, Exit, ExitKind, Op, SetUpTime, TaskId};
+use model::{CpuId, Exit, ExitKind, Op, SetUpTime, SimTime, TaskId};
 
 use crate::counters::Counter;
 use crate::flags::{self, deq, enq};
@@ -19,6 +19,10 @@ pub(crate) struct Attachment {
     enabling: bool,
     attached: bool,
     bypass: bool,
+    /// The policy is being taken off: it cannot be ejected any more, but it can still fail.
+    detaching: bool,
+    /// When the policy got the tasks.
+    since: SimTime,
     exit: Option<Exit>,
 }
 
@@ -47,11 +51,15 @@ impl Attachment {
         self.exit.is_some()
     }
 
-    /// Adds to the exit where the policy was and what it did, if nothing says so yet.
-    pub fn explain(&mut self, fault: impl FnOnce() -> String) {
-        if let Some(exit) = &mut self.exit {
-            exit.fault.get_or_insert_with(fault);
-        }
+    /// When the policy got the tasks; meaningless before.
+    pub const fn since(&self) -> SimTime {
+        self.since
+    }
+
+    /// Whether a program has faulted, or something else showed that the policy cannot go on.
+    #[inline]
+    fn has_failed(&self) -> bool {
+        self.exit.as_ref().is_some_and(|exit| exit.fault.is_some())
     }
 }
 
@@ -89,6 +97,23 @@ impl Machine {
         }
     }
 
+    /// A program has faulted, or does not end: the policy ends with an error, and `fault` says
+    /// where it was. One that is being taken off has its exit turned into an error, unless it is
+    /// one, and is not called again.
+    #[cold]
+    pub(crate) fn fail(&mut self, message: &str, fault: String) {
+        self.eject(ExitKind::Error, 0, message);
+        let Attachment {
+            detaching, exit, ..
+        } = &mut self.attachment;
+        let Some(exit) = exit else { return };
+        if *detaching && exit.fault.is_none() && !exit.kind.is_error() {
+            exit.kind = ExitKind::Error;
+            message.clone_into(&mut exit.message);
+        }
+        exit.fault.get_or_insert(fault);
+    }
+
     // ---- Attaching ----
 
     /// Attaches the policy to the running system.
@@ -96,6 +121,8 @@ impl Machine {
         if !self.set_up(vm, SetUpTime::Loaded) {
             return;
         }
+        // What the loader ran took time of its own.
+        self.moment.begin(vm);
         // A kernel has no policy before; see `create_dsq` and `error`.
         self.attachment.enabling = true;
         let result = self.call(
@@ -130,6 +157,8 @@ impl Machine {
         }
         for id in self.living() {
             let error = self.init_task(vm, id, false);
+            self.moment.grant();
+            self.check_moment(vm, self.exec);
             if error != 0 {
                 let name = self.name(id);
                 self.error(format!("ops.init_task() failed ({error}) for {name}"));
@@ -139,6 +168,7 @@ impl Machine {
             }
         }
         self.attachment.attached = true;
+        self.attachment.since = self.now;
         self.living()
             .into_iter()
             .for_each(|id| self.switch_in(vm, id));
@@ -146,6 +176,7 @@ impl Machine {
         self.cycle_waiting(vm);
         (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
         self.set_up(vm, SetUpTime::Attached);
+        self.moment.begin(vm);
     }
 
     /// Moves a task from its class into the policy's, if it belongs there.
@@ -197,28 +228,45 @@ impl Machine {
     }
 
     /// Ends the policy's time: the tasks leave its class, and it is told why. Without a cause the
-    /// policy was detached from user space.
+    /// policy was detached from user space. A policy that fails meanwhile is not called again.
     pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
-        let was_attached = self.attachment.attached;
         self.eject(ExitKind::Unreg, 0, "");
-        let exit = self
-            .attachment
-            .exit
-            .clone()
-            .expect("the policy has just been ejected");
-        if exit.fault.is_some() {
-            return exit;
+        if !self.attachment.has_failed() {
+            self.attachment.detaching = true;
+            self.take_off(vm);
         }
+        let exit = self.attachment.exit.clone();
+        exit.expect("the policy has just been ejected")
+    }
+
+    fn take_off(&mut self, vm: &mut Vm) {
         self.attachment.bypass = true;
         self.exit_cgroups(vm);
-        if was_attached {
-            self.living()
-                .into_iter()
-                .for_each(|id| self.switch_out(vm, id));
-            let dead = 0..self.tasks.len() as u32;
-            dead.map(TaskId).for_each(|id| self.exit_task(vm, id));
+        if self.attachment.attached {
+            let living = self.living().into_iter();
+            let dead = (0..self.tasks.len() as u32).map(TaskId);
+            let steps = living
+                .map(|id| (id, true))
+                .chain(dead.map(|id| (id, false)));
+            self.moment.begin(vm);
+            for (id, lives) in steps {
+                if self.attachment.has_failed() {
+                    return;
+                }
+                match lives {
+                    true => self.switch_out(vm, id),
+                    false => self.exit_task(vm, id),
+                }
+                self.moment.grant();
+                self.check_moment(vm, self.exec);
+            }
             self.attachment.attached = false;
         }
+        if self.attachment.has_failed() {
+            return;
+        }
+        let exit = self.attachment.exit.clone();
+        let exit = exit.expect("the policy has just been ejected");
         let info = self.mirror.exit_info(vm, &exit);
         let kind = exit.kind as u64;
         self.call(
@@ -231,7 +279,6 @@ impl Machine {
                 words: (kind, 0),
             },
         );
-        exit
     }
 
     /// Moves a task out of the policy's class.

@@ -1,5 +1,7 @@
 //! A CPU and its run queue.
 
+use std::collections::VecDeque;
+
 use model::{CpuCounts, CpuId, CpuTimes, SimTime, TaskId};
 
 use crate::mask::Mask;
@@ -109,7 +111,7 @@ pub struct Cpu {
     /// Enqueue counter (`ops_qseq`).
     pub qseq: u64,
     /// Inserts into other CPUs' local queues that wait for the lock.
-    pub deferred: Vec<TaskId>,
+    pub deferred: VecDeque<TaskId>,
     /// Runnable real-time tasks, most urgent first; the running one included.
     pub rt: Vec<TaskId>,
     /// Runnable fair tasks; the running one included.
@@ -135,7 +137,7 @@ impl Cpu {
             released: false,
             qseq: 0,
             counts: CpuCounts::default(),
-            deferred: Vec::new(),
+            deferred: VecDeque::new(),
             deferred_irq: false,
             reenqueue: false,
             rt: Vec::new(),

@@ -184,8 +184,9 @@ impl Machine {
     }
 
     /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
-    /// flags of an insert.
-    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> bool {
+    /// flags of an insert. Whether there is one, and how many were passed over.
+    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> (bool, u64) {
+        let mut passed = 0;
         let mut next = self.dsqs.first(dsq);
         if next.is_some() {
             self.hold(Which::Queue(dsq), |costs| costs.call_move);
@@ -195,21 +196,22 @@ impl Machine {
                 self.leave_dsq(id);
                 let local = self.dsqs.local(cpu);
                 self.dispatch_enqueue(local, id, flags);
-                return true;
+                return (true, passed);
             }
             if self.can_migrate(id, cpu, false) {
                 self.migrate_to_local(id, cpu, flags);
-                return true;
+                return (true, passed);
             }
+            passed += 1;
             next = self.dsqs.after(dsq, id);
         }
-        false
+        (false, passed)
     }
 
     /// Takes a task from the global queue to the local queue of `cpu`.
     pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
         let global = self.global_queue(cpu);
-        !self.dsqs.is_empty(global) && self.consume(cpu, global, 0)
+        !self.dsqs.is_empty(global) && self.consume(cpu, global, 0).0
     }
 
     /// Moves a task from the queue it sits in to another, at once.

@@ -31,6 +31,12 @@ impl Machine {
             let now = self.queue.now();
             if now > self.now {
                 audience.sample_before(self, vm, now);
+                if now >= self.idleness.due() {
+                    self.look_at_idle_cpus(now);
+                    if self.is_halted() {
+                        break;
+                    }
+                }
                 self.now = now;
                 self.moment.begin(vm);
             }

@@ -6,8 +6,7 @@
 //! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 
 use model::{CpuId, TaskId};
 
@@ -22,6 +21,9 @@ pub struct DsqIndex(pub u32);
 const NIL: u32 = u32::MAX;
 /// List nodes from here on are cursors.
 const CURSOR: u32 = 1 << 31;
+/// Iterations that may be open at a time. A kernel's verifier sees to it that each is closed before
+/// its program ends, and a program's stack has room for ten.
+const MOST_CURSORS: usize = 64;
 
 /// A queue.
 struct Dsq {
@@ -88,32 +90,11 @@ pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,
     cursors: Vec<Cursor>,
-    by_id: HashMap<u64, DsqIndex, BuildHasherDefault<IdHasher>>,
+    /// A tree: numbers are the policy's choice, and those of a hash table could all collide.
+    by_id: BTreeMap<u64, DsqIndex>,
     /// The policy's queue that was looked for last, if it exists: most policies have few.
     last_found: Cell<Option<(u64, DsqIndex)>>,
     cpus: u32,
-}
-
-/// Hashes a queue's number; the table is never iterated.
-#[derive(Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(32);
-    }
 }
 
 impl Dsq {
@@ -142,7 +123,7 @@ impl Dsqs {
             queues,
             places: Vec::new(),
             cursors: Vec::new(),
-            by_id: HashMap::default(),
+            by_id: BTreeMap::new(),
             last_found: Cell::new(None),
             cpus: u32::from(cpus),
         }
@@ -341,8 +322,8 @@ impl Dsqs {
         })
     }
 
-    /// Opens an iteration over the tasks that are in the queue now.
-    pub fn open(&mut self, dsq: DsqIndex, reverse: bool) -> u32 {
+    /// Opens an iteration over the tasks that are in the queue now; `None`: too many are open.
+    pub fn open(&mut self, dsq: DsqIndex, reverse: bool) -> Option<u32> {
         let cursor = Cursor {
             dsq,
             reverse,
@@ -358,11 +339,12 @@ impl Dsqs {
         match self.cursors.iter().position(|cursor| !cursor.open) {
             Some(free) => {
                 self.cursors[free] = cursor;
-                free as u32
+                Some(free as u32)
             }
+            None if self.cursors.len() >= MOST_CURSORS => None,
             None => {
                 self.cursors.push(cursor);
-                self.cursors.len() as u32 - 1
+                Some(self.cursors.len() as u32 - 1)
             }
         }
     }
@@ -373,8 +355,15 @@ impl Dsqs {
         cursor.open.then_some(cursor.dsq)
     }
 
-    /// The next task of the iteration that was in the queue when it was opened.
-    pub fn next(&mut self, cursor: u32) -> Option<TaskId> {
+    /// The next task of the iteration that was in the queue when it was opened, and how many that
+    /// were not were passed over.
+    pub fn next(&mut self, cursor: u32) -> (Option<TaskId>, u64) {
+        let mut passed = 0;
+        let next = self.next_seen(cursor, &mut passed);
+        (next, passed)
+    }
+
+    fn next_seen(&mut self, cursor: u32, passed: &mut u64) -> Option<TaskId> {
         let state = self
             .cursors
             .get(cursor as usize)
@@ -388,6 +377,7 @@ impl Dsqs {
                 debug_assert!(self.queue(dsq).alive);
                 return Some(task);
             }
+            *passed += 1;
             next = self.step(cursor);
         }
         None
@@ -583,16 +573,16 @@ mod tests {
                 false => dsqs.push(dsq, TaskId(task), false),
             };
             (0..4).for_each(|task| add(&mut dsqs, task));
-            let cursor = dsqs.open(dsq, false);
-            assert_eq!(dsqs.next(cursor), Some(TaskId(0)));
+            let cursor = dsqs.open(dsq, false).unwrap();
+            assert_eq!(dsqs.next(cursor).0, Some(TaskId(0)));
             dsqs.remove(dsq, TaskId(0));
             dsqs.remove(dsq, TaskId(1));
             add(&mut dsqs, 4);
-            assert_eq!(dsqs.next(cursor), Some(TaskId(2)));
+            assert_eq!(dsqs.next(cursor).0, Some(TaskId(2)));
             assert!(dsqs.covers(cursor, TaskId(3), Some(dsq)));
             assert!(!dsqs.covers(cursor, TaskId(4), Some(dsq)));
-            assert_eq!(dsqs.next(cursor), Some(TaskId(3)));
-            assert_eq!(dsqs.next(cursor), None);
+            assert_eq!(dsqs.next(cursor).0, Some(TaskId(3)));
+            assert_eq!(dsqs.next(cursor).0, None);
             dsqs.close(cursor);
             assert_eq!(ids(&dsqs, dsq), [2, 3, 4]);
         }
@@ -608,8 +598,8 @@ mod tests {
                     false => dsqs.push(dsq, TaskId(task), false),
                 }
             }
-            let cursor = dsqs.open(dsq, true);
-            let walk: Vec<_> = std::iter::from_fn(|| dsqs.next(cursor))
+            let cursor = dsqs.open(dsq, true).unwrap();
+            let walk: Vec<_> = std::iter::from_fn(|| dsqs.next(cursor).0)
                 .map(|t| t.0)
                 .collect();
             assert_eq!(walk, [2, 1, 0]);

@@ -230,7 +230,7 @@ impl Machine {
             task.ops_state = OpsState::None;
             task.direct = Some(Direct { flags, ..direct });
             task.deferred_on = Some(cpu);
-            self.cpus[cpu].deferred.push(id);
+            self.cpus[cpu].deferred.push_back(id);
             self.schedule_deferred(cpu);
             return;
         }
@@ -248,8 +248,7 @@ impl Machine {
 
     /// Carries out the inserts deferred on `cpu`.
     pub(crate) fn run_deferred(&mut self, cpu: CpuId) {
-        while !self.cpus[cpu].deferred.is_empty() {
-            let id = self.cpus[cpu].deferred.remove(0);
+        while let Some(id) = self.cpus[cpu].deferred.pop_front() {
             let task = self.task_mut(id);
             task.deferred_on = None;
             let Some(direct) = task.direct.take() else {

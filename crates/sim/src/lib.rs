@@ -28,6 +28,7 @@ mod flags;
 mod host;
 mod hotplug;
 mod idle;
+mod idleness;
 mod kernels;
 mod kfunc;
 mod kick;
@@ -64,7 +65,7 @@ use bpf::{
     Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
 use model::{CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary};
-use workload::RunSpec;
+use workload::{Operation, RunSpec, Step};
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
@@ -364,10 +365,7 @@ fn run_before(
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
     let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options, tally)?;
-    let duration = match (spec.duration, machine.work.duration()) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
+    let duration = duration_of(spec, &mut machine);
     let header = spec
         .workload
         .header(&spec.policy.name, &spec.machine, spec.seed, duration);
@@ -395,6 +393,49 @@ fn run_before(
     // Detaching calls the policy, too, and that is no part of the run.
     let tally = machine.calls.take_tally();
     Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
+}
+
+/// When the run ends at the latest, and says so where that is not what was asked for.
+fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
+    let stop = &spec.workload.stop;
+    match (spec.duration, stop.after) {
+        (Some(asked), Some(after)) => {
+            if asked > after {
+                machine.note(format!(
+                    "the workload ends after {after}, as its `stop` says: a duration of {asked} cannot \
+                     lengthen it"
+                ));
+            }
+            Some(asked.min(after))
+        }
+        (None, None) if stop.groups.is_empty() && stop.requests.is_empty() => {
+            let endless = spec.workload.groups.iter();
+            let endless = endless.into_iter().find(|group| is_endless(&group.body))?;
+            machine.note(format!(
+                "nothing says when the run ends, and `{}` never does: it ends after \
+                 {MOST_WITHOUT_END} at the latest; a duration or the workload's `stop` says otherwise",
+                endless.name
+            ));
+            Some(MOST_WITHOUT_END)
+        }
+        (asked, after) => asked.or(after),
+    }
+}
+
+/// How long a run lasts of which nothing says when it ends, if a task goes on for ever.
+const MOST_WITHOUT_END: Nanos = Nanos::from_secs(3_600);
+
+/// Whether a task that does these steps never comes to their end.
+fn is_endless(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.op {
+        Operation::Run(None) | Operation::Loop { count: None, .. } => true,
+        Operation::Loop { body, .. } | Operation::While { body, .. } => is_endless(body),
+        Operation::If {
+            then, otherwise, ..
+        } => is_endless(then) || is_endless(otherwise),
+        Operation::Choose(ways) => ways.iter().any(|(_, way)| is_endless(way)),
+        _ => false,
+    })
 }
 
 /// Loads the object and builds the machine around it.
@@ -473,6 +514,8 @@ fn number_of(target: &bpf::Target, text: &str) -> String {
 
 /// Detaches the policy, closes the books and hands the last events over.
 fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
+    machine.note_idle_cpus();
+    let starved = machine.note_starved();
     machine.close_books();
     let exit = machine.detach(vm);
     sink.events(machine.recorded());
@@ -490,6 +533,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         spent: machine.spent_by_kind(),
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed,
+        starved,
         instructions: vm.retired(),
         callbacks: machine.calls.count(),
         notes,

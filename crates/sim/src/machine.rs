@@ -21,6 +21,7 @@ use crate::deadline::Deadlines;
 use crate::dispatch::Buffer;
 use crate::dsq::{DsqIndex, Dsqs};
 use crate::idle::Idle;
+use crate::idleness::Idleness;
 use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
 use crate::log::Log;
@@ -77,6 +78,8 @@ pub struct Machine {
     pub(crate) queue: EventQueue,
     /// Dispatch queues; see [`crate::dsq`].
     pub(crate) dsqs: Dsqs,
+    /// CPUs that idled while tasks waited; see [`crate::idleness`].
+    pub(crate) idleness: Idleness,
     /// Who waits; see [`crate::watchdog`].
     pub(crate) watchdog: Watchdog,
     /// Whose custody has ended; see [`crate::custody`].
@@ -181,6 +184,7 @@ impl Machine {
             next_pid: 100,
             log: Log::default(),
             moment: Moment::default(),
+            idleness: Idleness::new(),
             halted: false,
             wants,
             out: Vec::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bpf::{Image, Member};
-use model::{CpuId, EventKind, ExitKind, Op, TaskId};
+use model::{CpuId, EventKind, Op, TaskId};
 
 use crate::flags::{self, kf};
 use crate::kernels::KernelRules;
@@ -577,8 +577,7 @@ impl Machine {
 
     #[cold]
     fn settle_fault<R>(&mut self, fault: &bpf::Fault) -> Option<R> {
-        self.eject(ExitKind::Error, 0, fault.stop.to_string());
-        self.attachment.explain(|| fault.to_string());
+        self.fail(&fault.stop.to_string(), fault.to_string());
         None
     }
 

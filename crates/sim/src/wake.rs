@@ -47,6 +47,7 @@ impl Machine {
         } else {
             self.set_task_cpu(id, cpu);
         }
+        self.moment.grant();
         let held = self.take_run_queue(cpu);
         let now = self.now;
         let task = self.task_mut(id);

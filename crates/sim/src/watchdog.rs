@@ -1,7 +1,8 @@
 //! The watchdog: finds tasks that wait too long.
 
-use model::{ExitKind, Nanos, TaskId};
+use model::{ExitKind, Nanos, SimTime, Starved, TaskId};
 
+use crate::flags::SLICE_DFL;
 use crate::machine::Machine;
 use crate::queue::Pending;
 use crate::task::Task;
@@ -37,6 +38,11 @@ impl Watchdog {
     /// Whether any task waits.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// The tasks that wait, in no order.
+    pub fn waiting(&self) -> &[TaskId] {
+        &self.waiting
     }
 
     fn add(&mut self, tasks: &mut [Task], id: TaskId) {
@@ -102,6 +108,55 @@ impl Machine {
         self.arm_watchdog();
     }
 
+    /// The tasks that wait now and have waited for long, the longest wait first: for a second, for
+    /// half of the time that the policy has been attached (since `attached`), and for two turns of
+    /// all that wait, each of the default slice, on all CPUs. None if the watchdog is off.
+    ///
+    /// A run shorter than the watchdog's timeout would hide them.
+    pub(crate) fn starved(&self, attached: SimTime) -> Vec<Starved> {
+        const LEAST: u64 = 1_000_000_000;
+        let waiting = &self.watchdog.waiting;
+        if self.watchdog.off || waiting.is_empty() {
+            return Vec::new();
+        }
+        let turns = 2 * SLICE_DFL * waiting.len() as u64 / u64::from(self.spec.cpus);
+        let half = self.now.since(attached.min(self.now)).get() / 2;
+        let limit = LEAST.max(half).max(turns);
+        let (now, tick) = (self.jiffies(), self.watchdog.tick.get());
+        let waits = waiting.iter().map(|&task| Starved {
+            task,
+            name: self.name(task),
+            waited: Nanos::new((now - self.task(task).runnable_at) * tick),
+        });
+        let mut starved: Vec<_> = waits.filter(|wait| wait.waited.get() >= limit).collect();
+        starved.sort_by_key(|wait| (std::cmp::Reverse(wait.waited), wait.task));
+        starved
+    }
+
+    /// Names those tasks at the end of a run that the policy has survived, and gives them back.
+    pub(crate) fn note_starved(&mut self) -> Vec<Starved> {
+        const NAMED: usize = 5;
+        if self.attachment.has_ended() || !self.attachment.is_attached() {
+            return Vec::new();
+        }
+        let starved = self.starved(self.attachment.since());
+        if !starved.is_empty() {
+            let named = starved.iter().take(NAMED);
+            let named: Vec<_> = named
+                .map(|wait| format!("{} for {}", wait.name, wait.waited))
+                .collect();
+            let more = if starved.len() > NAMED { ", ..." } else { "" };
+            self.note(format!(
+                "STARVED: {} tasks are runnable at the end and have not run for long: {}{more}. The \
+                 watchdog would end the policy after {} s",
+                starved.len(),
+                named.join(", "),
+                self.ops.timeout_ms() / 1000,
+            ));
+        }
+        starved
+    }
+
     /// Arms the next look: half the timeout from now.
     pub(crate) fn arm_watchdog(&mut self) {
         let after = Nanos::from_millis(self.ops.timeout_ms().div_ceil(2));
@@ -118,7 +173,7 @@ mod tests {
     fn who_has_come_is_there_until_it_goes() {
         let mut rng = model::Rng::new(1, 0);
         let mut watchdog = Watchdog::new(Nanos::from_millis(4), false);
-        let task = || Task::new(String::new(), 1, model::CpuId(0), model::SimTime::ZERO);
+        let task = || Task::new(String::new(), 1, model::CpuId(0), SimTime::ZERO);
         let mut tasks: Vec<_> = (0..30).map(|_| task()).collect();
         let mut there = [false; 30];
         for _ in 0..2_000 {

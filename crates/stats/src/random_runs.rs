@@ -249,6 +249,7 @@ impl Machine {
             printed,
             instructions: 0,
             callbacks: 0,
+            starved: Vec::new(),
             notes: Vec::new(),
         }
     }

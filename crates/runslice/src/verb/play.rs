@@ -372,6 +372,7 @@ fn summary(take: &Take, end: SimTime) -> Summary {
         printed: String::new(),
         instructions: 0,
         callbacks: 0,
+        starved: Vec::new(),
         notes: Vec::new(),
     }
 }

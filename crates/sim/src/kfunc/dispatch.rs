@@ -3,7 +3,7 @@
 use bpf::Stop;
 use model::CpuId;
 
-use super::{Ctx, Line, Return, changed, s32};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, s32};
 use crate::flags::{dsq, enq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
@@ -57,8 +57,9 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
     };
-    let moved = machine.consume(cpu, dsq, flags);
-    machine.buffer.count_moved(u32::from(moved));
+    let (moved, passed) = machine.consume(cpu, dsq, flags);
+    ctx.vm.spend(TASK_BYTES * passed);
+    ctx.host.buffer.count_moved(u32::from(moved));
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(u64::from(moved))

@@ -5,7 +5,7 @@
 
 use bpf::Stop;
 
-use super::{Ctx, Line, Return, changed, s32, task};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, s32, task};
 use crate::flags::{dsq, enq, errno, kf};
 use crate::lock::Which;
 
@@ -42,7 +42,10 @@ fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
     let Some(queue) = ctx.host.dsqs.user(dsq_id) else {
         return Ok(s32(errno::ENOENT));
     };
-    let cursor = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0);
+    let Some(cursor) = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0) else {
+        let what = "iterators are open that nobody destroys; a verifier refuses the program";
+        return Err(Stop::Refused(what.to_owned()));
+    };
     put(ctx, it, 0, OPEN)?;
     put(ctx, it, CURSOR, u64::from(cursor))?;
     Ok(0)
@@ -66,7 +69,8 @@ fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
     if let Some(dsq) = cursor.and_then(|cursor| ctx.host.dsqs.iterated(cursor)) {
         ctx.host.hold(Which::Queue(dsq), |costs| costs.call_iterate);
     }
-    let found = cursor.and_then(|cursor| ctx.host.dsqs.next(cursor));
+    let (found, passed) = cursor.map_or((None, 0), |cursor| ctx.host.dsqs.next(cursor));
+    ctx.vm.spend(TASK_BYTES * passed);
     Ok(found.map_or(0, |id| ctx.host.task(id).address))
 }
 

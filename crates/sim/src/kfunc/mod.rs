@@ -34,6 +34,10 @@ type Return = Result<u64, Stop>;
 /// A line of a table: name, prototype (empty for helpers), body, twice.
 type Line = (&'static str, &'static str, Body<Machine>, Direct<Machine>);
 
+/// What passing over a task in a queue is worth, in bytes handled ([`bpf::Instance::spend`]): ten
+/// instructions, as no cache has the tasks.
+const TASK_BYTES: u64 = 80;
+
 /// Every function that the machine offers.
 pub(crate) fn table() -> Vec<HostFunction<Machine>> {
     let modelled = [

@@ -40,6 +40,14 @@ pub enum WorkError {
         /// The most that is allowed.
         high: i64,
     },
+    /// The run does not end before the clock does.
+    #[error("{place}: the run lasts longer than {years} years; a clock has no room for more")]
+    TooLong {
+        /// File and task.
+        place: String,
+        /// The most that there is.
+        years: u64,
+    },
     /// A task gave back a lock that it does not hold, or took one that it holds.
     #[error("{place}: {what}")]
     Lock {

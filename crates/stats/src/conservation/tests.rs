@@ -74,6 +74,7 @@ fn summary() -> Summary {
         printed: String::new(),
         instructions: 0,
         callbacks: 0,
+        starved: Vec::new(),
         notes: Vec::new(),
     }
 }

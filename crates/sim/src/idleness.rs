@@ -1,0 +1,130 @@
+//! CPUs that idle while tasks wait: what a policy looks like that forgets to kick.
+//!
+//! A CPU that idles asks the policy for nothing until somebody kicks it. A real machine has enough
+//! interrupts and kernel threads to hide that for a while; this one has none that the workload does
+//! not bring.
+
+use model::{CpuId, Nanos, SimTime, TaskId};
+
+use crate::cpu::{Curr, Mode};
+use crate::machine::Machine;
+use crate::task::{Class, RunState};
+use crate::work::WorkError;
+
+/// The machine is looked at so often, and after each longer time in which nothing happened.
+const EVERY: Nanos = Nanos::from_millis(50);
+/// A task that waits for so long while a CPU idles is not on its way to it.
+const LONG: Nanos = Nanos::from_millis(100);
+/// Waiting tasks that a look takes in at most.
+const MOST_TASKS: usize = 1_000;
+/// A run may last so long; times are added without fear of the end of the clock.
+const MOST_YEARS: u64 = 10;
+const YEAR_NS: u64 = 365 * 24 * 3_600 * 1_000_000_000;
+
+/// What was seen so far. Only this module changes it.
+#[derive(Debug)]
+pub(crate) struct Idleness {
+    /// When the next look is due.
+    due: SimTime,
+    /// When the last one was.
+    last: SimTime,
+    /// CPU time that idled while a task could have had it.
+    wasted: Nanos,
+    /// The first task of which that was seen, and when its wait had begun.
+    first: Option<(TaskId, SimTime)>,
+}
+
+impl Idleness {
+    /// Nothing was seen.
+    pub const fn new() -> Self {
+        Self {
+            due: SimTime::ZERO,
+            last: SimTime::ZERO,
+            wasted: Nanos::ZERO,
+            first: None,
+        }
+    }
+
+    /// When the next look is due.
+    #[inline]
+    pub const fn due(&self) -> SimTime {
+        self.due
+    }
+}
+
+impl Machine {
+    /// Looks at what the CPUs and the tasks have been doing up to `now`, before anything happens
+    /// then. Ends a run that lasts too long.
+    #[inline(never)]
+    pub(crate) fn look_at_idle_cpus(&mut self, now: SimTime) {
+        if now.as_nanos() > MOST_YEARS * YEAR_NS {
+            self.give_up_for_time();
+        }
+        let span = now.since(self.idleness.last);
+        self.idleness.last = now;
+        self.idleness.due = now + EVERY;
+        if !self.watchdog.has_waiting() || !self.attachment.is_attached() {
+            return;
+        }
+        let is_free = |cpu: &CpuId| {
+            let state = &self.cpus[*cpu];
+            let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
+            idles && !state.need_resched && self.is_online(*cpu)
+        };
+        let free: Vec<CpuId> = (0..self.spec.cpus).map(CpuId).filter(is_free).collect();
+        let kept = |id: &TaskId| self.is_kept_from(*id, &free, now);
+        let waiting = self.watchdog.waiting().iter().copied();
+        let tasks: Vec<TaskId> = waiting
+            .take(MOST_TASKS)
+            .filter(kept)
+            .take(free.len())
+            .collect();
+        let Some(&task) = tasks.first() else { return };
+        let wasted = span.get().saturating_mul(tasks.len() as u64);
+        self.idleness.wasted += Nanos::new(wasted);
+        let since = self.task(task).phase_since;
+        self.idleness.first.get_or_insert((task, since));
+    }
+
+    /// Whether a task has waited for long where any CPU may get it, while one of `free` could run
+    /// it. One that waits at a CPU that is busy is another matter: that is balance.
+    fn is_kept_from(&self, id: TaskId, free: &[CpuId], now: SimTime) -> bool {
+        let task = self.task(id);
+        let is_local = task.dsq.is_some_and(|dsq| self.dsqs.owner(dsq).is_some());
+        task.class == Class::Ext
+            && !is_local
+            && now.since(task.phase_since.min(now)) >= LONG
+            && free.iter().any(|&cpu| self.masks.has(task.cpus, cpu))
+    }
+
+    /// Says at the end of a run what was seen.
+    pub(crate) fn note_idle_cpus(&mut self) {
+        self.look_at_idle_cpus(self.now);
+        let Some((task, since)) = self.idleness.first else {
+            return;
+        };
+        let (name, wasted) = (self.name(task), self.idleness.wasted);
+        let wasted = wasted.get() / 1_000_000;
+        self.note(format!(
+            "CPUs idled for {}.{:03} s in all while tasks that may run there had waited for {} ms \
+             and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy that \
+             queues a task must call scx_bpf_kick_cpu() for a CPU that idles",
+            wasted / 1000,
+            wasted % 1000,
+            LONG.get() / 1_000_000,
+        ));
+    }
+
+    /// The run lasts too long.
+    #[cold]
+    fn give_up_for_time(&mut self) {
+        let mut tasks = (0..self.tasks.len() as u32).map(TaskId);
+        let lives = tasks.find(|&id| self.task(id).state != RunState::Dead);
+        let name = lives.map_or_else(String::new, |id| self.work.name_of(id));
+        let place = format!("{}: {name}", self.workload.file);
+        self.give_up(WorkError::TooLong {
+            place,
+            years: MOST_YEARS,
+        });
+    }
+}
