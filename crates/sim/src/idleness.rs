@@ -107,8 +107,8 @@ impl Machine {
         let wasted = wasted.get() / 1_000_000;
         self.note(format!(
             "CPUs idled for {}.{:03} s in all while tasks that may run there had waited for {} ms \
-             and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy that \
-             queues a task must call scx_bpf_kick_cpu() for a CPU that idles",
+             and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy \
+             that queues a task must call scx_bpf_kick_cpu() for a CPU that idles",
             wasted / 1000,
             wasted % 1000,
             LONG.get() / 1_000_000,
