@@ -8,8 +8,7 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 
 use crate::cpu::{Curr, Mode};
 use crate::machine::Machine;
-use crate::queue::Pending;
-use crate::task::Class;
+use crate::task::{Class, RunState};
 use crate::work::WorkError;
 
 /// The machine is looked at so often, and after each longer time in which nothing happened.
@@ -108,8 +107,8 @@ impl Machine {
         let wasted = wasted.get() / 1_000_000;
         self.note(format!(
             "CPUs idled for {}.{:03} s in all while tasks that may run there had waited for {} ms \
-             and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy that \
-             queues a task must call scx_bpf_kick_cpu() for a CPU that idles",
+             and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy \
+             that queues a task must call scx_bpf_kick_cpu() for a CPU that idles",
             wasted / 1000,
             wasted % 1000,
             LONG.get() / 1_000_000,
@@ -119,13 +118,10 @@ impl Machine {
     /// The run lasts too long.
     #[cold]
     fn give_up_for_time(&mut self) {
-        let file = &self.workload.file;
-        let place = match self.queue.taken() {
-            (_, Pending::Timer { task, .. } | Pending::Start { task }) => {
-                format!("{file}: {}", self.work.name_of(task))
-            }
-            _ => file.clone(),
-        };
+        let mut tasks = (0..self.tasks.len() as u32).map(TaskId);
+        let lives = tasks.find(|&id| self.task(id).state != RunState::Dead);
+        let name = lives.map_or_else(String::new, |id| self.work.name_of(id));
+        let place = format!("{}: {name}", self.workload.file);
         self.give_up(WorkError::TooLong {
             place,
             years: MOST_YEARS,

@@ -409,8 +409,8 @@ fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
         (Some(asked), Some(after)) => {
             if asked > after {
                 machine.note(format!(
-                    "the workload ends after {after}, as its `stop` says: a duration of {asked} cannot \
-                     lengthen it"
+                    "the workload ends after {after}, as its `stop` says: a duration of {asked} \
+                     cannot lengthen it"
                 ));
             }
             Some(asked.min(after))
@@ -420,7 +420,8 @@ fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
             let endless = endless.into_iter().find(|group| is_endless(&group.body))?;
             machine.note(format!(
                 "nothing says when the run ends, and `{}` never does: it ends after \
-                 {MOST_WITHOUT_END} at the latest; a duration or the workload's `stop` says otherwise",
+                 {MOST_WITHOUT_END} at the latest; a duration or the workload's `stop` can say \
+                 otherwise",
                 endless.name
             ));
             Some(MOST_WITHOUT_END)

@@ -106,8 +106,8 @@ impl Machine {
         }
     }
 
-    // Out of line, as all that follows from costs: without them, each turn of the event loop just fits
-    // into a processor's cache of instructions (decision 180).
+    // Out of line, as all that follows from costs: without them, each turn of the event loop
+    // just fits into a processor's cache of instructions (decision 180).
     #[cold]
     fn charge_kernel(&mut self, cost: u64) {
         self.cpus[self.exec].owed_ps += cost;

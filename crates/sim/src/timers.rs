@@ -11,10 +11,11 @@ use crate::queue::Pending;
 /// time pass.
 const LEAST_TIMER_DELAY: u64 = 1_000;
 /// What one expiry keeps its CPU busy with at least, nanoseconds, when timers come faster than it
-/// can handle them: an interrupt.
+/// can handle them: an interrupt. Each instruction of the callback takes a nanosecond more.
 const EXPIRY: u64 = 1_000;
-/// How far a CPU may be behind with expiries, nanoseconds, before nothing else will ever run there.
-const MOST_BEHIND: u64 = 1_000_000_000;
+/// How far a CPU may be behind with expiries, nanoseconds, before nothing else will ever run there:
+/// two callbacks of the greatest length.
+const MOST_BEHIND: u64 = 200_000_000;
 /// Events of timers that were armed anew or cancelled which the queue may hold.
 const MOST_STALE: u32 = 1_000_000;
 
@@ -66,10 +67,11 @@ impl ArmedTimers {
         Some(address)
     }
 
-    /// A timer expires on `cpu`; whether that CPU is behind with timers for good.
-    fn overrun(&mut self, cpu: CpuId, now: SimTime) -> bool {
+    /// A timer has expired on `cpu`, whose callback retired so many instructions; whether that CPU
+    /// is behind with timers for good.
+    fn overrun(&mut self, cpu: CpuId, now: SimTime, instructions: u64) -> bool {
         let busy_until = self.busy_until.entry(cpu).or_insert(now);
-        *busy_until = (*busy_until).max(now) + Nanos::new(EXPIRY);
+        *busy_until = (*busy_until).max(now) + Nanos::new(EXPIRY + instructions);
         busy_until.since(now) > Nanos::new(MOST_BEHIND)
     }
 }
@@ -79,16 +81,16 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn fire(&mut self, vm: &mut Vm, generation: u64) {
         if let Some(address) = self.timers.expire(generation) {
-            let cpu = self.exec;
-            if self.timers.overrun(cpu, self.now) {
-                let text = format!(
-                    "CPU {cpu}, at {} s: timers expire faster than it can",
-                    self.now
-                );
-                return self.fail("the machine is busy with timers alone", text);
-            }
+            let (cpu, before) = (self.exec, vm.retired());
             self.moment.grant();
             self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
+            if self.timers.overrun(cpu, self.now, vm.retired() - before) {
+                let text = format!(
+                    "CPU {cpu}, at {} s: timers expire faster than their callbacks end",
+                    self.now
+                );
+                self.fail("the machine is busy with timers alone", text);
+            }
             self.check_moment(vm, cpu);
         }
     }

@@ -147,8 +147,8 @@ impl Machine {
                 .collect();
             let more = if starved.len() > NAMED { ", ..." } else { "" };
             self.note(format!(
-                "STARVED: {} tasks are runnable at the end and have not run for long: {}{more}. The \
-                 watchdog would end the policy after {} s",
+                "STARVED: {} tasks are runnable at the end and have not run for long: {}{more}. \
+                 The watchdog would end the policy after {} s",
                 starved.len(),
                 named.join(", "),
                 self.ops.timeout_ms() / 1000,
