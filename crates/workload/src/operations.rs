@@ -91,6 +91,14 @@ pub const OPERATIONS: &[Info] = &[
         read: Arguments(|p| p.amount().map(Operation::Sleep)),
     },
     Info {
+        name: "sleepuntil",
+        forms: &["sleepuntil(D)"],
+        meaning: "leaves the CPU until that span after the begin of the run; goes on at once if it \
+                  has passed",
+        played: Played::Yes,
+        read: Arguments(|p| p.amount().map(Operation::SleepUntil)),
+    },
+    Info {
         name: "timer",
         forms: &[
             "timer(P)",

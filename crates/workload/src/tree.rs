@@ -399,6 +399,8 @@ pub enum Operation {
     Exec(Amount),
     /// Sleeps for so long.
     Sleep(Amount),
+    /// Sleeps until so long after the begin of the run.
+    SleepUntil(Amount),
     /// Sleeps until the next point of a grid.
     Timer {
         /// How far the next point is from the last one.
@@ -555,9 +557,10 @@ impl Operation {
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Self::Run(Some(amount)) | Self::Exec(amount) | Self::Sleep(amount) => {
-                vec![&amount.times]
-            }
+            Self::Run(Some(amount))
+            | Self::Exec(amount)
+            | Self::Sleep(amount)
+            | Self::SleepUntil(amount) => vec![&amount.times],
             Self::Send { to, bytes, value } => {
                 let given = bytes.iter().chain(value);
                 std::iter::once(&to.index).chain(given).collect()
@@ -600,6 +603,7 @@ impl Operation {
             Self::Run(_) => "run",
             Self::Exec(_) => "exec",
             Self::Sleep(_) => "sleep",
+            Self::SleepUntil(_) => "sleepuntil",
             Self::Timer { .. } => "timer",
             Self::Send { .. } => "send",
             Self::Recv(_) => "recv",

@@ -84,6 +84,10 @@ impl<W: World> Turn<'_, W> {
                 let until = later(now, span)?;
                 return Ok((until > now).then_some(Command::SleepUntil(until)));
             }
+            Operation::SleepUntil(amount) => {
+                let until = later(SimTime::ZERO, self.span(amount)?)?;
+                return Ok((until > self.world.now()).then_some(Command::SleepUntil(until)));
+            }
             Operation::Timer { period, grid, slot } => return self.timer(*period, *grid, *slot),
             Operation::Send { to, bytes, value } => {
                 self.send(to, bytes.as_ref(), value.as_ref())?

@@ -113,6 +113,14 @@ fn a_timer_and_a_release_keep_their_grid() {
 }
 
 #[test]
+fn a_task_sleeps_until_a_time_of_the_run_unless_it_has_passed() {
+    let (found, fault) = commands("yield, sleepuntil(5ms), yield, sleepuntil(2ms), yield");
+    let until = Command::SleepUntil(at(5));
+    let want = [Command::Yield, until, Command::Yield, Command::Yield];
+    assert_eq!((found, fault), (want.to_vec(), None));
+}
+
+#[test]
 fn a_pool_evaluates_its_numbers_once_and_is_never_wider() {
     let (found, fault) = commands("pool(t, 2, 1 + rand(1) + 2)");
     let (fork, wait) = (Command::Fork(0), Command::AwaitChild);
