@@ -10,11 +10,13 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// Verdicts as JSON names them and as pages do, the best first.
-const VERDICTS: [(&str, &str); 5] = [
+const VERDICTS: [(&str, &str); 7] = [
     ("reproduced", "reproduced"),
     ("same-direction", "same direction"),
     ("undecided", "undecided"),
+    ("opposite-direction", "opposite direction"),
     ("not-reproduced", "not reproduced"),
+    ("cannot-fail", "cannot fail here"),
     ("not-testable", "not testable here"),
 ];
 
@@ -39,7 +41,7 @@ const SIMULATED: Part = Part {
         format!(
             "`runslice reproduce --document {document}` runs all of it on the simulated machine \
              and prints the published\nfigures beside its own; `-o report.html` draws them. \
-             With the seeds of the files, judged together with the\nother documents' statements:"
+             With the seeds of the files, each statement judged\nas if alone:"
         )
     },
 };
@@ -49,7 +51,8 @@ const IN_A_GUEST: Part = Part {
     lead: |document| {
         format!(
             "`runslice reproduce --document {document} --machine vm --quick` runs real programs \
-             on a real kernel, three times\neach, and says at most \"same direction\":"
+             on a real kernel, three times\neach, and says at most \"same direction\" or \
+             \"opposite direction\":"
         )
     },
 };
@@ -176,6 +179,101 @@ fn chapter_part(of: &Part, document: &str, statements: &[(String, Value)]) -> St
     text
 }
 
+/// The heading of the part of an experiment's README that the run writes. The part is the page's
+/// last.
+const NUMBERS: &str = "## Simulated";
+
+/// That part: every test with its verdict and numbers.
+fn readme_part(statements: &[&Value]) -> String {
+    let mut text = format!(
+        "{NUMBERS}\n\n| | test | verdict | published | here |\n| --- | --- | --- | --- | --- |\n"
+    );
+    for statement in statements {
+        let id = statement["id"].as_str().expect("an id");
+        for part in statement["parts"].as_array().into_iter().flatten() {
+            let name = part["name"].as_str().expect("a name");
+            let name = name.strip_prefix(id).unwrap_or(name).trim();
+            let verdict = VERDICTS.iter().find(|(it, _)| part["verdict"] == *it);
+            let digits = |value: &Value| {
+                value
+                    .as_f64()
+                    .map_or(String::new(), |it| format!("{it:.4}"))
+            };
+            let numbers = part["numbers"].as_array().into_iter().flatten();
+            let numbers: Vec<String> = numbers
+                .map(|it| {
+                    let [value, low, high] = ["value", "low", "high"].map(|key| digits(&it[key]));
+                    match low == high {
+                        true => value,
+                        false => format!("{value} [{low}, {high}]"),
+                    }
+                })
+                .collect();
+            let verdict = verdict.expect("one of the verdicts").1;
+            let (published, here) = (digits(&part["published"]), numbers.join("; "));
+            let line = [id, name, verdict, &published, &here].map(cell).join(" | ");
+            writeln!(text, "| {line} |").expect("memory");
+        }
+    }
+    text
+}
+
+/// The page with this as its last part, in the place of the one that it has.
+fn with_part(page: &str, part: &str) -> String {
+    let before = page
+        .find(&format!("\n{NUMBERS}\n"))
+        .map_or(page, |at| &page[..at]);
+    format!("{}\n\n{part}", before.trim_end())
+}
+
+/// Holds the READMEs of the experiments against what came of them; `UPDATE_GOLDEN=1` writes them.
+fn hold_readmes(report: &str) {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let all = statements(report);
+    let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for (name, statement) in all.values().flatten() {
+        by_name.entry(name).or_default().push(statement);
+    }
+    let mut stale = Vec::new();
+    for (name, statements) in by_name {
+        let path = root().join("experiments").join(name).join("README.md");
+        let page = fs::read_to_string(&path).expect("the README is there");
+        let part = readme_part(&statements);
+        let due = with_part(&page, &part);
+        if update {
+            fs::write(&path, due).expect("the README is writable");
+        } else if page != due {
+            stale.push(format!(
+                "{name}/README.md does not say what came of it:\n{part}"
+            ));
+        }
+    }
+    let stale = stale.join("\n");
+    assert!(stale.is_empty(), "{stale}\nUPDATE_GOLDEN=1 writes it");
+}
+
+#[test]
+fn the_last_part_of_a_readme_is_what_came_of_its_experiment() {
+    let statement = serde_json::json!({
+        "id": "B7",
+        "parts": [
+            {"name": "B7 slower at 20", "verdict": "not-reproduced", "published": 1.0214,
+             "numbers": [{"value": 0.99351, "low": 0.9921, "high": 0.9949}]},
+            {"name": "B7 all | arrive", "verdict": "cannot-fail", "published": null,
+             "numbers": [{"value": 0.0, "low": 0.0, "high": 0.0}]},
+        ],
+    });
+    let part = readme_part(&[&statement]);
+    let due = "# B7\n\nProse.\n\n## Simulated\n\n| | test | verdict | published | here |\n\
+               | --- | --- | --- | --- | --- |\n\
+               | B7 | slower at 20 | not reproduced | 1.0214 | 0.9935 [0.9921, 0.9949] |\n\
+               | B7 | all \\| arrive | cannot fail here |  | 0.0000 |\n";
+    assert_eq!(with_part("# B7\n\nProse.\n", &part), due);
+    assert_eq!(with_part(due, &part), due);
+    let stale = due.replace("0.9935", "0.92");
+    assert_eq!(with_part(&stale, &part), due);
+}
+
 /// Holds the chapters against what came of the experiments; `UPDATE_GOLDEN=1` writes them.
 fn hold_chapters(of: &Part, report: &str) {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
@@ -233,6 +331,7 @@ fn all_statements_are_judged_in_simulation_and_twice_the_same() {
     );
     assert_that_all_are_judged(&first);
     hold_chapters(&SIMULATED, &first);
+    hold_readmes(&first);
 }
 
 #[test]
