@@ -208,7 +208,32 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         None => results.write(request.format, request.table, &mut to)?,
     }
     to.flush()?;
+    report_starved(request, &results);
     report_ejections(request, &results)
+}
+
+/// Says on standard error which tasks starved, where the results on standard output do not: a run
+/// that ends before the watchdog looks would be silent otherwise.
+fn report_starved(request: &Sim, results: &Results) {
+    if request.output.is_none() && request.format == Format::Human && request.runs.is_none() {
+        return;
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for outcome in &results.outcomes {
+        let longest = outcome.summary.starved.iter().max_by_key(|it| it.waited);
+        // Of many runs of a policy the first is enough.
+        if let Some(longest) = longest
+            && !told.contains(&outcome.policy.as_str())
+        {
+            told.push(&outcome.policy);
+            let (policy, count) = (&outcome.policy, outcome.summary.starved.len());
+            let (name, waited) = (&longest.name, longest.waited);
+            say(
+                "runslice",
+                &format!("{policy}: {count} tasks STARVED to the end, {name} for {waited}"),
+            );
+        }
+    }
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
