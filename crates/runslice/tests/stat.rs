@@ -271,6 +271,23 @@ fn a_reboot_ends_a_report_and_is_said() {
     }
 }
 
+/// The clock goes on, as the second boot was longer; only the counters show it.
+#[test]
+fn a_reboot_that_the_clock_does_not_show_is_said() {
+    let boot = (1 << 32) - 75_000;
+    let log = version_17(&[
+        (boot + 1_000, &[(0, [10, 1_000, 10])]),
+        (boot + 2_000, &[(0, [50, 5_000, 50])]),
+        (boot + 9_000, &[(0, [20, 2_000, 20])]),
+    ]);
+    let (status, table, said) = report("reboot-later", &log, &[]);
+    assert_eq!(status, Some(0), "{table}{said}");
+    assert!(
+        said.contains("perhaps the machine was started anew: CPUs: 0\n"),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_a_report_leaves_out_is_said() {
     let log = version_17(&[

@@ -263,8 +263,8 @@ impl<R: BufRead> SchedstatReader<R> {
             while self.buffer.last().is_some_and(u8::is_ascii_whitespace) {
                 self.buffer.pop();
             }
-            if let Some(note) = self.buffer.strip_prefix(b"#") {
-                self.hz = noted_hz(note).or(self.hz);
+            if let Some(hz) = noted_hz(&self.buffer) {
+                self.hz = Some(hz);
             } else if !self.buffer.is_empty() {
                 return Ok(true);
             }
@@ -501,9 +501,9 @@ impl<R: BufRead> Iterator for SchedstatReader<R> {
     }
 }
 
-/// The number of a note `HZ=250`, if it is one that a kernel can have.
-fn noted_hz(note: &[u8]) -> Option<u32> {
-    let number = note.trim_ascii().strip_prefix(b"HZ=")?;
+/// The number of a line `# HZ=250`, if it is one that a kernel can have.
+fn noted_hz(line: &[u8]) -> Option<u32> {
+    let number = line.strip_prefix(b"# HZ=")?;
     let hz = std::str::from_utf8(number).ok()?.parse().ok()?;
     (1..=10_000).contains(&hz).then_some(hz)
 }

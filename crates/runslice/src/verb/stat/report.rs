@@ -85,9 +85,9 @@ enum By {
 /// When the file cannot be read or holds something else.
 pub fn run(request: &Report) -> anyhow::Result<Status> {
     let form = &request.form;
-    let log = Log::read(&request.file, form.cpu_lines)?;
+    let mut log = Log::read(request)?;
     let hz = hz_of(form.hz, log.hz, &log.evidence)?;
-    let intervals = log.intervals(request.each, hz)?;
+    let intervals = log.intervals(hz)?;
     let mut until = 0;
     let mut rows = Vec::new();
     for interval in &intervals {
@@ -95,7 +95,7 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
         let until = seconds(until, hz);
         rows.extend(form.rows(interval, hz).map(|row| Row { until, ..row }));
     }
-    notes(&intervals)?;
+    notes(&intervals, &log.restarted)?;
     // What is whole is reported before the rest is complained about.
     if !rows.is_empty() {
         form.write(&rows)?;
@@ -110,8 +110,12 @@ struct Log {
     first: Snapshot,
     /// Behind the first one.
     last: Option<Snapshot>,
-    /// Between neighbours.
-    each: Vec<Interval>,
+    /// How many there are.
+    snapshots: usize,
+    /// Between neighbours, if each is asked for.
+    each: Option<Vec<Interval>>,
+    /// CPUs whose counters began anew between neighbours.
+    restarted: BTreeSet<u32>,
     /// What the file says itself.
     hz: Option<u32>,
     evidence: HzEvidence,
@@ -121,16 +125,19 @@ struct Log {
 
 impl Log {
     /// Reads to the end, to the first line that is wrong, or to a reboot.
-    fn read(path: &Path, cpu_lines: bool) -> anyhow::Result<Self> {
-        let named = || path.display().to_string();
-        let mut reader = SchedstatReader::new(open(path)?).with_later_versions(cpu_lines);
+    fn read(request: &Report) -> anyhow::Result<Self> {
+        let named = || request.file.display().to_string();
+        let reader = SchedstatReader::new(open(&request.file)?);
+        let mut reader = reader.with_later_versions(request.form.cpu_lines);
         let Some(first) = reader.next_snapshot().with_context(named)? else {
             bail!("{}: no snapshot", named());
         };
         let mut log = Self {
             first,
             last: None,
-            each: Vec::new(),
+            snapshots: 1,
+            each: request.each.then(Vec::new),
+            restarted: BTreeSet::new(),
             hz: None,
             evidence: HzEvidence::default(),
             failed: None,
@@ -148,24 +155,27 @@ impl Log {
 
     fn add(&mut self, next: Snapshot) -> anyhow::Result<()> {
         let before = self.last.as_ref().unwrap_or(&self.first);
-        let number = self.each.len() + 2;
+        let number = self.snapshots + 1;
         let interval = Interval::new(before, &next)
             .with_context(|| format!("snapshot {number} and those behind it are left out"))?;
         self.evidence.snapshot(&next);
         self.evidence.interval(&interval);
-        self.each.push(interval);
-        self.last = Some(next);
+        self.restarted.extend(restarted(&interval));
+        if let Some(each) = &mut self.each {
+            each.push(interval);
+        }
+        (self.last, self.snapshots) = (Some(next), number);
         Ok(())
     }
 
     /// What is reported: all between neighbours, or one from the first snapshot to the last. A
     /// snapshot that is alone tells what happened since boot.
-    fn intervals(&self, each: bool, hz: u32) -> anyhow::Result<Vec<Interval>> {
-        match &self.last {
-            Some(_) if each => Ok(self.each.clone()),
-            Some(last) => Ok(vec![Interval::new(&self.first, last)?]),
-            None if self.failed.is_some() => Ok(Vec::new()),
-            None => {
+    fn intervals(&mut self, hz: u32) -> anyhow::Result<Vec<Interval>> {
+        match (&self.last, self.each.take()) {
+            (Some(_), Some(each)) => Ok(each),
+            (Some(last), None) => Ok(vec![Interval::new(&self.first, last)?]),
+            (None, _) if self.failed.is_some() => Ok(Vec::new()),
+            (None, _) => {
                 writeln!(io::stderr(), "runslice: one snapshot: figures since boot")?;
                 Ok(vec![Interval::since_boot(&self.first, hz)])
             }
@@ -173,28 +183,24 @@ impl Log {
     }
 }
 
+/// The CPUs whose counters began anew in an interval.
+fn restarted(interval: &Interval) -> impl Iterator<Item = u32> {
+    let cpus = interval.cpus.iter().filter(|cpu| cpu.restarted);
+    cpus.map(|cpu| cpu.cpu)
+}
+
 /// Says on standard error what the table does not show.
-fn notes(intervals: &[Interval]) -> io::Result<()> {
+fn notes(intervals: &[Interval], restarted: &BTreeSet<u32>) -> io::Result<()> {
     let mut to = io::stderr();
-    let cpus = |of: fn(&Interval) -> Vec<u32>| -> BTreeSet<u32> {
-        intervals.iter().flat_map(of).collect()
-    };
-    let restarted = |interval: &Interval| {
-        let cpus = interval.cpus.iter().filter(|cpu| cpu.restarted);
-        cpus.map(|cpu| cpu.cpu).collect()
+    let cpus = |of: fn(&Interval) -> &[u32]| -> BTreeSet<u32> {
+        intervals.iter().flat_map(of).copied().collect()
     };
     let lines = [
-        (
-            "left out: CPUs that came",
-            cpus(|interval| interval.came.clone()),
-        ),
-        (
-            "left out: CPUs that went",
-            cpus(|interval| interval.gone.clone()),
-        ),
+        ("left out: CPUs that came", &cpus(|interval| &interval.came)),
+        ("left out: CPUs that went", &cpus(|interval| &interval.gone)),
         (
             "counters began anew, perhaps the machine was started anew: CPUs",
-            cpus(restarted),
+            restarted,
         ),
     ];
     for (what, cpus) in lines.iter().filter(|(_, cpus)| !cpus.is_empty()) {
@@ -239,7 +245,8 @@ pub fn diff(request: &Diff) -> anyhow::Result<Status> {
     evidence.interval(&interval);
     let hz = hz_of(form.hz, noted_later.or(noted), &evidence)?;
     let rows: Vec<Row> = form.rows(&interval, hz).collect();
-    notes(&[interval])?;
+    let restarted = restarted(&interval).collect();
+    notes(&[interval], &restarted)?;
     form.write(&rows)?;
     Ok(Status::Done)
 }
