@@ -5,15 +5,12 @@ use std::sync::{Arc, LazyLock};
 
 use bpf::{Image, Object};
 use libfuzzer_sys::fuzz_target;
-use workload::{CpuSet, Workload};
 use model::{MachineSpec, Nanos, PolicySpec};
-use workload::RunSpec;
 use runslice_tests::policy;
 use stats::figure::{self, Collector};
 use stats::{Conservation, EventReader, JsonLines, Metrics, Perfetto, Tee, TraceHash};
-
-#[path = "../../crates/runslice/src/span.rs"]
-mod span;
+use workload::RunSpec;
+use workload::{CpuSet, Workload};
 
 static FIFO: LazyLock<Arc<[u8]>> = LazyLock::new(|| policy::object("fifo").expect("shipped"));
 
@@ -43,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
         )),
         b'c' => cpu_set(text),
         b'k' => knobs(text),
-        b's' => drop(span::parse(text)),
+        b's' => drop(model::span::parse(text)),
         _ => {}
     }
 });

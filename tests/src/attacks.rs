@@ -322,6 +322,7 @@ fn depths(attacks: &mut Vec<Attack>) {
     add_one("callbacks in callbacks", vec![callback]);
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of attacks")]
 fn sizes(attacks: &mut Vec<Attack>) {
     let mut add_one = |name, functions: Vec<Vec<Insn>>, maps, end| {
         attacks.push(Attack {

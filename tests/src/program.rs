@@ -269,6 +269,7 @@ impl Writer<'_, '_> {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the fields of an instruction")]
     fn push(&mut self, code: u8, dst: u8, src: u8, off: i16, imm: i32) {
         self.code.push(Insn {
             code,
@@ -353,25 +354,42 @@ impl Writer<'_, '_> {
             }
             3 => {
                 let operation = self.pick(&[0x30, 0x90]);
-                self.either(operation | class, dst, src, 1, imm);
+                self.either(Insn {
+                    code: operation | class,
+                    dst,
+                    src,
+                    off: 1,
+                    imm,
+                });
             }
             _ => {
                 let operations = [
                     0x00, 0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x90, 0xa0, 0xb0, 0xc0,
                 ];
                 let operation = self.pick(&operations);
-                self.either(operation | class, dst, src, 0, imm);
+                self.either(Insn {
+                    code: operation | class,
+                    dst,
+                    src,
+                    off: 0,
+                    imm,
+                });
             }
         }
     }
 
     /// An instruction whose second operand is the register or the immediate.
-    fn either(&mut self, code: u8, dst: u8, src: u8, off: i16, imm: i32) {
-        if self.below(2) == 0 {
-            self.push(code | 0x08, dst, src, off, 0);
+    fn either(&mut self, insn: Insn) {
+        let chosen = if self.below(2) == 0 {
+            Insn {
+                code: insn.code | 0x08,
+                imm: 0,
+                ..insn
+            }
         } else {
-            self.push(code, dst, 0, off, imm);
-        }
+            Insn { src: 0, ..insn }
+        };
+        self.code.push(chosen);
     }
 
     fn wide_constant(&mut self) {
@@ -390,7 +408,13 @@ impl Writer<'_, '_> {
                     0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0xa0, 0xb0, 0xc0, 0xd0,
                 ];
                 let (operation, class) = (self.pick(&operations), self.pick(&[5, 6]));
-                self.either(operation | class, dst, src, OPEN, imm);
+                self.either(Insn {
+                    code: operation | class,
+                    dst,
+                    src,
+                    off: OPEN,
+                    imm,
+                });
             }
         }
     }

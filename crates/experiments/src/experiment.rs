@@ -343,7 +343,7 @@ pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experime
         Some(text) => expected::read(&files.shown(&format!("{name}/expected.csv")), text)?,
         None => Vec::new(),
     };
-    reader.experiment(&known, arms, sets, expected, None)
+    reader.experiment(&known, arms, sets, expected)
 }
 
 struct Reader<'a> {
@@ -368,14 +368,13 @@ fn varies(lists: &[(String, Vec<i64>)]) -> Vec<&str> {
 }
 
 impl Reader<'_> {
-    /// The experiment of these runs, with what is said of them.
+    /// The experiment of these runs, with what is said of them. It is simulated.
     fn experiment(
         &self,
         known: &draft::Statements,
         arms: Vec<Arm>,
         sets: Vec<RunSet>,
         expected: Vec<Expected>,
-        guest: Option<Guest>,
     ) -> Result<Experiment> {
         let metrics = self.metrics(&sets)?;
         let head = &self.draft.experiment;
@@ -398,7 +397,7 @@ impl Reader<'_> {
             figures: self.draft.figure.clone(),
             expected,
             file: self.source.file.to_owned(),
-            guest,
+            guest: None,
         };
         expected::check(&experiment)?;
         experiment.statements = self.statements(known, &experiment)?;

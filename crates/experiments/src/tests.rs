@@ -154,6 +154,7 @@ fn a_statement_is_judged_as_if_it_were_alone() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn every_kind_of_test_is_a_question() {
     let m = "runs = \"r\"\nmetric = \"m\"\n";
     for (test, want) in [
@@ -323,6 +324,7 @@ fn a_metric_over_several_points_is_one_number() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "tables of cases")]
 fn what_is_wrong_is_said_with_its_place() {
     let wrong = |more: &str, expected: &str| {
         let error = read(more, expected).err();

@@ -107,118 +107,128 @@ impl Facts {
 /// What the facts mean for whoever wants to attach a policy; the worst first.
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {
+    let mut findings = of_the_kernel(facts);
+    findings.extend(of_the_system(facts));
+    for rule in [GroupRule::Quota, GroupRule::Weight, GroupRule::Clamp] {
+        let groups = facts.groups.iter().filter(|(_, it)| *it == rule);
+        let names: Vec<&str> = groups.map(|(name, _)| name.as_str()).collect();
+        findings.extend(rule.finding(&names));
+    }
+    findings.extend(changes(facts));
+    findings.sort_by_key(|finding| finding.severity as u8);
+    findings
+}
+
+fn finding(severity: Severity, what: impl Into<String>, way_out: &str) -> Finding {
+    Finding {
+        severity,
+        what: what.into(),
+        way_out: way_out.to_owned(),
+    }
+}
+
+/// Why the kernel takes no policy.
+fn of_the_kernel(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut find = |severity, what: String, way_out: &str| {
-        findings.push(Finding {
-            severity,
-            what,
-            way_out: way_out.to_owned(),
-        });
-    };
-    use Severity::{Blocks, Changes, Untested};
     match facts.state {
-        None => find(
-            Blocks,
+        None => findings.push(finding(
+            Severity::Blocks,
             no_sched_ext(facts),
             "boot a kernel of 6.18 or newer with CONFIG_SCHED_CLASS_EXT=y, or try the policy in \
              one: runslice vm -- runslice run POLICY",
-        ),
+        )),
         Some(State::Disabled) => {}
-        Some(_) => find(Blocks, occupied(facts), &way_past(facts.holder.as_ref())),
+        Some(_) => findings.push(finding(
+            Severity::Blocks,
+            occupied(facts),
+            &way_past(facts.holder.as_ref()),
+        )),
     }
     if facts.state.is_some() && version(&facts.release).is_none_or(|version| version < OLDEST) {
-        find(
-            Untested,
+        findings.push(finding(
+            Severity::Untested,
             format!(
                 "the kernel {} is older than 6.18, the oldest that is tested",
                 facts.release
             ),
             "boot a newer kernel, try one: runslice vm -- runslice run POLICY, or give --untested",
-        );
+        ));
     }
     if facts.state.is_some() && !facts.has_types {
-        find(
-            Blocks,
-            "the kernel does not describe its types (/sys/kernel/btf/vmlinux)".to_owned(),
+        findings.push(finding(
+            Severity::Blocks,
+            "the kernel does not describe its types (/sys/kernel/btf/vmlinux)",
             "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
-        );
+        ));
     }
+    findings
+}
+
+/// Why the system, as it is set up, takes no policy from this process.
+fn of_the_system(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find =
+        |what: &str, way_out: &str| findings.push(finding(Severity::Blocks, what, way_out));
     if facts.is_interpreting {
         // add_kfunc_call() in kernel/bpf/verifier.c, 6.18.
         find(
-            Blocks,
             "the kernel does not translate programs (net.core.bpf_jit_enable=0), and only \
-             translated ones can call it"
-                .to_owned(),
+             translated ones can call it",
             "sysctl net.core.bpf_jit_enable=1 switches that on",
         );
     }
     if !facts.is_administrator {
         find(
-            Blocks,
-            "this process may not administer the system".to_owned(),
+            "this process may not administer the system",
             "run it as root: sudo runslice run POLICY",
         );
     }
     if facts.is_locked_down {
         find(
-            Blocks,
-            "the kernel is locked down (confidentiality) and lets no program read its memory"
-                .to_owned(),
+            "the kernel is locked down (confidentiality) and lets no program read its memory",
             "boot without lockdown=confidentiality",
         );
     }
     if !facts.isolated.is_empty() {
         find(
-            Blocks,
-            format!(
+            &format!(
                 "CPUs {} are isolated, which sched_ext refuses",
                 facts.isolated
             ),
             "boot without isolcpus=",
         );
     }
-    for rule in [GroupRule::Quota, GroupRule::Weight, GroupRule::Clamp] {
-        let groups = facts.groups.iter().filter(|(_, it)| *it == rule);
-        let names: Vec<&str> = groups.map(|(name, _)| name.as_str()).collect();
-        if let Some(finding) = rule.finding(&names) {
-            findings.push(finding);
-        }
-    }
-    let mut find = |severity, what: String, way_out: &str| {
-        findings.push(Finding {
-            severity,
-            what,
-            way_out: way_out.to_owned(),
-        });
-    };
+    findings
+}
+
+/// What does not keep a policy out but makes a difference to it.
+fn changes(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find =
+        |what: &str, way_out: &str| findings.push(finding(Severity::Changes, what, way_out));
     if facts.state.is_some() && !facts.has_sysrq {
         find(
-            Changes,
-            "SysRq-S, which brings the kernel's own scheduler back, is switched off".to_owned(),
+            "SysRq-S, which brings the kernel's own scheduler back, is switched off",
             "sysctl kernel.sysrq=1 switches it on",
         );
     }
     for (option, effect) in config::USEFUL {
         if facts.lacking.contains(&option) {
             find(
-                Changes,
-                format!("the kernel is built without {option}: {effect}"),
+                &format!("the kernel is built without {option}: {effect}"),
                 &format!("boot a kernel with {option}=y for that"),
             );
         }
     }
     if !facts.tickless.is_empty() {
         find(
-            Changes,
-            format!(
+            &format!(
                 "CPUs {} have no tick (nohz_full); slices there end late",
                 facts.tickless
             ),
             "boot without nohz_full= for exact slices",
         );
     }
-    findings.sort_by_key(|finding| finding.severity as u8);
     findings
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use model::{Rng, quantile};
 use workload::SchedPolicy;
 
-use super::kernbench::{Builder, Jobs};
+use super::kernbench::{Builder, Jobs, Prepared};
 use super::processes::Processes;
 use super::terminal::Terminal;
 use super::trace::{Response, Trace};
@@ -109,14 +109,7 @@ impl Echo {
         let spin = Spin::calibrate();
         let mut processes = Processes::new()?;
         let hogs = self.begin_hogs(&mut processes)?;
-        for sources in &builds {
-            processes.spawn("builds", |gate| {
-                gate.pass();
-                loop {
-                    sources.build(Jobs::AtMost(1)).map_err(io::Error::other)?;
-                }
-            })?;
-        }
+        begin_builds(&mut processes, &builds)?;
         let (mut inside, mut outside) = (&terminal.inside, &terminal.outside);
         let work = u64::try_from(self.work.as_nanos()).unwrap_or(u64::MAX);
         let echo = processes.spawn("echo", |gate| {
@@ -301,6 +294,19 @@ impl Echo {
         }
         outcome.tables.push(table);
     }
+}
+
+/// Starts what builds each of the sources over and over.
+fn begin_builds(processes: &mut Processes, builds: &[Prepared]) -> Result<(), Error> {
+    for sources in builds {
+        processes.spawn("builds", |gate| {
+            gate.pass();
+            loop {
+                sources.build(Jobs::AtMost(1)).map_err(io::Error::other)?;
+            }
+        })?;
+    }
+    Ok(())
 }
 
 /// Mean, extremes and quantiles of spans in microseconds. Of none, there is nothing to tell.

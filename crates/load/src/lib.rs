@@ -1,7 +1,7 @@
 //! Real processes: workloads played on the running kernel, and the programs that schedulers are
 //! judged by: chats, builds, echoes, mixes.
 //!
-//! [`play`] plays a workload file. Each other module is one program: a value with its sizes and a
+//! [`mod@play`] plays a workload file. Each other module is one program: a value with its sizes and a
 //! function `run`, which gives an [`Outcome`]: figures with their units. Each forks what it needs
 //! and leaves nothing behind. Programs know no policy: whoever wants them under one attaches it
 //! before.

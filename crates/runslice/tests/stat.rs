@@ -194,7 +194,10 @@ fn prometheus_is_answered_on_this_machine_only() {
     let mut answer = String::new();
     slow.read_to_string(&mut answer).expect("it answers");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
 
+#[test]
+fn prometheus_is_not_answered_on_addresses_of_other_machines() {
     let output = runslice(&["stat", "export", "--listen", "0.0.0.0:0"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -204,9 +207,11 @@ fn prometheus_is_answered_on_this_machine_only() {
     );
 }
 
-/// A log of version 17 with one line for each CPU and moment: jiffies, number, calls, time in ms and
-/// turns.
-fn version_17(moments: &[(u64, &[(u32, [u64; 3])])]) -> String {
+/// Jiffies, and of each CPU its number, calls, time in ms and turns.
+type Moment<'a> = (u64, &'a [(u32, [u64; 3])]);
+
+/// A log of version 17 with one line for each CPU and moment.
+fn version_17(moments: &[Moment<'_>]) -> String {
     let mut log = String::new();
     for (timestamp, cpus) in moments {
         log += &format!("version 17\ntimestamp {timestamp}\n");

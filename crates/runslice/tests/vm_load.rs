@@ -59,6 +59,10 @@ fn figure(results: &[(String, Value)], id: &str, name: &str) -> f64 {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of loads that share one boot"
+)]
 fn loads_run_under_a_policy_and_what_they_tell_agrees_with_itself() {
     for kernel in KERNELS {
         let results = series(

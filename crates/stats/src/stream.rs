@@ -136,6 +136,7 @@ impl Stream {
     }
 
     /// Any other event of a task on CPU 0.
+    #[expect(clippy::too_many_arguments, reason = "the fields of an event")]
     pub fn on(self, ns: u64, kind: EventKind, task: u32, a: u64, b: u64) -> Self {
         self.push(Event {
             a,

@@ -97,6 +97,7 @@ pub enum Fault {
 
 impl Fault {
     /// `name` ends, but no `what(name)` was before it.
+    #[must_use]
     pub fn not_begun(name: &str, what: &'static str) -> Self {
         Self::NotBegun {
             name: name.to_owned(),

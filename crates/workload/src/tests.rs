@@ -120,6 +120,7 @@ fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of what one file says")]
 fn everything_in_the_tables_arrives_in_the_tree() {
     let workload = parse(
         "seed = 7\nstop = [\"task:b\", \"duration:3s\"]\nscale = { n = 3 }\n\

@@ -36,6 +36,10 @@ pub trait Scheduler {
     /// The run begins; the machine ticks every `tick`.
     fn begin(&mut self, _tick: Nanos) {}
     /// As [`Self::born`], with the task's address space.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all that a model may ask of a new task"
+    )]
     fn born_in(&mut self, task: TaskId, nice: i8, _: u32, parent: Option<TaskId>, now: SimTime) {
         self.born(task, nice, parent, now);
     }

@@ -171,7 +171,11 @@ pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experime
     let sets = of_runs.map(|(name, runs)| set(&reader, name, runs, &arms));
     let sets: Vec<RunSet> = sets.collect::<Result<_>>()?;
     // The published numbers belong to runs of experiment.toml, which have other sizes.
-    reader.experiment(&known, arms, sets, Vec::new(), Some(guest))
+    let simulated = reader.experiment(&known, arms, sets, Vec::new())?;
+    Ok(Experiment {
+        guest: Some(guest),
+        ..simulated
+    })
 }
 
 /// A policy as on the command line, or the kernel's own scheduler.

@@ -435,16 +435,21 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn push(&mut self, kind: EventKind, task: TaskId, cpu: u16, detail: u8, words: (u64, u64)) {
-        self.events.push(Event {
+    fn push(&mut self, kind: EventKind, task: TaskId, cpu: u16, words: (u64, u64)) {
+        self.events.push(self.event(kind, task, cpu, words));
+    }
+
+    /// An event of this moment without a detail.
+    const fn event(&self, kind: EventKind, task: TaskId, cpu: u16, words: (u64, u64)) -> Event {
+        Event {
             time: self.now,
             task,
             cpu: CpuId(cpu),
             kind,
-            detail,
+            detail: 0,
             a: words.0,
             b: words.1,
-        });
+        }
     }
 
     /// Who was there, and what they did.
@@ -485,7 +490,7 @@ impl<'a> Converter<'a> {
         });
         let a = u64::from(group) | u64::from(index) << 32;
         let b = u64::from(pid) | u64::from(parent.0) << 32;
-        self.push(EventKind::New, task, cpu, 0, (a, b));
+        self.push(EventKind::New, task, cpu, (a, b));
         task
     }
 
@@ -529,11 +534,11 @@ impl<'a> Converter<'a> {
             }
             Kind::Change => {
                 let value = i64::from(raw.b.cast_signed()).cast_unsigned();
-                self.push(EventKind::Change, task, raw.cpu, 0, (raw.a.into(), value));
+                self.push(EventKind::Change, task, raw.cpu, (raw.a.into(), value));
             }
             Kind::Report => {
                 let a = u64::from(raw.a) | u64::from(raw.b) << 32;
-                self.push(EventKind::Report, task, raw.cpu, 0, (a, raw.c));
+                self.push(EventKind::Report, task, raw.cpu, (a, raw.c));
             }
             Kind::Mark => self.marked(task, raw),
             _ => {}
@@ -558,7 +563,7 @@ impl<'a> Converter<'a> {
         let kind = KINDS.into_iter().find(|kind| *kind as u32 == raw.b);
         let cpu = self.told[task.index()].place.unwrap_or(raw.cpu);
         if let Some(kind) = kind {
-            self.push(kind, task, cpu, 0, (raw.a.into(), raw.c));
+            self.push(kind, task, cpu, (raw.a.into(), raw.c));
         }
     }
 
@@ -583,7 +588,7 @@ impl<'a> Converter<'a> {
         told.state = State::Runnable;
         told.place = Some(cpu);
         let a = u64::from(waker.0) | u64::from(waker_cpu) << 32;
-        self.push(EventKind::Wakeup, task, cpu, 0, (a, is_start.into()));
+        self.push(EventKind::Wakeup, task, cpu, (a, is_start.into()));
     }
 
     fn migrated(&mut self, task: TaskId, cpu: u16) {
@@ -596,7 +601,7 @@ impl<'a> Converter<'a> {
             return;
         }
         told.place = Some(cpu);
-        self.push(EventKind::Migrate, task, cpu, 0, (from.into(), 0));
+        self.push(EventKind::Migrate, task, cpu, (from.into(), 0));
     }
 
     fn switched(&mut self, raw: &Raw) {
@@ -622,7 +627,7 @@ impl<'a> Converter<'a> {
         self.make_ready(next, raw.cpu);
         self.switch_to(raw.cpu, next, left);
         if let (Some(prev), PrevState::Dead) = (prev, left) {
-            self.push(EventKind::Exit, prev, raw.cpu, 0, (0, 0));
+            self.push(EventKind::Exit, prev, raw.cpu, (0, 0));
             self.who.remove(&raw.a);
         }
     }
@@ -666,7 +671,10 @@ impl<'a> Converter<'a> {
         }
         self.on[usize::from(cpu)] = next;
         let [prev, next] = [prev, next].map(|task| task.unwrap_or(TaskId::NONE));
-        self.push(EventKind::Switch, next, cpu, left as u8, (prev.0.into(), 0));
+        self.events.push(Event {
+            detail: left as u8,
+            ..self.event(EventKind::Switch, next, cpu, (prev.0.into(), 0))
+        });
     }
 }
 

@@ -228,6 +228,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn what_cannot_be_played_is_named_with_its_place() {
         let cases = [
             (

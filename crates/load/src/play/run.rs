@@ -108,18 +108,24 @@ pub fn play(
 ) -> Result<(Summary, OfKernel), Error> {
     let limit = [spec.duration, spec.workload.stop.after];
     let limit = limit.into_iter().flatten().min();
-    let cost = how.measure_cost.then(Cost::measure).transpose()?;
-    let tell_counts = how.depth == Depth::Events;
+    let How {
+        depth,
+        measure_cost,
+        scheduler,
+        stop: asked,
+    } = how;
+    let cost = measure_cost.then(Cost::measure).transpose()?;
+    let tell_counts = depth == Depth::Events;
     // Tasks are forked before anything makes a second thread.
     let player = Player::prepare(&spec.workload, spec.seed, spec.machine.cpus, tell_counts)?;
     // The tasks exist; from here on nobody may keep the player from ending them in time.
     record::be_urgent();
-    let recorder = Recorder::start(how.depth, !spec.policy.object.is_empty())?;
-    let mut stop = || (how.stop)() || !how.scheduler.is_alive();
+    let recorder = Recorder::start(depth, !spec.policy.object.is_empty())?;
+    let mut stop = || asked() || !scheduler.is_alive();
     let (played, traced) = trace(player, recorder, limit, &mut stop)?;
     drop(cost);
-    let ejected = !how.scheduler.is_alive();
-    let Detached { ending, counters } = how.scheduler.detach()?;
+    let ejected = !scheduler.is_alive();
+    let Detached { ending, counters } = scheduler.detach()?;
     if let Some(why) = played.failure {
         return Err(Error::Play { why });
     }
@@ -127,7 +133,7 @@ pub fn play(
         hz: traced.hz.unwrap_or(spec.machine.hz),
         ..spec.machine.clone()
     };
-    let is_whole = how.depth == Depth::Events;
+    let is_whole = depth == Depth::Events;
     let mut header = (spec.workload).header(&spec.policy.name, &machine, spec.seed, limit);
     let mut records = Records {
         began: played.began,

@@ -21,6 +21,7 @@ pub type Value<'a> = &'a Spanned<DeValue<'a>>;
 
 impl Source<'_> {
     /// `problem` at a byte of the file.
+    #[must_use]
     pub fn error(&self, at: usize, problem: Problem) -> FileError {
         let Place { file, line, column } = self.place(at);
         FileError {
@@ -32,6 +33,7 @@ impl Source<'_> {
     }
 
     /// The line and the column of a byte of the file.
+    #[must_use]
     pub fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -44,6 +46,7 @@ impl Source<'_> {
     }
 
     /// The line of a byte of the file, from one.
+    #[must_use]
     pub fn line(&self, at: usize) -> u32 {
         let before = self
             .text
@@ -67,6 +70,7 @@ pub struct Text<'a> {
 
 impl Text<'_> {
     /// The string behind `prefix`.
+    #[must_use]
     pub fn after(self, prefix: &str) -> Option<Self> {
         let text = self.text.strip_prefix(prefix)?;
         Some(Self {
@@ -77,6 +81,7 @@ impl Text<'_> {
     }
 
     /// The string before `suffix`.
+    #[must_use]
     pub fn before(self, suffix: &str) -> Option<Self> {
         self.text
             .strip_suffix(suffix)
@@ -84,6 +89,7 @@ impl Text<'_> {
     }
 
     /// Where in the file an offset of the string is; the string's begin if that is not known.
+    #[must_use]
     pub fn place(&self, offset: usize) -> usize {
         self.verbatim.map_or(self.span, |start| start + offset)
     }
@@ -101,6 +107,9 @@ pub struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// The table `value`, called `name`.
+    ///
+    /// # Errors
+    /// When `value` is no table.
     pub fn new(source: &'a Source<'a>, name: String, value: Value<'a>) -> Result<Self, FileError> {
         let DeValue::Table(table) = value.get_ref() else {
             let problem = Problem::unexpected(describe(value), format!("a table `[{name}]`"));
@@ -117,6 +126,7 @@ impl<'a> Table<'a> {
     }
 
     /// A file's root, or a table of tables such as `chan`.
+    #[must_use]
     pub fn root(source: &'a Source<'a>, table: &'a DeTable<'a>) -> Self {
         Self {
             source,
@@ -128,6 +138,7 @@ impl<'a> Table<'a> {
     }
 
     /// The entries, in the order of the file: name, place of the name, value.
+    #[must_use]
     pub fn entries(&self) -> Vec<(&'a str, usize, Value<'a>)> {
         let entry = |(key, value): (&'a Spanned<_>, Value<'a>)| {
             let name: &std::borrow::Cow<'a, str> = key.get_ref();
@@ -148,6 +159,7 @@ impl<'a> Table<'a> {
     }
 
     /// `key` should be there and is not.
+    #[must_use]
     pub fn missing(&self, key: &'static str, expected: &'static str) -> FileError {
         let problem = Problem::Missing {
             table: self.name.clone(),
@@ -158,6 +170,9 @@ impl<'a> Table<'a> {
     }
 
     /// The value of `key`, which must be there.
+    ///
+    /// # Errors
+    /// When `key` is missing.
     pub fn require(
         &mut self,
         key: &'static str,
@@ -167,6 +182,9 @@ impl<'a> Table<'a> {
     }
 
     /// The string at `key`.
+    ///
+    /// # Errors
+    /// When the value is no string.
     pub fn text(
         &mut self,
         key: &'static str,
@@ -179,6 +197,9 @@ impl<'a> Table<'a> {
     }
 
     /// Whether `key` says `true`.
+    ///
+    /// # Errors
+    /// When the value is no boolean.
     pub fn flag(&mut self, key: &'static str) -> Result<bool, FileError> {
         let Some(value) = self.get(key) else {
             return Ok(false);
@@ -190,6 +211,7 @@ impl<'a> Table<'a> {
     }
 
     /// `value` is not what was expected.
+    #[must_use]
     pub fn unexpected(&self, value: Value, expected: &str) -> FileError {
         self.source.error(
             value.span().start,
@@ -198,6 +220,9 @@ impl<'a> Table<'a> {
     }
 
     /// Refuses the first key that nothing asked for.
+    ///
+    /// # Errors
+    /// When a key is left over.
     pub fn finish(self) -> Result<(), FileError> {
         for (name, at, _) in self.entries() {
             if !self.known.contains(&name) {
@@ -210,6 +235,9 @@ impl<'a> Table<'a> {
 }
 
 /// The string `value`.
+///
+/// # Errors
+/// When `value` is no string.
 pub fn text<'a>(source: &Source, value: Value<'a>, expected: &str) -> Result<Text<'a>, FileError> {
     let span = value.span();
     let DeValue::String(text) = value.get_ref() else {
@@ -223,6 +251,9 @@ pub fn text<'a>(source: &Source, value: Value<'a>, expected: &str) -> Result<Tex
 }
 
 /// The strings of a list, or a single one.
+///
+/// # Errors
+/// When `value` is neither a string nor a list of strings.
 pub fn texts<'a>(
     source: &Source,
     value: Value<'a>,
@@ -247,6 +278,7 @@ fn verbatim(file: &str, span: &Range<usize>, text: &str) -> Option<usize> {
 }
 
 /// A value in words, for messages.
+#[must_use]
 pub fn describe(value: Value) -> String {
     match value.get_ref() {
         DeValue::String(text) => format!("the string \"{text}\""),

@@ -130,7 +130,7 @@ fn times(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fil
         if let Some(value) = table.get(key) {
             let time = quantity(source, value, &TIMES, TIME)?;
             let limit = format!("0 to {}", in_words(most));
-            check(source, value, key, time, most, &limit)?;
+            check(source, value, key, time, (most, &limit))?;
             *costs.time_mut(key).expect("a key of the table") = time;
         }
     }
@@ -173,7 +173,7 @@ fn caches(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fi
     ] {
         if let Some(value) = table.get(key) {
             *place = quantity(source, value, &SIZES, SIZE)?;
-            check(source, value, key, *place, MOST_BYTES, "at most 16GiB")?;
+            check(source, value, key, *place, (MOST_BYTES, "at most 16GiB"))?;
         }
     }
     for (key, place) in [
@@ -182,19 +182,19 @@ fn caches(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fi
     ] {
         if let Some(value) = table.get(key) {
             *place = quantity(source, value, &RATES, RATE)?;
-            check(source, value, key, *place, MOST_RATE, "at most 10000GB/s")?;
+            check(source, value, key, *place, (MOST_RATE, "at most 10000GB/s"))?;
         }
     }
     table.finish()
 }
 
+/// Refuses a number above its limit, which has its words for the message.
 fn check(
     source: &Source,
     value: Value,
     key: &str,
     found: u64,
-    most: u64,
-    expected: &str,
+    (most, expected): (u64, &str),
 ) -> Result<(), FileError> {
     if found <= most {
         return Ok(());

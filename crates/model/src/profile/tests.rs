@@ -65,6 +65,7 @@ fn a_file_may_begin_with_a_shipped_profile_times_a_factor() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn mistakes_are_told_with_their_place() {
     let with = |rest: &str| error(&format!("{HEAD}{rest}"));
     let time = "a span of time with its unit (ps, ns, us, ms), as \"1.2us\"";

@@ -196,11 +196,7 @@ impl Job<'_> {
             }
             outcome.ejection = ejection(&reason, ending.as_ref());
             if again {
-                outcome.ejection = Some(format!(
-                    "more than {} restarts in a minute: {}",
-                    restarts::MOST,
-                    cause(ending.as_ref())
-                ));
+                outcome.ejection = Some(too_often(ending.as_ref()));
             }
             if let Some(cause) = &outcome.ejection {
                 say(&format!("{name} was ejected: {cause}"));
@@ -338,6 +334,15 @@ fn ejection(reason: &Reason, ending: Option<&Ending>) -> Option<String> {
         None if matches!(reason, Reason::Ejected) => Some(cause(None)),
         None => None,
     }
+}
+
+/// The cause, if the policy has asked for one restart too many.
+fn too_often(ending: Option<&Ending>) -> String {
+    format!(
+        "more than {} restarts in a minute: {}",
+        restarts::MOST,
+        cause(ending)
+    )
 }
 
 fn say(text: &str) {

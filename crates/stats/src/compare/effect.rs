@@ -133,7 +133,7 @@ impl Effect {
 /// Compares two sets of values. `stream` numbers the comparison: it draws its own relabelings.
 ///
 /// The means are compared, of logarithms where all values are positive, and a shift is tested by
-/// relabeling: [`Relabelings`] of independent runs, [`Flips`] of pairs. The interval has all shifts
+/// relabeling: `Relabelings` of independent runs, `Flips` of pairs. The interval has all shifts
 /// that the same test does not refuse.
 ///
 /// # Errors

@@ -183,6 +183,7 @@ type Pending = (Row, Option<f64>);
 
 /// Compares every metric that is chosen. The goals of all questions are one family for Holm's
 /// correction.
+#[must_use]
 pub fn compare(questions: &[Question<'_>], choice: Choice<'_>, settings: &Settings) -> Vec<Row> {
     let mut rows: Vec<Pending> = Vec::new();
     for question in questions {

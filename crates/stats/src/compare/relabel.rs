@@ -76,7 +76,7 @@ impl Relabelings {
         };
         let both = sets[0].iter().map(|it| (*it, false));
         let total = both.chain(sets[1].iter().map(|it| (*it, true)));
-        let total = total.fold(Dealt::default(), |sums, value| sums.with(value));
+        let total = total.fold(Dealt::default(), Dealt::with);
         let ends = |values: &[f64]| {
             let least = values.iter().copied().fold(f64::INFINITY, f64::min);
             (

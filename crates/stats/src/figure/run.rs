@@ -334,6 +334,14 @@ pub fn comparison(runs: &[&Collector]) -> Vec<Chart> {
             &|bin, ns, cpus| Some(millionths(bin.busy, ns.saturating_mul(cpus))),
         ),
     ];
+    charts.extend(histograms(runs, &names, &subtitle));
+    charts.retain(|chart| !chart.body.is_empty());
+    charts
+}
+
+/// How long tasks waited, in each run.
+fn histograms(runs: &[&Collector], names: &[String], subtitle: &str) -> Vec<Chart> {
+    let mut charts = Vec::new();
     let histograms = [
         (
             "wakeup-histogram",
@@ -349,14 +357,14 @@ pub fn comparison(runs: &[&Collector]) -> Vec<Chart> {
         ),
     ];
     for (index, (id, title, label, text)) in histograms.into_iter().enumerate() {
-        let curves = runs.iter().zip(&names).map(|(run, name)| {
+        let curves = runs.iter().zip(names).map(|(run, name)| {
             let of = if index == 0 { &run.wakeup } else { &run.delay };
             histogram(name, of)
         });
         charts.push(Chart {
             id: id.into(),
             title: title.into(),
-            subtitle: subtitle.clone(),
+            subtitle: subtitle.to_owned(),
             description: format!(
                 "{text} The share of all waits that have the length below, in bars that are a \
                  quarter of a power of two wide; waits below 100 ns stand at the left edge."
@@ -372,7 +380,6 @@ pub fn comparison(runs: &[&Collector]) -> Vec<Chart> {
             },
         });
     }
-    charts.retain(|chart| !chart.body.is_empty());
     charts
 }
 

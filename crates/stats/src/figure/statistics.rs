@@ -70,22 +70,21 @@ fn nanoseconds(jiffies: u64, hz: u32) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
+fn subtitle(log: &Statistics) -> String {
+    let first = log.intervals.first();
+    let version = first.map_or(0, |first| first.layout().version);
+    let cpus = first.map_or(0, |first| first.cpus.len());
+    let s = if cpus == 1 { "" } else { "s" };
+    format!(
+        "{}: statistics of version {version}, {cpus} CPU{s}",
+        log.name
+    )
+}
+
 /// The figures of one or more logs, over each other. Numbers that a version does not count are
 /// left out.
 #[must_use]
 pub fn of_statistics(logs: &[Statistics]) -> Vec<Chart> {
-    let subtitle = |log: &Statistics| {
-        let version = log
-            .intervals
-            .first()
-            .map_or(0, |first| first.layout().version);
-        let cpus = log.intervals.first().map_or(0, |first| first.cpus.len());
-        let s = if cpus == 1 { "" } else { "s" };
-        format!(
-            "{}: statistics of version {version}, {cpus} CPU{s}",
-            log.name
-        )
-    };
     let length = |log: &Statistics| log.intervals.iter().map(Interval::jiffies).sum::<u64>();
     let ends = logs.iter().map(|log| nanoseconds(length(log), log.hz));
     let end = ends.max().unwrap_or(0);

@@ -174,10 +174,15 @@ impl Paper {
         self.rules(&up, top, CURVES_HEIGHT);
         self.left_label(&up, top, CURVES_HEIGHT);
         self.lower_axis(&across, top + CURVES_HEIGHT);
+        let area = Area {
+            across: &across,
+            up: &up,
+            bottom: top + CURVES_HEIGHT,
+        };
         // The first is drawn without gaps and lies at the bottom: where curves coincide, the dashes
         // of the others show that they are there.
         for (index, curve) in curves.iter().enumerate() {
-            self.curve(index, curve, &across, &up, top + CURVES_HEIGHT);
+            self.stroke(index, DASHES[index % DASHES.len()], curve, &area);
         }
         top + CURVES_HEIGHT + FOOT
     }
@@ -241,7 +246,12 @@ impl Paper {
             ));
             self.rules(&up, top, PANEL_HEIGHT);
             // The name tells the curves apart, so all have the plainest dash.
-            self.stroke(index, "", curve, &across, &up, top + PANEL_HEIGHT);
+            let area = Area {
+                across: &across,
+                up: &up,
+                bottom: top + PANEL_HEIGHT,
+            };
+            self.stroke(index, "", curve, &area);
             top += PANEL_HEIGHT;
         }
         self.left_label(&up, HEAD, top - HEAD);
@@ -299,24 +309,11 @@ impl Paper {
         ));
     }
 
-    fn curve(&mut self, index: usize, curve: &Curve, across: &Scale, up: &Scale, bottom: i64) {
-        let dash = DASHES[index % DASHES.len()];
-        self.stroke(index, dash, curve, across, up, bottom);
-    }
-
-    fn stroke(
-        &mut self,
-        index: usize,
-        dash: &str,
-        curve: &Curve,
-        across: &Scale,
-        up: &Scale,
-        bottom: i64,
-    ) {
-        let bottom = bottom * 10;
+    fn stroke(&mut self, index: usize, dash: &str, curve: &Curve, area: &Area<'_>) {
+        let bottom = area.bottom * 10;
         let mut path = String::new();
         let mut before = None;
-        let points = thinned(&curve.points, across, up);
+        let points = thinned(&curve.points, area.across, area.up);
         for (at, point) in points.iter().enumerate() {
             let Some((x, y)) = *point else {
                 before = None;
@@ -379,6 +376,13 @@ impl Paper {
         self.lower_axis(&across, bottom);
         bottom + FOOT
     }
+}
+
+/// Where curves are drawn: the scales of both axes, and the height of the lower one in pixels.
+struct Area<'a> {
+    across: &'a Scale,
+    up: &'a Scale,
+    bottom: i64,
 }
 
 /// The stretches of one colour as rectangles.

@@ -22,6 +22,14 @@ const SEQUENCE: u64 = 1;
 /// Bytes after which a bundle of one CPU's events becomes a packet.
 const BUNDLE: usize = 16 << 10;
 
+/// Where, when and by which thread a kernel event was raised.
+#[derive(Clone, Copy)]
+struct Raised {
+    cpu: CpuId,
+    time: SimTime,
+    thread: u64,
+}
+
 /// The kernel's static priority of nice 0.
 const PRIO_NICE_0: i64 = 120;
 
@@ -103,8 +111,9 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Adds a kernel event of `cpu`, raised by the thread `thread`.
-    fn ftrace(&mut self, cpu: CpuId, time: SimTime, thread: u64, field: u64, payload: &Message) {
+    /// Adds a kernel event, the one of `field`.
+    fn ftrace(&mut self, raised: Raised, field: u64, payload: &Message) {
+        let Raised { cpu, time, thread } = raised;
         if self
             .bundle
             .as_ref()
@@ -219,7 +228,12 @@ impl<W: Write> Perfetto<W> {
             .signed(sched::PRIO, prio)
             .number(sched::WAKING_SUCCESS, 1)
             .number(sched::WAKING_TARGET_CPU, event.cpu.0.into());
-        self.ftrace(waker_cpu, event.time, waker, ftrace::SCHED_WAKING, &payload);
+        let raised = Raised {
+            cpu: waker_cpu,
+            time: event.time,
+            thread: waker,
+        };
+        self.ftrace(raised, ftrace::SCHED_WAKING, &payload);
     }
 
     fn switched(&mut self, event: &Event) {
@@ -241,13 +255,12 @@ impl<W: Write> Perfetto<W> {
             .text(switch::NEXT_COMM, &next_name)
             .number(switch::NEXT_PID, next_tid)
             .signed(switch::NEXT_PRIO, next_prio);
-        self.ftrace(
-            event.cpu,
-            event.time,
-            prev_tid,
-            ftrace::SCHED_SWITCH,
-            &payload,
-        );
+        let raised = Raised {
+            cpu: event.cpu,
+            time: event.time,
+            thread: prev_tid,
+        };
+        self.ftrace(raised, ftrace::SCHED_SWITCH, &payload);
         self.kernel(event.time, event.cpu, "switch", event.b);
     }
 
@@ -259,13 +272,12 @@ impl<W: Write> Perfetto<W> {
             .signed(sched::PRIO, prio)
             .number(sched::MIGRATE_ORIG_CPU, event.a)
             .number(sched::MIGRATE_DEST_CPU, event.cpu.0.into());
-        self.ftrace(
-            event.cpu,
-            event.time,
-            tid,
-            ftrace::SCHED_MIGRATE_TASK,
-            &payload,
-        );
+        let raised = Raised {
+            cpu: event.cpu,
+            time: event.time,
+            thread: tid,
+        };
+        self.ftrace(raised, ftrace::SCHED_MIGRATE_TASK, &payload);
     }
 
     fn renice(&mut self, event: &Event) {

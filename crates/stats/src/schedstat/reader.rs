@@ -350,8 +350,7 @@ impl<R: BufRead> SchedstatReader<R> {
             &mut snapshot.numbers,
             layout.cpu.len(),
             rest,
-            || format!("cpu{cpu}").into_bytes(),
-            layout,
+            (layout, || format!("cpu{cpu}").into_bytes()),
         )?;
         snapshot.cpus.push(CpuEntry {
             cpu,
@@ -401,8 +400,7 @@ impl<R: BufRead> SchedstatReader<R> {
             &mut snapshot.numbers,
             layout.domain.len(),
             rest,
-            || format!("domain{level}").into_bytes(),
-            layout,
+            (layout, || format!("domain{level}").into_bytes()),
         )?;
         snapshot.domains.push(DomainEntry {
             level,
@@ -427,18 +425,18 @@ impl<R: BufRead> SchedstatReader<R> {
             return Err(self.fields(b"totals", found, layout.totals[0], layout));
         }
         let mut totals = Vec::with_capacity(found);
-        self.numbers(&mut totals, found, rest, || b"totals".to_vec(), layout)?;
+        self.numbers(&mut totals, found, rest, (layout, || b"totals".to_vec()))?;
         Ok(totals)
     }
 
-    /// Takes `count` numbers from the beginning of `rest` and returns what follows.
+    /// Takes `count` numbers from the beginning of `rest` and returns what follows. `what` has them,
+    /// for messages.
     fn numbers<'a>(
         &self,
         into: &mut Vec<u64>,
         count: usize,
         mut rest: &'a [u8],
-        what: impl Fn() -> Vec<u8>,
-        layout: &'static Layout,
+        (layout, what): (&Layout, impl Fn() -> Vec<u8>),
     ) -> Result<&'a [u8], SchedstatError> {
         for found in 0..count {
             if rest.is_empty() {

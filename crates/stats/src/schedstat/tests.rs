@@ -429,6 +429,7 @@ fn a_recording_may_say_its_hz() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn what_is_wrong_is_said_with_its_line() {
     let expectations = [
         (

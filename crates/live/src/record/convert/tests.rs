@@ -8,6 +8,7 @@ const BEGAN: u64 = 1_000_000;
 /// `prev_state` of a task that sleeps (`TASK_INTERRUPTIBLE`, linux/sched.h, 6.18).
 const ASLEEP: u32 = 1;
 
+#[expect(clippy::too_many_arguments, reason = "the fields of a record")]
 fn raw(at: u64, cpu: u16, kind: Kind, pid: u32, a: u32, b: u32) -> Raw {
     Raw {
         time: BEGAN + at,

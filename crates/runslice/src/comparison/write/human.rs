@@ -27,7 +27,8 @@ pub fn write(
             here.filter(|row| row.is_goal == is_goal).collect()
         };
         let (goals, rest) = (table(&here(true)), table(&here(false)));
-        if !place.is_empty() && !(goals.is_empty() && rest.is_empty()) {
+        let has_rows = !goals.is_empty() || !rest.is_empty();
+        if has_rows && !place.is_empty() {
             writeln!(to, "{place}")?;
         }
         if !goals.is_empty() {
