@@ -15,18 +15,18 @@ use crate::session::{Found, Place, Record};
 use crate::tunables::{self, Tunables};
 use crate::{output, policy};
 
-/// What `runslice set` is asked.
+/// Arguments of `runslice set`.
 #[derive(Debug, Args)]
 pub struct Set {
-    /// The policy that is attached, as `runslice status` calls it.
+    /// Attached policy, by the name that `runslice status` prints.
     #[arg(value_name = "POLICY")]
     policy: String,
 
-    /// What to change, such as `interactive=0`; `runslice list --knobs` has names and ranges.
+    /// Knob to change, such as `interactive=0`. `runslice list --knobs` prints names and ranges.
     #[arg(value_name = "NAME=VALUE", required = true, value_parser = policy::setting)]
     settings: Vec<(String, String)>,
 
-    /// Looks at the files of another system below this folder.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }
