@@ -19,10 +19,10 @@ use crate::session::{Found, Place, Record};
 const PATIENCE: Duration = Duration::from_secs(45);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What `runslice stop` is asked.
+/// Arguments of `runslice stop`.
 #[derive(Debug, Args)]
 pub struct Stop {
-    /// Looks at the files of another system below this folder.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }
