@@ -41,7 +41,7 @@ Exit status:
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option, policy, knob or workload
   3    a policy misbehaved and was ejected; the results up to then are printed
-  4    this computer lacks what the verb needs; the message names the way out
+  4    this computer lacks what the verb needs; the message says what to do
   5    a comparison exceeded the limit of --fail-if
   6    inconclusive: a virtual machine gave no result, or the runs do not decide
   130  interrupted, after everything was put back";
@@ -51,7 +51,7 @@ const VM_EXIT_STATUSES: &str = "\
 Exit status: that of the command, and without one
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option or program
-  4    this computer lacks what a virtual machine needs; the message names the way out
+  4    this computer lacks what a virtual machine needs; the message says what to do
   6    inconclusive: the command ran out of time, or the guest gave no result";
 
 /// Run, simulate and measure Linux CPU schedulers.

@@ -77,7 +77,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     }
     let rows = compare(&family.questions(), choice, &settings);
     if rows.is_empty() {
-        anyhow::bail!("the baseline has no run that counts");
+        anyhow::bail!("the baseline has no valid run");
     }
     let mut to = output::open(request.output.as_deref())?;
     write(&family, &rows, &settings, request.format, &mut to)?;

@@ -67,7 +67,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
             let workload = workload_arg::find(&request.workload, &request.scale)?;
             let exported = rtapp::export(&workload).map_err(|refused| {
                 let lines = refused.join("\n  ");
-                anyhow::anyhow!("rt-app cannot say all of this workload:\n  {lines}")
+                anyhow::anyhow!("rt-app cannot express all of this workload:\n  {lines}")
             })?;
             say_lost(&request.workload, &exported.lost);
             exported.json

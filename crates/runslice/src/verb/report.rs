@@ -193,7 +193,7 @@ fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Re
     }
     let hz = schedstat::hz_of(hz, reader.hz(), &evidence)?;
     if intervals.is_empty() {
-        bail!("one snapshot only, and figures need two; `runslice stat record` adds others");
+        bail!("there is only one snapshot, and figures need two; `runslice stat record` adds more");
     }
     Ok(Statistics {
         name,

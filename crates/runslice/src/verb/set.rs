@@ -93,7 +93,9 @@ fn running(request: &Set, place: &Place) -> anyhow::Result<Record> {
                 return Err(UnsupportedError(text).into());
             }
             match facts.attached {
-                Some(name) => bail!("{name} is attached, and not by runslice, which alone can set"),
+                Some(name) => {
+                    bail!("{name} was not attached by runslice, so its knobs cannot be set")
+                }
                 None => Err(anyhow!(
                     "no policy is attached; give the value when it is: runslice run {wanted}:{}",
                     settings_said(&request.settings)

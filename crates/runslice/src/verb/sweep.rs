@@ -189,8 +189,8 @@ fn merge(store: &Store, runs: &[(Key, &Planned)], folders: &[PathBuf]) -> anyhow
         ..
     } = &first.spec;
     bail!(
-        "{} of {} runs are in none of the folders, the first {} under {} with seed {seed} ({}); \
-         make them without --merge, with the program and the files of the other parts",
+        "{} of {} runs are in none of the folders; the first is {} under {} with seed {seed} ({}). \
+         Make them without --merge, with the program and files that made the other parts",
         missing.len(),
         runs.len(),
         workload.name,

@@ -120,7 +120,7 @@ fn recorded(file: &Path, hz: Option<u32>) -> anyhow::Result<Status> {
     to.flush()?;
     if readings < 2 {
         anyhow::bail!(
-            "{}: {readings} readings, and figures need two",
+            "{}: has {readings} readings, and figures need two",
             file.display()
         );
     }
