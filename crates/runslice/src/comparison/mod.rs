@@ -16,7 +16,7 @@ pub use write::write;
 /// Options of all comparisons.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Judging {
-    /// Smallest change that matters, in percent. A difference that is certainly smaller counts as
+    /// Smallest change that matters, in per cent. A difference that is certainly smaller counts as
     /// "no difference".
     ///
     /// A metric with values of zero has an absolute margin instead. See docs/comparing.md.

@@ -19,7 +19,8 @@ pub struct Compare {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Scheduler that is the baseline, if there is one file. Default: the first scheduler.
+    /// Baseline among the schedulers of a single file. Default: the baseline that the file names,
+    /// or its first scheduler.
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
 
@@ -31,15 +32,15 @@ pub struct Compare {
     /// Metric to compare, such as `all.wakeup.p99_ns`; `*` stands for any text. May be repeated.
     /// Default: the goals of the load.
     ///
-    /// Each metric gets a verdict. By default, other metrics are shown without a verdict, to
-    /// explain those of the goals. With fewer metrics, a verdict needs fewer runs.
+    /// Each metric gets a verdict. By default, other metrics that explain the goals are shown
+    /// without a verdict. With fewer metrics, a verdict needs fewer runs.
     #[arg(long, value_name = "PATTERN")]
     metric: Vec<String>,
 
     #[command(flatten)]
     judging: Judging,
 
-    /// Exit with status 5 if anything is `slower` or `different`. `slower=5` allows 5 percent. Exit
+    /// Exit with status 5 if anything is `slower` or `different`. `slower=5` allows 5 per cent. Exit
     /// with status 6 if the runs do not decide.
     #[arg(long, value_name = "WHAT", value_parser = FailIf::parse)]
     fail_if: Option<FailIf>,

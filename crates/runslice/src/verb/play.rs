@@ -36,7 +36,7 @@ pub struct Play {
     #[arg(value_name = "WORKLOAD")]
     workload: String,
 
-    /// Policy to attach meanwhile: a built-in name or a BPF object, with knobs after a colon.
+    /// Policy to attach during the run: a built-in name or a BPF object, with knobs after a colon.
     /// Default: the current scheduler stays.
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,

@@ -58,8 +58,8 @@ pub struct Sim {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// Runs of each policy, each with its own seed. Prints the median, least and greatest value of
-    /// each figure.
+    /// Number of runs of each policy, each with its own seed. Prints the median, least and greatest
+    /// value of each figure.
     ///
     /// The first run has the seed `--seed`; the others are derived from it. All policies get the
     /// same seeds. JSON and CSV contain every run. Use `compare` to test whether policies differ.

@@ -34,7 +34,7 @@ pub struct Vm {
     memory: u32,
 
     /// Use a counting VM: its clock counts instructions, so the same command always gives the same
-    /// bytes.
+    /// output, byte for byte.
     #[arg(long)]
     det: bool,
 
@@ -45,7 +45,7 @@ pub struct Vm {
     #[arg(value_parser = speed)]
     mips: Speed,
 
-    /// Seed for --det. Another seed gives another run, which then also repeats.
+    /// Seed for --det. A run with another seed differs, and repeats just as well.
     #[arg(long, value_name = "N", requires = "det")]
     seed: Option<u64>,
 
@@ -54,11 +54,11 @@ pub struct Vm {
     #[arg(long, value_name = "DIR")]
     share: Option<PathBuf>,
 
-    /// Copy a program that the command starts itself into the VM. May be repeated.
+    /// Program that the command starts itself, to be copied into the VM. May be repeated.
     #[arg(long, value_name = "PROGRAM")]
     with: Vec<String>,
 
-    /// Copy a file, or a folder with everything in it, to the same path in the VM. May be repeated.
+    /// File or whole folder to copy to the same path in the VM. May be repeated.
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
 

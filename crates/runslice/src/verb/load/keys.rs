@@ -75,9 +75,8 @@ pub struct Levels {
     /// Task to start: `NAME: STEPS`, with a nice value `NAME/NICE: STEPS`, or bound to a CPU
     /// `NAME/NICE@CPU: STEPS`. May be repeated.
     ///
-    /// Steps are `run SPAN`, `sleep SPAN`, and `run` without end. The task repeats its steps. A `;`
-    /// starts another phase, and `500x` at the start of a phase repeats it 500 times. The last
-    /// phase repeats until the end.
+    /// Steps are `run SPAN`, `sleep SPAN`, and `run` without end. A `;` separates phases. A phase
+    /// with `500x` before its steps repeats them 500 times. The last phase repeats until the end.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 

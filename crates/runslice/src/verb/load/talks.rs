@@ -77,7 +77,7 @@ pub struct Aim {
     #[arg(long, value_name = "N", default_value_t = 100)]
     jobs: u32,
 
-    /// Size of a job, in percent of the normal size.
+    /// Size of a job, in per cent of the normal size.
     #[arg(long, value_name = "PERCENT", default_value_t = 100)]
     size: u32,
 
