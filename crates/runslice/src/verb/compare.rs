@@ -40,8 +40,8 @@ pub struct Compare {
     #[command(flatten)]
     judging: Judging,
 
-    /// Exit with status 5 if anything is `slower` or `different`. `slower=5` allows 5 per cent. Exit
-    /// with status 6 if the runs do not decide.
+    /// Exit with status 5 if anything is `slower` or `different`. `slower=5` allows 5 per cent.
+    /// Exit with status 6 if the runs do not decide.
     #[arg(long, value_name = "WHAT", value_parser = FailIf::parse)]
     fail_if: Option<FailIf>,
 
