@@ -252,7 +252,7 @@ impl Bench {
         match self.until_decided {
             false => Ok(vec![self.runs]),
             true if self.runs < LOOKED_AT_MIN => Err(UsageError(format!(
-                "--until-decided checks the goals {LOOKS} times and needs --runs {LOOKED_AT_MIN} or more"
+                "--until-decided checks {LOOKS} times and needs --runs {LOOKED_AT_MIN} or more"
             ))),
             true => Ok((1..=LOOKS)
                 .map(|at| (self.runs * at).div_ceil(LOOKS))

@@ -75,7 +75,7 @@ fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
     while place.is_held() {
         if Instant::now() > limit {
             bail!(
-                "process {pid} still runs {} s after it was asked to end; SysRq-S detaches its policy",
+                "process {pid} did not end within {} s; SysRq-S detaches its policy",
                 PATIENCE.as_secs()
             );
         }

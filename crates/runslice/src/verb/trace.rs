@@ -77,7 +77,8 @@ pub struct Trace {
     seed: Option<u64>,
 
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale, requires = "sim")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "sim",
+        value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
     /// Longest duration, such as 10s or 1.5ms. Default: until the workload ends; on the running

@@ -93,7 +93,7 @@ fn since(
             .find(|(before, after)| after < before)
         {
             bail!(
-                "{} was loaded again: a counter fell from {before} to {after}; start a new recording",
+                "{} was loaded again: a counter fell from {before} to {after}; record again",
                 record.policy
             );
         }
