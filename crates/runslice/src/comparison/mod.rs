@@ -1,5 +1,5 @@
-//! Comparisons of sets of runs: which are held against which, how they are judged, how the answer is
-//! written and which status it ends with. For `compare` and for `bench`.
+//! Comparisons of sets of runs: which are held against which, how they are judged, how the answer
+//! is written and which status it ends with. For `compare` and for `bench`.
 
 mod family;
 mod write;

@@ -170,8 +170,8 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
 
 /// Whether a request names this machine in its one line `Host`. A browser on this machine asks here
 /// for any page whose name its owner has led to 127.0.0.1, and lets that page read the answer (DNS
-/// rebinding); `Host` is then that page's name. Who speaks HTTP/1.0 may leave the line out, which no
-/// browser does.
+/// rebinding); `Host` is then that page's name. Who speaks HTTP/1.0 may leave the line out, which
+/// no browser does.
 fn for_this_machine<'a>(headers: impl Iterator<Item = &'a str>, optional: bool) -> bool {
     let values = headers.filter_map(|line| {
         let (name, value) = line.split_once(':')?;
