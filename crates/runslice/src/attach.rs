@@ -20,22 +20,23 @@ use crate::tunables::Tunables;
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
 const WATCHDOG: Duration = Duration::from_secs(5);
 
-/// What the verbs ask about attaching.
+/// Options of all verbs that attach a policy.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
-    /// Attaches although groups of processes have quotas, which then do not hold.
+    /// Attach even if control groups have CPU quotas. A policy does not enforce these quotas.
     #[arg(long)]
     pub ignore_cgroups: bool,
 
-    /// Attaches to a kernel that nobody has tried, or that describes its functions wrongly.
+    /// Attach even if runslice was never tested with this kernel, or if the kernel describes its
+    /// functions wrongly.
     #[arg(long)]
     pub untested: bool,
 
-    /// Folder for the kernel's dump of a policy that is ejected.
+    /// Folder for the kernel's debug dump if the policy is ejected.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dumps: PathBuf,
 
-    /// Looks at the files of another system below this folder before attaching.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     pub root: PathBuf,
 }

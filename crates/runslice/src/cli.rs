@@ -41,7 +41,7 @@ Exit status:
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option, policy, knob or workload
   3    a policy misbehaved and was ejected; the results up to then are printed
-  4    this computer lacks what the verb needs; the message names the way out
+  4    this computer lacks what the verb needs; the message says what to do
   5    a comparison exceeded the limit of --fail-if
   6    inconclusive: a virtual machine gave no result, or the runs do not decide
   130  interrupted, after everything was put back";
@@ -51,69 +51,69 @@ const VM_EXIT_STATUSES: &str = "\
 Exit status: that of the command, and without one
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option or program
-  4    this computer lacks what a virtual machine needs; the message names the way out
+  4    this computer lacks what a virtual machine needs; the message says what to do
   6    inconclusive: the command ran out of time, or the guest gave no result";
 
-/// Runs, simulates and measures Linux CPU schedulers.
+/// Run, simulate and measure Linux CPU schedulers.
 #[derive(Debug, Parser)]
 #[command(name = "runslice", version, after_help = EXIT_STATUSES, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What runslice can do.
+/// Commands of runslice.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run policies on a simulated machine and print what tasks experienced.
+    /// Run policies on a simulated machine and print latency, CPU time and other results.
     #[command(after_help = EXIT_STATUSES)]
     Sim(Box<Sim>),
 
-    /// Keep a policy, its variables, its set-up and its machine in one file that `sim` runs.
+    /// Save a policy with its variables, set-up and machine in one file for `sim`.
     #[command(after_help = EXIT_STATUSES)]
     Bundle(Box<BundleOf>),
 
-    /// Follow a task: its waits, the queues it stands in, where the policy puts it.
+    /// Follow a task: its waits, its run queues and where the policy puts it.
     #[command(after_help = EXIT_STATUSES)]
     Trace(Box<Trace>),
 
-    /// Make a policy this machine's scheduler, for a time or for a command.
+    /// Attach a policy to this machine for a time, or while a command runs.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Run(Box<Run>),
 
-    /// Change tunables of the policy that runs.
+    /// Change knobs of the attached policy.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Set(Set),
 
-    /// Say what schedules this machine, with tunables and counters.
+    /// Show the scheduler of this machine, with its knobs and counters.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Status(StatusOf),
 
-    /// End the policy that runs, and see that the kernel's own scheduler is back.
+    /// Detach the policy and check that the kernel's own scheduler is back.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Stop(Stop),
 
-    /// Play a workload with real processes and print what they experienced.
+    /// Run a workload with real processes and print latency, CPU time and other results.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Play(Box<Play>),
 
-    /// Run one of the loads that schedulers are judged by, and print its figures.
+    /// Run a standard load, such as hackbench or a kernel build, and print its results.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Load(Box<Load>),
 
-    /// Run a command on another kernel, in a virtual machine.
+    /// Run a command on another kernel, in a VM.
     #[cfg(feature = "live")]
     #[command(after_help = VM_EXIT_STATUSES)]
     Vm(Vm),
 
-    /// Say whether this machine can run policies, and what to do if not.
+    /// Check whether this machine can run policies, and say what to do if not.
     #[cfg(feature = "live")]
     Doctor(Doctor),
 
@@ -121,38 +121,38 @@ pub enum Verb {
     #[command(after_help = EXIT_STATUSES)]
     Stat(Stat),
 
-    /// Simulate every combination of policies, workloads, knobs and machines of a file.
+    /// Simulate every combination of the policies, workloads, knobs and machines in a file.
     #[command(after_help = EXIT_STATUSES)]
     Sweep(Box<Sweep>),
 
-    /// Run a command under several schedulers in turn and say which is better for it.
+    /// Run a command under several schedulers in turn and compare its time and latency.
     #[cfg(feature = "live")]
     #[command(after_help = EXIT_STATUSES)]
     Bench(Box<Bench>),
 
-    /// Say whether sets of runs differ, by how much, and how sure that is.
+    /// Compare sets of runs: whether they differ, by how much, and how certain that is.
     #[command(after_help = EXIT_STATUSES)]
     Compare(Box<Compare>),
 
-    /// Draw runs: latency, runslice, imbalance, priorities, CPUs, as one page or as single files.
+    /// Draw latency, runslice, imbalance, priorities and CPUs of runs, as a page or as files.
     #[command(after_help = EXIT_STATUSES)]
     Report(Report),
 
-    /// Rerun published experiments, and say which of their statements hold here.
+    /// Rerun published experiments and check their statements.
     #[command(after_help = EXIT_STATUSES)]
     Reproduce(Box<Reproduce>),
 
-    /// List the policies and workloads that are built in.
+    /// List the built-in policies and workloads.
     List(List),
 
-    /// Say what an object needs of a kernel, and what of it is missing.
+    /// Show what an object needs from a kernel, and what is missing.
     Check(Check),
 
-    /// Turn a configuration of rt-app into a workload file, or a workload into one of rt-app's.
+    /// Convert an rt-app configuration to a workload file, or a workload to rt-app.
     #[command(after_help = EXIT_STATUSES)]
     Convert(Convert),
 
-    /// Print the completions for a shell.
+    /// Print completions for a shell.
     Completions {
         /// Shell to complete for.
         shell: Shell,
@@ -160,7 +160,7 @@ pub enum Verb {
 
     /// Write the manual pages.
     Man {
-        /// Folder to write them into; it must exist.
+        /// Folder for the pages. It must exist.
         folder: PathBuf,
     },
 }

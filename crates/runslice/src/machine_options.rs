@@ -5,38 +5,39 @@ use model::{Kernel, MachineSpec};
 
 use crate::{kernel, profile};
 
-/// What of the machine is changed. What is not given stays as the workload, or the bundle of the
-/// policy, asks for.
+/// Changes to the simulated machine. Other settings stay as in the workload or bundle.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct MachineOptions {
-    /// CPUs of the machine, 1 to 1024. Default: what the workload or bundle asks for.
+    /// CPUs of the machine, 1 to 1024. Default: as in the workload or bundle.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 
-    /// Hardware threads of a core, 1 or 2. Default: what the workload or bundle asks for.
+    /// Hardware threads of each core, 1 or 2. Default: as in the workload or bundle.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2))]
     smt: Option<u16>,
 
-    /// CPUs that share a last-level cache; 0 for all of a node. Default: what the workload or
-    /// bundle asks for.
+    /// CPUs that share a last-level cache; 0 for all CPUs of a NUMA node. Default: as in the
+    /// workload or bundle.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
     llc: Option<u16>,
 
-    /// CPUs of a NUMA node; 0 for all of them. Default: what the workload or bundle asks for.
+    /// CPUs of each NUMA node; 0 for all CPUs. Default: as in the workload or bundle.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
     node: Option<u16>,
 
-    /// Timer ticks a second, the kernel's HZ: 100, 250, 300 or 1000. Default: what the workload or
-    /// bundle asks for.
+    /// Timer ticks per second, the kernel's HZ: 100, 250, 300 or 1000. Default: as in the workload
+    /// or bundle.
     #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
     hz: Option<u32>,
 
-    /// Kernel version to simulate: 6.18 or 7.2. Default: what the workload or bundle asks for.
+    /// Kernel version to simulate: 6.18 or 7.2. Default: as in the workload or bundle.
     #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
     kernel: Option<Kernel>,
 
-    /// What actions cost on the machine: `ideal` (nothing), `default-v0`, or a file with your own
-    /// costs (docs/profiles.md). Default: what the workload or bundle asks for.
+    /// Cost of context switches, wakeups and other actions: `ideal` (none), `default-v0`, or a file
+    /// with your own costs. Default: as in the workload or bundle.
+    ///
+    /// See docs/profiles.md.
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
 }

@@ -5,27 +5,31 @@ use model::{PolicySpec, SetUp, SetUpTime};
 
 use crate::policy;
 
-/// How policies are made ready.
+/// Options that prepare a policy before it runs.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct Prepare {
-    /// Sets a knob or a global variable of every policy before it is loaded, or a number of its
-    /// table of callbacks. NAME may lead into a variable: `mode.slice_ns`, `weights[3]`,
-    /// `weights[0-7]`, `weights[*]`, `mine_ops.flags`; or be a map with keys: `nodes[0-7]`. VALUE
-    /// may be constants of the kernel, as `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. May be repeated.
+    /// Set a knob or a global variable of every policy before it is loaded. May be repeated.
+    ///
+    /// NAME may be part of a variable (`mode.slice_ns`, `weights[3]`, `weights[0-7]`,
+    /// `weights[*]`), a number in the table of callbacks (`mine_ops.flags`), or entries of a map
+    /// (`nodes[0-7]`). VALUE may be constants of the kernel, such as
+    /// `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`.
     #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
     set: Vec<(String, String)>,
 
-    /// Runs a `SEC("syscall")` program of every policy before it is attached, as its loader would.
-    /// VALUES, by commas, are the numbers of the program's argument in their order, or FIELD=VALUE;
-    /// the rest is 0. May be repeated.
+    /// Run a `SEC("syscall")` program of every policy before the policy is attached, as its loader
+    /// would. May be repeated.
+    ///
+    /// VALUES is a list with commas. It fills the numbers of the program's argument in their order,
+    /// or by name as FIELD=VALUE. All others are 0.
     #[arg(long, value_name = "PROGRAM[:VALUES]", value_parser = policy::setup)]
     run: Vec<(String, String)>,
 
-    /// As --run, but as soon as the policy is attached. May be repeated.
+    /// Like --run, but right after the policy is attached. May be repeated.
     #[arg(long, value_name = "PROGRAM[:VALUES]", value_parser = policy::setup)]
     run_attached: Vec<(String, String)>,
 
-    /// Table of callbacks to attach. Needed only for an object that has several.
+    /// Table of callbacks to attach. Needed only if the object has several.
     #[arg(long, value_name = "NAME")]
     ops: Option<String>,
 }

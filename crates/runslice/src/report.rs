@@ -20,14 +20,14 @@ pub const TABLE_OF_CSV: &str =
 pub use self::human::counted;
 pub use self::json::json_of;
 
-/// How results are written.
+/// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Tables for people.
+    /// Tables to read.
     Human,
-    /// One JSON document with everything.
+    /// One JSON document with all results.
     Json,
-    /// One table, its columns named as in docs/events.md.
+    /// One table. docs/events.md describes its columns.
     Csv,
     /// The same table as a Parquet file.
     #[cfg(feature = "parquet")]
@@ -46,35 +46,35 @@ impl Format {
     }
 }
 
-/// How results of the real machine are written.
+/// Output format of results from the real machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// Tables for people.
+    /// Tables to read.
     Human,
-    /// One JSON document with everything.
+    /// One JSON document with all results.
     Json,
 }
 
-/// The tables that CSV and Parquet can hold.
+/// Tables for CSV and Parquet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableName {
-    /// Task groups, and all tasks together.
+    /// Each task group, and all tasks together.
     Groups,
-    /// Single tasks.
+    /// Each task.
     Tasks,
-    /// Deadlines by group.
+    /// Deadlines of each group.
     Deadlines,
-    /// Named spans by group.
+    /// Named spans of each group.
     Spans,
-    /// Counters by group.
+    /// Counters of each group.
     Counters,
-    /// Phases by group.
+    /// Phases of each group.
     Phases,
-    /// Nice values.
+    /// Each nice value.
     Nice,
-    /// The machine as a whole.
+    /// The whole machine.
     Machine,
-    /// Single CPUs.
+    /// Each CPU.
     Cpus,
 }
 

@@ -25,15 +25,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// What is kept of what a command complained of.
 const WORDS: usize = 2000;
 
-/// What `runslice load series` is asked.
+/// Arguments of `runslice load series`.
 #[derive(Debug, Args)]
 pub struct Series {
-    /// The plan: JSON, `{"runs": [{"id": "a", "command": ["true"], "timeout_s": 60}]}`. A command
-    /// that begins with `runslice` means this program.
+    /// Plan as JSON: `{"runs": [{"id": "a", "command": ["true"], "timeout_s": 60}]}`. In a command,
+    /// `runslice` as the first word is this program.
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// Where results go, a line of JSON for each command as it ends. Default: standard output.
+    /// File for the results: one line of JSON as each command ends. Default: standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

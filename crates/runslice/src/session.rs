@@ -172,7 +172,7 @@ impl Place {
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(self.clean()),
             }
         }
-        bail!("a runslice is attaching a policy, or is of another version; try again")
+        bail!("another runslice is attaching a policy, or has another version; try again")
     }
 
     /// The process that has claimed the machine and has not said yet what it attaches. Other

@@ -41,8 +41,8 @@ impl Family {
             return Self::of_one(files.remove(0), baseline, again);
         }
         if baseline.is_some() || again.is_some() {
-            let message = "--baseline and --again name a scheduler of one file; of several files \
-                           the first is the baseline";
+            let message = "--baseline and --again need a single file; of several files, the \
+                           first is the baseline";
             return Err(UsageError(message.to_owned()).into());
         }
         Self::of_several(&files)

@@ -1,5 +1,5 @@
-//! Comparisons of sets of runs: which are held against which, how they are judged, how the answer is
-//! written and which status it ends with. For `compare` and for `bench`.
+//! Comparisons of sets of runs: which are held against which, how they are judged, how the answer
+//! is written and which status it ends with. For `compare` and for `bench`.
 
 mod family;
 mod write;
@@ -13,28 +13,31 @@ use crate::sheet;
 pub use family::Family;
 pub use write::write;
 
-/// How runs are judged.
+/// Options of all comparisons.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Judging {
-    /// Smallest change of interest, in per cent: whatever is surely smaller is "no difference". Of
-    /// values with zeros among them it is a fixed difference instead (docs/comparing.md).
+    /// Smallest change that matters, in per cent. A difference that is certainly smaller counts as
+    /// "no difference".
+    ///
+    /// A metric with values of zero has an absolute margin instead. See docs/comparing.md.
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent)]
     pub margin: f64,
 
-    /// Seed of what is drawn where there are too many relabelings of the runs to try them all. The
-    /// same seed gives the same intervals.
+    /// Seed of the random resampling. The same seed gives the same intervals.
+    ///
+    /// It has an effect only if the runs have too many relabelings to try them all.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub resample_seed: u64,
 }
 
-/// How a comparison is written.
+/// Output format of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// Tables for people.
+    /// Tables to read.
     Human,
-    /// One JSON document with everything.
+    /// One JSON document with all results.
     Json,
-    /// One row a comparison.
+    /// One row for each comparison.
     Csv,
     /// The same rows as a Parquet file.
     #[cfg(feature = "parquet")]

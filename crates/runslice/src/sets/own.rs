@@ -193,7 +193,10 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
     let plans = documents(&path.join(BENCH))?;
     let plan = plans.first().context("an empty bench.json")?;
     if plan["runslice_bench"].as_u64() != Some(1) {
-        bail!("{}: of another version", path.join(BENCH).display());
+        bail!(
+            "{}: has another version; this program reads version 1",
+            path.join(BENCH).display()
+        );
     }
     let words = plan["command"].as_array().into_iter().flatten();
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();

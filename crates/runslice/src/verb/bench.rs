@@ -38,46 +38,50 @@ const LOOKED_AT_MIN: u32 = 5 * LOOKS;
 /// How the reason begins when the kernel has ejected the policy.
 const EJECTED: &str = "ejected";
 
-/// What `runslice bench` is asked.
+/// Arguments of `runslice bench`.
 #[derive(Debug, Args)]
 pub struct Bench {
-    /// Policies with commas between them, knobs behind a colon: `mlfq,staircase:compute=1`. The
-    /// kernel's own scheduler, `default`, is always among them, twice: what its two arms differ by
-    /// is noise.
+    /// Policies with commas between them, and knobs after a colon: `mlfq,staircase:compute=1`.
+    ///
+    /// The kernel's own scheduler, `default`, is always measured as two more arms. The difference
+    /// between these two is noise.
     #[arg(value_name = "POLICIES")]
     policies: String,
 
-    /// Runs under each scheduler. docs/comparing.md says how many it takes.
+    /// Runs under each scheduler. docs/comparing.md says how many you need.
     #[arg(long, value_name = "NUMBER", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: u32,
 
-    /// Ends when every goal is decided, `--runs` at the latest, of which there must be 20 or more:
-    /// looks after a quarter of them, half, three quarters and all. Each look has a quarter of the
-    /// 5 % that may be wrong, so it takes wider differences or more runs than one look at the end.
+    /// Stop as soon as every goal is decided, and at the latest after `--runs`, which must be 20 or
+    /// more.
+    ///
+    /// Checks the goals after a quarter, half, three quarters and all of the runs. The error of 5 %
+    /// is divided among these four checks. So a decision needs larger differences or more runs than
+    /// one check at the end.
     #[arg(long)]
     until_decided: bool,
 
-    /// Runs under each scheduler before those, which fill caches and do not count.
+    /// Runs under each scheduler before the measured ones. They fill caches and do not count.
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(0..=1000))]
     warmup: u32,
 
-    /// Seed of the order of the schedulers in each block.
+    /// Seed for the order of the schedulers in each block of runs.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Folder for runs and output of the command. With runs of the same bench in it, the bench goes
-    /// on where it was interrupted. `compare` reads it.
+    /// Folder for the runs and the output of the command, for `compare`. An interrupted bench
+    /// continues if you name its folder again.
     #[arg(short = 'd', long, value_name = "DIR", default_value = "bench-results")]
     folder: PathBuf,
 
-    /// Plays this workload beside each run of the command, from its start to its end: a built-in
-    /// name such as `screen`, or a file. What came too late in it is compared, too.
+    /// Run this workload beside each run of the command, and compare its missed deadlines, too: a
+    /// built-in name such as `screen`, or a file.
     #[arg(long, value_name = "WORKLOAD")]
     play: Option<String>,
 
-    /// Sets a parameter of that workload, one of `scale` in its file. May be repeated.
+    /// Set a parameter of that workload, one that its file lists under `scale`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", requires = "play",
         value_parser = crate::workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
@@ -85,23 +89,23 @@ pub struct Bench {
     #[command(flatten)]
     judging: Judging,
 
-    /// How the verdict is written.
+    /// Output format of the verdict.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
 
-    /// Writes the verdict to this file instead of standard output.
+    /// Write the verdict to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Attaches although groups of processes have quotas, which then do not hold.
+    /// Attach even if control groups have CPU quotas. A policy does not enforce these quotas.
     #[arg(long)]
     ignore_cgroups: bool,
 
-    /// Looks at the files of another system below this folder before attaching.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 
-    /// The load. Its output goes into the folder.
+    /// Command to measure. Its output goes into the folder.
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
@@ -248,7 +252,7 @@ impl Bench {
         match self.until_decided {
             false => Ok(vec![self.runs]),
             true if self.runs < LOOKED_AT_MIN => Err(UsageError(format!(
-                "--until-decided looks {LOOKS} times, which takes --runs {LOOKED_AT_MIN} or more"
+                "--until-decided checks {LOOKS} times and needs --runs {LOOKED_AT_MIN} or more"
             ))),
             true => Ok((1..=LOOKS)
                 .map(|at| (self.runs * at).div_ceil(LOOKS))

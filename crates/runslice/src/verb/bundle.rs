@@ -12,18 +12,18 @@ use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::{output, policy, simulate};
 
-/// What `runslice bundle` is asked.
+/// Arguments of `runslice bundle`.
 #[derive(Debug, Args)]
 pub struct BundleOf {
-    /// Policy to keep: a built-in name, a BPF object, a scheduler's own binary or another bundle,
-    /// with knobs behind a colon.
+    /// Policy to save: a built-in name, a BPF object, the binary of a scheduler, or another bundle,
+    /// with knobs after a colon.
     policy: String,
 
-    /// How it is made ready.
+    /// Options that prepare the policy.
     #[command(flatten)]
     prepare: Prepare,
 
-    /// The machine that the variables are for.
+    /// Machine for which the variables are set.
     #[command(flatten)]
     machine: MachineOptions,
 

@@ -17,32 +17,34 @@ use crate::{kernel, output, policy};
 
 mod costs;
 
-/// What `runslice check` is asked.
+/// Arguments of `runslice check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Object to look at: a built-in policy's name or a file. With --costs, knobs may stand behind
-    /// a colon.
+    /// Object to check: a built-in policy's name or a file. With --costs, you may add knobs after a
+    /// colon.
     object: String,
 
-    /// Runs the policy with 10, 100, 1,000 and 10,000 CPU hogs on one CPU instead, and prints what
-    /// its callbacks cost: instructions, tasks visited in queues, calls of kernel functions. Prices
-    /// are those of the machine profile default-v0.
+    /// Measure the cost of the policy's callbacks instead. Runs 10, 100, 1,000 and 10,000 CPU hogs
+    /// on one simulated CPU.
+    ///
+    /// Prints instructions, tasks visited in queues, and calls of kernel functions. Costs in time
+    /// come from the machine profile default-v0.
     #[arg(long)]
     costs: bool,
 
-    /// Asks real verifiers, each in a virtual machine: loads the programs without attaching them.
-    /// A refused object ends in status 1 and with the verifier's last words.
+    /// Load the programs in a VM for each kernel, without attaching them, to ask its verifier. If a
+    /// verifier refuses the object, print its last lines and exit with status 1.
     #[cfg(feature = "live")]
     #[arg(long, conflicts_with = "costs")]
     vm: bool,
 
-    /// Kernel whose verifier is asked with --vm: 6.18 or 7.2, or the path of a vmlinuz. May be
-    /// repeated. Default: both.
+    /// Kernel for --vm: 6.18, 7.2, or the path of a vmlinuz. May be repeated. Default: both
+    /// versions.
     #[cfg(feature = "live")]
     #[arg(long, value_name = "KERNEL", requires = "vm")]
     kernel: Vec<String>,
 
-    /// Asks the verifier of the running kernel, which takes root.
+    /// Ask the verifier of the running kernel (needs root).
     #[cfg(feature = "live")]
     #[arg(long, conflicts_with_all = ["vm", "costs"])]
     here: bool,

@@ -10,42 +10,46 @@ use crate::comparison::{FailIf, Family, Form, Judging, status, write};
 use crate::exit::{Status, UsageError};
 use crate::{output, sets};
 
-/// What `runslice compare` is asked.
+/// Arguments of `runslice compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
     /// Runs to compare: JSON of `sim --runs`, `play`, `run`, hyperfine or schbench, or a folder of
-    /// `sweep` or `bench`. Of one, its schedulers are compared; of several, each with the first.
+    /// `sweep` or `bench`. With one file, compare its schedulers. With several, compare each with
+    /// the first.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Scheduler that the others of one file are held against. Default: the first.
+    /// Baseline among the schedulers of a single file. Default: the baseline that the file names,
+    /// or its first scheduler.
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
 
-    /// Scheduler of the file that is the baseline a second time. What differs between the two is
-    /// noise, and so is any difference that is as small. Default: what `bench` says.
+    /// A second arm that runs the baseline again, to estimate noise. Smaller differences are
+    /// ignored. Default: as recorded by `bench`.
     #[arg(long, value_name = "NAME")]
     again: Option<String>,
 
     /// Metric to compare, such as `all.wakeup.p99_ns`; `*` stands for any text. May be repeated.
-    /// Each gets a verdict. Default: the goals of the load, and without a verdict what describes how
-    /// they came about. Fewer metrics need fewer runs.
+    /// Default: the goals of the load.
+    ///
+    /// Each metric gets a verdict. By default, other metrics that explain the goals are shown
+    /// without a verdict. With fewer metrics, a verdict needs fewer runs.
     #[arg(long, value_name = "PATTERN")]
     metric: Vec<String>,
 
     #[command(flatten)]
     judging: Judging,
 
-    /// Ends with status 5 if anything is `slower`, or `different`. `slower=5` allows 5 per cent.
-    /// Status 6 if the runs do not say.
+    /// Exit with status 5 if anything is `slower` or `different`. `slower=5` allows 5 per cent.
+    /// Exit with status 6 if the runs do not decide.
     #[arg(long, value_name = "WHAT", value_parser = FailIf::parse)]
     fail_if: Option<FailIf>,
 
-    /// How the comparison is written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
 
-    /// Writes the comparison to this file instead of standard output.
+    /// Write the comparison to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -74,7 +78,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     }
     let rows = compare(&family.questions(), choice, &settings);
     if rows.is_empty() {
-        anyhow::bail!("the baseline has no run that counts");
+        anyhow::bail!("the baseline has no valid run");
     }
     let mut to = output::open(request.output.as_deref())?;
     write(&family, &rows, &settings, request.format, &mut to)?;

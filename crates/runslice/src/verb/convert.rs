@@ -11,32 +11,32 @@ use crate::exit::Status;
 use crate::say::say;
 use crate::{output, workload_arg};
 
-/// What `runslice convert` is asked.
+/// Arguments of `runslice convert`.
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// A configuration of rt-app (.json), or a workload: a file or the name of one that is
-    /// built in.
+    /// File to convert: an rt-app configuration (.json), a workload file, or the name of a built-in
+    /// workload.
     workload: String,
 
-    /// Language to convert to. By default rt-app's becomes runslice's, and the other way round.
+    /// Language to convert to. Default: the other one of the two.
     #[arg(long, value_enum)]
     to: Option<Language>,
 
-    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
+    /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
-    /// File to write to instead of standard output.
+    /// File to write instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// A language in which workloads are written.
+/// Languages of workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Language {
-    /// Workload files of runslice.
+    /// Workload file of runslice.
     Toml,
-    /// Configurations of rt-app.
+    /// Configuration of rt-app.
     RtApp,
 }
 
@@ -67,7 +67,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
             let workload = workload_arg::find(&request.workload, &request.scale)?;
             let exported = rtapp::export(&workload).map_err(|refused| {
                 let lines = refused.join("\n  ");
-                anyhow::anyhow!("rt-app cannot say all of this workload:\n  {lines}")
+                anyhow::anyhow!("rt-app cannot express all of this workload:\n  {lines}")
             })?;
             say_lost(&request.workload, &exported.lost);
             exported.json

@@ -11,10 +11,10 @@ use crate::attach::told;
 use crate::exit::Status;
 use crate::output;
 
-/// What `runslice doctor` is asked.
+/// Arguments of `runslice doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Looks at the files of another system below this folder.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }

@@ -11,14 +11,14 @@ use crate::exit::Status;
 use crate::table::Table;
 use crate::{kernel, output, workload_arg};
 
-/// What `runslice list` is asked.
+/// Arguments of `runslice list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Lists the tunables of the policies: default, range, unit, what they do.
+    /// List the knobs of the policies, with default, range, unit and effect.
     #[arg(long)]
     knobs: bool,
 
-    /// Lists the workloads instead of the policies.
+    /// List the workloads instead of the policies.
     #[arg(long, conflicts_with = "knobs")]
     workloads: bool,
 }

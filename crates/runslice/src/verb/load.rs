@@ -22,7 +22,7 @@ use crate::table::Table;
 
 use around::Around;
 
-/// What `runslice load` is asked.
+/// Arguments of `runslice load`.
 #[derive(Debug, Args)]
 pub struct Load {
     #[command(flatten)]
@@ -34,41 +34,41 @@ pub struct Load {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Rooms of users who speak in turn over loopback sockets, four threads a user.
+    /// Chat rooms: users send messages in turn over loopback sockets, with four threads each.
     Chat(talks::Chat),
-    /// Users who each work through a mix of small jobs, in the manner of AIM7.
+    /// Users who each work through a mix of small jobs, like AIM7.
     Aim(talks::Aim),
-    /// Builds of a generated tree of sources with few, more and all jobs at a time.
+    /// Builds of a generated source tree with few, four per CPU, and unlimited jobs.
     Kernbench(builds::Kernbench),
-    /// A build against each of eight other loads; what both get is told.
+    /// A build beside each of eight other loads; measures both.
     Contest(builds::Contest),
-    /// A key that is held down, answered by a program behind a terminal, beside hogs or builds.
+    /// A key that is held down and a program that answers, beside hogs or builds.
     Echo(keys::Echo),
-    /// Tasks that work and sleep by a rule: their shares, slices and levels.
+    /// Tasks that run and sleep by a rule; measures their CPU shares, slices and levels.
     Levels(keys::Levels),
-    /// Hogs, interactive tasks and compilations that begin together: when each kind is done.
+    /// Hogs, interactive tasks and compilations that start together; measures when each kind ends.
     Turnaround(keys::Turnaround),
-    /// Groups of senders and receivers: hackbench, of the package rt-tests.
+    /// Groups of senders and receivers: hackbench from the package rt-tests.
     Hackbench(programs::Hackbench),
-    /// A page for each request: Apache with PHP, asked by ab.
+    /// Web requests: Apache with PHP, and ab as the client.
     Web(programs::Web),
-    /// Transactions: `MariaDB`, asked by sysbench.
+    /// Database transactions: `MariaDB`, and sysbench as the client.
     Oltp(programs::Oltp),
-    /// A script that reads /proc/schedstat and sleeps, in turn, beside tasks that compute or wait:
-    /// how long it takes from one reading to the next.
+    /// A script that reads /proc/schedstat and sleeps, in turn, beside busy or waiting tasks;
+    /// measures the time between two readings.
     Sampler(keys::Sampler),
-    /// Runs the commands of a plan one after the other and keeps what they print.
+    /// Run the commands of a plan one after the other and keep their output.
     Series(crate::series::Series),
 }
 
-/// Where figures go.
+/// Options for the results.
 #[derive(Debug, Args)]
 struct To {
-    /// Form of the figures.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
 
-    /// Writes them to this file instead of standard output.
+    /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -29,60 +29,61 @@ mod overhead;
 /// How tables call the kernel's own scheduler.
 const OWN: &str = "kernel";
 
-/// What `runslice play` is asked.
+/// Arguments of `runslice play`.
 #[derive(Debug, Args)]
 pub struct Play {
-    /// Load to play: a built-in name or a TOML file, the same that `sim` takes.
+    /// Workload to run: a built-in name or a TOML file, as for `sim`.
     #[arg(value_name = "WORKLOAD")]
     workload: String,
 
-    /// Policy under which it is played, attached for that time: a built-in name or a BPF object,
-    /// with knobs behind a colon. Default: the scheduler that is there.
+    /// Policy to attach during the run: a built-in name or a BPF object, with knobs after a colon.
+    /// Default: the current scheduler stays.
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
 
-    /// Ends it after so much time at the latest. Default: when the workload ends.
+    /// Longest duration, such as 10s. Default: until the workload ends.
     #[arg(long = "for", value_name = "SPAN", value_parser = span::parse)]
     duration: Option<Nanos>,
 
-    /// Seed of every random choice. Default: the workload's.
+    /// Seed of every random choice. Default: the seed of the workload.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
+    /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
-    /// Records every event and writes them to this file as JSON lines. Otherwise the kernel only
-    /// keeps histograms, which disturbs less.
+    /// Record every event and write it to this file as JSON lines. Without this and --trace, the
+    /// kernel keeps only histograms, which costs less CPU time.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 
-    /// Records every event and writes a trace for Perfetto (ui.perfetto.dev) to this file.
+    /// Record every event and write a trace for Perfetto (ui.perfetto.dev) to this file.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Also simulates the workload under the same policy on as many CPUs, and compares.
+    /// Also simulate the workload, with the same policy and number of CPUs, and compare the
+    /// results.
     #[arg(long, requires = "policy", conflicts_with = "overhead")]
     against_sim: bool,
 
-    /// Plays it once with counters, once with histograms and once with every event, and says what
-    /// part of the CPU time each kind of recording took.
+    /// Measure the cost of recording, as a part of the CPU time. Runs the workload three times:
+    /// with counters, with histograms and with every event.
     #[arg(long, conflicts_with_all = ["events", "trace"])]
     overhead: bool,
 
-    /// How results are written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Which table CSV holds; it can hold one.
+    /// Table to write as CSV or Parquet.
     #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
     table: TableName,
 
     #[command(flatten)]
     how: AttachArgs,
 
-    /// Writes the results to this file instead of standard output.
+    /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

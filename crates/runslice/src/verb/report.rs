@@ -19,35 +19,35 @@ use crate::exit::Status;
 use crate::{output, schedstat};
 use model::span;
 
-/// What `runslice report` is asked.
+/// Arguments of `runslice report`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Runs: files of events that `sim --events` or `play --events` wrote, or logs of scheduler
-    /// statistics. Several are drawn over each other.
+    /// Runs to draw: files of events from `sim --events` or `play --events`, or recordings of
+    /// scheduler statistics. Several runs share each figure.
     #[arg(required = true)]
     run: Vec<PathBuf>,
 
-    /// The page, one file that needs no other and no network. Default: report.html, unless --svg
+    /// File for the page. It needs no other file and no network. Default: report.html, unless --svg
     /// or --png is given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Writes each figure as an SVG file into this folder, which is made if it does not exist.
+    /// Write each figure as an SVG file into this folder, which is created if needed.
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
 
-    /// Writes each figure as a PNG file into this folder, which is made if it does not exist: the
-    /// figure of light screens, two points to a unit of the SVG.
+    /// Write each figure as a PNG file into this folder, which is created if needed. The picture
+    /// has light colors and twice the size of the SVG.
     #[cfg(feature = "png")]
     #[arg(long, value_name = "FOLDER")]
     png: Option<PathBuf>,
 
-    /// Draws only this part of runs that sent events, from a time to another: 1s..1.5s.
+    /// Draw only this part of the time, such as 1s..1.5s. Has an effect on event files only.
     #[arg(long, value_name = "FROM..TO", value_parser = parse_between)]
     between: Option<(SimTime, SimTime)>,
 
-    /// Jiffies a second of the kernels that wrote the statistics, their HZ. Default: 1000 for
-    /// versions up to 14, as on the machines of the time, else 250, as on Debian.
+    /// Jiffies per second (HZ) of the kernels that wrote the statistics. Default: 1000 for versions
+    /// up to 14, as on machines of that time, and 250, as on Debian, for later ones.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
 }
@@ -193,7 +193,7 @@ fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Re
     }
     let hz = schedstat::hz_of(hz, reader.hz(), &evidence)?;
     if intervals.is_empty() {
-        bail!("one snapshot only, and figures need two; `runslice stat record` adds others");
+        bail!("there is only one snapshot, and figures need two; `runslice stat record` adds more");
     }
     Ok(Statistics {
         name,

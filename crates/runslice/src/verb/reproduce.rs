@@ -29,32 +29,32 @@ use model::suggest;
 
 use page::Page;
 
-/// What `runslice reproduce` is asked.
+/// Arguments of `runslice reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
-    /// Experiments to rerun, such as 002-response. Without a name, --document or --all they are
-    /// listed.
+    /// Experiments to rerun, such as 002-response. Without a name, --document or --all, list the
+    /// experiments.
     experiment: Vec<String>,
 
-    /// Reruns the experiments of this document: 000 to 004. May be repeated.
+    /// Rerun the experiments of this document, 000 to 004. May be repeated.
     #[arg(long, value_name = "NUMBER")]
     document: Vec<String>,
 
-    /// Reruns all experiments.
+    /// Rerun all experiments.
     #[arg(long)]
     all: bool,
 
-    /// Where they are run: `sim` simulates them; `vm` and `host` run real programs on a kernel.
-    /// Several, such as `sim,vm`, are set side by side.
+    /// Where to run: `sim` simulates; `vm` and `host` run real programs on a kernel. Several, such
+    /// as `sim,vm`, are shown side by side.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     machine: Vec<Machine>,
 
-    /// Makes 3 runs of each kind only. They say "same direction" at best.
+    /// Make only 3 runs of each kind. The strongest verdict is then "same direction".
     #[arg(long)]
     quick: bool,
 
-    /// Folder of the results. Runs that it has already are not made again, so that an interrupted
-    /// reproduction goes on.
+    /// Folder for the results. Runs that are already there are not made again, so an interrupted
+    /// reproduction continues.
     #[arg(
         short = 'd',
         long,
@@ -63,46 +63,45 @@ pub struct Reproduce {
     )]
     folder: PathBuf,
 
-    /// Reads the experiments from this folder instead of those that are built in.
+    /// Read experiments from this folder instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     experiments: Option<PathBuf>,
 
-    /// Threads, or with `--machine vm` guests at once. The results are the same with any number.
-    /// Default: one for each CPU; fewer guests if the memory does not hold them.
+    /// Threads, or VMs at a time with `--machine vm`. The number does not change the results.
+    /// Default: one for each CPU; fewer VMs if memory is short.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// How what came of it is written. `html` is one page with figures. Default: `html` for a file
-    /// that ends with .html, else `human`.
+    /// Output format. Default: `html` if the output file ends with .html, else `human`.
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Writes to this file instead of standard output.
+    /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Where experiments are run.
+/// Where experiments run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Machine {
-    /// On the simulated machine.
+    /// The simulated machine.
     Sim,
-    /// Real programs on a real kernel, in virtual machines that count instructions.
+    /// Real programs on a real kernel, in counting VMs.
     #[cfg(feature = "live")]
     Vm,
-    /// Real programs on this computer's kernel, which takes root and sched_ext.
+    /// Real programs on this computer's kernel (needs root and sched_ext).
     #[cfg(feature = "live")]
     Host,
 }
 
-/// How results are written.
+/// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Tables and verdicts as text.
     Human,
     /// One page with figures.
     Html,
-    /// Everything as one document.
+    /// One JSON document with all results.
     Json,
 }
 

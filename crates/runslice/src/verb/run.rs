@@ -27,35 +27,35 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// From one look at counters that go away with the policy to the next.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// What `runslice run` is asked.
+/// Arguments of `runslice run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Policy: a built-in name or the path of a .bpf.o, with knobs behind a colon, such as
+    /// Policy to attach: a built-in name or the path of a .bpf.o, with knobs after a colon, such as
     /// `mlfq:guard_ms=10000`.
     #[arg(value_name = "POLICY")]
     policy: String,
 
-    /// Detaches after this time; a command goes on without the policy.
+    /// Detach after this time, such as 10s. A command that still runs continues without the policy.
     #[arg(long = "for", value_name = "SPAN", value_parser = span::parse)]
     duration: Option<Nanos>,
 
-    /// Leaves all tasks to the kernel's own scheduler but those that ask for `SCHED_EXT`; the
-    /// command does. They run when no other task wants the CPU.
+    /// Schedule only tasks of the class `SCHED_EXT`. The command gets this class. These tasks run
+    /// only when no other task wants the CPU.
     #[arg(long)]
     partial: bool,
 
-    /// Stops the service that has attached another policy, and starts it again afterwards.
+    /// Stop the service that has attached another policy, and start it again at the end.
     #[arg(long)]
     replace: bool,
 
     #[command(flatten)]
     how: AttachArgs,
 
-    /// Form of the results.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
 
-    /// Detaches when this command ends.
+    /// Command to run under the policy. The policy is detached when it ends.
     #[arg(last = true)]
     command: Vec<String>,
 }

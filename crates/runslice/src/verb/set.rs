@@ -15,18 +15,18 @@ use crate::session::{Found, Place, Record};
 use crate::tunables::{self, Tunables};
 use crate::{output, policy};
 
-/// What `runslice set` is asked.
+/// Arguments of `runslice set`.
 #[derive(Debug, Args)]
 pub struct Set {
-    /// The policy that is attached, as `runslice status` calls it.
+    /// Attached policy, by the name that `runslice status` prints.
     #[arg(value_name = "POLICY")]
     policy: String,
 
-    /// What to change, such as `interactive=0`; `runslice list --knobs` has names and ranges.
+    /// Knob to change, such as `interactive=0`. `runslice list --knobs` prints names and ranges.
     #[arg(value_name = "NAME=VALUE", required = true, value_parser = policy::setting)]
     settings: Vec<(String, String)>,
 
-    /// Looks at the files of another system below this folder.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }
@@ -93,7 +93,9 @@ fn running(request: &Set, place: &Place) -> anyhow::Result<Record> {
                 return Err(UnsupportedError(text).into());
             }
             match facts.attached {
-                Some(name) => bail!("{name} is attached, and not by runslice, which alone can set"),
+                Some(name) => {
+                    bail!("{name} was not attached by runslice, so its knobs cannot be set")
+                }
                 None => Err(anyhow!(
                     "no policy is attached; give the value when it is: runslice run {wanted}:{}",
                     settings_said(&request.settings)

@@ -24,27 +24,29 @@ use crate::simulate::{explain, measure, outcome};
 use crate::{output, parallel, policy, recording, workload_arg};
 use model::{seeds, span};
 
-/// What `runslice sim` is asked.
+/// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Policy to run: a built-in name, a BPF object (the file that a kernel would load), a
-    /// scheduler's own binary, whose object is taken, or a bundle, which brings its machine. Of a
-    /// binary with several objects, FILE@NAME is one. Knobs stand behind a colon:
-    /// mlfq:cumulative=1,nq=10. Several policies are compared.
+    /// Policy to run: a built-in name, a BPF object, the binary of a scheduler, or a bundle.
+    /// Several policies are compared.
+    ///
+    /// Put knobs after a colon: `mlfq:cumulative=1,nq=10`. From a binary, the BPF object in it is
+    /// used; if it has several, write FILE@NAME. A bundle also sets the machine.
     #[arg(required = true)]
     policy: Vec<String>,
 
-    /// Load to put on the machine: a built-in name or a TOML file.
+    /// Workload to run: a built-in name or a TOML file.
     #[arg(short, long, required_unless_present = "from")]
     workload: Option<String>,
 
-    /// Load made of a recording instead, the file of `--events` of `sim` or `play`: tasks run what
-    /// they ran, wait for the tasks that woke them, and sleep as long as they slept otherwise.
+    /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`.
+    ///
+    /// The tasks need the CPU time that they used in the recording. They wait for the tasks that
+    /// woke them then; other sleeps have their recorded length.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
     from: Option<PathBuf>,
 
-    /// Part of the recorded CPU time that the tasks of `--from` need: 0.5 is half of it.
-    /// Default: 1.
+    /// Factor for the CPU time that the tasks of `--from` need: 0.5 is half. Default: 1.
     #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
     cost_scale: Option<CostScale>,
 
@@ -52,61 +54,64 @@ pub struct Sim {
     machine: MachineOptions,
 
     /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
-    /// the workload's.
+    /// the seed of the workload.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// Runs of each policy, each with its own seed made of `--seed`, the same for all policies; the
-    /// first has `--seed` itself. Prints median, least and most of each figure; JSON and CSV have
-    /// every run. `compare` says whether policies differ.
+    /// Number of runs of each policy, each with its own seed. Prints the median, least and greatest
+    /// value of each figure.
+    ///
+    /// The first run has the seed `--seed`; the others are derived from it. All policies get the
+    /// same seeds. JSON and CSV contain every run. Use `compare` to test whether policies differ.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["events", "trace"],
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     runs: Option<u32>,
 
-    /// Threads for `--runs`. The results are the same with any number. Default: one for each CPU.
+    /// Threads for `--runs`. The number does not change the results. Default: one for each CPU.
     #[arg(long, value_name = "NUMBER", requires = "runs")]
     jobs: Option<NonZeroUsize>,
 
-    /// Ends the run after so much simulated time at the latest: 10s, 1.5ms. Default: when the
-    /// workload ends.
+    /// Longest simulated time, such as 10s or 1.5ms. Default: until the workload ends.
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     duration: Option<Nanos>,
 
-    /// How the policies are made ready.
+    /// Options that prepare the policies.
     #[command(flatten)]
     prepare: Prepare,
 
-    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
+    /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
-    /// Runs every policy twice instead, interpreted and as native code, checks that the two agree
-    /// in every event and that all accounts of time add up, and prints the hash of the events.
+    /// Check the simulator instead of printing results. Prints the hash of the events.
+    ///
+    /// Runs every policy twice, interpreted and as native code. Checks that both runs have the same
+    /// events and that all time accounts add up.
     #[arg(long, conflicts_with_all = ["events", "trace", "format", "table"])]
     audit: bool,
 
-    /// How results are written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Which table CSV holds; it can hold one.
+    /// Table to write as CSV or Parquet.
     #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
     table: TableName,
 
-    /// Writes every event to this file as JSON lines. With several policies, the policy's name is
-    /// put before the file's ending.
+    /// Write every event to this file as JSON lines. With several policies, each gets its own file,
+    /// with the policy's name before the file's ending.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 
-    /// Writes a trace for Perfetto (ui.perfetto.dev) to this file. With several policies, the
-    /// policy's name is put before the file's ending.
+    /// Write a trace for Perfetto (ui.perfetto.dev) to this file. With several policies, each gets
+    /// its own file, with the policy's name before the file's ending.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
     #[command(flatten)]
     books: books::Request,
 
-    /// Writes the results to this file instead of standard output.
+    /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::exit::Status;
 
-/// What `runslice stat` is asked.
+/// Arguments of `runslice stat`.
 #[derive(Debug, Args)]
 pub struct Stat {
     #[command(subcommand)]
@@ -25,17 +25,17 @@ pub struct Stat {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Write snapshots of /proc/schedstat into a file, one after the other.
+    /// Write snapshots of /proc/schedstat to a file.
     Record(record::Record),
     /// Print latency, runslice and imbalance from a recording of any version.
     Report(report::Report),
-    /// Print what happened from the first snapshot of one file to the last of another.
+    /// Print the changes from the first snapshot of one file to the last of another.
     Diff(report::Diff),
     /// Follow one task: its average wait and time on the CPU in each interval.
     Task(task::Task),
-    /// Watch CPUs and tasks: who runs, who waits and how long. Also on a recording.
+    /// Watch CPUs and tasks, or a recording: which tasks run, which wait, and how long.
     Top(top::Top),
-    /// Answer Prometheus with all counters.
+    /// Serve all counters to Prometheus.
     Export(export::Export),
 }
 

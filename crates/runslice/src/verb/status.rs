@@ -25,14 +25,14 @@ use crate::{output, policy};
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
 
-/// What `runslice status` is asked.
+/// Arguments of `runslice status`.
 #[derive(Debug, Args)]
 pub struct StatusOf {
-    /// Form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
 
-    /// Looks at the files of another system below this folder.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }

@@ -19,15 +19,16 @@ use crate::session::{Found, Place, Record};
 const PATIENCE: Duration = Duration::from_secs(45);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What `runslice stop` is asked.
+/// Arguments of `runslice stop`.
 #[derive(Debug, Args)]
 pub struct Stop {
-    /// Looks at the files of another system below this folder.
+    /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }
 
-/// Ends the runslice that runs a policy, or attaches one, and waits until the kernel says that its policy is gone.
+/// Ends the runslice that runs a policy, or attaches one, and waits until the kernel says that its
+/// policy is gone.
 ///
 /// # Errors
 /// When the policy is somebody else's, the process may not be asked, or it does not end.
@@ -74,7 +75,7 @@ fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
     while place.is_held() {
         if Instant::now() > limit {
             bail!(
-                "process {pid} still lives {} s after it was asked to end; SysRq-S helps",
+                "process {pid} did not end within {} s; SysRq-S detaches its policy",
                 PATIENCE.as_secs()
             );
         }
@@ -95,7 +96,7 @@ fn gone(record: &Record, kernel: &SchedExt) -> anyhow::Result<String> {
             kernel.policy().unwrap_or_else(|| "another".to_owned())
         )),
         state => Err(anyhow!(
-            "{name}: its process is gone, and the kernel says {}; SysRq-S detaches it",
+            "{name}: its process is gone, but the kernel says {}; SysRq-S detaches the policy",
             state.map_or_else(|| "nothing".to_owned(), |state| state.to_string())
         )),
     }

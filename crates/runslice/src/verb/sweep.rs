@@ -24,36 +24,37 @@ use crate::{output, parallel};
 
 use plan::Planned;
 
-/// What `runslice sweep` is asked.
+/// Arguments of `runslice sweep`.
 #[derive(Debug, Args)]
 pub struct Sweep {
-    /// What to run, as TOML: lists of policies, workloads, knobs, machines and seeds. Every
-    /// combination of them is run. docs/sweep.md describes the file.
+    /// TOML file with lists of policies, workloads, knobs, machines and seeds. Every combination is
+    /// run. docs/sweep.md describes the file.
     file: PathBuf,
 
-    /// Folder of the results. Runs that it has already are not made again, so that an interrupted
-    /// sweep goes on. Default: the file's name, ending in .results.
+    /// Folder for the results. Runs that are already there are not made again, so an interrupted
+    /// sweep continues. Default: the file's name, ending in .results.
     #[arg(short = 'd', long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Makes one part of the runs only, such as 2/8: the second of eight. Parts can be made by
-    /// different computers and put together by `--merge`.
+    /// Make only one part of the runs: 2/8 is the second part of eight.
+    ///
+    /// Different computers can make the parts. Join them with `--merge`.
     #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with = "merge")]
     shard: Option<Shard>,
 
-    /// Takes the runs from this folder of a part, and makes none. May be repeated.
+    /// Take the runs from this folder, which has one part, and make no runs. May be repeated.
     #[arg(long, value_name = "DIR")]
     merge: Vec<PathBuf>,
 
-    /// Threads. The results are the same with any number. Default: one for each CPU.
+    /// Threads. The number does not change the results. Default: one for each CPU.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// How the spread of the figures is written. The folder has every run, for `compare`.
+    /// Output format of the summary. For `compare`, the folder keeps every run.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Writes to this file instead of standard output.
+    /// Write the summary to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -188,8 +189,8 @@ fn merge(store: &Store, runs: &[(Key, &Planned)], folders: &[PathBuf]) -> anyhow
         ..
     } = &first.spec;
     bail!(
-        "{} of {} runs are in none of the folders, the first {} under {} with seed {seed} ({}); \
-         make them without --merge, with the program and the files of the other parts",
+        "{} of {} runs are in none of the folders; the first is {} under {} with seed {seed} ({}). \
+         Make them without --merge, with the program and files that made the other parts",
         missing.len(),
         runs.len(),
         workload.name,

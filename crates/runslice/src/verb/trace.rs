@@ -27,28 +27,28 @@ use model::{span, suggest};
 /// What the events of a traced kernel call its load.
 const RUNNING_SYSTEM: &str = "running system";
 
-/// The tracing calls.
+/// What to show of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Call {
-    /// Each time from run queue to CPU.
+    /// Each wait from run queue to CPU, and what the task waited behind.
     Pid,
-    /// The queue each time the task returns to one, and what happens until it runs.
+    /// The run queue each time the task enters one, and the events until it runs.
     Queue,
     /// Where the policy has put the task, at each run.
     Status,
 }
 
-/// What `runslice trace` is asked.
+/// Arguments of `runslice trace`.
 #[derive(Debug, Args)]
 pub struct Trace {
-    /// What to tell of the task.
+    /// What to show of the task.
     call: Call,
 
-    /// Task to follow: its pid, its name, or the name of a group, for all of its tasks.
+    /// Task to follow: a pid, a name, or a group's name for all its tasks.
     task: String,
 
-    /// Simulates this policy: a built-in name or a BPF object, knobs behind a colon. Without it and
-    /// without --from the running kernel is traced, which takes root.
+    /// Simulate this policy: a built-in name or a BPF object, with knobs after a colon. Without
+    /// --sim or --from, trace the running kernel (needs root).
     #[arg(
         long,
         value_name = "POLICY",
@@ -57,48 +57,49 @@ pub struct Trace {
     )]
     sim: Option<String>,
 
-    /// Load to put on the simulated machine: a built-in name or a TOML file.
+    /// Workload to simulate: a built-in name or a TOML file.
     #[arg(short, long, requires = "sim")]
     workload: Option<String>,
 
-    /// Reads a file that `--events` wrote instead of running anything.
+    /// Read events from this file, which `--events` wrote, and run nothing.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
     #[command(flatten)]
     machine: MachineOptions,
 
-    /// How the simulated policy is made ready.
+    /// Options that prepare the simulated policy.
     #[command(flatten)]
     prepare: Prepare,
 
-    /// Seed of every random choice of the simulated run. Default: the workload's.
+    /// Seed of every random choice of the simulated run. Default: the seed of the workload.
     #[arg(long, value_name = "NUMBER", requires = "sim")]
     seed: Option<u64>,
 
-    /// Sets a parameter of the workload, one of `scale` in its file. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale, requires = "sim")]
+    /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", requires = "sim",
+        value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
-    /// Ends the run after so long at the latest: 10s, 1.5ms. Default: when the workload ends, or,
-    /// for the running kernel, when Ctrl-C is pressed.
+    /// Longest duration, such as 10s or 1.5ms. Default: until the workload ends; on the running
+    /// kernel, until Ctrl-C.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse, conflicts_with = "from")]
     length: Option<Nanos>,
 
-    /// Follows the task's children, too, and theirs.
+    /// Also follow the task's children, and their children.
     #[arg(long)]
     follow: bool,
 
-    /// Takes all waiting tasks of the machine for one queue, as a policy with a shared queue does.
-    /// Default: those that wait at the task's CPU.
+    /// Treat all waiting tasks of the machine as one run queue, for a policy with a shared queue.
+    /// Default: only tasks that wait at the task's CPU.
     #[arg(long)]
     all_cpus: bool,
 
-    /// How results are written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Writes the results to this file instead of standard output.
+    /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

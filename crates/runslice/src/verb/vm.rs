@@ -16,59 +16,62 @@ use crate::exit::Status;
 use crate::guest::{explain, own_name};
 use model::span;
 
-/// What `runslice vm` is asked.
+/// Arguments of `runslice vm`.
 #[derive(Debug, Args)]
 pub struct Vm {
-    /// Kernel to boot: 6.18 or 7.2, which are downloaded once, or the path of a vmlinuz.
+    /// Kernel to boot: 6.18, 7.2, or the path of a vmlinuz. The two versions are downloaded once.
     #[arg(long, value_name = "KERNEL", default_value = "6.18")]
     kernel: String,
 
-    /// CPUs of the guest.
+    /// CPUs of the VM.
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=255))]
     cpus: u16,
 
-    /// Memory of the guest in MiB.
+    /// Memory of the VM, in MiB. At least 256.
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     #[arg(value_parser = clap::value_parser!(u32).range(256..))]
     memory: u32,
 
-    /// Counts instructions instead of time: the same command gives the same bytes again.
+    /// Use a counting VM: its clock counts instructions, so the same command always gives the same
+    /// output, byte for byte.
     #[arg(long)]
     det: bool,
 
-    /// Speed of a guest that counts, in million instructions a second: 1000, 500, 250, 125, 62 or
-    /// 31. A slower one takes less of this computer's time for each of its seconds.
+    /// Speed of a counting VM, in million instructions per second: 1000, 500, 250, 125, 62 or 31.
+    ///
+    /// A slower VM needs less of this computer's time for each second of its own time.
     #[arg(long, value_name = "N", requires = "det", default_value = "1000")]
     #[arg(value_parser = speed)]
     mips: Speed,
 
-    /// Draws another sample of the runs that --det repeats.
+    /// Seed for --det. A run with another seed differs, and repeats just as well.
     #[arg(long, value_name = "N", requires = "det")]
     seed: Option<u64>,
 
-    /// A folder whose copy is the guest's /share, where the command then begins. Files that the
-    /// command writes there are copied back.
+    /// Folder to copy to /share in the VM, where the command starts. Files that the command writes
+    /// there are copied back.
     #[arg(long, value_name = "DIR")]
     share: Option<PathBuf>,
 
-    /// Brings along a program that the command starts by itself. May be repeated.
+    /// Program that the command starts itself, to be copied into the VM. May be repeated.
     #[arg(long, value_name = "PROGRAM")]
     with: Vec<String>,
 
-    /// Brings along a file, or a folder with all that is in it, to the same place. May be repeated.
+    /// File or whole folder to copy to the same path in the VM. May be repeated.
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
 
-    /// How long the command may take, in the guest's time.
+    /// Longest time for the command, on the VM's clock.
     #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = span::parse)]
     timeout: Nanos,
 
-    /// Prints the guest kernel's messages on standard error, too.
+    /// Also print the messages of the VM's kernel, on standard error.
     #[arg(long)]
     kernel_log: bool,
 
-    /// The command. Programs and files in it are brought along; `runslice` means this program.
+    /// Command to run. Programs and files that it names are copied into the VM. `runslice` is this
+    /// program.
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }

@@ -16,13 +16,13 @@ const SCHEDSTATS: &str = "/proc/sys/kernel/sched_schedstats";
 /// Options of every load. They stand before its name.
 #[derive(Debug, Default, Args)]
 pub struct Around {
-    /// Switches `kernel.sched_schedstats` on or off (1 or 0) for the load, which takes root, and
-    /// back afterwards.
+    /// Switch `kernel.sched_schedstats` on or off (1 or 0) during the load, and restore it
+    /// afterwards (needs root).
     #[arg(long, value_enum, value_name = "on|off")]
     schedstats: Option<Switch>,
 
-    /// Lets the kernel measure the policy's callbacks meanwhile, which takes root and some time of
-    /// each: figures `callbacks` and `callbacks_time`.
+    /// Count and time the policy's callbacks during the load (needs root). The results then contain
+    /// `callbacks` and `callbacks_time`. Each callback takes slightly longer.
     #[arg(long)]
     callbacks: bool,
 }

@@ -13,31 +13,32 @@ use model::Nanos;
 use super::{To, duration};
 use model::span;
 
-/// What is built, and by what.
+/// Generated source tree, and its compiler.
 #[derive(Clone, Debug, Args)]
 pub struct Sources {
-    /// C files of the tree.
+    /// C files in the source tree.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub files: u32,
 
-    /// Functions of each file.
+    /// Functions in each file.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub functions: u32,
 
-    /// Seed of what they compute.
+    /// Seed for the contents of the files.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub tree_seed: u64,
 
-    /// Make the tree's folder in this one, and delete it at the end. Nobody else may write here.
-    /// Default: the system's folder for temporary files.
+    /// Folder in which to create a temporary folder for the source tree, which is deleted at the
+    /// end. Nobody else may have write access to it. Default: the system's folder for temporary
+    /// files.
     #[arg(long, value_name = "DIR")]
     pub tree: Option<PathBuf>,
 
-    /// C compiler; needs neither headers nor a library.
+    /// C compiler. It needs neither headers nor a library.
     #[arg(long, value_name = "PROGRAM", default_value = "cc")]
     pub cc: String,
 
-    /// What the compiler is told besides.
+    /// Options for the compiler.
     #[arg(
         long,
         value_name = "WORDS",
@@ -69,24 +70,24 @@ fn own_cpus() -> u32 {
     u32::try_from(cpus).unwrap_or(u32::MAX)
 }
 
-/// How many jobs for so many CPUs.
+/// Number of jobs at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Jobs {
-    /// Half as many as CPUs.
+    /// One job for every two CPUs.
     Half,
-    /// Four for each CPU.
+    /// Four jobs for each CPU.
     Optimal,
     /// No limit.
     Maximal,
 }
 
-/// What `runslice load kernbench` is asked.
+/// Arguments of `runslice load kernbench`.
 #[derive(Debug, Args)]
 pub struct Kernbench {
     #[command(flatten)]
     sources: Sources,
 
-    /// CPUs that the numbers of jobs are made for. Default: as many as there are.
+    /// Number of CPUs from which to compute the number of jobs. Default: all CPUs of the machine.
     #[arg(long, value_name = "N")]
     cpus: Option<u32>,
 
@@ -94,15 +95,15 @@ pub struct Kernbench {
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
 
-    /// Rest before each build.
+    /// Pause before each build.
     #[arg(long, value_name = "SPAN", default_value = "5s", value_parser = span::parse)]
     pause: Nanos,
 
-    /// Leaves out the first build, which nobody measures.
+    /// Skip the first build, which fills caches and is not measured.
     #[arg(long)]
     cold: bool,
 
-    /// Which numbers of jobs.
+    /// Numbers of jobs to build with.
     #[arg(long, value_enum, value_name = "LOAD,...", value_delimiter = ',')]
     #[arg(default_values_t = [Jobs::Half, Jobs::Optimal, Jobs::Maximal])]
     loads: Vec<Jobs>,
@@ -129,40 +130,43 @@ impl Kernbench {
     }
 }
 
-/// What `runslice load contest` is asked.
+/// Arguments of `runslice load contest`.
 #[derive(Debug, Args)]
 pub struct Contest {
     #[command(flatten)]
     sources: Sources,
 
-    /// CPUs that the build has jobs for. Default: as many as there are.
+    /// Number of CPUs from which to compute the jobs of the build. Default: all CPUs of the
+    /// machine.
     #[arg(long, value_name = "N")]
     cpus: Option<u32>,
 
-    /// Rows: `no_load`, `cacherun`, `process_load`, `ctar_load`, `xtar_load`, `io_load`,
-    /// `io_other`, `read_load`, `list_load`, `mem_load`. Default: all.
+    /// Loads to run beside the build: `no_load`, `cacherun`, `process_load`, `ctar_load`,
+    /// `xtar_load`, `io_load`, `io_other`, `read_load`, `list_load`, `mem_load`. Default: all.
     #[arg(long, value_name = "ROW,...", value_delimiter = ',', value_parser = row)]
     rows: Vec<Row>,
 
-    /// What loads stream or touch, in MiB; the original takes the size of the memory.
+    /// Data that the loads read, write or touch, in MiB. The original used the size of the memory.
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     size: u64,
 
-    /// Make the folder that loads write into in this one, and delete it at the end. Nobody else
-    /// may write here. Default: the system's folder for temporary files.
+    /// Folder in which to create a temporary folder for the files of the loads, which is deleted at
+    /// the end. Nobody else may have write access to it. Default: the system's folder for temporary
+    /// files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Where `io_other` writes, likewise: on another disk, if there is one. Default: where the
-    /// other loads write.
+    /// Folder in which to create a temporary folder for `io_other`, which is deleted at the end.
+    /// Nobody else may have write access to it. Choose one on another disk if possible. Default: as
+    /// for the other loads.
     #[arg(long, value_name = "DIR")]
     other: Option<PathBuf>,
 
-    /// What `list_load` lists.
+    /// Folder that `list_load` lists.
     #[arg(long, value_name = "DIR", default_value = "/")]
     list: PathBuf,
 
-    /// How long a load runs before the build begins.
+    /// Time that a load runs before the build starts.
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::parse)]
     lead: Nanos,
 

@@ -15,38 +15,39 @@ use super::builds::Sources;
 use super::{To, duration};
 use model::span;
 
-/// What `runslice load echo` is asked.
+/// Arguments of `runslice load echo`.
 #[derive(Debug, Args)]
 pub struct Echo {
-    /// Presses of the key.
+    /// Number of key presses.
     #[arg(long, value_name = "N", default_value_t = 240)]
     keys: u32,
 
-    /// From one press to the next; each comes at a random moment of its period.
+    /// Average time between two key presses. Each press comes at a random moment of its period.
     #[arg(long, value_name = "SPAN", default_value = "33ms", value_parser = span::parse)]
     period: Nanos,
 
-    /// CPU time of an answer.
+    /// CPU time for each answer.
     #[arg(long, value_name = "SPAN", default_value = "50us", value_parser = span::parse)]
     work: Nanos,
 
-    /// Tasks that compute for ever.
+    /// Tasks that compute without end, beside the key presses.
     #[arg(long, value_name = "N", default_value_t = 0)]
     hogs: u32,
 
-    /// Builds that begin anew when they end, each of a tree of its own, one job at a time.
+    /// Builds beside the key presses. Each has its own source tree, runs one job at a time, and
+    /// starts again when it ends.
     #[arg(long, value_name = "N", default_value_t = 0)]
     builds: u32,
 
     #[command(flatten)]
     sources: Sources,
 
-    /// Who had the CPU for less than this between the wakeup and the turn was not in the way: a
-    /// policy needs some time to take it away again.
+    /// Ignore tasks that ran for less than this between wakeup and response. A policy needs some
+    /// time to preempt a task.
     #[arg(long, value_name = "SPAN", default_value = "20us", value_parser = span::parse)]
     least: Nanos,
 
-    /// Seed of the moments.
+    /// Seed for the moments of the key presses.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -68,38 +69,39 @@ impl Echo {
     }
 }
 
-/// What `runslice load levels` is asked.
+/// Arguments of `runslice load levels`.
 #[derive(Debug, Args)]
 pub struct Levels {
-    /// A task: `NAME: STEPS`, `NAME/NICE: STEPS`, or with the CPU that it is bound to
-    /// `NAME/NICE@CPU: STEPS`. Steps are `run SPAN`, `sleep SPAN`, and `run` for ever. Behind a `;`
-    /// begins the next phase; `500x` at its begin goes through it so often, and the last one is
-    /// repeated.
+    /// Task to start: `NAME: STEPS`, with a nice value `NAME/NICE: STEPS`, or bound to a CPU
+    /// `NAME/NICE@CPU: STEPS`. May be repeated.
+    ///
+    /// Steps are `run SPAN`, `sleep SPAN`, and `run` without end. A `;` separates phases. A phase
+    /// with `500x` before its steps repeats them 500 times. The last phase repeats until the end.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 
-    /// How long they go on.
+    /// Time for which the tasks run.
     #[arg(long = "for", value_name = "SPAN", default_value = "10s", value_parser = span::parse)]
     time: Nanos,
 
-    /// What is before this moment counts in no figure.
+    /// Time at the start that is left out of the results.
     #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = span::parse)]
     settle: Nanos,
 
-    /// Follows every slice and what the policy says of it, which takes root.
+    /// Trace every slice, and the level that the policy reports for it (needs root).
     #[arg(long)]
     slices: bool,
 
-    /// Writes what the tasks did and what the policy said of them to this file, as JSON lines.
+    /// Write the events of the tasks and the policy's reports to this file as JSON lines.
     #[arg(long, value_name = "FILE", requires = "slices")]
     events: Option<PathBuf>,
 
-    /// A real-time task takes the CPUs of the tasks for an instant that often: one that is alone
-    /// begins to run again, and only then a policy says where it stands. Takes root.
+    /// Briefly preempt the measured tasks at this interval, so that a task that runs alone is
+    /// rescheduled and its level recorded (needs root).
     #[arg(long, value_name = "SPAN", value_parser = span::parse)]
     sample: Option<Nanos>,
-    /// Interrupts tasks for an instant behind each tick: a policy says where a task stands when it
-    /// begins to run, and one that is alone begins once. O(1) holds interruptions against a task.
+    /// Briefly preempt the measured tasks after each tick, so that a task that runs alone is
+    /// rescheduled and its level recorded. O(1) counts these interruptions against a task.
     #[arg(long, requires = "slices")]
     ticks: bool,
 
@@ -140,30 +142,30 @@ impl Levels {
     }
 }
 
-/// What `runslice load sampler` is asked.
+/// Arguments of `runslice load sampler`.
 #[derive(Debug, Args)]
 pub struct Sampler {
-    /// How long the script sleeps between two readings.
+    /// Time that the script sleeps between two readings.
     #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = span::parse)]
     every: Nanos,
 
-    /// Intervals.
+    /// Number of intervals to measure.
     #[arg(long, value_name = "N", default_value_t = 5)]
     intervals: u32,
 
-    /// Tasks that compute for ever.
+    /// Tasks that compute without end.
     #[arg(long, value_name = "N", default_value_t = 0)]
     hogs: u32,
 
-    /// Tasks that compute for 0.3 ms and then wait for 2 to 12 ms, as for a disk.
+    /// Tasks that compute for 0.3 ms and then sleep for 2 to 12 ms, as if they waited for a disk.
     #[arg(long, value_name = "N", default_value_t = 0)]
     waiters: u32,
 
-    /// How long these go on before the script begins.
+    /// Time that these tasks run before the script starts.
     #[arg(long, value_name = "SPAN", default_value = "4s", value_parser = span::parse)]
     settle: Nanos,
 
-    /// Seed of the waits.
+    /// Seed for the lengths of the sleeps.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -184,46 +186,46 @@ impl Sampler {
     }
 }
 
-/// What `runslice load turnaround` is asked.
+/// Arguments of `runslice load turnaround`.
 #[derive(Debug, Args)]
 pub struct Turnaround {
-    /// Tasks that compute.
+    /// Hogs: tasks that only compute.
     #[arg(long, value_name = "N", default_value_t = 16)]
     hogs: u32,
 
-    /// CPU time of each.
+    /// CPU time of each hog.
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::parse)]
     hog_work: Nanos,
 
-    /// Tasks that work a little and sleep, in turn.
+    /// Interactive tasks: they compute a little and sleep, in turn.
     #[arg(long, value_name = "N", default_value_t = 16)]
     interactive: u32,
 
-    /// Turns of each.
+    /// Number of turns of each interactive task.
     #[arg(long, value_name = "N", default_value_t = 20)]
     turns: u32,
 
-    /// Work of a turn.
+    /// CPU time of each turn.
     #[arg(long, value_name = "SPAN", default_value = "5ms", value_parser = span::parse)]
     turn_work: Nanos,
 
-    /// Sleep of a turn.
+    /// Sleep after the work of each turn.
     #[arg(long, value_name = "SPAN", default_value = "15ms", value_parser = span::parse)]
     turn_sleep: Nanos,
 
-    /// Compilations, each of one file after the other, a process for each.
+    /// Compilations. Each compiles one file after the other, with a process for each file.
     #[arg(long, value_name = "N", default_value_t = 1)]
     compiles: u32,
 
-    /// Files of each.
+    /// Files of each compilation.
     #[arg(long, value_name = "N", default_value_t = 50)]
     files: u32,
 
-    /// CPU time of a file.
+    /// CPU time of each file.
     #[arg(long, value_name = "SPAN", default_value = "320ms", value_parser = span::parse)]
     file_work: Nanos,
 
-    /// How long a file waits for the disk: a sleep.
+    /// Sleep for each file, as if it waited for the disk.
     #[arg(long, value_name = "SPAN", default_value = "190ms", value_parser = span::parse)]
     file_wait: Nanos,
 

@@ -12,22 +12,22 @@ use super::keys::task;
 use super::{To, duration};
 use model::span;
 
-/// What `runslice load hackbench` is asked.
+/// Arguments of `runslice load hackbench`.
 #[derive(Debug, Args)]
 pub struct Hackbench {
-    /// Groups of 20 senders and 20 receivers.
+    /// Groups, each with 20 senders and 20 receivers.
     #[arg(long, value_name = "N", default_value_t = 10)]
     groups: u32,
 
-    /// Messages of each sender to each receiver of its group.
+    /// Messages from each sender to each receiver of its group.
     #[arg(long, value_name = "N", default_value_t = 100)]
     messages: u32,
 
-    /// Through pipes instead of sockets.
+    /// Use pipes instead of sockets.
     #[arg(long)]
     pipes: bool,
 
-    /// Threads instead of processes.
+    /// Use threads instead of processes.
     #[arg(long)]
     threads: bool,
 
@@ -46,10 +46,10 @@ impl Hackbench {
     }
 }
 
-/// What `runslice load web` is asked.
+/// Arguments of `runslice load web`.
 #[derive(Debug, Args)]
 pub struct Web {
-    /// Where the files of the packages are, as if it were `/`.
+    /// Folder into which the packages are unpacked, if they are not installed.
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 
@@ -57,7 +57,7 @@ pub struct Web {
     #[arg(long, value_name = "N", default_value_t = 150)]
     clients: u32,
 
-    /// Requests.
+    /// Requests in total.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     requests: u32,
 
@@ -65,24 +65,25 @@ pub struct Web {
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
 
-    /// Takes our own server although Apache may be there.
+    /// Use runslice's own server even if Apache is installed.
     #[arg(long)]
     own: bool,
 
-    /// What our own server computes for a request; the paper's page took 4.09 ms.
+    /// CPU time for each request to runslice's own server. The default is the time of the page in
+    /// the paper.
     #[arg(long, value_name = "SPAN", default_value = "4.09ms", value_parser = span::parse)]
     work: Nanos,
 
-    /// Port on the loopback.
+    /// Port of the server, on the loopback interface.
     #[arg(long, value_name = "PORT", default_value_t = 8099)]
     port: u16,
 
-    /// Make the run's folder in this one, and delete it at the end. Nobody else may write here.
-    /// Default: the system's folder for temporary files.
+    /// Folder in which to create a temporary folder for the run, which is deleted at the end.
+    /// Nobody else may have write access to it. Default: the system's folder for temporary files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// A task that goes on beside it, by a rule as of `load levels --task`. May be repeated.
+    /// Task to run beside the server, with a rule as in `load levels --task`. May be repeated.
     #[arg(long = "beside", value_name = "TASK", value_parser = task)]
     beside: Vec<Behaviour>,
 
@@ -109,10 +110,10 @@ impl Web {
     }
 }
 
-/// What `runslice load oltp` is asked.
+/// Arguments of `runslice load oltp`.
 #[derive(Debug, Args)]
 pub struct Oltp {
-    /// Where the files of the packages are, as if it were `/`.
+    /// Folder into which the packages are unpacked, if they are not installed.
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 
@@ -124,12 +125,12 @@ pub struct Oltp {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     transactions: u32,
 
-    /// Rows of the table; the paper's had a million.
+    /// Rows of the table. The table of the paper had a million.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     rows: u32,
 
-    /// Make the tables' folder in this one, and delete it at the end. Nobody else may write here.
-    /// Default: the system's folder for temporary files.
+    /// Folder in which to create a temporary folder for the tables, which is deleted at the end.
+    /// Nobody else may have write access to it. Default: the system's folder for temporary files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 

@@ -9,18 +9,18 @@ use load::chat::{self, Kind};
 
 use super::To;
 
-/// What `runslice load chat` is asked.
+/// Arguments of `runslice load chat`.
 #[derive(Debug, Args)]
 pub struct Chat {
-    /// Rooms.
+    /// Number of chat rooms.
     #[arg(long, value_name = "N", default_value_t = 5)]
     rooms: u32,
 
-    /// Users of each room, at least 2.
+    /// Users in each room, at least 2.
     #[arg(long, value_name = "N", default_value_t = 20)]
     users: u32,
 
-    /// Messages of each user.
+    /// Messages from each user.
     #[arg(long, value_name = "N", default_value_t = 100)]
     messages: u32,
 
@@ -28,15 +28,15 @@ pub struct Chat {
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     bytes: usize,
 
-    /// Writers do not yield when their queue is empty.
+    /// Do not let writers yield the CPU when their queue is empty.
     #[arg(long)]
     no_yield: bool,
 
-    /// All speak at once instead of in turn, which hardly asks a scheduler anything.
+    /// Let all users send at once instead of in turn. The scheduler then matters little.
     #[arg(long)]
     flood: bool,
 
-    /// A process for each thread.
+    /// Use processes instead of threads.
     #[arg(long)]
     processes: bool,
 
@@ -61,10 +61,10 @@ impl Chat {
     }
 }
 
-/// What `runslice load aim` is asked.
+/// Arguments of `runslice load aim`.
 #[derive(Debug, Args)]
 pub struct Aim {
-    /// Numbers of users, one run each.
+    /// Numbers of users, with one run for each number.
     #[arg(
         long,
         value_name = "N,...",
@@ -77,16 +77,16 @@ pub struct Aim {
     #[arg(long, value_name = "N", default_value_t = 100)]
     jobs: u32,
 
-    /// Size of a job in percent of the usual.
+    /// Size of a job, in per cent of the normal size.
     #[arg(long, value_name = "PERCENT", default_value_t = 100)]
     size: u32,
 
-    /// Seed of order and size of the jobs.
+    /// Seed for the order and size of the jobs.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Make the run's folder in this one, and delete it at the end. Nobody else may write here.
-    /// Default: the system's folder for temporary files.
+    /// Folder in which to create a temporary folder for the run, which is deleted at the end.
+    /// Nobody else may have write access to it. Default: the system's folder for temporary files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 

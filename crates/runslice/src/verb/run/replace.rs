@@ -30,9 +30,12 @@ pub struct Replaced {
 /// # Errors
 /// When it has no service, or the service does not stop.
 pub fn stop(holder: Holder) -> anyhow::Result<Replaced> {
-    let unit = holder
-        .service
-        .ok_or_else(|| anyhow!("{} is no service", holder.name))?;
+    let unit = holder.service.ok_or_else(|| {
+        anyhow!(
+            "{} was not started by a service, so --replace cannot stop it",
+            holder.name
+        )
+    })?;
     // From here on it must be started again, whatever happens: also where systemctl has failed,
     // the service may have gone.
     let replaced = Replaced {

@@ -13,36 +13,37 @@ use stats::schedstat::{Bookkeeper, Bookkeeping};
 use crate::output;
 use model::span;
 
-/// What is asked of the file.
+/// Options for a file with scheduler statistics.
 #[derive(Debug, Args)]
 pub struct Request {
-    /// Writes scheduler statistics to this file as the kernel of 2004 printed them, for
-    /// `stat report`. With several policies, the policy's name is put before the file's ending.
+    /// Write /proc/schedstat snapshots, as a kernel of 2004 printed them, to this file for `stat
+    /// report`. With several policies, each gets its own file, with the policy's name before the
+    /// file's ending.
     #[arg(long, value_name = "FILE")]
     pub schedstat: Option<PathBuf>,
 
-    /// Version of the statistics.
+    /// Version of /proc/schedstat. Only 4 is possible.
     #[arg(long, value_name = "NUMBER", default_value_t = 4, requires = "schedstat",
         value_parser = clap::value_parser!(u32).range(4..=4))]
     schedstat_version: u32,
 
-    /// Which waits the statistics count.
+    /// Waits to count.
     #[arg(long, value_enum, value_name = "RULES", default_value_t = Rules::V4,
         requires = "schedstat")]
     schedstat_rules: Rules,
 
-    /// Simulated time between two snapshots, a millisecond or more.
+    /// Simulated time between two snapshots, at least 1 ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every,
         requires = "schedstat")]
     pub schedstat_every: Nanos,
 }
 
-/// Which waits the statistics count.
+/// Waits that the statistics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Rules {
-    /// As the kernels of the time: in whole jiffies, and not the waits of preempted tasks.
+    /// Like kernels of that time: in whole jiffies, without the waits of preempted tasks.
     V4,
-    /// All of them, to the nanosecond, printed in jiffies.
+    /// All waits, measured in nanoseconds and printed in jiffies.
     Full,
 }
 

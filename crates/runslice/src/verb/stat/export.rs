@@ -15,32 +15,32 @@ use super::processes::{self, Which};
 use crate::exit::{Status, UsageError};
 use crate::schedstat::{hz_of, statistics};
 
-/// What `runslice stat export` is asked.
+/// Arguments of `runslice stat export`.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// Address to answer at, of this machine only. Whoever can reach it sees the names of processes
-    /// if --processes is given.
+    /// Address of this machine to listen on. With --processes, everyone who can reach it sees the
+    /// names of processes.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9437")]
     listen: SocketAddr,
 
-    /// Prints the metrics once instead of answering requests.
+    /// Print the metrics once instead of answering requests.
     #[arg(long, conflicts_with = "listen")]
     once: bool,
 
-    /// Adds the counters of each process.
+    /// Also export the counters of each process.
     #[arg(long)]
     processes: bool,
 
-    /// Where the statistics are read.
+    /// File with the statistics.
     #[arg(long, value_name = "FILE", default_value = "/proc/schedstat")]
     from: PathBuf,
 
-    /// Jiffies a second of the kernel that wrote the statistics, for versions up to 14. Default:
-    /// 1000.
+    /// Jiffies per second (HZ) of the kernel that wrote the statistics. Used for versions up to 14.
+    /// Default: 1000.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
 
-    /// Reads the CPU lines of a version after 17 as those of version 17.
+    /// For schedstat versions after 17: read the CPU lines as version 17.
     #[arg(long)]
     cpu_lines: bool,
 }
@@ -170,8 +170,8 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
 
 /// Whether a request names this machine in its one line `Host`. A browser on this machine asks here
 /// for any page whose name its owner has led to 127.0.0.1, and lets that page read the answer (DNS
-/// rebinding); `Host` is then that page's name. Who speaks HTTP/1.0 may leave the line out, which no
-/// browser does.
+/// rebinding); `Host` is then that page's name. Who speaks HTTP/1.0 may leave the line out, which
+/// no browser does.
 fn for_this_machine<'a>(headers: impl Iterator<Item = &'a str>, optional: bool) -> bool {
     let values = headers.filter_map(|line| {
         let (name, value) = line.split_once(':')?;

@@ -25,37 +25,39 @@ use crate::schedstat::{kernel_hz, statistics};
 use crate::sheet::quoted;
 use model::span;
 
-/// What `runslice stat record` is asked.
+/// Arguments of `runslice stat record`.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// File that the snapshots are added to; `-` is standard output.
+    /// File to append the snapshots to; `-` is standard output.
     file: PathBuf,
 
-    /// Time between two snapshots: 1s, 100ms.
+    /// Time between two snapshots, such as 1s or 100ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     every: Nanos,
 
-    /// Ends the recording after so much time. Default: with Ctrl-C.
+    /// Stop after this time. Default: with Ctrl-C.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     length: Option<Nanos>,
 
-    /// Where the statistics are read.
+    /// File with the statistics.
     #[arg(long, value_name = "FILE", default_value = "/proc/schedstat")]
     from: PathBuf,
 
-    /// Also writes what the kernel counts for every thread at that moment, as CSV: a row a thread
-    /// and snapshot, with the timestamp of the snapshot.
+    /// Also write the kernel's counters of every thread to this CSV file. It has one row for each
+    /// thread and snapshot, with the snapshot's timestamp.
     #[arg(long, value_name = "FILE")]
     tasks: Option<PathBuf>,
 
-    /// Writes this version, made of the counters of the policy that runslice runs and of the
-    /// kernel's own, both counted from the begin of the recording. There is version 4.
+    /// Write this version of the statistics; only 4 is possible.
+    ///
+    /// Its counters come from the policy that runslice runs and from the kernel, both counted from
+    /// the start of the recording.
     #[cfg(feature = "live")]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(4..=4))]
     as_version: Option<u32>,
 
-    /// Switches `kernel.sched_schedstats` on for the time of the recording, which takes root. Most
-    /// counters stand still without it.
+    /// Switch `kernel.sched_schedstats` on during the recording (needs root). Without it most
+    /// counters do not change.
     #[cfg(feature = "live")]
     #[arg(long)]
     enable: bool,

@@ -14,40 +14,43 @@ use crate::output;
 use crate::report::Format;
 use crate::schedstat::{hz_of, open};
 
-/// What both verbs are asked alike.
+/// Options of both verbs.
 #[derive(Debug, Args)]
 struct Form {
-    /// What a row stands for.
+    /// What each row describes.
     #[arg(long, value_enum, default_value_t = By::Total)]
     by: By,
 
-    /// Jiffies a second of the kernel that wrote the statistics, its HZ. Default: what `stat
-    /// record` noted in the file, else 1000 for versions up to 14, as on the machines of the time,
-    /// else what fits the file's timestamps and run times.
+    /// Jiffies per second (HZ) of the kernel that wrote the statistics. Default: the value that
+    /// `stat record` noted in the file.
+    ///
+    /// If the file has no such value: 1000 for versions up to 14, as on machines of that time. For
+    /// later versions, the value is computed from timestamps and run times.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
 
-    /// Reads the CPU lines of a version after 17 as those of version 17, without its domains.
+    /// For schedstat versions after 17: read the CPU lines as version 17, and leave out the
+    /// domains.
     #[arg(long)]
     cpu_lines: bool,
 
-    /// How results are written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Writes the results to this file instead of standard output.
+    /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// What `runslice stat report` is asked.
+/// Arguments of `runslice stat report`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Recording: one or more copies of /proc/schedstat; `-` is standard input. One copy alone
-    /// gives the figures since boot.
+    /// Recording: one or more copies of /proc/schedstat; `-` is standard input. A single copy gives
+    /// the results since boot.
     file: PathBuf,
 
-    /// Prints each interval between two snapshots, not only the whole.
+    /// Also print each interval between two snapshots.
     #[arg(long)]
     each: bool,
 
@@ -55,25 +58,25 @@ pub struct Report {
     form: Form,
 }
 
-/// What `runslice stat diff` is asked.
+/// Arguments of `runslice stat diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// File with the earlier snapshot; its first one counts.
+    /// Earlier file. Its first snapshot is used.
     before: PathBuf,
 
-    /// File with the later snapshot; its last one counts.
+    /// Later file. Its last snapshot is used.
     after: PathBuf,
 
     #[command(flatten)]
     form: Form,
 }
 
-/// What a row stands for.
+/// What each row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// The machine.
+    /// The whole machine.
     Total,
-    /// Each CPU, and the machine.
+    /// Each CPU, and the whole machine.
     Cpu,
     /// Each level of scheduling domains, over all CPUs.
     Domain,

@@ -14,20 +14,20 @@ use crate::output;
 use crate::schedstat::open;
 use model::span;
 
-/// What `runslice stat task` is asked.
+/// Arguments of `runslice stat task`.
 #[derive(Debug, Args)]
 pub struct Task {
     /// Number of the process or thread.
     #[arg(required_unless_present = "from")]
     pid: Option<u32>,
 
-    /// Reads a log instead, a line a reading: what /proc/PID/schedstat prints, or /proc/PID/stat of
-    /// a kernel with the patches for versions 4 to 9; `-` is standard input.
+    /// Read a log instead; `-` is standard input. Each line is a copy of /proc/PID/schedstat, or of
+    /// /proc/PID/stat from a kernel with the patches for versions 4 to 9.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "every", "length"])]
     from: Option<PathBuf>,
 
-    /// Jiffies a second where the log's times are in jiffies. Default: 1000 in lines of
-    /// /proc/PID/stat, and nanoseconds in others, as since Linux 2.6.23.
+    /// Jiffies per second (HZ), if times in the log are in jiffies. Default: 1000 for lines of
+    /// /proc/PID/stat. Times in other lines are in nanoseconds, as since Linux 2.6.23.
     #[arg(long, value_name = "NUMBER", requires = "from",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Task {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     every: Nanos,
 
-    /// Ends after so much time. Default: when the task ends, or with Ctrl-C.
+    /// Stop after this time. Default: when the task ends, or with Ctrl-C.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     length: Option<Nanos>,
 }
@@ -120,7 +120,7 @@ fn recorded(file: &Path, hz: Option<u32>) -> anyhow::Result<Status> {
     to.flush()?;
     if readings < 2 {
         anyhow::bail!(
-            "{}: {readings} readings, and figures need two",
+            "{}: has {readings} readings, and figures need two",
             file.display()
         );
     }

@@ -21,37 +21,39 @@ use crate::output;
 use crate::schedstat::{hz_of, open, statistics};
 use model::span;
 
-/// What `runslice stat top` is asked.
+/// Arguments of `runslice stat top`.
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Recording to look through, with n and p, instead of the running kernel. It has no tasks.
+    /// Recording to show instead of the running kernel. It has no tasks. Keys n and p step through
+    /// it.
     file: Option<PathBuf>,
 
-    /// Time between two looks.
+    /// Time between two updates.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     every: Nanos,
 
-    /// Ends after so much time. Default: with q.
+    /// Stop after this time. Default: with the key q.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse, conflicts_with = "file")]
     length: Option<Nanos>,
 
-    /// What is listed at first. Default: tasks, and CPUs of a recording.
+    /// List to show first. Default: tasks; for a recording, CPUs.
     #[arg(long, value_enum)]
     show: Option<What>,
 
-    /// What the rows are sorted by at first.
+    /// Column to sort by at first.
     #[arg(long, value_enum, default_value_t = Sort::Busy)]
     sort: Sort,
 
-    /// Lists every thread on its own, not the sums of each process.
+    /// List every thread, instead of the sum of each process.
     #[arg(long)]
     threads: bool,
 
-    /// Jiffies a second of the kernel that wrote the recording. Default: as `stat report`.
+    /// Jiffies per second (HZ) of the kernel that wrote the recording. Default: as for `stat
+    /// report`.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: Option<u32>,
 
-    /// Reads the CPU lines of a version after 17 as those of version 17.
+    /// For schedstat versions after 17: read the CPU lines as version 17.
     #[arg(long)]
     cpu_lines: bool,
 }

@@ -93,7 +93,7 @@ fn since(
             .find(|(before, after)| after < before)
         {
             bail!(
-                "{} was loaded again: a counter went from {before} to {after}; record anew",
+                "{} was loaded again: a counter fell from {before} to {after}; record again",
                 record.policy
             );
         }

@@ -173,7 +173,7 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<Planned>> {
         cells.retain(|cell| !filter.get_ref().matches(cell));
         if cells.len() == before {
             let place = source.of(filter);
-            return Err(anyhow!("{place}: this excludes nothing"));
+            return Err(anyhow!("{place}: this excludes no run"));
         }
     }
     for filter in &draft.include {
@@ -226,7 +226,7 @@ fn seeds_of<'a>(draft: &'a Draft, source: &Source<'_>) -> anyhow::Result<&'a See
     if seeds.get_ref().count() == 0 {
         let place = source.of(seeds);
         return Err(anyhow!(
-            "{place}: no seeds are no runs; give a number or a list"
+            "{place}: there are no seeds; give a number or a list"
         ));
     }
     Ok(seeds.get_ref())
@@ -635,7 +635,7 @@ mod tests {
             ),
             (
                 "policy = ['fifo']\nworkload = ['desk']\nseeds = 0",
-                "s.toml:3:9: no seeds",
+                "s.toml:3:9: there are no seeds",
             ),
             (
                 "policy = ['fifo']\nworkload = ['desk']\nduration = '1'",
@@ -647,7 +647,7 @@ mod tests {
             ),
             (
                 "policy = ['fifo']\nworkload = ['desk']\n[[exclude]]\ncpus = 9",
-                "s.toml:3:1: this excludes nothing",
+                "s.toml:3:1: this excludes no run",
             ),
             ("policy = ['fifo'\nworkload", "s.toml:2:1"),
             (

@@ -25,7 +25,7 @@ pub struct Interval {
     pub tasks: Vec<Row>,
 }
 
-/// What is listed.
+/// Lists to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum What {
     /// CPUs.
@@ -34,20 +34,20 @@ pub enum What {
     Tasks,
 }
 
-/// What the rows are sorted by, the greatest first; names and numbers the least first.
+/// Column to sort by: greatest first, but names and numbers in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sort {
     /// Number of the CPU or task.
     Id,
     /// Part of the interval on a CPU.
     Busy,
-    /// Part of the interval waiting for a CPU.
+    /// Part of the interval in a run queue, waiting.
     Waiting,
     /// Average wait.
     Latency,
     /// Average time on the CPU.
     Runslice,
-    /// How often a CPU was given.
+    /// Number of times on the CPU.
     Slices,
 }
 
