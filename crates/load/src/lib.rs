@@ -1,13 +1,13 @@
 //! Real processes: workloads played on the running kernel, and the programs that schedulers are
 //! judged by: chats, builds, echoes, mixes.
 //!
-//! [`mod@play`] plays a workload file. Each other module is one program: a value with its sizes and a
-//! function `run`, which gives an [`Outcome`]: figures with their units. Each forks what it needs
+//! [`mod@play`] plays a workload file. Each other module is one program: a value with its sizes and
+//! a function `run`, which gives an [`Outcome`]: figures with their units. Each forks what it needs
 //! and leaves nothing behind. Programs know no policy: whoever wants them under one attaches it
 //! before.
 //!
-//! **Invariant:** a program does a fixed piece of work or lasts a fixed time, and which it is does not
-//! depend on how fast anything is.
+//! **Invariant:** a program does a fixed piece of work or lasts a fixed time, and which it is does
+//! not depend on how fast anything is.
 
 mod clock;
 mod error;

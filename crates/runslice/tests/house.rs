@@ -148,7 +148,11 @@ impl Graph {
                 place(&defined.unwrap_or(module))
             });
             let own = place(from);
-            targets.filter(|to| Some(*to) != own).collect()
+            // A root declares and exports: what it has of its own, no file imports in a circle.
+            let at_root = place(&Name::new());
+            targets
+                .filter(|to| Some(*to) != own && Some(*to) != at_root)
+                .collect()
         });
         Self {
             arrows: arrows.collect(),
@@ -241,22 +245,26 @@ fn shown(name: &Name) -> String {
 
 #[test]
 fn circles_of_files_stay_small() {
+    let mut wrong = Vec::new();
     for (name, most) in CIRCLES {
         let graph = Graph::of(&root().join("crates").join(name).join("src"));
         let circles = graph.circles();
         let largest = circles.first().map_or(1, Vec::len);
-        let files = circles
-            .first()
-            .map(|it| it.iter().map(|it| shown(it)).collect::<Vec<_>>());
-        assert!(
-            largest <= most,
-            "{name}: {largest} files in a circle: {files:?}"
-        );
-        assert!(
-            largest == most,
-            "{name}: hold the smaller circle of {largest}, not {most}"
-        );
+        if largest != most {
+            let files: Vec<_> = circles
+                .first()
+                .into_iter()
+                .flatten()
+                .copied()
+                .map(shown)
+                .collect();
+            wrong.push(format!(
+                "{name}: {largest} files in a circle, not {most}: {files:?}"
+            ));
+        }
     }
+    // A smaller circle is held, too: write its number above.
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

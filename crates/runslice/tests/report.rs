@@ -193,7 +193,7 @@ fn what_cannot_be_drawn_is_said() {
             "other.txt: neither events nor scheduler statistics",
         ),
         ("cut.jsonl", "cut.jsonl: line "),
-        ("one.stat", "one.stat: one snapshot only"),
+        ("one.stat", "one.stat: there is only one snapshot"),
         ("missing", "cannot read missing"),
     ];
     for (file, message) in cases {

@@ -283,10 +283,10 @@ fn times_of_a_sequence_may_be_off_as_far_as_its_test_says() {
     folder.write("e/002-turns/experiment.toml", STAIRS);
     fs::remove_file(folder.0.join("e/002-turns/expected.csv")).expect("it was written");
     let (out, _) = folder.said("--all", 0);
-    // Slices of 10 ms end with a tick: after 12.5 ms, and then after 8 and 12 in turn.
+    // Slices of 10 ms end with a tick: after 12 ms, and then after 8 and 12 in turn.
     for line in [
         "C1: REPRODUCED",
-        "each of 5 times within 4.00 ms; the farthest is off by 2.50 ms",
+        "each of 5 times within 4.00 ms; the farthest is off by 2.00 ms",
     ] {
         assert!(out.contains(line), "no `{line}` in\n{out}");
     }

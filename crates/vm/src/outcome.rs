@@ -131,7 +131,8 @@ impl Outcome {
     /// name.
     #[must_use]
     pub fn killed_for_memory(&self) -> Option<&str> {
-        // `__oom_kill_process()`, mm/oom_kill.c, 6.18: "Out of memory: Killed process 7 (name) ...".
+        // `__oom_kill_process()`, mm/oom_kill.c, 6.18: "Out of memory: Killed process 7 (name)
+        // ...".
         let killed = self.kernel_log.lines().rev().find_map(|line| {
             let (_, rest) = line.split_once("Out of memory: Killed process ")?;
             rest.split_once('(')

@@ -1,7 +1,7 @@
 //! Workloads: what tasks do, as a typed tree, and the TOML front end that reads it.
 //!
-//! docs/workload.md is the reference of the file format. Start at [`Workload::parse`]. A workload, a
-//! policy and a machine together are the request for a run, [`RunSpec`].
+//! docs/workload.md is the reference of the file format. Start at [`Workload::parse`]. A workload,
+//! a policy and a machine together are the request for a run, [`RunSpec`].
 
 #![forbid(unsafe_code)]
 

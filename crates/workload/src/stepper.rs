@@ -126,6 +126,13 @@ pub struct Stepper {
     /// When the message that it received last was sent, and what came with it.
     message_sent: SimTime,
     got: i64,
+    /// What few tasks keep, so that the others are small.
+    kept: Option<Box<Kept>>,
+}
+
+/// What a task keeps that has deadlines, measures spans or uses disks.
+#[derive(Debug, Default)]
+struct Kept {
     /// Spans that have begun.
     spans: Vec<(u32, SimTime)>,
     releases: Releases,
@@ -148,35 +155,40 @@ impl Stepper {
             rng: Rng::of_task(seed, group, index),
             message_sent: SimTime::ZERO,
             got: 0,
-            spans: Vec::new(),
-            releases: Releases::default(),
-            streams: Vec::new(),
+            kept: None,
         }
     }
 
     /// Makes room for all that this task will ever keep, so that no step allocates.
     pub fn reserve(&mut self, workload: &Workload) {
-        self.spans.reserve(workload.spans.len());
-        self.releases.reserve(workload.deadlines.len());
+        let (spans, deadlines) = (workload.spans.len(), workload.deadlines.len());
+        if spans > 0 || deadlines > 0 {
+            let kept = self.kept();
+            kept.spans.reserve(spans);
+            kept.releases.reserve(deadlines);
+        }
+    }
+
+    fn kept(&mut self) -> &mut Kept {
+        self.kept.get_or_insert_default()
     }
 
     /// Gives back the memory of a task that has no next command.
     pub fn shrink(&mut self) {
         self.variables = Vec::new();
-        self.spans = Vec::new();
-        self.releases = Releases::default();
-        self.streams = Vec::new();
+        self.kept = None;
     }
 
-    /// Deadlines of releases that are open at `end` and were due before: deadline and how many. `of`
-    /// gives the period and the slack of a deadline.
+    /// Deadlines of releases that are open at `end` and were due before: deadline and how many.
+    /// `of` gives the period and the slack of a deadline.
     #[must_use]
     pub fn overdue(
         &self,
         end: SimTime,
         of: impl Fn(u32) -> (Option<Nanos>, Nanos),
     ) -> Vec<(u32, u64)> {
-        self.releases.overdue(end, of)
+        let kept = self.kept.as_ref();
+        kept.map_or_else(Vec::new, |kept| kept.releases.overdue(end, of))
     }
 
     /// What the task does next. The last command is [`Command::Exit`].
@@ -277,13 +289,17 @@ impl Stepper {
 
     /// Where a task goes on; what does not fit the disk's end begins at its start.
     fn next_page(&mut self, disk: u32, pages: u64, size: u64) -> u64 {
-        let known = self.streams.iter().position(|stream| stream.0 == disk);
-        let at = known.unwrap_or_else(|| {
-            let next = self.rng.below(size - pages + 1);
-            self.streams.push((disk, next));
-            self.streams.len() - 1
-        });
-        let (_, next) = &mut self.streams[at];
+        let known = |stream: &(u32, u64)| stream.0 == disk;
+        let at = match self.kept().streams.iter().position(known) {
+            Some(at) => at,
+            None => {
+                let next = self.rng.below(size - pages + 1);
+                let streams = &mut self.kept().streams;
+                streams.push((disk, next));
+                streams.len() - 1
+            }
+        };
+        let (_, next) = &mut self.kept().streams[at];
         let page = if *next + pages > size { 0 } else { *next };
         *next = page + pages;
         page

@@ -95,7 +95,8 @@ fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
          [lock.w]\nkind = \"rw\"\n[sem.s]\n[cond.v]\n[listen.a]\n[barrier.b]\nparties = 1\n\
          [arrival.r]\nkind = \"poisson\"\nrate = 9\nsend = \"c\"\n[disk.d]\n\
          [mem]\nram = \"8MiB\"\nswap = \"d\"\n[deadline.e]\nperiod = \"1ms\"\n[cgroup.g]\n\
-         [task.t]\ncount = 1\ndo = [\"run(1ms), exec(1ms), sleep(1ms), sleepuntil(1s), timer(1ms), send(c)\",\n\
+         [task.t]\ncount = 1\ndo = [\"run(1ms), exec(1ms), sleep(1ms), sleepuntil(1s)\",\n\
+         \"timer(1ms), send(c)\",\n\
          \"recv(c), bcast(c, 0, 1), lock(l) else [ exit ], unlock(l), lock(l), lock_shared(w)\",\n\
          \"unlock_all(k), sem_wait(s), sem_post(s), wait(v, l), signal(v), broadcast(v)\",\n\
          \"connect(a), accept(a), done(r), read(d, 1), write(d, 1), fsync(d), writeback(d)\",\n\

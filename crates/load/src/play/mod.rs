@@ -1,9 +1,9 @@
 //! Plays a workload with real processes, threads, sockets, pipes, locks and timers.
 //!
 //! [`play`] is a whole play with its events and its result. Whoever does something else meanwhile
-//! takes its parts: [`Player::prepare`] creates all tasks, which then wait; [`Player::start`] lets them go at one
-//! moment; [`Player::stop`] ends all of them and returns what they said. Channels and memory are
-//! made before the tasks are, and no task allocates while it plays.
+//! takes its parts: [`Player::prepare`] creates all tasks, which then wait; [`Player::start`] lets
+//! them go at one moment; [`Player::stop`] ends all of them and returns what they said. Channels
+//! and memory are made before the tasks are, and no task allocates while it plays.
 //!
 //! All tasks live in a pid namespace whose first process dies with the player, and the kernel ends
 //! everyone in it, so that nothing is left behind by a kill either.

@@ -12,8 +12,8 @@ use rustix::time::Timespec;
 
 use crate::Error;
 
-/// Those who wait and wake are in different processes, so the kernel looks for the memory's page and
-/// not for its address in one of them.
+/// Those who wait and wake are in different processes, so the kernel looks for the memory's page
+/// and not for its address in one of them.
 const BETWEEN_PROCESSES: futex::Flags = futex::Flags::empty();
 
 /// How much is needed: handed out range by range before the memory exists.

@@ -8,8 +8,8 @@ use std::hint::{black_box, spin_loop};
 
 use super::sys;
 
-/// Counted in turns without a look at the clock at most, in nanoseconds. Of a shorter burst, reading
-/// the clock would be a good part.
+/// Counted in turns without a look at the clock at most, in nanoseconds. Of a shorter burst,
+/// reading the clock would be a good part.
 const PIECE: u64 = 20_000;
 /// Turns of one measurement: some hundred microseconds.
 const SAMPLE: u64 = 5_000;

@@ -83,7 +83,7 @@ impl Machine for Kernels<'_> {
             say(
                 "reproduce",
                 &format!(
-                    "{lacks} of {} guests brought no results: what they were to decide is left open",
+                    "{lacks} of {} guests brought no results; what they decide is left open",
                     boots.len()
                 ),
             );

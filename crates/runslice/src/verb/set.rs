@@ -226,7 +226,7 @@ mod tests {
         fs::write(root.join("sys/kernel/sched_ext/root/ops"), "lavd\n").unwrap();
         let error = run(&request).unwrap_err().to_string();
         assert!(
-            error.starts_with("lavd is attached, and not by runslice"),
+            error.starts_with("lavd was not attached by runslice"),
             "{error}"
         );
         fs::remove_dir_all(root).unwrap();

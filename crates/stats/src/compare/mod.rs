@@ -148,7 +148,8 @@ pub struct Judged {
     pub p_holm: f64,
     /// The same for the probability that the sets differ by the margin.
     pub p_same_holm: f64,
-    /// How probable the numbers of outliers are if chance alone puts them into one set or the other.
+    /// How probable the numbers of outliers are if chance alone puts them into one set or the
+    /// other.
     pub p_outliers: f64,
     /// Shift that two arms of the same scheduler had; `None` without such arms.
     pub floor: Option<f64>,

@@ -86,7 +86,8 @@ fn centre(values: &[f64]) -> Centre {
 /// The t that is exceeded, either way, with the probability `alpha` by Student's distribution of
 /// `freedom` degrees, by halving.
 fn student(alpha: f64, freedom: f64) -> f64 {
-    // P(|T| > t) is the incomplete beta function of (freedom / 2, 1/2) at freedom / (freedom + t^2).
+    // P(|T| > t) is the incomplete beta function of (freedom / 2, 1/2) at freedom / (freedom +
+    // t^2).
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
@@ -104,7 +105,8 @@ fn student(alpha: f64, freedom: f64) -> f64 {
 /// Source: Olver and others (2010), "NIST Handbook of Mathematical Functions", 8.17.4 and 8.17.22,
 /// the latter evaluated from its end.
 fn beta(x: f64, a: f64, b: f64) -> f64 {
-    /// Steps of the continued fraction; half of them are enough for 16 digits of what is asked here.
+    /// Steps of the continued fraction; half of them are enough for 16 digits of what is asked
+    /// here.
     const STEPS: u32 = 200;
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - beta(1.0 - x, b, a);

@@ -40,8 +40,8 @@ pub enum Better {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// What the load is for: its deadlines, its spans, the time in which its work is done. It gets a
-    /// verdict.
+    /// What the load is for: its deadlines, its spans, the time in which its work is done. It gets
+    /// a verdict.
     Goal,
     /// Describes how that came about. It is shown, without a verdict.
     Shown,

@@ -429,8 +429,8 @@ impl<R: BufRead> SchedstatReader<R> {
         Ok(totals)
     }
 
-    /// Takes `count` numbers from the beginning of `rest` and returns what follows. `what` has them,
-    /// for messages.
+    /// Takes `count` numbers from the beginning of `rest` and returns what follows. `what` has
+    /// them, for messages.
     fn numbers<'a>(
         &self,
         into: &mut Vec<u64>,

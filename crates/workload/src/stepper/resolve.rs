@@ -180,13 +180,13 @@ impl<W: World> Turn<'_, W> {
             Operation::Phase(phase) => (EventKind::Phase, phase, 0),
             Operation::SpanBegin(span) => {
                 let now = self.world.now();
-                let spans = &mut self.task.spans;
+                let spans = &mut self.task.kept().spans;
                 spans.retain(|(open, _)| *open != span);
                 spans.push((span, now));
                 (EventKind::SpanBegin, span, 0)
             }
             Operation::SpanEnd(span) => {
-                let spans = &mut self.task.spans;
+                let spans = &mut self.task.kept().spans;
                 let Some(at) = spans.iter().position(|(open, _)| *open == span) else {
                     let name = &self.workload.spans[span as usize];
                     return Err(Fault::not_begun(name, "span_begin"));
@@ -202,7 +202,7 @@ impl<W: World> Turn<'_, W> {
             Operation::Release(deadline) => return self.release(deadline),
             Operation::Complete(deadline) => {
                 let declared = &self.workload.deadlines[deadline as usize];
-                let Some(release) = self.task.releases.complete(deadline) else {
+                let Some(release) = self.task.kept().releases.complete(deadline) else {
                     return Err(Fault::not_begun(&declared.name, "release"));
                 };
                 let due = later(release, declared.slack)?;
@@ -326,12 +326,12 @@ impl<W: World> Turn<'_, W> {
         let declared = &self.workload.deadlines[deadline as usize];
         let Some(period) = declared.period else {
             let sent = self.task.message_sent;
-            self.task.releases.by_message(deadline, sent);
+            self.task.kept().releases.by_message(deadline, sent);
             return Ok(None);
         };
         let now = self.world.now();
         later(now, period)?;
-        let (at, passed) = (self.task.releases).next(deadline, period, declared.skip, now);
+        let (at, passed) = (self.task.kept().releases).next(deadline, period, declared.skip, now);
         // Who gave up releases is behind the one that is left, and does not sleep.
         if passed > 0 {
             return Ok(Some(Command::Record {

@@ -34,10 +34,12 @@ pub struct Page<'a> {
 
 const MORE: &str = "\
 .v{font-weight:600;white-space:nowrap}.reproduced{color:#00734f}.same-direction{color:#0072b2}\
-.undecided{color:#8a5a00}.not-reproduced,.opposite-direction{color:#b33a00}.not-testable{color:#5a5a5a}\
+.undecided{color:#8a5a00}.not-reproduced,.opposite-direction{color:#b33a00}\
+.not-testable{color:#5a5a5a}\
 td.l,th.l{text-align:left}td.w{white-space:normal}ul.t{font-size:.85rem}\
 @media (prefers-color-scheme:dark){.reproduced{color:#33c9a0}.same-direction{color:#8cc4ff}\
-.undecided{color:#f0c14b}.not-reproduced,.opposite-direction{color:#ff8c42}.not-testable{color:#a8a8a8}}";
+.undecided{color:#f0c14b}.not-reproduced,.opposite-direction{color:#ff8c42}\
+.not-testable{color:#a8a8a8}}";
 
 const fn class(verdict: Verdict) -> &'static str {
     match verdict {
