@@ -283,7 +283,7 @@ fn times_of_a_sequence_may_be_off_as_far_as_its_test_says() {
     folder.write("e/002-turns/experiment.toml", STAIRS);
     fs::remove_file(folder.0.join("e/002-turns/expected.csv")).expect("it was written");
     let (out, _) = folder.said("--all", 0);
-    // Slices of 10 ms end with a tick: after 12 ms, and then after 8 and 12 in turn.
+    // Slices of 10 ms end with a tick of 4 ms, and a task is seen at its new level at once.
     for line in [
         "C1: REPRODUCED",
         "each of 5 times within 4.00 ms; the farthest is off by 2.00 ms",
@@ -292,8 +292,8 @@ fn times_of_a_sequence_may_be_off_as_far_as_its_test_says() {
     }
     for (nearer, line) in [
         (
-            STAIRS.replace("\"4ms\"", "\"2400us\""),
-            "entry 1 is 120 for 12.5 ms instead of 120:1, in units of 10.0 ms, within 2.40 ms",
+            STAIRS.replace("\"4ms\"", "\"1900us\""),
+            "entry 2 is 121 for 8.00 ms instead of 121:1, in units of 10.0 ms, within 1.90 ms",
         ),
         (
             STAIRS.replace("122:1", "122:2"),

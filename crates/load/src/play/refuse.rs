@@ -198,7 +198,10 @@ fn mixed_children(workload: &Workload, code: &Code) -> Option<u32> {
 }
 
 fn forks_forever(group: usize, code: &Code) -> bool {
-    let own = |instr: &Instr| matches!(instr, Instr::Do(Operation::Fork(child)) if *child as usize == group);
+    let own = |instr: &Instr| match instr {
+        Instr::Do(Operation::Fork(child)) => *child as usize == group,
+        _ => false,
+    };
     let waits = |instr: &Instr| matches!(instr, Instr::Do(Operation::Wait { .. }));
     code.instrs.iter().any(own) && !code.instrs.iter().any(waits)
 }
