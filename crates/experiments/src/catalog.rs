@@ -7,7 +7,7 @@ use crate::error::Cause;
 
 /// Finds what experiments name.
 pub trait Catalog {
-    /// The policy that these words name, with its knobs: `mlfq:nq=10`.
+    /// The policy that these words name, with its knobs: `mlfq:queues=10`.
     ///
     /// # Errors
     /// When there is none.
