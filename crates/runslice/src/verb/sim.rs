@@ -30,8 +30,8 @@ pub struct Sim {
     /// Policy to run: a built-in name, a BPF object, the binary of a scheduler, or a bundle.
     /// Several policies are compared.
     ///
-    /// Put knobs after a colon: `mlfq:cumulative=1,queues=10`. From a binary, the BPF object in it is
-    /// used; if it has several, write FILE@NAME. A bundle also sets the machine.
+    /// Put knobs after a colon: `mlfq:cumulative=1,queues=10`. From a binary, the BPF object in it
+    /// is used; if it has several, write FILE@NAME. A bundle also sets the machine.
     #[arg(required = true)]
     policy: Vec<String>,
 
