@@ -21,6 +21,7 @@ mod spec;
 pub mod suggest;
 mod task_counters;
 mod units;
+pub mod user_space;
 
 pub use event::{
     EVENT_FORMAT_VERSION, Event, EventKind, EventMask, Header, Op, PrevState, Sink, TaskGroup,
