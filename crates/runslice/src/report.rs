@@ -98,11 +98,25 @@ pub enum World {
     #[default]
     Simulated,
     /// Real processes on this computer.
-    #[cfg_attr(
-        not(feature = "live"),
-        expect(dead_code, reason = "without the real machine nothing is played")
-    )]
     Played,
+}
+
+impl World {
+    /// What documents call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Played => "played",
+        }
+    }
+
+    /// The world of this name; the simulated one for any other.
+    pub fn of(name: Option<&str>) -> Self {
+        match name == Some(Self::Played.name()) {
+            true => Self::Played,
+            false => Self::Simulated,
+        }
+    }
 }
 
 /// Runs of several policies under one load on one machine.

@@ -1,13 +1,7 @@
 //! The machines that `reproduce` runs experiments on, and the policies and workloads that these
 //! name. The crate `experiments` reads and judges them; `verb::reproduce` prints.
 
-#[cfg(feature = "live")]
-pub mod kernels;
-#[cfg(feature = "live")]
-mod missing;
 pub mod simulate;
-#[cfg(feature = "live")]
-mod slices;
 
 use experiments::files::Files;
 use experiments::{Catalog, Cause};
@@ -35,6 +29,15 @@ impl Catalog for Program {
     }
 }
 
+/// The kernel that runs an experiment's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// That of virtual machines.
+    Guest,
+    /// This computer's.
+    Host,
+}
+
 /// The fingerprint of what was calibrated.
 pub fn calibration(files: &Files) -> String {
     format!("{:032x}", fingerprint(files.calibration()))
@@ -46,8 +49,6 @@ mod tests {
 
     use experiments::cells::Results;
     use experiments::claim::{Rules, Verdict};
-    #[cfg(feature = "live")]
-    use experiments::experiment::Work;
     use experiments::{experiment, judge_all};
 
     use super::*;
@@ -70,7 +71,6 @@ mod tests {
     }
 
     /// The same of those for kernels.
-    #[cfg(feature = "live")]
     #[test]
     fn every_experiment_on_kernels_is_right() {
         let files = Files::embedded();
@@ -142,32 +142,5 @@ mod tests {
         let readme = files.get("README.md").unwrap();
         let fingerprint = calibration(&files);
         assert!(readme.contains(&fingerprint), "{fingerprint}");
-    }
-
-    #[cfg(feature = "live")]
-    #[test]
-    fn every_file_that_is_built_in_can_be_run() {
-        let files = Files::embedded();
-        let names = files.on_kernels();
-        assert!(!names.is_empty());
-        for name in names {
-            let experiment = experiment::read_real(&files, name, &Program)
-                .unwrap_or_else(|error| panic!("{error:#}"));
-            let guest = experiment.guest.as_ref().expect("it is for kernels");
-            let speed = vm::Speed::from_mips(guest.mips);
-            assert!(speed.is_some(), "{name}: {} MIPS", guest.mips);
-            let points = experiment.sets.iter().flat_map(|set| &set.points);
-            for point in points {
-                let Work::Command(words) = &point.work else {
-                    panic!("{name}: a model");
-                };
-                assert_eq!(words[..2], ["runslice", "load"], "{name}");
-                assert!(
-                    words.ends_with(&["--format".to_owned(), "json".to_owned()]),
-                    "{name}"
-                );
-            }
-            assert!(!experiment.statements.is_empty(), "{name} decides nothing");
-        }
     }
 }

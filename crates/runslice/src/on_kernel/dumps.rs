@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use live::Dump;
 
-use crate::attach::Attaching;
-use crate::session;
+use crate::on_kernel::attach::Attaching;
+use crate::on_kernel::session;
 
 /// Dumps of one policy that are kept in one folder at most.
 const DUMPS: u32 = 1000;

@@ -13,11 +13,12 @@ use clap::Args;
 use live::{Attached, Ending, Loaded, Timed, Tree, process};
 use model::{Nanos, PolicySpec};
 
-use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::exit::Status;
+use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
+use crate::on_kernel::dumps;
+use crate::on_kernel::session::{Place, Record, Session};
+use crate::policy;
 use crate::report::Form;
-use crate::session::{Place, Record, Session};
-use crate::{dumps, policy};
 use model::span;
 use outcome::Outcome;
 use restarts::Restarts;

@@ -14,8 +14,8 @@ use stats::compare::CommandFigures;
 use super::plan::Arm;
 use super::played::Beside;
 use super::{Bench, EJECTED, Measured, Runner};
-use crate::attach::{self, Attaching, cause};
 use crate::exit::UnsupportedError;
+use crate::on_kernel::attach::{self, Attaching, cause};
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::session::Session;
+use crate::on_kernel::session::Session;
 
 /// A root with these files that goes away.
 struct Root(PathBuf);

@@ -14,12 +14,13 @@ use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
 use workload::{RunSpec, Workload};
 
-use crate::attach::{self, AttachArgs, Attaching, cause};
 use crate::exit::{Status, UnsupportedError, UsageError};
+use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
+use crate::on_kernel::session::{Place, Record, Session};
+use crate::on_kernel::{dumps, running};
 use crate::report;
 use crate::report::{Format, Outcome, Results, TableName, World};
-use crate::session::{Place, Record, Session};
-use crate::{dumps, kernel, output, policy, workload_arg};
+use crate::{output, policy, workload_arg};
 use model::span;
 
 mod against;
@@ -199,7 +200,7 @@ impl Play {
             policy: policy.unwrap_or_else(as_it_is),
             machine: MachineSpec {
                 cpus,
-                kernel: kernel::running(),
+                kernel: running::kernel(),
                 ..MachineSpec::default()
             },
             seed: self.seed.unwrap_or(load.seed),

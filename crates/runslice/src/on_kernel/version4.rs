@@ -8,7 +8,7 @@ use live::pins;
 use stats::schedstat::{Interval, Layout, MachineCounts, Snapshot, version_4};
 
 use crate::exit::UnsupportedError;
-use crate::session::{Found, Place, Record};
+use crate::on_kernel::session::{Found, Place, Record};
 
 /// The policy that runs, and where its counters and the kernel's stood at the begin.
 pub struct Version4 {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
 
-use crate::attach::told;
 use crate::exit::Status;
+use crate::on_kernel::attach::told;
 use crate::output;
 
 /// Arguments of `runslice doctor`.

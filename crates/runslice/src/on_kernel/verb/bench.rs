@@ -19,7 +19,7 @@ use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 use crate::comparison::{Family, Form, Judging, is_decided, status, write};
 use crate::exit::{Status, UsageError};
 use crate::output;
-use crate::sets::{self, File};
+use crate::sets::{File, own};
 
 use folder::Folder;
 use machine::{Host, Machine};
@@ -356,7 +356,7 @@ impl Bench {
         }
         write(&family, &rows, &settings, self.format, to)?;
         if self.format == Form::Human && self.play.is_some() {
-            let runs = sets::lines(&self.folder.join(sets::RUNS))?;
+            let runs = own::lines(&self.folder.join(own::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;
         }
         Ok(status(&rows, None))

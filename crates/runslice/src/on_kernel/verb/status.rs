@@ -13,13 +13,13 @@ use live::preflight::{self, Facts};
 use live::{Holder, SchedExt};
 use serde::Serialize;
 
-use crate::attach::left_said;
 use crate::exit::{Status, UnsupportedError};
+use crate::on_kernel::attach::left_said;
+use crate::on_kernel::session::{Found, Place, Record};
+use crate::on_kernel::tunables::Tunables;
 use crate::report::Form;
 use crate::say::say;
-use crate::session::{Found, Place, Record};
 use crate::table::Table;
-use crate::tunables::Tunables;
 use crate::{output, policy};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.

@@ -17,8 +17,8 @@ use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Status;
+use crate::on_kernel::session;
 use crate::output;
-use crate::session;
 
 /// From one look at signals to the next.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -145,7 +145,7 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
         File::create(path).with_context(|| format!("cannot write {}", path.display()))
     };
     let mut command = match &**program {
-        crate::guest::OWN_NAME => Command::new(std::env::current_exe()?),
+        crate::on_kernel::guest::OWN_NAME => Command::new(std::env::current_exe()?),
         program => Command::new(program),
     };
     command

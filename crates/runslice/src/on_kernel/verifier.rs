@@ -10,7 +10,7 @@ use live::Policy;
 use vm::{End, Pace, Request};
 
 use crate::exit::{Status, UnsupportedError};
-use crate::guest::{OWN_NAME, explain, own_name};
+use crate::on_kernel::guest::{OWN_NAME, explain, own_name};
 use crate::say::say;
 
 /// Kernels that are asked when none is named: those that are tested.

@@ -11,8 +11,8 @@ use live::preflight::{self, Facts};
 use live::process;
 
 use crate::exit::{Status, UnsupportedError, UsageError};
-use crate::session::{Found, Place, Record};
-use crate::tunables::{self, Tunables};
+use crate::on_kernel::session::{Found, Place, Record};
+use crate::on_kernel::tunables::{self, Tunables};
 use crate::{output, policy};
 
 /// Arguments of `runslice set`.
@@ -150,7 +150,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::session::Session;
+    use crate::on_kernel::session::Session;
 
     fn request(root: &std::path::Path, policy: &str, settings: &[&str]) -> Set {
         let settings = settings.iter().map(|text| policy::setting(text).unwrap());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Arm, Turn};
 use super::{EJECTED, Measured};
-use crate::sets;
+use crate::sets::own;
 
 /// Runs by number, and why they are void if they are.
 type Done = BTreeMap<u64, Option<String>>;
@@ -32,7 +32,7 @@ impl Folder {
     pub fn open(path: &Path, plan: &Value) -> anyhow::Result<Self> {
         let logs = path.join("logs");
         fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
-        let file = path.join(sets::BENCH);
+        let file = path.join(own::BENCH);
         match fs::read_to_string(&file) {
             Ok(text) => check_same(&file, &text, plan)?,
             Err(_) => {
@@ -43,7 +43,7 @@ impl Folder {
                     .with_context(|| format!("cannot write {}", file.display()))?;
             }
         }
-        let (runs, done) = open_runs(&path.join(sets::RUNS))?;
+        let (runs, done) = open_runs(&path.join(own::RUNS))?;
         Ok(Self {
             path: path.to_owned(),
             runs,

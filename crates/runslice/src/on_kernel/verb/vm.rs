@@ -13,7 +13,7 @@ use model::Nanos;
 use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream};
 
 use crate::exit::Status;
-use crate::guest::{explain, own_name};
+use crate::on_kernel::guest::{explain, own_name};
 use model::span;
 
 /// Arguments of `runslice vm`.

@@ -4,25 +4,24 @@ use std::io::{self, Write as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::live::record::{self, Depth, Others, Recorder};
-use ::live::{SchedExt, process};
 use anyhow::Context as _;
+use live::record::{self, Depth, Others, Recorder};
+use live::{SchedExt, process};
 use model::{Header, MachineSpec, Nanos, Sink as _};
 use stats::trace::Tracer;
 
 use crate::exit::UnsupportedError;
-use crate::kernel;
-use crate::verb::trace::RUNNING_SYSTEM;
+use crate::on_kernel::running;
 
 /// Between two looks for a signal.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Records every event of the scheduler until `length` has passed or a signal comes, and gives
-/// them to `tracer`.
+/// them to `tracer`. The events call what runs `load`.
 ///
 /// # Errors
 /// When the kernel refuses the tracing programs, which take root.
-pub fn record(length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> {
+pub fn record(load: &str, length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> {
     if !process::is_root() {
         let way = "tracing the running kernel loads tracing programs, which takes root: try sudo, \
                    or give --sim or --from";
@@ -48,11 +47,11 @@ pub fn record(length: Option<Nanos>, tracer: &mut Tracer) -> anyhow::Result<()> 
     let default = MachineSpec::default();
     tracer.begin(&Header {
         policy: policy.unwrap_or_else(|| "the kernel's own scheduler".to_owned()),
-        workload: RUNNING_SYSTEM.to_owned(),
+        workload: load.to_owned(),
         machine: MachineSpec {
             cpus: record::cpus(),
             hz: hz.unwrap_or(default.hz),
-            kernel: kernel::running(),
+            kernel: running::kernel(),
             ..default
         },
         seed: 0,

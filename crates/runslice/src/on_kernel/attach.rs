@@ -13,9 +13,9 @@ use live::{Attached, Ending, Holder, Policy, State, process};
 use model::PolicySpec;
 
 use crate::exit::{UnsupportedError, UsageError};
+use crate::on_kernel::session::{Found, Place, Record, Session};
+use crate::on_kernel::tunables::Tunables;
 use crate::say::say;
-use crate::session::{Found, Place, Record, Session};
-use crate::tunables::Tunables;
 
 /// How long a policy that is not shipped may leave a task waiting; the kernel's own limit is 30 s.
 const WATCHDOG: Duration = Duration::from_secs(5);

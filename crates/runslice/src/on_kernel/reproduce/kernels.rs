@@ -20,10 +20,11 @@ use vm::{End, Outcome, Pace, Request, Speed};
 
 use super::missing::{Missing, lock};
 use super::slices;
-use crate::guest::{OWN_NAME, own_name};
+use crate::on_kernel::guest::{OWN_NAME, own_name};
+use crate::on_kernel::series::{Plan, Ran, Run, Scheduler};
 use crate::parallel;
+use crate::reproduce::Place;
 use crate::say::say;
-use crate::series::{Plan, Ran, Run, Scheduler};
 use crate::store::{Key, Store};
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{DEFAULT, Experiment, Guest, Wished, Work};
@@ -37,15 +38,6 @@ const RESULTS: &str = "results.jsonl";
 const OVERHEAD_S: u64 = 200;
 /// What QEMU itself takes beside the guest's memory, in MiB, and more than that.
 const QEMU_MIB: u64 = 256;
-
-/// On which kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In virtual machines.
-    Guest,
-    /// This computer's.
-    Host,
-}
 
 /// A kernel that runs commands, in guests or on this computer, and keeps the results.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +182,7 @@ impl Boot<'_> {
         // The loads are a part of this program, and no number of their sources is kept.
         let program = std::env::current_exe().and_then(fs::metadata);
         let program = program.map(|facts| (facts.len(), facts.modified().ok()));
-        Key::of_words(&format!("{place:?} {kernel} {program:?} {self:?}"))
+        Key::of_bytes(format!("real {place:?} {kernel} {program:?} {self:?}").into_bytes())
     }
 }
 
@@ -263,7 +255,7 @@ fn kept(
 ) -> anyhow::Result<Value> {
     let kernel = match place {
         Place::Guest => boot.guest.kernel.clone(),
-        Place::Host => crate::kernel::release(),
+        Place::Host => crate::on_kernel::running::release(),
     };
     let key = boot.key(place, &kernel);
     if let Some(line) = store.get(key) {
@@ -480,7 +472,7 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
         let last = words.lines().last().unwrap_or_default();
         format!("nothing was run: {}; {last}", output.status)
     });
-    let report = json!({ "kernel": crate::kernel::release(), "failure": failure });
+    let report = json!({ "kernel": crate::on_kernel::running::release(), "failure": failure });
     Ok(document(&text, &report))
 }
 

@@ -10,10 +10,10 @@ use clap::Args;
 use live::preflight::{self, Facts};
 use live::{SchedExt, State, process};
 
-use crate::attach::left_said;
 use crate::exit::{Status, UnsupportedError};
+use crate::on_kernel::attach::left_said;
+use crate::on_kernel::session::{Found, Place, Record};
 use crate::output;
-use crate::session::{Found, Place, Record};
 
 /// Detaching may take 30 s on a loaded machine, and a command some more to end.
 const PATIENCE: Duration = Duration::from_secs(45);

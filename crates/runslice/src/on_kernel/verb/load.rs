@@ -58,7 +58,7 @@ enum What {
     /// measures the time between two readings.
     Sampler(keys::Sampler),
     /// Run the commands of a plan one after the other and keep their output.
-    Series(crate::series::Series),
+    Series(crate::on_kernel::series::Series),
 }
 
 /// Options for the results.
@@ -90,7 +90,7 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
         What::Web(it) => ("web", &it.to),
         What::Oltp(it) => ("oltp", &it.to),
         What::Sampler(it) => ("sampler", &it.to),
-        What::Series(it) => return crate::series::run(it),
+        What::Series(it) => return crate::on_kernel::series::run(it),
     };
     let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;
