@@ -3,9 +3,13 @@
 
 pub mod simulate;
 
+use std::collections::BTreeMap;
+
 use experiments::files::Files;
 use experiments::{Catalog, Cause};
 use model::{MachineSpec, PolicySpec};
+use serde_json::{Value, json};
+use stats::probe::{Probe, Wanted};
 use workload::Workload;
 
 use crate::store::fingerprint;
@@ -29,6 +33,22 @@ impl Catalog for Program {
     }
 }
 
+/// What `probes` found, each under the name that `wanted` gives it.
+pub fn found(wanted: &[Wanted], probes: &[Probe]) -> Value {
+    let all = wanted.iter().zip(probes).map(|(wanted, probe)| {
+        let found = probe.found();
+        let values: BTreeMap<_, _> = found.values.into_iter().collect();
+        let value = json!({
+            "values": values,
+            "trace": found.trace,
+            "exact": found.exact,
+            "points": found.points,
+        });
+        (wanted.name.clone(), value)
+    });
+    Value::Object(all.collect())
+}
+
 /// The kernel that runs an experiment's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -45,7 +65,7 @@ pub fn calibration(files: &Files) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use experiments::cells::Results;
     use experiments::claim::{Rules, Verdict};

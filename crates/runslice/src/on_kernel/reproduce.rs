@@ -2,7 +2,7 @@
 
 mod kernels;
 mod missing;
-mod slices;
+mod probed;
 
 use std::num::NonZeroUsize;
 

@@ -19,7 +19,7 @@ use stats::probe::Wanted;
 use vm::{End, Outcome, Pace, Request, Speed};
 
 use super::missing::{Missing, lock};
-use super::slices;
+use super::probed;
 use crate::on_kernel::guest::{OWN_NAME, own_name};
 use crate::on_kernel::series::{Plan, Ran, Run, Scheduler};
 use crate::parallel;
@@ -69,7 +69,7 @@ impl Machine for Kernels<'_> {
         }
         let boots = plan(experiments, quick);
         let how = (self.place, self.jobs);
-        let brought = run(experiments, &boots, self.store, how, results)?;
+        let brought = run(&boots, self.store, how, results)?;
         if brought < boots.len() {
             let lacks = boots.len() - brought;
             say(
@@ -95,11 +95,17 @@ struct Boot<'a> {
     name: String,
     cpus: u16,
     /// In the order in which they run.
-    runs: Vec<(CellId, Vec<String>)>,
+    runs: Vec<Planned<'a>>,
 }
 
-/// A run of a boot: the index of its set, its cell, and the command.
-type Planned = (usize, CellId, Vec<String>);
+/// A run of a boot.
+#[derive(Debug)]
+struct Planned<'a> {
+    cell: CellId,
+    command: Vec<String>,
+    /// What is looked for in the events that the command writes.
+    probes: &'a [Wanted],
+}
 
 /// Which boots some experiments take.
 fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
@@ -108,20 +114,26 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
         let Some(guest) = &experiment.guest else {
             continue;
         };
-        let mut by_arm: BTreeMap<(usize, u16), Vec<Planned>> = BTreeMap::new();
+        let mut by_arm: BTreeMap<(usize, u16), Vec<(usize, Planned<'_>)>> = BTreeMap::new();
         for Wished { cell, number, seed } in experiment.runs(quick) {
-            let point = &experiment.sets[cell.set].points[cell.point];
+            let set = &experiment.sets[cell.set];
+            let point = &set.points[cell.point];
             let Work::Command(command) = &point.work else {
                 continue;
             };
             let seed = seed.to_string();
             let words = command.iter().map(|word| word.replace("{seed}", &seed));
+            let run = Planned {
+                cell,
+                command: words.collect(),
+                probes: &set.probes,
+            };
             let runs = by_arm.entry((cell.arm, point.machine.cpus)).or_default();
-            runs.push((number, cell, words.collect()));
+            runs.push((number, run));
         }
         for ((arm, cpus), mut runs) in by_arm {
             // The first runs of all points, then the second ones.
-            runs.sort_by_key(|(number, cell, _)| (*number, *cell));
+            runs.sort_by_key(|(number, run)| (*number, run.cell));
             let arm = &experiment.arms[arm];
             boots.push(Boot {
                 experiment: experiment_index,
@@ -129,28 +141,44 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
                 policy: &arm.words,
                 name: format!("{}, {}, {cpus} CPUs", experiment.name, arm.label),
                 cpus,
-                runs: runs
-                    .into_iter()
-                    .map(|(_, cell, words)| (cell, words))
-                    .collect(),
+                runs: runs.into_iter().map(|(_, run)| run).collect(),
             });
         }
     }
     boots
 }
 
+impl Planned<'_> {
+    fn has_events(&self) -> bool {
+        !self.probes.is_empty() && probed::has_events(&self.command)
+    }
+}
+
 impl Boot<'_> {
+    /// What the probes of each run find in the file of events that `read` gives by its name.
+    fn found(&self, read: impl Fn(&str) -> Option<Vec<u8>>) -> Value {
+        let runs = self.runs.iter().enumerate();
+        let runs = runs.filter(|(_, run)| run.has_events()).map(|(at, run)| {
+            let events = read(&probed::file(at));
+            (at.to_string(), probed::look(run.probes, events.as_deref()))
+        });
+        Value::Object(runs.collect())
+    }
+
     /// The runs; `root` is where packages were unpacked.
     fn plan(&self, root: &Path) -> Plan {
         let root = root.to_string_lossy();
         let runs = self.runs.iter().enumerate();
-        let runs = runs.map(|(at, (_, command))| Run {
-            id: at.to_string(),
-            command: command
-                .iter()
-                .map(|word| word.replace("{root}", &root))
-                .collect(),
-            timeout_s: self.guest.timeout_s,
+        let runs = runs.map(|(at, run)| {
+            let words = run.command.iter();
+            let words = words.map(|word| word.replace("{root}", &root));
+            let events = ["--events".to_owned(), probed::file(at)];
+            let events = events.into_iter().filter(|_| run.has_events());
+            Run {
+                id: at.to_string(),
+                command: words.chain(events).collect(),
+                timeout_s: self.guest.timeout_s,
+            }
         });
         Plan {
             runs: runs.collect(),
@@ -196,7 +224,6 @@ impl Boot<'_> {
 /// # Errors
 /// When results cannot be kept.
 fn run(
-    experiments: &[Experiment],
     boots: &[Boot<'_>],
     store: &Store,
     (place, jobs): (Place, Option<NonZeroUsize>),
@@ -215,8 +242,7 @@ fn run(
     let mut brought = 0;
     for (boot, document) in boots.iter().zip(documents) {
         brought += usize::from(document["report"]["failure"].is_null());
-        let experiment = &experiments[boot.experiment];
-        read(boot, experiment, &document, &mut results[boot.experiment]);
+        read(boot, &document, &mut results[boot.experiment]);
     }
     Ok(brought)
 }
@@ -274,18 +300,18 @@ fn kept(
     Ok(document)
 }
 
-/// The results of a boot as they are kept.
-fn document(text: &str, report: &Value) -> Value {
+/// The results of a boot as they are kept, with what probes have found in each run.
+fn document(text: &str, probes: &Value, report: &Value) -> Value {
     let ran: Vec<Value> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    json!({ "report": report, "ran": ran })
+    json!({ "report": report, "ran": ran, "probes": probes })
 }
 
 /// The results of a boot that has none.
 fn lacking(failure: &str) -> Value {
-    document("", &json!({ "failure": failure }))
+    document("", &Value::Null, &json!({ "failure": failure }))
 }
 
 /// Boots a guest for the runs. Fails when there can be none; a guest that came to a bad end is in
@@ -333,13 +359,15 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
         follow: false,
     };
     let outcome = vm::run(&request)?;
-    let results = outcome
-        .changed
-        .iter()
-        .find(|file| file.path.as_os_str() == RESULTS);
-    let text = results.map_or_else(String::new, |file| {
-        String::from_utf8_lossy(&file.contents).into_owned()
-    });
+    let brought = |name: &str| {
+        let file = outcome
+            .changed
+            .iter()
+            .find(|file| file.path.as_os_str() == name);
+        file.map(|file| file.contents.clone())
+    };
+    let text = brought(RESULTS).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let failure = failure(&outcome, &text);
     let report = json!({
         "kernel": boot.guest.kernel,
@@ -347,7 +375,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
         "complaints": outcome.kernel_complaints(),
         "failure": failure,
     });
-    Ok(document(&text, &report))
+    Ok(document(&text, &boot.found(brought), &report))
 }
 
 fn write_plan(boot: &Boot<'_>, root: &Path, folder: &folder::OwnFolder) -> anyhow::Result<()> {
@@ -473,24 +501,26 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
         format!("nothing was run: {}; {last}", output.status)
     });
     let report = json!({ "kernel": crate::on_kernel::running::release(), "failure": failure });
-    Ok(document(&text, &report))
+    let found = boot.found(|name| fs::read(folder.join(name)).ok());
+    Ok(document(&text, &found, &report))
 }
 
 /// Puts the results of a boot into their cells.
-fn read(boot: &Boot<'_>, experiment: &Experiment, document: &Value, results: &mut Results) {
+fn read(boot: &Boot<'_>, document: &Value, results: &mut Results) {
     let ran = document["ran"].as_array().into_iter().flatten();
     let ran = ran.filter_map(|ran| serde_json::from_value::<Ran>(ran.clone()).ok());
     let by_id: BTreeMap<String, Ran> = ran.map(|ran| (ran.id.clone(), ran)).collect();
     let first = by_id.values().map(|ran| ran.policy[0].clone()).min();
-    for (at, (cell, _)) in boot.runs.iter().enumerate() {
-        let sample = match by_id.get(&at.to_string()) {
-            Some(ran) => sample(boot, ran, first.as_ref(), &experiment.sets[cell.set].probes),
+    for (at, run) in boot.runs.iter().enumerate() {
+        let id = at.to_string();
+        let sample = match by_id.get(&id) {
+            Some(ran) => sample(boot, ran, first.as_ref(), &document["probes"][&id]),
             None => {
                 let why = document["report"]["failure"].as_str();
                 failed(why.unwrap_or("it was not run: the guest ended before"))
             }
         };
-        results.cells.entry(*cell).or_default().push(sample);
+        results.cells.entry(run.cell).or_default().push(sample);
     }
 }
 
@@ -502,7 +532,7 @@ fn failed(why: &str) -> Sample {
 }
 
 /// What one run gave. A run is void whose policy was not the same all the time.
-fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wanted]) -> Sample {
+fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &Value) -> Sample {
     let has_policy = boot.policy != DEFAULT;
     let stayed = ran
         .policy
@@ -524,7 +554,10 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wante
     let Ok(told) = serde_json::from_str::<Value>(&ran.stdout) else {
         return failed("the command did not print its figures as JSON");
     };
-    let mut sample = Sample::default();
+    if let Some(why) = probes["failure"].as_str() {
+        return failed(why);
+    }
+    let mut sample = Sample::of(&json!({ "probes": probes }));
     sample.numbers.insert("run.time_s".to_owned(), ran.time_s);
     for (name, figure) in told["figures"].as_object().into_iter().flatten() {
         if let Some(value) = figure["value"].as_f64() {
@@ -536,9 +569,6 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &[Wante
         sample
             .numbers
             .insert(format!("policy.{name}"), *grown as f64);
-    }
-    for wanted in probes {
-        slices::look(wanted, &told["tables"]["slices"], &mut sample);
     }
     sample
 }
@@ -616,13 +646,13 @@ margin = 0.1
         let hogs: Vec<&str> = boots[0]
             .runs
             .iter()
-            .map(|(_, words)| words[4].as_str())
+            .map(|run| run.command[4].as_str())
             .collect();
         assert_eq!(hogs, ["1", "8", "1", "8", "1", "8"]);
         let seeds: Vec<&str> = boots[0]
             .runs
             .iter()
-            .map(|(_, words)| words[6].as_str())
+            .map(|run| run.command[6].as_str())
             .collect();
         assert!(seeds[0] == seeds[1] && seeds[0] != seeds[2], "{seeds:?}");
         let under = boots[0].command();
@@ -666,7 +696,7 @@ margin = 0.1
         let experiments = [experiment()];
         let boots = plan(&experiments, true);
         let ran = ran(Some("mlfq"), Some("mlfq"), None);
-        let sample = sample(&boots[0], &ran, Some(&ran.policy[0]), &[]);
+        let sample = sample(&boots[0], &ran, Some(&ran.policy[0]), &Value::Null);
         assert_eq!(sample.numbers["response_mean"], 40.5);
         assert_eq!(sample.numbers["policy.yields"], 7.0);
         assert_eq!(sample.numbers["run.time_s"], 2.5);
@@ -678,13 +708,23 @@ margin = 0.1
         let experiments = [experiment()];
         let boots = plan(&experiments, true);
         let first = (Some("mlfq".to_owned()), Some(1));
-        let gone = sample(&boots[0], &ran(Some("mlfq"), None, None), Some(&first), &[]);
+        let gone = sample(
+            &boots[0],
+            &ran(Some("mlfq"), None, None),
+            Some(&first),
+            &Value::Null,
+        );
         assert!(gone.ejection.is_some() && gone.numbers.is_empty());
         let stranger = ran(Some("x"), Some("x"), None);
-        let none = sample(&boots[2], &stranger, Some(&stranger.policy[0]), &[]);
+        let none = sample(
+            &boots[2],
+            &stranger,
+            Some(&stranger.policy[0]),
+            &Value::Null,
+        );
         assert!(none.failure.is_some() && none.ejection.is_none());
         let bad = ran(Some("mlfq"), Some("mlfq"), Some("exit status: 1"));
-        let bad = sample(&boots[0], &bad, Some(&first), &[]);
+        let bad = sample(&boots[0], &bad, Some(&first), &Value::Null);
         assert_eq!(bad.failure.as_deref(), Some("exit status: 1; last"));
     }
 
@@ -694,7 +734,7 @@ margin = 0.1
         let boots = plan(&experiments, true);
         let mut results = Results::default();
         let document = json!({ "report": { "failure": "no kernel" }, "ran": [] });
-        read(&boots[0], &experiments[0], &document, &mut results);
+        read(&boots[0], &document, &mut results);
         let samples: Vec<&Sample> = results.cells.values().flatten().collect();
         assert_eq!(samples.len(), 6);
         assert!(
