@@ -9,6 +9,7 @@ mod cli;
 mod comparison;
 mod embedded;
 mod exit;
+mod export;
 mod kernel;
 mod machine_options;
 #[cfg(feature = "live")]
@@ -26,7 +27,6 @@ mod reproduce;
 mod say;
 mod schedstat;
 mod sets;
-mod sheet;
 mod simulate;
 mod store;
 mod table;

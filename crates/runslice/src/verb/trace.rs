@@ -151,15 +151,15 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         let message = "options of a machine and of a policy are for a simulated run: give --sim";
         return Err(UsageError(message.to_owned()).into());
     }
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
     if tracer.traced().next().is_none() {
         return Err(nobody(request, &tracer).into());
     }
     let mut to = output::open(request.output.as_deref())?;
-    match (request.format, request.format.sheet()) {
-        (_, Some(form)) => rows::sheet(request.call, &tracer).write(form, &mut to)?,
+    match (request.format, request.format.export()) {
+        (_, Some(form)) => rows::export(request.call, &tracer).write(form, &mut to)?,
         (Format::Json, _) => rows::write_json(request.call, &tracer, &mut to)?,
         _ => human::write(request.call, &tracer, &mut to)?,
     }

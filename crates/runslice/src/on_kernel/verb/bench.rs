@@ -141,7 +141,7 @@ trait Runner {
 /// # Errors
 /// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let arms = plan::arms(&request.policies)?;
     let looks = request.looks()?;
     let beside = request.beside()?;

@@ -94,10 +94,10 @@ pub struct Play {
 /// # Errors
 /// When the workload cannot be played, the machine is unsuitable, or a file cannot be written.
 pub fn run(request: &Play) -> anyhow::Result<Status> {
-    if request.table != TableName::Groups && request.format.sheet().is_none() {
+    if request.table != TableName::Groups && request.format.export().is_none() {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let load = workload_arg::find(&request.workload, &request.scale)?;
     let cpus = record::cpus();
     let refusals = play::refusals(&load, cpus);

@@ -12,10 +12,10 @@ use stats::schedstat::{HZ_OF_4, SchedstatReader, Snapshot};
 
 use super::processes::{self, Which};
 use crate::exit::Status;
+use crate::export::quoted;
 use crate::on_kernel::{self, Version4};
 use crate::output;
 use crate::schedstat::statistics;
-use crate::sheet::quoted;
 use model::span;
 
 /// Arguments of `runslice stat record`.

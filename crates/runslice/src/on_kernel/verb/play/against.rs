@@ -8,8 +8,8 @@ use serde::Serialize;
 use stats::{GroupReport, Metrics, Millionths, Report, Value};
 use workload::RunSpec;
 
+use crate::export::{ExportTable, Kind};
 use crate::report::Format;
-use crate::sheet::{Kind, Sheet};
 use crate::table::Table;
 
 /// One figure of one group on both machines; in nanoseconds, millionths or as a count.
@@ -108,8 +108,8 @@ pub fn write(
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let rows = rows(played, simulated);
-    match (format, format.sheet()) {
-        (_, Some(form)) => sheet(&rows).write(form, to),
+    match (format, format.export()) {
+        (_, Some(form)) => export(&rows).write(form, to),
         (Format::Json, _) => {
             serde_json::to_writer_pretty(&mut *to, &rows)?;
             writeln!(to)
@@ -118,20 +118,20 @@ pub fn write(
     }
 }
 
-fn sheet(rows: &[Row]) -> Sheet {
+fn export(rows: &[Row]) -> ExportTable {
     let names = ["group", "figure"].map(|name| (name, Kind::Text));
     let numbers = ["played", "simulated"].map(|name| (name, Kind::Whole));
-    let mut sheet = Sheet::new(names.into_iter().chain(numbers));
+    let mut table = ExportTable::new(names.into_iter().chain(numbers));
     for row in rows {
         let names = [row.group.clone(), row.figure.to_owned()];
         let cell = |value: Option<u64>| value.map_or_else(String::new, |it| it.to_string());
-        sheet.row(
+        table.row(
             names
                 .into_iter()
                 .chain([row.played, row.simulated].map(cell)),
         );
     }
-    sheet
+    table
 }
 
 fn table(rows: &[Row]) -> Table {

@@ -20,7 +20,7 @@ pub enum Kind {
     Truth,
 }
 
-/// The forms of a sheet.
+/// The forms of an exported table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Comma-separated values.
@@ -43,12 +43,12 @@ impl Form {
 
 /// A table that is written when it is whole.
 #[derive(Clone, Debug, Default)]
-pub struct Sheet {
+pub struct ExportTable {
     columns: Vec<(&'static str, Kind)>,
     rows: Vec<Vec<String>>,
 }
 
-impl Sheet {
+impl ExportTable {
     /// A table with these columns and no rows.
     pub fn new(columns: impl IntoIterator<Item = (&'static str, Kind)>) -> Self {
         Self {

@@ -25,7 +25,7 @@ const QUEUE_MAX: u64 = 1 << 16;
 
 /// Everything that played tasks share. Never freed: tasks in other processes point to it.
 #[derive(Debug)]
-pub struct Stage {
+pub struct SharedState {
     pub workload: Workload,
     pub codes: Vec<Code>,
     pub seed: u64,
@@ -181,7 +181,7 @@ impl Failure {
     }
 }
 
-impl Stage {
+impl SharedState {
     /// Opens channels and makes the memory.
     ///
     /// # Errors
@@ -502,7 +502,7 @@ impl Stage {
     /// Takes a message out of a channel, and returns when it was sent.
     ///
     /// # Errors
-    /// As [`Stage::send`].
+    /// As [`SharedState::send`].
     pub fn recv(&self, from: Instance, buffer: &mut [u8]) -> Result<SimTime, (Failure, i64)> {
         let now = || self.now().as_nanos();
         let sent = match self.pipe(from) {

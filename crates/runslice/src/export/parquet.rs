@@ -1,4 +1,4 @@
-//! A sheet as a Parquet file.
+//! A table as a Parquet file.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::{Kind, Sheet};
+use super::{ExportTable, Kind};
 
-/// Writes `sheet` as one group of rows.
+/// Writes `table` as one group of rows.
 ///
 /// # Errors
 /// When `to` does not take it.
 ///
 /// # Panics
 /// If a cell does not hold what its column is said to hold.
-pub fn write(sheet: &Sheet, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(table: &ExportTable, to: &mut dyn Write) -> io::Result<()> {
     // The file's end says where its parts lie, so a reader needs the whole anyway.
     let mut bytes = Vec::new();
-    fill(sheet, &mut bytes).map_err(io::Error::other)?;
+    fill(table, &mut bytes).map_err(io::Error::other)?;
     to.write_all(&bytes)
 }
 
-fn fill(sheet: &Sheet, to: &mut Vec<u8>) -> Result<(), ParquetError> {
+fn fill(table: &ExportTable, to: &mut Vec<u8>) -> Result<(), ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("runslice {}", env!("CARGO_PKG_VERSION")))
         .build();
-    let schema = schema(sheet)?;
+    let schema = schema(table)?;
     let mut file = SerializedFileWriter::new(to, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     let mut columns = 0..;
     while let Some(mut column) = group.next_column()? {
         let at = columns.next().unwrap_or_default();
-        put(sheet, at, column.untyped())?;
+        put(table, at, column.untyped())?;
         column.close()?;
     }
     group.close()?;
@@ -46,8 +46,8 @@ fn fill(sheet: &Sheet, to: &mut Vec<u8>) -> Result<(), ParquetError> {
     Ok(())
 }
 
-fn schema(sheet: &Sheet) -> Result<TypePtr, ParquetError> {
-    let fields = sheet.columns.iter().map(|&(name, kind)| {
+fn schema(table: &ExportTable) -> Result<TypePtr, ParquetError> {
+    let fields = table.columns.iter().map(|&(name, kind)| {
         let whole = |is_signed| Some(LogicalType::integer(64, is_signed));
         let (physical, logical) = match kind {
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -67,15 +67,15 @@ fn schema(sheet: &Sheet) -> Result<TypePtr, ParquetError> {
 }
 
 /// Writes column `at`.
-fn put(sheet: &Sheet, at: usize, to: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
-    let kind = sheet.columns[at].1;
-    let cells: Vec<&str> = sheet.rows.iter().map(|row| row[at].as_str()).collect();
+fn put(table: &ExportTable, at: usize, to: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
+    let kind = table.columns[at].1;
+    let cells: Vec<&str> = table.rows.iter().map(|row| row[at].as_str()).collect();
     // Level 1: there is a value; an empty text is one.
     let has_value = |cell: &&str| kind == Kind::Text || !cell.is_empty();
     let levels: Vec<i16> = cells.iter().map(|it| i16::from(has_value(it))).collect();
     let levels = Some(levels.as_slice());
     let there = || cells.iter().copied().filter(has_value);
-    let bad = |cell: &str| -> ! { panic!("`{cell}` in the column {}", sheet.columns[at].0) };
+    let bad = |cell: &str| -> ! { panic!("`{cell}` in the column {}", table.columns[at].0) };
     match to {
         ColumnWriter::ByteArrayColumnWriter(to) => {
             let values: Vec<ByteArray> = there().map(ByteArray::from).collect();
@@ -110,10 +110,10 @@ mod tests {
     use super::*;
 
     /// `name` tells the files of tests apart that run at the same time.
-    fn read_back(sheet: &Sheet, name: &str) -> Vec<Vec<(String, Field)>> {
+    fn read_back(table: &ExportTable, name: &str) -> Vec<Vec<(String, Field)>> {
         let name = format!("runslice-{name}-{}.parquet", std::process::id());
         let path = std::env::temp_dir().join(name);
-        write(sheet, &mut std::fs::File::create(&path).unwrap()).unwrap();
+        write(table, &mut std::fs::File::create(&path).unwrap()).unwrap();
         let file = std::fs::File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_kind_comes_back_with_its_type_and_gaps_stay_gaps() {
-        let mut sheet = Sheet::new([
+        let mut table = ExportTable::new([
             ("text", Kind::Text),
             ("whole", Kind::Whole),
             ("signed", Kind::Signed),
@@ -131,9 +131,9 @@ mod tests {
             ("truth", Kind::Truth),
         ]);
         let most = u64::MAX.to_string();
-        sheet.row(["a \"b\", c", &most, "-20", "0.125", "true"].map(str::to_owned));
-        sheet.row(["", "", "", "", ""].map(str::to_owned));
-        let rows = read_back(&sheet, "kinds");
+        table.row(["a \"b\", c", &most, "-20", "0.125", "true"].map(str::to_owned));
+        table.row(["", "", "", "", ""].map(str::to_owned));
+        let rows = read_back(&table, "kinds");
         let fields = |row: usize| rows[row].iter().map(|it| it.1.clone()).collect::<Vec<_>>();
         let whole = [
             Field::Str("a \"b\", c".to_owned()),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_is_a_file_with_columns() {
-        let sheet = Sheet::new([("text", Kind::Text)]);
-        assert!(read_back(&sheet, "no-rows").is_empty());
+        let table = ExportTable::new([("text", Kind::Text)]);
+        assert!(read_back(&table, "no-rows").is_empty());
     }
 }
