@@ -18,12 +18,14 @@ help: ## lists the targets
 setup: ## installs what is missing (Debian and Ubuntu), says what is missing elsewhere
 	@scripts/setup.sh
 
-# Cargo's own copy keeps its debug information: the next build puts it back here, and it is split again.
-release: setup ## the program as it is shipped: target/release/runslice, with runslice.debug beside it
+# Cargo keeps a copy of its own, with debug information, and the next build puts that here again.
+release: setup ## the program as it is shipped, stripped; its debug information lies beside it
 	@$(CARGO) build --release --bin runslice
-	@cd $(RELEASE) && rm -f runslice.debug && objcopy --only-keep-debug runslice runslice.debug && \
-		objcopy --strip-all --add-gnu-debuglink=runslice.debug runslice runslice.stripped && \
-		chmod a-x runslice.debug && mv runslice.stripped runslice
+	@cd $(RELEASE) && rm -f runslice.debug && \
+		objcopy --only-keep-debug runslice runslice.debug && chmod a-x runslice.debug && \
+		objcopy --strip-all --add-gnu-debuglink=runslice.debug \
+			runslice runslice.stripped && \
+		mv runslice.stripped runslice
 
 demo: release ## simulates a desktop under load, once under each shipped policy
 	@$(RELEASE)/runslice sim \
