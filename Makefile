@@ -7,7 +7,10 @@ VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --tes
 	--test vm_vectors --test vm_det --test vm_bench --test vm_stat --test vm_load \
 	--test guide
 
-.PHONY: help setup demo test test-long test-vm fuzz bench lint
+# Where cargo puts what it builds for users.
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+
+.PHONY: help setup release demo test test-long test-vm fuzz bench lint
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -15,9 +18,17 @@ help: ## lists the targets
 setup: ## installs what is missing (Debian and Ubuntu), says what is missing elsewhere
 	@scripts/setup.sh
 
-demo: setup ## simulates a desktop under load, once under each shipped policy
+# Cargo keeps a copy of its own, with debug information, and the next build puts that here again.
+release: setup ## the program as it is shipped, stripped; its debug information lies beside it
 	@$(CARGO) build --release --bin runslice
-	@$(CARGO) run --release --quiet --bin runslice -- sim \
+	@cd $(RELEASE) && rm -f runslice.debug && \
+		objcopy --only-keep-debug runslice runslice.debug && chmod a-x runslice.debug && \
+		objcopy --strip-all --add-gnu-debuglink=runslice.debug \
+			runslice runslice.stripped && \
+		mv runslice.stripped runslice
+
+demo: release ## simulates a desktop under load, once under each shipped policy
+	@$(RELEASE)/runslice sim \
 		fifo goodness elsc o1 staircase staircase5 mlfq eevdf -w desk
 
 test: setup ## every test that a change must pass, two minutes of it in virtual machines

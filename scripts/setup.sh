@@ -32,6 +32,7 @@ has_rust() {
 missing=
 has cc && [ -e /usr/include/stdlib.h ] || missing="$missing gcc libc6-dev"
 has git || missing="$missing git"
+has objcopy && has strip || missing="$missing binutils"
 has pkg-config || missing="$missing pkg-config"
 [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 [ -e /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
@@ -45,7 +46,6 @@ if [ "${1:-}" = vm ]; then
     has stress-ng || missing="$missing stress-ng"
     has hackbench || missing="$missing rt-tests"
     has tcc || missing="$missing tcc"
-    has strip || missing="$missing binutils"
 fi
 if [ "${1:-}" = long ]; then
     has valgrind || missing="$missing valgrind"

@@ -1,7 +1,10 @@
 //! Builds the files of experiments/ in, so that `reproduce` works wherever the program is.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+#[path = "../bpf-build/src/files.rs"]
+mod files;
 
 fn main() {
     experiments(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments"));
@@ -16,13 +19,11 @@ fn experiments(folder: &Path) {
     let folder = folder
         .canonicalize()
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files = Vec::new();
-    collect(&folder, &mut files);
+    let mut files = files::files_below(&folder);
     files.retain(|path| {
         path.extension()
             .is_some_and(|it| ENDINGS.iter().any(|known| it == *known))
     });
-    files.sort();
     let mut list = String::from("static EMBEDDED: &[(&str, &str)] = &[\n");
     for path in files {
         let below = path.strip_prefix(&folder).expect("it was found there");
@@ -33,16 +34,4 @@ fn experiments(folder: &Path) {
     let out = std::env::var_os("OUT_DIR").expect("cargo says where");
     let path = Path::new(&out).join("experiments.rs");
     fs::write(&path, list).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-}
-
-/// All files at and below `path`.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
-    if path.is_file() {
-        files.push(path.to_owned());
-        return;
-    }
-    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    for entry in entries.flatten() {
-        collect(&entry.path(), files);
-    }
 }

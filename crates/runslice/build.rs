@@ -2,12 +2,15 @@
 //! results of another version are known. Debug and release builds have the same number.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 // A crate that the build depends on would be compiled a second time with all that it needs.
 #[path = "../model/src/fnv.rs"]
 #[expect(dead_code, reason = "the build needs a part of it")]
 mod fnv;
+
+#[path = "../bpf-build/src/files.rs"]
+mod files;
 
 /// The crates that make results; the machine profiles do, too.
 const CRATES: [&str; 5] = ["model", "workload", "bpf", "sim", "stats"];
@@ -21,13 +24,13 @@ fn main() {
             let path = folder.join(part);
             if path.exists() {
                 println!("cargo::rerun-if-changed={}", path.display());
-                collect(&path, &mut files);
+                files.extend(files::files_below(&path));
             }
         }
     }
     let profiles = crates.join("../profiles");
     println!("cargo::rerun-if-changed={}", profiles.display());
-    collect(&profiles, &mut files);
+    files.extend(files::files_below(&profiles));
     files.sort();
     // What changes by accident is found; nobody forges his own results.
     let mut hash = fnv::Fnv1a::new();
@@ -36,16 +39,4 @@ fn main() {
         hash.write(&bytes);
     }
     println!("cargo::rustc-env=RUNSLICE_SOURCES={:016x}", hash.value());
-}
-
-/// All files at and below `path`.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
-    if path.is_file() {
-        files.push(path.to_owned());
-        return;
-    }
-    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    for entry in entries.flatten() {
-        collect(&entry.path(), files);
-    }
 }

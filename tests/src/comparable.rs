@@ -20,7 +20,7 @@ const PREEMPT_RT: u64 = 0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparable {
     /// What happened to each task of the scenario, in order.
-    pub stories: BTreeMap<String, Vec<String>>,
+    pub sequences: BTreeMap<String, Vec<String>>,
     /// The orders in which a CPU's callbacks come when it changes its task; see
     /// [`exchanges`].
     pub exchanges: BTreeSet<String>,
@@ -39,14 +39,14 @@ pub struct Comparable {
 ///
 /// 1. everything about other tasks, and all times and slices;
 /// 2. `tick`, `disable` and `exit_task` (6.18 calls the last two when RCU frees the task);
-/// 3. `dispatch` and `update_idle` in the stories: they belong to a CPU, and are compared as
+/// 3. `dispatch` and `update_idle` in the sequences: they belong to a CPU, and are compared as
 ///    [`exchanges`] of CPU `whole_cpu`, where dispatches that keep the previous task are
 ///    left out;
 /// 4. a task's first steps until it first runs, because a recording knows a task from the moment
-///    when it has its name. The story of a task that a task of the scenario forked is whole;
+///    when it has its name. The sequence of a task that a task of the scenario forked is whole;
 /// 5. the restart by which autogroup moves an exiting task (`stopping 0`, `quiescent 0xe`,
 ///    `runnable 0xe`, `running`) right before its end;
-/// 6. *turns*: `stopping 1`, `enqueue 0`, `running`, one after the other in the task's story
+/// 6. *turns*: `stopping 1`, `enqueue 0`, `running`, one after the other in the task's sequence
 ///    and all at one CPU; the middle is missing when a task exits. If a task of the scenario ran
 ///    there in between, the turn is written as `turn`, and repetitions count once: how many there
 ///    are depends on how fast the task computed. If none did, or if the task had neither used up
@@ -59,21 +59,23 @@ pub struct Comparable {
 ///    scenario, such as the migration stopper serving others.
 ///
 /// A turn or an autogroup restart that deviates from its form in one place is none, and stays in
-/// the story word by word: so what is left out is checked all the same.
+/// the sequence word by word: so what is left out is checked all the same.
 #[must_use]
 pub fn comparable(calls: &[Call], whole_cpu: u16) -> Comparable {
     let names: BTreeSet<&str> = calls.iter().filter_map(|call| call.task.name()).collect();
-    let stories = names
+    let sequences = names
         .into_iter()
-        .map(|name| (name.to_owned(), story(calls, name)));
-    let stories = stories.filter(|(_, story)| !story.is_empty()).collect();
+        .map(|name| (name.to_owned(), sequence(calls, name)));
+    let sequences = sequences
+        .filter(|(_, sequence)| !sequence.is_empty())
+        .collect();
     Comparable {
-        stories,
+        sequences,
         exchanges: exchanges(calls, whole_cpu),
     }
 }
 
-/// Whether the callback is part of its task's story.
+/// Whether the callback is part of its task's sequence.
 #[must_use]
 pub fn is_kept(call: &Call) -> bool {
     call.task.name().is_some()
@@ -94,7 +96,7 @@ pub fn is_kept(call: &Call) -> bool {
         )
 }
 
-/// One entry of a story while it is made.
+/// One entry of a sequence while it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Plain {
@@ -113,7 +115,7 @@ pub(crate) fn kept_of(calls: &[Call], name: &str) -> Vec<usize> {
     (0..calls.len()).filter(of_task).collect()
 }
 
-fn story(calls: &[Call], name: &str) -> Vec<String> {
+fn sequence(calls: &[Call], name: &str) -> Vec<String> {
     let own = kept_of(calls, name);
     let begin = unseen_steps(calls, &own);
     let mut steps = fold_turns(calls, &own[begin..]);
@@ -297,12 +299,12 @@ fn drop_autogroup_restart(steps: &mut Vec<Step>) {
     }
 }
 
-/// The first story that differs, in words; `None` if all are the same. Exchanges are compared
+/// The first sequence that differs, in words; `None` if all are the same. Exchanges are compared
 /// over all scenarios of a policy, because noise leaves few of them clean in a single one.
 #[must_use]
 pub fn difference(recorded: &Comparable, simulated: &Comparable) -> Option<String> {
-    for (name, want) in &recorded.stories {
-        let Some(got) = simulated.stories.get(name) else {
+    for (name, want) in &recorded.sequences {
+        let Some(got) = simulated.sequences.get(name) else {
             return Some(format!("{name}: not in the simulation"));
         };
         if want != got {
@@ -310,13 +312,13 @@ pub fn difference(recorded: &Comparable, simulated: &Comparable) -> Option<Strin
         }
     }
     let extra = simulated
-        .stories
+        .sequences
         .keys()
-        .find(|name| !recorded.stories.contains_key(*name));
+        .find(|name| !recorded.sequences.contains_key(*name));
     extra.map(|name| format!("{name}: not in the recording"))
 }
 
-/// Two stories side by side, marked from the first step in which they differ.
+/// Two sequences side by side, marked from the first step in which they differ.
 fn beside(want: &[String], got: &[String]) -> String {
     let same = want
         .iter()
@@ -324,7 +326,7 @@ fn beside(want: &[String], got: &[String]) -> String {
         .take_while(|(want, got)| want == got)
         .count();
     let lines = (0..want.len().max(got.len())).map(|at| {
-        let step = |story: &[String]| story.get(at).cloned().unwrap_or_default();
+        let step = |sequence: &[String]| sequence.get(at).cloned().unwrap_or_default();
         let mark = if at == same { "differs" } else { "" };
         format!("    {:<28} {:<28} {mark}\n", step(want), step(got))
     });

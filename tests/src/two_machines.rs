@@ -171,7 +171,7 @@ impl Yield {
         metrics.report()
     }
 
-    /// The story of a group of the workload.
+    /// The trace of a group of the workload.
     fn trace(&self, name: &str) -> Tracer {
         let mut tracer = Tracer::new(Selection {
             which: Which::Name(name.to_owned()),

@@ -4,7 +4,7 @@ use model::{Kernel, Op, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::on_both;
-use sim::Error;
+use sim::{Error, PolicyError};
 use workload::RunSpec;
 
 const TREE: &str = "[cgroup.a]\nweight = 300\nmax = \"20ms/50ms\"\nburst = \"5ms\"\n\
@@ -189,7 +189,16 @@ fn the_flag_of_weights_means_nothing_in_6_18_and_is_unknown_in_7_2() {
     );
     let spec = spec("cgroups-weight", &[], Kernel::V7_2, tasks);
     let refused = sim::run(&spec, &mut Collector::default());
-    assert!(matches!(refused, Err(Error::Ops { .. })), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(Error::Policy {
+                source: PolicyError::Ops(_),
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
 }
 
 #[test]

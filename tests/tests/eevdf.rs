@@ -33,10 +33,10 @@ const THREE: &str = "eevdf:base_slice_ns=3000000";
 fn requests_end_at_ticks_and_equal_tasks_take_turns() {
     let two = hogs(&[("A", 0), ("B", 0)]);
     let seen = observe(THREE, 1, 10, &two);
-    assert_eq!(seen.story(4), "A120 0 3; B120 3 3; A120 6 3; B120 9 1");
+    assert_eq!(seen.turns(4), "A120 0 3; B120 3 3; A120 6 3; B120 9 1");
     // 0.7 ms: one tick of 250 a second.
     let seen = observe_at(250, "eevdf", 1, 14, &two);
-    assert_eq!(seen.story(4), "A120 0 4; B120 4 4; A120 8 4; B120 12 2");
+    assert_eq!(seen.turns(4), "A120 0 4; B120 4 4; A120 8 4; B120 12 2");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_running_task_is_safe_until_its_request_is_served_unless_it_is_ahead() {
     // back with that: then A is ahead.
     let seen = observe("eevdf:base_slice_ns=10000000", 1, 21, tables);
     assert_eq!(
-        seen.story(6),
+        seen.turns(6),
         "A120 0 10; S120 10 1; A120 11 4; S120 15 1; A120 16 4; S120 20 1"
     );
 }
@@ -78,7 +78,7 @@ fn without_run_to_parity_a_task_that_is_ahead_is_safe_for_the_base_slice_only() 
     let tables = "[task.A]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
                   [task.S]\ncpus = \"0\"\nstart = \"13500us\"\ndo = \"run(1ms), sleep(1s)\"\n";
     // Eight CPUs: the slice is 40 ms.
-    let story = |knob| {
+    let turns = |knob| {
         observe(
             &format!("eevdf:base_slice_ns=10000000:{knob}"),
             8,
@@ -86,8 +86,8 @@ fn without_run_to_parity_a_task_that_is_ahead_is_safe_for_the_base_slice_only() 
             tables,
         )
     };
-    assert_eq!(story("run_to_parity=1").story(2), "A120 0 40; S120 40 1");
-    assert_eq!(story("run_to_parity=0").story(2), "A120 0 14; S120 14 1");
+    assert_eq!(turns("run_to_parity=1").turns(2), "A120 0 40; S120 40 1");
+    assert_eq!(turns("run_to_parity=0").turns(2), "A120 0 14; S120 14 1");
 }
 
 #[test]
@@ -99,14 +99,14 @@ fn idle_tasks_are_preempted_at_once_and_batch_tasks_do_not_preempt() {
         )
     };
     let policy = "eevdf:base_slice_ns=10000000";
-    let story = |first, second| observe(policy, 1, 25, &tables(first, second)).story(4);
+    let turns = |first, second| observe(policy, 1, 25, &tables(first, second)).turns(4);
     assert_eq!(
-        story("idle", "normal"),
+        turns("idle", "normal"),
         "A120 0 3.5; S120 3.5 1; A120 4.5 4.5; S120 9 1"
     );
     // A batch task is behind at 15, too, but waits until the request from 10 on is served.
     assert_eq!(
-        story("normal", "batch"),
+        turns("normal", "batch"),
         "A120 0 10; S120 10 1; A120 11 10; S120 21 1"
     );
 }
@@ -117,18 +117,18 @@ fn a_child_begins_with_half_a_request() {
                   [task.C]\ncount = 0\ndo = \"run(inf)\"\n";
     let seen = observe(THREE, 1, 20, tables);
     // P ends its second request at 6; C's first one is 1.5 ms, the tick after that comes at 8.
-    assert_eq!(seen.story(4), "P120 0 6; C120 6 2; P120 8 3; C120 11 3");
+    assert_eq!(seen.turns(4), "P120 0 6; C120 6 2; P120 8 3; C120 11 3");
 }
 
 #[test]
 fn a_task_that_yields_while_it_is_not_ahead_gives_its_request_away() {
     let tables = "[task.A]\ndo = \"yield, run(inf)\"\n[task.B]\ndo = \"run(inf)\"\n";
     let seen = observe(THREE, 1, 12, tables);
-    assert_eq!(seen.story(4), "A120 0 0; B120 0 3; A120 3 3; B120 6 3");
+    assert_eq!(seen.turns(4), "A120 0 0; B120 0 3; A120 3 3; B120 6 3");
     // After 1 ms it is ahead of B, keeps what is left and yields in vain but for the switch.
     let tables = tables.replace("yield", "run(1ms), yield");
     let seen = observe(THREE, 1, 9, &tables);
-    assert_eq!(seen.story(4), "A120 0 1; B120 1 3; A120 4 2; B120 6 3");
+    assert_eq!(seen.turns(4), "A120 0 1; B120 1 3; A120 4 2; B120 6 3");
 }
 
 /// The published weights, within what a tick of 1 ms leaves.

@@ -38,10 +38,10 @@ fn moved(from: &Call, to: &Call) -> Call {
 }
 
 #[test]
-fn every_task_of_every_recording_has_a_story_that_ends_as_it_should() {
+fn every_task_of_every_recording_has_a_sequence_that_ends_as_it_should() {
     for_each_section(|place, _, comparable| {
-        assert!(!comparable.stories.is_empty(), "{place}");
-        for (name, story) in &comparable.stories {
+        assert!(!comparable.sequences.is_empty(), "{place}");
+        for (name, sequence) in &comparable.sequences {
             // The real-time task leaves sched_ext alive.
             let end = if name == "tvRT" {
                 "set_weight 100"
@@ -49,19 +49,19 @@ fn every_task_of_every_recording_has_a_story_that_ends_as_it_should() {
                 "quiescent 0x19"
             };
             assert_eq!(
-                story.last().map(String::as_str),
+                sequence.last().map(String::as_str),
                 Some(end),
-                "{place} {name}: {story:?}"
+                "{place} {name}: {sequence:?}"
             );
         }
     });
 }
 
 #[test]
-fn swapping_two_neighbours_of_a_story_is_noticed_at_every_position() {
+fn swapping_two_neighbours_of_a_sequence_is_noticed_at_every_position() {
     let mut swaps = 0;
     for_each_section(|place, section, original| {
-        for name in original.stories.keys() {
+        for name in original.sequences.keys() {
             let own: Vec<usize> = (0..section.calls.len())
                 .filter(|&at| is_kept(&section.calls[at]))
                 .filter(|&at| section.calls[at].task.name() == Some(name))
@@ -75,7 +75,7 @@ fn swapping_two_neighbours_of_a_story_is_noticed_at_every_position() {
                     continue;
                 }
                 assert_ne!(
-                    changed.stories, original.stories,
+                    changed.sequences, original.sequences,
                     "{place} {name} at {pair:?}"
                 );
                 swaps += 1;
@@ -127,7 +127,7 @@ fn changing_one_bit_of_a_compared_word_is_noticed_at_every_position() {
                 calls[at] = changed_call;
                 let changed = comparable(&calls, WHOLE_CPU);
                 assert_ne!(
-                    changed.stories, original.stories,
+                    changed.sequences, original.sequences,
                     "{place} at {at}: {:?}",
                     calls[at]
                 );
@@ -216,8 +216,8 @@ fn the_moment_at_which_rcu_frees_a_task_changes_nothing() {
                 );
             }
             assert_eq!(
-                comparable(&calls, WHOLE_CPU).stories,
-                original.stories,
+                comparable(&calls, WHOLE_CPU).sequences,
+                original.sequences,
                 "{place} at {at}"
             );
         }
@@ -237,7 +237,7 @@ fn goes_on(call: &Call) -> bool {
 }
 
 #[test]
-fn a_kernel_thread_that_runs_in_between_changes_no_story() {
+fn a_kernel_thread_that_runs_in_between_changes_no_sequence() {
     for_each_section(|place, section, original| {
         for (at, call) in section.calls.iter().enumerate() {
             let cpu = u64::from(call.cpu);
@@ -247,7 +247,7 @@ fn a_kernel_thread_that_runs_in_between_changes_no_story() {
                 calls.insert(at, stray(call, Who::Other, op, Who::Other, words));
             }
             let changed = comparable(&calls, WHOLE_CPU);
-            assert_eq!(changed.stories, original.stories, "{place} at {at}");
+            assert_eq!(changed.sequences, original.sequences, "{place} at {at}");
             let before = section.calls[..at]
                 .iter()
                 .rev()

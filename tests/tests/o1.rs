@@ -34,18 +34,18 @@ fn every_decision_of_300_random_runs_is_the_models() {
 fn v1_hogs_of_nice_0_0_and_10_run_102_102_and_53_ms() {
     let seen = observe("o1", 1, 600, &hogs(&[("A", 0), ("B", 0), ("N", 10)]));
     assert_eq!(
-        seen.story(6),
+        seen.turns(6),
         "A125 0 102; B125 102 102; N135 204 53; A125 257 102; B125 359 102; N135 461 53"
     );
     let seen = observe("o1", 1, 600, &hogs(&[("A", 0), ("N", 19)]));
-    assert_eq!(seen.story(3), "A125 0 102; N139 102 10; A125 112 102");
+    assert_eq!(seen.turns(3), "A125 0 102; N139 102 10; A125 112 102");
 }
 
 #[test]
 fn v1_the_slices_of_2_6_10_run_from_800_to_5_ms() {
     let tables = hogs(&[("A", -20), ("B", 0), ("N", 19)]);
     let seen = observe("o1:version=10", 1, 2000, &tables);
-    assert_eq!(seen.story(3), "A105 0 800; B125 800 100; N139 900 5");
+    assert_eq!(seen.turns(3), "A105 0 800; B125 800 100; N139 900 5");
 }
 
 #[test]
@@ -239,10 +239,10 @@ fn v8_fork_halves_the_slice_and_a_parent_with_one_jiffy_expires() {
         )
     };
     let seen = observe("o1", 1, 300, &tables(1));
-    assert_eq!(seen.story(3), "P125 0 1; C125 1 51; P125 52 50");
+    assert_eq!(seen.turns(3), "P125 0 1; C125 1 51; P125 52 50");
     let seen = observe("o1", 1, 400, &tables(101));
     assert_eq!(
-        seen.story(4),
+        seen.turns(4),
         "P125 0 101; C125 101 1; P125 102 102; C125 204 102"
     );
 }
@@ -344,7 +344,7 @@ fn a_task_that_yields_goes_to_the_expired_array() {
     let seen = observe("o1", 1, 300, &tables);
     // What is left of its slice waits for the exchange of the arrays.
     assert_eq!(
-        seen.story(4),
+        seen.turns(4),
         "Y125 0 3; B125 3 102; N139 105 10; Y125 115 99"
     );
     assert_eq!(seen.counter("yields_expired_empty"), 1);

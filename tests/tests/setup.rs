@@ -3,7 +3,7 @@
 use model::{SetUp, SetUpTime, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
-use sim::{Backend, Error, Options};
+use sim::{Backend, Error, Options, PolicyError};
 use workload::RunSpec;
 
 const TASK: &str = "[task.A]\ndo = \"run(5ms)\"\n";
@@ -99,7 +99,11 @@ fn a_program_or_value_that_does_not_exist_is_an_error_before_the_run() {
         ("configure", "1,2,0,4", "takes 3 values"),
         ("configure", "mode=1", "has no field `mode`"),
     ] {
-        let Err(Error::SetUp { source, .. }) = run(&spec(&[], &[(program, args, Loaded)])) else {
+        let Err(Error::Policy {
+            source: source @ PolicyError::SetUp(_),
+            ..
+        }) = run(&spec(&[], &[(program, args, Loaded)]))
+        else {
             panic!("{program}:{args} was accepted");
         };
         assert!(source.to_string().contains(expected), "{source}");
@@ -130,7 +134,16 @@ fn the_flags_of_the_table_are_what_the_kernel_judges() {
         "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented"
     );
     let unknown = run(&spec(&[("setup_ops.flags", "0x10000000000")], &[]));
-    assert!(matches!(unknown, Err(Error::Ops { .. })), "{unknown:?}");
+    assert!(
+        matches!(
+            unknown,
+            Err(Error::Policy {
+                source: PolicyError::Ops(_),
+                ..
+            })
+        ),
+        "{unknown:?}"
+    );
 }
 
 #[test]
@@ -163,7 +176,11 @@ fn an_entry_that_cannot_be_made_is_an_error() {
         ("nodes[0]", "0x100000000", "a value has 4 bytes"),
         ("pairs[0]", "1", "hex: and 24 digits"),
     ] {
-        let Err(Error::Entry { source, .. }) = run(&spec(&[(name, value)], &[])) else {
+        let Err(Error::Policy {
+            source: source @ PolicyError::Entry(_),
+            ..
+        }) = run(&spec(&[(name, value)], &[]))
+        else {
             panic!("{name}={value} was accepted");
         };
         assert!(source.to_string().contains(expected), "{source}");

@@ -96,7 +96,7 @@ fn b2_two_hogs_of_nice_0_and_10_descend_in_turns() {
     // up its slice and goes down again from 130; at 380 A has its turn on 139, begins anew and is
     // back on 139 at 580.
     assert_eq!(
-        seen.story(22),
+        seen.turns(22),
         "A120 0 100; B130 100 10; A130 110 10; B131 120 10; A131 130 10; B132 140 10; \
          A132 150 10; B133 160 10; A133 170 10; B134 180 10; A134 190 10; B135 200 10; \
          A135 210 10; B136 220 10; A136 230 10; B137 240 10; A137 250 10; B138 260 10; \
@@ -190,14 +190,14 @@ fn b5_without_interactive_a_wakeup_starts_on_top_and_25_ms_end_two_stairs_below(
 #[test]
 fn b5_with_compute_intervals_are_100_ms_and_a_better_task_waits_10_ms() {
     let seen = observe("staircase:compute=1", 1, 400, &hogs(&[("A", 0), ("B", 0)]));
-    assert_eq!(seen.story(3), "A120 0 100; B120 100 100; A121 200 100");
+    assert_eq!(seen.turns(3), "A120 0 100; B120 100 100; A121 200 100");
 
     let better = "[task.S]\nnice = -5\nstart = \"3ms\"\ndo = \"run(5ms)\"\n";
     let tables = hogs(&[("A", 0)]) + better;
     let seen = observe("staircase:compute=1", 1, 100, &tables);
-    assert_eq!(seen.story(2), "A120 0 10; S115 10 5");
+    assert_eq!(seen.turns(2), "A120 0 10; S115 10 5");
     let seen = observe("staircase", 1, 100, &tables);
-    assert_eq!(seen.story(2), "A120 0 3; S115 3 5");
+    assert_eq!(seen.turns(2), "A120 0 3; S115 3 5");
 }
 
 /// Compute: 20 intervals of 100 ms are the slice of nice 0.
@@ -208,7 +208,7 @@ fn b5_with_compute_the_slice_of_nice_0_is_two_seconds() {
     let prios: Vec<_> = a.iter().map(|turn| turn.prio).collect();
     assert_eq!(prios[..20], (120..140).collect::<Vec<_>>());
     // From 3900 ms on A has a new slice, and is above B until it is back on the last stair.
-    assert_eq!(seen.story(39).rsplit("; ").next(), Some("A139 3800 2000"));
+    assert_eq!(seen.turns(39).rsplit("; ").next(), Some("A139 3800 2000"));
 }
 
 #[test]
@@ -216,9 +216,9 @@ fn b6_a_fresh_slice_preempts_on_the_same_stair_unless_told_not_to() {
     let late = "[task.S]\ndo = \"sleep(5ms), run(2ms)\"\n";
     let tables = late.to_owned() + &hogs(&[("A", 0)]);
     let seen = observe("staircase", 1, 50, &tables);
-    assert_eq!(seen.story(4), "S120 0 0; A120 0 5; S120 5 2; A120 7 43");
+    assert_eq!(seen.turns(4), "S120 0 0; A120 0 5; S120 5 2; A120 7 43");
     let seen = observe("staircase:preempt_equal=0", 1, 50, &tables);
-    assert_eq!(seen.story(4), "S120 0 0; A120 0 10; S120 10 2; A121 12 38");
+    assert_eq!(seen.turns(4), "S120 0 0; A120 0 10; S120 10 2; A121 12 38");
 }
 
 /// While a real-time task has the CPU, the task that it displaced counts as running.
@@ -232,7 +232,7 @@ fn b6_a_fresh_slice_preempts_although_a_real_time_task_wakes_it() {
     };
     // Through a queue the wakeup is a plain one, through a pipe a synchronous one.
     for kind in ["queue", "pipe"] {
-        let story = |policy: &str| {
+        let turns = |policy: &str| {
             let seen = observe(policy, 1, 50, &tables(kind));
             let late = |turn: &&Turn| turn.start.as_nanos() >= 6_000_000;
             let after: Vec<_> = seen.turns.iter().filter(late).collect();
@@ -241,10 +241,10 @@ fn b6_a_fresh_slice_preempts_although_a_real_time_task_wakes_it() {
                 .take(2)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(story("staircase"), ["S", "A"], "{kind}");
-        assert_eq!(story("staircase:preempt_equal=0"), ["A", "S"], "{kind}");
+        assert_eq!(turns("staircase"), ["S", "A"], "{kind}");
+        assert_eq!(turns("staircase:preempt_equal=0"), ["A", "S"], "{kind}");
         // As before, a better one comes first: it starts on its own stair, A has sunk.
-        assert_eq!(story("staircase:rr_ns=4000000")[0], "S", "{kind}");
+        assert_eq!(turns("staircase:rr_ns=4000000")[0], "S", "{kind}");
     }
 }
 
@@ -258,7 +258,7 @@ fn batch_tasks_run_behind_everybody_in_turns_of_two_seconds() {
                   [task.N]\nstart = \"500ms\"\ndo = \"run(300ms)\"\n";
     let seen = observe("staircase", 1, 5000, tables);
     assert_eq!(
-        seen.story(4),
+        seen.turns(4),
         "A140 0 500; N120 500 300; A140 800 1500; B140 2300 2000"
     );
 }
@@ -268,7 +268,7 @@ fn a_task_that_yields_waits_on_the_last_stair_and_returns_to_its_own() {
     let tables = "[task.Y]\nnice = 0\ndo = \"run(3ms), yield, run(100ms)\"\n".to_owned()
         + "[task.B]\nnice = 10\ndo = \"run(15ms)\"\n";
     let seen = observe("staircase", 1, 100, &tables);
-    assert_eq!(seen.story(3), "Y120 0 3; B130 3 15; Y120 18 82");
+    assert_eq!(seen.turns(3), "Y120 0 3; B130 3 15; Y120 18 82");
     assert_eq!(seen.counter("yields"), 1);
     assert_eq!(seen.counter("yields_alone"), 0);
 }

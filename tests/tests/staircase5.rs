@@ -93,7 +93,7 @@ fn s3_nice_15_and_17_start_together() {
     // B139 10 and B138 20; A139 10, A136 20, A137 10 and A138 10; A139 10, A137 30 and A138 10;
     // A139 10 and A138 40.
     assert_eq!(
-        seen.story(12),
+        seen.turns(12),
         "A135 0 20; B137 20 10; A137 30 10; B138 40 10; A138 50 10; B139 60 30; A139 90 50; \
          B139 140 10; A139 150 50; B139 200 30; A139 230 50; B139 280 30"
     );
@@ -141,9 +141,9 @@ fn an_interval_is_10_ms_for_each_cpu_and_a_knob_caps_it() {
     let pinned = "[task.A]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
                   [task.B]\ncpus = \"0\"\ndo = \"run(inf)\"\n";
     let seen = observe("staircase5", 4, 200, pinned);
-    assert_eq!(seen.story(3), "A120 0 40; B120 40 40; A121 80 40");
+    assert_eq!(seen.turns(3), "A120 0 40; B120 40 40; A121 80 40");
     let seen = observe("staircase5:cpu_factor_max=2", 4, 200, pinned);
-    assert_eq!(seen.story(3), "A120 0 20; B120 20 20; A121 40 20");
+    assert_eq!(seen.turns(3), "A120 0 20; B120 20 20; A121 40 20");
 }
 
 #[test]
@@ -151,14 +151,14 @@ fn parent_and_child_share_what_is_left_of_the_interval() {
     let tables = "[task.P]\ndo = \"run(4ms), fork(C), run(inf)\"\n\
                   [task.C]\ncount = 0\ndo = \"run(inf)\"\n";
     let seen = observe("staircase5", 1, 100, tables);
-    assert_eq!(seen.story(4), "P120 0 7; C120 7 3; P121 10 10; C121 20 10");
+    assert_eq!(seen.turns(4), "P120 0 7; C120 7 3; P121 10 10; C121 20 10");
 }
 
 #[test]
 fn a_task_that_yields_goes_behind_its_equals_with_a_full_slice() {
     let tables = "[task.Y]\ndo = \"run(3ms), yield, run(inf)\"\n".to_owned() + &hogs(&[("B", 0)]);
     let seen = observe("staircase5", 1, 60, &tables);
-    assert_eq!(seen.story(4), "Y120 0 3; B120 3 10; Y120 13 10; B121 23 10");
+    assert_eq!(seen.turns(4), "Y120 0 3; B120 3 10; Y120 13 10; B121 23 10");
 }
 
 #[test]
@@ -166,5 +166,5 @@ fn an_idle_task_counts_as_nice_19() {
     let tables =
         "[task.A]\npolicy = \"idle\"\ndo = \"run(inf)\"\n".to_owned() + &hogs(&[("B", 19)]);
     let seen = observe("staircase5", 1, 40, &tables);
-    assert_eq!(seen.story(3), "A139 0 10; B139 10 10; A139 20 10");
+    assert_eq!(seen.turns(3), "A139 0 10; B139 10 10; A139 20 10");
 }

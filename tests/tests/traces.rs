@@ -250,7 +250,7 @@ impl Recorded {
 }
 
 #[test]
-fn every_task_of_every_recorded_scenario_has_the_same_story() {
+fn every_task_of_every_recorded_scenario_has_the_same_sequence() {
     let mut failures = String::new();
     for recorded in &RECORDED {
         for section in &recording::parse(recorded.text).expect(recorded.name) {

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod clang;
+mod files;
 mod paths;
 
 use std::fs;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use clang::Clang;
+pub use files::files_below;
 
 /// Why there is no object.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ impl KernelLog {
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/kmsg");
         let mut file = file.ok();
-        // A device that cannot seek would tell old stories: better none.
+        // A device that cannot seek would give old messages: better none.
         if file
             .as_mut()
             .is_some_and(|file| file.seek(SeekFrom::End(0)).is_err())

@@ -5,54 +5,19 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-#[cfg(feature = "live")]
-use crate::verb::bench::Bench;
+use crate::exit::EXIT_STATUSES;
+use crate::on_kernel;
 use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
-#[cfg(feature = "live")]
-use crate::verb::doctor::Doctor;
 use crate::verb::list::List;
-#[cfg(feature = "live")]
-use crate::verb::load::Load;
-#[cfg(feature = "live")]
-use crate::verb::play::Play;
 use crate::verb::report::Report;
 use crate::verb::reproduce::Reproduce;
-#[cfg(feature = "live")]
-use crate::verb::run::Run;
-#[cfg(feature = "live")]
-use crate::verb::set::Set;
 use crate::verb::sim::Sim;
 use crate::verb::stat::Stat;
-#[cfg(feature = "live")]
-use crate::verb::status::StatusOf;
-#[cfg(feature = "live")]
-use crate::verb::stop::Stop;
 use crate::verb::sweep::Sweep;
 use crate::verb::trace::Trace;
-#[cfg(feature = "live")]
-use crate::verb::vm::Vm;
-
-const EXIT_STATUSES: &str = "\
-Exit status:
-  0    success
-  1    failure: a bad file, or the computer refused something
-  2    usage: an unknown option, policy, knob or workload
-  3    a policy misbehaved and was ejected; the results up to then are printed
-  4    this computer lacks what the verb needs; the message says what to do
-  5    a comparison exceeded the limit of --fail-if
-  6    inconclusive: a virtual machine gave no result, or the runs do not decide
-  130  interrupted, after everything was put back";
-
-#[cfg(feature = "live")]
-const VM_EXIT_STATUSES: &str = "\
-Exit status: that of the command, and without one
-  1    failure: a bad file, or the computer refused something
-  2    usage: an unknown option or program
-  4    this computer lacks what a virtual machine needs; the message says what to do
-  6    inconclusive: the command ran out of time, or the guest gave no result";
 
 /// Run, simulate and measure Linux CPU schedulers.
 #[derive(Debug, Parser)]
@@ -78,44 +43,8 @@ pub enum Verb {
     #[command(after_help = EXIT_STATUSES)]
     Trace(Box<Trace>),
 
-    /// Attach a policy to this machine for a time, or while a command runs.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Run(Box<Run>),
-
-    /// Change knobs of the attached policy.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Set(Set),
-
-    /// Show the scheduler of this machine, with its knobs and counters.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Status(StatusOf),
-
-    /// Detach the policy and check that the kernel's own scheduler is back.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Stop(Stop),
-
-    /// Run a workload with real processes and print latency, CPU time and other results.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Play(Box<Play>),
-
-    /// Run a standard load, such as hackbench or a kernel build, and print its results.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Load(Box<Load>),
-
-    /// Run a command on another kernel, in a VM.
-    #[cfg(feature = "live")]
-    #[command(after_help = VM_EXIT_STATUSES)]
-    Vm(Vm),
-
-    /// Check whether this machine can run policies, and say what to do if not.
-    #[cfg(feature = "live")]
-    Doctor(Doctor),
+    #[command(flatten)]
+    OnKernel(on_kernel::Verb),
 
     /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
     #[command(after_help = EXIT_STATUSES)]
@@ -124,11 +53,6 @@ pub enum Verb {
     /// Simulate every combination of the policies, workloads, knobs and machines in a file.
     #[command(after_help = EXIT_STATUSES)]
     Sweep(Box<Sweep>),
-
-    /// Run a command under several schedulers in turn and compare its time and latency.
-    #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
-    Bench(Box<Bench>),
 
     /// Compare sets of runs: whether they differ, by how much, and how certain that is.
     #[command(after_help = EXIT_STATUSES)]

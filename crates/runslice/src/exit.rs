@@ -2,6 +2,18 @@
 
 use std::process::ExitCode;
 
+/// The statuses, as the help of each verb lists them.
+pub const EXIT_STATUSES: &str = "\
+Exit status:
+  0    success
+  1    failure: a bad file, or the computer refused something
+  2    usage: an unknown option, policy, knob or workload
+  3    a policy misbehaved and was ejected; the results up to then are printed
+  4    this computer lacks what the verb needs; the message says what to do
+  5    a comparison exceeded the limit of --fail-if
+  6    inconclusive: a virtual machine gave no result, or the runs do not decide
+  130  interrupted, after everything was put back";
+
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

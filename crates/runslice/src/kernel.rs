@@ -20,20 +20,6 @@ pub fn parse(text: &str) -> Result<Kernel, String> {
     })
 }
 
-/// The simulated kernel that the running one counts as; the default when it does not say what it
-/// is.
-#[cfg(feature = "live")]
-pub fn running() -> Kernel {
-    Kernel::of_release(&release()).unwrap_or_default()
-}
-
-/// What the running kernel calls itself, such as `6.18.15+deb13-amd64`; empty if it does not say.
-#[cfg(feature = "live")]
-pub fn release() -> String {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    release.trim_end().to_owned()
-}
-
 /// Binds an object to `kernel`.
 ///
 /// # Errors

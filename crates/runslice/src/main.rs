@@ -4,19 +4,16 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "live")]
-mod attach;
 mod bundle;
 mod cli;
 mod comparison;
-#[cfg(feature = "live")]
-mod dumps;
 mod embedded;
 mod exit;
-#[cfg(feature = "live")]
-mod guest;
+mod export;
 mod kernel;
 mod machine_options;
+#[cfg(feature = "live")]
+mod on_kernel;
 mod output;
 mod page;
 mod parallel;
@@ -29,18 +26,13 @@ mod report;
 mod reproduce;
 mod say;
 mod schedstat;
-#[cfg(feature = "live")]
-mod series;
-#[cfg(feature = "live")]
-mod session;
 mod sets;
-mod sheet;
 mod simulate;
 mod store;
 mod table;
-#[cfg(feature = "live")]
-mod tunables;
 mod verb;
+#[cfg(not(feature = "live"))]
+mod without_kernel;
 mod workload_arg;
 
 use std::io;
@@ -50,6 +42,8 @@ use clap::Parser;
 
 use crate::cli::Cli;
 use crate::exit::{Status, UnsupportedError, UsageError, words};
+#[cfg(not(feature = "live"))]
+use crate::without_kernel as on_kernel;
 
 fn main() -> ExitCode {
     match verb::run(Cli::parse().verb) {

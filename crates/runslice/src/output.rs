@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::exit::UsageError;
-use crate::sheet;
+use crate::export;
 
 /// Opens `path` for results, or standard output when there is none.
 ///
@@ -24,8 +24,8 @@ pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
 ///
 /// # Errors
 /// When they would go to a terminal.
-pub fn check(form: Option<sheet::Form>, path: Option<&Path>) -> Result<(), UsageError> {
-    let is_text = form.is_none_or(sheet::Form::is_text);
+pub fn check(form: Option<export::Form>, path: Option<&Path>) -> Result<(), UsageError> {
+    let is_text = form.is_none_or(export::Form::is_text);
     if is_text || path.is_some() || !io::stdout().is_terminal() {
         return Ok(());
     }

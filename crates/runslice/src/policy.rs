@@ -79,7 +79,7 @@ fn load(name: &str) -> anyhow::Result<Found> {
         Some((path, wanted)) if !Path::new(name).exists() => (path, Some(wanted)),
         _ => (name, None),
     };
-    let file = read_file(Path::new(path))?;
+    let file = read(Path::new(path))?;
     if bundle::is_bundle(&file) {
         let bundle = Bundle::read(&file).with_context(|| path.to_owned())?;
         return Ok(Found {
@@ -204,12 +204,7 @@ pub fn label(argument: &str) -> String {
 ///
 /// # Errors
 /// When it cannot be read; the message names it.
-#[cfg(feature = "live")]
-pub fn read(path: &Path) -> anyhow::Result<Arc<[u8]>> {
-    read_file(path).map(Arc::from)
-}
-
-fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 

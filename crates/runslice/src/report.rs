@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use model::{Exit, ExitKind, MachineSpec, Summary};
 use stats::Report;
 
-use crate::sheet;
+use crate::export;
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -35,13 +35,13 @@ pub enum Format {
 }
 
 impl Format {
-    /// The form of a sheet; `None` of those that hold more than one table.
-    pub const fn sheet(self) -> Option<sheet::Form> {
+    /// The form of an exported table; `None` for those that hold more than one table.
+    pub const fn export(self) -> Option<export::Form> {
         match self {
             Self::Human | Self::Json => None,
-            Self::Csv => Some(sheet::Form::Csv),
+            Self::Csv => Some(export::Form::Csv),
             #[cfg(feature = "parquet")]
-            Self::Parquet => Some(sheet::Form::Parquet),
+            Self::Parquet => Some(export::Form::Parquet),
         }
     }
 }
@@ -98,11 +98,25 @@ pub enum World {
     #[default]
     Simulated,
     /// Real processes on this computer.
-    #[cfg_attr(
-        not(feature = "live"),
-        expect(dead_code, reason = "without the real machine nothing is played")
-    )]
     Played,
+}
+
+impl World {
+    /// What documents call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Played => "played",
+        }
+    }
+
+    /// The world of this name; the simulated one for any other.
+    pub fn of(name: Option<&str>) -> Self {
+        match name == Some(Self::Played.name()) {
+            true => Self::Played,
+            false => Self::Simulated,
+        }
+    }
 }
 
 /// Runs of several policies under one load on one machine.
@@ -126,7 +140,7 @@ impl Results {
     /// # Errors
     /// When `to` does not take them.
     pub fn write(&self, format: Format, table: TableName, to: &mut dyn Write) -> io::Result<()> {
-        match (format, format.sheet()) {
+        match (format, format.export()) {
             (_, Some(form)) => one_table::of(self, table, false).write(form, to),
             (Format::Json, _) => json::write(self, to),
             _ => human::write(self, to),
@@ -143,7 +157,7 @@ impl Results {
         table: TableName,
         to: &mut dyn Write,
     ) -> io::Result<()> {
-        match (format, format.sheet()) {
+        match (format, format.export()) {
             (_, Some(form)) => one_table::of(self, table, true).write(form, to),
             (Format::Json, _) => json::write_runs(self, to),
             _ => runs::write(self, to),

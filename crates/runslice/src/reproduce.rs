@@ -1,17 +1,15 @@
 //! The machines that `reproduce` runs experiments on, and the policies and workloads that these
 //! name. The crate `experiments` reads and judges them; `verb::reproduce` prints.
 
-#[cfg(feature = "live")]
-pub mod kernels;
-#[cfg(feature = "live")]
-mod missing;
 pub mod simulate;
-#[cfg(feature = "live")]
-mod slices;
+
+use std::collections::BTreeMap;
 
 use experiments::files::Files;
 use experiments::{Catalog, Cause};
 use model::{MachineSpec, PolicySpec};
+use serde_json::{Value, json};
+use stats::probe::{Probe, Wanted};
 use workload::Workload;
 
 use crate::store::fingerprint;
@@ -35,6 +33,31 @@ impl Catalog for Program {
     }
 }
 
+/// What `probes` found, each under the name that `wanted` gives it.
+pub fn found(wanted: &[Wanted], probes: &[Probe]) -> Value {
+    let all = wanted.iter().zip(probes).map(|(wanted, probe)| {
+        let found = probe.found();
+        let values: BTreeMap<_, _> = found.values.into_iter().collect();
+        let value = json!({
+            "values": values,
+            "trace": found.trace,
+            "exact": found.exact,
+            "points": found.points,
+        });
+        (wanted.name.clone(), value)
+    });
+    Value::Object(all.collect())
+}
+
+/// The kernel that runs an experiment's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// That of virtual machines.
+    Guest,
+    /// This computer's.
+    Host,
+}
+
 /// The fingerprint of what was calibrated.
 pub fn calibration(files: &Files) -> String {
     format!("{:032x}", fingerprint(files.calibration()))
@@ -42,12 +65,10 @@ pub fn calibration(files: &Files) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use experiments::cells::Results;
     use experiments::claim::{Rules, Verdict};
-    #[cfg(feature = "live")]
-    use experiments::experiment::Work;
     use experiments::{experiment, judge_all};
 
     use super::*;
@@ -70,7 +91,6 @@ mod tests {
     }
 
     /// The same of those for kernels.
-    #[cfg(feature = "live")]
     #[test]
     fn every_experiment_on_kernels_is_right() {
         let files = Files::embedded();
@@ -142,32 +162,5 @@ mod tests {
         let readme = files.get("README.md").unwrap();
         let fingerprint = calibration(&files);
         assert!(readme.contains(&fingerprint), "{fingerprint}");
-    }
-
-    #[cfg(feature = "live")]
-    #[test]
-    fn every_file_that_is_built_in_can_be_run() {
-        let files = Files::embedded();
-        let names = files.on_kernels();
-        assert!(!names.is_empty());
-        for name in names {
-            let experiment = experiment::read_real(&files, name, &Program)
-                .unwrap_or_else(|error| panic!("{error:#}"));
-            let guest = experiment.guest.as_ref().expect("it is for kernels");
-            let speed = vm::Speed::from_mips(guest.mips);
-            assert!(speed.is_some(), "{name}: {} MIPS", guest.mips);
-            let points = experiment.sets.iter().flat_map(|set| &set.points);
-            for point in points {
-                let Work::Command(words) = &point.work else {
-                    panic!("{name}: a model");
-                };
-                assert_eq!(words[..2], ["runslice", "load"], "{name}");
-                assert!(
-                    words.ends_with(&["--format".to_owned(), "json".to_owned()]),
-                    "{name}"
-                );
-            }
-            assert!(!experiment.statements.is_empty(), "{name} decides nothing");
-        }
     }
 }

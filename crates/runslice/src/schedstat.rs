@@ -36,26 +36,6 @@ pub fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
 }
 
-/// Jiffies a second of the running kernel: its coarse clocks go on with each jiffy. `None` where
-/// they do not.
-pub fn kernel_hz() -> Option<u32> {
-    #[cfg(feature = "live")]
-    {
-        let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
-        hz_of_tick(tick.tv_sec, tick.tv_nsec)
-    }
-    #[cfg(not(feature = "live"))]
-    None
-}
-
-/// Jiffies a second whose length is `seconds` and `nanoseconds`; kernels have 100 to 1000.
-#[cfg(feature = "live")]
-fn hz_of_tick(seconds: i64, nanoseconds: i64) -> Option<u32> {
-    let tick = u32::try_from(nanoseconds).ok().filter(|_| seconds == 0)?;
-    let hz = 1_000_000_000_u32.checked_add(tick / 2)?.checked_div(tick)?;
-    (100..=1_000).contains(&hz).then_some(hz)
-}
-
 /// The kernel's HZ: as the user says, as the recording says, or as is likely, and then said.
 ///
 /// # Errors
@@ -79,20 +59,4 @@ pub fn hz_of(asked: Option<u32>, noted: Option<u32>, evidence: &HzEvidence) -> i
         found.hz
     )?;
     Ok(found.hz)
-}
-
-#[cfg(all(test, feature = "live"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tick_tells_how_many_there_are_in_a_second() {
-        let ticks = [10_000_000, 4_000_000, 3_333_333, 1_000_000, 1, 0];
-        let hz = ticks.map(|tick| hz_of_tick(0, tick));
-        assert_eq!(
-            hz,
-            [Some(100), Some(250), Some(300), Some(1_000), None, None]
-        );
-        assert_eq!(hz_of_tick(1, 4_000_000), None);
-    }
 }

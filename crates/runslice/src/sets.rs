@@ -1,7 +1,7 @@
 //! Files with sets of runs: what this program wrote, and what hyperfine and schbench write.
 
 mod foreign;
-mod own;
+pub mod own;
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,6 @@ use serde_json::Value;
 use stats::compare::{Measured, Set};
 
 pub use own::SWEEP;
-#[cfg(feature = "live")]
-pub use own::{BENCH, RUNS, lines};
 
 /// The sets of one file.
 #[derive(Debug)]

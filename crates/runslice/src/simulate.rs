@@ -29,16 +29,12 @@ pub fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
 pub fn explain(error: sim::Error) -> anyhow::Error {
+    use sim::PolicyError::{Entry, Set, SetUp};
     match error {
-        sim::Error::Set { policy, source } => {
-            UsageError(format!("policy `{policy}`: {source}")).into()
-        }
-        sim::Error::Entry { policy, source } => {
-            UsageError(format!("policy `{policy}`: {source}")).into()
-        }
-        sim::Error::SetUp { policy, source } => {
-            UsageError(format!("policy `{policy}`: {source}")).into()
-        }
+        sim::Error::Policy {
+            policy,
+            source: source @ (Set(_) | Entry(_) | SetUp(_)),
+        } => UsageError(format!("policy `{policy}`: {source}")).into(),
         other => other.into(),
     }
 }

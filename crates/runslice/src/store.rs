@@ -39,38 +39,38 @@ impl Key {
     /// The key of a run whose workload was given these parameters. `more` is what else its result
     /// depends on.
     pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
-        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
-        Self::of_version(spec, scale, more, version)
+        Self::of_bytes(bytes_of(spec, scale, more))
     }
 
-    fn of_version(spec: &RunSpec, scale: &[(String, i64)], more: &str, version: &str) -> Self {
-        // All fields of the request as they are, those of later versions too.
-        let rest = RunSpec {
-            policy: PolicySpec {
-                object: [].into(),
-                ..spec.policy.clone()
-            },
-            ..spec.clone()
-        };
-        let text = format!("{FORMAT} {version} {rest:?} {scale:?}{more}");
-        let bytes = text
-            .bytes()
-            .chain([0])
-            .chain(spec.policy.object.iter().copied());
-        Self(fingerprint(bytes))
+    /// The key of what these bytes describe and this program makes.
+    pub fn of_bytes(bytes: impl IntoIterator<Item = u8>) -> Self {
+        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
+        Self::of_version(version, bytes)
     }
 
-    /// The key of what real programs give that do what `words` say.
-    #[cfg(feature = "live")]
-    pub fn of_words(words: &str) -> Self {
-        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
-        let text = format!("{FORMAT} {version} real {words}");
-        Self(fingerprint(text.bytes()))
+    fn of_version(version: &str, bytes: impl IntoIterator<Item = u8>) -> Self {
+        let begin = format!("{FORMAT} {version} ").into_bytes();
+        Self(fingerprint(begin.into_iter().chain(bytes)))
     }
 
     fn file(self) -> String {
         format!("{:032x}.json", self.0)
     }
+}
+
+/// Everything that is asked of a simulated run, as bytes.
+fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
+    // All fields of the request as they are, those of later versions too.
+    let rest = RunSpec {
+        policy: PolicySpec {
+            object: [].into(),
+            ..spec.policy.clone()
+        },
+        ..spec.clone()
+    };
+    let mut bytes = format!("{rest:?} {scale:?}{more}\0").into_bytes();
+    bytes.extend_from_slice(&spec.policy.object);
+    bytes
 }
 
 impl Store {
@@ -181,7 +181,7 @@ mod tests {
         let scale = [("hogs".to_owned(), 4)];
         let mut keys = vec![
             key(&run),
-            Key::of_version(&run, &[], "", "another"),
+            Key::of_version("another", bytes_of(&run, &[], "")),
             Key::of(&run, &scale, ""),
             Key::of(&run, &[], "with a probe"),
         ];

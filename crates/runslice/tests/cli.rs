@@ -107,7 +107,6 @@ fn the_readme_shows_what_the_program_prints() {
 }
 
 /// The service's command line must be one that this program takes; no systemd is asked.
-#[cfg(feature = "live")]
 #[test]
 fn the_service_starts_what_the_command_line_knows() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/runslice@.service");
@@ -371,7 +370,6 @@ fn a_manual_page_is_written_for_every_verb() {
 
 /// A user with a build as root must not run what somebody else has put into the folder for
 /// temporary files, under any name that this program could be expected to use.
-#[cfg(feature = "live")]
 #[test]
 fn a_load_executes_nothing_that_another_user_has_planted() {
     let name = format!("runslice-planted-{}", std::process::id());

@@ -323,7 +323,6 @@ fn every_block_is_run_by_a_test_and_every_link_leads_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[cfg(feature = "live")]
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn every_command_of_the_guide_that_needs_a_kernel_prints_what_the_guide_says() {

@@ -274,18 +274,51 @@ fn circles_of_files_stay_small() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The verb that a module is or belongs to, such as `verb::sim` or `on_kernel::verb::run`.
+fn verb_of(name: &Name) -> Option<&[String]> {
+    let at = name.iter().position(|it| it == "verb")?;
+    name.get(..at + 2)
+}
+
 #[test]
 fn no_verb_imports_another() {
     let graph = Graph::of(&root().join("crates/runslice/src"));
+    let mut verbs = BTreeSet::new();
     for (from, arrows) in graph.names.iter().zip(&graph.arrows) {
+        verbs.extend(verb_of(from).map(<[String]>::to_vec));
         for to in arrows.iter().map(|to| &graph.names[*to]) {
-            let is_verb = to.len() > 1 && to[0] == "verb";
-            let may = from.is_empty() || from[0] == "cli" || *from == ["verb"];
-            let is_own = from.len() > 1 && from[..2] == to[..2.min(to.len())];
+            let may = from.is_empty() || from[0] == "cli" || from.ends_with(&["verb".to_owned()]);
+            let is_its = verb_of(to).is_none() || verb_of(from) == verb_of(to);
             let pair = format!("{} imports {}", shown(from), shown(to));
-            assert!(!is_verb || may || is_own, "{pair}");
+            assert!(is_its || may, "{pair}");
         }
     }
+    assert_eq!(
+        verbs.len(),
+        22,
+        "verbs are found in both folders: {verbs:?}"
+    );
+}
+
+/// What takes a kernel is one module, and a program without it has another in its place. `main.rs`
+/// declares one of them; no other file of any crate asks which of the two it is.
+#[test]
+fn one_file_asks_for_the_feature_live() {
+    let mark = ["feature = ", "\"live\""].concat();
+    let mut found = BTreeMap::new();
+    for folder in fs::read_dir(root().join("crates")).expect("it is there") {
+        let folder = folder.expect("readable").path();
+        for path in modules(&folder).into_values() {
+            let text = fs::read_to_string(&path).expect("a source is readable");
+            let count = text.matches(&mark).count();
+            if count > 0 {
+                let below = path.strip_prefix(root()).expect("it lies there");
+                found.insert(below.to_string_lossy().into_owned(), count);
+            }
+        }
+    }
+    let want = [("crates/runslice/src/main.rs".to_owned(), 3)];
+    assert_eq!(found, BTreeMap::from(want));
 }
 
 /// The crates of ours that a manifest names in `[dependencies]`.

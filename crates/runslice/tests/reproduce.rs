@@ -364,7 +364,6 @@ do    = \"run(inf)\"
 }
 
 /// What is missing for guests: it is told in a line, once, and the report says what is left open.
-#[cfg(feature = "live")]
 mod guests {
     use std::os::unix::fs::PermissionsExt as _;
 

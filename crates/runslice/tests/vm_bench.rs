@@ -1,7 +1,5 @@
 //! `runslice bench` on real kernels, in virtual machines: `make test-vm`.
 
-#![cfg(feature = "live")]
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Counted time: a run repeats to the byte, and samples differ as far as they say.
 
-#![cfg(feature = "live")]
-
 use runslice_tests::guest;
 
 /// What a counted guest prints when hackbench has run under a policy: its time, then what

@@ -1,8 +1,6 @@
 //! The loads on a real kernel, in virtual machines that count instructions, and `reproduce` on
 //! them: `make test-vm`.
 
-#![cfg(feature = "live")]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -2,8 +2,6 @@
 //!
 //! `make test-vm` installs what they need and runs them, one guest at a time.
 
-#![cfg(feature = "live")]
-
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! `runslice stat` on real kernels, in virtual machines: `make test-vm`.
 
-#![cfg(feature = "live")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! `runslice trace` of the running kernel, and `check --vm`, in virtual machines.
 
-#![cfg(feature = "live")]
-
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 

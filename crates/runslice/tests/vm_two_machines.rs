@@ -1,8 +1,6 @@
 //! The bodies that hold on both machines, on a real kernel: one guest plays all of their workloads,
 //! and each body looks at its recording.
 
-#![cfg(feature = "live")]
-
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

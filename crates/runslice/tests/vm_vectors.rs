@@ -1,8 +1,6 @@
 //! What the simulator's vectors follow from the source alone, asked of a real kernel: the probe
 //! policy of the tests under small workloads, in a virtual machine that counts its time.
 
-#![cfg(feature = "live")]
-
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! `run`, `set`, `status` and `stop` on real kernels, in virtual machines: `make test-vm`.
 
-#![cfg(feature = "live")]
-
 use std::path::Path;
 
 use runslice_tests::guest::KERNELS;

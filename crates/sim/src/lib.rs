@@ -91,37 +91,13 @@ pub const MAX_CPUS: u16 = 1024;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The object cannot be loaded.
+    /// The policy cannot be made ready to run.
     #[error("policy `{policy}`")]
-    Load {
+    Policy {
         /// The policy.
         policy: String,
         /// Why.
-        source: Box<LoadError>,
-    },
-    /// A knob or variable cannot be set.
-    #[error("policy `{policy}`")]
-    Set {
-        /// The policy.
-        policy: String,
-        /// Why.
-        source: Box<SetError>,
-    },
-    /// A set-up program cannot be run with what it was given.
-    #[error("policy `{policy}`")]
-    SetUp {
-        /// The policy.
-        policy: String,
-        /// Why.
-        source: Box<SetUpError>,
-    },
-    /// An entry of a map cannot be made.
-    #[error("policy `{policy}`")]
-    Entry {
-        /// The policy.
-        policy: String,
-        /// Why.
-        source: EntryError,
+        source: PolicyError,
     },
     /// A set-up program or a map did not do its work, so that a loader would have given up.
     #[error("policy `{policy}`: {what} failed: {why}")]
@@ -132,22 +108,6 @@ pub enum Error {
         what: String,
         /// Its result, or where it stopped.
         why: String,
-    },
-    /// The object cannot be made ready to run.
-    #[error("policy `{policy}`")]
-    Instance {
-        /// The policy.
-        policy: String,
-        /// Why.
-        source: Box<InstanceError>,
-    },
-    /// A kernel would refuse to attach the table of callbacks.
-    #[error("policy `{policy}`")]
-    Ops {
-        /// The policy.
-        policy: String,
-        /// Why.
-        source: OpsError,
     },
     /// The workload cannot go on.
     #[error(transparent)]
@@ -168,6 +128,40 @@ pub enum Error {
         /// What there is.
         expected: &'static str,
     },
+}
+
+/// Why a policy cannot be made ready to run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The object cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] Box<LoadError>),
+    /// A knob or variable cannot be set.
+    #[error(transparent)]
+    Set(#[from] Box<SetError>),
+    /// A set-up program cannot be run with what it was given.
+    #[error(transparent)]
+    SetUp(#[from] Box<SetUpError>),
+    /// An entry of a map cannot be made.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+    /// The object cannot be made ready to run.
+    #[error(transparent)]
+    Instance(#[from] Box<InstanceError>),
+    /// A kernel would refuse to attach the table of callbacks.
+    #[error(transparent)]
+    Ops(#[from] OpsError),
+}
+
+impl PolicyError {
+    /// For `map_err`: says which policy it was.
+    fn of<E: Into<Self>>(policy: &PolicySpec) -> impl Fn(E) -> Error + Copy {
+        |source| Error::Policy {
+            policy: policy.name.clone(),
+            source: source.into(),
+        }
+    }
 }
 
 /// Checks that the machine can be simulated.
@@ -247,18 +241,12 @@ fn prepare(
     options: Options,
     tally: bool,
 ) -> Result<Ready, Error> {
-    let policy = || spec.name.clone();
     let (target, rules) = (target(machine), rules_of(machine.kernel));
     let (image, entries) = load(spec, &target)?;
-    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(|source| Error::Ops {
-        policy: policy(),
-        source,
-    })?;
+    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(PolicyError::of(spec))?;
     let setup = spec.setup.iter().map(|run| {
-        setup::Run::find(&image, run).map_err(|source| Error::SetUp {
-            policy: policy(),
-            source: Box::new(source),
-        })
+        let found = setup::Run::find(&image, run);
+        found.map_err(Box::new).map_err(PolicyError::of(spec))
     });
     let setup = setup.collect::<Result<_, _>>()?;
     let usual = Config::default();
@@ -279,11 +267,8 @@ fn prepare(
         memory_bytes: options.memory_bytes.unwrap_or(usual.memory_bytes),
         ..usual
     };
-    let vm =
-        Instance::new(Arc::new(image), &functions, config).map_err(|source| Error::Instance {
-            policy: policy(),
-            source: Box::new(source),
-        })?;
+    let vm = Instance::new(Arc::new(image), &functions, config);
+    let vm = vm.map_err(Box::new).map_err(PolicyError::of(spec))?;
     Ok(Ready {
         target,
         ops,
@@ -479,29 +464,20 @@ fn assemble(
 
 /// The object, bound to `target` and with its variables set; and what is to be put into its maps.
 fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<(Image, Vec<Entries>), Error> {
-    let policy = || spec.name.clone();
-    let load = |source| Error::Load {
-        policy: policy(),
-        source: Box::new(source),
-    };
-    let object = Object::parse(&spec.object).map_err(load)?;
-    let mut image = object.link(target).map_err(load)?;
+    let object = Object::parse(&spec.object).map_err(Box::new);
+    let object = object.map_err(PolicyError::of(spec))?;
+    let image = object.link(target).map_err(Box::new);
+    let mut image = image.map_err(PolicyError::of(spec))?;
     let mut entries = Vec::new();
     for (name, value) in &spec.set {
         let value = number_of(target, value);
-        let found = Entries::find(&image, name, &value).map_err(|source| Error::Entry {
-            policy: policy(),
-            source,
-        })?;
+        let found = Entries::find(&image, name, &value).map_err(PolicyError::of(spec))?;
         if let Some(found) = found {
             entries.push(found);
             continue;
         }
         let set = image.set_global(name, &value);
-        set.map_err(|source| Error::Set {
-            policy: policy(),
-            source: Box::new(source),
-        })?;
+        set.map_err(Box::new).map_err(PolicyError::of(spec))?;
     }
     Ok((image, entries))
 }

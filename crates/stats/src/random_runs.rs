@@ -123,8 +123,8 @@ impl Machine {
             .for_each(|(sum, now)| *sum += now);
     }
 
-    fn story(&mut self, tell: impl FnOnce(Stream) -> Stream) {
-        self.stream = tell(std::mem::take(&mut self.stream));
+    fn tell(&mut self, add: impl FnOnce(Stream) -> Stream) {
+        self.stream = add(std::mem::take(&mut self.stream));
     }
 
     /// A random task in one of `states`.
@@ -152,7 +152,7 @@ impl Machine {
                 place: 0,
             });
             self.task_times.push(TaskTimes::default());
-            self.story(|stream| stream.born(now, number, number.min(1), number));
+            self.tell(|stream| stream.born(now, number, number.min(1), number));
         }
     }
 
@@ -164,7 +164,7 @@ impl Machine {
         let task = &mut self.tasks[number as usize];
         let (new, from) = (task.state == State::Unstarted, task.place);
         (task.state, task.place) = (State::Runnable, cpu);
-        self.story(|stream| match (new, cpu == from) {
+        self.tell(|stream| match (new, cpu == from) {
             (true, _) => stream.start(now, number, cpu),
             (false, true) => stream.wakeup(now, number, cpu),
             (false, false) => stream
@@ -178,7 +178,7 @@ impl Machine {
         let state = &mut self.cpus[usize::from(cpu)];
         state.stolen += span;
         let task = state.task;
-        self.story(|stream| stream.steal(now, cpu, task, span));
+        self.tell(|stream| stream.steal(now, cpu, task, span));
     }
 
     fn migrate(&mut self) {
@@ -188,7 +188,7 @@ impl Machine {
         };
         let from = std::mem::replace(&mut self.tasks[number as usize].place, to);
         if from != to {
-            self.story(|stream| stream.migrate(now, number, from, to));
+            self.tell(|stream| stream.migrate(now, number, from, to));
         }
     }
 
@@ -220,12 +220,12 @@ impl Machine {
             stolen: 0,
         };
         self.cpu_times[at].switches += 1;
-        self.story(|stream| {
+        self.tell(|stream| {
             let named = prev.map(|prev| (prev, detail));
             stream.switch(now, cpu, named, next).overhead(overhead)
         });
         if let (Some(prev), State::Exited) = (prev, state) {
-            self.story(|stream| stream.exit(now, prev, cpu));
+            self.tell(|stream| stream.exit(now, prev, cpu));
         }
     }
 
@@ -369,7 +369,7 @@ fn no_stream_makes_a_sink_panic() {
         let mut machine = Machine::new(seed).run(100);
         let known = machine.tasks.len() as u64;
         for event in &mut machine.stream.events {
-            // Another task, another CPU, other words: nothing of the story holds.
+            // Another task, another CPU, other words: none of the events fit.
             if event.kind == model::EventKind::New || known == 0 || machine.rng.below(3) > 0 {
                 continue;
             }

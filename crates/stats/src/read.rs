@@ -110,7 +110,7 @@ pub enum ReadError {
 /// Reads a file of events, one event at a time, in constant memory.
 ///
 /// It checks everything that a sink relies on: versions, names, ranges of numbers, the order of
-/// time. Whether the story is consistent, [`Conservation`](crate::Conservation) can tell. After
+/// time. Whether the events are consistent, [`Conservation`](crate::Conservation) can tell. After
 /// an error the iterator ends.
 #[derive(Debug)]
 pub struct EventReader<R> {

@@ -43,7 +43,7 @@ pub(crate) fn event(ns: u64, kind: EventKind, cpu: u16, task: TaskId) -> Event {
     }
 }
 
-/// Writes a stream down in the order of its story. Every method appends one event.
+/// Writes a stream down in the order of its events. Every method appends one event.
 #[derive(Default)]
 pub(crate) struct Stream {
     pub events: Vec<Event>,

@@ -12,14 +12,12 @@ use crate::{Code, Instr, Workload};
 use model::file::EvalError;
 use model::{Nanos, Rng, SimTime};
 
-mod command;
 mod quick;
 mod resolve;
 
-pub use command::{CgroupChange, Command, Instance, TaskRef};
 pub use quick::Quick;
-pub use resolve::FOREVER;
 use resolve::Turn;
+pub use resolve::{CgroupChange, Command, FOREVER, Instance, TaskRef};
 
 /// No run lasts longer: 292 years.
 pub const TIME_MAX: SimTime = SimTime::from_nanos(i64::MAX as u64);

@@ -180,14 +180,14 @@ impl Observed {
     /// The first `count` turns in the notation of the documents: name, priority, begin and length
     /// in milliseconds.
     #[must_use]
-    pub fn story(&self, count: usize) -> String {
-        let mut story = String::new();
+    pub fn turns(&self, count: usize) -> String {
+        let mut turns = String::new();
         for turn in self.turns.iter().take(count) {
             let start = ms(turn.start.as_nanos());
             let length = ms(turn.end.since(turn.start).get());
-            let _ = write!(story, "{}{} {start} {length}; ", turn.task, turn.prio);
+            let _ = write!(turns, "{}{} {start} {length}; ", turn.task, turn.prio);
         }
-        story.trim_end_matches("; ").to_owned()
+        turns.trim_end_matches("; ").to_owned()
     }
 
     /// What was reported of the first task of a group.

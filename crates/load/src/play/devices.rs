@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use workload::{CgroupChange, Command, Instance, LockKind};
 
 use super::cgroups;
-use super::stage::{Failure, system};
+use super::state::{Failure, system};
 use super::task::{Failed, Task};
 use super::{shared, sys};
 
@@ -19,30 +19,30 @@ impl Task {
         match *command {
             Command::LockShared(lock) => self.lock_shared(lock)?,
             Command::SemWait(semaphore) => {
-                let words = self.stage().semaphore(semaphore);
+                let words = self.state().semaphore(semaphore);
                 shared::take_token(&words[0], &words[1]);
             }
             Command::SemPost(semaphore) => {
-                let words = self.stage().semaphore(semaphore);
+                let words = self.state().semaphore(semaphore);
                 shared::give_token(&words[1]);
             }
             Command::CondWait { cond, lock } => {
-                let words = self.stage().condition(cond);
+                let words = self.state().condition(cond);
                 let ticket = shared::begin_to_wait(&words[0]);
                 self.unlock(lock)?;
                 shared::wait_for_turn(&words[1], ticket);
                 self.lock(lock)?;
             }
             Command::Signal(cond) => {
-                let words = self.stage().condition(cond);
+                let words = self.state().condition(cond);
                 shared::signal(&words[0], &words[1], false);
             }
             Command::Broadcast(cond) => {
-                let words = self.stage().condition(cond);
+                let words = self.state().condition(cond);
                 shared::signal(&words[0], &words[1], true);
             }
             Command::Connect { to, .. } => {
-                let (_, address) = self.stage().listener(to);
+                let (_, address) = self.state().listener(to);
                 match TcpStream::connect(address) {
                     // It was accepted and has ended before this task was told.
                     Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
@@ -50,13 +50,13 @@ impl Task {
                 }
             }
             Command::Accept(from) => {
-                let (listener, _) = self.stage().listener(from);
+                let (listener, _) = self.state().listener(from);
                 let (connection, _) = listener.accept().map_err(|error| system(&error))?;
                 // Thousands of closed connections would keep their ports for a minute.
                 sys::close_at_once(connection.as_fd());
             }
             Command::MoveCgroup { task, to, process } => {
-                let folder = &self.stage().cgroups[to as usize];
+                let folder = &self.state().cgroups[to as usize];
                 let file = if process {
                     "cgroup.procs"
                 } else {
@@ -76,13 +76,13 @@ impl Task {
             CgroupChange::Max(max) => ("cpu.max", cgroups::max(max)),
             CgroupChange::Idle(idle) => ("cpu.idle", u8::from(idle).to_string()),
         };
-        let folder = &self.stage().cgroups[number as usize];
+        let folder = &self.state().cgroups[number as usize];
         put(folder, file, &text).map_err(|error| system(&error))
     }
 
     /// Takes a read-write lock for reading.
     fn lock_shared(&mut self, lock: Instance) -> Result<(), Failed> {
-        let words = self.stage().lock(lock);
+        let words = self.state().lock(lock);
         let tid = sys::tid().cast_unsigned();
         if words[3].load(Ordering::Relaxed) == tid || self.reads(lock) {
             return Err((Failure::LockedTwice, 0));
@@ -119,7 +119,7 @@ impl Task {
     }
 
     pub(super) fn is_rw(&self, of: u32) -> bool {
-        self.stage().workload.locks[of as usize].kind == LockKind::ReadWrite
+        self.state().workload.locks[of as usize].kind == LockKind::ReadWrite
     }
 }
 

@@ -16,7 +16,7 @@ mod refuse;
 mod run;
 pub(crate) mod shared;
 pub(crate) mod spin;
-mod stage;
+mod state;
 pub(crate) mod sys;
 mod task;
 
@@ -34,7 +34,7 @@ pub use run::{AsItIs, Detached, How, OfKernel, Scheduler, play};
 use crate::Error;
 use cgroups::Cgroups;
 use live::record::{Raw, be_urgent, clock};
-use stage::{Failure, Stage};
+use state::{Failure, SharedState};
 use sys::Forked;
 
 /// How long tasks may take until all of them are ready.
@@ -51,7 +51,7 @@ pub type Sum = (u32, u32, u64);
 #[derive(Debug)]
 pub struct Player {
     /// Lives as long as this value; each process of the tasks has a copy of its own.
-    stage: NonNull<Stage>,
+    state: NonNull<SharedState>,
     /// The process whose end is everybody's end; `None` when it was ended.
     keeper: Option<libc::pid_t>,
     said: Vec<Raw>,
@@ -98,11 +98,11 @@ impl Player {
             _ => Some(Cgroups::create(workload)?),
         };
         let folders = groups.as_ref().map_or(&[][..], Cgroups::folders).to_vec();
-        let stage = Stage::new(workload, seed, cpus, tell_counts, folders)?;
+        let state = SharedState::new(workload, seed, cpus, tell_counts, folders)?;
         // Tasks in other processes point to it for as long as they live.
-        let stage = NonNull::from(Box::leak(Box::new(stage)));
+        let state = NonNull::from(Box::leak(Box::new(state)));
         let mut player = Self {
-            stage,
+            state,
             keeper: None,
             said: Vec::new(),
             next: 0,
@@ -113,20 +113,20 @@ impl Player {
             Forked::Parent(keeper) => player.keeper = Some(keeper),
             Forked::Child => {
                 // SAFETY: this process is another one and never drops the player: `keep` does not
-                // return. So its stage stays where it is.
+                // return. So its state stays where it is.
                 #[expect(unsafe_code, reason = "no type says that this process never returns")]
-                let stage = unsafe { stage.as_ref() };
-                keep(stage)
+                let state = unsafe { state.as_ref() };
+                keep(state)
             }
         }
         let tasks: u32 = workload.groups.iter().map(|group| group.count).sum();
         let wanted = tasks + u32::try_from(workload.interrupts.len()).unwrap_or(u32::MAX);
         let patience = Instant::now() + READY;
-        while player.stage().ready() < wanted {
+        while player.state().ready() < wanted {
             player.listen();
-            let failure = player.stage().failure();
+            let failure = player.state().failure();
             if failure.is_some() || player.has_lost_all() || Instant::now() > patience {
-                let ready = player.stage().ready();
+                let ready = player.state().ready();
                 let why = failure.unwrap_or_else(|| {
                     format!("{ready} of {wanted} tasks could be created; it takes root")
                 });
@@ -137,12 +137,12 @@ impl Player {
         Ok(player)
     }
 
-    fn stage(&self) -> &Stage {
+    fn state(&self) -> &SharedState {
         // SAFETY: it was made in `prepare` and is freed in `drop` only; this process shares it by
         // reference and changes nothing but atomics.
         #[expect(unsafe_code, reason = "a box that forked processes refer to, too")]
         unsafe {
-            self.stage.as_ref()
+            self.state.as_ref()
         }
     }
 
@@ -157,20 +157,20 @@ impl Player {
 
     /// Lets all tasks begin.
     pub fn start(&self) {
-        self.stage().start();
+        self.state().start();
     }
 
     /// Listens to the tasks until the play is over, `limit` has passed since its start, or `stop`
     /// says so.
     pub fn wait(&mut self, limit: Option<Nanos>, mut stop: impl FnMut() -> bool) {
-        let end = limit.map(|limit| self.stage().began().saturating_add(limit.get()));
+        let end = limit.map(|limit| self.state().began().saturating_add(limit.get()));
         loop {
             self.listen();
             let left = end.map(|end| Duration::from_nanos(end.saturating_sub(clock())));
             let pause = left.unwrap_or(PAUSE).min(PAUSE);
-            if pause.is_zero() || stop() || self.stage().wait_for_end(pause) {
+            if pause.is_zero() || stop() || self.state().wait_for_end(pause) {
                 // Until the last task has met its end, others go on and count.
-                self.ended = Some((clock(), self.stage().sums()));
+                self.ended = Some((clock(), self.state().sums()));
                 return;
             }
         }
@@ -181,7 +181,7 @@ impl Player {
     pub fn listen(&mut self) {
         self.drain();
         if self.has_lost_all() {
-            self.stage()
+            self.state()
                 .fail(Failure::Killed, [0; 3], libc::SIGKILL.into());
         }
     }
@@ -190,24 +190,24 @@ impl Player {
     #[must_use]
     pub fn stop(mut self) -> Played {
         let ended = self.ended.take();
-        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.stage().sums()));
+        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.state().sums()));
         self.end();
         self.drain();
         let said = std::mem::take(&mut self.said);
-        let stage = self.stage();
+        let state = self.state();
         Played {
             said,
-            began: stage.began(),
-            ended: stage.ended().unwrap_or(ended).min(ended),
+            began: state.began(),
+            ended: state.ended().unwrap_or(ended).min(ended),
             sums,
-            lost: stage.marks.lost(),
-            failure: stage.failure(),
+            lost: state.marks.lost(),
+            failure: state.failure(),
         }
     }
 
     fn drain(&mut self) {
         let mut said = std::mem::take(&mut self.said);
-        self.next = self.stage().marks.drain(self.next, &mut said);
+        self.next = self.state().marks.drain(self.next, &mut said);
         self.said = said;
     }
 
@@ -224,21 +224,21 @@ impl Drop for Player {
         // SAFETY: it came from a box in `prepare`, nobody else frees it, and in this process only
         // `self` knows of it.
         #[expect(unsafe_code, reason = "the other half of the box in `prepare`")]
-        drop(unsafe { Box::from_raw(self.stage.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.state.as_ptr()) });
     }
 }
 
 /// Is the process that makes a namespace and waits for its first process.
-fn keep(stage: &'static Stage) -> ! {
+fn keep(state: &'static SharedState) -> ! {
     sys::die_with_parent();
     sys::leave_terminal();
     if let Err(error) = sys::new_pids() {
         let number = error.raw_os_error().unwrap_or(libc::EPERM);
-        stage.fail(Failure::System, [0; 3], number.into());
+        state.fail(Failure::System, [0; 3], number.into());
         sys::exit(1);
     }
     match sys::fork() {
-        Ok(Forked::Child) => be_first(stage),
+        Ok(Forked::Child) => be_first(state),
         Ok(Forked::Parent(_)) => {
             be_urgent();
             while sys::wait_child(true).is_some() {}
@@ -250,38 +250,38 @@ fn keep(stage: &'static Stage) -> ! {
 
 /// Is the first process of the namespace: creates the tasks, and inherits those whose parents
 /// have ended.
-fn be_first(stage: &'static Stage) -> ! {
+fn be_first(state: &'static SharedState) -> ! {
     sys::die_with_parent();
     // The player may be urgent, and what it forks would be.
     let _ = sys::set_policy(0, SchedPolicy::Normal);
-    if let Some(root) = stage.cgroups.first()
+    if let Some(root) = state.cgroups.first()
         && let Err(error) = devices::put(root, "cgroup.procs", "0")
     {
         let number = error.raw_os_error().unwrap_or(libc::EPERM);
-        stage.fail(Failure::System, [0; 3], number.into());
+        state.fail(Failure::System, [0; 3], number.into());
     }
-    for (group, declared) in (0..).zip(&stage.workload.groups) {
+    for (group, declared) in (0..).zip(&state.workload.groups) {
         let members: Vec<u32> = (0..declared.count)
-            .map_while(|_| stage.admit(group))
+            .map_while(|_| state.admit(group))
             .collect();
         if declared.kind == TaskKind::Process {
             for index in members {
-                create(stage, group, index, || {
-                    task::be_process(stage, group, index, true)
+                create(state, group, index, || {
+                    task::be_process(state, group, index, true)
                 });
             }
         } else if !members.is_empty() {
-            create(stage, group, 0, || task::be_host(stage, group, &members));
+            create(state, group, 0, || task::be_host(state, group, &members));
         }
     }
-    for source in 0..stage.workload.interrupts.len() {
-        create(stage, 0, 0, || interrupt(stage, source));
+    for source in 0..state.workload.interrupts.len() {
+        create(state, 0, 0, || interrupt(state, source));
     }
     // Its end is everybody's, and it must not wait for a CPU behind those whom it ends.
     be_urgent();
     while let Some(ended) = sys::wait_child(true) {
         if let sys::Ended::Killed(signal) = ended {
-            stage.fail(Failure::Killed, [0; 3], signal.into());
+            state.fail(Failure::Killed, [0; 3], signal.into());
         }
     }
     // The player ends it; it must not end before, because all others would end with it.
@@ -290,7 +290,7 @@ fn be_first(stage: &'static Stage) -> ! {
     }
 }
 
-fn create(stage: &'static Stage, group: u32, index: u32, be: impl FnOnce()) {
+fn create(state: &'static SharedState, group: u32, index: u32, be: impl FnOnce()) {
     match sys::fork() {
         Ok(Forked::Child) => {
             be();
@@ -299,15 +299,15 @@ fn create(stage: &'static Stage, group: u32, index: u32, be: impl FnOnce()) {
         Ok(Forked::Parent(_)) => {}
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
-            stage.fail(Failure::System, [0, group, index], number.into());
+            state.fail(Failure::System, [0, group, index], number.into());
         }
     }
 }
 
 /// Stands for an interrupt source: a thread that nothing but real-time threads delays, woken by a
 /// timer.
-fn interrupt(stage: &'static Stage, number: usize) {
-    let declared = &stage.workload.interrupts[number];
+fn interrupt(state: &'static SharedState, number: usize) {
+    let declared = &state.workload.interrupts[number];
     let mut name = [0; 16];
     let length = declared.name.len().min(11);
     name[..4].copy_from_slice(b"irq/");
@@ -318,42 +318,42 @@ fn interrupt(stage: &'static Stage, number: usize) {
     let set = sys::set_affinity(0, &cpu)
         .and_then(|()| sys::set_policy(0, SchedPolicy::Fifo(INTERRUPT_PRIORITY)));
     if let Err(error) = set {
-        stage.fail(
+        state.fail(
             Failure::System,
             [declared.line, 0, 0],
             error.raw_os_error().unwrap_or(0).into(),
         );
     }
     let stream = u32::try_from(number).unwrap_or(u32::MAX);
-    let mut source = Source::new(declared, Rng::of_interrupt(stage.seed, stream));
-    let mut buffer = vec![0; stage.message_max()];
-    stage.wait_for_start();
+    let mut source = Source::new(declared, Rng::of_interrupt(state.seed, stream));
+    let mut buffer = vec![0; state.message_max()];
+    state.wait_for_start();
     let mut next = Some(source.first(declared));
     while let Some(arrival) = next {
-        sys::sleep_until(stage.moment(arrival));
-        stage.spin.burn(source.cost(declared).get());
+        sys::sleep_until(state.moment(arrival));
+        state.spin.burn(source.cost(declared).get());
         let done = match &declared.effect {
             Effect::None => Ok(()),
             Effect::Send(to) => {
                 let index = constant(&to.index);
-                let count = stage.workload.channels[to.of as usize].count;
+                let count = state.workload.channels[to.of as usize].count;
                 match u32::try_from(index) {
                     Ok(index) if index < count => {
                         let to = Instance { of: to.of, index };
-                        stage.send(to, &mut buffer, false)
+                        state.send(to, &mut buffer, false)
                     }
                     _ => Err((Failure::Index, index)),
                 }
             }
             Effect::Resume(Target::Member { group, index }) => {
-                let member = stage.member(*group, constant(index));
+                let member = state.member(*group, constant(index));
                 member.iter().for_each(task::resume);
                 Ok(())
             }
             Effect::Resume(Target::Me) => Ok(()),
         };
         if let Err((failure, value)) = done {
-            stage.fail(failure, [declared.line, 0, 0], value);
+            state.fail(failure, [declared.line, 0, 0], value);
         }
         next = source.next(declared, arrival);
     }

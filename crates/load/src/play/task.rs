@@ -8,7 +8,7 @@ use model::{EventKind, Rng, SimTime};
 use workload::{Command, Fault, Instance, Stepper, TaskKind, TaskRef, World};
 
 use super::devices::put;
-use super::stage::{Failure, Member, Stage};
+use super::state::{Failure, Member, SharedState};
 use super::sys::{self, Ended, Forked};
 use super::{names, shared};
 use live::record::{Kind, Raw, clock};
@@ -21,7 +21,7 @@ pub(super) type Failed = (Failure, i64);
 
 /// A task's own state. Nothing here is allocated after its birth.
 pub(super) struct Task {
-    stage: &'static Stage,
+    state: &'static SharedState,
     group: u32,
     index: u32,
     /// As recordings know it.
@@ -47,15 +47,15 @@ struct View<'a>(&'a mut Task);
 
 impl World for View<'_> {
     fn now(&self) -> SimTime {
-        self.0.stage.now()
+        self.0.state.now()
     }
 
     fn cpus(&self) -> u16 {
-        self.0.stage.cpus
+        self.0.state.cpus
     }
 
     fn queued(&self, channel: Instance) -> u64 {
-        self.0.stage.queued(channel)
+        self.0.state.queued(channel)
     }
 
     fn children(&mut self) -> u32 {
@@ -66,8 +66,8 @@ impl World for View<'_> {
 
 /// Is member `index` of `group` from its birth to its end. With `initial` it waits for the start
 /// of the play. The caller then ends thread or process; `true` if threads of this task go on.
-pub fn live(stage: &'static Stage, group: u32, index: u32, initial: bool) -> bool {
-    let mut task = Task::new(stage, group, index);
+pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) -> bool {
+    let mut task = Task::new(state, group, index);
     if let Err(error) = task.dress() {
         task.fail(
             (Failure::System, error.raw_os_error().unwrap_or(0).into()),
@@ -76,57 +76,57 @@ pub fn live(stage: &'static Stage, group: u32, index: u32, initial: bool) -> boo
     }
     task.announce();
     if initial {
-        stage.wait_for_start();
-        let declared = &stage.workload.groups[group as usize];
+        state.wait_for_start();
+        let declared = &state.workload.groups[group as usize];
         let start = declared
             .start
-            .sample(&mut Rng::of_start(stage.seed, group, index));
+            .sample(&mut Rng::of_start(state.seed, group, index));
         if !start.is_zero() {
-            sys::sleep_until(stage.moment(SimTime::ZERO + start));
+            sys::sleep_until(state.moment(SimTime::ZERO + start));
         }
     }
     task.perform();
-    stage.dismiss(group);
+    state.dismiss(group);
     task.family.threads > task.family.joined
 }
 
 impl Task {
-    fn new(stage: &'static Stage, group: u32, index: u32) -> Self {
+    fn new(state: &'static SharedState, group: u32, index: u32) -> Self {
         Self {
-            stage,
+            state,
             group,
             index,
             pid: 0,
             reading: Vec::new(),
             family: Family::default(),
-            buffer: vec![0; stage.message_max()],
+            buffer: vec![0; state.message_max()],
         }
     }
 
-    pub(super) fn stage(&self) -> &'static Stage {
-        self.stage
+    pub(super) fn state(&self) -> &'static SharedState {
+        self.state
     }
 
     fn me(&self) -> Member<'static> {
-        let me = self.stage.member(self.group, self.index.into());
+        let me = self.state.member(self.group, self.index.into());
         me.expect("only admitted tasks live")
     }
 
     /// Name, nice value, policy and CPUs. The policy comes last: it may starve the rest.
     fn dress(&mut self) -> io::Result<()> {
-        let declared = &self.stage.workload.groups[self.group as usize];
-        sys::set_name(&names::comm(&self.stage.workload, self.group, self.index));
+        let declared = &self.state.workload.groups[self.group as usize];
+        sys::set_name(&names::comm(&self.state.workload, self.group, self.index));
         sys::no_timer_slack();
         sys::set_policy(0, workload::SchedPolicy::Normal)?;
         sys::set_nice(0, declared.nice)?;
-        let all = workload::CpuSet::all(self.stage.cpus);
+        let all = workload::CpuSet::all(self.state.cpus);
         let cpus = declared
             .cpus
             .as_ref()
-            .map(|set| set.within(self.stage.cpus));
+            .map(|set| set.within(self.state.cpus));
         sys::set_affinity(0, &cpus.unwrap_or(all))?;
         if let Some(number) = declared.cgroup {
-            let folder = &self.stage.cgroups[number as usize];
+            let folder = &self.state.cgroups[number as usize];
             put(folder, "cgroup.threads", "0")?;
         }
         sys::set_policy(0, declared.policy)
@@ -135,7 +135,7 @@ impl Task {
     /// Says who it is.
     fn announce(&mut self) {
         // Without events a number of its own does, which is never used again.
-        self.pid = if self.stage.tell_counts {
+        self.pid = if self.state.tell_counts {
             sys::outer_tid().unwrap_or(0)
         } else {
             names::serial(self.group, self.index)
@@ -147,7 +147,7 @@ impl Task {
     }
 
     fn tell(&self, kind: Kind, a: u32, b: u32, c: u64) {
-        self.stage.marks.push(&Raw {
+        self.state.marks.push(&Raw {
             time: clock(),
             pid: self.pid,
             cpu: 0,
@@ -161,7 +161,7 @@ impl Task {
 
     /// Notes why the task cannot go on, and waits for the end.
     fn fail(&self, (failure, value): Failed, line: u32) -> ! {
-        self.stage
+        self.state
             .fail(failure, [line, self.group, self.index], value);
         loop {
             sys::sleep_until(u64::MAX / 2);
@@ -169,16 +169,16 @@ impl Task {
     }
 
     fn perform(&mut self) {
-        let stage = self.stage;
-        let code = &stage.codes[self.group as usize];
-        let mut stepper = Stepper::new(code, stage.seed, self.group, self.index);
-        stepper.reserve(&stage.workload);
+        let state = self.state;
+        let code = &state.codes[self.group as usize];
+        let mut stepper = Stepper::new(code, state.seed, self.group, self.index);
+        stepper.reserve(&state.workload);
         loop {
-            let next = stepper.next(code, &stage.workload, &mut View(self));
+            let next = stepper.next(code, &state.workload, &mut View(self));
             let done = match next.map_err(|fault| failed(&fault)) {
                 Ok(Command::Exit) => return,
                 Ok(Command::Recv(from)) => {
-                    (stage.recv(from, &mut self.buffer)).map(|sent| stepper.received(sent, 0))
+                    (state.recv(from, &mut self.buffer)).map(|sent| stepper.received(sent, 0))
                 }
                 Ok(command) => self.execute(&command),
                 Err(failed) => Err(failed),
@@ -191,14 +191,14 @@ impl Task {
 
     fn execute(&mut self, command: &Command) -> Result<(), Failed> {
         match *command {
-            Command::Run(span) | Command::Exec(span) => self.stage.spin.burn(span.get()),
-            Command::SleepUntil(time) => sys::sleep_until(self.stage.moment(time)),
-            Command::Send { to, .. } => self.stage.send(to, &mut self.buffer, true)?,
+            Command::Run(span) | Command::Exec(span) => self.state.spin.burn(span.get()),
+            Command::SleepUntil(time) => sys::sleep_until(self.state.moment(time)),
+            Command::Send { to, .. } => self.state.send(to, &mut self.buffer, true)?,
             Command::Lock(lock) => self.lock(lock)?,
             Command::Unlock(lock) => self.unlock(lock)?,
             Command::Barrier(barrier) => {
-                let words = self.stage.barrier(barrier);
-                let parties = self.stage.workload.barriers[barrier.of as usize].parties;
+                let words = self.state.barrier(barrier);
+                let parties = self.state.workload.barriers[barrier.of as usize].parties;
                 shared::barrier(&words[0], &words[1], parties);
             }
             Command::Yield => sys::yield_cpu(),
@@ -225,7 +225,7 @@ impl Task {
                 kind: EventKind::Count,
                 number,
                 value,
-            } if !self.stage.tell_counts => self.stage.add(self.group, number, value),
+            } if !self.state.tell_counts => self.state.add(self.group, number, value),
             Command::Record {
                 kind,
                 number,
@@ -238,7 +238,7 @@ impl Task {
 
     /// Who holds a lock is kept beside it, as its thread's number.
     pub(super) fn lock(&mut self, lock: Instance) -> Result<(), Failed> {
-        let words = self.stage.lock(lock);
+        let words = self.state.lock(lock);
         let tid = sys::tid().cast_unsigned();
         if self.is_rw(lock.of) {
             if words[3].load(Ordering::Relaxed) == tid || self.reads(lock) {
@@ -250,7 +250,7 @@ impl Task {
         if words[2].load(Ordering::Relaxed) == tid {
             return Err((Failure::LockedTwice, 0));
         }
-        match self.stage.is_fifo(lock.of) {
+        match self.state.is_fifo(lock.of) {
             true => shared::lock_fifo(&words[0], &words[1]),
             false => shared::lock_barge(&words[0]),
         }
@@ -259,7 +259,7 @@ impl Task {
     }
 
     pub(super) fn unlock(&mut self, lock: Instance) -> Result<(), Failed> {
-        let words = self.stage.lock(lock);
+        let words = self.state.lock(lock);
         if self.is_rw(lock.of) {
             let held = self.unlock_rw(lock, words);
             return held.then_some(()).ok_or((Failure::NotLocked, 0));
@@ -268,7 +268,7 @@ impl Task {
             return Err((Failure::NotLocked, 0));
         }
         words[2].store(0, Ordering::Relaxed);
-        match self.stage.is_fifo(lock.of) {
+        match self.state.is_fifo(lock.of) {
             true => shared::unlock_fifo(&words[1]),
             false => shared::unlock_barge(&words[0]),
         }
@@ -288,7 +288,7 @@ impl Task {
             TaskRef::Me => (self.group, self.index.into()),
             TaskRef::Member { group, index } => (group, index),
         };
-        let member = self.stage.member(group, index);
+        let member = self.state.member(group, index);
         member.filter(|member| member.tid().load(Ordering::Acquire) != 0)
     }
 
@@ -309,24 +309,24 @@ impl Task {
     }
 
     fn fork(&mut self, group: u32) -> Result<(), Failed> {
-        let stage = self.stage;
-        let index = stage.admit(group).ok_or((Failure::TooMany, 0))?;
+        let state = self.state;
+        let index = state.admit(group).ok_or((Failure::TooMany, 0))?;
         let system = |error: &io::Error| {
             (
                 Failure::System,
                 i64::from(error.raw_os_error().unwrap_or(libc::EAGAIN)),
             )
         };
-        if stage.workload.groups[group as usize].kind == TaskKind::Process {
+        if state.workload.groups[group as usize].kind == TaskKind::Process {
             match sys::fork().map_err(|error| system(&error))? {
-                Forked::Child => be_process(stage, group, index, false),
+                Forked::Child => be_process(state, group, index, false),
                 Forked::Parent(_) => self.family.processes += 1,
             }
             return Ok(());
         }
         let parent = self.me();
         let thread = thread::Builder::new().stack_size(STACK).spawn(move || {
-            live(stage, group, index, false);
+            live(state, group, index, false);
             parent.ended().fetch_add(1, Ordering::Release);
             shared::wake(parent.ended(), 1);
         });
@@ -395,22 +395,22 @@ pub fn resume(member: &Member<'_>) {
 }
 
 /// Is a member that is a process of its own.
-pub fn be_process(stage: &'static Stage, group: u32, index: u32, initial: bool) -> ! {
-    match live(stage, group, index, initial) {
+pub fn be_process(state: &'static SharedState, group: u32, index: u32, initial: bool) -> ! {
+    match live(state, group, index, initial) {
         true => sys::exit_thread(),
         false => sys::exit(0),
     }
 }
 
 /// Is a process for the threads that a group begins with.
-pub fn be_host(stage: &'static Stage, group: u32, members: &[u32]) -> ! {
+pub fn be_host(state: &'static SharedState, group: u32, members: &[u32]) -> ! {
     for &index in members {
         let thread = thread::Builder::new().stack_size(STACK).spawn(move || {
-            live(stage, group, index, true);
+            live(state, group, index, true);
         });
         if let Err(error) = thread {
             let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
-            stage.fail(Failure::System, [0, group, index], number.into());
+            state.fail(Failure::System, [0, group, index], number.into());
         }
     }
     sys::exit_thread()

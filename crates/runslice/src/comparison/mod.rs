@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use stats::compare::{Limit, Outcome, Row, Settings, Verdict};
 
 use crate::exit::Status;
-use crate::sheet;
+use crate::export;
 
 pub use family::Family;
 pub use write::write;
@@ -45,13 +45,13 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form of a sheet; `None` of the others.
-    pub const fn sheet(self) -> Option<sheet::Form> {
+    /// The form of an exported table; `None` for the others.
+    pub const fn export(self) -> Option<export::Form> {
         match self {
             Self::Human | Self::Json => None,
-            Self::Csv => Some(sheet::Form::Csv),
+            Self::Csv => Some(export::Form::Csv),
             #[cfg(feature = "parquet")]
-            Self::Parquet => Some(sheet::Form::Parquet),
+            Self::Parquet => Some(export::Form::Parquet),
         }
     }
 }

@@ -11,7 +11,7 @@ use stats::compare::{
 
 use super::Form;
 use super::family::Family;
-use crate::sheet::{Kind, Sheet};
+use crate::export::{ExportTable, Kind};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 2;
@@ -167,8 +167,8 @@ pub fn write(
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let notes = || family.voids().into_iter().chain(family.notes.clone());
-    match (form, form.sheet()) {
-        (_, Some(form)) => sheet(rows).write(form, to),
+    match (form, form.export()) {
+        (_, Some(form)) => export(rows).write(form, to),
         (Form::Json, _) => {
             let document = Document {
                 runslice_comparison: VERSION,
@@ -196,7 +196,7 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// The columns of a sheet.
+/// The columns of the exported table.
 const COLUMNS: [(&str, Kind); 17] = [
     ("place", Kind::Text),
     ("metric", Kind::Text),
@@ -217,8 +217,8 @@ const COLUMNS: [(&str, Kind); 17] = [
     ("refused", Kind::Text),
 ];
 
-fn sheet(rows: &[Row]) -> Sheet {
-    let mut sheet = Sheet::new(COLUMNS);
+fn export(rows: &[Row]) -> ExportTable {
+    let mut table = ExportTable::new(COLUMNS);
     for row in rows {
         let side = |extent: Option<Extent>| match extent {
             Some(extent) => [extent.runs.to_string(), plain(extent.median)],
@@ -244,7 +244,7 @@ fn sheet(rows: &[Row]) -> Sheet {
             Err(refusal) => result[8] = refusal.to_string(),
         }
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
-        sheet.row(names.into_iter().chain(sides).chain(result));
+        table.row(names.into_iter().chain(sides).chain(result));
     }
-    sheet
+    table
 }

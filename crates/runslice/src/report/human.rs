@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
-use crate::report::{Outcome, Results, World};
+use crate::report::{Outcome, Results};
 use crate::table::Table;
 
 /// Writes the tables that have something to say.
@@ -38,10 +38,7 @@ fn heading(results: &Results) -> String {
         .iter()
         .map(|outcome| outcome.report.machine.elapsed)
         .max();
-    let done = match results.world {
-        World::Simulated => "simulated",
-        World::Played => "played",
-    };
+    let done = results.world.name();
     format!(
         "{}: {}, HZ {hz}, kernel {}{}, seed {}, {} {done}",
         results.workload,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use stats::Report;
 
 use crate::report::runs::{self, Spread};
-use crate::report::{Outcome, Results, World};
+use crate::report::{Outcome, Results};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -133,10 +133,7 @@ pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
 fn put(results: &Results, spread: Vec<Spread<'_>>, to: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         runslice_results: VERSION,
-        world: match results.world {
-            World::Simulated => "simulated",
-            World::Played => "played",
-        },
+        world: results.world.name(),
         workload: &results.workload,
         machine: &results.machine,
         seed: results.seed,

@@ -1,13 +1,13 @@
-//! One table as a sheet, a policy's name in front of each row.
+//! One table for export, a policy's name in front of each row.
 
 use stats::{Column, Report, Unit};
 
+use crate::export::{ExportTable, Kind};
 use crate::report::{Results, TableName};
-use crate::sheet::{Kind, Sheet};
 
 /// The table; with `seeds` each row also has the seed of its run, which tells many runs of a policy
 /// apart.
-pub fn of(results: &Results, table: TableName, seeds: bool) -> Sheet {
+pub fn of(results: &Results, table: TableName, seeds: bool) -> ExportTable {
     let results = &(results, seeds);
     match table {
         TableName::Groups => rows(results, stats::columns(), |r| {
@@ -34,12 +34,12 @@ fn rows<Row>(
     (results, seeds): &(&Results, bool),
     columns: &'static [Column<Row>],
     of: impl Fn(&Report) -> Vec<&Row>,
-) -> Sheet {
+) -> ExportTable {
     let named = columns
         .iter()
         .map(|column| (column.name, kind(column.unit)));
     let seed = seeds.then_some(("seed", Kind::Whole));
-    let mut sheet = Sheet::new(
+    let mut table = ExportTable::new(
         [("policy", Kind::Text)]
             .into_iter()
             .chain(seed)
@@ -50,10 +50,10 @@ fn rows<Row>(
             let values = columns.iter().map(|column| (column.value)(row).plain());
             let seed = seeds.then(|| outcome.report.seed.to_string());
             let policy = [outcome.policy.clone()];
-            sheet.row(policy.into_iter().chain(seed).chain(values));
+            table.row(policy.into_iter().chain(seed).chain(values));
         }
     }
-    sheet
+    table
 }
 
 const fn kind(unit: Unit) -> Kind {

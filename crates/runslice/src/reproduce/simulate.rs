@@ -13,6 +13,7 @@ use workload::RunSpec;
 
 use crate::parallel;
 use crate::report::{self, Outcome};
+use crate::reproduce::found;
 use crate::say::say;
 use crate::simulate::explain;
 use crate::store::{Key, Store};
@@ -175,18 +176,7 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
     if let Some(tasks) = tasks.filter(|it| it.as_array().is_some_and(|it| it.len() <= TASKS_MAX)) {
         document["tasks"] = tasks;
     }
-    let found = run.probes.iter().zip(&probes).map(|(wanted, probe)| {
-        let found = probe.found();
-        let values: BTreeMap<_, _> = found.values.into_iter().collect();
-        let value = json!({
-            "values": values,
-            "trace": found.trace,
-            "exact": found.exact,
-            "points": found.points,
-        });
-        (wanted.name.clone(), value)
-    });
-    document["probes"] = Value::Object(found.collect());
+    document["probes"] = found(run.probes, &probes);
     document["finished"] = json!(ends.by_group());
     document["ejected"] = json!(outcome.ejection().is_some());
     document["scale"] = json!(run.scale);

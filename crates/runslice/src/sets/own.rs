@@ -9,7 +9,7 @@ use serde_json::Value;
 use stats::compare::{CommandFigures, command_measures, measures, played_measures};
 
 use super::{Entry, documents};
-use crate::report::counted;
+use crate::report::{World, counted};
 
 /// What `sweep` calls its results in its folder.
 pub const SWEEP: &str = "results.json";
@@ -21,7 +21,7 @@ pub const RUNS: &str = "runs.jsonl";
 type Reader = fn(&Value) -> Vec<Entry>;
 
 /// The key that names a document's kind, its version, and who reads it.
-pub const KINDS: [(&str, u64, Reader); 3] = [
+pub(super) const KINDS: [(&str, u64, Reader); 3] = [
     ("runslice_results", 1, results),
     ("runslice_sweep", 1, sweep),
     ("runslice_run", 1, run),
@@ -70,17 +70,14 @@ fn seed(run: &Value) -> Option<u64> {
 
 /// Of `sim` and `play`.
 fn results(document: &Value) -> Vec<Entry> {
-    let world = match document["world"].as_str() {
-        Some("played") => "played",
-        _ => "simulated",
-    };
+    let world = World::of(document["world"].as_str());
     let place = place(&document["workload"], &document["machine"]);
     let runs = document["runs"].as_array();
     let entry = |run: &Value| Entry {
-        world,
+        world: world.name(),
         arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
         place: place.clone(),
-        seed: (world == "simulated").then(|| seed(run)).flatten(),
+        seed: (world == World::Simulated).then(|| seed(run)).flatten(),
         run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
     };
     runs.into_iter().flatten().map(entry).collect()
@@ -155,7 +152,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// When it is neither, or a file in it is broken.
-pub fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
+pub(super) fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
     let sweep = path.join(SWEEP);
     if sweep.is_file() {
         for document in documents(&sweep)? {

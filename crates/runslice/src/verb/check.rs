@@ -1,8 +1,5 @@
 //! `runslice check OBJECT`.
 
-#[cfg(feature = "live")]
-mod verifier;
-
 use std::io::Write;
 use std::sync::Arc;
 
@@ -13,7 +10,7 @@ use model::Kernel;
 
 use crate::exit::Status;
 use crate::table::Table;
-use crate::{kernel, output, policy};
+use crate::{kernel, on_kernel, output, policy};
 
 mod costs;
 
@@ -34,18 +31,15 @@ pub struct Check {
 
     /// Load the programs in a VM for each kernel, without attaching them, to ask its verifier. If a
     /// verifier refuses the object, print its last lines and exit with status 1.
-    #[cfg(feature = "live")]
     #[arg(long, conflicts_with = "costs")]
     vm: bool,
 
     /// Kernel for --vm: 6.18, 7.2, or the path of a vmlinuz. May be repeated. Default: both
     /// versions.
-    #[cfg(feature = "live")]
     #[arg(long, value_name = "KERNEL", requires = "vm")]
     kernel: Vec<String>,
 
     /// Ask the verifier of the running kernel (needs root).
-    #[cfg(feature = "live")]
     #[arg(long, conflicts_with_all = ["vm", "costs"])]
     here: bool,
 }
@@ -64,14 +58,11 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     };
     let object = Object::parse(&file).with_context(|| request.object.clone())?;
     let mut to = output::open(None)?;
-    #[cfg(feature = "live")]
-    {
-        if request.here {
-            return verifier::ask_here(&request.object, &file, &mut to);
-        }
-        if request.vm {
-            return verifier::ask(&request.object, &request.kernel, &mut to);
-        }
+    if request.here {
+        return on_kernel::ask_here(&request.object, &file, &mut to);
+    }
+    if request.vm {
+        return on_kernel::ask(&request.object, &request.kernel, &mut to);
     }
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;

@@ -59,7 +59,7 @@ pub struct Compare {
 /// # Errors
 /// When a file cannot be read, or its sets cannot be held against each other.
 pub fn run(request: &Compare) -> anyhow::Result<Status> {
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let files = sets::read_all(&request.files)?;
     let looks = files.iter().map(|file| file.looks).max().unwrap_or(1);
     let family = Family::of(files, request.baseline.as_deref(), request.again.as_deref())?;

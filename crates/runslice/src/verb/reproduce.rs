@@ -15,12 +15,10 @@ use experiments::claim::Rules;
 use stats::figure::Chart;
 
 use crate::exit::{Status, UsageError};
-use crate::output;
-#[cfg(feature = "live")]
-use crate::reproduce::kernels::{Kernels, Place};
 use crate::reproduce::simulate::Simulated;
-use crate::reproduce::{Program, calibration};
+use crate::reproduce::{Place, Program, calibration};
 use crate::store::Store;
+use crate::{on_kernel, output};
 use experiments::cells::Results;
 use experiments::experiment::{self, Experiment};
 use experiments::files::Files;
@@ -87,10 +85,8 @@ enum Machine {
     /// The simulated machine.
     Sim,
     /// Real programs on a real kernel, in counting VMs.
-    #[cfg(feature = "live")]
     Vm,
     /// Real programs on this computer's kernel (needs root and sched_ext).
-    #[cfg(feature = "live")]
     Host,
 }
 
@@ -109,9 +105,7 @@ impl Machine {
     const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
-            #[cfg(feature = "live")]
             Self::Vm => "vm",
-            #[cfg(feature = "live")]
             Self::Host => "host",
         }
     }
@@ -140,7 +134,6 @@ impl Rerun {
         let names = chosen(request, machine, files)?;
         let read = |name: &String| match machine {
             Machine::Sim => experiment::read(files, name, &Program),
-            #[cfg(feature = "live")]
             Machine::Vm | Machine::Host => experiment::read_real(files, name, &Program),
         };
         let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
@@ -164,20 +157,10 @@ impl Rerun {
     /// Makes the runs that the store does not have. Says whether anything could be run.
     fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
         let jobs = request.jobs;
-        let machine: &mut dyn experiments::Machine = match self.machine {
-            Machine::Sim => &mut Simulated { store, jobs },
-            #[cfg(feature = "live")]
-            Machine::Vm => &mut Kernels {
-                place: Place::Guest,
-                store,
-                jobs,
-            },
-            #[cfg(feature = "live")]
-            Machine::Host => &mut Kernels {
-                place: Place::Host,
-                store,
-                jobs,
-            },
+        let mut machine: Box<dyn experiments::Machine> = match self.machine {
+            Machine::Sim => Box::new(Simulated { store, jobs }),
+            Machine::Vm => on_kernel::machine(Place::Guest, store, jobs)?,
+            Machine::Host => on_kernel::machine(Place::Host, store, jobs)?,
         };
         let could = machine.run(&self.experiments, request.quick, &mut self.results);
         could.map_err(anyhow::Error::from_boxed)
@@ -283,7 +266,6 @@ fn chosen_of_all(
     let all = match machine {
         Machine::Sim => files.experiments(),
         // Some are for kernels only.
-        #[cfg(feature = "live")]
         Machine::Vm | Machine::Host => files.everywhere(),
     };
     for name in &request.experiment {

@@ -180,10 +180,10 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// # Errors
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
-    if request.table != TableName::Groups && request.format.sheet().is_none() {
+    if request.table != TableName::Groups && request.format.export().is_none() {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let specs = request.specs()?;
     if request.audit {
         let mut to = output::open(request.output.as_deref())?;

@@ -5,12 +5,8 @@ mod processes;
 mod record;
 mod report;
 mod rows;
-#[cfg(feature = "live")]
-mod switch;
 mod task;
 mod top;
-#[cfg(feature = "live")]
-mod version4;
 
 use clap::{Args, Subcommand};
 

@@ -15,9 +15,9 @@ use stats::compare::{Extent, Set};
 use workload::RunSpec;
 
 use crate::exit::Status;
+use crate::export::{ExportTable, Kind};
 use crate::report::{self, Format, Outcome};
 use crate::sets::{self, File};
-use crate::sheet::{Kind, Sheet};
 use crate::simulate::measure;
 use crate::store::{Key, Store};
 use crate::{output, parallel};
@@ -86,7 +86,7 @@ impl Shard {
 /// # Errors
 /// When the file is wrong, a run cannot be made, or the folder cannot be written.
 pub fn run(request: &Sweep) -> anyhow::Result<Status> {
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let runs = plan::read(&request.file)?;
     let folder = match &request.folder {
         Some(folder) => folder.clone(),
@@ -230,8 +230,8 @@ fn finish(
 }
 
 fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
-    if let Some(form) = format.sheet() {
-        return sheet(sets).write(form, to);
+    if let Some(form) = format.export() {
+        return export(sets).write(form, to);
     }
     match format {
         Format::Json => {
@@ -290,11 +290,11 @@ fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
 }
 
 /// A row for each metric of each set.
-fn sheet(sets: &[Set]) -> Sheet {
+fn export(sets: &[Set]) -> ExportTable {
     let names = ["place", "policy", "metric"].map(|name| (name, Kind::Text));
     let numbers = ["median", "min", "max"].map(|name| (name, Kind::Real));
     let columns = names.into_iter().chain([("runs", Kind::Whole)]);
-    let mut sheet = Sheet::new(columns.chain(numbers));
+    let mut table = ExportTable::new(columns.chain(numbers));
     for set in sets {
         for series in &set.series {
             let Some(extent) = Extent::of(&series.values) else {
@@ -303,10 +303,10 @@ fn sheet(sets: &[Set]) -> Sheet {
             let names = [&set.place, &set.arm, &series.name].map(Clone::clone);
             let numbers = [extent.median, extent.min, extent.max].map(|it| it.to_string());
             let cells = names.into_iter().chain([extent.runs.to_string()]);
-            sheet.row(cells.chain(numbers));
+            table.row(cells.chain(numbers));
         }
     }
-    sheet
+    table
 }
 
 fn say(text: &str) {

@@ -1,8 +1,6 @@
 //! `runslice trace pid|queue|status TASK`.
 
 mod human;
-#[cfg(feature = "live")]
-mod live;
 mod rows;
 
 use std::fs::File;
@@ -21,7 +19,7 @@ use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
 use crate::say::say;
-use crate::{output, policy, simulate, workload_arg};
+use crate::{on_kernel, output, policy, simulate, workload_arg};
 use model::{span, suggest};
 
 /// What the events of a traced kernel call its load.
@@ -153,15 +151,15 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         let message = "options of a machine and of a policy are for a simulated run: give --sim";
         return Err(UsageError(message.to_owned()).into());
     }
-    output::check(request.format.sheet(), request.output.as_deref())?;
+    output::check(request.format.export(), request.output.as_deref())?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
     if tracer.traced().next().is_none() {
         return Err(nobody(request, &tracer).into());
     }
     let mut to = output::open(request.output.as_deref())?;
-    match (request.format, request.format.sheet()) {
-        (_, Some(form)) => rows::sheet(request.call, &tracer).write(form, &mut to)?,
+    match (request.format, request.format.export()) {
+        (_, Some(form)) => rows::export(request.call, &tracer).write(form, &mut to)?,
         (Format::Json, _) => rows::write_json(request.call, &tracer, &mut to)?,
         _ => human::write(request.call, &tracer, &mut to)?,
     }
@@ -194,23 +192,12 @@ fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     }
     let (Some(policy), Some(load)) = (&request.sim, &request.workload) else {
-        running_kernel(request, tracer)?;
+        on_kernel::trace(RUNNING_SYSTEM, request.length, tracer)?;
         return Ok(None);
     };
     let spec = request.spec(policy, load)?;
     let summary = sim::run(&spec, tracer).map_err(simulate::explain)?;
     Ok(Some(summary.exit))
-}
-
-#[cfg(feature = "live")]
-fn running_kernel(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<()> {
-    live::record(request.length, tracer)
-}
-
-#[cfg(not(feature = "live"))]
-fn running_kernel(_: &Trace, _: &mut Tracer) -> anyhow::Result<()> {
-    let message = "this runslice was built without the real machine: give --sim or --from";
-    Err(crate::exit::UnsupportedError(message.to_owned()).into())
 }
 
 fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {

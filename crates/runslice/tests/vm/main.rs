@@ -3,8 +3,6 @@
 //! `make test-vm` installs what they need and runs them. Each boots one guest at a time, because
 //! two would starve each other on a small computer.
 
-#![cfg(feature = "live")]
-
 mod loads;
 mod nodes;
 

@@ -83,62 +83,40 @@ fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     })))
 }
 
-fn insert(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
-    insert_with(
-        ctx,
-        p,
-        &Insert {
-            dsq_id,
-            slice,
-            vtime: None,
-            flags,
-        },
-    )?;
-    Ok(0)
+fn insert(ctx: &mut Ctx<'_>, words: [u64; 5]) -> Return {
+    insert_told(ctx, words).map(|_| 0)
 }
 
 /// From 6.19 on: says whether the insert was taken.
 fn insert_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
-    insert_with(
-        ctx,
-        p,
-        &Insert {
-            dsq_id,
-            slice,
-            vtime: None,
-            flags,
-        },
-    )
+    let insert = Insert {
+        dsq_id,
+        slice,
+        vtime: None,
+        flags,
+    };
+    insert_with(ctx, p, &insert)
 }
 
-fn insert_vtime(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
-    insert_with(
-        ctx,
-        p,
-        &Insert {
-            dsq_id,
-            slice,
-            vtime: Some(vtime),
-            flags,
-        },
-    )?;
-    Ok(0)
+fn insert_vtime(ctx: &mut Ctx<'_>, words: [u64; 5]) -> Return {
+    insert_vtime_told(ctx, words).map(|_| 0)
 }
 
 /// From 6.19 on: all but the task in `struct scx_bpf_dsq_insert_vtime_args`, four words.
 fn insert_vtime_of(ctx: &mut Ctx<'_>, [p, args, ..]: [u64; 5]) -> Return {
     let word = |ctx: &mut Ctx<'_>, at: u64| ctx.vm.memory().load_u64(args.wrapping_add(8 * at));
     let [dsq_id, slice, vtime, flags] = [0, 1, 2, 3].map(|at| word(ctx, at));
-    insert_with(
-        ctx,
-        p,
-        &Insert {
-            dsq_id,
-            slice,
-            vtime: Some(vtime),
-            flags,
-        },
-    )
+    insert_vtime_told(ctx, [p, dsq_id, slice, vtime, flags])
+}
+
+fn insert_vtime_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
+    let insert = Insert {
+        dsq_id,
+        slice,
+        vtime: Some(vtime),
+        flags,
+    };
+    insert_with(ctx, p, &insert)
 }
 
 /// From 6.19 on: the first task of a queue of the policy's.

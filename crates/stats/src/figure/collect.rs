@@ -95,7 +95,7 @@ impl Merge for Share {
 
 /// A task's priority and level over time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Story {
+pub(super) struct TaskRecord {
     pub name: String,
     pub run: u64,
     /// When, priority, level; only changes.
@@ -129,7 +129,7 @@ pub struct Collector {
     window: Option<(u64, u64)>,
     pub(super) bins: Option<Bins<Bin>>,
     pub(super) rows: Vec<Bins<Share>>,
-    pub(super) stories: Vec<Story>,
+    pub(super) records: Vec<TaskRecord>,
     pub(super) wakeup: Histogram,
     pub(super) delay: Histogram,
     /// Nanoseconds that each group had CPUs.
@@ -190,8 +190,8 @@ impl Collector {
             EventKind::Switch => self.switched(event, now),
             EventKind::Report => self.reported(event, now),
             EventKind::Exit => {
-                if let Some(story) = self.stories.get_mut(event.task.index()) {
-                    story.ended = Some(now);
+                if let Some(record) = self.records.get_mut(event.task.index()) {
+                    record.ended = Some(now);
                 }
             }
             EventKind::Kick => {
@@ -216,10 +216,10 @@ impl Collector {
         let name = task_name(header, group, high(event.a));
         if self.tasks.len() <= index {
             self.tasks.resize(index + 1, Task::default());
-            self.stories.resize(index + 1, Story::default());
+            self.records.resize(index + 1, TaskRecord::default());
         }
         self.tasks[index].group = group;
-        self.stories[index].name = name;
+        self.records[index].name = name;
     }
 
     fn woken(&mut self, event: &Event, now: u64) {
@@ -302,19 +302,19 @@ impl Collector {
         };
         let group = self.tasks[task.index()].group;
         let (from, to) = self.shown(since, now);
-        self.stories[task.index()].run += to - from;
+        self.records[task.index()].run += to - from;
         *self.group_run.entry(group).or_default() += to - from;
         self.bins().spread(from, to, |bin, ns| bin.busy += ns);
         self.rows[cpu].spread(from, to, |share, ns| share.add(group, ns));
     }
 
     fn reported(&mut self, event: &Event, now: u64) {
-        let Some(story) = self.stories.get_mut(event.task.index()) else {
+        let Some(record) = self.records.get_mut(event.task.index()) else {
             return;
         };
         let (priority, level) = (low(event.a), high(event.a));
         let same = |&(_, p, l): &(u64, u32, u32)| (p, l) == (priority, level);
-        if story.reports.last().is_some_and(same) {
+        if record.reports.last().is_some_and(same) {
             return;
         }
         if self.changes == CHANGES_MAX {
@@ -327,11 +327,11 @@ impl Collector {
         }
         if now < begin {
             // Where the task stands when the window begins.
-            story.reports.clear();
+            record.reports.clear();
         } else {
             self.changes += 1;
         }
-        story.reports.push((now.max(begin), priority, level));
+        record.reports.push((now.max(begin), priority, level));
     }
 
     fn lengthen(&mut self, cpu: usize, now: u64) {
@@ -423,7 +423,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Two CPUs; 0 has a task for 4 ms and then another for 6 ms, 1 has none.
-    fn story() -> Stream {
+    fn stream() -> Stream {
         Stream::new()
             .born(0, 0, 0, 0)
             .born(0, 1, 1, 0)
@@ -439,7 +439,7 @@ mod tests {
 
     fn collected() -> Collector {
         let mut collector = Collector::new(None);
-        story().feed(&mut collector, 2, 10 * MS);
+        stream().feed(&mut collector, 2, 10 * MS);
         collector
     }
 
@@ -492,9 +492,9 @@ mod tests {
 
     #[test]
     fn only_changes_of_a_report_are_kept() {
-        let stories = collected().stories;
-        assert_eq!(stories[0].reports, [(0, 120, 5)]);
-        assert_eq!(stories[1].reports, [(4 * MS, 120, 0), (6 * MS, 121, 0)]);
+        let records = collected().records;
+        assert_eq!(records[0].reports, [(0, 120, 5)]);
+        assert_eq!(records[1].reports, [(4 * MS, 120, 0), (6 * MS, 121, 0)]);
     }
 
     #[test]
@@ -503,12 +503,12 @@ mod tests {
         let window = Some((4, 8))
             .map(|(from, to)| (SimTime::from_nanos(from * MS), SimTime::from_nanos(to * MS)));
         let mut part = Collector::new(window);
-        story().feed(&mut part, 2, 10 * MS);
+        stream().feed(&mut part, 2, 10 * MS);
         assert_eq!((whole.span, part.span), ((0, 10 * MS), (4 * MS, 8 * MS)));
         assert_eq!(part.group_run, BTreeMap::from([(0, 0), (1, 4 * MS)]));
         assert_eq!(part.delay.count(), 1, "the wait that ends in it");
         assert_eq!(
-            part.stories[0].reports,
+            part.records[0].reports,
             [(4 * MS, 120, 5)],
             "where it stood before"
         );

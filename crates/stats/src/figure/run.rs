@@ -1,7 +1,7 @@
 //! The figures of runs that sent events.
 
 use super::chart::{Body, Chart, Curve, Join, Lane};
-use super::collect::{Bin, Collector, Share, Story};
+use super::collect::{Bin, Collector, Share, TaskRecord};
 use super::scale::{Axis, Quantity};
 use super::svg::COLOURS;
 use crate::{Histogram, Millionths};
@@ -136,20 +136,21 @@ impl Collector {
         y: Axis,
         of: fn(u32, u32) -> u32,
     ) -> Option<Chart> {
-        let changes = |story: &Story| {
-            let places = story.reports.iter().map(|&(_, p, l)| of(p, l));
+        let changes = |record: &TaskRecord| {
+            let places = record.reports.iter().map(|&(_, p, l)| of(p, l));
             places
                 .clone()
                 .zip(places.skip(1))
                 .filter(|(a, b)| a != b)
                 .count()
         };
-        let stories = self.stories.iter().map(|story| (changes(story), story));
-        let mut stories: Vec<(usize, &Story)> = stories.filter(|story| story.0 > 0).collect();
-        stories.sort_by_key(|(changes, story)| std::cmp::Reverse((*changes, story.run)));
-        let all = stories.len();
-        stories.truncate(TASKS_SHOWN);
-        if stories.is_empty() {
+        let records = self.records.iter().map(|record| (changes(record), record));
+        let mut records: Vec<(usize, &TaskRecord)> =
+            records.filter(|record| record.0 > 0).collect();
+        records.sort_by_key(|(changes, record)| std::cmp::Reverse((*changes, record.run)));
+        let all = records.len();
+        records.truncate(TASKS_SHOWN);
+        if records.is_empty() {
             return None;
         }
         let which = if all > TASKS_SHOWN {
@@ -174,24 +175,24 @@ impl Collector {
                 x: Axis::new("time", Quantity::Time),
                 y,
                 span: self.span,
-                curves: stories
+                curves: records
                     .iter()
-                    .map(|(_, story)| self.steps(story, of))
+                    .map(|(_, record)| self.steps(record, of))
                     .collect(),
             },
         })
     }
 
-    fn steps(&self, story: &Story, of: fn(u32, u32) -> u32) -> Curve {
-        let reports = story.reports.iter();
+    fn steps(&self, record: &TaskRecord, of: fn(u32, u32) -> u32) -> Curve {
+        let reports = record.reports.iter();
         let mut points: Vec<(u64, Option<u64>)> = reports
             .map(|&(time, priority, level)| (time, Some(u64::from(of(priority, level)))))
             .collect();
         if let Some(&(_, last)) = points.last() {
-            points.push((story.ended.unwrap_or(self.span.1).min(self.span.1), last));
+            points.push((record.ended.unwrap_or(self.span.1).min(self.span.1), last));
         }
         Curve {
-            name: story.name.clone(),
+            name: record.name.clone(),
             join: Join::Step,
             points,
         }

@@ -35,7 +35,7 @@ pub enum Which {
 /// What a tracer keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Whose story.
+    /// Whose events.
     pub which: Which,
     /// Also that of their children, and so on.
     pub children: bool,

@@ -273,7 +273,7 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
 }
 
 #[test]
-fn what_came_before_the_story_decides_how_it_begins() {
+fn what_came_before_the_first_event_decides_how_the_stream_begins() {
     // The snapshot was taken while the player ran, before it let the others go.
     let mut early = vec![
         switch(0, 0, 1, ASLEEP, 2),

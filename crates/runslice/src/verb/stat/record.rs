@@ -8,21 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
-#[cfg(feature = "live")]
-use stats::schedstat::HZ_OF_4;
-use stats::schedstat::{SchedstatReader, Snapshot};
+use stats::schedstat::{HZ_OF_4, SchedstatReader, Snapshot};
 
 use super::processes::{self, Which};
-#[cfg(feature = "live")]
-use super::switch::{self, SwitchedOn};
-#[cfg(feature = "live")]
-use super::version4::Version4;
 use crate::exit::Status;
-#[cfg(feature = "live")]
-use crate::exit::UnsupportedError;
+use crate::export::quoted;
+use crate::on_kernel::{self, Version4};
 use crate::output;
-use crate::schedstat::{kernel_hz, statistics};
-use crate::sheet::quoted;
+use crate::schedstat::statistics;
 use model::span;
 
 /// Arguments of `runslice stat record`.
@@ -52,13 +45,11 @@ pub struct Record {
     ///
     /// Its counters come from the policy that runslice runs and from the kernel, both counted from
     /// the start of the recording.
-    #[cfg(feature = "live")]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(4..=4))]
     as_version: Option<u32>,
 
     /// Switch `kernel.sched_schedstats` on during the recording (needs root). Without it most
     /// counters do not change.
-    #[cfg(feature = "live")]
     #[arg(long)]
     enable: bool,
 }
@@ -69,8 +60,7 @@ pub struct Record {
 /// # Errors
 /// When this kernel has no statistics or the file cannot be written.
 pub fn run(request: &Record) -> anyhow::Result<Status> {
-    #[cfg(feature = "live")]
-    let _on = prepare(request)?;
+    let _on = on_kernel::count(request.enable, request.as_version)?;
     let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
     readings.next(&mut text)?;
@@ -110,11 +100,9 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
 /// Sleeps. `false` if a signal came that is caught.
 fn wait_until(time: Instant) -> bool {
     /// Between two looks for a signal.
-    #[cfg(feature = "live")]
     const LOOK: Duration = Duration::from_millis(100);
-    #[cfg(feature = "live")]
     while time.saturating_duration_since(Instant::now()) > LOOK {
-        if live::process::signal().is_some() {
+        if on_kernel::is_interrupted() {
             return false;
         }
         std::thread::sleep(LOOK);
@@ -123,28 +111,10 @@ fn wait_until(time: Instant) -> bool {
     true
 }
 
-/// Switches the kernel's counters on if that was asked for, and says it if they are off.
-#[cfg(feature = "live")]
-fn prepare(request: &Record) -> anyhow::Result<Option<SwitchedOn>> {
-    let root = Path::new("/");
-    if request.enable {
-        // From here on a signal must not end the process before the switch is back.
-        live::process::catch_signals();
-        return SwitchedOn::now(root).map(Some);
-    }
-    if request.as_version.is_some() && switch::is_on(root) == Some(false) {
-        let message = "kernel.sched_schedstats is 0, and version 4 needs what the kernel counts \
-                       with it; --enable switches it on for the time of the recording";
-        return Err(UnsupportedError(message.to_owned()).into());
-    }
-    Ok(None)
-}
-
 /// Where snapshots come from.
 struct Readings<'a> {
     path: &'a Path,
     source: File,
-    #[cfg(feature = "live")]
     version4: Option<Version4>,
 }
 
@@ -153,14 +123,12 @@ impl<'a> Readings<'a> {
         let mut readings = Self {
             path: &request.from,
             source: statistics(&request.from)?,
-            #[cfg(feature = "live")]
             version4: None,
         };
         // A file that is no statistics is noticed now, and not when the report is wanted.
         let mut text = Vec::new();
         readings.raw(&mut text)?;
         parsed(&text).with_context(|| request.from.display().to_string())?;
-        #[cfg(feature = "live")]
         if request.as_version.is_some() {
             readings.version4 = Some(Version4::of_this_machine()?);
         }
@@ -169,7 +137,6 @@ impl<'a> Readings<'a> {
 
     /// The next snapshot as text.
     fn next(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
-        #[cfg(feature = "live")]
         if let Some(mut version4) = self.version4.take() {
             let snapshot = version4.snapshot(|| {
                 self.raw(text)?;
@@ -185,11 +152,10 @@ impl<'a> Readings<'a> {
 
     /// Jiffies a second of what is recorded; `None` if it cannot be told.
     fn hz(&self) -> Option<u32> {
-        #[cfg(feature = "live")]
         if self.version4.is_some() {
             return Some(HZ_OF_4);
         }
-        kernel_hz().filter(|_| self.path == Path::new("/proc/schedstat"))
+        on_kernel::hz().filter(|_| self.path == Path::new("/proc/schedstat"))
     }
 
     /// Reads the file from its beginning; the kernel prints it anew.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use stats::Millionths;
 use stats::schedstat::{Counted, CpuInterval, Figures, Interval};
 
+use crate::export::{ExportTable, Kind};
 use crate::report::Format;
-use crate::sheet::{Kind, Sheet};
 use crate::table::Table;
 
 /// Figures of one CPU, one domain's level or all, over one interval.
@@ -69,8 +69,8 @@ pub fn seconds(jiffies: u64, hz: u32) -> f64 {
 
 /// Writes rows in the form that the user chose.
 pub fn write(rows: &[Row], format: Format, to: &mut dyn Write) -> io::Result<()> {
-    match (format, format.sheet()) {
-        (_, Some(form)) => sheet(rows).write(form, to),
+    match (format, format.export()) {
+        (_, Some(form)) => export(rows).write(form, to),
         (Format::Json, _) => {
             serde_json::to_writer_pretty(&mut *to, rows)?;
             writeln!(to)
@@ -149,7 +149,7 @@ fn imbalance(figures: &Figures) -> String {
     }
 }
 
-/// The columns of a sheet; an imbalance of a kind that the version lacks is empty.
+/// The columns of the exported table; an imbalance of a kind that the version lacks is empty.
 const COLUMNS: [(&str, Kind); 13] = [
     ("until_s", Kind::Real),
     ("interval_s", Kind::Real),
@@ -167,8 +167,8 @@ const COLUMNS: [(&str, Kind); 13] = [
 ];
 
 /// One line for each kind of imbalance, as a table of one kind of row must have it.
-fn sheet(rows: &[Row]) -> Sheet {
-    let mut sheet = Sheet::new(COLUMNS);
+fn export(rows: &[Row]) -> ExportTable {
+    let mut table = ExportTable::new(COLUMNS);
     for row in rows {
         let figures = &row.figures;
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
@@ -195,8 +195,8 @@ fn sheet(rows: &[Row]) -> Sheet {
         }
         for kind in kinds {
             let last = [row.restarted.to_string()];
-            sheet.row(head.iter().cloned().chain(kind).chain(last));
+            table.row(head.iter().cloned().chain(kind).chain(last));
         }
     }
-    sheet
+    table
 }

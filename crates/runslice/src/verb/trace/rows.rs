@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use stats::trace::{EXPIRED, INTERACTIVE, Known, Standing, Step, Tracer, Visit, Waiting, What};
 
 use super::Call;
-use crate::sheet::{Kind, Sheet};
+use crate::export::{ExportTable, Kind};
 
 /// Version of the JSON document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -41,13 +41,13 @@ pub fn write_json(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result
 }
 
 /// One table.
-pub fn sheet(call: Call, tracer: &Tracer) -> Sheet {
+pub fn export(call: Call, tracer: &Tracer) -> ExportTable {
     let columns = columns(call).iter().map(|name| (*name, kind(name)));
-    let mut sheet = Sheet::new(columns);
+    let mut table = ExportTable::new(columns);
     for row in rows(call, tracer) {
-        sheet.row(row.iter().map(cell));
+        table.row(row.iter().map(cell));
     }
-    sheet
+    table
 }
 
 /// What a column holds.

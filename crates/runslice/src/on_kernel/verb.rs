@@ -1,0 +1,84 @@
+//! The verbs that take a kernel.
+
+mod bench;
+mod doctor;
+mod load;
+mod play;
+mod run;
+mod set;
+mod status;
+mod stop;
+mod vm;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::exit::{EXIT_STATUSES, Status};
+
+const VM_EXIT_STATUSES: &str = "\
+Exit status: that of the command, and without one
+  1    failure: a bad file, or the computer refused something
+  2    usage: an unknown option or program
+  4    this computer lacks what a virtual machine needs; the message says what to do
+  6    inconclusive: the command ran out of time, or the guest gave no result";
+
+/// Commands on a kernel.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Attach a policy to this machine for a time, or while a command runs.
+    #[command(after_help = EXIT_STATUSES)]
+    Run(Box<run::Run>),
+
+    /// Change knobs of the attached policy.
+    #[command(after_help = EXIT_STATUSES)]
+    Set(set::Set),
+
+    /// Show the scheduler of this machine, with its knobs and counters.
+    #[command(after_help = EXIT_STATUSES)]
+    Status(status::StatusOf),
+
+    /// Detach the policy and check that the kernel's own scheduler is back.
+    #[command(after_help = EXIT_STATUSES)]
+    Stop(stop::Stop),
+
+    /// Run a workload with real processes and print latency, CPU time and other results.
+    #[command(after_help = EXIT_STATUSES)]
+    Play(Box<play::Play>),
+
+    /// Run a standard load, such as hackbench or a kernel build, and print its results.
+    #[command(after_help = EXIT_STATUSES)]
+    Load(Box<load::Load>),
+
+    /// Run a command on another kernel, in a VM.
+    #[command(after_help = VM_EXIT_STATUSES)]
+    Vm(vm::Vm),
+
+    /// Check whether this machine can run policies, and say what to do if not.
+    Doctor(doctor::Doctor),
+
+    /// Run a command under several schedulers in turn and compare its time and latency.
+    #[command(after_help = EXIT_STATUSES)]
+    Bench(Box<bench::Bench>),
+}
+
+/// Does what the user asked for.
+///
+/// # Errors
+/// When a file is bad, the command line names something that does not exist, or this computer
+/// refuses something.
+pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    let status: Status = match verb {
+        // A command's own status, whatever it is.
+        Verb::Vm(request) => return vm::run(&request),
+        Verb::Run(request) => run::run(&request),
+        Verb::Set(request) => set::run(&request),
+        Verb::Status(request) => status::run(&request),
+        Verb::Stop(request) => stop::run(&request),
+        Verb::Doctor(request) => doctor::run(&request),
+        Verb::Play(request) => play::run(&request),
+        Verb::Load(request) => load::run(&request),
+        Verb::Bench(request) => bench::run(&request),
+    }?;
+    Ok(status.into())
+}

@@ -1,0 +1,82 @@
+//! `runslice doctor`.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use live::preflight::{self, Facts, Finding, Severity, function_faults};
+
+use crate::exit::Status;
+use crate::on_kernel::attach::told;
+use crate::output;
+
+/// Arguments of `runslice doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Read the system files below this folder instead of `/`.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+/// Prints what was looked at, what was found and what to do.
+///
+/// # Errors
+/// When standard output is closed.
+pub fn run(request: &Doctor) -> anyhow::Result<Status> {
+    let facts = Facts::below(&request.root);
+    let mut findings = preflight::judge(&facts);
+    if facts.state.is_some() {
+        findings.extend(faults(&request.root, &facts.release));
+    }
+    let mut to = output::open(None)?;
+    writeln!(to, "kernel     {}", facts.release)?;
+    writeln!(to, "sched_ext  {}", scheduler(&facts))?;
+    for finding in &findings {
+        writeln!(to, "\n{}", told(finding))?;
+    }
+    let can = !findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Blocks);
+    let asks = |severity| findings.iter().any(|finding| finding.severity == severity);
+    let verdict = match can {
+        true => {
+            let mut command = "policies can be attached: runslice run POLICY".to_owned();
+            for (severity, option) in [
+                (Severity::Untested, " --untested"),
+                (Severity::Breaks, " --ignore-cgroups"),
+            ] {
+                if asks(severity) {
+                    command += option;
+                }
+            }
+            command
+        }
+        false => "policies cannot be attached".to_owned(),
+    };
+    writeln!(to, "\n{verdict}")?;
+    to.flush()?;
+    Ok(if can {
+        Status::Done
+    } else {
+        Status::Unsupported
+    })
+}
+
+/// The kernel's functions that do not fit a shipped policy's calls, each once.
+fn faults(root: &Path, release: &str) -> Vec<Finding> {
+    let all = policies::ALL.iter();
+    let faults: BTreeSet<_> = all
+        .flat_map(|policy| function_faults(root, policy.object))
+        .collect();
+    faults.iter().map(|fault| fault.finding(release)).collect()
+}
+
+fn scheduler(facts: &Facts) -> String {
+    match (facts.state, &facts.attached) {
+        (None, _) => "not in this kernel".to_owned(),
+        (Some(live::State::Disabled), _) => "there, no policy attached".to_owned(),
+        (Some(_), Some(name)) => format!("{name} is attached"),
+        (Some(state), None) => format!("{state:?}").to_lowercase(),
+    }
+}

@@ -1,0 +1,192 @@
+//! `runslice vm -- COMMAND`.
+
+use std::env;
+use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use model::Nanos;
+use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream};
+
+use crate::exit::Status;
+use crate::on_kernel::guest::{explain, own_name};
+use model::span;
+
+/// Arguments of `runslice vm`.
+#[derive(Debug, Args)]
+pub struct Vm {
+    /// Kernel to boot: 6.18, 7.2, or the path of a vmlinuz. The two versions are downloaded once.
+    #[arg(long, value_name = "KERNEL", default_value = "6.18")]
+    kernel: String,
+
+    /// CPUs of the VM.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=255))]
+    cpus: u16,
+
+    /// Memory of the VM, in MiB. At least 256.
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(256..))]
+    memory: u32,
+
+    /// Use a counting VM: its clock counts instructions, so the same command always gives the same
+    /// output, byte for byte.
+    #[arg(long)]
+    det: bool,
+
+    /// Speed of a counting VM, in million instructions per second: 1000, 500, 250, 125, 62 or 31.
+    ///
+    /// A slower VM needs less of this computer's time for each second of its own time.
+    #[arg(long, value_name = "N", requires = "det", default_value = "1000")]
+    #[arg(value_parser = speed)]
+    mips: Speed,
+
+    /// Seed for --det. A run with another seed differs, and repeats just as well.
+    #[arg(long, value_name = "N", requires = "det")]
+    seed: Option<u64>,
+
+    /// Folder to copy to /share in the VM, where the command starts. Files that the command writes
+    /// there are copied back.
+    #[arg(long, value_name = "DIR")]
+    share: Option<PathBuf>,
+
+    /// Program that the command starts itself, to be copied into the VM. May be repeated.
+    #[arg(long, value_name = "PROGRAM")]
+    with: Vec<String>,
+
+    /// File or whole folder to copy to the same path in the VM. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    file: Vec<PathBuf>,
+
+    /// Longest time for the command, on the VM's clock.
+    #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = span::parse)]
+    timeout: Nanos,
+
+    /// Also print the messages of the VM's kernel, on standard error.
+    #[arg(long)]
+    kernel_log: bool,
+
+    /// Command to run. Programs and files that it names are copied into the VM. `runslice` is this
+    /// program.
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Boots the kernel, runs the command, and prints what it printed.
+///
+/// # Errors
+/// When the virtual machine cannot be run, or a result cannot be written.
+pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
+    let kernel = vm::find_kernel(&request.kernel, &mut |step| say(step)).map_err(explain)?;
+    if let Some(instead) = &kernel.instead {
+        say(instead);
+    }
+    // Where somebody looks. What a program reads comes once, also when a guest is started again.
+    let is_seen = io::stdout().is_terminal();
+    let request_of_guest = Request {
+        kernel,
+        cpus: request.cpus,
+        memory_mib: request.memory,
+        pace: match request.det {
+            true => Pace::Counted {
+                speed: request.mips,
+                sample: request.seed,
+            },
+            false => Pace::Fast,
+        },
+        timeout: Duration::from_nanos(request.timeout.get()),
+        command: request.command.clone(),
+        programs: request.with.clone(),
+        files: request.file.clone(),
+        named: own_name()?,
+        share: request.share.clone(),
+        folder: env::current_dir().context("the working folder is gone")?,
+        follow: is_seen,
+    };
+    let outcome = vm::run_and_follow(&request_of_guest, &mut show).map_err(explain)?;
+    if outcome.broken > 0 {
+        say(&format!(
+            "started again {} times: the emulator broke the guest",
+            outcome.broken
+        ));
+    }
+    print(request, &outcome)?;
+    if let Some(name) = outcome.killed_for_memory() {
+        say(&format!(
+            "the guest's {} MiB were not enough: its kernel killed {name}; --memory gives it more",
+            request.memory
+        ));
+    }
+    if let Some(share) = &request.share {
+        outcome
+            .changed
+            .iter()
+            .try_for_each(|file| write_back(share, file))?;
+    }
+    Ok(match outcome.end {
+        End::Exited(status) => ExitCode::from(status),
+        End::TimedOut => {
+            say(&format!(
+                "no result: the command was still running after {}",
+                request.timeout
+            ));
+            Status::Inconclusive.into()
+        }
+        End::NoResult { reason } => {
+            say(&format!("no result: {reason}"));
+            Status::Inconclusive.into()
+        }
+    })
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    let known = || Speed::MIPS.map(|mips| mips.to_string()).join(", ");
+    let mips = text.parse().ok().and_then(Speed::from_mips);
+    mips.ok_or_else(|| format!("speeds are {}", known()))
+}
+
+/// Shows what the command printed just now.
+fn show(stream: Stream, bytes: &[u8]) {
+    // Somebody who has gone away is told at the end.
+    let _ = match stream {
+        Stream::Stdout => io::stdout().write_all(bytes).and(io::stdout().flush()),
+        Stream::Stderr => io::stderr().write_all(bytes),
+    };
+}
+
+fn print(request: &Vm, outcome: &Outcome) -> anyhow::Result<()> {
+    let [stdout, stderr] = outcome.followed;
+    io::stdout().write_all(rest(&outcome.stdout, stdout))?;
+    io::stdout().flush()?;
+    io::stderr().write_all(rest(&outcome.stderr, stderr))?;
+    if request.kernel_log {
+        io::stderr().write_all(outcome.kernel_log.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// What was not shown yet. Of a command that has cut its own output off, all.
+fn rest(printed: &[u8], shown: usize) -> &[u8] {
+    printed.get(shown..).unwrap_or(printed)
+}
+
+fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let path = share.join(&file.path);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let permissions = fs::Permissions::from_mode(file.mode);
+    fs::write(&path, &file.contents)
+        .and_then(|()| fs::set_permissions(&path, permissions))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn say(text: &str) {
+    crate::say::say("vm", text);
+}

@@ -1,0 +1,114 @@
+//! Stands in the place of `on_kernel` in a program that was built without the feature `live`: the
+//! verbs that take a kernel are not there, and options that ask for one end in an error.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use model::Nanos;
+use stats::schedstat::Snapshot;
+use stats::trace::Tracer;
+
+use crate::exit::{Status, UnsupportedError};
+use crate::reproduce::Place;
+use crate::store::Store;
+
+/// There are none.
+pub type Verb = Infallible;
+
+/// Never called.
+///
+/// # Errors
+/// None.
+pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    match verb {}
+}
+
+fn lacks<T>(way: &str) -> anyhow::Result<T> {
+    let message = format!("this runslice was built without the real machine: {way}");
+    Err(UnsupportedError(message).into())
+}
+
+/// The running kernel cannot be traced.
+///
+/// # Errors
+/// Always.
+pub fn trace(_: &str, _: Option<Nanos>, _: &mut Tracer) -> anyhow::Result<()> {
+    lacks("give --sim or --from")
+}
+
+/// There is no virtual machine whose verifier could be asked.
+///
+/// # Errors
+/// Always.
+pub fn ask(_: &str, _: &[String], _: &mut dyn Write) -> anyhow::Result<Status> {
+    lacks("leave out --vm")
+}
+
+/// The running kernel cannot be asked.
+///
+/// # Errors
+/// Always.
+pub fn ask_here(_: &str, _: &Arc<[u8]>, _: &mut dyn Write) -> anyhow::Result<Status> {
+    lacks("leave out --here")
+}
+
+/// No experiment can be run on a kernel.
+///
+/// # Errors
+/// Always.
+pub fn machine<'a>(
+    _: Place,
+    _: &'a Store,
+    _: Option<NonZeroUsize>,
+) -> anyhow::Result<Box<dyn experiments::Machine + 'a>> {
+    lacks("use --machine sim")
+}
+
+/// Nothing of the kernel is switched on.
+///
+/// # Errors
+/// When that was asked for.
+pub fn count(enable: bool, as_version: Option<u32>) -> anyhow::Result<Option<Infallible>> {
+    match (enable, as_version) {
+        (false, None) => Ok(None),
+        (true, _) => lacks("leave out --enable"),
+        (_, Some(_)) => lacks("leave out --as-version"),
+    }
+}
+
+/// Signals are not caught: they end the program.
+pub const fn is_interrupted() -> bool {
+    false
+}
+
+/// The running kernel is not asked.
+pub const fn hz() -> Option<u32> {
+    None
+}
+
+/// There are no counters of an attached policy.
+pub enum Version4 {}
+
+impl Version4 {
+    /// Never of this machine.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn of_this_machine() -> anyhow::Result<Self> {
+        lacks("leave out --as-version")
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn snapshot(
+        &mut self,
+        _: impl FnOnce() -> anyhow::Result<Snapshot>,
+    ) -> anyhow::Result<Snapshot> {
+        match *self {}
+    }
+}
