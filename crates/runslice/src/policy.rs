@@ -138,14 +138,6 @@ fn tables(object: &[u8]) -> Vec<String> {
     Object::parse(object).map_or_else(|_| Vec::new(), |object| object.tables())
 }
 
-/// The object that a file is, that a bundle has, or that is in a scheduler's binary.
-///
-/// # Errors
-/// When the file cannot be read, or has several.
-pub fn object(name: &str) -> anyhow::Result<Arc<[u8]>> {
-    load(name).map(|found| found.policy.object)
-}
-
 /// Reads `NAME=VALUE`.
 ///
 /// # Errors
