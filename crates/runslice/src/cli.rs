@@ -40,7 +40,8 @@ Exit status:
   0    success
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option, policy, knob or workload
-  3    a policy misbehaved and was ejected; the results up to then are printed
+  3    a policy misbehaved: it was ejected, and the results up to then are printed, or in a
+       simulated run a task starved to the end
   4    this computer lacks what the verb needs; the message says what to do
   5    a comparison exceeded the limit of --fail-if
   6    inconclusive: a virtual machine gave no result, or the runs do not decide

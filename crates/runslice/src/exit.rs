@@ -12,7 +12,8 @@ pub enum Status {
     Failure = 1,
     /// The command line asks for something that does not exist.
     Usage = 2,
-    /// A policy misbehaved and was ejected. Its table is printed up to then.
+    /// A policy misbehaved: it was ejected, and its table is printed up to then, or a task starved
+    /// to the end of a simulated run.
     Ejected = 3,
     /// This computer lacks what the verb needs.
     Unsupported = 4,

@@ -231,6 +231,37 @@ fn a_missed_deadline_is_the_same_in_tables_pages_and_comparisons() {
 }
 
 #[test]
+fn a_task_that_starves_to_the_end_gives_the_status_of_an_ejection() {
+    let folder = Folder::new("starved");
+    for (name, policy) in [("starved", "policy = \"fifo:50\"\n"), ("fed", "")] {
+        let file = format!(
+            "[workload]\nname = \"{name}\"\nstop = \"duration:5s\"\n[machine]\ncpus = 1\n\
+             [task.a]\ndo = \"run(inf)\"\n[task.hog]\n{policy}do = \"run(inf)\"\n"
+        );
+        folder.write(&format!("{name}.toml"), &file);
+    }
+    folder.said("sim fifo -w fed.toml", 0);
+    for how in ["", " -o t.txt", " --runs 2", " --format json"] {
+        let text = folder.said(&format!("sim fifo -w starved.toml{how}"), 3);
+        assert!(text.contains("STARVED"), "{how}: {text}");
+    }
+}
+
+#[test]
+fn a_policy_that_needs_more_than_it_is_allowed_is_ejected() {
+    let folder = Folder::new("limits");
+    let sim = "sim fifo -w desk --duration 1s";
+    folder.said(&format!("{sim} --budget 1000000000 --memory 64"), 0);
+    for how in ["", " --runs 2"] {
+        let text = folder.said(&format!("{sim} --budget 1000{how}"), 3);
+        assert!(text.contains("1000 instructions"), "{how}: {text}");
+    }
+    let audit = folder.said(&format!("{sim} --audit --budget 1000"), 0);
+    assert!(audit.contains("was ejected"), "{audit}");
+    folder.said(&format!("{sim} --budget 0"), 2);
+}
+
+#[test]
 fn the_same_policy_with_other_seeds_is_not_called_different() {
     let folder = Folder::new("same");
     let sim = "sim mlfq -w desk --duration 500ms --runs 12 --format json";
