@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::image::{Image, Insn};
 use crate::isa::{
-    ALU, ALU64, CALL, CALL_LOCAL, CLASS, EXIT, GOTOL, JA, JMP, JMP32, LD_IMM64, LDX, MAY_GOTO, MODE,
-    OPERATION, SOURCE_REGISTER, ST, STX, ld_imm64,
+    ALU, ALU64, CALL, CALL_LOCAL, CLASS, EXIT, GOTOL, JA, JMP, JMP32, LD_IMM64, LDX, MAY_GOTO,
+    MODE, OPERATION, SOURCE_REGISTER, ST, STX, ld_imm64,
 };
 use crate::reach;
 
@@ -45,11 +45,20 @@ enum Value {
     Unknown,
     Number(u64),
     /// Bytes from the start of a data section's map.
-    Address { map: u32, offset: u32 },
+    Address {
+        map: u32,
+        offset: u32,
+    },
     /// Somewhere in the variable at that place.
-    Within { map: u32, offset: u32 },
+    Within {
+        map: u32,
+        offset: u32,
+    },
     /// A kernel variable, and bytes from its start.
-    Kernel { variable: u32, offset: u32 },
+    Kernel {
+        variable: u32,
+        offset: u32,
+    },
 }
 
 type Registers = [Value; 11];

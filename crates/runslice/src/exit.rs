@@ -47,6 +47,8 @@ pub fn words(error: &anyhow::Error) -> String {
     for cause in error.chain().map(ToString::to_string) {
         if words.is_empty() {
             words = cause;
+        } else if cause.starts_with(&words) {
+            words = cause;
         } else if !words.contains(&cause) {
             words = format!("{words}: {cause}");
         }
@@ -68,6 +70,9 @@ mod tests {
         let said = anyhow::anyhow!("/x: {missing}");
         let error = Err::<(), _>(missing).context("/x: No such file or directory (os error 2)");
         assert_eq!(words(&error.unwrap_err()), said.to_string());
+        let longer: anyhow::Result<()> = Err(anyhow::anyhow!("cannot write y: no room"));
+        let error = longer.context("cannot write y").unwrap_err();
+        assert_eq!(words(&error), "cannot write y: no room");
         let error: anyhow::Result<()> = Err(anyhow::anyhow!("no room")).context("cannot write y");
         assert_eq!(words(&error.unwrap_err()), "cannot write y: no room");
     }

@@ -15,6 +15,7 @@ mod embedded;
 mod exit;
 #[cfg(feature = "live")]
 mod guest;
+mod input;
 mod kernel;
 mod machine_options;
 mod output;

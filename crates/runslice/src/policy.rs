@@ -10,6 +10,7 @@ use model::{MachineSpec, PolicySpec};
 use crate::bundle::{self, Bundle};
 use crate::embedded;
 use crate::exit::UsageError;
+use crate::input;
 use model::suggest;
 
 /// A policy, and the machine that it came with.
@@ -202,7 +203,7 @@ pub fn read(path: &Path) -> anyhow::Result<Arc<[u8]>> {
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    input::bytes(path, input::OBJECT)
 }
 
 fn unknown(name: &str) -> anyhow::Error {

@@ -222,7 +222,11 @@ fn check_names_everything_that_is_missing_at_once() {
 #[test]
 fn check_fails_when_a_callback_can_reach_what_the_kernel_lacks() {
     let check = |set: &[&str]| {
-        let output = runslice().arg("check").arg(object!("absent")).args(set).output();
+        let output = runslice()
+            .arg("check")
+            .arg(object!("absent"))
+            .args(set)
+            .output();
         let output = output.expect("runslice starts");
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.code(), stdout)

@@ -469,3 +469,39 @@ fn the_verdicts_of_the_document_are_what_is_printed() {
     }
     assert_eq!(commands, 4);
 }
+
+#[test]
+fn files_that_are_full_torn_or_given_twice_are_named() {
+    let folder = Folder::new("files");
+    let sim = "sim fifo -w desk --duration 100ms";
+    let text = folder.said(&format!("{sim} -o /dev/full"), 1);
+    assert_eq!(
+        text,
+        "runslice: cannot write /dev/full: No space left on device (os error 28)\n"
+    );
+    folder.said(&format!("{sim} --events e.jsonl -o /dev/null"), 0);
+    let events = folder.read("e.jsonl");
+    folder.write("torn.jsonl", &events[..events.len() / 2]);
+    let last = events[..events.len() / 2].lines().count();
+    for verb in ["report torn.jsonl", "sim fifo --from torn.jsonl"] {
+        let text = folder.said(&format!("{verb} -o /dev/null"), 1);
+        assert!(text.contains(&format!("cut off at line {last}")), "{text}");
+    }
+    for twice in [
+        "sim fifo -w desk --events x -o x",
+        "sim fifo --from e.jsonl --events e.jsonl",
+        "report e.jsonl -o e.jsonl",
+    ] {
+        let text = folder.said(twice, 2);
+        assert!(text.contains("name two files"), "{text}");
+    }
+    assert_eq!(folder.read("e.jsonl"), events);
+    for verb in [
+        "sim fifo -w /dev/zero",
+        "sim /dev/urandom -w desk",
+        "compare /dev/zero",
+    ] {
+        let text = folder.said(verb, 1);
+        assert!(text.contains("longer than 64 MiB"), "{verb}: {text}");
+    }
+}

@@ -215,7 +215,9 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     })?;
     needs::warn(image, &reached, to)?;
     let lacks: Vec<String> = missing.iter().map(ToString::to_string).collect();
-    list(to, &lacks, |count| format!("kernel {kernel}: {count} missing"))?;
+    list(to, &lacks, |count| {
+        format!("kernel {kernel}: {count} missing")
+    })?;
     match ends.is_empty() && lacks.is_empty() {
         true => writeln!(
             to,

@@ -213,6 +213,13 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.sheet(), request.output.as_deref())?;
+    output::distinct(&[
+        ("--from", request.from.as_deref()),
+        ("--events", request.events.as_deref()),
+        ("--trace", request.trace.as_deref()),
+        ("--schedstat", request.books.schedstat.as_deref()),
+        ("--output", request.output.as_deref()),
+    ])?;
     let specs = request.specs()?;
     if request.audit {
         let mut to = output::open(request.output.as_deref())?;
@@ -236,7 +243,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         seed: specs[0].seed,
         outcomes,
     };
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open_form(request.format.sheet(), request.output.as_deref())?;
     match request.runs {
         Some(_) => results.write_runs(request.format, request.table, &mut to)?,
         None => results.write(request.format, request.table, &mut to)?,
