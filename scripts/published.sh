@@ -112,7 +112,8 @@ settings() {
     case $1 in
     bpfland)
         echo --set bpfland_ops.flags="$flags" --set numa_enabled=0 --set smt_enabled=0 \
-            --set primary_all=1 --set local_pcpu=0 --set slice_max=1000000 --set slice_min=0 \
+            --set primary_all=1 --set local_pcpu=0 --set sticky_tasks=0 --set local_kthreads=0 \
+            --set cpufreq_perf_lvl=1024 --set slice_max=1000000 --set slice_min=0 \
             --set slice_lag=40000000 --set throttle_ns=0 --set 'cpu_capacity[0-7]=1024' \
             "$(preferred)" --run enable_primary_cpu:-1 "$(each enable_primary_cpu)"
         ;;

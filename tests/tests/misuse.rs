@@ -352,6 +352,7 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
         ("refused-flags", "EINVAL"),
         ("refused-name", "EINVAL"),
         ("refused-timeout", "E2BIG"),
+        ("refused-batch", "E2BIG"),
         ("refused-sleepable", "EINVAL"),
         (
             "refused-last",

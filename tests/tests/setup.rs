@@ -147,6 +147,22 @@ fn the_flags_of_the_table_are_what_the_kernel_judges() {
 }
 
 #[test]
+fn a_callback_can_be_taken_out_of_the_table() {
+    let summary = run(&spec(&[("setup_ops.init", "0")], &[])).unwrap();
+    assert!(!summary.printed.contains("init:"), "{}", summary.printed);
+    for (name, value, words) in [
+        ("setup_ops.init", "1", "takes the callback out of the table"),
+        ("setup_ops.intit", "0", "it has exit, "),
+    ] {
+        let error = run(&spec(&[(name, value)], &[])).unwrap_err();
+        let Error::Set { source, .. } = error else {
+            panic!("{error}");
+        };
+        assert!(source.to_string().contains(words), "{source}");
+    }
+}
+
+#[test]
 fn a_walk_over_cgroups_visits_the_root_in_every_order_there_is() {
     let summary = run(&spec(&[], &[])).unwrap();
     let lines: Vec<_> = summary.printed.lines().collect();

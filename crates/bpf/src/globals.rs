@@ -349,15 +349,34 @@ fn describe(knob: &Knob) -> String {
     )
 }
 
-/// Sets a number of a table, as a loader may before the table is loaded.
+/// Sets a number of a table, or takes a callback out of it, as a loader may before the table is
+/// loaded.
 fn set_member(table: &mut StructOps, name: &str, path: &str, text: &str) -> Result<(), SetError> {
     let wanted = path.strip_prefix('.').unwrap_or_default();
+    let callback = |(member, value): &(String, Member)| {
+        member == wanted && matches!(value, Member::Program(_))
+    };
+    if let Some(at) = table.members.iter().position(callback) {
+        if text != "0" {
+            return Err(SetError::BadValue {
+                name: name.to_owned(),
+                text: text.to_owned(),
+                expected: "0, which takes the callback out of the table",
+            });
+        }
+        table.members.remove(at);
+        return Ok(());
+    }
     let known = table.numbers.iter().find(|(member, _)| member == wanted);
     let Some((member, scalar)) = known else {
+        let members = table.members.iter();
+        let callbacks = members.filter(|(_, value)| matches!(value, Member::Program(_)));
+        let numbers = table.numbers.iter().map(|(name, _)| name);
+        let fields = callbacks.map(|(name, _)| name).chain(numbers);
         return Err(SetError::Path(PathError::NoField {
             at: table.name.clone(),
             field: wanted.to_owned(),
-            fields: table.numbers.iter().map(|(name, _)| name.clone()).collect(),
+            fields: fields.cloned().collect(),
         }));
     };
     let value = number(name, text, *scalar)?;

@@ -40,6 +40,7 @@ mod op;
 mod path;
 mod progress;
 mod reach;
+mod reached;
 mod resize;
 #[cfg(test)]
 mod scene;
@@ -71,6 +72,7 @@ pub use keyed::{Keyed, KeyedHasher};
 pub use map::Update;
 pub use memory::{BASE, Memory, OutOfMemory, Pages};
 pub use path::PathError;
+pub use reached::Reached;
 pub use stop::{Fault, Stop};
 pub use target::{Field, Kconfig, Target};
 pub use verify::Violation;

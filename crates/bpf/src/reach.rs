@@ -24,9 +24,14 @@ pub(crate) fn called(image: &Image) -> BTreeSet<u32> {
     if image.programs.is_empty() {
         return (0..image.functions.len() as u32).collect();
     }
+    from(image, entries(image))
+}
+
+/// The callbacks of tables and the programs that a loader runs.
+pub(crate) fn entries(image: &Image) -> impl Iterator<Item = u32> + '_ {
     let is_run = |section: &str| section.trim_start_matches('?') == "syscall";
-    let run = image.programs.iter().filter(|p| is_run(&p.section));
-    from(image, callbacks(image).chain(run.map(|p| p.function)))
+    let run = image.programs.iter().filter(move |p| is_run(&p.section));
+    callbacks(image).chain(run.map(|p| p.function))
 }
 
 /// The callbacks of all tables.

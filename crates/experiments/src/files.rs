@@ -1,6 +1,7 @@
 //! The files of experiments/: those that are built in, or those of a folder.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -142,6 +143,21 @@ impl Files {
     }
 }
 
+/// Reads a file, unless it has no end.
+fn read(path: &Path) -> std::io::Result<String> {
+    const MOST: u64 = 64 << 20;
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?
+        .take(MOST + 1)
+        .read_to_string(&mut text)?;
+    match read as u64 > MOST {
+        true => Err(std::io::Error::other(
+            "longer than 64 MiB, the most that is read",
+        )),
+        false => Ok(text),
+    }
+}
+
 fn collect(folder: &Path, before: &str, texts: &mut BTreeMap<String, String>) -> Result<()> {
     let cannot = |path: &Path| {
         let path = path.to_owned();
@@ -156,7 +172,7 @@ fn collect(folder: &Path, before: &str, texts: &mut BTreeMap<String, String>) ->
         if path.is_dir() {
             collect(&path, &format!("{below}/"), texts)?;
         } else if ending.is_some_and(|it| ENDINGS.iter().any(|known| it == *known)) {
-            let text = std::fs::read_to_string(&path).map_err(cannot(&path))?;
+            let text = read(&path).map_err(cannot(&path))?;
             texts.insert(below, text);
         }
     }

@@ -8,7 +8,8 @@ Exit status:
   0    success
   1    failure: a bad file, or the computer refused something
   2    usage: an unknown option, policy, knob or workload
-  3    a policy misbehaved and was ejected; the results up to then are printed
+  3    a policy misbehaved: it was ejected, and the results up to then are printed, or in a
+       simulated run a task starved to the end
   4    this computer lacks what the verb needs; the message says what to do
   5    a comparison exceeded the limit of --fail-if
   6    inconclusive: a virtual machine gave no result, or the runs do not decide
@@ -24,7 +25,8 @@ pub enum Status {
     Failure = 1,
     /// The command line asks for something that does not exist.
     Usage = 2,
-    /// A policy misbehaved and was ejected. Its table is printed up to then.
+    /// A policy misbehaved: it was ejected, and its table is printed up to then, or a task starved
+    /// to the end of a simulated run.
     Ejected = 3,
     /// This computer lacks what the verb needs.
     Unsupported = 4,
@@ -58,6 +60,8 @@ pub fn words(error: &anyhow::Error) -> String {
     for cause in error.chain().map(ToString::to_string) {
         if words.is_empty() {
             words = cause;
+        } else if cause.starts_with(&words) {
+            words = cause;
         } else if !words.contains(&cause) {
             words = format!("{words}: {cause}");
         }
@@ -79,6 +83,9 @@ mod tests {
         let said = anyhow::anyhow!("/x: {missing}");
         let error = Err::<(), _>(missing).context("/x: No such file or directory (os error 2)");
         assert_eq!(words(&error.unwrap_err()), said.to_string());
+        let longer: anyhow::Result<()> = Err(anyhow::anyhow!("cannot write y: no room"));
+        let error = longer.context("cannot write y").unwrap_err();
+        assert_eq!(words(&error), "cannot write y: no room");
         let error: anyhow::Result<()> = Err(anyhow::anyhow!("no room")).context("cannot write y");
         assert_eq!(words(&error.unwrap_err()), "cannot write y: no room");
     }

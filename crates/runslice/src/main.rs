@@ -10,6 +10,7 @@ mod comparison;
 mod embedded;
 mod exit;
 mod export;
+mod input;
 mod kernel;
 mod machine_options;
 #[cfg(feature = "live")]

@@ -2,22 +2,41 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use crate::exit::UsageError;
 use crate::export;
 
-/// Opens `path` for results, or standard output when there is none.
+/// Opens `path` for results that are text, or standard output when there is none. Control
+/// characters are escaped: names in results come from anywhere, and a terminal obeys what is in
+/// them.
 ///
 /// # Errors
 /// When the file cannot be created.
 pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
-    match path {
-        Some(path) => Ok(Box::new(create(path)?)),
-        None => Ok(Box::new(BufWriter::new(io::stdout().lock()))),
+    Ok(match path {
+        Some(path) => Box::new(Printable::new(create(path)?)),
+        None => Box::new(Printable::new(BufWriter::new(io::stdout().lock()))),
+    })
+}
+
+/// As [`open`], for a table in `form`, which may be bytes.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_form(
+    form: Option<export::Form>,
+    path: Option<&Path>,
+) -> anyhow::Result<Box<dyn Write>> {
+    if form.is_none_or(export::Form::is_text) {
+        return open(path);
     }
+    Ok(match path {
+        Some(path) => Box::new(create(path)?),
+        None => Box::new(BufWriter::new(io::stdout().lock())),
+    })
 }
 
 /// Refuses bytes that no terminal can show, before the work for them is done.
@@ -33,11 +52,154 @@ pub fn check(form: Option<export::Form>, path: Option<&Path>) -> Result<(), Usag
     Err(UsageError(message.to_owned()))
 }
 
-/// Creates a file, or empties it.
+/// Refuses one file for two purposes: the one would be written over the other. Devices may be given
+/// as often as one likes.
+///
+/// # Errors
+/// Names the file and the two options.
+pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
+    let whole = |path: &Path| {
+        path.canonicalize()
+            .or_else(|_| std::path::absolute(path))
+            .ok()
+    };
+    let is_device = |path: &Path| path.metadata().is_ok_and(|it| !it.is_file());
+    let given = files
+        .iter()
+        .filter_map(|(option, path)| Some((option, (*path)?)));
+    let given: Vec<_> = given.filter(|(_, path)| !is_device(path)).collect();
+    for (at, (option, path)) in given.iter().enumerate() {
+        let same =
+            |(_, other): &&(&&str, &Path)| whole(path).is_some() && whole(other) == whole(path);
+        if let Some((other, _)) = given[..at].iter().find(same) {
+            return Err(UsageError(format!(
+                "{} is given for {other} and for {option}; name two files",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Creates a file, or empties it. What could not be written to its end does not stay.
 ///
 /// # Errors
 /// When the file cannot be created; the message names it.
-pub fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
+pub fn create(path: &Path) -> anyhow::Result<Results> {
+    Ok(Results {
+        to: create_log(path)?,
+        path: path.to_owned(),
+    })
+}
+
+/// As [`create`], for a file of which every part is of use: it stays as far as it was written.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(BufWriter::new(file))
+}
+
+/// A file of results. Its errors name it, and the first one removes it.
+#[derive(Debug)]
+pub struct Results {
+    to: BufWriter<File>,
+    path: PathBuf,
+}
+
+impl Results {
+    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            if self.path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+                // What cannot be removed either is named all the same.
+                let _ = std::fs::remove_file(&self.path);
+            }
+            let path = self.path.display();
+            io::Error::new(error.kind(), format!("cannot write {path}: {error}"))
+        })
+    }
+}
+
+impl Write for Results {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        self.named(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.to.flush();
+        self.named(flushed)
+    }
+}
+
+/// Escapes control characters, but for newlines and tabs, as JSON does in its strings.
+struct Printable<W> {
+    to: W,
+    /// The first byte of a character of two was the last that came; it may be a control character.
+    holds: bool,
+}
+
+/// The first byte of U+0080 to U+00BF.
+const LATIN: u8 = 0xc2;
+
+impl<W> Printable<W> {
+    fn new(to: W) -> Self {
+        Self { to, holds: false }
+    }
+}
+
+impl<W: Write> Write for Printable<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut clean = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            let follows = std::mem::take(&mut self.holds);
+            match byte {
+                0x80..0xa0 if follows => clean.extend(format!("\\u{byte:04x}").bytes()),
+                _ => {
+                    clean.extend(follows.then_some(LATIN));
+                    match byte {
+                        LATIN => self.holds = true,
+                        b'\n' | b'\t' | 0x20..=0x7e | 0x80.. => clean.push(byte),
+                        _ => clean.extend(format!("\\u{byte:04x}").bytes()),
+                    }
+                }
+            }
+        }
+        self.to.write_all(&clean)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_cannot_command_a_terminal_however_they_are_cut() {
+        let text = "a\x1b[2J\r\n\tb\u{9b}1m\u{7f} Gr\u{fc}\u{df}e \u{a0}";
+        let want = "a\\u001b[2J\\u000d\n\tb\\u009b1m\\u007f Gr\u{fc}\u{df}e \u{a0}";
+        for size in [1, 2, 99] {
+            let mut clean = Printable::new(Vec::new());
+            for part in text.as_bytes().chunks(size) {
+                clean.write_all(part).unwrap();
+            }
+            assert_eq!(String::from_utf8_lossy(&clean.to), want, "{size}");
+        }
+    }
+
+    #[test]
+    fn one_file_is_not_taken_for_two_purposes() {
+        let (a, b) = (Path::new("x"), Path::new("./y"));
+        distinct(&[("--a", Some(a)), ("--b", Some(b)), ("--c", None)]).unwrap();
+        let twice = distinct(&[("--a", Some(a)), ("--b", Some(Path::new("./x")))]);
+        let said = twice.unwrap_err().to_string();
+        assert_eq!(said, "./x is given for --a and for --b; name two files");
+        let null = Some(Path::new("/dev/null"));
+        distinct(&[("--a", null), ("--b", null)]).unwrap();
+    }
 }

@@ -10,6 +10,7 @@ use model::{MachineSpec, PolicySpec};
 use crate::bundle::{self, Bundle};
 use crate::embedded;
 use crate::exit::UsageError;
+use crate::input;
 use model::suggest;
 
 /// A policy, and the machine that it came with.
@@ -138,14 +139,6 @@ fn tables(object: &[u8]) -> Vec<String> {
     Object::parse(object).map_or_else(|_| Vec::new(), |object| object.tables())
 }
 
-/// The object that a file is, that a bundle has, or that is in a scheduler's binary.
-///
-/// # Errors
-/// When the file cannot be read, or has several.
-pub fn object(name: &str) -> anyhow::Result<Arc<[u8]>> {
-    load(name).map(|found| found.policy.object)
-}
-
 /// Reads `NAME=VALUE`.
 ///
 /// # Errors
@@ -205,7 +198,7 @@ pub fn label(argument: &str) -> String {
 /// # Errors
 /// When it cannot be read; the message names it.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    input::bytes(path, input::OBJECT)
 }
 
 fn unknown(name: &str) -> anyhow::Error {

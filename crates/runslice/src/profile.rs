@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use model::Profile;
 
 use crate::exit::UsageError;
+use crate::input;
 use model::suggest;
 
 /// The profile that `argument` names on the command line.
@@ -36,7 +36,7 @@ pub fn find_in(folder: &Path, name: &str) -> Result<Profile, String> {
 
 fn read(path: &Path) -> anyhow::Result<Profile> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let text = input::text(path, input::WRITTEN)?;
     Ok(Profile::parse(&text, &file)?)
 }
 

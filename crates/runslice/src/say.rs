@@ -1,5 +1,6 @@
 //! What the program tells its user besides results: one line on standard error.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 /// Writes a line on standard error, behind the name of the verb that says it. Control characters
@@ -7,7 +8,31 @@ use std::io::{self, Write as _};
 /// obeys what is in them.
 pub fn say(who: &str, text: &str) {
     // Nobody can be told when standard error is closed too.
-    let _ = writeln!(io::stderr(), "{who}: {}", printable(text));
+    let _ = writeln!(io::stderr(), "{who}: {}", printable(&shortened(text)));
+}
+
+/// Most bytes of a message. A verifier's last lines fit; a file of one line does not.
+const MOST: usize = 16 << 10;
+
+/// `text`, cut where nobody would read on.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST {
+        return Cow::Borrowed(text);
+    }
+    let mut half = MOST / 2;
+    while !text.is_char_boundary(half) {
+        half -= 1;
+    }
+    let mut rest = text.len() - MOST / 2;
+    while !text.is_char_boundary(rest) {
+        rest += 1;
+    }
+    let left_out = rest - half;
+    Cow::Owned(format!(
+        "{} [... {left_out} bytes ...] {}",
+        &text[..half],
+        &text[rest..]
+    ))
 }
 
 /// `text` with its control characters escaped, but for newlines and tabs.
@@ -26,6 +51,20 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_never_quotes_a_whole_file() {
+        let text = format!("begin {} end", "\u{e9}".repeat(50_000_000));
+        let said = shortened(&text);
+        assert!(said.len() < MOST + 100, "{}", said.len());
+        assert!(said.starts_with("begin ") && said.ends_with(" end"));
+        assert!(
+            said.contains("[... 99993"),
+            "{}",
+            &said[MOST / 2..MOST / 2 + 40]
+        );
+        assert_eq!(shortened("short"), "short");
+    }
 
     #[test]
     fn a_terminal_is_not_told_what_to_do_by_a_name() {

@@ -3,11 +3,14 @@
 mod foreign;
 pub mod own;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use stats::compare::{Measured, Set};
+
+use crate::input;
 
 pub use own::SWEEP;
 
@@ -57,6 +60,7 @@ impl File {
         if entries.is_empty() {
             bail!("{}: there are no runs in it", path.display());
         }
+        refuse_twins(&entries).with_context(|| path.display().to_string())?;
         let stem = path.file_stem().unwrap_or_default();
         Ok(Self {
             stem: stem.to_string_lossy().into_owned(),
@@ -70,8 +74,7 @@ impl File {
 
 /// The JSON documents of a file; there may be several, one after the other.
 fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = input::text(path, input::RESULTS)?;
     let documents = serde_json::Deserializer::from_str(&text).into_iter();
     documents
         .collect::<Result<_, _>>()
@@ -85,6 +88,9 @@ fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
             if found.as_u64() != Some(version) {
                 bail!("`{mark}` is {found}; this program reads version {version}");
             }
+            if mark != own::ONE_RUN {
+                check_runs(document)?;
+            }
             return Ok(read(document));
         }
     }
@@ -97,6 +103,45 @@ fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
     bail!(
         "neither results of runslice sim, sweep, play, run or bench, nor of hyperfine or schbench"
     )
+}
+
+/// Refuses a document whose runs are not what this program wrote: what is not there would count as
+/// not measured.
+fn check_runs(document: &Value) -> anyhow::Result<()> {
+    let Some(runs) = document["runs"].as_array() else {
+        bail!("it has no list `runs`");
+    };
+    for (at, run) in runs.iter().enumerate() {
+        for (key, is_right) in [
+            ("policy", run["policy"].is_string()),
+            ("report", run["report"].is_object()),
+            ("exit", run["exit"].is_object()),
+        ] {
+            if !is_right {
+                bail!("run {} is none: it lacks `{key}`", at + 1);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a run that is there twice, to the last figure: it would count as two.
+fn refuse_twins(entries: &[Entry]) -> anyhow::Result<()> {
+    let mut seen = BTreeSet::new();
+    for entry in entries {
+        let measured = entry.run.as_deref().unwrap_or_default();
+        if measured.is_empty() {
+            continue;
+        }
+        let run = format!("{:?} {measured:?}", entry.seed);
+        if !seen.insert((entry.world, &entry.arm, &entry.place, run)) {
+            let seed = entry
+                .seed
+                .map_or_else(String::new, |seed| format!(" with seed {seed}"));
+            bail!("a run of {}{seed} is in it twice; leave one out", entry.arm);
+        }
+    }
+    Ok(())
 }
 
 /// Runs of one arm in one place are a set.
@@ -139,6 +184,29 @@ mod tests {
         assert_eq!(error.to_string(), want);
         let error = of_document(&json!({"x": 1})).unwrap_err().to_string();
         assert!(error.starts_with("neither results"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_run_and_what_is_there_twice_is_refused() {
+        let run = |seed: u64| {
+            json!({
+                "policy": "fifo", "set": {}, "exit": {"kind": 64},
+                "report": {"seed": seed, "machine": {"elapsed_ns": 5}},
+            })
+        };
+        let document = |runs: &[Value]| json!({"runslice_results": 1, "world": "simulated", "workload": "desk", "runs": runs});
+        let read =
+            |runs: &[Value]| -> anyhow::Result<()> { refuse_twins(&of_document(&document(runs))?) };
+        read(&[run(1), run(2)]).unwrap();
+        let error = read(&[run(1), run(2), run(1)]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a run of fifo with seed 1 is in it twice; leave one out"
+        );
+        let error = read(&[run(1), json!({"policy": "fifo"})]).unwrap_err();
+        assert_eq!(error.to_string(), "run 2 is none: it lacks `report`");
+        let error = of_document(&json!({"runslice_sweep": 1})).unwrap_err();
+        assert_eq!(error.to_string(), "it has no list `runs`");
     }
 
     #[test]

@@ -12,8 +12,16 @@ use crate::report::Outcome;
 /// # Errors
 /// When a policy or the machine is bad.
 pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
+    measure_within(spec, sim::Options::default())
+}
+
+/// As [`measure`], within limits.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_within(spec: &RunSpec, options: sim::Options) -> anyhow::Result<Outcome> {
     let mut metrics = Metrics::new();
-    let summary = sim::run(spec, &mut metrics).map_err(explain)?;
+    let summary = sim::run_with(spec, &mut metrics, options).map_err(explain)?;
     Ok(outcome(spec, &metrics, summary))
 }
 

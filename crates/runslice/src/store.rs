@@ -138,6 +138,10 @@ fn read(path: &Path) -> Option<String> {
 
 /// Writes beside the file and then puts it in its place.
 fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    // What is there already needs no writing, which a read-only file system would refuse.
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
     let thread = format!("{:?}", std::thread::current().id());
     let number: String = thread.chars().filter(char::is_ascii_digit).collect();
     let new = path.with_extension(format!("{}-{number}.new", std::process::id()));
@@ -146,7 +150,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         file.write_all(bytes)?;
         fs::rename(&new, path)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    let written = write();
+    if written.is_err() {
+        // Nobody would ever look at it.
+        let _ = fs::remove_file(&new);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]
@@ -172,6 +181,39 @@ mod tests {
 
     fn key(spec: &RunSpec) -> Key {
         Key::of(spec, &[], "")
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        let name = format!("runslice-store-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn what_cannot_be_put_in_its_place_leaves_nothing_beside_it() {
+        let folder = scratch("taken");
+        let path = folder.join("taken");
+        // A folder that is not empty stands where the file should.
+        fs::create_dir_all(path.join("inside")).unwrap();
+        write_whole(&path, b"x").unwrap_err();
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_written_again() {
+        let folder = scratch("same");
+        let path = folder.join("same");
+        write_whole(&path, b"x").unwrap();
+        let before = fs::metadata(&path).unwrap();
+        write_whole(&path, b"x").unwrap();
+        let inode = |facts: &fs::Metadata| std::os::unix::fs::MetadataExt::ino(facts);
+        assert_eq!(inode(&before), inode(&fs::metadata(&path).unwrap()));
+        write_whole(&path, b"y").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"y");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::Context as _;
 use workload::{Workload, rtapp};
 
 use crate::exit::UsageError;
 use crate::say::say;
-use crate::{policy, profile};
+use crate::{input, policy, profile};
 use model::suggest;
 
 /// A workload file of the project.
@@ -58,7 +58,7 @@ pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload>
         let message = format!("no workload is called `{argument}`: {hint}; or give a .toml file");
         return Err(UsageError(message).into());
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {argument}"))?;
+    let text = input::text(path, input::WRITTEN)?;
     if path.extension().is_some_and(|it| it == "json") {
         return import(&text, argument, scale);
     }

@@ -219,6 +219,42 @@ fn check_names_everything_that_is_missing_at_once() {
 }
 
 #[test]
+fn check_fails_when_a_callback_can_reach_what_the_kernel_lacks() {
+    let check = |set: &[&str]| {
+        let output = runslice()
+            .arg("check")
+            .arg(object!("absent"))
+            .args(set)
+            .output();
+        let output = output.expect("runslice starts");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), stdout)
+    };
+    let (status, stdout) = check(&[]);
+    assert_eq!(status, Some(0), "{stdout}");
+    for part in [
+        "kernel 6.18: on branches that are not taken there, 2",
+        "kernel 6.18: nothing missing",
+        "nr_cpu_ids",
+        "cpu_of_slot",
+        "ring buffer `told`: nobody reads it",
+    ] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
+    assert!(!stdout.contains("can reach"), "{stdout}");
+    for set in ["zero_is_fine", "written"] {
+        assert!(!stdout.contains(set), "{set}: {stdout}");
+    }
+    let (status, stdout) = check(&["--set", "asks=1", "--set", "nr_cpu_ids=4"]);
+    assert_eq!(status, Some(1), "{stdout}");
+    let reached = "kernel 6.18: the callbacks can reach 1, which ends the policy\n  the target kernel \
+                   6.18 lacks the function `scx_bpf_ask_oracle`";
+    assert!(stdout.contains(reached), "{stdout}");
+    assert!(!stdout.contains("nothing missing"), "{stdout}");
+    assert!(!stdout.contains("nr_cpu_ids"), "{stdout}");
+}
+
+#[test]
 fn check_says_what_an_object_has_and_that_the_verifier_was_not_asked() {
     for policy in ["fifo", "mlfq"] {
         let output = run(&format!("check {policy}"));

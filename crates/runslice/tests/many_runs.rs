@@ -231,6 +231,37 @@ fn a_missed_deadline_is_the_same_in_tables_pages_and_comparisons() {
 }
 
 #[test]
+fn a_task_that_starves_to_the_end_gives_the_status_of_an_ejection() {
+    let folder = Folder::new("starved");
+    for (name, policy) in [("starved", "policy = \"fifo:50\"\n"), ("fed", "")] {
+        let file = format!(
+            "[workload]\nname = \"{name}\"\nstop = \"duration:5s\"\n[machine]\ncpus = 1\n\
+             [task.a]\ndo = \"run(inf)\"\n[task.hog]\n{policy}do = \"run(inf)\"\n"
+        );
+        folder.write(&format!("{name}.toml"), &file);
+    }
+    folder.said("sim fifo -w fed.toml", 0);
+    for how in ["", " -o t.txt", " --runs 2", " --format json"] {
+        let text = folder.said(&format!("sim fifo -w starved.toml{how}"), 3);
+        assert!(text.contains("STARVED"), "{how}: {text}");
+    }
+}
+
+#[test]
+fn a_policy_that_needs_more_than_it_is_allowed_is_ejected() {
+    let folder = Folder::new("limits");
+    let sim = "sim fifo -w desk --duration 1s";
+    folder.said(&format!("{sim} --budget 1000000000 --memory 64"), 0);
+    for how in ["", " --runs 2"] {
+        let text = folder.said(&format!("{sim} --budget 1000{how}"), 3);
+        assert!(text.contains("1000 instructions"), "{how}: {text}");
+    }
+    let audit = folder.said(&format!("{sim} --audit --budget 1000"), 0);
+    assert!(audit.contains("was ejected"), "{audit}");
+    folder.said(&format!("{sim} --budget 0"), 2);
+}
+
+#[test]
 fn the_same_policy_with_other_seeds_is_not_called_different() {
     let folder = Folder::new("same");
     let sim = "sim mlfq -w desk --duration 500ms --runs 12 --format json";
@@ -437,4 +468,40 @@ fn the_verdicts_of_the_document_are_what_is_printed() {
         }
     }
     assert_eq!(commands, 4);
+}
+
+#[test]
+fn files_that_are_full_torn_or_given_twice_are_named() {
+    let folder = Folder::new("files");
+    let sim = "sim fifo -w desk --duration 100ms";
+    let text = folder.said(&format!("{sim} -o /dev/full"), 1);
+    assert_eq!(
+        text,
+        "runslice: cannot write /dev/full: No space left on device (os error 28)\n"
+    );
+    folder.said(&format!("{sim} --events e.jsonl -o /dev/null"), 0);
+    let events = folder.read("e.jsonl");
+    folder.write("torn.jsonl", &events[..events.len() / 2]);
+    let last = events[..events.len() / 2].lines().count();
+    for verb in ["report torn.jsonl", "sim fifo --from torn.jsonl"] {
+        let text = folder.said(&format!("{verb} -o /dev/null"), 1);
+        assert!(text.contains(&format!("cut off at line {last}")), "{text}");
+    }
+    for twice in [
+        "sim fifo -w desk --events x -o x",
+        "sim fifo --from e.jsonl --events e.jsonl",
+        "report e.jsonl -o e.jsonl",
+    ] {
+        let text = folder.said(twice, 2);
+        assert!(text.contains("name two files"), "{text}");
+    }
+    assert_eq!(folder.read("e.jsonl"), events);
+    for verb in [
+        "sim fifo -w /dev/zero",
+        "sim /dev/urandom -w desk",
+        "compare /dev/zero",
+    ] {
+        let text = folder.said(verb, 1);
+        assert!(text.contains("longer than 64 MiB"), "{verb}: {text}");
+    }
 }

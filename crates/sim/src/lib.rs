@@ -226,6 +226,14 @@ pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Er
     prepare(policy, machine, Options::default(), false).map(|_| ())
 }
 
+/// The policy's object as `machine` would run it: linked, with its variables set.
+///
+/// # Errors
+/// What [`run`] would say of the object and of its variables before it begins.
+pub fn image(policy: &PolicySpec, machine: &MachineSpec) -> Result<Image, Error> {
+    load(policy, &target(machine)).map(|(image, _)| image)
+}
+
 /// A policy made ready, but for the machine around it.
 struct Ready {
     target: bpf::Target,

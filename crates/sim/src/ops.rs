@@ -68,6 +68,16 @@ pub enum OpsError {
         /// What it says.
         timeout_ms: u64,
     },
+    /// More inserts than the dispatch buffer may hold.
+    #[error(
+        "`{table}.dispatch_max_batch` is {batch}; the kernel refuses more than 2147483647 (-E2BIG)"
+    )]
+    Batch {
+        /// The variable.
+        table: String,
+        /// What it says.
+        batch: u64,
+    },
     /// A callback that may sleep where none may.
     #[error(
         "`{table}.{member}` is a program that may sleep (section `struct_ops.s`), but this \
@@ -151,8 +161,13 @@ impl Ops {
                     });
                 }
             }
+            // Source: bpf_scx_init_member(), kernel 6.18: `*(u32 *)(udata + moff) > INT_MAX`.
             ("dispatch_max_batch", _) if number != 0 => {
-                self.batch = u32::try_from(number).unwrap_or(u32::MAX);
+                let batch = i32::try_from(number).map_err(|_| OpsError::Batch {
+                    table: table.into(),
+                    batch: number,
+                })?;
+                self.batch = batch.unsigned_abs();
             }
             (name, Member::Program(program)) => {
                 let op = Op::ALL

@@ -25,6 +25,12 @@ const CPUS_MAX: u16 = 1024;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
+    /// The last line has no end: whoever wrote the file was stopped, or the disk was full.
+    #[error("cut off at line {line}")]
+    Torn {
+        /// The line.
+        line: u64,
+    },
     /// The source failed.
     #[error("line {line}: {source}")]
     Io {
@@ -167,7 +173,11 @@ impl<R: BufRead> EventReader<R> {
         if self.end.is_some() {
             return Err(ReadError::AfterEnd { line });
         }
-        let object = serde_json::from_str(text.trim_end()).map_err(|error| json(line, &error));
+        let object =
+            serde_json::from_str(text.trim_end()).map_err(|error| match text.ends_with('\n') {
+                true => json(line, &error),
+                false => ReadError::Torn { line },
+            });
         let mut fields = Fields {
             line,
             object: object?,

@@ -70,6 +70,9 @@ pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
     );
     archive.file("runslice/quiet", 0o644, include_bytes!("quiet.sh"));
     archive.file("runslice/job", 0o644, job(&request.command).as_bytes());
+    if let Some(config) = &request.kernel.config {
+        add(&mut archive, config, "runslice/config")?;
+    }
     for path in &luggage.files {
         add(&mut archive, path, &path.to_string_lossy())?;
     }

@@ -13,6 +13,11 @@ mount -t bpf bpf /sys/fs/bpf
 mount -t debugfs debug /sys/kernel/debug
 mount -t tracefs trace /sys/kernel/tracing
 mount -t cgroup2 cgroup /sys/fs/cgroup
+# Where loaders of objects look for it.
+if [ -f /runslice/config ]; then
+    mkdir -p /boot
+    ln -s /runslice/config "/boot/config-$(uname -r)"
+fi
 ip link set lo up
 chmod 1777 /tmp /dev/shm
 mkdir -p "$FOLDER"

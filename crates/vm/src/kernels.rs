@@ -14,6 +14,9 @@ pub struct Kernel {
     pub name: String,
     /// The image.
     pub image: PathBuf,
+    /// Its configuration, which loaders of objects with `CONFIG_*` variables read; `None` if there
+    /// is none to be had.
+    pub config: Option<PathBuf>,
     /// Why it is not the one that was asked for; `None` when it is.
     pub instead: Option<String>,
 }
@@ -61,10 +64,10 @@ pub fn find(wanted: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmEr
         });
     };
     match cached(pin.build)? {
-        Some(image) => Ok(Kernel {
-            name: pin.build.to_owned(),
-            image,
-            instead: None,
+        Some(kernel) if kernel.config.is_some() || has_none(pin.build)? => Ok(kernel),
+        Some(kernel) => Ok(Kernel {
+            config: late_config(pin, progress)?,
+            ..kernel
         }),
         None => download(pin, progress),
     }
@@ -75,9 +78,23 @@ fn own(path: &str) -> Result<Kernel, VmError> {
     fs::metadata(&image).map_err(VmError::file(&image))?;
     Ok(Kernel {
         name: path.to_owned(),
+        config: beside(&image),
         image,
         instead: None,
     })
+}
+
+/// The configuration that lies beside an image: `config-RELEASE` beside `vmlinuz-RELEASE`, or
+/// `config` or `.config` in its folder or, for an image in a kernel's sources, in theirs.
+fn beside(image: &Path) -> Option<PathBuf> {
+    let folder = image.parent()?;
+    let name = image.file_name()?.to_string_lossy();
+    let release = name.split_once('-').map(|(_, release)| release);
+    let named = release.map(|release| folder.join(format!("config-{release}")));
+    let sources = folder.ancestors().nth(3).map(|top| top.join(".config"));
+    let plain = ["config", ".config"].map(|name| folder.join(name));
+    let candidates = named.into_iter().chain(plain).chain(sources);
+    candidates.into_iter().find(|path| path.is_file())
 }
 
 /// Where the image of `build` is kept.
@@ -85,9 +102,70 @@ fn place(build: &str) -> Result<PathBuf, VmError> {
     Ok(cache::folder("kernels")?.join(build))
 }
 
-fn cached(build: &str) -> Result<Option<PathBuf>, VmError> {
-    let image = place(build)?.join("vmlinuz");
-    Ok(image.is_file().then_some(image))
+fn cached(build: &str) -> Result<Option<Kernel>, VmError> {
+    let place = place(build)?;
+    let (image, config) = (place.join("vmlinuz"), place.join("config"));
+    Ok(image.is_file().then(|| Kernel {
+        name: build.to_owned(),
+        image,
+        config: config.is_file().then_some(config),
+        instead: None,
+    }))
+}
+
+/// Says why there is no configuration, so that it is looked for once.
+const NO_CONFIG: &str = "config.none";
+
+fn has_none(build: &str) -> Result<bool, VmError> {
+    Ok(place(build)?.join(NO_CONFIG).is_file())
+}
+
+/// The configuration of a kernel whose image was kept without it. A guest is of use without one, so
+/// that failing to get it is said and no error.
+fn late_config(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Option<PathBuf>, VmError> {
+    let place = place(pin.build)?;
+    let found = pin.releases.iter().find_map(|name| {
+        let release = Release::open(name).ok()?;
+        let builds = builds(&release).ok()?;
+        let build = builds.into_iter().find(|it| it.to_string() == pin.build)?;
+        let beside = cache::Beside::of(&place).ok()?;
+        progress(&format!("fetching the configuration of {build}"));
+        config_of(&release, &build, &beside, &place)
+    });
+    if found.is_none() {
+        let note = place.join(NO_CONFIG);
+        progress(&format!(
+            "no configuration of {} is to be had: objects that ask for CONFIG_* are refused; remove \
+             {} to try again",
+            pin.build,
+            note.display()
+        ));
+        fs::write(&note, "").map_err(VmError::file(&note))?;
+    }
+    Ok(found)
+}
+
+/// Where packages have a kernel's configuration.
+const CONFIGS: [&str; 2] = ["./boot/config-*", "./usr/lib/modules/*/config"];
+
+/// Gets the configuration of `build` into `place`: from what is unpacked in `beside`, from the small
+/// package that later versions have it in, or from the package of the image.
+fn config_of(
+    release: &Release,
+    build: &Build,
+    beside: &cache::Beside,
+    place: &Path,
+) -> Option<PathBuf> {
+    let small = format!("linux-base-{build}");
+    let mut found = file_in(beside.path(), "config");
+    for package in [&small, &build.package] {
+        if found.is_none() && release.unpack(package, &CONFIGS, beside.path()).is_ok() {
+            found = file_in(beside.path(), "config");
+        }
+    }
+    let kept = place.join("config");
+    fs::rename(found?, &kept).ok()?;
+    Some(kept)
 }
 
 fn download(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
@@ -121,11 +199,7 @@ fn download(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError
         pin.build
     );
     let kernel = match cached(&build.to_string())? {
-        Some(image) => Kernel {
-            name: build.to_string(),
-            image,
-            instead: None,
-        },
+        Some(kernel) => kernel,
         None => fetch(&Release::open(name)?, build, progress)?,
     };
     Ok(Kernel {
@@ -150,39 +224,42 @@ fn fetch(
     ));
     // Unpacked beside and moved at the end, so that a cache never has half a kernel.
     let beside = cache::Beside::of(&place)?;
-    let patterns = ["./boot/vmlinuz-*", "./usr/lib/modules/*/vmlinuz"];
+    let images = ["./boot/vmlinuz-*", "./usr/lib/modules/*/vmlinuz"];
+    let patterns = [images, CONFIGS].concat();
     release.unpack(&build.package, &patterns, beside.path())?;
-    let image = image_in(beside.path()).ok_or_else(|| VmError::KernelMissing {
+    let image = file_in(beside.path(), "vmlinuz").ok_or_else(|| VmError::KernelMissing {
         wanted: name.clone(),
         reason: format!("the package {} has no image", build.package),
     })?;
     fs::create_dir_all(&place).map_err(VmError::file(&place))?;
     let kept = place.join("vmlinuz");
     fs::rename(&image, &kept).map_err(VmError::file(&kept))?;
+    let config = config_of(release, build, &beside, &place);
     Ok(Kernel {
         name,
         image: kept,
+        config,
         instead: None,
     })
 }
 
-/// The first file below `folder` whose name begins as an image's does.
-fn image_in(folder: &Path) -> Option<PathBuf> {
+/// The first file below `folder` whose name begins with `kind`: `vmlinuz` or `config`.
+fn file_in(folder: &Path, kind: &str) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     entries.sort();
-    let is_image = |path: &PathBuf| {
+    let is_wanted = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.is_file() && name.starts_with("vmlinuz")
+        path.is_file() && name.starts_with(kind)
     };
-    let here = entries.iter().find(|path| is_image(path)).cloned();
+    let here = entries.iter().find(|path| is_wanted(path)).cloned();
     here.or_else(|| {
         entries
             .iter()
             .filter(|path| path.is_dir())
-            .find_map(|path| image_in(path))
+            .find_map(|path| file_in(path, kind))
     })
 }
 
@@ -300,6 +377,21 @@ mod tests {
             .min_by_key(|b| b.distance(&wanted))
             .unwrap();
         assert_eq!(nearest.to_string(), "7.2.20+deb14-amd64");
+    }
+
+    #[test]
+    fn the_configuration_beside_an_image_is_found() {
+        let folder = folder::OwnFolder::new().unwrap();
+        let image = folder.join("vmlinuz-6.18.1");
+        assert_eq!(beside(&image), None);
+        for name in [".config", "config-6.18.1"] {
+            let config = folder.join(name);
+            fs::write(&config, "CONFIG_HZ=250\n").unwrap();
+            assert_eq!(beside(&image), Some(config));
+        }
+        let boot = folder.join("arch/x86/boot");
+        fs::create_dir_all(&boot).unwrap();
+        assert_eq!(beside(&boot.join("bzImage")), Some(folder.join(".config")));
     }
 
     #[test]

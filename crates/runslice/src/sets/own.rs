@@ -8,7 +8,7 @@ use model::ExitKind;
 use serde_json::Value;
 use stats::compare::{CommandFigures, command_measures, measures, played_measures};
 
-use super::{Entry, documents};
+use super::{Entry, documents, input};
 use crate::report::{World, counted};
 
 /// What `sweep` calls its results in its folder.
@@ -24,8 +24,11 @@ type Reader = fn(&Value) -> Vec<Entry>;
 pub(super) const KINDS: [(&str, u64, Reader); 3] = [
     ("runslice_results", 1, results),
     ("runslice_sweep", 1, sweep),
-    ("runslice_run", 1, run),
+    (ONE_RUN, 1, run),
 ];
+
+/// The mark of a document that is one run.
+pub const ONE_RUN: &str = "runslice_run";
 
 /// A scheduler as tables call it: with what was set in it besides.
 fn arm(policy: &str, set: &Value) -> String {
@@ -176,8 +179,7 @@ pub(super) fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Pl
 /// # Errors
 /// When the file cannot be read or a whole line is no JSON.
 pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = input::text(path, input::RESULTS)?;
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
     let lines = text[..whole].lines().enumerate().map(|(at, line)| {
         let name = || format!("{}:{}: no JSON", path.display(), at + 1);

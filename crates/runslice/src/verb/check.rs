@@ -6,20 +6,27 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bpf::{Image, LoadError, Member, Object};
 use clap::Args;
-use model::Kernel;
+use model::{Kernel, MachineSpec};
+use sim::PolicyError;
 
 use crate::exit::Status;
+use crate::simulate::explain;
 use crate::table::Table;
 use crate::{kernel, on_kernel, output, policy};
 
 mod costs;
+mod needs;
 
 /// Arguments of `runslice check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Object to check: a built-in policy's name or a file. With --costs, you may add knobs after a
-    /// colon.
+    /// Object to check: a built-in policy's name or a file. You may add knobs after a colon.
     object: String,
+
+    /// Set a knob or a global variable, as `sim` does, before the object is looked at. May be
+    /// repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
+    set: Vec<(String, String)>,
 
     /// Measure the cost of the policy's callbacks instead. Runs 10, 100, 1,000 and 10,000 CPU hogs
     /// on one simulated CPU.
@@ -52,10 +59,9 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     if request.costs {
         return costs::print(&request.object);
     }
-    let file = match policies::find(&request.object) {
-        Some(policy) => Arc::from(policy.object),
-        None => policy::object(&request.object)?,
-    };
+    let mut policy = policy::find(&request.object)?;
+    policy.set.extend(request.set.iter().cloned());
+    let file = Arc::clone(&policy.object);
     let object = Object::parse(&file).with_context(|| request.object.clone())?;
     let mut to = output::open(None)?;
     if request.here {
@@ -68,7 +74,11 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     let mut status = Status::Done;
     let mut described = false;
     for kernel in kernel::ALL {
-        match kernel::link(&object, kernel) {
+        let machine = MachineSpec {
+            kernel,
+            ..MachineSpec::default()
+        };
+        match sim::image(&policy, &machine) {
             Ok(image) => {
                 // What the object has is the same for every kernel.
                 if !std::mem::replace(&mut described, true) {
@@ -78,15 +88,28 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
                     status = Status::Failure;
                 }
             }
-            Err(error @ LoadError::Missing { .. }) => {
-                writeln!(to, "\n{error}")?;
+            Err(sim::Error::Policy {
+                source: PolicyError::Load(source),
+                ..
+            }) if is_missing(&source) => {
+                writeln!(to, "\n{source}")?;
                 status = Status::Failure;
             }
-            Err(error) => return Err(error).with_context(|| request.object.clone()),
+            Err(sim::Error::Policy {
+                source: PolicyError::Load(source),
+                ..
+            }) => {
+                return Err(source).with_context(|| request.object.clone());
+            }
+            Err(error) => return Err(explain(error)),
         }
     }
     to.flush()?;
     Ok(status)
+}
+
+fn is_missing(error: &LoadError) -> bool {
+    matches!(error, LoadError::Missing { .. })
 }
 
 fn programs(object: &Object) -> Table {
@@ -161,7 +184,8 @@ fn knobs(image: &Image) -> Table {
     table
 }
 
-/// Lists the host functions that the object calls. Returns whether all of them are there.
+/// Lists the host functions that the object calls, and says what stands in the way of a run.
+/// Returns whether nothing does.
 fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::Result<bool> {
     let missing = kernel::missing(image)?;
     let mut table = Table::default()
@@ -179,23 +203,38 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     }
     write!(to, "\n{table}")?;
     let kernel = kernel.name();
-    if !image.poisons.is_empty() {
-        writeln!(to, "\nkernel {kernel}: ends the policy if it is reached")?;
-        image
-            .poisons
-            .iter()
-            .try_for_each(|poison| writeln!(to, "  {poison}"))?;
-    }
-    if missing.is_empty() {
-        writeln!(
+    let reached = image.reached();
+    let (ends, idle) = needs::sort(image, &reached);
+    list(to, &ends, |count| {
+        format!("kernel {kernel}: the callbacks can reach {count}, which ends the policy")
+    })?;
+    list(to, &idle, |count| {
+        format!("kernel {kernel}: on branches that are not taken there, {count}")
+    })?;
+    needs::warn(image, &reached, to)?;
+    let lacks: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    list(to, &lacks, |count| {
+        format!("kernel {kernel}: {count} missing")
+    })?;
+    match ends.is_empty() && lacks.is_empty() {
+        true => writeln!(
             to,
             "\nkernel {kernel}: nothing missing; the verifier was not asked (--vm asks it)"
-        )?;
-    } else {
-        writeln!(to, "\nkernel {kernel}: {} missing", missing.len())?;
-        missing
-            .iter()
-            .try_for_each(|lack| writeln!(to, "  {lack}"))?;
+        )?,
+        false => writeln!(to, "\nkernel {kernel}: no run of it would last")?,
     }
-    Ok(missing.is_empty())
+    Ok(ends.is_empty() && lacks.is_empty())
+}
+
+/// Writes what there is below a line that says how many it is.
+fn list(
+    to: &mut dyn Write,
+    what: &[String],
+    head: impl FnOnce(usize) -> String,
+) -> anyhow::Result<()> {
+    if !what.is_empty() {
+        writeln!(to, "\n{}", head(what.len()))?;
+    }
+    what.iter().try_for_each(|it| writeln!(to, "  {it}"))?;
+    Ok(())
 }

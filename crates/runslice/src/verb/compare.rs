@@ -60,6 +60,12 @@ pub struct Compare {
 /// When a file cannot be read, or its sets cannot be held against each other.
 pub fn run(request: &Compare) -> anyhow::Result<Status> {
     output::check(request.format.export(), request.output.as_deref())?;
+    for path in &request.files {
+        output::distinct(&[
+            ("runs", Some(path)),
+            ("--output", request.output.as_deref()),
+        ])?;
+    }
     let files = sets::read_all(&request.files)?;
     let looks = files.iter().map(|file| file.looks).max().unwrap_or(1);
     let family = Family::of(files, request.baseline.as_deref(), request.again.as_deref())?;
@@ -80,7 +86,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     if rows.is_empty() {
         anyhow::bail!("the baseline has no valid run");
     }
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
     write(&family, &rows, &settings, request.format, &mut to)?;
     to.flush()?;
     if let Some(reasons) = none_made(&rows) {

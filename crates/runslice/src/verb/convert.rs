@@ -1,15 +1,14 @@
 //! `runslice convert`.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use workload::rtapp;
 
 use crate::exit::Status;
 use crate::say::say;
-use crate::{output, workload_arg};
+use crate::{input, output, workload_arg};
 
 /// Arguments of `runslice convert`.
 #[derive(Debug, Args)]
@@ -54,9 +53,8 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
     let text = match (to, from_rtapp) {
         (Language::Toml, true) => {
             let path = &request.workload;
-            let text = std::fs::read_to_string(path);
-            let imported =
-                rtapp::import(&text.with_context(|| format!("cannot read {path}"))?, path)?;
+            let text = input::text(Path::new(path), input::WRITTEN)?;
+            let imported = rtapp::import(&text, path)?;
             say_lost(path, &imported.lost);
             imported.toml
         }

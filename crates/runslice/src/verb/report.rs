@@ -91,6 +91,10 @@ fn parse_between(text: &str) -> Result<(SimTime, SimTime), String> {
 pub fn run(request: &Report) -> anyhow::Result<Status> {
     let mut input = Input::default();
     for path in &request.run {
+        output::distinct(&[
+            ("a run", Some(path)),
+            ("--output", request.output.as_deref()),
+        ])?;
         read(path, request, &mut input)?;
     }
     let sections = sections(&input);

@@ -20,7 +20,7 @@ use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::report::{self, Format, Outcome, Results, TableName, World};
 use crate::say::say;
-use crate::simulate::{explain, measure, outcome};
+use crate::simulate::{explain, measure_within, outcome};
 use crate::{output, parallel, policy, recording, workload_arg};
 use model::{seeds, span};
 
@@ -83,6 +83,9 @@ pub struct Sim {
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
+    #[command(flatten)]
+    limits: Limits,
+
     /// Check the simulator instead of printing results. Prints the hash of the events.
     ///
     /// Runs every policy twice, interpreted and as native code. Checks that both runs have the same
@@ -114,6 +117,32 @@ pub struct Sim {
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// What policies may use up of this computer.
+#[derive(Clone, Copy, Debug, Args)]
+struct Limits {
+    /// Most BPF instructions of each run. A run that needs more ends with an ejection. Default: no
+    /// limit for the run; a callback that retires 100,000,000 is taken for an endless loop.
+    #[arg(long, value_name = "INSTRUCTIONS", conflicts_with = "schedstat",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    budget: Option<u64>,
+
+    /// Most memory of each policy, MiB: its maps, stacks and the objects that it creates.
+    /// Default: 512.
+    #[arg(long, value_name = "MIB", conflicts_with = "schedstat",
+        value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    memory: Option<u64>,
+}
+
+impl Limits {
+    fn options(self) -> sim::Options {
+        sim::Options {
+            total_budget: self.budget,
+            memory_bytes: self.memory.map(|mib| mib << 20),
+            ..sim::Options::default()
+        }
+    }
 }
 
 impl Sim {
@@ -184,11 +213,18 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.export(), request.output.as_deref())?;
+    output::distinct(&[
+        ("--from", request.from.as_deref()),
+        ("--events", request.events.as_deref()),
+        ("--trace", request.trace.as_deref()),
+        ("--schedstat", request.books.schedstat.as_deref()),
+        ("--output", request.output.as_deref()),
+    ])?;
     let specs = request.specs()?;
     if request.audit {
         let mut to = output::open(request.output.as_deref())?;
         for spec in &specs {
-            writeln!(to, "{}", audit::audit(spec)?)?;
+            writeln!(to, "{}", audit::audit(spec, request.limits.options())?)?;
         }
         to.flush()?;
         return Ok(Status::Done);
@@ -207,21 +243,24 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         seed: specs[0].seed,
         outcomes,
     };
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
     match request.runs {
         Some(_) => results.write_runs(request.format, request.table, &mut to)?,
         None => results.write(request.format, request.table, &mut to)?,
     }
     to.flush()?;
-    report_starved(request, &results);
-    report_ejections(request, &results)
+    let starved = report_starved(request, &results);
+    let ejected = report_ejections(request, &results)?;
+    Ok(if starved { Status::Ejected } else { ejected })
 }
 
-/// Says on standard error which tasks starved, where the results on standard output do not: a run
-/// that ends before the watchdog looks would be silent otherwise.
-fn report_starved(request: &Sim, results: &Results) {
+/// Whether a task starved in any run: one that ends before the watchdog looks would be silent
+/// otherwise. Says on standard error which, where the results on standard output do not.
+fn report_starved(request: &Sim, results: &Results) -> bool {
+    let outcomes = results.outcomes.iter();
+    let starved = outcomes.clone().any(|it| !it.summary.starved.is_empty());
     if request.output.is_none() && request.format == Format::Human && request.runs.is_none() {
-        return;
+        return starved;
     }
     let mut told: Vec<&str> = Vec::new();
     for outcome in &results.outcomes {
@@ -239,6 +278,7 @@ fn report_starved(request: &Sim, results: &Results) {
             );
         }
     }
+    starved
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
@@ -272,7 +312,9 @@ fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outco
         seeds.map(spec).collect()
     };
     let all: Vec<RunSpec> = specs.iter().flat_map(of_policy).collect();
-    parallel::map(&all, parallel::jobs(request.jobs), "runs", measure)
+    let options = request.limits.options();
+    let run = |spec: &RunSpec| measure_within(spec, options);
+    parallel::map(&all, parallel::jobs(request.jobs), "runs", run)
 }
 
 /// One run, with everything that listens to it.
@@ -294,7 +336,7 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut sinks = Tee::new(sinks);
     let summary = match &request.books.schedstat {
-        None => sim::run(spec, &mut sinks).map_err(explain)?,
+        None => sim::run_with(spec, &mut sinks, request.limits.options()).map_err(explain)?,
         Some(path) => {
             let path = file_for(path, name, several);
             let mut books = request.books.open(path, sinks)?;

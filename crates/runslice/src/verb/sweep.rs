@@ -219,7 +219,7 @@ fn finish(
     })?;
     let path = store.finish(sets::SWEEP, &lines)?;
     let sets = File::read(&path)?.sets;
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
     write(&sets, request.format, &mut to)?;
     to.flush()?;
     say(&format!("every run is in {}", path.display()));

@@ -152,12 +152,14 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         return Err(UsageError(message.to_owned()).into());
     }
     output::check(request.format.export(), request.output.as_deref())?;
+    let (from, to) = (request.from.as_deref(), request.output.as_deref());
+    output::distinct(&[("--from", from), ("--output", to)])?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
     if tracer.traced().next().is_none() {
         return Err(nobody(request, &tracer).into());
     }
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
     match (request.format, request.format.export()) {
         (_, Some(form)) => rows::export(request.call, &tracer).write(form, &mut to)?,
         (Format::Json, _) => rows::write_json(request.call, &tracer, &mut to)?,

@@ -115,6 +115,22 @@ fn a_guest_returns_output_files_and_status() {
 }
 
 #[test]
+#[ignore = "boots two kernels: make test-vm"]
+fn an_object_that_asks_for_the_kernels_configuration_is_accepted() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = Command::new(PROGRAM.as_path())
+        .args(["check", "--vm"])
+        .arg(object!("asks_config"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("runslice starts");
+    for kernel in KERNELS {
+        let line = format!("kernel {kernel}: the verifier accepts it");
+        assert!(said(&output).contains(&line), "{}", said(&output));
+    }
+}
+
+#[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_command_that_does_not_end_gives_no_result() {
     let output = vm(&["--timeout", "2s", "--", "sh", "-c", "echo began; sleep 60"]);

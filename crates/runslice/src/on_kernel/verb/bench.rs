@@ -167,7 +167,7 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         say("interrupted; the same command goes on from here");
         return Ok(Status::Interrupted);
     };
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
     let status = request.conclude(&arms, &host, runs, &mut to)?;
     to.flush()?;
     match folder.ejected() {

@@ -98,6 +98,11 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.export(), request.output.as_deref())?;
+    output::distinct(&[
+        ("--events", request.events.as_deref()),
+        ("--trace", request.trace.as_deref()),
+        ("--output", request.output.as_deref()),
+    ])?;
     let load = workload_arg::find(&request.workload, &request.scale)?;
     let cpus = record::cpus();
     let refusals = play::refusals(&load, cpus);
@@ -284,7 +289,7 @@ impl Play {
 
     /// Writes tables.
     fn publish(&self, spec: &RunSpec, outcome: Outcome, take: &OfKernel) -> anyhow::Result<Status> {
-        let mut to = output::open(self.output.as_deref())?;
+        let mut to = output::open_form(self.format.export(), self.output.as_deref())?;
         if self.against_sim {
             let same = RunSpec {
                 machine: take.machine.clone(),

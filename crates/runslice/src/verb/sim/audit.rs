@@ -18,14 +18,15 @@ struct Trace {
     summary: Summary,
 }
 
-/// Runs `spec` once interpreted and once as native code, and says what came of it in one line.
+/// Runs `spec` within `limits` once interpreted and once as native code, and says what came of it in one line.
 ///
 /// # Errors
 /// When the run cannot be made, an account does not add up, or the two differ.
-pub fn audit(spec: &RunSpec) -> anyhow::Result<String> {
+pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
     let name = &spec.policy.name;
-    let interpreted = trace(spec, Backend::Interpreter)?;
-    let native = match trace(spec, Backend::Jit) {
+    let with = |backend| Options { backend, ..limits };
+    let interpreted = trace(spec, with(Backend::Interpreter))?;
+    let native = match trace(spec, with(Backend::Jit)) {
         Ok(native) => native,
         Err(error) => return Err(error).with_context(|| format!("{name}, as native code")),
     };
@@ -49,12 +50,8 @@ pub fn audit(spec: &RunSpec) -> anyhow::Result<String> {
     Ok(line)
 }
 
-fn trace(spec: &RunSpec, backend: Backend) -> anyhow::Result<Trace> {
+fn trace(spec: &RunSpec, options: Options) -> anyhow::Result<Trace> {
     let (mut hash, mut accounts) = (TraceHash::new(), Conservation::new());
-    let options = Options {
-        backend,
-        ..Options::default()
-    };
     let mut tee = Tee::new(vec![&mut hash, &mut accounts]);
     let summary = sim::run_with(spec, &mut tee, options).map_err(crate::simulate::explain)?;
     let checked = accounts.check(&summary);

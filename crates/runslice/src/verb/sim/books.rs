@@ -1,7 +1,5 @@
 //! The file of `--schedstat`: scheduler statistics of a simulated run.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -58,7 +56,7 @@ fn parse_every(text: &str) -> Result<Nanos, String> {
 /// A run's sinks, the books among them.
 pub struct Books<'a> {
     others: Tee<'a>,
-    keeper: Bookkeeper<BufWriter<File>>,
+    keeper: Bookkeeper<output::Results>,
     path: PathBuf,
 }
 

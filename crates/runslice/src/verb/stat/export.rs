@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use stats::schedstat::{Field, FieldUnit, HzEvidence, Layout, SchedstatReader, Snapshot, TimeUnit};
 
-use super::processes::{self, Which};
+use super::processes;
 use crate::exit::{Status, UsageError};
 use crate::schedstat::{hz_of, statistics};
 
@@ -290,7 +290,7 @@ fn metrics(snapshot: &Snapshot, hz: u32, with_processes: bool) -> String {
         }
     }
     if with_processes {
-        add_processes(&mut out);
+        add_processes(&mut out, Path::new("/proc"));
     }
     out
 }
@@ -320,14 +320,12 @@ fn seconds(ns: u64) -> String {
 /// A number of a process as text.
 type Number = fn(&processes::Process) -> String;
 
-fn add_processes(out: &mut String) {
-    let tasks = processes::read(Path::new("/proc"), Which::Processes);
+fn add_processes(out: &mut String, proc: &Path) {
+    let tasks = processes::read(proc);
     let metrics: [(&str, &str, Number); 3] = [
-        (
-            "running_seconds",
-            "Time on a CPU of the process's first thread.",
-            |task| seconds(task.counters.cpu_time),
-        ),
+        ("running_seconds", "Time on a CPU of the thread.", |task| {
+            seconds(task.counters.cpu_time)
+        }),
         (
             "waiting_seconds",
             "Time that it was runnable and had no CPU.",
@@ -340,9 +338,10 @@ fn add_processes(out: &mut String) {
     for (name, help, of) in metrics {
         let name = format!("runslice_process_{name}_total");
         head(out, &name, help);
-        for (pid, task) in &tasks {
-            let comm = escaped(&task.name);
-            let _ = writeln!(out, "{name}{{pid=\"{pid}\",comm=\"{comm}\"}} {}", of(task));
+        for (thread, task) in &tasks {
+            let (comm, pid) = (escaped(&task.name), task.process);
+            let labels = format!("pid=\"{pid}\",tid=\"{thread}\",comm=\"{comm}\"");
+            let _ = writeln!(out, "{name}{{{labels}}} {}", of(task));
         }
     }
 }
@@ -357,6 +356,25 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_thread_of_a_process_is_exported_with_its_process() {
+        let name = format!("runslice-export-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        for (thread, name) in [("7", "main"), ("8", "worker")] {
+            let task = folder.join(format!("7/task/{thread}"));
+            std::fs::create_dir_all(&task).unwrap();
+            std::fs::write(task.join("comm"), name).unwrap();
+            std::fs::write(task.join("schedstat"), "5000000000 6 9\n").unwrap();
+        }
+        let mut out = String::new();
+        add_processes(&mut out, &folder);
+        std::fs::remove_dir_all(folder).unwrap();
+        for labels in ["tid=\"7\",comm=\"main\"", "tid=\"8\",comm=\"worker\""] {
+            let line = format!("runslice_process_timeslices_total{{pid=\"7\",{labels}}} 9");
+            assert!(out.lines().any(|it| it == line), "{out}");
+        }
+    }
 
     fn snapshot(version: u32) -> Snapshot {
         let layout = Layout::of(version).unwrap();

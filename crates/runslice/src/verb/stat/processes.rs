@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stats::schedstat::TaskCounters;
 
-/// One process, or one thread.
+/// One thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Its command as the kernel knows it, at most 15 bytes; what a terminal could take for a
@@ -18,29 +18,23 @@ pub struct Process {
     pub counters: TaskCounters,
 }
 
-/// Which tasks are read.
+/// What a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The first thread of each process.
+    /// A process, with all its threads.
     Processes,
-    /// Every thread.
+    /// A thread.
     Threads,
 }
 
-/// All that can be read below `proc`. A task that ends meanwhile is not in it.
-pub fn read(proc: &Path, which: Which) -> BTreeMap<u32, Process> {
+/// All threads that can be read below `proc`. One that ends meanwhile is not in it.
+pub fn read(proc: &Path) -> BTreeMap<u32, Process> {
     let mut tasks = BTreeMap::new();
     for pid in numbers(proc) {
-        let folder = proc.join(pid.to_string());
-        match which {
-            Which::Processes => tasks.extend(task(&folder, pid).map(|task| (pid, task))),
-            Which::Threads => {
-                let threads = folder.join("task");
-                for thread in numbers(&threads) {
-                    let found = task(&threads.join(thread.to_string()), pid);
-                    tasks.extend(found.map(|task| (thread, task)));
-                }
-            }
+        let threads = proc.join(pid.to_string()).join("task");
+        for thread in numbers(&threads) {
+            let found = task(&threads.join(thread.to_string()), pid);
+            tasks.extend(found.map(|task| (thread, task)));
         }
     }
     tasks
@@ -79,12 +73,12 @@ mod tests {
             ("8", "gone\n", "torn"),
             ("self", "x", "1 2 3"),
         ] {
-            let folder = proc.join(pid);
+            let folder = proc.join(pid).join("task").join(pid);
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("comm"), name).unwrap();
             fs::write(folder.join("schedstat"), counters).unwrap();
         }
-        let tasks = read(&proc, Which::Processes);
+        let tasks = read(&proc);
         fs::remove_dir_all(&proc).unwrap();
         assert_eq!(tasks.keys().copied().collect::<Vec<_>>(), [7]);
         assert_eq!(tasks[&7].name, "sh?[2J");
@@ -93,7 +87,7 @@ mod tests {
 
     #[test]
     fn this_process_is_among_all_and_so_are_its_threads() {
-        let tasks = read(Path::new("/proc"), Which::Threads);
+        let tasks = read(Path::new("/proc"));
         let mine = tasks.get(&std::process::id());
         assert!(mine.is_some_and(|task| task.process == std::process::id()));
     }

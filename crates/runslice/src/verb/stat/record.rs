@@ -10,7 +10,7 @@ use clap::Args;
 use model::Nanos;
 use stats::schedstat::{HZ_OF_4, SchedstatReader, Snapshot};
 
-use super::processes::{self, Which};
+use super::processes;
 use crate::exit::Status;
 use crate::export::quoted;
 use crate::on_kernel::{self, Version4};
@@ -177,7 +177,7 @@ struct Tasks<'a> {
 impl<'a> Tasks<'a> {
     /// Begins a new file: numbers of another boot must not stand in it.
     fn create(path: &'a Path) -> anyhow::Result<Self> {
-        let mut to = output::create(path)?;
+        let mut to = output::create_log(path)?;
         writeln!(to, "timestamp,thread,name,run_ns,wait_ns,slices")
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path, to })
@@ -186,7 +186,7 @@ impl<'a> Tasks<'a> {
     /// Adds a row for each thread that lives now, whole when this returns.
     fn add(&mut self, timestamp: u64) -> anyhow::Result<()> {
         let mut rows = String::new();
-        for (thread, task) in processes::read(Path::new("/proc"), Which::Threads) {
+        for (thread, task) in processes::read(Path::new("/proc")) {
             let (name, of) = (quoted(&task.name), task.counters);
             let numbers = format!("{},{},{}", of.cpu_time, of.run_delay, of.pcnt);
             rows += &format!("{timestamp},{thread},{name},{numbers}\n");

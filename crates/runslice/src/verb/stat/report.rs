@@ -300,7 +300,7 @@ impl Form {
 
     fn write(&self, rows: &[Row]) -> anyhow::Result<()> {
         output::check(self.format.export(), self.output.as_deref())?;
-        let mut to = output::open(self.output.as_deref())?;
+        let mut to = output::open_form(self.format.export(), self.output.as_deref())?;
         rows::write(rows, self.format, &mut to)?;
         to.flush()?;
         Ok(())

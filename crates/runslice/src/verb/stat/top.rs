@@ -236,7 +236,7 @@ impl Look {
         };
         let time = Instant::now();
         // Without its other threads a process would be idle whose first one only waits for them.
-        let tasks = processes::read(Path::new("/proc"), Which::Threads);
+        let tasks = processes::read(Path::new("/proc"));
         Ok(Self {
             time,
             read: Instant::now(),

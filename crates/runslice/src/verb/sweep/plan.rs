@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
-use crate::{kernel, policy, workload_arg};
+use crate::{input, kernel, policy, workload_arg};
 use model::{seeds, span};
 
 /// More runs than this are a mistake.
@@ -152,7 +152,7 @@ impl Source<'_> {
 /// What is wrong, with the file's name, line and column.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Planned>> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = input::text(path, input::WRITTEN)?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let file = file::Source {
         file: &name,

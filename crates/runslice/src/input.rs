@@ -1,0 +1,66 @@
+//! Files that the user names, read whole. Each has a greatest length, so that a device without an end
+//! is an error.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+
+/// Most bytes of what people write: workloads, plans, profiles.
+pub const WRITTEN: u64 = 64 << 20;
+/// Most bytes of an object, a bundle, or a scheduler's binary.
+pub const OBJECT: u64 = 1 << 30;
+/// Most bytes of results of many runs.
+pub const RESULTS: u64 = 8 << 30;
+
+/// Reads a file of at most `most` bytes; of a device or a pipe at most [`WRITTEN`].
+///
+/// # Errors
+/// When it cannot be read or is longer; the message names it.
+pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let has_end = file.metadata().is_ok_and(|it| it.is_file());
+    let most = if has_end { most } else { most.min(WRITTEN) };
+    let mut bytes = Vec::new();
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .with_context(cannot)?;
+    ensure!(
+        bytes.len() as u64 <= most,
+        "{}: longer than {} MiB, the most that is read",
+        path.display(),
+        most >> 20
+    );
+    Ok(bytes)
+}
+
+/// As [`bytes`], for text.
+///
+/// # Errors
+/// As [`bytes`], and when it is not UTF-8.
+pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
+    let text = String::from_utf8(bytes(path, most)?);
+    text.with_context(|| format!("cannot read {}: it is no text (UTF-8)", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_an_error_that_names_it() {
+        for device in ["/dev/zero", "/dev/urandom"] {
+            let error = text(Path::new(device), RESULTS).unwrap_err().to_string();
+            let want = format!("{device}: longer than 64 MiB, the most that is read");
+            assert_eq!(error, want);
+        }
+        assert_eq!(text(Path::new("/dev/null"), 0).unwrap(), "");
+        let error = format!("{:#}", bytes(Path::new("/no/such"), 1).unwrap_err());
+        assert!(
+            error.starts_with("cannot read /no/such: No such file"),
+            "{error}"
+        );
+    }
+}
