@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::exit::Status;
 #[cfg(feature = "live")]
 use crate::verb::bench::Bench;
 use crate::verb::bundle::BundleOf;
@@ -35,16 +36,31 @@ use crate::verb::trace::Trace;
 #[cfg(feature = "live")]
 use crate::verb::vm::Vm;
 
-const EXIT_STATUSES: &str = "\
-Exit status:
-  0    success
-  1    failure: a bad file, or the computer refused something
-  2    usage: an unknown option, policy, knob or workload
-  3    a policy misbehaved and was ejected; the results up to then are printed
-  4    this computer lacks what the verb needs; the message says what to do
-  5    a comparison exceeded the limit of --fail-if
-  6    inconclusive: a virtual machine gave no result, or the runs do not decide
-  130  interrupted, after everything was put back";
+/// The exit statuses of a command: those that every command has, and `others`.
+fn statuses(others: &[Status]) -> String {
+    let all = [Status::Done, Status::Failure, Status::Usage];
+    let mut text = "Exit status:".to_owned();
+    for status in all.iter().chain(others) {
+        let words = match status {
+            Status::Done => "success",
+            Status::Failure => "failure: a bad file, or the computer refused something",
+            Status::Usage => "usage: an unknown option, policy, knob or workload",
+            Status::Ejected => {
+                "a policy misbehaved and was ejected; the results up to then are printed"
+            }
+            Status::Unsupported => {
+                "this computer lacks something that is needed; the message says what to do"
+            }
+            Status::Exceeded => "a comparison exceeded the limit of --fail-if",
+            Status::Inconclusive => {
+                "inconclusive: the runs do not decide, or a virtual machine gave no result"
+            }
+            Status::Interrupted => "interrupted, after everything was put back",
+        };
+        text += &format!("\n  {:<5}{words}", *status as u8);
+    }
+    text
+}
 
 #[cfg(feature = "live")]
 const VM_EXIT_STATUSES: &str = "\
@@ -56,7 +72,7 @@ Exit status: that of the command, and without one
 
 /// Run, simulate and measure Linux CPU schedulers.
 #[derive(Debug, Parser)]
-#[command(name = "runslice", version, after_help = EXIT_STATUSES, max_term_width = 100)]
+#[command(name = "runslice", version, after_help = statuses(&Status::OTHERS), max_term_width = 100)]
 pub struct Cli {
     /// Command to run.
     #[command(subcommand)]
@@ -67,45 +83,48 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run policies on a simulated machine and print latency, CPU time and other results.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected]))]
     Sim(Box<Sim>),
 
     /// Save a policy with its variables, set-up and machine in one file for `sim`.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[]))]
     Bundle(Box<BundleOf>),
 
     /// Follow a task: its waits, its run queues and where the policy puts it.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Trace(Box<Trace>),
 
     /// Attach a policy to this machine for a time, or while a command runs.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Run(Box<Run>),
 
     /// Change knobs of the attached policy.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Set(Set),
 
     /// Show the scheduler of this machine, with its knobs and counters.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Status(StatusOf),
 
     /// Detach the policy and check that the kernel's own scheduler is back.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Stop(Stop),
 
     /// Run a workload with real processes and print latency, CPU time and other results.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Play(Box<Play>),
 
-    /// Run a standard load, such as hackbench or a kernel build, and print its results.
+    /// Run a benchmark on this machine, such as hackbench or a build, and print its results.
+    ///
+    /// It runs under the scheduler that is active. To choose a policy, write `runslice run POLICY
+    /// -- runslice load NAME`; to compare several, use `bench`.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Load(Box<Load>),
 
     /// Run a command on another kernel, in a VM.
@@ -115,41 +134,48 @@ pub enum Verb {
 
     /// Check whether this machine can run policies, and say what to do if not.
     #[cfg(feature = "live")]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Doctor(Doctor),
 
     /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Stat(Stat),
 
     /// Simulate every combination of the policies, workloads, knobs and machines in a file.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected]))]
     Sweep(Box<Sweep>),
 
     /// Run a command under several schedulers in turn and compare its time and latency.
     #[cfg(feature = "live")]
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[
+        Status::Ejected,
+        Status::Unsupported,
+        Status::Inconclusive,
+        Status::Interrupted,
+    ]))]
     Bench(Box<Bench>),
 
     /// Compare sets of runs: whether they differ, by how much, and how certain that is.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Exceeded, Status::Inconclusive]))]
     Compare(Box<Compare>),
 
     /// Draw latency, runslice, imbalance, priorities and CPUs of runs, as a page or as files.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[]))]
     Report(Report),
 
     /// Rerun published experiments and check their statements.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Reproduce(Box<Reproduce>),
 
     /// List the built-in policies and workloads.
     List(List),
 
     /// Show what an object needs from a kernel, and what is missing.
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Inconclusive]))]
     Check(Check),
 
     /// Convert an rt-app configuration to a workload file, or a workload to rt-app.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[]))]
     Convert(Convert),
 
     /// Print completions for a shell.
@@ -170,7 +196,6 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::exit::Status;
 
     #[test]
     fn every_verb_and_option_has_help() {
@@ -180,18 +205,24 @@ mod tests {
     #[test]
     fn the_help_lists_the_statuses() {
         let help = Cli::command().render_long_help().to_string();
-        for status in [
-            Status::Done,
-            Status::Failure,
-            Status::Usage,
-            Status::Ejected,
-            Status::Unsupported,
-            Status::Exceeded,
-            Status::Inconclusive,
-            Status::Interrupted,
-        ] {
-            let line = format!("\n  {:<5}", status as u8);
-            assert!(help.contains(&line), "{status:?}");
+        for status in 0..=6 {
+            assert!(help.contains(&format!("\n  {status:<5}")), "{status}");
         }
+        assert!(help.contains("\n  130  "));
+    }
+
+    #[test]
+    fn a_command_lists_the_statuses_that_it_has() {
+        let mut cli = Cli::command();
+        let mut help = |name: &str| {
+            let command = cli.find_subcommand_mut(name).expect("a command");
+            command.render_long_help().to_string()
+        };
+        let (sim, compare) = (help("sim"), help("compare"));
+        assert!(
+            sim.contains("\n  3    ") && !sim.contains("--fail-if"),
+            "{sim}"
+        );
+        assert!(compare.contains("\n  5    ") && !compare.contains("\n  3    "));
     }
 }

@@ -24,6 +24,17 @@ pub enum Status {
     Interrupted = 130,
 }
 
+impl Status {
+    /// Statuses that only some commands have.
+    pub const OTHERS: [Self; 5] = [
+        Self::Ejected,
+        Self::Unsupported,
+        Self::Exceeded,
+        Self::Inconclusive,
+        Self::Interrupted,
+    ];
+}
+
 impl From<Status> for ExitCode {
     fn from(status: Status) -> Self {
         Self::from(status as u8)

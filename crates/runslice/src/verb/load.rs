@@ -38,7 +38,7 @@ enum What {
     Chat(talks::Chat),
     /// Users who each work through a mix of small jobs, like AIM7.
     Aim(talks::Aim),
-    /// Builds of a generated source tree with few, four per CPU, and unlimited jobs.
+    /// Builds of a generated source tree, with half a job, four jobs and unlimited jobs per CPU.
     Kernbench(builds::Kernbench),
     /// A build beside each of eight other loads; measures both.
     Contest(builds::Contest),
@@ -57,7 +57,7 @@ enum What {
     /// A script that reads /proc/schedstat and sleeps, in turn, beside busy or waiting tasks;
     /// measures the time between two readings.
     Sampler(keys::Sampler),
-    /// Run the commands of a plan one after the other and keep their output.
+    /// Run the commands of a plan, a file, one after the other, and keep their output.
     Series(crate::series::Series),
 }
 
