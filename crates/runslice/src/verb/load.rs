@@ -38,7 +38,7 @@ enum What {
     Chat(talks::Chat),
     /// Users who each work through a mix of small jobs, like AIM7.
     Aim(talks::Aim),
-    /// Builds of a generated source tree, with half a job, four jobs and unlimited jobs per CPU.
+    /// Builds of a generated source tree: one job for two CPUs, four for each CPU, and unlimited.
     Kernbench(builds::Kernbench),
     /// A build beside each of eight other loads; measures both.
     Contest(builds::Contest),
@@ -52,7 +52,7 @@ enum What {
     Hackbench(programs::Hackbench),
     /// Web requests: Apache with PHP, and ab as the client.
     Web(programs::Web),
-    /// Database transactions: `MariaDB`, and sysbench as the client.
+    /// Database transactions: the server mariadbd, and sysbench as the client.
     Oltp(programs::Oltp),
     /// A script that reads /proc/schedstat and sleeps, in turn, beside busy or waiting tasks;
     /// measures the time between two readings.
