@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::exit::EXIT_STATUSES;
+use crate::exit::{Status, statuses};
 use crate::on_kernel;
 use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
@@ -21,7 +21,7 @@ use crate::verb::trace::Trace;
 
 /// Run, simulate and measure Linux CPU schedulers.
 #[derive(Debug, Parser)]
-#[command(name = "runslice", version, after_help = EXIT_STATUSES, max_term_width = 100)]
+#[command(name = "runslice", version, after_help = statuses(&Status::OTHERS), max_term_width = 100)]
 pub struct Cli {
     /// Command to run.
     #[command(subcommand)]
@@ -32,48 +32,49 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run policies on a simulated machine and print latency, CPU time and other results.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected]))]
     Sim(Box<Sim>),
 
     /// Save a policy with its variables, set-up and machine in one file for `sim`.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[]))]
     Bundle(Box<BundleOf>),
 
     /// Follow a task: its waits, its run queues and where the policy puts it.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Trace(Box<Trace>),
 
     #[command(flatten)]
     OnKernel(on_kernel::Verb),
 
     /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Stat(Stat),
 
     /// Simulate every combination of the policies, workloads, knobs and machines in a file.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected]))]
     Sweep(Box<Sweep>),
 
     /// Compare sets of runs: whether they differ, by how much, and how certain that is.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Exceeded, Status::Inconclusive]))]
     Compare(Box<Compare>),
 
     /// Draw latency, runslice, imbalance, priorities and CPUs of runs, as a page or as files.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[]))]
     Report(Report),
 
     /// Rerun published experiments and check their statements.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Reproduce(Box<Reproduce>),
 
     /// List the built-in policies and workloads.
     List(List),
 
     /// Show what an object needs from a kernel, and what is missing.
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Inconclusive]))]
     Check(Check),
 
     /// Convert an rt-app configuration to a workload file, or a workload to rt-app.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[]))]
     Convert(Convert),
 
     /// Print completions for a shell.
@@ -94,7 +95,6 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::exit::Status;
 
     #[test]
     fn every_verb_and_option_has_help() {
@@ -104,18 +104,24 @@ mod tests {
     #[test]
     fn the_help_lists_the_statuses() {
         let help = Cli::command().render_long_help().to_string();
-        for status in [
-            Status::Done,
-            Status::Failure,
-            Status::Usage,
-            Status::Ejected,
-            Status::Unsupported,
-            Status::Exceeded,
-            Status::Inconclusive,
-            Status::Interrupted,
-        ] {
-            let line = format!("\n  {:<5}", status as u8);
-            assert!(help.contains(&line), "{status:?}");
+        for status in 0..=6 {
+            assert!(help.contains(&format!("\n  {status:<5}")), "{status}");
         }
+        assert!(help.contains("\n  130  "));
+    }
+
+    #[test]
+    fn a_command_lists_the_statuses_that_it_has() {
+        let mut cli = Cli::command();
+        let mut help = |name: &str| {
+            let command = cli.find_subcommand_mut(name).expect("a command");
+            command.render_long_help().to_string()
+        };
+        let (sim, compare) = (help("sim"), help("compare"));
+        assert!(
+            sim.contains("\n  3    ") && !sim.contains("--fail-if"),
+            "{sim}"
+        );
+        assert!(compare.contains("\n  5    ") && !compare.contains("\n  3    "));
     }
 }

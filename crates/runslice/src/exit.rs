@@ -2,19 +2,6 @@
 
 use std::process::ExitCode;
 
-/// The statuses, as the help of each verb lists them.
-pub const EXIT_STATUSES: &str = "\
-Exit status:
-  0    success
-  1    failure: a bad file, or the computer refused something
-  2    usage: an unknown option, policy, knob or workload
-  3    a policy misbehaved: it was ejected, and the results up to then are printed, or in a
-       simulated run a task starved to the end
-  4    this computer lacks what the verb needs; the message says what to do
-  5    a comparison exceeded the limit of --fail-if
-  6    inconclusive: a virtual machine gave no result, or the runs do not decide
-  130  interrupted, after everything was put back";
-
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -36,6 +23,44 @@ pub enum Status {
     Inconclusive = 6,
     /// A signal ended it, after everything was put back.
     Interrupted = 130,
+}
+
+impl Status {
+    /// Statuses that only some commands have.
+    pub const OTHERS: [Self; 5] = [
+        Self::Ejected,
+        Self::Unsupported,
+        Self::Exceeded,
+        Self::Inconclusive,
+        Self::Interrupted,
+    ];
+}
+
+/// The exit statuses of a command for its help: those that every command has, and `others`.
+pub fn statuses(others: &[Status]) -> String {
+    let all = [Status::Done, Status::Failure, Status::Usage];
+    let mut text = "Exit status:".to_owned();
+    for status in all.iter().chain(others) {
+        let words = match status {
+            Status::Done => "success",
+            Status::Failure => "failure: a bad file, or the computer refused something",
+            Status::Usage => "usage: an unknown option, policy, knob or workload",
+            Status::Ejected => {
+                "a policy misbehaved: it was ejected, and the results up to then are printed, or \
+                 in a simulated run a task starved to the end"
+            }
+            Status::Unsupported => {
+                "this computer lacks something that is needed; the message says what to do"
+            }
+            Status::Exceeded => "a comparison exceeded the limit of --fail-if",
+            Status::Inconclusive => {
+                "inconclusive: the runs do not decide, or a virtual machine gave no result"
+            }
+            Status::Interrupted => "interrupted, after everything was put back",
+        };
+        text += &format!("\n  {:<5}{words}", *status as u8);
+    }
+    text
 }
 
 impl From<Status> for ExitCode {

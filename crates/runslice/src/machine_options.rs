@@ -37,7 +37,7 @@ pub struct MachineOptions {
     /// Cost of context switches, wakeups and other actions: `ideal` (none), `default-v0`, or a file
     /// with your own costs. Default: as in the workload or bundle.
     ///
-    /// See docs/profiles.md.
+    /// Built-in workloads, and files that name no profile, have `ideal`. See docs/profiles.md.
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
 }

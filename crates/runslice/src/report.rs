@@ -58,17 +58,17 @@ pub enum Form {
 /// Tables for CSV and Parquet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableName {
-    /// Each task group, and all tasks together.
+    /// Each group of tasks that the workload declares, and all tasks together.
     Groups,
     /// Each task.
     Tasks,
     /// Deadlines of each group.
     Deadlines,
-    /// Named spans of each group.
+    /// Spans of each group: stretches of its work that the workload names and times.
     Spans,
-    /// Counters of each group.
+    /// Counters of each group: things that the workload counts.
     Counters,
-    /// Phases of each group.
+    /// Phases of each group: parts of its work that the workload names.
     Phases,
     /// Each nice value.
     Nice,

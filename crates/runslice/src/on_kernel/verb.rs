@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::exit::{EXIT_STATUSES, Status};
+use crate::exit::{Status, statuses};
 
 const VM_EXIT_STATUSES: &str = "\
 Exit status: that of the command, and without one
@@ -27,27 +27,30 @@ Exit status: that of the command, and without one
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Attach a policy to this machine for a time, or while a command runs.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Run(Box<run::Run>),
 
     /// Change knobs of the attached policy.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Set(set::Set),
 
     /// Show the scheduler of this machine, with its knobs and counters.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Status(status::StatusOf),
 
     /// Detach the policy and check that the kernel's own scheduler is back.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Stop(stop::Stop),
 
     /// Run a workload with real processes and print latency, CPU time and other results.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Play(Box<play::Play>),
 
-    /// Run a standard load, such as hackbench or a kernel build, and print its results.
-    #[command(after_help = EXIT_STATUSES)]
+    /// Run a benchmark on this machine, such as hackbench or a build, and print its results.
+    ///
+    /// It runs under the scheduler that is active. To choose a policy, write `runslice run POLICY
+    /// -- runslice load NAME`; to compare several, use `bench`.
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Load(Box<load::Load>),
 
     /// Run a command on another kernel, in a VM.
@@ -55,10 +58,11 @@ pub enum Verb {
     Vm(vm::Vm),
 
     /// Check whether this machine can run policies, and say what to do if not.
+    #[command(after_help = statuses(&[Status::Unsupported]))]
     Doctor(doctor::Doctor),
 
     /// Run a command under several schedulers in turn and compare its time and latency.
-    #[command(after_help = EXIT_STATUSES)]
+    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Inconclusive, Status::Interrupted]))]
     Bench(Box<bench::Bench>),
 }
 

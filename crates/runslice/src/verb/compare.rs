@@ -24,13 +24,13 @@ pub struct Compare {
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
 
-    /// A second arm that runs the baseline again, to estimate noise. Smaller differences are
-    /// ignored. Default: as recorded by `bench`.
+    /// A second arm that runs the baseline again, to estimate noise. A change whose interval
+    /// reaches into that noise is undecided. Default: as recorded by `bench`.
     #[arg(long, value_name = "NAME")]
     again: Option<String>,
 
     /// Metric to compare, such as `all.wakeup.p99_ns`; `*` stands for any text. May be repeated.
-    /// Default: the goals of the load.
+    /// Default: the goals of the workload or command.
     ///
     /// Each metric gets a verdict. By default, other metrics that explain the goals are shown
     /// without a verdict. With fewer metrics, a verdict needs fewer runs.
@@ -40,8 +40,11 @@ pub struct Compare {
     #[command(flatten)]
     judging: Judging,
 
-    /// Exit with status 5 if anything is `slower` or `different`. `slower=5` allows 5 per cent.
-    /// Exit with status 6 if the runs do not decide.
+    /// Exit with status 5 if a goal is `slower` or `different`. `slower=5` allows 5 per cent. Exit
+    /// with status 6 if the runs do not decide.
+    ///
+    /// With `slower=5`, the whole interval must be worse than 5 per cent. A goal for which more is
+    /// better is slower when it falls.
     #[arg(long, value_name = "WHAT", value_parser = FailIf::parse)]
     fail_if: Option<FailIf>,
 

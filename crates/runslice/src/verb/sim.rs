@@ -27,26 +27,28 @@ use model::{seeds, span};
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Policy to run: a built-in name, a BPF object, the binary of a scheduler, or a bundle.
-    /// Several policies are compared.
+    /// Policy to run: a built-in name, a BPF object, the binary of a scheduler, or a bundle. With
+    /// several policies, each runs under the same workload, and the tables show them side by side.
     ///
     /// Put knobs after a colon: `mlfq:cumulative=1,queues=10`. From a binary, the BPF object in it
-    /// is used; if it has several, write FILE@NAME. A bundle also sets the machine.
+    /// is used; if it has several, write FILE@NAME. A bundle is a file from `runslice bundle`: a
+    /// policy with its variables and its machine.
     #[arg(required = true)]
     policy: Vec<String>,
 
-    /// Workload to run: a built-in name or a TOML file.
+    /// Workload to run: a built-in name, a TOML file, or an rt-app configuration (JSON). Required
+    /// without --from.
     #[arg(short, long, required_unless_present = "from")]
     workload: Option<String>,
 
     /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`.
     ///
-    /// The tasks need the CPU time that they used in the recording. They wait for the tasks that
-    /// woke them then; other sleeps have their recorded length.
+    /// Each task needs the CPU time that it used in the recording. If another task woke it there,
+    /// it waits for that task again. Its other sleeps have their recorded length.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
     from: Option<PathBuf>,
 
-    /// Factor for the CPU time that the tasks of `--from` need: 0.5 is half. Default: 1.
+    /// Factor for the CPU time that the recorded tasks need: 0.5 is half. Needs --from. Default: 1.
     #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
     cost_scale: Option<CostScale>,
 
@@ -59,7 +61,7 @@ pub struct Sim {
     seed: Option<u64>,
 
     /// Number of runs of each policy, each with its own seed. Prints the median, least and greatest
-    /// value of each figure.
+    /// value of each number in the tables.
     ///
     /// The first run has the seed `--seed`; the others are derived from it. All policies get the
     /// same seeds. JSON and CSV contain every run. Use `compare` to test whether policies differ.

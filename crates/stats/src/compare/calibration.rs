@@ -1,5 +1,5 @@
 //! How often comparisons are right: differences between sets of the same that are claimed, and true
-//! differences that are found. The long test prints the table of docs/comparing.md.
+//! differences that are found. The long test prints the rows of the tables in docs/comparing.md.
 
 use std::fmt::Write as _;
 use std::thread;
@@ -317,8 +317,7 @@ fn the_table_of_the_document_says_how_often_comparisons_are_right() {
         }
     }
     println!("{text}");
-    assert!(
-        DOCUMENT.contains(&text),
-        "docs/comparing.md has another table"
-    );
+    for line in text.lines() {
+        assert!(DOCUMENT.contains(line), "docs/comparing.md lacks {line}");
+    }
 }

@@ -38,7 +38,7 @@ enum What {
     Chat(talks::Chat),
     /// Users who each work through a mix of small jobs, like AIM7.
     Aim(talks::Aim),
-    /// Builds of a generated source tree with few, four per CPU, and unlimited jobs.
+    /// Builds of a generated source tree: one job for two CPUs, four for each CPU, and unlimited.
     Kernbench(builds::Kernbench),
     /// A build beside each of eight other loads; measures both.
     Contest(builds::Contest),
@@ -52,12 +52,12 @@ enum What {
     Hackbench(programs::Hackbench),
     /// Web requests: Apache with PHP, and ab as the client.
     Web(programs::Web),
-    /// Database transactions: `MariaDB`, and sysbench as the client.
+    /// Database transactions: the server mariadbd, and sysbench as the client.
     Oltp(programs::Oltp),
     /// A script that reads /proc/schedstat and sleeps, in turn, beside busy or waiting tasks;
     /// measures the time between two readings.
     Sampler(keys::Sampler),
-    /// Run the commands of a plan one after the other and keep their output.
+    /// Run the commands of a plan, a file, one after the other, and keep their output.
     Series(crate::on_kernel::series::Series),
 }
 

@@ -43,7 +43,7 @@ pub struct Play {
     policy: Option<String>,
 
     /// Longest duration, such as 10s. Default: until the workload ends.
-    #[arg(long = "for", value_name = "SPAN", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     duration: Option<Nanos>,
 
     /// Seed of every random choice. Default: the seed of the workload.

@@ -37,7 +37,7 @@ pub struct Run {
     policy: String,
 
     /// Detach after this time, such as 10s. A command that still runs continues without the policy.
-    #[arg(long = "for", value_name = "SPAN", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     duration: Option<Nanos>,
 
     /// Schedule only tasks of the class `SCHED_EXT`. The command gets this class. These tasks run

@@ -63,7 +63,7 @@ pub struct Vm {
     file: Vec<PathBuf>,
 
     /// Longest time for the command, on the VM's clock.
-    #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span::parse)]
     timeout: Nanos,
 
     /// Also print the messages of the VM's kernel, on standard error.

@@ -96,7 +96,7 @@ pub struct Kernbench {
     runs: u32,
 
     /// Pause before each build.
-    #[arg(long, value_name = "SPAN", default_value = "5s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     pause: Nanos,
 
     /// Skip the first build, which fills caches and is not measured.
@@ -167,7 +167,7 @@ pub struct Contest {
     list: PathBuf,
 
     /// Time that a load runs before the build starts.
-    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::parse)]
     lead: Nanos,
 
     #[command(flatten)]

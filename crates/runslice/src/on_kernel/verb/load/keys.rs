@@ -23,11 +23,11 @@ pub struct Echo {
     keys: u32,
 
     /// Average time between two key presses. Each press comes at a random moment of its period.
-    #[arg(long, value_name = "SPAN", default_value = "33ms", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "33ms", value_parser = span::parse)]
     period: Nanos,
 
     /// CPU time for each answer.
-    #[arg(long, value_name = "SPAN", default_value = "50us", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::parse)]
     work: Nanos,
 
     /// Tasks that compute without end, beside the key presses.
@@ -42,9 +42,12 @@ pub struct Echo {
     #[command(flatten)]
     sources: Sources,
 
-    /// Ignore tasks that ran for less than this between wakeup and response. A policy needs some
-    /// time to preempt a task.
-    #[arg(long, value_name = "SPAN", default_value = "20us", value_parser = span::parse)]
+    /// Least CPU time of other tasks that counts as the reason why an answer waited.
+    ///
+    /// As root, the results group the answers by the tasks that had the CPU while the program
+    /// waited: hogs, builds, the kernel, others, or none. Less CPU time than this counts as none,
+    /// because a policy needs some time to preempt a task.
+    #[arg(long, value_name = "TIME", default_value = "20us", value_parser = span::parse)]
     least: Nanos,
 
     /// Seed for the moments of the key presses.
@@ -75,17 +78,21 @@ pub struct Levels {
     /// Task to start: `NAME: STEPS`, with a nice value `NAME/NICE: STEPS`, or bound to a CPU
     /// `NAME/NICE@CPU: STEPS`. May be repeated.
     ///
-    /// Steps are `run SPAN`, `sleep SPAN`, and `run` without end. A `;` separates phases. A phase
+    /// Steps are `run TIME`, `sleep TIME`, and `run` without end. A `;` separates phases. A phase
     /// with `500x` before its steps repeats them 500 times. The last phase repeats until the end.
+    ///
+    /// Examples: `editor: run 2ms sleep 30ms` computes and sleeps in turn; `hog/10@0: run` computes
+    /// without end on CPU 0 with nice 10; `late: 500x sleep 10ms run 100us; run` sleeps 500 times
+    /// and then computes without end.
     #[arg(long = "task", value_name = "TASK", required = true, value_parser = task)]
     tasks: Vec<Behaviour>,
 
     /// Time for which the tasks run.
-    #[arg(long = "for", value_name = "SPAN", default_value = "10s", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = span::parse)]
     time: Nanos,
 
     /// Time at the start that is left out of the results.
-    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span::parse)]
     settle: Nanos,
 
     /// Trace every slice, and the level that the policy reports for it (needs root).
@@ -98,7 +105,7 @@ pub struct Levels {
 
     /// Briefly preempt the measured tasks at this interval, so that a task that runs alone is
     /// rescheduled and its level recorded (needs root).
-    #[arg(long, value_name = "SPAN", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
     sample: Option<Nanos>,
     /// Briefly preempt the measured tasks after each tick, so that a task that runs alone is
     /// rescheduled and its level recorded. O(1) counts these interruptions against a task.
@@ -146,7 +153,7 @@ impl Levels {
 #[derive(Debug, Args)]
 pub struct Sampler {
     /// Time that the script sleeps between two readings.
-    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::parse)]
     every: Nanos,
 
     /// Number of intervals to measure.
@@ -162,7 +169,7 @@ pub struct Sampler {
     waiters: u32,
 
     /// Time that these tasks run before the script starts.
-    #[arg(long, value_name = "SPAN", default_value = "4s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = span::parse)]
     settle: Nanos,
 
     /// Seed for the lengths of the sleeps.
@@ -194,7 +201,7 @@ pub struct Turnaround {
     hogs: u32,
 
     /// CPU time of each hog.
-    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::parse)]
     hog_work: Nanos,
 
     /// Interactive tasks: they compute a little and sleep, in turn.
@@ -206,11 +213,11 @@ pub struct Turnaround {
     turns: u32,
 
     /// CPU time of each turn.
-    #[arg(long, value_name = "SPAN", default_value = "5ms", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = span::parse)]
     turn_work: Nanos,
 
     /// Sleep after the work of each turn.
-    #[arg(long, value_name = "SPAN", default_value = "15ms", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "15ms", value_parser = span::parse)]
     turn_sleep: Nanos,
 
     /// Compilations. Each compiles one file after the other, with a process for each file.
@@ -222,11 +229,11 @@ pub struct Turnaround {
     files: u32,
 
     /// CPU time of each file.
-    #[arg(long, value_name = "SPAN", default_value = "320ms", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "320ms", value_parser = span::parse)]
     file_work: Nanos,
 
     /// Sleep for each file, as if it waited for the disk.
-    #[arg(long, value_name = "SPAN", default_value = "190ms", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "190ms", value_parser = span::parse)]
     file_wait: Nanos,
 
     #[command(flatten)]

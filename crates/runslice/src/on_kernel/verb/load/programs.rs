@@ -49,7 +49,8 @@ impl Hackbench {
 /// Arguments of `runslice load web`.
 #[derive(Debug, Args)]
 pub struct Web {
-    /// Folder into which the packages are unpacked, if they are not installed.
+    /// Folder that has the programs, if they are not installed: Debian's packages, which you have
+    /// unpacked there yourself (`dpkg -x`).
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 
@@ -69,9 +70,9 @@ pub struct Web {
     #[arg(long)]
     own: bool,
 
-    /// CPU time for each request to runslice's own server. The default is the time of the page in
-    /// the paper.
-    #[arg(long, value_name = "SPAN", default_value = "4.09ms", value_parser = span::parse)]
+    /// CPU time for each request to runslice's own server. The default is the time of a page in the
+    /// article that this benchmark repeats (experiments/000-servers/README.md).
+    #[arg(long, value_name = "TIME", default_value = "4.09ms", value_parser = span::parse)]
     work: Nanos,
 
     /// Port of the server, on the loopback interface.
@@ -113,7 +114,8 @@ impl Web {
 /// Arguments of `runslice load oltp`.
 #[derive(Debug, Args)]
 pub struct Oltp {
-    /// Folder into which the packages are unpacked, if they are not installed.
+    /// Folder that has the programs, if they are not installed: Debian's packages, which you have
+    /// unpacked there yourself (`dpkg -x`).
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 
@@ -125,7 +127,8 @@ pub struct Oltp {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     transactions: u32,
 
-    /// Rows of the table. The table of the paper had a million.
+    /// Rows of the table. It had a million in the article that this benchmark repeats
+    /// (experiments/000-servers/README.md).
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     rows: u32,
 

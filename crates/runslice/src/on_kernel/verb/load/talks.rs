@@ -16,7 +16,8 @@ pub struct Chat {
     #[arg(long, value_name = "N", default_value_t = 5)]
     rooms: u32,
 
-    /// Users in each room, at least 2.
+    /// Users in each room, at least 2. Each has four threads: a reader and a writer as client, and
+    /// both on the server's side.
     #[arg(long, value_name = "N", default_value_t = 20)]
     users: u32,
 
