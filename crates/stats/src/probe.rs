@@ -233,14 +233,19 @@ impl Probe {
         let ended = event.detail != PrevState::Idle as u8;
         let watched = self.tasks.get(before.index()).is_some_and(|it| it.watched);
         if ended && watched {
-            let after = SimTime::ZERO + self.wanted.after;
-            let ran = now.since(since.max(after).min(now));
-            if let Some(last) = self.levels.entries.last_mut() {
-                last.ran += ran;
-            }
+            self.stayed(since, now);
         }
         self.cpus[cpu] = (event.task, now + Nanos::new(event.b));
         self.note(event.task, now);
+    }
+
+    /// The watched task ran from `since` to `now` where it was put last.
+    fn stayed(&mut self, since: SimTime, now: SimTime) {
+        let after = SimTime::ZERO + self.wanted.after;
+        let ran = now.since(since.max(after).min(now));
+        if let Some(last) = self.levels.entries.last_mut() {
+            last.ran += ran;
+        }
     }
 
     /// A task begins to run, or is put elsewhere while it runs.
@@ -294,7 +299,10 @@ impl Probe {
             high(event.a)
         };
         task.standing = Some((u64::from(level), event.b));
-        if self.cpus[event.cpu.index()].0 == event.task {
+        let (running, since) = self.cpus[event.cpu.index()];
+        if running == event.task {
+            self.stayed(since, event.time);
+            self.cpus[event.cpu.index()].1 = since.max(event.time);
             self.note(event.task, event.time);
         }
     }

@@ -199,3 +199,33 @@ fn spans_of_a_name_have_a_shortest_and_a_longest() {
         assert_eq!(value(&found, name), Some(want), "{name}");
     }
 }
+
+#[test]
+fn a_stay_ends_when_a_running_task_is_put_elsewhere() {
+    let report = |ns, level: u64| Event {
+        a: level << 32,
+        ..event(ns, EventKind::Report, 0, TaskId(0))
+    };
+    let stream = Stream::new()
+        .born(0, 0, 0, 0)
+        .start(0, 0, 0)
+        .push(report(0, 0))
+        // The first instruction is 2 later.
+        .push(switch(0, Some(0), PrevState::Idle, 2))
+        .push(report(12, 1))
+        .push(report(42, 2))
+        .push(switch(50, None, PrevState::Runnable, 0))
+        .push(report(50, 3))
+        .push(switch(50, Some(0), PrevState::Idle, 0));
+    let wanted = Wanted {
+        name: "l".to_owned(),
+        who: "solo".to_owned(),
+        after: Nanos::ZERO,
+        form: Form::Levels {
+            priority: false,
+            flags: false,
+            steps: Steps::Stays(Nanos::new(1)),
+        },
+    };
+    assert_eq!(probed(wanted, &stream).trace, "0@0:10 1@12:30 2@42:8");
+}
