@@ -216,6 +216,7 @@ impl Object {
     /// A type that programs may allocate, of so many bytes.
     pub(crate) fn own_type(mut self, id: u32, size: u32, kptrs_at: &[u32]) -> Self {
         self.types.push(OwnType {
+            source: 0,
             id,
             size,
             kptrs_at: kptrs_at.to_vec(),
