@@ -221,7 +221,11 @@ fn check_sizes(kind: MapKind, asked: &MapCreate) -> Result<(), Errno> {
         MapKind::TaskStorage | MapKind::CgrpStorage => (NO_PREALLOC | CLONE, Some(4), None),
     };
     let of_maps = matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
-    let refused = if of_maps { RDONLY_PROG | WRONLY_PROG } else { 0 };
+    let refused = if of_maps {
+        RDONLY_PROG | WRONLY_PROG
+    } else {
+        0
+    };
     let is_storage = kind.is_storage();
     let key_fits = key.map_or(asked.key_size > 0, |key| asked.key_size == key);
     let value_fits = value.map_or(asked.value_size > 0, |value| asked.value_size == value);
@@ -247,13 +251,17 @@ fn check_sizes(kind: MapKind, asked: &MapCreate) -> Result<(), Errno> {
             if asked.flags & NO_PREALLOC == 0 || !typed {
                 return Err(Errno::EINVAL);
             }
-            (asked.value_size <= MOST_STORAGE).then_some(()).ok_or(Errno::E2BIG)
+            (asked.value_size <= MOST_STORAGE)
+                .then_some(())
+                .ok_or(Errno::E2BIG)
         }
         MapKind::Hash | MapKind::PercpuHash | MapKind::LruHash | MapKind::HashOfMaps => {
             // `KMALLOC_MAX_SIZE`; a per-CPU value is limited by itself.
             let element = u64::from(asked.key_size) + u64::from(asked.value_size);
             let percpu = kind == MapKind::PercpuHash && asked.value_size > 32 << 10;
-            (element < 4 << 20 && !percpu).then_some(()).ok_or(Errno::E2BIG)
+            (element < 4 << 20 && !percpu)
+                .then_some(())
+                .ok_or(Errno::E2BIG)
         }
         MapKind::PercpuArray if asked.value_size > 32 << 10 => Err(Errno::E2BIG),
         _ if asked.value_size > i32::MAX as u32 => Err(Errno::E2BIG),
