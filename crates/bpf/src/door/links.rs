@@ -3,7 +3,7 @@
 use model::user_space::{BpfAnswer, BpfId};
 
 use super::create::STRUCT_OPS;
-use super::objects::{Link, Object};
+use super::objects::{Attachment, Link, Object};
 use super::program::{ENTRY, EXIT, ITERATOR, RAW_TRACEPOINT};
 use super::{CallError, Door, EBADF};
 use crate::host::Host;
@@ -13,22 +13,6 @@ use crate::{Errno, Instance};
 /// `BPF_STRUCT_OPS` and `BPF_PERF_EVENT` of `enum bpf_attach_type`.
 const ATTACH_STRUCT_OPS: u32 = 44;
 const ATTACH_PERF_EVENT: u32 = 41;
-
-/// What a program or table is attached to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attachment {
-    /// A table, which [`Image::struct_ops`](crate::Image::struct_ops) holds while it is attached:
-    /// its name.
-    StructOps(String),
-    /// A tracepoint: its name. The program's arguments are the tracepoint's.
-    Tracepoint(String),
-    /// The entry of a kernel function. The program's arguments are the function's.
-    Entry(String),
-    /// The exit of a kernel function. Behind the arguments is the result.
-    Exit(String),
-    /// An iterator, which runs when it is read.
-    Iterator(String),
-}
 
 /// A link that is attached.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::user_space::{BpfAnswer, BpfCall, BpfId};
 
 pub use error::CallError;
-pub use links::{Attached, Attachment};
+pub use links::Attached;
+pub use objects::Attachment;
 
 use crate::btf::Kind;
 use crate::builtin;

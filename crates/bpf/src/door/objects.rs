@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use model::user_space::{BpfAnswer, BpfId};
 
-use super::links::Attachment;
-use super::struct_ops::Table;
 use super::{CallError, Door, EBADF};
-use crate::btf::Btf;
+use crate::btf::{Btf, TypeId};
 use crate::host::Host;
+use crate::image::StructOps;
 use crate::{Errno, Instance};
 
 /// Objects that may live at a time.
@@ -90,6 +89,55 @@ pub(super) struct Link {
     pub(super) attachment: Attachment,
     pub(super) is_attached: bool,
     pub(super) is_open: bool,
+}
+
+/// What a program or table is attached to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A table, which [`Image::struct_ops`](crate::Image::struct_ops) holds while it is attached:
+    /// its name.
+    StructOps(String),
+    /// A tracepoint: its name. The program's arguments are the tracepoint's.
+    Tracepoint(String),
+    /// The entry of a kernel function. The program's arguments are the function's.
+    Entry(String),
+    /// The exit of a kernel function. Behind the arguments is the result.
+    Exit(String),
+    /// An iterator, which runs when it is read.
+    Iterator(String),
+}
+
+/// A table that user space makes.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) name: String,
+    /// The kernel's structure of callbacks.
+    pub(super) structure: TypeId,
+    /// Where it lies in the value.
+    pub(super) data_at: u32,
+    /// Where the state lies in the value.
+    pub(super) state_at: u32,
+    pub(super) value: Vec<u8>,
+    pub(super) programs: Vec<BpfId>,
+    /// What was set.
+    pub(super) set: Option<StructOps>,
+}
+
+impl Table {
+    /// The value as user space reads it.
+    pub(super) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// The programs that it needs.
+    pub(super) fn programs(&self) -> impl Iterator<Item = BpfId> {
+        self.programs.iter().copied()
+    }
+
+    /// The table, once its value was set.
+    pub(super) const fn members(&self) -> Option<&StructOps> {
+        self.set.as_ref()
+    }
 }
 
 /// All objects.

@@ -4,9 +4,9 @@ use model::user_space::{BpfAnswer, BpfId, MapCreate};
 
 use super::create::flag;
 use super::elements::{Change, found};
-use super::objects::{Declared, Object, UserMap};
+use super::objects::{Declared, Object, Table, UserMap};
 use super::{CallError, Door, EBADF, ENOTSUPP};
-use crate::btf::{Kind, TypeId};
+use crate::btf::Kind;
 use crate::bytes;
 use crate::host::Host;
 use crate::image::{Member, StructOps};
@@ -18,39 +18,6 @@ const READY: u32 = 3;
 
 /// The name of a value's type begins with it, and ends with that of the structure in it.
 const PREFIX: &str = "bpf_struct_ops_";
-
-/// A table that user space makes.
-#[derive(Debug)]
-pub(super) struct Table {
-    name: String,
-    /// The kernel's structure of callbacks.
-    structure: TypeId,
-    /// Where it lies in the value.
-    data_at: u32,
-    /// Where the state lies in the value.
-    state_at: u32,
-    value: Vec<u8>,
-    programs: Vec<BpfId>,
-    /// What was set.
-    set: Option<StructOps>,
-}
-
-impl Table {
-    /// The value as user space reads it.
-    pub(super) fn value(&self) -> &[u8] {
-        &self.value
-    }
-
-    /// The programs that it needs.
-    pub(super) fn programs(&self) -> impl Iterator<Item = BpfId> {
-        self.programs.iter().copied()
-    }
-
-    /// The table, once its value was set.
-    pub(super) const fn members(&self) -> Option<&StructOps> {
-        self.set.as_ref()
-    }
-}
 
 impl<H: Host> Door<H> {
     pub(super) fn create_struct_ops(&mut self, asked: &MapCreate) -> Result<BpfAnswer, CallError> {
