@@ -195,13 +195,14 @@ pub(super) fn check_arena(address: u64, pages: u32) -> Result<(), Errno> {
     }
 }
 
-/// What each kind's `map_alloc_check` and `map_alloc` refuse, but for memory.
-fn check_sizes(kind: MapKind, asked: &MapCreate) -> Result<(), Errno> {
+/// The flags of a kind, and the sizes of its keys and values if it has but one; by each kind's
+/// `map_alloc_check`.
+const fn rules(kind: MapKind) -> (u32, Option<u32>, Option<u32>) {
     use flag::{
         ACCESS, CLONE, INNER_MAP, MMAPABLE, NO_COMMON_LRU, NO_PREALLOC, NO_USER_CONV, NUMA_NODE,
-        PRESERVE_ELEMS, RDONLY_PROG, SEGV_ON_FAULT, WRONLY_PROG, ZERO_SEED,
+        PRESERVE_ELEMS, SEGV_ON_FAULT, ZERO_SEED,
     };
-    let (allowed, key, value) = match kind {
+    match kind {
         MapKind::Array => (
             NUMA_NODE | MMAPABLE | ACCESS | PRESERVE_ELEMS | INNER_MAP,
             Some(4),
@@ -219,7 +220,13 @@ fn check_sizes(kind: MapKind, asked: &MapCreate) -> Result<(), Errno> {
         MapKind::Ringbuf | MapKind::UserRingbuf => (NUMA_NODE, Some(0), Some(0)),
         MapKind::Arena => (SEGV_ON_FAULT | MMAPABLE | NO_USER_CONV, Some(0), Some(0)),
         MapKind::TaskStorage | MapKind::CgrpStorage => (NO_PREALLOC | CLONE, Some(4), None),
-    };
+    }
+}
+
+/// What each kind's `map_alloc_check` and `map_alloc` refuse, but for memory.
+fn check_sizes(kind: MapKind, asked: &MapCreate) -> Result<(), Errno> {
+    use flag::{MMAPABLE, NO_PREALLOC, RDONLY_PROG, WRONLY_PROG};
+    let (allowed, key, value) = rules(kind);
     let of_maps = matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
     let refused = if of_maps {
         RDONLY_PROG | WRONLY_PROG
