@@ -263,7 +263,7 @@ impl<H: Host> Instance<H> {
     }
 
     /// Cancels timers and drops kernel pointers of a value that is freed or overwritten.
-    fn drop_fields(&mut self, map: u32, value: u64, copies: u64, host: &mut H) {
+    pub(crate) fn drop_fields(&mut self, map: u32, value: u64, copies: u64, host: &mut H) {
         self.empty_holders(map, value, copies, host);
         let Some(map) = self.maps.get(map) else {
             return;

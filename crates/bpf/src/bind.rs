@@ -38,13 +38,7 @@ pub(crate) fn bind<H: Host>(
             }),
             Some(binding) => bindings.push(binding),
             None => {
-                bindings.push(Binding {
-                    body: None,
-                    cost_ps: 0,
-                    direct: None,
-                    calls: 0,
-                    intrinsic: None,
-                });
+                bindings.push(Binding::absent());
                 if is_called(import) {
                     missing.push(describe(import, table.iter().chain(builtins)));
                 }
@@ -57,7 +51,8 @@ pub(crate) fn bind<H: Host>(
     Err(InstanceError::Missing(missing))
 }
 
-fn find<H: Host>(
+/// What `import` stands for; `None` if nobody offers it.
+pub(crate) fn find<H: Host>(
     import: &Import,
     table: &[HostFunction<H>],
     builtins: &[HostFunction<H>],
@@ -66,6 +61,7 @@ fn find<H: Host>(
     let binding = |function: &HostFunction<H>, intrinsic| Binding {
         body: function.body,
         cost_ps: function.cost_ps,
+        given: None,
         direct: function.direct,
         calls: 0,
         intrinsic,

@@ -37,19 +37,35 @@ type Decoded<T> = Result<T, &'static str>;
 /// Decodes all functions.
 pub(crate) fn decode(image: &Image, addresses: &impl Addresses) -> Result<Code, BadInsn> {
     let mut code = Code::default();
-    for function in &image.functions {
-        decode_function(image, function, addresses, &mut code).map_err(|(slot, what)| {
+    decode_rest(image, addresses, &mut code)?;
+    Ok(code)
+}
+
+/// Decodes the functions that `code` does not have yet. If one of them is bad, `code` stays as it
+/// was.
+pub(crate) fn decode_rest(
+    image: &Image,
+    addresses: &impl Addresses,
+    code: &mut Code,
+) -> Result<(), BadInsn> {
+    let (functions, ops) = (code.entries.len(), code.ops.len());
+    for function in &image.functions[functions..] {
+        let decoded = decode_function(image, function, addresses, code);
+        if let Err((slot, what)) = decoded {
+            code.entries.truncate(functions);
+            code.ops.truncate(ops);
+            code.origin.truncate(ops);
             let insn = image.code.get(function.start as usize + slot);
-            BadInsn {
+            return Err(BadInsn {
                 function: function.name.clone(),
                 insn: slot as u32,
                 code: insn.map_or(0, |insn| insn.code),
                 what,
-            }
-        })?;
+            });
+        }
     }
-    count_blocks(&mut code);
-    Ok(code)
+    count_blocks(code, ops);
+    Ok(())
 }
 
 fn decode_function(
@@ -200,11 +216,12 @@ fn resolve_jumps(slots: &[Insn], start: usize, ops_of: &[u32], ops: &mut [Op], o
     }
 }
 
-/// Every operation gets the length of the block that would begin there.
-fn count_blocks(code: &mut Code) {
-    code.block_len = vec![0; code.ops.len()];
+/// Every operation from `first` on, where a function begins, gets the length of the block that
+/// would begin there.
+fn count_blocks(code: &mut Code, first: usize) {
+    code.block_len.resize(code.ops.len(), 0);
     let mut len = 0;
-    for (at, op) in code.ops.iter().enumerate().rev() {
+    for (at, op) in code.ops.iter().enumerate().skip(first).rev() {
         if op.kind.ends_block() {
             len = 0;
         }
@@ -417,7 +434,7 @@ const fn arithmetic_kinds(operation: u8, off: i16) -> Option<[Kind; 4]> {
 
 const fn move_kind(off: i16, wide: bool) -> Decoded<Kind> {
     Ok(match (off, wide) {
-        // BPF_ADDR_SPACE_CAST, Linux 6.9 (include/linux/filter.h); both directions alike.
+        // BPF_ADDR_SPACE_CAST, Linux 6.9 (include/linux/filter.h); the immediate says which way.
         (1, true) => Kind::CastArena,
         (8, true) => Kind::Movs64X8,
         (16, true) => Kind::Movs64X16,

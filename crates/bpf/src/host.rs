@@ -79,6 +79,12 @@ pub trait Host: Sized {
     #[inline]
     fn spin_lock_held(&mut self, _address: u64, _instructions: u64, _charged_ps: u64) {}
 
+    /// The addresses of the kernel objects that an iterator over `what` (`task`) visits, in its
+    /// order; none if there is no such iterator.
+    fn visited(&self, _what: &str) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// A program printed `text`.
     fn print(&mut self, text: &str);
 }
@@ -151,6 +157,9 @@ pub struct HostFunction<H: Host> {
 pub(crate) struct Binding<H: Host> {
     pub(crate) body: Option<Body<H>>,
     pub(crate) cost_ps: u64,
+    /// An argument that the kernel fills in by itself, and what it is. Native code makes such
+    /// calls as the interpreter does.
+    pub(crate) given: Option<(usize, u64)>,
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) direct: Option<Direct<H>>,
     /// How often it was called, without the calls that native code makes itself.
@@ -158,4 +167,28 @@ pub(crate) struct Binding<H: Host> {
     /// What the body does, if native code can do it as well.
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) intrinsic: Option<Intrinsic>,
+}
+
+impl<H: Host> Binding<H> {
+    /// A function that nobody offers.
+    pub(crate) const fn absent() -> Self {
+        Self {
+            body: None,
+            cost_ps: 0,
+            given: None,
+            direct: None,
+            calls: 0,
+            intrinsic: None,
+        }
+    }
+
+    /// The kernel fills in an argument.
+    pub(crate) const fn with(self, argument: usize, value: u64) -> Self {
+        Self {
+            given: Some((argument, value)),
+            direct: None,
+            intrinsic: None,
+            ..self
+        }
+    }
 }

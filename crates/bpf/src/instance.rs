@@ -1,9 +1,13 @@
 //! An image made ready to run, with its memory: its state.
 //!
-//! `instance/create.rs` makes one, `instance/call.rs` runs its programs.
+//! `instance/create.rs` makes one, `instance/call.rs` runs its programs, `instance/grow.rs` adds to
+//! it what user space loads.
 
 mod call;
 mod create;
+mod grow;
+
+pub(crate) use grow::Piece;
 
 use std::sync::Arc;
 
@@ -12,6 +16,7 @@ use crate::backend::{Execution, Refusal};
 use crate::config::Config;
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES};
 use crate::host::{Binding, Host};
+use crate::isa::TO_USER;
 use crate::jit;
 use crate::map::Maps;
 use crate::map::hash::Removed;
@@ -20,6 +25,7 @@ use crate::objects::Objects;
 use crate::op::Code;
 use crate::progress::Progress;
 use crate::stop::{Fault, Stop};
+use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
 
@@ -35,6 +41,8 @@ pub struct Instance<H: Host> {
     pub(crate) timers: Timers,
     pub(crate) objects: Objects,
     pub(crate) variables: Variables,
+    /// What programs have printed for user space.
+    pub(crate) streams: Streams,
     pub(crate) code: Arc<Code>,
     /// The same again, for an outermost call to borrow: to count references anew takes as long as
     /// to interpret ten instructions.
@@ -222,12 +230,13 @@ impl<H: Host> Instance<H> {
         found.ok_or_else(|| Stop::Poison(format!("the object declares no helper {number}")))
     }
 
-    /// `addr_space_cast`, in both directions: the arena has the same addresses for the kernel and
-    /// for user space.
+    /// `addr_space_cast`: to what programs can follow, or with [`TO_USER`] to what user space can.
+    /// The low 32 bits are the same for both.
     #[inline]
-    pub(crate) fn cast_arena(&self, value: u64) -> u64 {
+    pub(crate) fn cast_arena(&self, value: u64, imm: i64) -> u64 {
         let low = value & u64::from(u32::MAX);
         match self.memory.arena() {
+            Some(pages) if low != 0 && imm == TO_USER => pages.user() | low,
             Some(pages) if low != 0 => pages.base() | low,
             _ => low,
         }

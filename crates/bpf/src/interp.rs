@@ -228,7 +228,7 @@ impl Activation {
                     self.set32(op.dst, (self.get(op.dst) as u32).swap_bytes());
                 }
                 Kind::Be64 | Kind::Swap64 => self.set(op.dst, self.get(op.dst).swap_bytes()),
-                Kind::CastArena => self.set(op.dst, vm.cast_arena(x!(op))),
+                Kind::CastArena => self.set(op.dst, vm.cast_arena(x!(op), op.imm)),
 
                 Kind::LoadU8 => load!(op, load_u8),
                 Kind::LoadU16 => load!(op, load_u16),

@@ -2,6 +2,10 @@
 
 use crate::Insn;
 
+/// The immediate of an `addr_space_cast` to user space, from address space 0 to 1 (kernel 6.18,
+/// include/linux/filter.h, `insn_is_cast_user()`).
+pub(crate) const TO_USER: i64 = 1 << 16;
+
 /// Bytes of one instruction slot.
 pub(crate) const SLOT: usize = 8;
 

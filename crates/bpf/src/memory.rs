@@ -21,6 +21,12 @@ mod layout;
 #[cfg(not(feature = "jit"))]
 mod no_words;
 mod pages;
+#[cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "a file takes the place of pages")
+)]
+#[cfg_attr(not(target_os = "linux"), path = "memory/not_shared.rs")]
+mod shared;
 #[cfg(feature = "jit")]
 mod words;
 
@@ -38,6 +44,7 @@ use heap::{GRAIN, Heap};
 pub use layout::BASE;
 pub(crate) use layout::GUARD;
 pub use pages::Pages;
+use shared::Shared;
 #[cfg(feature = "jit")]
 pub(crate) use words::OpenWords;
 #[cfg(not(feature = "jit"))]
@@ -77,6 +84,7 @@ pub struct Memory {
     maps: Heap,
     arena: Option<Pages>,
     account: Account,
+    shared: Shared,
 }
 
 impl Memory {
@@ -114,6 +122,7 @@ impl Memory {
             maps: Heap::new(half, memory_bytes.min(room - GUARD)),
             account: Account::new(memory_bytes),
             arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
+            shared: Shared::default(),
         })
     }
 
@@ -224,6 +233,10 @@ impl Memory {
     /// # Errors
     /// When the cap on map memory is reached.
     pub fn alloc_map(&mut self, size: u64) -> Result<u64, OutOfMemory> {
+        self.alloc_writable(size, GRAIN)
+    }
+
+    fn alloc_writable(&mut self, size: u64, align: u64) -> Result<u64, OutOfMemory> {
         let limit = self.account.limit;
         let most = self.account.left(1).saturating_sub(self.arena_bytes());
         let full = OutOfMemory {
@@ -233,7 +246,7 @@ impl Memory {
         if self.maps.used() > most {
             return Err(full);
         }
-        let (at, used) = self.maps.alloc(size, GRAIN, most).ok_or(full)?;
+        let (at, used) = self.maps.alloc(size, align, most).ok_or(full)?;
         self.account.add_block();
         if used {
             self.zero(at, size);
@@ -248,6 +261,46 @@ impl Memory {
     pub fn free_map(&mut self, address: u64, size: u64) {
         self.maps.release(address.wrapping_sub(BASE), size);
         self.account.remove_block();
+    }
+
+    /// Allocates whole zeroed pages that nothing else lies on: those of a map that user space may
+    /// see. Programs can write them unless they are `read_only`. Gives them back with
+    /// [`Memory::free_pages`].
+    ///
+    /// # Errors
+    /// As [`Memory::alloc_map`] and [`Memory::alloc_object`].
+    pub(crate) fn alloc_pages(&mut self, size: u64, read_only: bool) -> Result<u64, OutOfMemory> {
+        let limit = self.account.limit;
+        let whole = size.checked_next_multiple_of(Pages::SIZE);
+        let size = whole.ok_or(OutOfMemory {
+            wanted: size,
+            limit,
+        })?;
+        match read_only {
+            true => self.alloc_object(size, Pages::SIZE),
+            false => self.alloc_writable(size, Pages::SIZE),
+        }
+    }
+
+    /// Gives back what [`Memory::alloc_pages`] gave; from now on it is shared with nobody.
+    ///
+    /// # Errors
+    /// If the pages cannot be taken from a file that they were shared with; then they stay
+    /// allocated.
+    ///
+    /// # Panics
+    /// If the pages were never allocated.
+    pub(crate) fn free_pages(&mut self, address: u64, size: u64) -> std::io::Result<()> {
+        let size = size.next_multiple_of(Pages::SIZE);
+        self.unshare(address, size)?;
+        let end = address + size;
+        self.frozen
+            .retain(|range| range.start < address || end <= range.start);
+        match address - BASE < self.maps.start {
+            true => self.free_object(address, size),
+            false => self.free_map(address, size),
+        }
+        Ok(())
     }
 
     /// The arena's pages, if the region has an arena.
@@ -298,9 +351,45 @@ impl Memory {
             .map(|pages| pages.free(address, count))
             .unwrap_or_default();
         for page in &freed {
-            self.zero(page - BASE, Pages::SIZE);
+            if !self.punch(*page) {
+                self.zero(page - BASE, Pages::SIZE);
+            }
         }
         freed.len() as u64
+    }
+
+    /// An arena whose pages user space may map: `count` pages, of which none is allocated.
+    pub(crate) fn open_user_arena(&mut self, count: u32) {
+        if let Some(pages) = &mut self.arena {
+            pages.resize(count);
+        }
+    }
+
+    /// Where user space sees the arena; see [`Pages::place_user`].
+    pub(crate) fn place_arena(&mut self, address: u64) {
+        if let Some(pages) = &mut self.arena {
+            pages.place_user(address);
+        }
+    }
+
+    /// Forgets the arena: there is none until the next one is opened.
+    ///
+    /// # Errors
+    /// If its pages cannot be taken from the file that they were shared with.
+    pub(crate) fn close_arena(&mut self) -> std::io::Result<()> {
+        let Some(pages) = &mut self.arena else {
+            return Ok(());
+        };
+        let (first, bytes) = (pages.first(), pages.bytes());
+        let held = pages.allocated();
+        pages.clear();
+        if self.shared.arena.take().is_some() {
+            return self.unshare(first, bytes);
+        }
+        for page in held {
+            self.zero(page - BASE, Pages::SIZE);
+        }
+        Ok(())
     }
 
     /// `N` bytes at `address`; zeros when any of them lies outside the region.

@@ -105,7 +105,7 @@ pub(crate) struct Entry {
 }
 
 /// A decoded object.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Code {
     pub(crate) ops: Vec<Op>,
     /// For each operation that begins a block: instructions of the block.

@@ -17,6 +17,8 @@ pub(crate) struct World {
     pub(crate) armed: Vec<(u64, u64, bool, bool)>,
     pub(crate) released: Vec<u64>,
     pub(crate) printed: String,
+    /// What an iterator visits.
+    pub(crate) visited: Vec<u64>,
     pub(crate) protected: Vec<(u64, u8, u64)>,
     /// Its copies of the words of kernel objects that programs have written.
     pub(crate) words: BTreeMap<u64, u64>,
@@ -83,6 +85,10 @@ impl Host for World {
 
     fn release(&mut self, _: &mut Memory, address: u64) {
         self.released.push(address);
+    }
+
+    fn visited(&self, _: &str) -> Vec<u64> {
+        self.visited.clone()
     }
 
     fn print(&mut self, text: &str) {
@@ -216,6 +222,7 @@ impl Object {
     /// A type that programs may allocate, of so many bytes.
     pub(crate) fn own_type(mut self, id: u32, size: u32, kptrs_at: &[u32]) -> Self {
         self.types.push(OwnType {
+            source: 0,
             id,
             size,
             kptrs_at: kptrs_at.to_vec(),

@@ -1,6 +1,7 @@
 //! The kernel that an object is linked against.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::LoadError;
 use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId, essential};
@@ -17,6 +18,8 @@ const MAX_MEMBERS: u32 = 1 << 20;
 pub struct Target {
     name: String,
     pub(crate) btf: Btf,
+    /// What `btf` was read from.
+    bytes: Arc<[u8]>,
     /// Types with a name, by essential name, in the order of their ids.
     by_name: BTreeMap<String, Vec<TypeId>>,
     /// The first of each name.
@@ -56,15 +59,16 @@ impl Target {
     /// # Errors
     /// [`LoadError`] if `types` is neither.
     pub fn new(name: &str, version: (u8, u8, u8), types: &[u8]) -> Result<Self, LoadError> {
-        let btf = if types.starts_with(b"\x7fELF") {
+        let bytes: Arc<[u8]> = if types.starts_with(b"\x7fELF") {
             let elf = Elf::parse(types, &Limits::default())?;
             let section = elf
                 .section(".BTF")
                 .ok_or(LoadError::NotBpf("it has no types"))?;
-            Btf::parse(&section.1.bytes)?
+            Arc::from(&*section.1.bytes)
         } else {
-            Btf::parse(types)?
+            Arc::from(types)
         };
+        let btf = Btf::parse(&bytes)?;
         let mut by_name = BTreeMap::<String, Vec<TypeId>>::new();
         for (id, _) in btf.iter().filter(|(id, _)| !btf.name(*id).is_empty()) {
             by_name
@@ -80,6 +84,7 @@ impl Target {
         Ok(Self {
             name: name.to_owned(),
             btf,
+            bytes,
             by_name,
             enumerators,
             kconfig,
@@ -97,6 +102,13 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The types as a loader reads them: `/sys/kernel/btf/vmlinux`. Numbers of types that programs
+    /// carry are those of these bytes.
+    #[must_use]
+    pub fn btf(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// A kernel function's prototype in normal form; `None` if the kernel has no such function.

@@ -89,7 +89,12 @@ impl Image {
     /// # Errors
     /// [`LoadError::Structure`] names function, instruction and rule.
     pub fn check(&self) -> Result<(), LoadError> {
-        for function in &self.functions {
+        self.check_from(0)
+    }
+
+    /// As [`Image::check`], but only the functions from `first` on.
+    pub(crate) fn check_from(&self, first: usize) -> Result<(), LoadError> {
+        for function in &self.functions[first..] {
             let start = function.start as usize;
             let code = start
                 .checked_add(function.len as usize)

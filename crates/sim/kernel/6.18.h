@@ -17,6 +17,7 @@
 #include "6.18/ops.h"
 #include "6.18/constants.h"
 #include "6.18/functions.h"
+#include "6.18/loader.h"
 
 #define EMITTED_BY_THIS_VERSION			\
 	enum scx_task_state scx_task_state;	\

@@ -11,6 +11,7 @@
 #include "7.2/constants.h"
 #include "6.18/functions.h"
 #include "7.2/functions.h"
+#include "6.18/loader.h"
 
 #define EMITTED_BY_THIS_VERSION						\
 	struct scx_bpf_dsq_insert_vtime_args insert_vtime_args;		\

@@ -56,6 +56,7 @@ struct emitted {
 	enum scx_exit_flags scx_exit_flags;
 	enum pid_type pid_type;
 	enum scx_exit_kind scx_exit_kind;
+	EMITTED_FOR_LOADERS
 	EMITTED_BY_THIS_VERSION
 };
 

@@ -34,3 +34,43 @@ pub fn target(machine: &MachineSpec) -> Target {
 pub fn host_functions() -> Vec<HostFunction<Machine>> {
     crate::kfunc::table()
 }
+
+#[cfg(test)]
+mod tests {
+    use model::Kernel;
+
+    use super::*;
+
+    /// Offsets as libbpf computes them from `/sys/kernel/btf/vmlinux`.
+    #[test]
+    fn loaders_find_what_they_look_up_in_the_kernels_types() {
+        for kernel in Kernel::ALL {
+            let target = target(&MachineSpec {
+                kernel,
+                ..MachineSpec::default()
+            });
+            assert_eq!(target.btf()[..2], [0x9f, 0xeb], "raw BTF");
+            let value = "bpf_struct_ops_sched_ext_ops";
+            let data = target.field(value, "data").expect("the callbacks");
+            assert_eq!(data.offset, 64, "in a line of the cache of its own");
+            assert_eq!(
+                target.field(value, "common.state").map(|it| it.offset),
+                Ok(4)
+            );
+            assert!(target.size_of("btf_trace_sched_switch").is_ok());
+            for function in [
+                "bpf_scx_reg",
+                "scx_tick",
+                "cpuset_write_resmask",
+                "bpf_iter_task",
+            ] {
+                assert!(target.prototype(function).is_some(), "{function}");
+            }
+        }
+        let oldest = target(&MachineSpec {
+            kernel: Kernel::V6_18,
+            ..MachineSpec::default()
+        });
+        assert_eq!(oldest.size_of("bpf_struct_ops_sched_ext_ops"), Ok(512));
+    }
+}

@@ -3,6 +3,7 @@
 use super::line::Line;
 use crate::Errno;
 use crate::host::{CallCtx, Host};
+use crate::isa::TO_USER;
 use crate::map::Store;
 use crate::memory::Pages;
 use crate::stop::Stop;
@@ -33,7 +34,9 @@ fn alloc<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop>
     // The search looks at every page that was ever allocated.
     let pages = ctx.vm.memory.arena().map_or(0, Pages::touched);
     ctx.vm.spend(pages + count);
-    Ok(ctx.vm.memory.alloc_arena(wanted, count).unwrap_or(0))
+    let given = ctx.vm.memory.alloc_arena(wanted, count);
+    // A program gets what user space can follow, and casts it.
+    Ok(given.map_or(0, |address| ctx.vm.cast_arena(address, TO_USER)))
 }
 
 fn free<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

@@ -11,7 +11,7 @@ use crate::map::hash::Removed;
 use crate::objects::Dropped;
 use crate::sequence::Sequence;
 use crate::stop::Stop;
-use crate::{Errno, Instance};
+use crate::{Errno, Instance, OwnType};
 
 pub(super) fn table<H: Host>() -> [Line<H>; 12] {
     lines![
@@ -43,11 +43,17 @@ const DROP_BYTES: u64 = 512;
 
 type Ctx<'a, H> = CallCtx<'a, H>;
 
-fn obj_new<H: Host>(ctx: &mut Ctx<'_, H>, [id, ..]: [u64; 5]) -> Result<u64, Stop> {
+fn obj_new<H: Host>(ctx: &mut Ctx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    // The kernel fills in whose type it is, if there are several objects.
+    let [id, source, ..] = args;
     let vm = &mut *ctx.vm;
     let image = std::sync::Arc::clone(&vm.image);
     let types = &image.types;
-    let Some(ty) = types.iter().position(|ty| u64::from(ty.id) == id) else {
+    let is_it = |ty: &OwnType| {
+        let of_source = ty.source == 0 || u64::from(ty.source) == source;
+        u64::from(ty.id) == id && of_source
+    };
+    let Some(ty) = types.iter().position(is_it) else {
         return Err(Stop::Refused(format!("the object has no type {id}")));
     };
     vm.spend(u64::from(types[ty].size));

@@ -59,36 +59,59 @@ fn trace_vprintk<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u6
     Ok(print(ctx, text))
 }
 
-/// Text to one of a program's two streams, standard output and standard error.
+/// Text to one of a program's two streams, standard output and standard error. The kernel says
+/// which program; without user space to read it, it is printed.
 fn stream_vprintk<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
-    let [_, pattern, array, bytes, _] = args;
+    let [stream, pattern, array, bytes, program] = args;
     let values = values(ctx.vm, array, bytes & u64::from(u32::MAX));
     let text = values.and_then(|values| format(&ctx.vm.memory, pattern, u64::MAX, &values));
-    Ok(match print(ctx, text).cast_signed() {
+    let streams = &mut ctx.vm.streams;
+    let result = if let (true, Ok(text)) = (streams.are_of(program), &text) {
+        let stream = stream & u64::from(u32::MAX);
+        let printed = streams.print(program, stream, text.as_bytes());
+        ctx.vm.spend(text.len() as u64);
+        printed.map_or_else(Errno::to_r0, |()| 0)
+    } else {
+        print(ctx, text)
+    };
+    Ok(match result.cast_signed() {
         error @ ..0 => u64::from((error as i32).cast_unsigned()),
         _ => 0,
     })
 }
 
-/// Text to who reads the file of an iterator: it is printed. 0, or the error.
+/// Text to who reads the file of an iterator; without a reader it is printed. 0, or the error.
 fn seq_printf<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [_, pattern, size, array, bytes] = args;
     let values = values(ctx.vm, array, bytes & u64::from(u32::MAX));
     let size = size & u64::from(u32::MAX);
     let text = values.and_then(|values| format(&ctx.vm.memory, pattern, size, &values));
-    let failed = text.as_ref().err().map(|errno| errno.to_r0());
-    print(ctx, text);
-    Ok(failed.unwrap_or(0))
+    Ok(match text {
+        Ok(text) => hand_on(ctx, text.as_bytes()),
+        Err(errno) => errno.to_r0(),
+    })
 }
 
 /// As [`seq_printf`], of bytes as they are.
 fn seq_write<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [_, data, len, ..] = args;
     let len = buffer(len & u64::from(u32::MAX))? as u64;
-    let text = argument(ctx.vm, data, len, "bytes to write")?;
-    let text = String::from_utf8_lossy(text).into_owned();
-    ctx.host.print(&text);
-    Ok(0)
+    let text = argument(ctx.vm, data, len, "bytes to write")?.to_vec();
+    Ok(hand_on(ctx, &text))
+}
+
+/// Bytes of an iterator that its reader gets at most; more than a kernel's buffer grows to.
+const MAX_ITERATOR: usize = 1 << 24;
+
+/// To the reader of an iterator, or to the host.
+fn hand_on<H: Host>(ctx: &mut CallCtx<'_, H>, text: &[u8]) -> u64 {
+    ctx.vm.spend(text.len() as u64);
+    match &mut ctx.vm.streams.iterator {
+        Some(read) if read.len() + text.len() > MAX_ITERATOR => return Errno(75).to_r0(),
+        Some(read) => read.extend_from_slice(text),
+        None => ctx.host.print(&String::from_utf8_lossy(text)),
+    }
+    0
 }
 
 /// Gives the length of the whole text with its zero, even if it was cut to fit.

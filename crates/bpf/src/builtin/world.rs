@@ -5,7 +5,7 @@ use crate::Errno;
 use crate::host::{CallCtx, Host};
 use crate::stop::Stop;
 
-pub(super) fn table<H: Host>() -> [Line<H>; 14] {
+pub(super) fn table<H: Host>() -> [Line<H>; 13] {
     lines![
         ("bpf_ktime_get_ns", "", clock),
         ("bpf_ktime_get_boot_ns", "", clock),
@@ -20,7 +20,6 @@ pub(super) fn table<H: Host>() -> [Line<H>; 14] {
         ("bpf_per_cpu_ptr", "", per_cpu_ptr),
         ("bpf_this_cpu_ptr", "", this_cpu_ptr),
         ("bpf_perf_event_read_value", "", perf_event_read_value),
-        ("bpf_user_ringbuf_drain", "", user_ringbuf_drain),
     ]
 }
 
@@ -85,10 +84,4 @@ fn perf_event_read_value<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> R
     }
     deliver(ctx.vm, buffer, &[0; 24])?;
     Ok(Errno::ENOENT.to_r0())
-}
-
-/// No user space writes into the ring: no samples.
-fn user_ringbuf_drain<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
-    ctx.vm.map_index(args[0])?;
-    Ok(0)
 }

@@ -134,7 +134,7 @@ impl<H: Host> Instance<H> {
     /// Whether no call is in progress, to somebody whom a program can call: each call has a budget
     /// of the same size, and no program calls anybody before its first block is charged.
     #[inline]
-    const fn is_resting(&self) -> bool {
+    pub(super) const fn is_resting(&self) -> bool {
         self.progress.fuel == self.allowance.cast_signed()
     }
 
@@ -299,10 +299,13 @@ impl<H: Host> Instance<H> {
         &mut self,
         host: &mut H,
         import: usize,
-        args: [u64; 5],
+        mut args: [u64; 5],
     ) -> Result<u64, Stop> {
         let binding = &mut self.bindings[import];
         binding.calls += 1;
+        if let Some((argument, value)) = binding.given {
+            args[argument] = value;
+        }
         self.progress.charged_ps += binding.cost_ps;
         match binding.body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),

@@ -9,13 +9,14 @@ use crate::bind::bind;
 use crate::builtin;
 use crate::config::Config;
 use crate::decode::{self, Addresses};
-use crate::host::{Host, HostFunction};
+use crate::host::{Binding, Host, HostFunction};
 use crate::instance_error::InstanceError;
 use crate::jit;
 use crate::map::Maps;
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::progress::Progress;
+use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
 use crate::{Image, MapKind};
@@ -42,6 +43,23 @@ impl<H: Host> Instance<H> {
         let bindings = bind(&image, table, &builtins, &config)?;
         let has_arena = image.maps.iter().any(|map| map.kind == MapKind::Arena);
         let arena_bytes = has_arena.then_some(config.memory_bytes);
+        let mut instance = Self::assemble(image, bindings, (config, arena_bytes), None)?;
+        if instance.config.backend == Backend::Jit {
+            instance.translate();
+        }
+        match instance.refusal {
+            Some(refusal) => Err(InstanceError::Native(refusal)),
+            None => Ok(instance),
+        }
+    }
+
+    /// An instance that does not run yet. With `room` it has no map, and may get so many.
+    pub(super) fn assemble(
+        image: Arc<Image>,
+        bindings: Vec<Binding<H>>,
+        (config, arena_bytes): (Config, Option<u64>),
+        room: Option<u32>,
+    ) -> Result<Self, InstanceError> {
         let mut memory =
             Memory::reserve(config.memory_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
         let stack_bytes = u64::from(config.stack_bytes);
@@ -49,7 +67,10 @@ impl<H: Host> Instance<H> {
         let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
         let contexts = memory.alloc_kernel(context_bytes, 64)?;
         let variables = Variables::new(&mut memory, &image.variables, config.cpus)?;
-        let maps = Maps::new(&mut memory, &image, config.cpus)?;
+        let maps = match room {
+            Some(most) => Maps::with_room(&mut memory, most)?,
+            None => Maps::new(&mut memory, &image, config.cpus)?,
+        };
         let places = Places {
             maps: &maps,
             variables: &variables,
@@ -68,6 +89,7 @@ impl<H: Host> Instance<H> {
             timers: Timers::default(),
             objects: Objects::default(),
             variables,
+            streams: Streams::default(),
             spare_code: Some(Arc::clone(&code)),
             code,
             image,
@@ -95,13 +117,7 @@ impl<H: Host> Instance<H> {
             roomy: true,
         };
         instance.progress.refuel(allowance);
-        if instance.config.backend == Backend::Jit {
-            instance.translate();
-        }
-        match instance.refusal {
-            Some(refusal) => Err(InstanceError::Native(refusal)),
-            None => Ok(instance),
-        }
+        Ok(instance)
     }
 
     /// The guest address of a function.
@@ -120,10 +136,10 @@ impl<H: Host> Instance<H> {
 }
 
 /// Where the decoder finds the addresses of an instance's parts.
-struct Places<'a> {
-    maps: &'a Maps,
-    variables: &'a Variables,
-    image: &'a Image,
+pub(super) struct Places<'a> {
+    pub(super) maps: &'a Maps,
+    pub(super) variables: &'a Variables,
+    pub(super) image: &'a Image,
 }
 
 impl<'a> Places<'a> {

@@ -7,6 +7,7 @@ use cranelift_frontend::FunctionBuilder;
 
 use super::function::Translator;
 use super::known::Known;
+use crate::isa::TO_USER;
 use crate::op::{Kind, Op};
 
 /// Emits an operation on two values of one width.
@@ -257,7 +258,10 @@ impl Translator<'_, '_> {
         let Some(pages) = self.plan.memory.arena() else {
             return self.set(op.dst, low);
         };
-        let base = self.number(pages.base());
+        let base = self.number(match op.imm {
+            TO_USER => pages.user(),
+            _ => pages.base(),
+        });
         let cast = self.b.ins().bor(low, base);
         let null = self.b.ins().icmp_imm_u(IntCC::Equal, low, 0);
         let result = self.b.ins().select(null, low, cast);

@@ -38,7 +38,7 @@ pub(super) struct ImportPlan {
     pub(super) direct: Option<usize>,
 }
 
-/// The values of an array.
+/// The values of an array that programs may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArrayPlan {
     pub(super) base: u64,
@@ -61,7 +61,7 @@ impl<'a> Plan<'a> {
             memory: &vm.memory,
             maps: &vm.maps,
             imports: imports.collect(),
-            arrays: vm.maps.iter().map(array).collect(),
+            arrays: vm.maps.iter().map(|map| array(map, &vm.memory)).collect(),
             contexts: contexts(&vm.image),
             callees: Callees::of::<H>(),
             at: Offsets::of::<H>(),
@@ -101,9 +101,10 @@ fn contexts(image: &Image) -> BTreeSet<u32> {
     &programs - &others
 }
 
-fn array(map: &Map) -> Option<ArrayPlan> {
+/// The values of an array that programs may write.
+fn array(map: &Map, memory: &Memory) -> Option<ArrayPlan> {
     match &map.store {
-        Store::Array(array) => Some(ArrayPlan {
+        Store::Array(array) if array.base() >= memory.writable_start() => Some(ArrayPlan {
             base: array.base(),
             count: array.len(),
             stride: map.shape.stride,

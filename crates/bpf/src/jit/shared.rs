@@ -31,7 +31,8 @@ pub(super) struct Key {
     /// Bytes of the region, and where its parts begin.
     size: u64,
     writable_start: u64,
-    arena: Option<u64>,
+    /// Where the arena's window begins, and the high halves of its addresses in user space.
+    arena: Option<(u64, u64)>,
     callees: Callees,
     at: Offsets,
 }
@@ -48,7 +49,10 @@ impl Key {
             constants: plan.memory.constants(),
             size: plan.memory.size(),
             writable_start: plan.memory.writable_start(),
-            arena: plan.memory.arena().map(crate::memory::Pages::base),
+            arena: plan
+                .memory
+                .arena()
+                .map(|pages| (pages.base(), pages.user())),
             callees: plan.callees,
             at: plan.at,
         }

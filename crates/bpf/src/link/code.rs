@@ -17,7 +17,7 @@ use crate::{LoadError, Object, Target};
 
 /// What the address of a kernel function looks like to a program, which can only compare it with
 /// zero. Source: kernel 6.18, `arch/x86/include/asm/page_64_types.h`, where kernel text begins.
-const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
+pub(crate) const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
 
 /// The relocated instructions, and the tables that they refer to.
 pub(super) struct Code {

@@ -13,6 +13,9 @@ mod struct_ops;
 mod types;
 mod value_fields;
 
+pub(crate) use code::KERNEL_TEXT;
+pub(crate) use value_fields::ValueFields;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -164,6 +164,7 @@ pub(super) fn allocated(object: &Object) -> Result<Vec<OwnType>, LoadError> {
         let fields = ValueFields::find(&object.btf, id);
         let fields = fields.ok_or_else(|| problem(name, MapProblem::TooManyFields))?;
         types.push(OwnType {
+            source: 0,
             id: id.0,
             size: composite.size,
             kptrs_at: fields.kptrs_at,

@@ -9,15 +9,15 @@ const MAX_MEMBERS: u32 = 1 << 16;
 
 /// Offsets in bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ValueFields {
-    pub(super) timer_at: Option<u32>,
-    pub(super) lock_at: Option<u32>,
-    pub(super) kptrs_at: Vec<u32>,
+pub(crate) struct ValueFields {
+    pub(crate) timer_at: Option<u32>,
+    pub(crate) lock_at: Option<u32>,
+    pub(crate) kptrs_at: Vec<u32>,
 }
 
 impl ValueFields {
     /// Searches a value type; `None` if it has more such fields than a kernel accepts.
-    pub(super) fn find(btf: &Btf, ty: TypeId) -> Option<Self> {
+    pub(crate) fn find(btf: &Btf, ty: TypeId) -> Option<Self> {
         let mut search = Search {
             btf,
             steps: Steps::new(MAX_MEMBERS),

@@ -33,6 +33,29 @@ impl Array {
         })
     }
 
+    /// `count` values, one copy each, at `base`.
+    pub(crate) const fn at(base: u64, count: u32) -> Self {
+        Self {
+            base,
+            count,
+            frozen: false,
+        }
+    }
+
+    /// Programs cannot set values any more.
+    pub(crate) const fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Gives back what [`Array::new`] took.
+    pub(crate) fn free(&self, memory: &mut Memory, shape: &Shape) {
+        let bytes = u64::from(self.count) * shape.copies * shape.stride;
+        match self.frozen {
+            true => memory.free_kernel(self.base, bytes),
+            false => memory.free_map(self.base, bytes),
+        }
+    }
+
     pub(crate) const fn len(&self) -> u32 {
         self.count
     }

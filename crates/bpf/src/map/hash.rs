@@ -141,6 +141,23 @@ impl Hash {
         addresses
     }
 
+    /// The key of the element behind that of `key` in the order of [`Hash::walk`], or the first one
+    /// if there is no `key`.
+    pub(crate) fn key_after(
+        &self,
+        memory: &Memory,
+        key: Option<&[u8]>,
+        size: u64,
+    ) -> Option<Vec<u8>> {
+        let slot = key.and_then(|key| self.find(memory, key, self.hash_of(key)));
+        let next = match slot {
+            Some(slot) => self.elements[slot as usize].newer,
+            None => self.oldest,
+        };
+        let element = self.elements.get(next as usize)?;
+        memory.bytes(element.address, size).map(<[u8]>::to_vec)
+    }
+
     #[inline]
     fn find(&self, memory: &Memory, key: &[u8], hash: u64) -> Option<u32> {
         let mut slot = self.buckets[self.bucket_of(hash)];
@@ -279,7 +296,7 @@ impl From<OutOfMemory> for InsertError {
     }
 }
 
-const fn element_bytes(shape: &Shape) -> u64 {
+pub(super) const fn element_bytes(shape: &Shape) -> u64 {
     shape.key_room() + shape.stride * shape.copies
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod array;
 pub(crate) mod hash;
 pub(crate) mod queue;
+pub(crate) mod ring;
 pub(crate) mod ringbuf;
 pub(crate) mod shape;
 mod table;
@@ -12,11 +13,12 @@ use std::collections::BTreeMap;
 use array::Array;
 use hash::{Hash, InsertError, Removed};
 use queue::Queue;
+use ring::Ring;
 use ringbuf::Ringbuf;
 use shape::Shape;
 pub(crate) use table::Maps;
 
-use crate::memory::{Memory, OutOfMemory};
+use crate::memory::{Memory, OutOfMemory, Pages};
 use crate::{Errno, MapDef, MapKind};
 
 /// What an update does with an element that exists, by the flags `BPF_ANY`, `BPF_NOEXIST` and
@@ -95,6 +97,8 @@ pub(crate) enum Store {
     Hash(Hash),
     Queue(Queue),
     Ringbuf(Ringbuf),
+    /// A ring buffer that user space maps, of either direction.
+    Ring(Ring),
     /// Map in map: which map stands under a key.
     Nested(BTreeMap<Vec<u8>, u32>),
     /// The address of the arena's globals, or of its window.
@@ -112,9 +116,49 @@ pub(crate) struct Map {
     /// Special fields inside a value.
     pub(crate) timer_at: Option<u32>,
     pub(crate) kptrs_at: Vec<u32>,
+    /// Address and bytes of pages that user space may map and nothing else lies on.
+    pub(crate) pages: Option<(u64, u64)>,
 }
 
 impl Map {
+    /// A map that user space has asked for; `def` holds no initial values. With `mappable` its
+    /// values lie on pages of their own, with `read_only` where no program can write them.
+    pub(crate) fn for_user(
+        memory: &mut Memory,
+        def: &MapDef,
+        cpus: u32,
+        (mappable, read_only): (bool, bool),
+    ) -> Result<Self, OutOfMemory> {
+        let shape = Shape::new(def, cpus);
+        let (store, pages) = match def.kind {
+            MapKind::Array if mappable || read_only => {
+                let bytes = u64::from(def.max_entries).saturating_mul(shape.stride);
+                let base = memory.alloc_pages(bytes, read_only)?;
+                let array = Array::at(base, def.max_entries);
+                (Store::Array(array), Some((base, bytes)))
+            }
+            MapKind::Ringbuf | MapKind::UserRingbuf => {
+                let bytes = Ring::bytes(def.max_entries.into());
+                let base = memory.alloc_pages(bytes, false)?;
+                let ring = Ring::new(memory, base, def.max_entries.into())?;
+                (Store::Ring(ring), Some((base, bytes)))
+            }
+            MapKind::Arena => {
+                memory.open_user_arena(def.max_entries);
+                (Store::Arena(0), None)
+            }
+            _ => return Self::new(memory, def, cpus),
+        };
+        Ok(Self {
+            kind: def.kind,
+            shape,
+            store,
+            timer_at: def.timer_at,
+            kptrs_at: def.kptrs_at.clone(),
+            pages: pages.map(|(base, bytes)| (base, bytes.next_multiple_of(Pages::SIZE))),
+        })
+    }
+
     pub(crate) fn new(memory: &mut Memory, def: &MapDef, cpus: u32) -> Result<Self, OutOfMemory> {
         let shape = Shape::new(def, cpus);
         let count = def.max_entries;
@@ -138,6 +182,7 @@ impl Map {
             store,
             timer_at: def.timer_at,
             kptrs_at: def.kptrs_at.clone(),
+            pages: None,
         };
         if let (Some(bytes), Some(first)) = (&def.initial, map.first_value()) {
             let len = match map.store {
@@ -253,6 +298,69 @@ impl Map {
         }
     }
 
+    /// What it took is given back; it holds nothing any more. Timers and kernel pointers in its
+    /// values must be gone.
+    pub(crate) fn free(&mut self, memory: &mut Memory) {
+        let Self {
+            store,
+            pages,
+            shape,
+            ..
+        } = self;
+        let store = std::mem::replace(store, Store::Inert);
+        if let Store::Ring(ring) = &store {
+            memory.free_object(ring.dynptr, 16);
+        }
+        if let Some((address, bytes)) = pages.take() {
+            // Pages that cannot be taken from their file are not used again.
+            let _kept = memory.free_pages(address, bytes);
+            return;
+        }
+        match store {
+            Store::Array(array) => array.free(memory, shape),
+            Store::Queue(queue) => queue.free(memory, shape),
+            Store::Hash(hash) => {
+                for element in hash.walk() {
+                    memory.free_map(element, hash::element_bytes(shape));
+                }
+            }
+            Store::Arena(_) => {
+                let _kept = memory.close_arena();
+            }
+            _ => {}
+        }
+    }
+
+    /// User space sees the arena at `address`.
+    pub(crate) const fn place_arena(&mut self, address: u64) {
+        if let Store::Arena(at) = &mut self.store {
+            *at = address;
+        }
+    }
+
+    /// Addresses of all values, the first copy of each.
+    pub(crate) fn values(&self) -> Vec<u64> {
+        match &self.store {
+            Store::Array(array) => (0..array.len())
+                .filter_map(|index| array.value(&self.shape, index, 0))
+                .collect(),
+            Store::Hash(hash) => {
+                let values = hash.walk().into_iter();
+                values.map(|at| at + self.shape.key_room()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// User space will not change its values any more: programs that only read them may have them
+    /// built in.
+    pub(crate) fn freeze(&mut self, memory: &mut Memory) {
+        if let (Some((address, bytes)), Store::Array(array)) = (self.pages, &mut self.store) {
+            array.freeze();
+            memory.freeze(address, bytes);
+        }
+    }
+
     /// Deletes the element under `key`.
     pub(crate) fn delete(&mut self, memory: &Memory, key: &[u8]) -> Result<Removed, Errno> {
         match &mut self.store {
@@ -263,6 +371,11 @@ impl Map {
 }
 
 impl MapKind {
+    /// Whether the kind with this number is [`MapKind::is_storage`].
+    pub(crate) const fn is_storage_number(number: u32) -> bool {
+        number == Self::TaskStorage as u32 || number == Self::CgrpStorage as u32
+    }
+
     /// Whether its values belong to tasks or cgroups.
     pub(crate) const fn is_storage(self) -> bool {
         matches!(self, Self::TaskStorage | Self::CgrpStorage)

@@ -34,6 +34,10 @@ impl Queue {
         })
     }
 
+    pub(crate) fn free(&self, memory: &mut Memory, shape: &Shape) {
+        memory.free_map(self.base, self.capacity * shape.stride);
+    }
+
     pub(crate) const fn len(&self) -> u64 {
         self.len
     }

@@ -41,6 +41,15 @@ impl Shape {
         self.key_size.next_multiple_of(8)
     }
 
+    /// `value` with zeros where the kernel itself looks after something.
+    pub(crate) fn plain(&self, value: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; value.len()];
+        for part in &self.plain {
+            bytes[part.clone()].copy_from_slice(&value[part.clone()]);
+        }
+        bytes
+    }
+
     /// Copies `value` to `address`, but not over special fields.
     pub(crate) fn put(&self, memory: &mut Memory, address: u64, value: &[u8]) {
         for part in &self.plain {

@@ -13,6 +13,10 @@ const HANDLE_BYTES: u64 = 64;
 pub(crate) struct Maps {
     list: Vec<Map>,
     handles: u64,
+    /// Handles that there are.
+    most: u32,
+    /// Indices of maps that are gone, to use again.
+    vacant: Vec<u32>,
 }
 
 impl Maps {
@@ -39,7 +43,51 @@ impl Maps {
         }
         let create = |def| Map::new(memory, def, cpus).map_err(|error| too_big(&def.name, error));
         let list = image.maps.iter().map(create).collect::<Result<_, _>>()?;
-        Ok(Self { list, handles })
+        let most = image.maps.len() as u32;
+        Ok(Self {
+            list,
+            handles,
+            most,
+            vacant: Vec::new(),
+        })
+    }
+
+    /// No map, and handles for `most`.
+    pub(crate) fn with_room(memory: &mut Memory, most: u32) -> Result<Self, InstanceError> {
+        let handles = memory.alloc_kernel(u64::from(most) * HANDLE_BYTES, HANDLE_BYTES)?;
+        Ok(Self {
+            list: Vec::new(),
+            handles,
+            most,
+            vacant: Vec::new(),
+        })
+    }
+
+    /// Whether there is a handle for one map more.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.vacant.is_empty() || (self.list.len() as u32) < self.most
+    }
+
+    /// Adds a map, and gives its index.
+    ///
+    /// # Panics
+    /// If there is no handle for it.
+    pub(crate) fn add(&mut self, map: Map) -> u32 {
+        assert!(self.has_room(), "no handle is left for a map");
+        if let Some(index) = self.vacant.pop() {
+            self.list[index as usize] = map;
+            return index;
+        }
+        self.list.push(map);
+        self.list.len() as u32 - 1
+    }
+
+    /// A map is gone; the next one may get its index. No program may have its handle.
+    pub(crate) fn remove(&mut self, memory: &mut Memory, index: u32) {
+        if let Some(map) = self.list.get_mut(index as usize) {
+            map.free(memory);
+            self.vacant.push(index);
+        }
     }
 
     pub(crate) fn handle(&self, map: u32) -> Option<u64> {

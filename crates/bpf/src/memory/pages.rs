@@ -6,6 +6,10 @@ use super::layout::GUARD;
 #[derive(Debug)]
 pub struct Pages {
     base: u64,
+    /// Where the first page lies in the window; see [`Pages::place_user`].
+    start: u64,
+    /// What stands above the low 32 bits of pointers that user space can follow.
+    user: u64,
     cap: u64,
     /// Pages that were ever allocated. The process keeps what it once had.
     committed: u64,
@@ -38,6 +42,8 @@ impl Pages {
     pub(crate) const fn new(base: u64, cap: u64) -> Self {
         Self {
             base,
+            start: 0,
+            user: base,
             cap,
             committed: 0,
             count: 0,
@@ -49,6 +55,61 @@ impl Pages {
     #[must_use]
     pub const fn base(&self) -> u64 {
         self.base
+    }
+
+    /// What stands above the low 32 bits of pointers that user space can follow; without user
+    /// space, [`Pages::base`].
+    #[must_use]
+    pub const fn user(&self) -> u64 {
+        self.user
+    }
+
+    /// User space sees the first page at `address`, a multiple of a page's size. The low 32 bits of
+    /// an address are the same for both sides, as in a kernel, so they say where the first page
+    /// lies in the window.
+    ///
+    /// Source: `clear_lo32()` and `compute_pgoff()`, kernel 6.18, kernel/bpf/arena.c.
+    pub(crate) const fn place_user(&mut self, address: u64) {
+        self.start = address & 0xffff_ffff;
+        self.user = address & !0xffff_ffff;
+        let room = ((1 << 32) - GUARD).saturating_sub(self.start) / Self::SIZE;
+        if self.count > room {
+            self.count = room;
+        }
+    }
+
+    /// Guest address of the first page.
+    pub(crate) const fn first(&self) -> u64 {
+        self.base + self.start
+    }
+
+    /// Bytes of all pages that may be allocated.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.count * Self::SIZE
+    }
+
+    /// Guest addresses of the allocated pages.
+    pub(crate) fn allocated(&self) -> Vec<u64> {
+        let pages = (0_u64..).zip(&self.pages);
+        let pages = pages.filter(|(_, state)| **state == Page::Allocated);
+        pages
+            .map(|(page, _)| self.first() + page * Self::SIZE)
+            .collect()
+    }
+
+    /// Nothing is allocated any more, and nothing can be.
+    pub(crate) fn clear(&mut self) {
+        self.pages.clear();
+        (self.count, self.start, self.user) = (0, 0, self.base);
+    }
+
+    /// User space has touched these pages, numbers from the first one: they are allocated. What
+    /// lies beyond the end is left out.
+    pub(crate) fn adopt(&mut self, pages: std::ops::Range<u64>) {
+        let run = pages.start.min(self.count)..pages.end.min(self.count);
+        let fresh = run.clone().filter(|page| self.state(*page) == Page::Fresh);
+        self.committed += fresh.count() as u64;
+        self.mark(run, Page::Allocated);
     }
 
     /// Bytes of the pages that were ever allocated.
@@ -97,7 +158,7 @@ impl Pages {
         }
         self.committed = committed;
         self.mark(run, Page::Allocated);
-        Some(self.base + first * Self::SIZE)
+        Some(self.first() + first * Self::SIZE)
     }
 
     /// The lowest run of `count` free pages; one pass over the pages that were ever allocated.
@@ -137,7 +198,7 @@ impl Pages {
     }
 
     fn page_of(&self, address: u64) -> Option<u64> {
-        let at = address.checked_sub(self.base)?;
+        let at = (address & 0xffff_ffff).checked_sub(self.start)?;
         at.is_multiple_of(Self::SIZE).then_some(at / Self::SIZE)
     }
 
@@ -146,7 +207,7 @@ impl Pages {
     ///
     /// Source: `arena_reserve_pages()`, kernel 6.18, kernel/bpf/arena.c.
     pub(crate) fn reserve(&mut self, address: u64, count: u64) -> Option<bool> {
-        let first = self.page_of(self.base + (address & 0xffff_ffff))?;
+        let first = self.page_of(address)?;
         let end = first.checked_add(count).filter(|end| *end <= self.count)?;
         if !(first..end).all(|page| self.state(page).is_free()) {
             return Some(false);
@@ -157,7 +218,9 @@ impl Pages {
 
     /// Marks pages as free and returns those that were allocated.
     pub(crate) fn free(&mut self, address: u64, count: u64) -> Vec<u64> {
-        let first = (address.wrapping_sub(self.base) & 0xffff_ffff) / Self::SIZE;
+        let at = (address & 0xffff_ffff).checked_sub(self.start);
+        let first = at.map_or(self.count, |at| at / Self::SIZE);
+        let base = self.first();
         let mut freed = Vec::new();
         for page in (first..self.count).take(count as usize) {
             let Some(state) = self.pages.get_mut(page as usize) else {
@@ -170,7 +233,7 @@ impl Pages {
                 Page::Fresh | Page::Reserved => Page::Fresh,
             };
             if was == Page::Allocated {
-                freed.push(self.base + page * Self::SIZE);
+                freed.push(base + page * Self::SIZE);
             }
         }
         freed
@@ -183,7 +246,7 @@ impl Pages {
 
     /// Whether all bytes lie on allocated pages.
     pub(crate) fn holds(&self, address: u64, len: u64) -> bool {
-        let at = address.wrapping_sub(self.base);
+        let at = address.wrapping_sub(self.first());
         let last = at.saturating_add(len.max(1) - 1) / Self::SIZE;
         (at / Self::SIZE..=last).all(|page| self.state(page) == Page::Allocated)
     }

@@ -2,6 +2,7 @@
 
 mod core_reloc;
 mod damage;
+mod door;
 mod externs;
 mod globals;
 mod image;

@@ -1,0 +1,117 @@
+//! What the loader maps into its memory.
+
+use std::fs::File;
+use std::io;
+
+use model::user_space::{BpfId, Mappable};
+
+use super::create::{check_arena, flag, place_arena};
+use super::objects::Object;
+use super::{CallError, Door};
+use crate::host::Host;
+use crate::map::Store;
+use crate::memory::Pages;
+use crate::{Errno, Instance, MapKind};
+
+impl<H: Host> Door<H> {
+    /// What of a map the loader can map; `None` if nothing.
+    #[must_use]
+    pub fn mappable(&self, vm: &Instance<H>, map: BpfId) -> Option<Mappable> {
+        let map = self.objects.map(map).ok()?;
+        if map.shape.kind == MapKind::Arena as u32 {
+            return Some(Mappable {
+                len: u64::from(map.shape.max_entries) * Pages::SIZE,
+                address: map.address,
+            });
+        }
+        let is_ring = [MapKind::Ringbuf as u32, MapKind::UserRingbuf as u32];
+        let shared = is_ring.contains(&map.shape.kind) || map.shape.flags & flag::MMAPABLE != 0;
+        let (_, len) = vm.maps.get(map.index?)?.pages.filter(|_| shared)?;
+        Some(Mappable { len, address: None })
+    }
+
+    /// From now on the map's bytes are those of `pages`, an open file in memory of
+    /// [`Mappable::len`] bytes, into which what the map holds is copied first. The process that
+    /// has them may run only while no program does and nobody looks at the instance's memory.
+    ///
+    /// # Errors
+    /// If the map has nothing to map, or the pages cannot be written or mapped; a file that is
+    /// sealed against writing cannot.
+    pub fn share(&self, vm: &mut Instance<H>, map: BpfId, pages: File) -> io::Result<()> {
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the map cannot be mapped");
+        let Mappable { len, address } = self.mappable(vm, map).ok_or_else(none)?;
+        let map = self.objects.map(map).map_err(|_| none())?;
+        let (maps, memory) = vm.parts();
+        if map.shape.kind == MapKind::Arena as u32 {
+            address.ok_or_else(none)?;
+            return memory.share_arena(pages);
+        }
+        let map = map.index.and_then(|index| maps.get(index));
+        let (at, _) = map.and_then(|map| map.pages).ok_or_else(none)?;
+        memory.share(at, len, &pages)
+    }
+
+    /// The loader maps the arena at `address`.
+    ///
+    /// # Errors
+    /// As `mmap()` refuses it: `EINVAL` and `ERANGE` for an address that no arena can have, `EBUSY`
+    /// if it has another one.
+    pub fn arena_at(
+        &mut self,
+        vm: &mut Instance<H>,
+        id: BpfId,
+        address: u64,
+    ) -> Result<(), CallError> {
+        let map = self.objects.map_mut(id)?;
+        if map.shape.kind != MapKind::Arena as u32 || address == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        check_arena(address, map.shape.max_entries)?;
+        match map.address {
+            Some(other) if other == address => Ok(()),
+            Some(_) => Err(Errno::EBUSY.into()),
+            None => {
+                map.address = Some(address);
+                let index = map.index.ok_or(Errno::EINVAL)?;
+                place_arena(vm, index, address);
+                Ok(())
+            }
+        }
+    }
+
+    /// The loader has run: programs see what it has touched. Call it before a program runs.
+    ///
+    /// # Errors
+    /// If the arena's file does not say what was touched (`EFAULT`).
+    pub fn user_ran(&self, vm: &mut Instance<H>) -> Result<(), CallError> {
+        let touched = vm.memory().adopt_touched();
+        Ok(touched.map_err(|_| Errno::EFAULT)?)
+    }
+
+    /// Whether `poll()` on a ring buffer finds something to read, of a user ring buffer: room.
+    #[must_use]
+    pub fn is_ready(&self, vm: &Instance<H>, map: BpfId) -> bool {
+        let map = self.objects.map(map).ok().and_then(|map| map.index);
+        let map = map.and_then(|index| vm.maps.get(index));
+        match map.map(|map| (map.kind, &map.store)) {
+            Some((MapKind::UserRingbuf, Store::Ring(ring))) => ring.has_room(&vm.memory),
+            Some((_, Store::Ring(ring))) => ring.has_data(&vm.memory),
+            _ => false,
+        }
+    }
+
+    /// The ring buffers whose pollers programs have woken since this was asked last.
+    pub fn take_notified(&self, vm: &mut Instance<H>) -> Vec<BpfId> {
+        let mut notified = Vec::new();
+        for (id, object) in self.objects.iter() {
+            let Object::Map(map) = object else { continue };
+            let map = map.index.and_then(|index| vm.maps.get_mut(index));
+            if let Some(Store::Ring(ring)) = map.map(|map| &mut map.store)
+                && std::mem::take(&mut ring.notified)
+            {
+                notified.push(id);
+            }
+        }
+        notified
+    }
+}
