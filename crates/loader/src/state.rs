@@ -95,6 +95,8 @@ pub struct Parked {
     pub then: Then,
     /// When its wait is over.
     pub until: Option<Nanos>,
+    /// Whether it has waited: then `until` is the end of its wait.
+    pub waited: bool,
     /// The order of parking.
     pub order: u64,
 }
@@ -429,7 +431,6 @@ impl State {
     pub fn wake(&mut self, at: usize, then: Then) {
         if let Some(parked) = &mut self.threads[at].parked {
             parked.then = then;
-            parked.until = parked.until.filter(|_| matches!(parked.then, Then::Handle));
             self.woken.push(at);
         }
     }
@@ -508,6 +509,19 @@ impl State {
         for at in files {
             self.wake(at, Then::Handle);
         }
+    }
+
+    /// A thread stands at a call.
+    pub fn park(&mut self, at: usize, call: Call, then: Then, until: Option<Nanos>) {
+        let waited = !matches!(then, Then::Handle | Then::Answer(_));
+        self.order += 1;
+        self.threads[at].parked = Some(Parked {
+            call,
+            then,
+            until,
+            waited,
+            order: self.order,
+        });
     }
 
     /// Remembers something to tell the user.

@@ -305,8 +305,8 @@ pub enum Watched {
     Exec,
     /// It stands for another reason.
     Stopped,
-    /// It has died.
-    Gone,
+    /// It has died, with that status: see [`ended`].
+    Gone(i32),
 }
 
 /// Looks at a watched thread without waiting.
@@ -317,8 +317,11 @@ pub fn look(tid: i32) -> Watched {
     if done == 0 {
         return Watched::Nothing;
     }
-    if done < 0 || libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
-        return Watched::Gone;
+    if done < 0 {
+        return Watched::Gone(255);
+    }
+    if let Some(status) = status_of(status) {
+        return Watched::Gone(status);
     }
     if status >> 8 == libc::SIGTRAP | libc::PTRACE_EVENT_EXEC << 8 {
         Watched::Exec
@@ -386,6 +389,10 @@ pub fn ended(pid: i32) -> Option<i32> {
     if done < 0 {
         return Some(255);
     }
+    status_of(status)
+}
+
+fn status_of(status: i32) -> Option<i32> {
     if libc::WIFEXITED(status) {
         Some(libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
