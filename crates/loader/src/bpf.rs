@@ -280,7 +280,7 @@ fn is_mapped_writable(cx: &Context<'_>, inode: u64) -> bool {
         text.lines().any(|line| {
             let mut words = line.split_ascii_whitespace().skip(1);
             let rights = words.next().unwrap_or("");
-            rights.contains("ws") && words.nth(2) == Some(&inode.to_string())
+            rights.starts_with("rw") && rights.ends_with('s') && words.nth(2) == Some(&inode.to_string())
         })
     });
     found

@@ -65,8 +65,8 @@ pub enum Then {
     Answer(i64),
     /// It waits at a futex: the process, the address, and the bits of `FUTEX_WAIT_BITSET`.
     Futex(usize, u64, u32),
-    /// It sleeps; what is left of it at an interruption is written there, unless that is 0.
-    Sleep(u64),
+    /// It sleeps.
+    Sleep,
     /// It is looked at again when one of these is ready.
     Files(Vec<Watch>),
     /// It is looked at again when a child has ended.

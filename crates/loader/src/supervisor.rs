@@ -193,8 +193,8 @@ impl Supervisor {
                 self.send(id, result);
             }
             Then::Futex(..) if is_over => self.send(id, -i64::from(libc::ETIMEDOUT)),
-            Then::Sleep(_) if is_over => self.send(id, 0),
-            Then::Futex(..) | Then::Sleep(_) | Then::Vfork(_) => {
+            Then::Sleep if is_over => self.send(id, 0),
+            Then::Futex(..) | Then::Sleep | Then::Vfork(_) => {
                 let until = parked.until;
                 self.state.threads[at].parked = Some(parked);
                 return Ok(Err(Some(Stop::Wait { until })));
@@ -502,7 +502,12 @@ impl Supervisor {
         exec::release(&mut self.state, at);
         if process == 0 {
             let real = self.state.processes[0].real;
-            let status = self.status.or_else(|| sys::ended(real)).unwrap_or(255);
+            // The last of its filter's users is gone a moment before its status is there.
+            let began = Instant::now();
+            while self.status.is_none() && began.elapsed() < PATIENCE {
+                self.status = sys::ended(real);
+            }
+            let status = self.status.unwrap_or(255);
             self.status = Some(status);
             self.kill_all();
             for other in 1..self.state.processes.len() {
@@ -679,7 +684,7 @@ impl UserSpace for Supervisor {
                 let what = thread.parked.as_ref().map_or("nothing", |it| match &it.then {
                     Then::Handle | Then::Answer(_) => "a CPU",
                     Then::Futex(..) => "another thread (futex)",
-                    Then::Sleep(_) => "the end of its sleep",
+                    Then::Sleep => "the end of its sleep",
                     Then::Files(_) => "a file, a pipe or a socket",
                     Then::Child | Then::Vfork(_) => "a child process",
                     Then::Signal => "a signal",

@@ -134,14 +134,14 @@ pub fn sysinfo(cx: &mut Context<'_>) -> Answer {
 
 pub fn nanosleep(cx: &mut Context<'_>) -> Answer {
     let span = timespec(&cx.read(cx.arg(0), 16)?)?;
-    Ok(sleep(later(cx.now(), span), cx.arg(1)))
+    Ok(sleep(later(cx.now(), span)))
 }
 
 pub fn clock_nanosleep(cx: &mut Context<'_>) -> Answer {
     const ABSOLUTE: i32 = 1;
     let time = timespec(&cx.read(cx.arg(2), 16)?)?;
     if cx.int(1) & ABSOLUTE == 0 {
-        return Ok(sleep(later(cx.now(), time), cx.arg(3)));
+        return Ok(sleep(later(cx.now(), time)));
     }
     let until = match cx.int(0) {
         libc::CLOCK_REALTIME => time.saturating_sub(EPOCH),
@@ -149,11 +149,11 @@ pub fn clock_nanosleep(cx: &mut Context<'_>) -> Answer {
         libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME => time,
         _ => return Err(Errno(libc::EINVAL)),
     };
-    Ok(sleep(until, 0))
+    Ok(sleep(until))
 }
 
-fn sleep(until: Nanos, left: u64) -> Reply {
-    Reply::Park(Then::Sleep(left), Some(until))
+const fn sleep(until: Nanos) -> Reply {
+    Reply::Park(Then::Sleep, Some(until))
 }
 
 // Linux 6.18, include/uapi/linux/futex.h.
