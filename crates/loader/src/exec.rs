@@ -38,8 +38,12 @@ pub fn exec(state: &mut State, at: usize, call: &Call) -> Result<Executed, Errno
         }
         if state.is_called(Duration::from_millis(1))
             && let Some(next) = state.listener.receive()?
-            && next.tid == tid
         {
+            if next.tid != tid {
+                // The parent in `vfork()` has gone on already.
+                take_in(state, next);
+                continue;
+            }
             // It stands as soon as it is answered: see `State::settle`.
             sys::stop_watched(tid)?;
             state.threads[at].watched = true;
@@ -78,16 +82,19 @@ pub fn release(state: &mut State, child: usize) {
             let Ok(Some(call)) = state.listener.receive() else {
                 continue;
             };
-            let from = state.threads.iter().position(|it| it.lives && it.tid == call.tid);
-            if let Some(from) = from {
-                state.park(from, call, Then::Handle, None);
-            }
-            if from == Some(at) {
-                state.woken.push(at);
+            if take_in(state, call) == Some(at) {
                 break;
             }
         }
     }
+}
+
+/// A thread that nobody let go on has made a call: its wait is over.
+fn take_in(state: &mut State, call: Call) -> Option<usize> {
+    let from = state.threads.iter().position(|it| it.lives && it.tid == call.tid)?;
+    state.park(from, call, Then::Handle, None);
+    state.woken.push(from);
+    Some(from)
 }
 
 /// Changes the auxiliary vector: no vDSO, fixed random bytes, user 0. Linux 6.18,
