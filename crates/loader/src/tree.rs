@@ -125,7 +125,14 @@ impl Tree {
         self.line(&format!("{base}/cpu_capacity"), 1024)?;
         self.line(&format!("{base}/power/pm_qos_resume_latency_us"), 0)?;
         self.line(&format!("{base}/acpi_cppc/highest_perf"), 100)?;
-        self.line(&format!("{base}/node{node}/cpulist"), &in_node)?;
+        let of_node = format!("sys/devices/system/node/node{node}");
+        fs::create_dir_all(self.root.join(&of_node))?;
+        for (target, link) in [
+            (format!("../../node/node{node}"), format!("{base}/node{node}")),
+            (format!("../../cpu/cpu{cpu}"), format!("{of_node}/cpu{cpu}")),
+        ] {
+            std::os::unix::fs::symlink(target, self.root.join(link))?;
+        }
         for (name, value) in [
             ("core_id", core.to_string()),
             ("physical_package_id", node.to_string()),
@@ -206,12 +213,14 @@ impl Tree {
     fn kernel(&self, shown: &Shown) -> io::Result<()> {
         let release = release(&shown.machine);
         self.put("sys/kernel/btf/vmlinux", &shown.btf)?;
-        self.line("sys/kernel/tracing/available_tracers", "nop")?;
+        // What `CONFIG_FUNCTION_TRACER` gives: loaders look for it, since `fentry` needs it.
+        self.line("sys/kernel/tracing/available_tracers", "function_graph function nop")?;
         let events = "sched:sched_switch\nsched:sched_wakeup\nsched:sched_wakeup_new";
         self.line("sys/kernel/tracing/available_events", events)?;
         self.line("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")?;
         let config = "CONFIG_BPF=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
-                      CONFIG_DEBUG_INFO_BTF=y\nCONFIG_SCHED_CLASS_EXT=y";
+                      CONFIG_DEBUG_INFO_BTF=y\nCONFIG_FUNCTION_TRACER=y\n\
+                      CONFIG_SCHED_CLASS_EXT=y\nCONFIG_NR_CPUS=8192";
         let hz = shown.machine.hz;
         let config = format!("{config}\nCONFIG_HZ={hz}\nCONFIG_HZ_{hz}=y");
         self.line(&format!("boot/config-{release}"), config)
@@ -226,6 +235,7 @@ impl Tree {
             ("kernel/pid_max", "4194304"),
             ("kernel/threads-max", "100000"),
             ("kernel/cap_last_cap", "40"),
+            ("kernel/ftrace_enabled", "1"),
             ("kernel/perf_event_paranoid", "2"),
             ("kernel/unprivileged_bpf_disabled", "2"),
             ("kernel/random/boot_id", "00000000-0000-4000-8000-000000000000"),
