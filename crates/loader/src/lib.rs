@@ -8,6 +8,8 @@
 //!
 //! The program is one with the user's rights: this is no sandbox.
 
+pub mod recording;
+
 /// The supervisor needs this platform's system calls.
 macro_rules! here {
     ($($item:item)*) => {

@@ -1,6 +1,9 @@
 //! The cases.
 #![allow(unsafe_code, reason = "system calls that std does not make")]
-#![allow(clippy::undocumented_unsafe_blocks, reason = "a test program: it may crash")]
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "a test program: it may crash"
+)]
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -53,9 +56,19 @@ fn clocks() {
     let pair = (Mutex::new(()), Condvar::new());
     let begin = Instant::now();
     let lock = pair.0.lock().unwrap();
-    let (_lock, late) = pair.1.wait_timeout(lock, Duration::from_millis(250)).unwrap();
-    println!("timed out {} {}", late.timed_out(), begin.elapsed().as_millis());
-    println!("uptime {}", fs::read_to_string("/proc/uptime").unwrap().trim());
+    let (_lock, late) = pair
+        .1
+        .wait_timeout(lock, Duration::from_millis(250))
+        .unwrap();
+    println!(
+        "timed out {} {}",
+        late.timed_out(),
+        begin.elapsed().as_millis()
+    );
+    println!(
+        "uptime {}",
+        fs::read_to_string("/proc/uptime").unwrap().trim()
+    );
 }
 
 fn threads() {
@@ -65,7 +78,7 @@ fn threads() {
         .map(|n| {
             let (send, turn) = (send.clone(), turn.clone());
             let work = move || {
-                for round in 0..20 {
+                for round in 0..10 {
                     let mut now = turn.0.lock().unwrap();
                     if n == 3 {
                         *now += 1;
@@ -81,7 +94,10 @@ fn threads() {
                     }
                 }
             };
-            thread::Builder::new().name(format!("worker-{n}")).spawn(work).unwrap()
+            thread::Builder::new()
+                .name(format!("worker-{n}"))
+                .spawn(work)
+                .unwrap()
         })
         .collect();
     drop(send);
@@ -97,13 +113,21 @@ fn threads() {
 fn identity() {
     let random: u64 = {
         let mut word = [0; 8];
-        fs::File::open("/dev/urandom").unwrap().read_exact(&mut word).unwrap();
+        fs::File::open("/dev/urandom")
+            .unwrap()
+            .read_exact(&mut word)
+            .unwrap();
         u64::from_le_bytes(word)
     };
     let mut drawn = 0_u64;
     unsafe {
         libc::syscall(libc::SYS_getrandom, &raw mut drawn, 8, 0);
-        println!("pid {} tid {} uid {}", libc::getpid(), libc::gettid(), libc::getuid());
+        println!(
+            "pid {} tid {} uid {}",
+            libc::getpid(),
+            libc::gettid(),
+            libc::getuid()
+        );
         println!("cpu {}", libc::sched_getcpu());
     }
     println!("random {random} {drawn}");
@@ -155,7 +179,12 @@ fn sockets() {
     client.write_all("x".repeat(1_000_000).as_bytes()).unwrap();
     drop(client);
     println!("served {}", server.join().unwrap());
-    println!("outside {:?}", std::net::TcpStream::connect("127.0.0.1:1").unwrap_err().kind());
+    println!(
+        "outside {:?}",
+        std::net::TcpStream::connect("127.0.0.1:1")
+            .unwrap_err()
+            .kind()
+    );
 }
 
 fn epoll() {
@@ -166,7 +195,10 @@ fn epoll() {
     unsafe {
         let epoll = libc::epoll_create1(0);
         let wake = libc::eventfd(0, 0);
-        assert_eq!(libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, wake, &mut event(5)), 0);
+        assert_eq!(
+            libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, wake, &mut event(5)),
+            0
+        );
         let mut found = [event(0); 4];
         let begin = Instant::now();
         let none = libc::epoll_wait(epoll, found.as_mut_ptr(), 4, 30);
@@ -182,13 +214,25 @@ fn epoll() {
         other.join().unwrap();
         let mut word = 0_u64;
         libc::read(wake, (&raw mut word).cast(), 8);
-        println!("empty {}", libc::epoll_wait(epoll, found.as_mut_ptr(), 4, 0));
+        println!(
+            "empty {}",
+            libc::epoll_wait(epoll, found.as_mut_ptr(), 4, 0)
+        );
         let ring = map(27, 0, 0, 4096);
-        assert_eq!(libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, ring, &mut event(9)), 0);
+        assert_eq!(
+            libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, ring, &mut event(9)),
+            0
+        );
         let some = libc::epoll_wait(epoll, found.as_mut_ptr(), 4, -1);
         println!("ring {some} {}", { found[0].u64 });
-        assert_eq!(libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, ring, &mut event(9)), 0);
-        println!("gone {}", libc::epoll_wait(epoll, found.as_mut_ptr(), 4, 20));
+        assert_eq!(
+            libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, ring, &mut event(9)),
+            0
+        );
+        println!(
+            "gone {}",
+            libc::epoll_wait(epoll, found.as_mut_ptr(), 4, 20)
+        );
     }
 }
 
@@ -216,11 +260,18 @@ fn signals(args: &[String]) {
         unsafe { libc::nanosleep(&raw const span, std::ptr::null_mut()) };
         sleeps += 1;
     }
-    println!("stopped after {} and {sleeps} sleeps", begin.elapsed().as_millis());
+    println!(
+        "stopped after {} and {sleeps} sleeps",
+        begin.elapsed().as_millis()
+    );
 }
 
 fn errno(result: i64) -> i32 {
-    if result >= 0 { 0 } else { std::io::Error::last_os_error().raw_os_error().unwrap() }
+    if result >= 0 {
+        0
+    } else {
+        std::io::Error::last_os_error().raw_os_error().unwrap()
+    }
 }
 
 fn denied() {
@@ -242,10 +293,19 @@ fn denied() {
         for (name, nr) in calls {
             println!("{name} {}", errno(libc::syscall(*nr, 0, 0, 0, 0, 0, 0)));
         }
-        println!("socket {}", errno(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0).into()));
-        println!("netlink {}", errno(libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, 0).into()));
+        println!(
+            "socket {}",
+            errno(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0).into())
+        );
+        println!(
+            "netlink {}",
+            errno(libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, 0).into())
+        );
         let attr = [0_u64; 8];
-        println!("bpf {}", errno(libc::syscall(libc::SYS_bpf, 40, &raw const attr, 64)));
+        println!(
+            "bpf {}",
+            errno(libc::syscall(libc::SYS_bpf, 40, &raw const attr, 64))
+        );
         println!("kill {}", errno(libc::kill(1, 9).into()));
         println!("bad pointer {}", errno(libc::syscall(libc::SYS_open, 8, 0)));
     }
@@ -255,7 +315,10 @@ fn escapes(args: &[String]) {
     let outside = &args[0];
     let inside = &args[1];
     let say = |what: &str, error: Option<std::io::Error>| {
-        println!("{what}: {}", error.map_or(0, |it| it.raw_os_error().unwrap_or(-1)));
+        println!(
+            "{what}: {}",
+            error.map_or(0, |it| it.raw_os_error().unwrap_or(-1))
+        );
     };
     say("write outside", fs::write(outside, "x").err());
     say("write below tree", fs::write("/sys/new", "x").err());
@@ -270,23 +333,55 @@ fn escapes(args: &[String]) {
     say("hard link", fs::hard_link(outside, "/run/hard").err());
     let read = fs::File::open(outside).unwrap();
     let again = format!("/proc/self/fd/{}", read.as_raw_fd());
-    say("open again", fs::OpenOptions::new().write(true).open(again).err());
-    say("chmod", fs::set_permissions(outside, std::os::unix::fs::PermissionsExt::from_mode(0)).err());
-    say("fchmod", read.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0)).err());
+    say(
+        "open again",
+        fs::OpenOptions::new().write(true).open(again).err(),
+    );
+    say(
+        "chmod",
+        fs::set_permissions(outside, std::os::unix::fs::PermissionsExt::from_mode(0)).err(),
+    );
+    say(
+        "fchmod",
+        read.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0))
+            .err(),
+    );
     say("other process", fs::read_to_string("/proc/1/status").err());
-    say("memory", fs::OpenOptions::new().write(true).open("/proc/self/mem").err());
+    say(
+        "memory",
+        fs::OpenOptions::new()
+            .write(true)
+            .open("/proc/self/mem")
+            .err(),
+    );
     std::env::set_current_dir("/sys/devices").unwrap();
     let cpus = fs::read_to_string("system/cpu/online").unwrap();
-    println!("relative: {} in {}", cpus.trim(), std::env::current_dir().unwrap().display());
-    println!("mounts: {}", fs::read_to_string("/etc/mtab").map_or(0, |it| it.lines().count()));
-    println!("root: {}", fs::metadata("/proc/self/root/proc/stat").is_ok());
+    println!(
+        "relative: {} in {}",
+        cpus.trim(),
+        std::env::current_dir().unwrap().display()
+    );
+    println!(
+        "mounts: {}",
+        fs::read_to_string("/etc/mtab").map_or(0, |it| it.lines().count())
+    );
+    println!(
+        "root: {}",
+        fs::metadata("/proc/self/root/proc/stat").is_ok()
+    );
 }
 
 fn fork() {
     let me = std::env::current_exe().unwrap();
     let output = Command::new(&me).arg("name").output().unwrap();
     println!("child said {:?}", String::from_utf8_lossy(&output.stdout));
-    println!("missing {:?}", Command::new("/no/such/program").status().unwrap_err().kind());
+    println!(
+        "missing {:?}",
+        Command::new("/no/such/program")
+            .status()
+            .unwrap_err()
+            .kind()
+    );
     let child = unsafe { libc::fork() };
     if child == 0 {
         thread::sleep(Duration::from_millis(20));
@@ -295,7 +390,12 @@ fn fork() {
     let begin = Instant::now();
     let mut status = 0;
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    println!("{} {} after {}", ended == child, status >> 8, begin.elapsed().as_millis());
+    println!(
+        "{} {} after {}",
+        ended == child,
+        status >> 8,
+        begin.elapsed().as_millis()
+    );
     // Left behind on purpose.
     if unsafe { libc::fork() } == 0 {
         thread::sleep(Duration::from_secs(1000));
@@ -330,11 +430,17 @@ fn files() {
     let facts = fs::metadata("/sys/fs/cgroup/work").unwrap();
     println!("cgroup {}", std::os::unix::fs::MetadataExt::ino(&facts));
     let stat = fs::read_to_string("/proc/stat").unwrap();
-    println!("stat {}", stat.lines().filter(|it| it.starts_with("cpu")).count());
+    println!(
+        "stat {}",
+        stat.lines().filter(|it| it.starts_with("cpu")).count()
+    );
     let mut cpus: Vec<_> = fs::read_dir("/sys/devices/system/cpu")
         .unwrap()
         .map(|it| it.unwrap().file_name().into_string().unwrap())
-        .filter(|it| it.strip_prefix("cpu").is_some_and(|it| it.parse::<u32>().is_ok()))
+        .filter(|it| {
+            it.strip_prefix("cpu")
+                .is_some_and(|it| it.parse::<u32>().is_ok())
+        })
         .collect();
     cpus.sort();
     println!("{cpus:?}");
@@ -358,7 +464,10 @@ fn map(kind: u32, key: u32, value: u32, entries: u32) -> i32 {
 fn map_pages(fd: i32, len: usize, rights: i32, address: usize) -> (*mut u8, i32) {
     let flags = libc::MAP_SHARED | if address == 0 { 0 } else { libc::MAP_FIXED };
     let at = unsafe { libc::mmap(address as *mut _, len, rights, flags, fd, 0) };
-    (at.cast(), errno(if at == libc::MAP_FAILED { -1 } else { 0 }))
+    (
+        at.cast(),
+        errno(if at == libc::MAP_FAILED { -1 } else { 0 }),
+    )
 }
 
 fn element(command: i64, fd: i32, key: &u32, value: *mut u64) -> i32 {
@@ -393,7 +502,10 @@ fn maps() {
     println!("read {read}");
     let raise = unsafe { libc::mprotect(pages.cast(), 4096, both) };
     println!("mprotect {}", errno(raise.into()));
-    println!("truncate {}", errno(unsafe { libc::ftruncate(fd, 0) }.into()));
+    println!(
+        "truncate {}",
+        errno(unsafe { libc::ftruncate(fd, 0) }.into())
+    );
     let arena = map(33, 0, 0, 16);
     let (pages, error) = map_pages(arena, 16 * 4096, both, 0);
     println!("arena {pages:?} {error}");

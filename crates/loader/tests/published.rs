@@ -17,11 +17,28 @@ fn a_published_loader_attaches_goes_on_and_ends() {
     let mut driven = Driven::start(words[0], &words[1..], settings);
     let end = driven.try_run(BOOT + Nanos::from_secs(10));
     let attached = driven.kernel.attached.is_some();
-    let links = driven.kernel.log.iter().filter(|it| it.contains(" link ")).count();
-    println!("{} turns, {links} links, attached {attached}, {end:?}", driven.turns);
-    println!("{:?}\n{:?}", driven.user.summary(), model::user_space::UserSpace::waits(&driven.user));
+    let links = driven
+        .kernel
+        .log
+        .iter()
+        .filter(|it| it.contains(" link "))
+        .count();
+    println!(
+        "{} turns, {links} links, attached {attached}, {end:?}",
+        driven.turns
+    );
+    println!(
+        "{:?}\n{:?}",
+        driven.user.summary(),
+        model::user_space::UserSpace::waits(&driven.user)
+    );
     if !attached {
-        println!("{}\n{}\n{}", driven.kernel.log.join("\n"), driven.out(), driven.err());
+        println!(
+            "{}\n{}\n{}",
+            driven.kernel.log.join("\n"),
+            driven.out(),
+            driven.err()
+        );
     }
     assert!(attached);
     driven.interrupt();

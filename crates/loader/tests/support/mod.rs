@@ -37,7 +37,11 @@ impl Map {
 
     fn len(&self, cpus: usize) -> usize {
         let size = self.made.value_size as usize;
-        if matches!(self.made.kind, 5 | 6) { size.next_multiple_of(8) * cpus } else { size }
+        if matches!(self.made.kind, 5 | 6) {
+            size.next_multiple_of(8) * cpus
+        } else {
+            size
+        }
     }
 
     fn place(&self, key: &[u8]) -> u64 {
@@ -58,6 +62,8 @@ pub struct Stub {
     pub attached: Option<BpfId>,
     pub arenas: Vec<(BpfId, u64)>,
     pub ready: bool,
+    /// Whether maps lose what is written to them.
+    pub forgets: bool,
     threads: u32,
 }
 
@@ -68,11 +74,18 @@ impl Stub {
     }
 
     fn lookup(&self, map: BpfId, key: &[u8]) -> Result<BpfAnswer, Refused> {
-        let Some(map) = self.maps.get(&map) else { return refuse(9) };
+        let Some(map) = self.maps.get(&map) else {
+            return refuse(9);
+        };
         let len = map.len(self.cpus.into());
+        if self.forgets {
+            return Ok(BpfAnswer::Bytes(vec![0; len]));
+        }
         if let Some(pages) = &map.pages {
             let mut bytes = vec![0; len];
-            pages.read_exact_at(&mut bytes, map.place(key)).expect("in the file");
+            pages
+                .read_exact_at(&mut bytes, map.place(key))
+                .expect("in the file");
             return Ok(BpfAnswer::Bytes(bytes));
         }
         match map.elements.get(key) {
@@ -83,9 +96,13 @@ impl Stub {
     }
 
     fn update(&mut self, map: BpfId, key: Vec<u8>, value: Vec<u8>) -> Result<BpfAnswer, Refused> {
-        let Some(map) = self.maps.get_mut(&map) else { return refuse(9) };
+        let Some(map) = self.maps.get_mut(&map) else {
+            return refuse(9);
+        };
         if let Some(pages) = &map.pages {
-            pages.write_all_at(&value, map.place(&key)).expect("in the file");
+            pages
+                .write_all_at(&value, map.place(&key))
+                .expect("in the file");
         } else {
             map.elements.insert(key, value);
         }
@@ -93,7 +110,9 @@ impl Stub {
     }
 
     fn next_key(&self, map: BpfId, key: Option<&[u8]>) -> Result<BpfAnswer, Refused> {
-        let Some(map) = self.maps.get(&map) else { return refuse(9) };
+        let Some(map) = self.maps.get(&map) else {
+            return refuse(9);
+        };
         let mut keys = map.elements.keys();
         let next = keys.find(|it| key.is_none_or(|key| it.as_slice() > key));
         next.map_or(refuse(2), |it| Ok(BpfAnswer::Bytes(it.clone())))
@@ -108,7 +127,8 @@ impl Kernel for Stub {
                 Ok(BpfAnswer::Created(self.create()))
             }
             BpfCall::MapCreate(made) => {
-                self.log.push(format!("{} map {} {}", thread.0, made.kind, made.name));
+                self.log
+                    .push(format!("{} map {} {}", thread.0, made.kind, made.name));
                 let id = self.create();
                 let map = Map {
                     made,
@@ -118,15 +138,26 @@ impl Kernel for Stub {
                 Ok(BpfAnswer::Created(id))
             }
             BpfCall::Lookup { map, key, .. } => self.lookup(map, &key),
-            BpfCall::Update { map, key, value, .. } => self.update(map, key, value),
+            BpfCall::Update {
+                map, key, value, ..
+            } => self.update(map, key, value),
             BpfCall::Delete { map, key } => {
-                let map = self.maps.get_mut(&map).and_then(|it| it.elements.remove(&key));
+                let map = self
+                    .maps
+                    .get_mut(&map)
+                    .and_then(|it| it.elements.remove(&key));
                 map.map_or(refuse(2), |_| Ok(BpfAnswer::Done))
             }
             BpfCall::NextKey { map, key } => self.next_key(map, key.as_deref()),
             BpfCall::ProgLoad(program) => {
-                self.log.push(format!("{} prog {} {}", thread.0, program.kind, program.name));
-                if program.code.chunks(8).any(|it| it[0] == 0x18 && it[1] >> 4 == 2)
+                self.log.push(format!(
+                    "{} prog {} {}",
+                    thread.0, program.kind, program.name
+                ));
+                if program
+                    .code
+                    .chunks(8)
+                    .any(|it| it[0] == 0x18 && it[1] >> 4 == 2)
                     && program.name == "global_reloc"
                 {
                     return Err(Refused {
@@ -144,10 +175,7 @@ impl Kernel for Stub {
                 }
                 Ok(BpfAnswer::Created(id))
             }
-            BpfCall::TestRun { context, .. } => Ok(BpfAnswer::Ran {
-                result: 0,
-                context,
-            }),
+            BpfCall::TestRun { context, .. } => Ok(BpfAnswer::Ran { result: 0, context }),
             BpfCall::Close { object } => {
                 if self.attached == Some(object) {
                     self.log.push(format!("{} end of the link", thread.0));
@@ -181,6 +209,23 @@ impl Kernel for Stub {
         if let Some(map) = self.maps.get_mut(&map) {
             map.pages = Some(pages);
         }
+        Ok(())
+    }
+
+    fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused> {
+        let Some(len) = self.mappable(map).map(|it| it.len) else {
+            return refuse(9);
+        };
+        let Some(map) = self.maps.get_mut(&map) else {
+            return refuse(9);
+        };
+        if map.pages.is_none() {
+            let file = tempfile::tempfile().expect("a file");
+            file.set_len(len).expect("it grows");
+            map.pages = Some(file);
+        }
+        let pages = map.pages.as_ref().expect("made above");
+        pages.write_all_at(bytes, offset).expect("in the file");
         Ok(())
     }
 
@@ -236,7 +281,11 @@ pub fn settings(cpus: u16) -> Settings {
 
 impl Driven<Supervisor> {
     pub fn subject(args: &[&str], settings: Settings) -> Self {
-        Self::start(env!("CARGO_BIN_EXE_runslice-loader-subject"), args, settings)
+        Self::start(
+            env!("CARGO_BIN_EXE_runslice-loader-subject"),
+            args,
+            settings,
+        )
     }
 
     pub fn start(program: &str, args: &[&str], settings: Settings) -> Self {
@@ -286,7 +335,9 @@ impl<U: UserSpace> Driven<U> {
 
     pub fn try_run(&mut self, until: Nanos) -> Result<Option<ProgramEnd>, String> {
         while self.user.end().is_none() {
-            let Some((key, thread)) = self.queue.first_key_value() else { break };
+            let Some((key, thread)) = self.queue.first_key_value() else {
+                break;
+            };
             let (key, thread) = (*key, *thread);
             if key.0 > until {
                 self.now = until;
@@ -299,7 +350,9 @@ impl<U: UserSpace> Driven<U> {
             let turn = turn.map_err(|it| it.to_string())?;
             assert!(!turn.cost.is_zero(), "a turn is never free");
             let after = self.now + turn.cost;
-            self.kernel.log.push(format!("{} {} {:?}", self.now, thread.0, turn.stop));
+            self.kernel
+                .log
+                .push(format!("{} {} {:?}", self.now, thread.0, turn.stop));
             match turn.stop {
                 Stop::Wait { until: Some(at) } => self.ready(thread, at.max(after)),
                 Stop::Wait { until: None } | Stop::Exit => {}
