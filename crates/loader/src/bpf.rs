@@ -276,14 +276,13 @@ fn next_key(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 fn is_mapped_writable(cx: &Context<'_>, inode: u64) -> bool {
     let lives = cx.state.processes.iter().filter(|it| it.lives);
     let maps = lives.filter_map(|it| std::fs::read_to_string(format!("/proc/{}/maps", it.real)).ok());
-    let found = maps.into_iter().any(|text| {
+    maps.into_iter().any(|text| {
         text.lines().any(|line| {
             let mut words = line.split_ascii_whitespace().skip(1);
             let rights = words.next().unwrap_or("");
             rights.starts_with("rw") && rights.ends_with('s') && words.nth(2) == Some(&inode.to_string())
         })
-    });
-    found
+    })
 }
 
 fn freeze(cx: &mut Context<'_>, attr: &Attr) -> Answer {

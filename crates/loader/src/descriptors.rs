@@ -3,6 +3,7 @@
 //! A call that would wait is held until it would not; then the kernel does it, or it is done on a
 //! second descriptor of the same open file. So no thread ever waits inside of the kernel.
 
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::io::Write as _;
 
@@ -317,12 +318,15 @@ pub fn epoll_ctl(cx: &mut Context<'_>) -> Answer {
     if cx.int(1) != libc::EPOLL_CTL_DEL {
         event.copy_from_slice(&cx.read(cx.arg(3), 12)?);
     }
-    if !cx.state.rings.contains_key(&map) {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        cx.state.rings.insert(map, (fd, false));
-    }
-    let (fd, _) = &cx.state.rings[&map];
-    sys::epoll_ctl(&epoll, cx.int(1), fd, event)?;
+    let op = cx.int(1);
+    let (fd, _) = match cx.state.rings.entry(map) {
+        Entry::Occupied(ring) => ring.into_mut(),
+        Entry::Vacant(place) => {
+            let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            place.insert((fd, false))
+        }
+    };
+    sys::epoll_ctl(&epoll, op, fd, event)?;
     Ok(Reply::Value(0))
 }
 

@@ -339,11 +339,11 @@ fn escapes(args: &[String]) {
     );
     say(
         "chmod",
-        fs::set_permissions(outside, std::os::unix::fs::PermissionsExt::from_mode(0)).err(),
+        fs::set_permissions(outside, std::os::unix::fs::PermissionsExt::from_mode(0o0)).err(),
     );
     say(
         "fchmod",
-        read.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0))
+        read.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o0))
             .err(),
     );
     say("other process", fs::read_to_string("/proc/1/status").err());
