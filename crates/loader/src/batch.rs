@@ -28,7 +28,7 @@ fn batch(cx: &Context<'_>, attr: &Attr) -> Result<Batch, Errno> {
 }
 
 fn nth(base: u64, n: u32, size: u64) -> u64 {
-    base.wrapping_add(u64::from(n) * size)
+    base.wrapping_add(u64::from(n).wrapping_mul(size))
 }
 
 /// Tells how many elements were done.

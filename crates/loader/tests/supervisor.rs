@@ -5,6 +5,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::Nanos;
@@ -273,6 +274,34 @@ fn a_dropped_supervisor_takes_its_program_along() {
     assert_eq!(driven.run(BOOT + Nanos::from_millis(1)), None);
     drop(driven);
     assert!(!is_running("runslice-loader-subject\0spin"));
+}
+
+#[test]
+#[ignore = "drives a program until it is killed: a part of the test below"]
+fn drives_for_ever() {
+    let mut driven = Driven::subject(&["spin", "killed"], settings(4));
+    driven.run(Nanos::from_secs(1_000_000));
+}
+
+#[test]
+fn a_killed_supervisor_takes_its_program_along() {
+    let mut supervisor = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "drives_for_ever"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let command = "runslice-loader-subject\0spin\0killed";
+    let wait_until = |there: bool| {
+        let began = Instant::now();
+        while is_running(command) != there {
+            assert!(began.elapsed() < Duration::from_secs(60), "there: {there}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_until(true);
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    wait_until(false);
 }
 
 #[test]
