@@ -4,6 +4,8 @@
 
 mod support;
 
+use loader::Supervisor;
+use loader::recording::{Recorder, Recording, Replay};
 use model::Nanos;
 use support::{BOOT, Driven, settings};
 
@@ -58,6 +60,31 @@ fn run() -> (Vec<String>, String) {
     assert!(matches!(end.status, 0 | 130), "{end:?}");
     assert_eq!(driven.kernel.attached, None);
     (driven.kernel.log.clone(), driven.out() + &driven.err())
+}
+
+#[test]
+#[ignore = "needs a scheduler's program, named by LOADER, and a kernel's types, named by BTF"]
+fn a_recording_of_a_published_loader_does_the_same() {
+    let words = std::env::var("LOADER").expect("LOADER='PROGRAM ARGS'");
+    let mut words = words.split_ascii_whitespace().map(str::to_owned);
+    let mut settings = settings(8);
+    settings.shown.btf = std::fs::read(std::env::var_os("BTF").expect("BTF")).expect("types");
+    let program = words.next().expect("a program");
+    let words: Vec<String> = words.collect();
+    let user = Supervisor::start(program.as_ref(), &words, settings).expect("it starts");
+    let mut live = Driven::of(Recorder::new(user), 8);
+    live.run(BOOT + Nanos::from_secs(5));
+    live.interrupt();
+    let end = live.run(BOOT + Nanos::from_secs(10));
+    let log = live.kernel.log.clone();
+    let bytes = live.user.finish().to_bytes();
+    println!("{} bytes, {end:?}", bytes.len());
+    let recording = Recording::from_bytes(&bytes).expect("it is whole");
+    let mut replay = Driven::of(Replay::new(recording), 8);
+    replay.run(BOOT + Nanos::from_secs(5));
+    replay.interrupt();
+    assert_eq!(replay.run(BOOT + Nanos::from_secs(10)), end);
+    assert!(replay.kernel.log == log, "the replay differs");
 }
 
 #[test]

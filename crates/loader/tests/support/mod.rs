@@ -135,6 +135,12 @@ impl Kernel for Stub {
                     ..Map::default()
                 };
                 self.maps.insert(id, map);
+                // Its own pages, until a program shares its own.
+                if let Some(Mappable { len, .. }) = self.mappable(id) {
+                    let file = tempfile::tempfile().expect("a file");
+                    file.set_len(len).expect("it grows");
+                    self.maps.entry(id).or_default().pages = Some(file);
+                }
                 Ok(BpfAnswer::Created(id))
             }
             BpfCall::Lookup { map, key, .. } => self.lookup(map, &key),
@@ -213,18 +219,10 @@ impl Kernel for Stub {
     }
 
     fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused> {
-        let Some(len) = self.mappable(map).map(|it| it.len) else {
-            return refuse(9);
-        };
         let Some(map) = self.maps.get_mut(&map) else {
             return refuse(9);
         };
-        if map.pages.is_none() {
-            let file = tempfile::tempfile().expect("a file");
-            file.set_len(len).expect("it grows");
-            map.pages = Some(file);
-        }
-        let pages = map.pages.as_ref().expect("made above");
+        let pages = map.pages.as_ref().expect("made with the map");
         pages.write_all_at(bytes, offset).expect("in the file");
         Ok(())
     }
