@@ -152,6 +152,28 @@ struct Overheard<'a> {
 }
 
 impl Overheard<'_> {
+    /// Whether a call reads or writes pages that the program has. To look at all of them is work,
+    /// and before the others it makes no difference.
+    fn is_about_pages(&self, call: &BpfCall) -> bool {
+        match call {
+            BpfCall::BtfLoad { .. }
+            | BpfCall::MapCreate(_)
+            | BpfCall::ProgLoad(_)
+            | BpfCall::NextKey { .. }
+            | BpfCall::Freeze { .. } => false,
+            BpfCall::Lookup { map, .. }
+            | BpfCall::Update { map, .. }
+            | BpfCall::Delete { map, .. } => self.pages.contains_key(map),
+            // Programs run.
+            BpfCall::LinkCreate { .. }
+            | BpfCall::LinkDetach { .. }
+            | BpfCall::TestRun { .. }
+            | BpfCall::IterRead { .. }
+            | BpfCall::StreamRead { .. }
+            | BpfCall::Close { .. } => true,
+        }
+    }
+
     /// Writes down what the program has stored since the last look.
     fn look(&mut self) {
         let acts = &mut self.acts;
@@ -179,13 +201,18 @@ impl Overheard<'_> {
 
 impl Kernel for Overheard<'_> {
     fn bpf(&mut self, thread: ThreadId, call: BpfCall) -> Result<BpfAnswer, Refused> {
-        self.look();
+        let is_about_pages = self.is_about_pages(&call);
+        if is_about_pages {
+            self.look();
+        }
         let answer = self.kernel.bpf(thread, call.clone());
         if let BpfCall::Close { object } = &call {
             self.pages.remove(object);
         }
         self.acts.push(Act::Bpf(call, hash(&answer)));
-        self.refresh();
+        if is_about_pages {
+            self.refresh();
+        }
         answer
     }
 
@@ -197,8 +224,9 @@ impl Kernel for Overheard<'_> {
         let file = pages.try_clone()?;
         self.kernel.share(map, pages)?;
         let known = BTreeMap::new();
-        self.pages.insert(map, Pages { file, known });
-        self.refresh();
+        let mut pages = Pages { file, known };
+        pages.look()?;
+        self.pages.insert(map, pages);
         Ok(())
     }
 
