@@ -1,5 +1,8 @@
 //! Published schedulers' own programs against the stub: `LOADER='PROGRAM ARGS' BTF=FILE` names one
-//! and the kernel's types.
+//! and the kernel's types; `PROGRAM=FILE` any program, such as one in Go, which has a vDSO and threads
+//! of its own.
+//!
+//!     LOADER=scx_bpfland BTF=vmlinux.btf cargo test -p runslice-loader --test published loader
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod support;
@@ -13,7 +16,6 @@ use support::{BOOT, Driven, settings};
 const RUNS: usize = 3;
 
 #[test]
-#[ignore = "needs a scheduler's program, named by LOADER, and a kernel's types, named by BTF"]
 fn a_published_loader_attaches_goes_on_and_ends_and_does_the_same_again() {
     let logs: Vec<_> = (0..RUNS).map(|_| run()).collect();
     assert!(logs.iter().all(|it| *it == logs[0]), "the runs differ");
@@ -63,7 +65,6 @@ fn run() -> (Vec<String>, String) {
 }
 
 #[test]
-#[ignore = "needs a scheduler's program, named by LOADER, and a kernel's types, named by BTF"]
 fn a_recording_of_a_published_loader_does_the_same() {
     let words = std::env::var("LOADER").expect("LOADER='PROGRAM ARGS'");
     let mut words = words.split_ascii_whitespace().map(str::to_owned);
@@ -88,7 +89,6 @@ fn a_recording_of_a_published_loader_does_the_same() {
 }
 
 #[test]
-#[ignore = "needs any program, named by PROGRAM; one in Go has a vDSO and threads of its own"]
 fn a_program_does_the_same_again() {
     let program = std::env::var("PROGRAM").expect("PROGRAM=FILE");
     let once = || {

@@ -73,6 +73,15 @@ impl Stub {
         BpfId(self.next)
     }
 
+    /// Its own pages, until a program shares its own.
+    fn give_pages(&mut self, map: BpfId) {
+        if let Some(Mappable { len, .. }) = self.mappable(map) {
+            let file = tempfile::tempfile().expect("a file");
+            file.set_len(len).expect("it grows");
+            self.maps.entry(map).or_default().pages = Some(file);
+        }
+    }
+
     fn lookup(&self, map: BpfId, key: &[u8]) -> Result<BpfAnswer, Refused> {
         let Some(map) = self.maps.get(&map) else {
             return refuse(9);
@@ -135,12 +144,7 @@ impl Kernel for Stub {
                     ..Map::default()
                 };
                 self.maps.insert(id, map);
-                // Its own pages, until a program shares its own.
-                if let Some(Mappable { len, .. }) = self.mappable(id) {
-                    let file = tempfile::tempfile().expect("a file");
-                    file.set_len(len).expect("it grows");
-                    self.maps.entry(id).or_default().pages = Some(file);
-                }
+                self.give_pages(id);
                 Ok(BpfAnswer::Created(id))
             }
             BpfCall::Lookup { map, key, .. } => self.lookup(map, &key),
