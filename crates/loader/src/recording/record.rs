@@ -56,7 +56,7 @@ impl Pages {
 }
 
 /// The first page from `at` on that holds something.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn next_page(file: &File, at: u64, len: u64) -> io::Result<Option<u64>> {
     use rustix::fs::{SeekFrom, seek};
     if at >= len {
@@ -69,7 +69,7 @@ fn next_page(file: &File, at: u64, len: u64) -> io::Result<Option<u64>> {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn next_page(_file: &File, at: u64, len: u64) -> io::Result<Option<u64>> {
     Ok((at < len).then_some(at))
 }
