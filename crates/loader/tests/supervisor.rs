@@ -288,9 +288,12 @@ fn drives_for_ever() {
 
 #[test]
 fn a_killed_supervisor_takes_its_program_along() {
+    // Who is killed deletes no folder.
+    let folder = tempfile::tempdir().unwrap();
     let mut supervisor = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "drives_for_ever"])
         .env("RUNSLICE_DRIVES", "1")
+        .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
