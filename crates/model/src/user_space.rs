@@ -256,6 +256,19 @@ pub trait Kernel {
     /// If the pages cannot be mapped.
     fn share(&mut self, map: BpfId, pages: File) -> std::io::Result<()>;
 
+    /// A recording tells what the program wrote into the map's pages.
+    ///
+    /// # Errors
+    /// If the map has no such bytes.
+    fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused> {
+        const ENOSYS: i32 = 38;
+        let _ = (map, offset, bytes);
+        Err(Refused {
+            errno: ENOSYS,
+            log: String::new(),
+        })
+    }
+
     /// An arena was given the address at which the program maps it.
     ///
     /// # Errors

@@ -1,0 +1,543 @@
+//! bpf(2): its arguments out of the program's memory, its answers back into it.
+//!
+//! Every object is a file in memory, so that the program can close, duplicate, inherit and map it
+//! as it could the kernel's. Offsets are those of `union bpf_attr`, Linux 6.18,
+//! include/uapi/linux/bpf.h.
+
+use std::os::fd::OwnedFd;
+
+use model::user_space::{
+    BpfAnswer, BpfCall, BpfId, Fds, MapCreate, Mappable, ProgLoad, Refused,
+};
+
+use crate::batch;
+use crate::bpf_tell;
+use crate::state::{Context, Errno, Kind, Object, Reply, u32_at, u64_at};
+use crate::sys;
+
+type Answer = Result<Reply, Errno>;
+
+/// `BPF_MAP_TYPE_ARENA`.
+pub const ARENA: u32 = 33;
+/// Bytes of `union bpf_attr` that are known; what lies behind must be 0.
+const ATTR: usize = 168;
+/// `BPF_MAP_TYPE_*` whose values hold descriptors.
+const HOLDS_FDS: [u32; 4] = [3, 12, 13, 26];
+/// `BPF_MAP_TYPE_*` with a value for each CPU.
+const PER_CPU: [u32; 4] = [5, 6, 10, 21];
+
+/// What a call has in `union bpf_attr`.
+pub struct Attr {
+    bytes: Vec<u8>,
+    /// Where the program has it.
+    pub at: u64,
+}
+
+impl Attr {
+    /// A number of 32 bits.
+    pub fn u32(&self, at: usize) -> u32 {
+        u32_at(&self.bytes, at)
+    }
+
+    /// A number of 64 bits.
+    pub fn u64(&self, at: usize) -> u64 {
+        u64_at(&self.bytes, at)
+    }
+
+    /// A name of up to 15 bytes.
+    fn name(&self, at: usize) -> String {
+        let bytes = &self.bytes[at..at + 16];
+        let end = bytes.iter().position(|it| *it == 0).unwrap_or(15);
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}
+
+/// A call of bpf(2).
+pub fn call(cx: &mut Context<'_>) -> Answer {
+    let size = cx.arg(2) as u32;
+    if size > 4096 {
+        return Err(Errno(libc::E2BIG));
+    }
+    let mut bytes = cx.read(cx.arg(1), size.into())?;
+    if bytes.iter().skip(ATTR).any(|it| *it != 0) {
+        return Err(Errno(libc::E2BIG));
+    }
+    bytes.resize(ATTR, 0);
+    let attr = Attr {
+        bytes,
+        at: cx.arg(1),
+    };
+    let command = cx.int(0);
+    match command {
+        0 => map_create(cx, &attr),
+        1 => lookup(cx, &attr, false),
+        2 => update(cx, &attr),
+        3 => delete(cx, &attr),
+        4 => next_key(cx, &attr),
+        5 => prog_load(cx, &attr),
+        10 => test_run(cx, &attr),
+        // The next number of a program, a map, a type, a link: there are none but the program's.
+        11 | 12 | 23 | 31 => Err(Errno(libc::ENOENT)),
+        13 | 14 | 19 | 30 => by_number(cx, &attr),
+        15 => bpf_tell::tell(cx, &attr),
+        17 => raw_tracepoint(cx, &attr),
+        18 => btf_load(cx, &attr),
+        21 => lookup(cx, &attr, true),
+        22 => freeze(cx, &attr),
+        24 => batch::lookup(cx, &attr, false),
+        25 => batch::lookup(cx, &attr, true),
+        26 => batch::update(cx, &attr),
+        27 => batch::delete(cx, &attr),
+        28 => link_create(cx, &attr),
+        33 => iter_create(cx, &attr),
+        34 => link_detach(cx, &attr),
+        35 => {
+            cx.object_id(attr.u32(0))?;
+            cx.object_id(attr.u32(4))?;
+            Ok(Reply::Value(0))
+        }
+        36 => Err(Errno(libc::EINVAL)),
+        37 => stream_read(cx, &attr),
+        _ => {
+            let text = format!("bpf command {command} is not known; the program was told EINVAL");
+            cx.state.note(text);
+            Err(Errno(libc::EINVAL))
+        }
+    }
+}
+
+/// Asks the simulated machine.
+pub fn ask(cx: &mut Context<'_>, call: BpfCall) -> Result<BpfAnswer, Refused> {
+    let thread = cx.id();
+    cx.kernel.bpf(thread, call)
+}
+
+/// Asks what answers with nothing but an error.
+fn ask_done(cx: &mut Context<'_>, call: BpfCall) -> Result<(), Errno> {
+    ask(cx, call).map(drop).map_err(|it| Errno(it.errno))
+}
+
+/// Asks what answers with bytes, so many of them.
+pub fn ask_bytes(cx: &mut Context<'_>, call: BpfCall) -> Result<Vec<u8>, Errno> {
+    match ask(cx, call) {
+        Ok(BpfAnswer::Bytes(bytes)) => Ok(bytes),
+        Ok(_) => Err(Errno(libc::EINVAL)),
+        Err(refused) => Err(Errno(refused.errno)),
+    }
+}
+
+/// The description of a map behind a descriptor.
+pub fn map(cx: &Context<'_>, fd: u32) -> Result<(BpfId, MapCreate), Errno> {
+    let object = cx.object(fd.cast_signed()).ok_or(Errno(libc::EBADF))?;
+    match &object.kind {
+        Kind::Map(map, _) => Ok((object.id, (**map).clone())),
+        _ => Err(Errno(libc::EINVAL)),
+    }
+}
+
+/// Bytes of a value as the program has it.
+pub fn value_len(cx: &Context<'_>, map: &MapCreate) -> u64 {
+    let cpus = cx.state.settings.shown.machine.cpus;
+    match map.kind {
+        // Inside is a descriptor, or a number.
+        3 | 12 | 13 => 4,
+        kind if PER_CPU.contains(&kind) => {
+            u64::from(map.value_size).next_multiple_of(8) * u64::from(cpus)
+        }
+        _ => map.value_size.into(),
+    }
+}
+
+/// The descriptors that stand in a value.
+pub fn fds_of(cx: &Context<'_>, map: &MapCreate) -> Fds {
+    if HOLDS_FDS.contains(&map.kind) {
+        cx.state.object_fds(cx.call.tid)
+    } else {
+        Fds::new()
+    }
+}
+
+/// Makes the descriptor of a new object.
+fn hand_out(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
+    let file = sys::memory_file(&format!("runslice-bpf-{}", id.0))?;
+    let mappable = match kind {
+        Kind::Map(..) => cx.kernel.mappable(id),
+        _ => None,
+    };
+    let fixed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    if let Some(Mappable { len, .. }) = mappable {
+        file.set_len(len)?;
+        // Should the program shorten it, the simulator's own mapping would be cut.
+        sys::seal(&file, fixed)?;
+        cx.kernel.share(id, file.try_clone()?)?;
+    } else if !matches!(kind, Kind::Iter(..)) {
+        sys::seal(&file, fixed | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL)?;
+    }
+    let fd = OwnedFd::from(file.try_clone()?);
+    let stat = rustix::fs::fstat(&file)?;
+    let object = Object { id, file, kind };
+    cx.state.objects.insert((stat.st_dev, stat.st_ino), object);
+    Ok(Reply::Fd(fd, true))
+}
+
+fn created(asked: Result<BpfAnswer, Refused>) -> Result<BpfId, Errno> {
+    match asked {
+        Ok(BpfAnswer::Created(id)) => Ok(id),
+        Ok(_) => Err(Errno(libc::EINVAL)),
+        Err(refused) => Err(Errno(refused.errno)),
+    }
+}
+
+/// An object that is named by its descriptor, 0 for none.
+fn optional(cx: &Context<'_>, fd: u32) -> Result<Option<BpfId>, Errno> {
+    match fd {
+        0 => Ok(None),
+        fd => cx.object_id(fd).map(Some),
+    }
+}
+
+fn map_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let kind = attr.u32(0);
+    let is_nested = matches!(kind, 12 | 13);
+    let map = MapCreate {
+        kind,
+        key_size: attr.u32(4),
+        value_size: attr.u32(8),
+        max_entries: attr.u32(12),
+        flags: attr.u32(16),
+        name: attr.name(28),
+        inner: if is_nested { Some(cx.object_id(attr.u32(20))?) } else { None },
+        btf: optional(cx, attr.u32(48))?,
+        key_type: attr.u32(52),
+        value_type: attr.u32(56),
+        kernel_value_type: attr.u32(60),
+        extra: attr.u64(64),
+    };
+    let id = created(ask(cx, BpfCall::MapCreate(map.clone())))?;
+    hand_out(cx, id, Kind::Map(Box::new(map), false))
+}
+
+fn key(cx: &Context<'_>, map: &MapCreate, at: u64) -> Result<Vec<u8>, Errno> {
+    cx.read(at, map.key_size.into())
+}
+
+fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
+    let (id, map) = map(cx, attr.u32(0))?;
+    let len = value_len(cx, &map);
+    let call = BpfCall::Lookup {
+        map: id,
+        key: key(cx, &map, attr.u64(8))?,
+        flags: attr.u64(24),
+        delete,
+    };
+    let value = ask_bytes(cx, call)?;
+    if value.len() as u64 != len {
+        return Err(Errno(libc::EIO));
+    }
+    cx.write(attr.u64(16), &value)?;
+    Ok(Reply::Value(0))
+}
+
+fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let (id, map) = map(cx, attr.u32(0))?;
+    let call = BpfCall::Update {
+        map: id,
+        key: key(cx, &map, attr.u64(8))?,
+        value: cx.read(attr.u64(16), value_len(cx, &map))?,
+        flags: attr.u64(24),
+        fds: fds_of(cx, &map),
+    };
+    ask_done(cx, call)?;
+    Ok(Reply::Value(0))
+}
+
+fn delete(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let (id, map) = map(cx, attr.u32(0))?;
+    let key = key(cx, &map, attr.u64(8))?;
+    ask_done(cx, BpfCall::Delete { map: id, key })?;
+    Ok(Reply::Value(0))
+}
+
+fn next_key(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let (id, map) = map(cx, attr.u32(0))?;
+    let key = match attr.u64(8) {
+        0 => None,
+        at => Some(key(cx, &map, at)?),
+    };
+    let next = ask_bytes(cx, BpfCall::NextKey { map: id, key })?;
+    if next.len() as u64 != u64::from(map.key_size) {
+        return Err(Errno(libc::EIO));
+    }
+    cx.write(attr.u64(16), &next)?;
+    Ok(Reply::Value(0))
+}
+
+/// Whether a process of the program has the file mapped for writing.
+fn is_mapped_writable(cx: &Context<'_>, inode: u64) -> bool {
+    let lives = cx.state.processes.iter().filter(|it| it.lives);
+    let maps = lives.filter_map(|it| std::fs::read_to_string(format!("/proc/{}/maps", it.real)).ok());
+    let found = maps.into_iter().any(|text| {
+        text.lines().any(|line| {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let rights = words.next().unwrap_or("");
+            rights.starts_with("rw") && rights.ends_with('s') && words.nth(2) == Some(&inode.to_string())
+        })
+    });
+    found
+}
+
+fn freeze(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let (id, _) = map(cx, attr.u32(0))?;
+    let stat = {
+        let object = cx.object(attr.u32(0).cast_signed());
+        rustix::fs::fstat(&object.ok_or(Errno(libc::EBADF))?.file)?
+    };
+    let mappable = cx.kernel.mappable(id).is_some();
+    if mappable && is_mapped_writable(cx, stat.st_ino) {
+        return Err(Errno(libc::EBUSY));
+    }
+    let object = cx.state.objects.get_mut(&(stat.st_dev, stat.st_ino));
+    let Some(Object { file, kind: Kind::Map(_, frozen), .. }) = object else {
+        return Err(Errno(libc::EBADF));
+    };
+    if *frozen {
+        return Err(Errno(libc::EBUSY));
+    }
+    *frozen = true;
+    if mappable {
+        sys::seal(file, libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
+    }
+    ask_done(cx, BpfCall::Freeze { map: id })?;
+    Ok(Reply::Value(0))
+}
+
+/// Writes a log as the program asked for it: where, and into how many bytes.
+fn write_log(cx: &Context<'_>, (at, size): (u64, u32), log: &str) -> Result<(), Errno> {
+    if at == 0 || size == 0 {
+        return Ok(());
+    }
+    let mut bytes = log.as_bytes().to_vec();
+    bytes.truncate(size as usize - 1);
+    bytes.push(0);
+    cx.write(at, &bytes)
+}
+
+/// The instructions, with descriptors in place of indexes into `fd_array`, and what they are.
+fn instructions(cx: &Context<'_>, attr: &Attr) -> Result<(Vec<u8>, Fds), Errno> {
+    /// Instructions of a program of a privileged user.
+    const COUNT_MAX: u32 = 1_000_000;
+    const LOAD_IMM64: u8 = 0x18;
+    let count = attr.u32(4);
+    if count == 0 || count > COUNT_MAX {
+        return Err(Errno(libc::E2BIG));
+    }
+    let mut code = cx.read(attr.u64(8), u64::from(count) * 8)?;
+    let mut fds = Fds::new();
+    for step in code.chunks_exact_mut(8) {
+        // 1 and 2: a map and its value by descriptor; 5 and 6: by index.
+        let source = step[1] >> 4;
+        if step[0] != LOAD_IMM64 || !matches!(source, 1 | 2 | 5 | 6) {
+            continue;
+        }
+        let mut fd = u32_at(step, 4);
+        if source >= 5 {
+            let place = attr.u64(120).wrapping_add(u64::from(fd) * 4);
+            fd = cx.read_u32(place)?;
+            step[1] = step[1] & 15 | (source - 4) << 4;
+            step[4..].copy_from_slice(&fd.to_le_bytes());
+        }
+        if !fds.iter().any(|it| it.0 == fd) {
+            fds.push((fd, cx.object_id(fd)?));
+        }
+    }
+    Ok((code, fds))
+}
+
+fn prog_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let (code, fds) = instructions(cx, attr)?;
+    let records = |count: u32, size: u32, at: u64| {
+        let bytes = cx.read(at, u64::from(count) * u64::from(size))?;
+        Ok::<_, Errno>((bytes, size))
+    };
+    let license = cx.read_string(attr.u64(16), 128)?;
+    let program = ProgLoad {
+        kind: attr.u32(0),
+        attach_type: attr.u32(68),
+        name: attr.name(48),
+        code,
+        license: String::from_utf8_lossy(&license).into_owned(),
+        flags: attr.u32(44),
+        btf: optional(cx, attr.u32(72))?,
+        functions: records(attr.u32(88), attr.u32(76), attr.u64(80))?,
+        lines: records(attr.u32(104), attr.u32(92), attr.u64(96))?,
+        attach_to: attr.u32(108),
+        fds,
+    };
+    let len = program.code.len() as u32;
+    let kind = Kind::Program(program.kind, program.name.clone(), program.btf, len);
+    let asked = ask(cx, BpfCall::ProgLoad(Box::new(program)));
+    let log = asked.as_ref().err().map_or("", |it| it.log.as_str()).to_owned();
+    if attr.u32(24) > 0 || !log.is_empty() {
+        write_log(cx, (attr.u64(32), attr.u32(28)), &log)?;
+    }
+    let id = created(asked)?;
+    hand_out(cx, id, kind)
+}
+
+fn btf_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    /// `BTF_MAX_SIZE`, Linux 6.18, include/linux/btf.h.
+    const SIZE_MAX: u32 = 16 << 20;
+    if attr.u32(16) > SIZE_MAX {
+        return Err(Errno(libc::E2BIG));
+    }
+    let bytes = cx.read(attr.u64(0), attr.u32(16).into())?;
+    let call = BpfCall::BtfLoad {
+        bytes: bytes.clone(),
+    };
+    let asked = ask(cx, call);
+    let log = asked.as_ref().err().map_or("", |it| it.log.as_str()).to_owned();
+    if attr.u32(24) > 0 || !log.is_empty() {
+        write_log(cx, (attr.u64(8), attr.u32(20)), &log)?;
+    }
+    let id = created(asked)?;
+    hand_out(cx, id, Kind::Btf(bytes))
+}
+
+fn link(cx: &mut Context<'_>, target: u32, (attach, name): (u32, String), flags: u32) -> Answer {
+    let target = cx.object_id(target)?;
+    let call = BpfCall::LinkCreate {
+        target,
+        attach_type: attach,
+        name,
+        flags,
+    };
+    let id = created(ask(cx, call))?;
+    hand_out(cx, id, Kind::Link(target, attach))
+}
+
+fn link_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    link(cx, attr.u32(0), (attr.u32(8), String::new()), attr.u32(12))
+}
+
+fn raw_tracepoint(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    const RAW_TP: u32 = 23;
+    let name = match attr.u64(0) {
+        0 => Vec::new(),
+        at => cx.read_string(at, 128)?,
+    };
+    let name = String::from_utf8_lossy(&name).into_owned();
+    link(cx, attr.u32(8), (RAW_TP, name), 0)
+}
+
+fn link_of(cx: &Context<'_>, fd: u32) -> Result<BpfId, Errno> {
+    match cx.object(fd.cast_signed()) {
+        Some(Object {
+            id,
+            kind: Kind::Link(..),
+            ..
+        }) => Ok(*id),
+        Some(_) => Err(Errno(libc::EINVAL)),
+        None => Err(Errno(libc::EBADF)),
+    }
+}
+
+fn link_detach(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let link = link_of(cx, attr.u32(0))?;
+    ask_done(cx, BpfCall::LinkDetach { link })?;
+    Ok(Reply::Value(0))
+}
+
+fn iter_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let link = link_of(cx, attr.u32(0))?;
+    hand_out(cx, BpfId(0), Kind::Iter(link, false))
+}
+
+fn test_run(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let (at, len) = (attr.u64(48), attr.u32(40));
+    // Packets are another subsystem's.
+    if len > 4096 || attr.u32(8) != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let call = BpfCall::TestRun {
+        program: cx.object_id(attr.u32(0))?,
+        context: cx.read(at, len.into())?,
+        flags: attr.u32(64),
+        cpu: attr.u32(68),
+    };
+    match ask(cx, call) {
+        Ok(BpfAnswer::Ran { result, mut context }) => {
+            context.truncate(len as usize);
+            // bpf_prog_test_run_syscall() writes the context back to where it came from.
+            cx.write(at, &context)?;
+            if attr.u64(56) != 0 && attr.u32(44) != 0 {
+                context.truncate(attr.u32(44) as usize);
+                cx.write(attr.u64(56), &context)?;
+            }
+            cx.write(attr.at.wrapping_add(4), &result.to_le_bytes())?;
+            Ok(Reply::Value(0))
+        }
+        Ok(_) => Err(Errno(libc::EINVAL)),
+        Err(refused) => Err(Errno(refused.errno)),
+    }
+}
+
+fn stream_read(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let len = attr.u32(8).min(1 << 20);
+    let call = BpfCall::StreamRead {
+        program: cx.object_id(attr.u32(16))?,
+        stream: attr.u32(12),
+        len,
+    };
+    let mut bytes = ask_bytes(cx, call)?;
+    bytes.truncate(len as usize);
+    cx.write(attr.u64(0), &bytes)?;
+    Ok(Reply::Value(bytes.len() as i64))
+}
+
+/// A second descriptor for an object of the program's own.
+fn by_number(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    let found = cx.state.object_by_id(BpfId(attr.u32(0)));
+    let object = found.filter(|it| it.id.0 != 0).ok_or(Errno(libc::ENOENT))?;
+    Ok(Reply::Fd(OwnedFd::from(object.file.try_clone()?), true))
+}
+
+/// An arena is mapped: at the address that it has, or at one that it gets now.
+pub fn arena_at(cx: &mut Context<'_>, id: BpfId, mappable: Mappable) -> Answer {
+    /// Arenas of no address of their own begin here, 4 GiB apart: far from what `mmap()` gives
+    /// out, and none crosses a border of 4 GiB.
+    const FIRST: u64 = 0x1000_0000_0000;
+    if cx.arg(1) > mappable.len || cx.arg(5) != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let asked = cx.arg(0);
+    let address = match mappable.address {
+        Some(address) if asked == address => address,
+        Some(_) if asked != 0 => return Err(Errno(libc::EINVAL)),
+        Some(address) => address,
+        None if asked == 0 => FIRST + (u64::from(id.0) << 32),
+        None => asked,
+    };
+    let last = address.checked_add(mappable.len.max(1) - 1);
+    if last.is_none_or(|last| address >> 32 != last >> 32) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let told = cx.kernel.arena_at(id, address);
+    told.map_err(|it| Errno(it.errno))?;
+    if asked == address {
+        Ok(Reply::Continue)
+    } else {
+        Ok(Reply::Place(address))
+    }
+}
+
+/// An object has no descriptor any more.
+pub fn end(cx: &mut Context<'_>, key: (u64, u64)) {
+    let Some(object) = cx.state.objects.remove(&key) else {
+        return;
+    };
+    cx.state.rings.remove(&object.id);
+    if !matches!(object.kind, Kind::Iter(..)) {
+        // The kernel's last word: there is nobody to tell of a refusal.
+        let _ = ask(cx, BpfCall::Close { object: object.id });
+    }
+}

@@ -1,0 +1,424 @@
+//! Calls that may wait for a file, and calls that make and close descriptors.
+//!
+//! A call that would wait is held until it would not; then the kernel does it, or it is done on a
+//! second descriptor of the same open file. So no thread ever waits inside of the kernel.
+
+use std::fs;
+use std::io::Write as _;
+
+use model::Nanos;
+use model::user_space::{BpfAnswer, BpfCall, BpfId};
+use rustix::event::{EventfdFlags, PollFlags, eventfd};
+use rustix::fs::{FileType, OFlags, fcntl_getfl};
+use rustix::net::SendFlags;
+
+use crate::bpf;
+use crate::state::{Context, Errno, Kind, Reply, Then, Watch, u32_at, u64_at};
+use crate::sys;
+use crate::time::{later, timespec};
+
+type Answer = Result<Reply, Errno>;
+
+/// The output that is kept of each stream; what a program writes beyond it is lost.
+const OUTPUT_MAX: i64 = 16 << 20;
+/// What fits into a pipe at once when `poll()` says that something does.
+const PIPE_CHUNK: u64 = 4096;
+
+fn stat(cx: &Context<'_>, fd: i32) -> Result<rustix::fs::Stat, Errno> {
+    let path = format!("/proc/{}/fd/{fd}", cx.call.tid);
+    rustix::fs::stat(path).map_err(|_| Errno(libc::EBADF))
+}
+
+/// Whether using the file can wait at all.
+fn can_wait(mode: u32) -> bool {
+    let kind = FileType::from_raw_mode(mode);
+    !matches!(
+        kind,
+        FileType::RegularFile | FileType::Directory | FileType::CharacterDevice
+    )
+}
+
+/// Lets the kernel do a call on `fd` once the file is ready for it.
+fn when_ready(cx: &mut Context<'_>, fd: i32, flags: PollFlags, dont_wait: bool) -> Answer {
+    let file = cx.duplicate(fd)?;
+    if dont_wait || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
+        return Ok(Reply::Continue);
+    }
+    let watches = vec![Watch::File(file, flags)];
+    if cx.state.is_ready(&watches, &*cx.kernel) {
+        return Ok(Reply::Continue);
+    }
+    Ok(Reply::Park(Then::Files(watches), cx.waited.flatten()))
+}
+
+/// `read()` and `readv()`.
+pub fn read(cx: &mut Context<'_>) -> Answer {
+    let fd = cx.int(0);
+    match cx.object(fd).map(|it| &it.kind) {
+        Some(Kind::Iter(link, false)) => {
+            let link = *link;
+            return fill(cx, fd, link);
+        }
+        Some(Kind::Iter(_, true)) => return Ok(Reply::Continue),
+        Some(_) => return Err(Errno(libc::EINVAL)),
+        None => {}
+    }
+    // What has no type of its own among the anonymous files is a regular file in new kernels.
+    let stat = stat(cx, fd)?;
+    if !can_wait(stat.st_mode) && !is_anonymous(cx, fd) {
+        return Ok(Reply::Continue);
+    }
+    when_ready(cx, fd, PollFlags::IN, false)
+}
+
+fn is_anonymous(cx: &Context<'_>, fd: i32) -> bool {
+    let link = fs::read_link(format!("/proc/{}/fd/{fd}", cx.call.tid));
+    link.is_ok_and(|it| it.to_string_lossy().starts_with("anon_inode:"))
+}
+
+/// The text of an iterator is made when it is read first.
+fn fill(cx: &mut Context<'_>, fd: i32, link: BpfId) -> Answer {
+    let thread = cx.id();
+    let asked = cx.kernel.bpf(thread, BpfCall::IterRead { link });
+    let Ok(BpfAnswer::Bytes(text)) = asked else {
+        return Err(Errno(asked.err().map_or(libc::EINVAL, |it| it.errno)));
+    };
+    let stat = stat(cx, fd)?;
+    let key = (stat.st_dev, stat.st_ino);
+    let object = cx.state.objects.get_mut(&key).ok_or(Errno(libc::EBADF))?;
+    object.kind = Kind::Iter(link, true);
+    object.file.write_all(&text)?;
+    rustix::fs::seek(&object.file, rustix::fs::SeekFrom::Start(0))?;
+    Ok(Reply::Continue)
+}
+
+/// `write()` and `writev()`.
+pub fn write(cx: &mut Context<'_>) -> Answer {
+    let fd = cx.int(0);
+    let stat = stat(cx, fd)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if matches!(kind, FileType::RegularFile) && !is_anonymous(cx, fd) {
+        let is_output = stat.st_size > OUTPUT_MAX
+            && cx.state.output.iter().any(|it| {
+                rustix::fs::stat(it)
+                    .is_ok_and(|it| (it.st_dev, it.st_ino) == (stat.st_dev, stat.st_ino))
+            });
+        if is_output && cx.call.nr == libc::SYS_write {
+            return Ok(Reply::Value(cx.arg(2).cast_signed()));
+        }
+        return Ok(Reply::Continue);
+    }
+    if !can_wait(stat.st_mode) && !is_anonymous(cx, fd) {
+        return Ok(Reply::Continue);
+    }
+    let is_long = cx.call.nr == libc::SYS_write && cx.arg(2) > PIPE_CHUNK;
+    match (is_long, kind) {
+        (true, FileType::Fifo | FileType::Socket) => in_part(cx, fd, matches!(kind, FileType::Fifo)),
+        _ => when_ready(cx, fd, PollFlags::OUT, false),
+    }
+}
+
+/// Writes what fits: the rest would make the thread wait inside of the kernel.
+fn in_part(cx: &mut Context<'_>, fd: i32, is_pipe: bool) -> Answer {
+    let reply = when_ready(cx, fd, PollFlags::OUT, false)?;
+    let file = cx.duplicate(fd)?;
+    if matches!(reply, Reply::Park(..)) || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
+        return Ok(reply);
+    }
+    let done = if is_pipe {
+        let bytes = cx.read(cx.arg(1), PIPE_CHUNK)?;
+        rustix::io::write(&file, &bytes)?
+    } else {
+        let bytes = cx.read(cx.arg(1), cx.arg(2).min(1 << 20))?;
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        rustix::net::send(&file, &bytes, flags)?
+    };
+    Ok(Reply::Value(done as i64))
+}
+
+/// Calls that receive or accept on a socket.
+pub fn receive(cx: &mut Context<'_>) -> Answer {
+    let flags = match cx.call.nr {
+        libc::SYS_recvfrom => cx.int(3),
+        libc::SYS_recvmsg => cx.int(2),
+        // A time limit of `recvmmsg()` would be the host's.
+        libc::SYS_recvmmsg if cx.arg(4) != 0 => return Err(Errno(libc::ENOSYS)),
+        libc::SYS_recvmmsg => cx.int(3),
+        _ => 0,
+    };
+    let dont_wait = flags & libc::MSG_DONTWAIT != 0;
+    when_ready(cx, cx.int(0), PollFlags::IN, dont_wait)
+}
+
+/// Calls that send on a socket. No address: it would reach past the tree.
+pub fn send(cx: &mut Context<'_>) -> Answer {
+    let fd = cx.int(0);
+    let (flags, named) = match cx.call.nr {
+        libc::SYS_sendto => (cx.int(3), cx.arg(4) != 0),
+        libc::SYS_sendmsg => (cx.int(2), cx.read_u64(cx.arg(1))? != 0),
+        _ => return Err(Errno(libc::ENOSYS)),
+    };
+    if named && !cx.state.settings.net {
+        return Err(Errno(libc::EACCES));
+    }
+    let dont_wait = flags & libc::MSG_DONTWAIT != 0;
+    if cx.call.nr == libc::SYS_sendto && cx.arg(2) > PIPE_CHUNK && !dont_wait && !named {
+        return in_part(cx, fd, false);
+    }
+    when_ready(cx, fd, PollFlags::OUT, dont_wait)
+}
+
+/// What `poll()` asks of a descriptor; `None` of one that is not open.
+fn watch(cx: &mut Context<'_>, fd: i32, flags: PollFlags) -> Option<Watch> {
+    if let Some(object) = cx.object(fd) {
+        return Some(Watch::Map(object.id));
+    }
+    Some(Watch::File(cx.duplicate(fd).ok()?, flags))
+}
+
+/// What of `flags` is true of a watch now; 0 if nothing.
+fn told(cx: &Context<'_>, watch: &Watch, flags: PollFlags) -> u16 {
+    match watch {
+        Watch::Map(map) if cx.kernel.is_ready(*map) => {
+            (flags & (PollFlags::IN | PollFlags::OUT)).bits()
+        }
+        Watch::Map(_) => 0,
+        Watch::File(fd, _) => {
+            let mut polled = [rustix::event::PollFd::new(fd, flags)];
+            let none = rustix::event::Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            match rustix::event::poll(&mut polled, Some(&none)) {
+                Ok(1) => polled[0].revents().bits(),
+                _ => 0,
+            }
+        }
+    }
+}
+
+/// The end of a wait of so many milliseconds; negative: for ever.
+fn after_millis(cx: &Context<'_>, millis: i32) -> Option<Nanos> {
+    let millis = u64::try_from(millis).ok()?;
+    Some(later(cx.now(), Nanos::from_millis(millis)))
+}
+
+fn after_timespec(cx: &Context<'_>, at: u64) -> Result<Option<Nanos>, Errno> {
+    if at == 0 {
+        return Ok(None);
+    }
+    let span = timespec(&cx.read(at, 16)?)?;
+    Ok(Some(later(cx.now(), span)))
+}
+
+/// The answer of a call that found nothing: it waits, or its time is over.
+fn park_or_end(cx: &mut Context<'_>, watches: Vec<Watch>, until: Option<Nanos>) -> Reply {
+    if until.is_some_and(|it| it <= cx.now()) {
+        Reply::Value(0)
+    } else {
+        Reply::Park(Then::Files(watches), until)
+    }
+}
+
+/// `poll()` and `ppoll()`.
+pub fn poll(cx: &mut Context<'_>) -> Answer {
+    let count = cx.arg(1);
+    if count > 4096 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let mut bytes = cx.read(cx.arg(0), count * 8)?;
+    let until = match cx.waited {
+        Some(until) => until,
+        None if cx.call.nr == libc::SYS_poll => after_millis(cx, cx.int(2)),
+        None => after_timespec(cx, cx.arg(2))?,
+    };
+    let (mut found, mut watches) = (0, Vec::new());
+    for entry in bytes.chunks_exact_mut(8) {
+        let fd = u32_at(entry, 0).cast_signed();
+        let flags = PollFlags::from_bits_retain(u16::from_le_bytes([entry[4], entry[5]]));
+        let told = match fd {
+            i32::MIN..0 => 0,
+            _ => match watch(cx, fd, flags) {
+                Some(watch) => {
+                    let told = told(cx, &watch, flags);
+                    watches.push(watch);
+                    told
+                }
+                None => PollFlags::NVAL.bits(),
+            },
+        };
+        entry[6..].copy_from_slice(&told.to_le_bytes());
+        found += i64::from(told != 0);
+    }
+    cx.write(cx.arg(0), &bytes)?;
+    if found > 0 {
+        return Ok(Reply::Value(found));
+    }
+    Ok(park_or_end(cx, watches, until))
+}
+
+/// `select()` and `pselect6()`.
+pub fn select(cx: &mut Context<'_>) -> Answer {
+    let count = cx.arg(0);
+    if count > 1024 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let until = match (cx.waited, cx.call.nr) {
+        (Some(until), _) => until,
+        (None, libc::SYS_select) if cx.arg(4) != 0 => {
+            let mut span = cx.read(cx.arg(4), 16)?;
+            let nanos = u64_at(&span, 8).saturating_mul(1000);
+            span[8..].copy_from_slice(&nanos.to_le_bytes());
+            Some(later(cx.now(), timespec(&span)?))
+        }
+        (None, libc::SYS_select) => None,
+        (None, _) => after_timespec(cx, cx.arg(4))?,
+    };
+    let len = count.div_ceil(64) * 8;
+    let (mut found, mut watches, mut sets) = (0, Vec::new(), Vec::new());
+    for (n, flags) in [(1, PollFlags::IN), (2, PollFlags::OUT), (3, PollFlags::PRI)] {
+        if cx.arg(n) == 0 {
+            continue;
+        }
+        let mut set = cx.read(cx.arg(n), len)?;
+        for fd in 0..count as usize {
+            if set[fd / 8] & 1 << (fd % 8) == 0 {
+                continue;
+            }
+            let watch = watch(cx, fd as i32, flags).ok_or(Errno(libc::EBADF))?;
+            if told(cx, &watch, flags) == 0 {
+                set[fd / 8] &= !(1 << (fd % 8));
+            } else {
+                found += 1;
+            }
+            watches.push(watch);
+        }
+        sets.push((cx.arg(n), set));
+    }
+    let reply = match found {
+        0 => park_or_end(cx, watches, until),
+        found => Reply::Value(found),
+    };
+    if let Reply::Value(_) = reply {
+        for (at, set) in sets {
+            cx.write(at, &set)?;
+        }
+    }
+    Ok(reply)
+}
+
+/// `epoll_ctl()`: a ring buffer is represented by a descriptor of the supervisor's.
+pub fn epoll_ctl(cx: &mut Context<'_>) -> Answer {
+    let Some(map) = cx.object(cx.int(2)).map(|it| it.id) else {
+        return Ok(Reply::Continue);
+    };
+    let epoll = cx.duplicate(cx.int(0))?;
+    let mut event = [0; 12];
+    if cx.int(1) != libc::EPOLL_CTL_DEL {
+        event.copy_from_slice(&cx.read(cx.arg(3), 12)?);
+    }
+    if !cx.state.rings.contains_key(&map) {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        cx.state.rings.insert(map, (fd, false));
+    }
+    let (fd, _) = &cx.state.rings[&map];
+    sys::epoll_ctl(&epoll, cx.int(1), fd, event)?;
+    Ok(Reply::Value(0))
+}
+
+/// `epoll_wait()`, `epoll_pwait()` and `epoll_pwait2()`.
+pub fn epoll_wait(cx: &mut Context<'_>) -> Answer {
+    let max = usize::try_from(cx.int(2)).unwrap_or(0);
+    if max == 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let until = match cx.waited {
+        Some(until) => until,
+        None if cx.call.nr == libc::SYS_epoll_pwait2 => after_timespec(cx, cx.arg(3))?,
+        None => after_millis(cx, cx.int(3)),
+    };
+    let epoll = cx.duplicate(cx.int(0))?;
+    let kernel = &*cx.kernel;
+    cx.state.set_levels(kernel);
+    let events = sys::epoll_take(&epoll, max)?;
+    if !events.is_empty() {
+        cx.write(cx.arg(1), &events)?;
+        return Ok(Reply::Value((events.len() / 12) as i64));
+    }
+    let watches = vec![Watch::File(epoll, PollFlags::IN)];
+    Ok(park_or_end(cx, watches, until))
+}
+
+/// `close()`: the last one ends an object.
+pub fn close(cx: &mut Context<'_>) -> Answer {
+    close_range_of(cx, cx.arg(0) as u32, cx.arg(0) as u32);
+    Ok(Reply::Continue)
+}
+
+/// `close_range()`.
+pub fn close_range(cx: &mut Context<'_>) -> Answer {
+    const CLOEXEC: u64 = 4;
+    const UNSHARE: u64 = 2;
+    if cx.arg(2) & UNSHARE != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    if cx.arg(2) & CLOEXEC == 0 {
+        close_range_of(cx, cx.arg(0) as u32, cx.arg(1) as u32);
+    }
+    Ok(Reply::Continue)
+}
+
+/// `dup2()` and `dup3()`: what the new number was is closed.
+pub fn dup2(cx: &mut Context<'_>) -> Answer {
+    if cx.int(0) != cx.int(1) && stat(cx, cx.int(0)).is_ok() {
+        close_range_of(cx, cx.arg(1) as u32, cx.arg(1) as u32);
+    }
+    Ok(Reply::Continue)
+}
+
+/// Ends the objects that no descriptor but those from `first` to `last` of this process is for.
+fn close_range_of(cx: &mut Context<'_>, first: u32, last: u32) {
+    if first == last && cx.object(first.cast_signed()).is_none() {
+        return;
+    }
+    let process = cx.process().real;
+    let fds = cx.state.object_fds(cx.call.tid);
+    let (going, staying): (Vec<_>, Vec<_>) =
+        fds.into_iter().partition(|(fd, _)| (first..=last).contains(fd));
+    let others = cx.state.processes.iter().filter(|it| it.lives && it.real != process);
+    let others = others.flat_map(|it| cx.state.object_fds(it.real));
+    let held: Vec<BpfId> = staying.into_iter().chain(others).map(|it| it.1).collect();
+    let mut done = Vec::new();
+    for (_, id) in going {
+        if held.contains(&id) || done.contains(&id) {
+            continue;
+        }
+        done.push(id);
+        let key = cx.state.objects.iter().find(|(_, it)| it.id == id);
+        if let Some(key) = key.map(|it| *it.0) {
+            bpf::end(cx, key);
+        }
+    }
+}
+
+/// `mmap()` of a descriptor.
+pub fn mmap(cx: &mut Context<'_>) -> Answer {
+    let fd = cx.int(4);
+    let Some(id) = cx.object(fd).map(|it| it.id) else {
+        return Ok(Reply::Continue);
+    };
+    let Some(mappable) = cx.kernel.mappable(id) else {
+        return Err(Errno(libc::ENODEV));
+    };
+    if cx.arg(3) as i32 & libc::MAP_SHARED == 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let is_arena = matches!(
+        cx.object(fd).map(|it| &it.kind),
+        Some(Kind::Map(map, _)) if map.kind == bpf::ARENA
+    );
+    if !is_arena {
+        return Ok(Reply::Continue);
+    }
+    bpf::arena_at(cx, id, mappable)
+}

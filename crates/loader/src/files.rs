@@ -1,0 +1,454 @@
+//! Calls that name files: done by the supervisor, in the tree or, to read, on the host.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Stat, StatxFlags};
+
+use crate::paths::{Place, Resolved, resolve};
+use crate::state::{Context, Errno, Reply, u64_at};
+use crate::sys;
+
+type Answer = Result<Reply, Errno>;
+
+const PATH_MAX: usize = 4096;
+
+/// The folder from which a path goes: of `AT_FDCWD` the current one.
+fn base(cx: &mut Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
+    if fd == libc::AT_FDCWD {
+        return Ok(cx.process().cwd.clone());
+    }
+    path_of(cx, fd)
+}
+
+/// The path of an open file, as the program knows it.
+fn path_of(cx: &Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
+    let link = fs::read_link(format!("/proc/{}/fd/{fd}", cx.call.tid));
+    let path = link.map_err(|_| Errno(libc::EBADF))?;
+    Ok(cx.state.shown_path(&path))
+}
+
+/// Resolves the path at `at`, from the folder `fd`.
+fn path(cx: &mut Context<'_>, fd: i32, at: u64, follow: bool) -> Result<Resolved, Errno> {
+    let name = cx.read_string(at, PATH_MAX)?;
+    let base = match name.first() {
+        Some(b'/') => PathBuf::from("/"),
+        _ => base(cx, fd)?,
+    };
+    refresh(cx, &name);
+    resolve(cx.state, cx.call.tid, &base, &name, follow)
+}
+
+/// Brings files up to date that tell of the machine as it is now.
+fn refresh(cx: &mut Context<'_>, name: &[u8]) {
+    // They are looked at seldom; a failure shows as an old content.
+    let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
+    if has(b"stat") || has(b"uptime") {
+        let times = cx.kernel.cpu_times();
+        let _ = cx.state.tree.show_times(&times, cx.now());
+    }
+    if has(b"sched_ext") {
+        let _ = cx.state.tree.show_sched_ext(&cx.kernel.sched_ext());
+    }
+}
+
+pub fn open(cx: &mut Context<'_>) -> Answer {
+    let (fd, at, flags, mode) = match cx.call.nr {
+        libc::SYS_open => (libc::AT_FDCWD, 0, cx.arg(1), cx.arg(2)),
+        libc::SYS_creat => {
+            let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+            (libc::AT_FDCWD, 0, flags as u64, cx.arg(1))
+        }
+        libc::SYS_openat => (cx.int(0), 1, cx.arg(2), cx.arg(3)),
+        _ => {
+            let how = cx.read(cx.arg(2), 24)?;
+            (cx.int(0), 1, u64_at(&how, 0), u64_at(&how, 8))
+        }
+    };
+    let flags = OFlags::from_bits_retain(flags as u32);
+    let follow = !flags.contains(OFlags::NOFOLLOW)
+        && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+    let at = cx.arg(at);
+    let found = path(cx, fd, at, follow)?;
+    let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+        || flags.contains(OFlags::TMPFILE);
+    let is_own_pipe = found.place == Place::Process && is_nameless(&found.host);
+    if writes && !is_own_pipe && found.writable().is_err() {
+        // `O_CREAT` of what is there and only read is not a write.
+        let reads = !flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+        if !(reads && found.host.exists()) {
+            return Err(Errno(libc::EACCES));
+        }
+    }
+    let mut flags = flags | OFlags::CLOEXEC;
+    let cloexec = flags_of(cx).contains(OFlags::CLOEXEC);
+    if !is_own_pipe {
+        // The path has no link left; one that was put there since is not followed.
+        flags |= OFlags::NOFOLLOW;
+    }
+    if !writes {
+        // No opening waits, of a named pipe of the host for example.
+        flags |= OFlags::NONBLOCK;
+    }
+    let mode = Mode::from_raw_mode(mode as RawMode & 0o7777);
+    let file = rustix::fs::open(&found.host, flags, mode)?;
+    let asked = flags_of(cx);
+    if !writes && !asked.contains(OFlags::NONBLOCK) && !asked.contains(OFlags::PATH) {
+        let now = rustix::fs::fcntl_getfl(&file)?;
+        rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK)?;
+    }
+    Ok(Reply::Fd(file, cloexec))
+}
+
+/// The flags as the program gave them.
+fn flags_of(cx: &Context<'_>) -> OFlags {
+    let flags = match cx.call.nr {
+        libc::SYS_open => cx.arg(1),
+        libc::SYS_openat => cx.arg(2),
+        libc::SYS_openat2 => cx.read_u64(cx.arg(2)).unwrap_or(0),
+        _ => 0,
+    };
+    OFlags::from_bits_retain(flags as u32)
+}
+
+/// Whether a link of `/proc/self/fd` leads to a pipe or the like.
+fn is_nameless(host: &Path) -> bool {
+    fs::read_link(host).is_ok_and(|it| !it.is_absolute())
+}
+
+/// Everything of the tree belongs to root, and cgroups have the ids of the simulated ones.
+fn shown_stat(cx: &Context<'_>, host: &Path, stat: &mut Stat) {
+    if host.starts_with(cx.state.tree.root()) {
+        (stat.st_uid, stat.st_gid) = (0, 0);
+    }
+    if let Some(id) = cx.state.tree.cgroup_id(host) {
+        stat.st_ino = id;
+    }
+}
+
+fn write_stat(cx: &Context<'_>, at: u64, stat: &Stat) -> Answer {
+    // Linux 6.18, arch/x86/include/uapi/asm/stat.h.
+    let mut bytes = [0; 144];
+    let mut put = |at: usize, value: u64| {
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    };
+    put(0, stat.st_dev);
+    put(8, stat.st_ino);
+    put(16, stat.st_nlink);
+    put(24, u64::from(stat.st_mode) | u64::from(stat.st_uid) << 32);
+    put(32, stat.st_gid.into());
+    put(40, stat.st_rdev);
+    put(48, stat.st_size.cast_unsigned());
+    put(56, stat.st_blksize.cast_unsigned());
+    put(64, stat.st_blocks.cast_unsigned());
+    // Times are those of the host: none is told.
+    cx.write(at, &bytes)?;
+    Ok(Reply::Value(0))
+}
+
+/// `stat()`, `lstat()`, `fstat()` and `newfstatat()`.
+pub fn stat(cx: &mut Context<'_>) -> Answer {
+    let (fd, at, to, flags) = match cx.call.nr {
+        libc::SYS_stat => (libc::AT_FDCWD, cx.arg(0), cx.arg(1), 0),
+        libc::SYS_lstat => (libc::AT_FDCWD, cx.arg(0), cx.arg(1), libc::AT_SYMLINK_NOFOLLOW),
+        libc::SYS_fstat => (cx.int(0), 0, cx.arg(1), libc::AT_EMPTY_PATH),
+        _ => (cx.int(0), cx.arg(1), cx.arg(2), cx.int(3)),
+    };
+    let (host, stat) = find_stat(cx, (fd, at), flags)?;
+    let mut stat = stat;
+    shown_stat(cx, &host, &mut stat);
+    write_stat(cx, to, &stat)
+}
+
+/// Whether the call is about the descriptor itself.
+fn is_empty(cx: &Context<'_>, at: u64, flags: i32) -> Result<bool, Errno> {
+    if flags & libc::AT_EMPTY_PATH == 0 {
+        return Ok(false);
+    }
+    Ok(at == 0 || cx.read_string(at, PATH_MAX)?.is_empty())
+}
+
+fn find_stat(
+    cx: &mut Context<'_>,
+    (fd, at): (i32, u64),
+    flags: i32,
+) -> Result<(PathBuf, Stat), Errno> {
+    if is_empty(cx, at, flags)? && fd != libc::AT_FDCWD {
+        let link = PathBuf::from(format!("/proc/{}/fd/{fd}", cx.call.tid));
+        let stat = rustix::fs::stat(&link).map_err(|_| Errno(libc::EBADF))?;
+        return Ok((fs::read_link(&link).unwrap_or(link), stat));
+    }
+    let found = path(cx, fd, at, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
+    let stat = if found.place == Place::Process {
+        rustix::fs::statat(CWD, &found.host, AtFlags::empty())?
+    } else {
+        rustix::fs::lstat(&found.host)?
+    };
+    Ok((found.host, stat))
+}
+
+/// `statx()`.
+pub fn statx(cx: &mut Context<'_>) -> Answer {
+    let flags = cx.int(2);
+    let (host, mut stat) = find_stat(cx, (cx.int(0), cx.arg(1)), flags)?;
+    shown_stat(cx, &host, &mut stat);
+    // Linux 6.18, include/uapi/linux/stat.h.
+    let mut bytes = [0; 256];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &StatxFlags::BASIC_STATS.bits().to_le_bytes());
+    put(4, &(stat.st_blksize as u32).to_le_bytes());
+    put(16, &(stat.st_nlink as u32).to_le_bytes());
+    put(20, &stat.st_uid.to_le_bytes());
+    put(24, &stat.st_gid.to_le_bytes());
+    put(28, &(stat.st_mode as u16).to_le_bytes());
+    put(32, &stat.st_ino.to_le_bytes());
+    put(40, &stat.st_size.to_le_bytes());
+    put(48, &stat.st_blocks.to_le_bytes());
+    for (at, device) in [(128, stat.st_rdev), (136, stat.st_dev)] {
+        put(at, &rustix::fs::major(device).to_le_bytes());
+        put(at + 4, &rustix::fs::minor(device).to_le_bytes());
+    }
+    cx.write(cx.arg(4), &bytes)?;
+    Ok(Reply::Value(0))
+}
+
+/// `statfs()`: of the folders whose file system programs look for.
+pub fn statfs(cx: &mut Context<'_>) -> Answer {
+    let found = path(cx, libc::AT_FDCWD, cx.arg(0), true)?;
+    rustix::fs::stat(&found.host)?;
+    let kinds = [
+        ("/sys/fs/cgroup", 0x6367_7270_u64),
+        ("/sys/fs/bpf", 0xcafe_4a11),
+        ("/sys/kernel/tracing", 0x7472_6163),
+        ("/sys", 0x6265_6572),
+        ("/proc", 0x9fa0),
+    ];
+    let kind = kinds.iter().find(|(path, _)| found.shown.starts_with(path));
+    let mut bytes = [0; 120];
+    bytes[..8].copy_from_slice(&kind.map_or(0xef53, |it| it.1).to_le_bytes());
+    bytes[8..16].copy_from_slice(&4096_u64.to_le_bytes());
+    bytes[64..72].copy_from_slice(&255_u64.to_le_bytes());
+    cx.write(cx.arg(1), &bytes)?;
+    Ok(Reply::Value(0))
+}
+
+/// `access()`, `faccessat()` and `faccessat2()`: root may do all but write on the host.
+pub fn access(cx: &mut Context<'_>) -> Answer {
+    let (fd, at, mode) = match cx.call.nr {
+        libc::SYS_access => (libc::AT_FDCWD, cx.arg(0), cx.int(1)),
+        _ => (cx.int(0), cx.arg(1), cx.int(2)),
+    };
+    let found = path(cx, fd, at, true)?;
+    let stat = rustix::fs::stat(&found.host)?;
+    if mode & libc::W_OK != 0 {
+        found.writable()?;
+    }
+    if mode & libc::X_OK != 0 && stat.st_mode & 0o111 == 0 {
+        return Err(Errno(libc::EACCES));
+    }
+    Ok(Reply::Value(0))
+}
+
+/// `readlink()` and `readlinkat()`.
+pub fn readlink(cx: &mut Context<'_>) -> Answer {
+    let (fd, at, to, room) = match cx.call.nr {
+        libc::SYS_readlink => (libc::AT_FDCWD, cx.arg(0), cx.arg(1), cx.int(2)),
+        _ => (cx.int(0), cx.arg(1), cx.arg(2), cx.int(3)),
+    };
+    let room = usize::try_from(room).ok().filter(|it| *it > 0);
+    let room = room.ok_or(Errno(libc::EINVAL))?;
+    let found = path(cx, fd, at, false)?;
+    let target = fs::read_link(&found.host)?;
+    let target = match found.shown.file_name().and_then(OsStr::to_str) {
+        Some("cwd") if found.place == Place::Process => cx.process().cwd.clone(),
+        _ => cx.state.shown_path(&target),
+    };
+    let bytes = target.as_os_str().as_bytes();
+    let len = bytes.len().min(room);
+    cx.write(to, &bytes[..len])?;
+    Ok(Reply::Value(len as i64))
+}
+
+/// Calls that change one file by its path.
+pub fn change(cx: &mut Context<'_>) -> Answer {
+    let nr = cx.call.nr;
+    let (fd, first) = match nr {
+        libc::SYS_mkdirat
+        | libc::SYS_unlinkat
+        | libc::SYS_fchmodat
+        | libc::SYS_fchownat
+        | libc::SYS_utimensat => (cx.int(0), 1),
+        _ => (libc::AT_FDCWD, 0),
+    };
+    // `futimens()` names no file.
+    let at = cx.arg(first);
+    if nr == libc::SYS_utimensat && at == 0 {
+        return change_open(cx);
+    }
+    let follow = matches!(nr, libc::SYS_chmod | libc::SYS_truncate | libc::SYS_chown);
+    let found = path(cx, fd, at, follow)?;
+    let next = cx.arg(first + 1);
+    if matches!(nr, libc::SYS_mkdir | libc::SYS_mkdirat) && found.host.exists() {
+        return Err(Errno(libc::EEXIST));
+    }
+    found.writable()?;
+    let host = &found.host;
+    match nr {
+        libc::SYS_mkdir | libc::SYS_mkdirat => {
+            rustix::fs::mkdir(host, Mode::from_raw_mode(next as RawMode & 0o777))?;
+        }
+        libc::SYS_rmdir => rustix::fs::rmdir(host)?,
+        libc::SYS_unlink => rustix::fs::unlink(host)?,
+        libc::SYS_unlinkat if next as i32 & libc::AT_REMOVEDIR != 0 => rustix::fs::rmdir(host)?,
+        libc::SYS_unlinkat => rustix::fs::unlink(host)?,
+        libc::SYS_chmod | libc::SYS_fchmodat => {
+            if fs::symlink_metadata(host)?.file_type().is_symlink() {
+                return Err(Errno(libc::EOPNOTSUPP));
+            }
+            rustix::fs::chmod(host, Mode::from_raw_mode(next as RawMode & 0o777))?;
+        }
+        libc::SYS_truncate => {
+            let file = rustix::fs::open(host, OFlags::WRONLY | OFlags::NOFOLLOW, Mode::empty())?;
+            rustix::fs::ftruncate(file, next)?;
+        }
+        // Owners and times are not kept: all is root's, and no time is told.
+        _ => {
+            rustix::fs::lstat(host)?;
+        }
+    }
+    Ok(Reply::Value(0))
+}
+
+/// Calls that change an open file beyond its content: what was opened to be read may be the host's.
+pub fn change_open(cx: &mut Context<'_>) -> Answer {
+    let shown = path_of(cx, cx.int(0))?;
+    let name = shown.as_os_str().as_bytes();
+    let found = resolve(cx.state, cx.call.tid, Path::new("/"), name, false)?;
+    found.writable()?;
+    if cx.call.nr == libc::SYS_fchmod {
+        let mode = Mode::from_raw_mode(cx.arg(1) as RawMode & 0o777);
+        rustix::fs::fchmod(cx.duplicate(cx.int(0))?, mode)?;
+    }
+    Ok(Reply::Value(0))
+}
+
+/// `rename()` and its relatives.
+pub fn rename(cx: &mut Context<'_>) -> Answer {
+    let (from, to) = match cx.call.nr {
+        libc::SYS_rename => ((libc::AT_FDCWD, cx.arg(0)), (libc::AT_FDCWD, cx.arg(1))),
+        libc::SYS_renameat2 if cx.arg(4) != 0 => return Err(Errno(libc::EINVAL)),
+        _ => ((cx.int(0), cx.arg(1)), (cx.int(2), cx.arg(3))),
+    };
+    let from = path(cx, from.0, from.1, false)?;
+    let to = path(cx, to.0, to.1, false)?;
+    from.writable()?;
+    to.writable()?;
+    if from.place == Place::Null || to.place == Place::Null {
+        return Err(Errno(libc::EACCES));
+    }
+    rustix::fs::rename(&from.host, &to.host)?;
+    Ok(Reply::Value(0))
+}
+
+/// `symlink()` and `symlinkat()`: where the link leads is looked at when it is followed.
+pub fn symlink(cx: &mut Context<'_>) -> Answer {
+    let (fd, at) = match cx.call.nr {
+        libc::SYS_symlink => (libc::AT_FDCWD, cx.arg(1)),
+        _ => (cx.int(1), cx.arg(2)),
+    };
+    let target = cx.read_string(cx.arg(0), PATH_MAX)?;
+    let found = path(cx, fd, at, false)?;
+    found.writable()?;
+    rustix::fs::symlink(OsStr::from_bytes(&target), &found.host)?;
+    Ok(Reply::Value(0))
+}
+
+/// `chdir()` and `fchdir()`: the supervisor remembers, the process stays where it is.
+pub fn chdir(cx: &mut Context<'_>) -> Answer {
+    let found = match cx.call.nr {
+        libc::SYS_chdir => path(cx, libc::AT_FDCWD, cx.arg(0), true)?,
+        _ => {
+            let shown = path_of(cx, cx.int(0))?;
+            let name = shown.as_os_str().as_bytes();
+            resolve(cx.state, cx.call.tid, Path::new("/"), name, true)?
+        }
+    };
+    if !fs::metadata(&found.host)?.is_dir() {
+        return Err(Errno(libc::ENOTDIR));
+    }
+    cx.process().cwd = found.shown;
+    Ok(Reply::Value(0))
+}
+
+pub fn getcwd(cx: &mut Context<'_>) -> Answer {
+    let mut bytes = cx.process().cwd.as_os_str().as_bytes().to_vec();
+    bytes.push(0);
+    if bytes.len() as u64 > cx.arg(1) {
+        return Err(Errno(libc::ERANGE));
+    }
+    cx.write(cx.arg(0), &bytes)?;
+    Ok(Reply::Value(bytes.len() as i64))
+}
+
+pub fn inotify_add_watch(cx: &mut Context<'_>) -> Answer {
+    let found = path(cx, libc::AT_FDCWD, cx.arg(1), true)?;
+    let inotify = cx.duplicate(cx.int(0))?;
+    let flags = rustix::fs::inotify::WatchFlags::from_bits_retain(cx.arg(2) as u32);
+    let watch = rustix::fs::inotify::add_watch(&inotify, &found.host, flags)?;
+    Ok(Reply::Value(watch.into()))
+}
+
+/// `bind()` and `connect()`: sockets with a path, in the tree.
+pub fn name_socket(cx: &mut Context<'_>) -> Answer {
+    let connect = cx.call.nr == libc::SYS_connect;
+    let len = cx.arg(2);
+    if !(2..=128).contains(&len) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let address = cx.read(cx.arg(1), len)?;
+    let family = i32::from(u16::from_le_bytes([address[0], address[1]]));
+    if family != libc::AF_UNIX {
+        // The filter lets such sockets be made only if the user asked for them.
+        return Ok(Reply::Continue);
+    }
+    let name = &address[2..];
+    let end = name.iter().position(|it| *it == 0).unwrap_or(name.len());
+    let name = &name[..end];
+    if name.is_empty() {
+        // Names that are no paths are the host's.
+        return Err(Errno(if connect { libc::ECONNREFUSED } else { libc::EACCES }));
+    }
+    let cwd = cx.process().cwd.clone();
+    let found = resolve(cx.state, cx.call.tid, &cwd, name, true)?;
+    if found.place == Place::Host || found.place == Place::Process {
+        return Err(Errno(libc::EACCES));
+    }
+    let socket = cx.duplicate(cx.int(0))?;
+    let (folder, last) = (found.host.parent(), found.host.file_name());
+    let (Some(folder), Some(last)) = (folder, last) else {
+        return Err(Errno(libc::EINVAL));
+    };
+    // The whole path may be longer than an address: the folder is named by its descriptor.
+    let folder = File::open(folder)?;
+    let folder = OwnedFd::from(folder);
+    let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder));
+    let path = Path::new(&short).join(last);
+    sys::name_socket(connect, &socket, path.as_os_str().as_bytes())?;
+    Ok(Reply::Value(0))
+}
+
+/// Where a program lies that is to be executed.
+pub fn executable(cx: &mut Context<'_>) -> Result<Resolved, Errno> {
+    let found = match cx.call.nr {
+        libc::SYS_execve => path(cx, libc::AT_FDCWD, cx.arg(0), true)?,
+        _ => return Err(Errno(libc::ENOSYS)),
+    };
+    let stat = rustix::fs::stat(&found.host)?;
+    if stat.st_mode & 0o111 == 0 {
+        return Err(Errno(libc::EACCES));
+    }
+    Ok(found)
+}

@@ -1,0 +1,530 @@
+//! Which system calls of the program pass, which are refused, and which the supervisor answers.
+//!
+//! The lists are whole: a call that stands in none of them does not exist (`ENOSYS`). The kernel
+//! enforces the filter, on every thread and every process that comes of the program.
+
+use libc::{c_long, sock_filter};
+
+/// Passes untouched: memory, and what works on descriptors that were handed out.
+pub const PASS: &[c_long] = &[
+    libc::SYS_lseek,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_mprotect,
+    libc::SYS_munmap,
+    libc::SYS_brk,
+    libc::SYS_mremap,
+    libc::SYS_msync,
+    libc::SYS_mincore,
+    libc::SYS_madvise,
+    libc::SYS_mbind,
+    libc::SYS_get_mempolicy,
+    libc::SYS_set_mempolicy,
+    libc::SYS_membarrier,
+    libc::SYS_pkey_mprotect,
+    libc::SYS_pkey_alloc,
+    libc::SYS_pkey_free,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigpending,
+    libc::SYS_restart_syscall,
+    libc::SYS_arch_prctl,
+    libc::SYS_get_robust_list,
+    libc::SYS_fcntl,
+    libc::SYS_dup,
+    libc::SYS_pipe,
+    libc::SYS_pipe2,
+    libc::SYS_eventfd,
+    libc::SYS_eventfd2,
+    libc::SYS_signalfd,
+    libc::SYS_signalfd4,
+    libc::SYS_epoll_create,
+    libc::SYS_epoll_create1,
+    libc::SYS_inotify_init,
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_rm_watch,
+    libc::SYS_memfd_create,
+    libc::SYS_socketpair,
+    libc::SYS_listen,
+    libc::SYS_shutdown,
+    libc::SYS_getsockopt,
+    libc::SYS_setsockopt,
+    libc::SYS_getsockname,
+    libc::SYS_getpeername,
+    libc::SYS_getdents,
+    libc::SYS_getdents64,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_fadvise64,
+    libc::SYS_readahead,
+    libc::SYS_flock,
+    libc::SYS_umask,
+    libc::SYS_fstatfs,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_sendfile,
+    libc::SYS_copy_file_range,
+    libc::SYS_splice,
+    libc::SYS_tee,
+    libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
+];
+
+/// The supervisor answers.
+pub const ASK: &[c_long] = &[
+    libc::SYS_bpf,
+    // Time.
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_gettimeofday,
+    libc::SYS_time,
+    libc::SYS_times,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_getrusage,
+    libc::SYS_sysinfo,
+    libc::SYS_alarm,
+    // Waiting.
+    libc::SYS_futex,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_epoll_ctl,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_pause,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_sched_yield,
+    // Threads and processes.
+    libc::SYS_clone,
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_set_tid_address,
+    libc::SYS_set_robust_list,
+    libc::SYS_sigaltstack,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_prctl,
+    libc::SYS_seccomp,
+    // Who and where the program is.
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_getppid,
+    libc::SYS_getpgrp,
+    libc::SYS_getpgid,
+    libc::SYS_getsid,
+    libc::SYS_setpgid,
+    libc::SYS_setsid,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_getresuid,
+    libc::SYS_getresgid,
+    libc::SYS_getgroups,
+    libc::SYS_capget,
+    libc::SYS_capset,
+    libc::SYS_uname,
+    libc::SYS_getcpu,
+    libc::SYS_getrandom,
+    libc::SYS_personality,
+    // Scheduling and limits.
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_getscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_getparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_getattr,
+    libc::SYS_setpriority,
+    libc::SYS_getpriority,
+    libc::SYS_prlimit64,
+    libc::SYS_getrlimit,
+    libc::SYS_setrlimit,
+    // Files.
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_creat,
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_fstat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_statfs,
+    libc::SYS_access,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_readlink,
+    libc::SYS_readlinkat,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_truncate,
+    libc::SYS_utimensat,
+    libc::SYS_chdir,
+    libc::SYS_fchdir,
+    libc::SYS_getcwd,
+    libc::SYS_inotify_add_watch,
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_dup2,
+    libc::SYS_dup3,
+    libc::SYS_mmap,
+];
+
+/// Answered with 0 and not done: what would need privileges, and changes nothing that a simulated
+/// run can see.
+pub const PRETEND: &[c_long] = &[
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setgroups,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_munlock,
+    libc::SYS_mlockall,
+    libc::SYS_munlockall,
+    libc::SYS_ioprio_set,
+    libc::SYS_ioprio_get,
+    libc::SYS_sync,
+    libc::SYS_syncfs,
+    libc::SYS_sync_file_range,
+];
+
+/// Refused, and with what.
+pub const DENY: &[(c_long, i32)] = &[
+    (libc::SYS_mount, libc::EPERM),
+    (libc::SYS_umount2, libc::EPERM),
+    (libc::SYS_pivot_root, libc::EPERM),
+    (libc::SYS_open_tree, libc::EPERM),
+    (libc::SYS_move_mount, libc::EPERM),
+    (libc::SYS_fsopen, libc::EPERM),
+    (libc::SYS_fsconfig, libc::EPERM),
+    (libc::SYS_fsmount, libc::EPERM),
+    (libc::SYS_fspick, libc::EPERM),
+    (libc::SYS_mount_setattr, libc::EPERM),
+    (libc::SYS_ptrace, libc::EPERM),
+    (libc::SYS_process_vm_readv, libc::EPERM),
+    (libc::SYS_process_vm_writev, libc::EPERM),
+    (libc::SYS_process_madvise, libc::EPERM),
+    (libc::SYS_kcmp, libc::EPERM),
+    (libc::SYS_pidfd_getfd, libc::EPERM),
+    (libc::SYS_init_module, libc::EPERM),
+    (libc::SYS_finit_module, libc::EPERM),
+    (libc::SYS_delete_module, libc::EPERM),
+    (libc::SYS_kexec_load, libc::EPERM),
+    (libc::SYS_kexec_file_load, libc::EPERM),
+    (libc::SYS_reboot, libc::EPERM),
+    (libc::SYS_settimeofday, libc::EPERM),
+    (libc::SYS_clock_settime, libc::EPERM),
+    (libc::SYS_clock_adjtime, libc::EPERM),
+    (libc::SYS_adjtimex, libc::EPERM),
+    (libc::SYS_setns, libc::EPERM),
+    (libc::SYS_unshare, libc::EPERM),
+    (libc::SYS_chroot, libc::EPERM),
+    (libc::SYS_sethostname, libc::EPERM),
+    (libc::SYS_setdomainname, libc::EPERM),
+    (libc::SYS_swapon, libc::EPERM),
+    (libc::SYS_swapoff, libc::EPERM),
+    (libc::SYS_acct, libc::EPERM),
+    (libc::SYS_quotactl, libc::EPERM),
+    (libc::SYS_iopl, libc::EPERM),
+    (libc::SYS_ioperm, libc::EPERM),
+    (libc::SYS_modify_ldt, libc::EPERM),
+    (libc::SYS_syslog, libc::EPERM),
+    (libc::SYS_vhangup, libc::EPERM),
+    (libc::SYS_userfaultfd, libc::EPERM),
+    (libc::SYS_fanotify_init, libc::EPERM),
+    (libc::SYS_open_by_handle_at, libc::EPERM),
+    (libc::SYS_mknod, libc::EPERM),
+    (libc::SYS_mknodat, libc::EPERM),
+    (libc::SYS_link, libc::EPERM),
+    (libc::SYS_linkat, libc::EPERM),
+    (libc::SYS_move_pages, libc::EPERM),
+    (libc::SYS_migrate_pages, libc::EPERM),
+    (libc::SYS_rt_sigqueueinfo, libc::EPERM),
+    (libc::SYS_rt_tgsigqueueinfo, libc::EPERM),
+    (libc::SYS_setxattr, libc::EACCES),
+    (libc::SYS_lsetxattr, libc::EACCES),
+    (libc::SYS_fsetxattr, libc::EACCES),
+    (libc::SYS_removexattr, libc::EACCES),
+    (libc::SYS_lremovexattr, libc::EACCES),
+    (libc::SYS_fremovexattr, libc::EACCES),
+    (libc::SYS_utime, libc::EACCES),
+    (libc::SYS_utimes, libc::EACCES),
+    (libc::SYS_futimesat, libc::EACCES),
+    (libc::SYS_getxattr, libc::EOPNOTSUPP),
+    (libc::SYS_lgetxattr, libc::EOPNOTSUPP),
+    (libc::SYS_fgetxattr, libc::EOPNOTSUPP),
+    (libc::SYS_listxattr, libc::EOPNOTSUPP),
+    (libc::SYS_llistxattr, libc::EOPNOTSUPP),
+    (libc::SYS_flistxattr, libc::EOPNOTSUPP),
+    (libc::SYS_name_to_handle_at, libc::EOPNOTSUPP),
+    // What no event of the simulated machine answers, so that tools look no further.
+    (libc::SYS_perf_event_open, libc::ENOENT),
+];
+
+/// Requests of `ioctl()` that pass; every other is `ENOTTY`. Linux 6.18,
+/// include/uapi/asm-generic/ioctls.h.
+pub const IOCTLS: &[u32] = &[
+    0x5401, // TCGETS
+    0x5413, // TIOCGWINSZ
+    0x541b, // FIONREAD
+    0x5421, // FIONBIO
+    0x5450, // FIONCLEX
+    0x5451, // FIOCLEX
+];
+
+/// Offsets of `struct seccomp_data`, of whose arguments the low half is looked at.
+const NR: u32 = 0;
+const ARCH: u32 = 4;
+const fn arg(n: u32) -> u32 {
+    16 + 8 * n
+}
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+const ALLOW: u32 = 0x7fff_0000;
+const NOTIFY: u32 = 0x7fc0_0000;
+/// `CLONE_NEW*`, `CLONE_PTRACE`, and `CLONE_UNTRACED`.
+const CLONE_DENIED: u32 = 0x7e82_2000 | 0x80;
+
+const fn refuse(errno: i32) -> u32 {
+    0x0005_0000 | errno.cast_unsigned()
+}
+
+const fn load(offset: u32) -> sock_filter {
+    step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, offset)
+}
+
+const fn answer(action: u32) -> sock_filter {
+    step((libc::BPF_RET | libc::BPF_K) as u16, action)
+}
+
+const fn step(code: u16, k: u32) -> sock_filter {
+    sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+/// Skips so many instructions unless the comparison holds.
+const fn unless(comparison: u32, k: u32, skipped: u8) -> sock_filter {
+    sock_filter {
+        code: (libc::BPF_JMP | comparison | libc::BPF_K) as u16,
+        jt: 0,
+        jf: skipped,
+        k,
+    }
+}
+
+/// The filter; with `net` the program may have sockets of the internet.
+#[must_use]
+pub fn filter(net: bool) -> Vec<sock_filter> {
+    let equal = libc::BPF_JEQ;
+    let mut code = vec![load(ARCH), unless(equal, AUDIT_ARCH_X86_64, 1)];
+    code.push(step((libc::BPF_JMP | libc::BPF_JA) as u16, 1));
+    code.push(answer(refuse(libc::ENOSYS)));
+    code.push(load(NR));
+    let number = |nr: c_long| u32::try_from(nr).unwrap_or(u32::MAX);
+    // The most frequent first: a list is walked from its beginning.
+    let each = PASS.iter().map(|nr| (*nr, ALLOW));
+    let each = each.chain(ASK.iter().filter(|nr| !is_special(**nr)).map(|nr| (*nr, NOTIFY)));
+    let each = each.chain(PRETEND.iter().map(|nr| (*nr, refuse(0))));
+    for (nr, action) in each.chain(DENY.iter().map(|(nr, errno)| (*nr, refuse(*errno)))) {
+        code.extend([unless(equal, number(nr), 1), answer(action)]);
+    }
+    // New namespaces are refused here: the flags stand in a register.
+    code.extend([unless(equal, number(libc::SYS_clone), 4), load(arg(0))]);
+    code.push(unless(libc::BPF_JSET, CLONE_DENIED, 1));
+    code.extend([answer(refuse(libc::EPERM)), answer(NOTIFY)]);
+    // Memory without a file is the program's own affair.
+    const ANONYMOUS: u32 = 0x20;
+    code.extend([unless(equal, number(libc::SYS_mmap), 4), load(arg(3))]);
+    code.push(unless(libc::BPF_JSET, ANONYMOUS, 1));
+    code.extend([answer(ALLOW), answer(NOTIFY)]);
+    let families: &[i32] = if net {
+        &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6]
+    } else {
+        &[libc::AF_UNIX]
+    };
+    let families: Vec<u32> = families.iter().map(|it| it.cast_unsigned()).collect();
+    choose(&mut code, number(libc::SYS_socket), (0, &families), libc::EACCES);
+    choose(&mut code, number(libc::SYS_ioctl), (1, IOCTLS), libc::ENOTTY);
+    code.push(answer(refuse(libc::ENOSYS)));
+    code
+}
+
+/// Calls whose arguments the filter looks at.
+fn is_special(nr: c_long) -> bool {
+    nr == libc::SYS_clone || nr == libc::SYS_mmap
+}
+
+/// Allows a call whose argument is one of these values, and refuses it otherwise.
+fn choose(code: &mut Vec<sock_filter>, nr: u32, (n, values): (u32, &[u32]), errno: i32) {
+    let len = u8::try_from(2 + 2 * values.len()).unwrap_or(u8::MAX);
+    code.extend([unless(libc::BPF_JEQ, nr, len), load(arg(n))]);
+    for value in values {
+        code.extend([unless(libc::BPF_JEQ, *value, 1), answer(ALLOW)]);
+    }
+    code.push(answer(refuse(errno)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// What the filter says, by an interpreter of the few instructions that it has.
+    fn run(code: &[sock_filter], arch: u32, nr: c_long, args: [u64; 6]) -> u32 {
+        let mut data = vec![u32::try_from(nr).unwrap(), arch, 0, 0];
+        for arg in args {
+            data.extend([arg as u32, (arg >> 32) as u32]);
+        }
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let step = code[at];
+            at += 1;
+            match u32::from(step.code) {
+                0x20 => value = data[step.k as usize / 4],
+                0x06 => return step.k,
+                0x05 => at += step.k as usize,
+                0x15 if value != step.k => at += usize::from(step.jf),
+                0x45 if value & step.k == 0 => at += usize::from(step.jf),
+                0x15 | 0x45 => {}
+                other => panic!("code {other:#x}"),
+            }
+        }
+    }
+
+    fn says(nr: c_long, args: [u64; 6]) -> u32 {
+        run(&filter(false), AUDIT_ARCH_X86_64, nr, args)
+    }
+
+    #[test]
+    fn what_could_leave_the_process_is_refused() {
+        for nr in [
+            libc::SYS_mount,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_writev,
+            libc::SYS_finit_module,
+            libc::SYS_kexec_load,
+            libc::SYS_reboot,
+            libc::SYS_clock_settime,
+            libc::SYS_setns,
+            libc::SYS_unshare,
+            libc::SYS_chroot,
+            libc::SYS_link,
+        ] {
+            assert_eq!(says(nr, [0; 6]), refuse(libc::EPERM), "{nr}");
+        }
+        for nr in [
+            libc::SYS_io_uring_setup,
+            libc::SYS_clone3,
+            libc::SYS_rseq,
+            libc::SYS_timerfd_create,
+            libc::SYS_timer_create,
+            libc::SYS_setitimer,
+            libc::SYS_futex_waitv,
+            libc::SYS_pidfd_open,
+            libc::SYS_keyctl,
+            9999,
+        ] {
+            assert_eq!(says(nr, [0; 6]), refuse(libc::ENOSYS), "{nr}");
+        }
+        let i386 = run(&filter(false), 0x4000_0003, libc::SYS_read, [0; 6]);
+        assert_eq!(i386, refuse(libc::ENOSYS));
+        assert_eq!(says(0x4000_0000 | libc::SYS_write, [0; 6]), refuse(libc::ENOSYS));
+        assert_eq!(says(libc::SYS_perf_event_open, [0; 6]), refuse(libc::ENOENT));
+    }
+
+    #[test]
+    fn arguments_decide_where_they_matter() {
+        let first = |value| [value, 0, 0, 0, 0, 0];
+        assert_eq!(says(libc::SYS_clone, first(0x3d_0f00)), NOTIFY);
+        for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_PTRACE, 0x80] {
+            let flags = u64::from(flag.cast_unsigned()) | 17;
+            assert_eq!(says(libc::SYS_clone, first(flags)), refuse(libc::EPERM), "{flag:#x}");
+        }
+        assert_eq!(says(libc::SYS_mmap, [0, 4096, 3, 0x22, u64::MAX, 0]), ALLOW);
+        assert_eq!(says(libc::SYS_mmap, [0, 4096, 3, 1, 5, 0]), NOTIFY);
+        assert_eq!(says(libc::SYS_socket, first(1)), ALLOW);
+        for family in [2, 10, 16, 17] {
+            assert_eq!(says(libc::SYS_socket, first(family)), refuse(libc::EACCES), "{family}");
+        }
+        let open = run(&filter(true), AUDIT_ARCH_X86_64, libc::SYS_socket, first(2));
+        assert_eq!(open, ALLOW);
+        assert_eq!(says(libc::SYS_ioctl, [1, 0x5421, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(says(libc::SYS_ioctl, [1, 0x5412, 0, 0, 0, 0]), refuse(libc::ENOTTY));
+    }
+
+    #[test]
+    fn each_call_stands_in_one_list() {
+        let mut seen = BTreeSet::new();
+        let denied = DENY.iter().map(|(nr, _)| nr);
+        for nr in PASS.iter().chain(ASK).chain(PRETEND).chain(denied) {
+            assert!(seen.insert(*nr), "{nr} stands in two lists");
+        }
+        assert!(filter(true).len() < 4096, "the kernel's limit");
+        for nr in PASS {
+            assert_eq!(says(*nr, [0; 6]), ALLOW, "{nr}");
+        }
+        for nr in ASK {
+            assert_eq!(says(*nr, [0; 6]), NOTIFY, "{nr}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Starts a program under a filter, up to its first system call.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, NulError};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use model::Nanos;
+
+use crate::clock::Clock;
+use crate::exec::{self, Executed, PATIENCE};
+use crate::filter;
+use crate::output::last_lines;
+use crate::processes::random;
+use crate::state::{Process, Settings, State, Then, Thread};
+use crate::sys::{self, Start, StartFailed};
+use crate::tree::Tree;
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no such program.
+    #[error("{0}: {1}")]
+    Program(PathBuf, io::Error),
+    /// An argument or a variable of the environment has a zero byte.
+    #[error("an argument: {0}")]
+    Text(#[from] NulError),
+    /// The folder of the simulated machine's files.
+    #[error("the files of the simulated machine: {0}")]
+    Tree(io::Error),
+    /// Another supervisor of system calls is there already.
+    #[error(
+        "another program already answers this one's system calls (seccomp), as in some containers; \
+         run it outside, or use a bundle of it"
+    )]
+    Listener,
+    /// The host's kernel has no such filters.
+    #[error(
+        "running a loader needs Linux 5.19 or newer with seccomp ({0}); a bundle of it runs anywhere"
+    )]
+    Kernel(io::Error),
+    /// A step of starting.
+    #[error("starting the program, {0}: {1}")]
+    Step(&'static str, io::Error),
+    /// It ended before its first call.
+    #[error("{0} ended before it began: {1}")]
+    Ended(String, String),
+}
+
+/// The file of a program that is named with or without its folder.
+fn find(program: &Path) -> Result<PathBuf, StartError> {
+    let missing = |error| StartError::Program(program.to_owned(), error);
+    let is_program = |path: &PathBuf| {
+        let facts = fs::metadata(path);
+        facts.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let mut found = program.to_owned();
+    if program.components().count() == 1 && !program.as_os_str().as_bytes().contains(&b'/') {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let each = std::env::split_paths(&path).map(|it| it.join(program));
+        let missing = || missing(io::ErrorKind::NotFound.into());
+        found = each.into_iter().find(is_program).ok_or_else(missing)?;
+    }
+    let found = found.canonicalize().map_err(missing)?;
+    if !is_program(&found) {
+        return Err(missing(io::ErrorKind::PermissionDenied.into()));
+    }
+    Ok(found)
+}
+
+/// The environment: nothing of the user's, so that a run depends on nothing of it.
+fn environment(settings: &Settings) -> Result<Vec<CString>, NulError> {
+    let fixed = [
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        ("HOME", "/root"),
+        ("LANG", "C.UTF-8"),
+    ];
+    let given = &settings.environment;
+    let fixed = fixed.iter().filter(|(name, _)| !given.iter().any(|it| it.0 == *name));
+    let fixed = fixed.map(|(name, value)| format!("{name}={value}"));
+    let given = given.iter().map(|(name, value)| format!("{name}={value}"));
+    fixed.chain(given).map(CString::new).collect()
+}
+
+/// Starts a program: what is known of it, and its name.
+///
+/// # Errors
+/// See [`StartError`].
+pub fn launch(
+    program: &Path,
+    args: &[String],
+    mut settings: Settings,
+) -> Result<(State, String), StartError> {
+    let found = find(program)?;
+    if let Some(folder) = &mut settings.folder {
+        *folder = folder.canonicalize().map_err(StartError::Tree)?;
+    }
+    let tree = Tree::new(&settings.shown).map_err(StartError::Tree)?;
+    let mut seed = 0;
+    let bytes = random(&mut seed, 1 << 20);
+    fs::write(tree.beside("random"), bytes).map_err(StartError::Tree)?;
+    let output = [tree.beside("stdout"), tree.beside("stderr")];
+    let open = |path: &Path| File::options().create(true).append(true).open(path);
+    let stdio = [
+        File::open("/dev/null"),
+        open(&output[0]),
+        open(&output[1]),
+    ];
+    let [input, out, err] = stdio;
+    let stdio = (|| Ok([input?.into(), out?.into(), err?.into()]))().map_err(StartError::Tree)?;
+    let file = found.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = file.into_owned();
+    let mut words = vec![CString::new(program.as_os_str().as_bytes())?];
+    for arg in args {
+        words.push(CString::new(arg.as_str())?);
+    }
+    let start = Start {
+        program: CString::new(found.as_os_str().as_bytes())?,
+        args: words,
+        environment: environment(&settings)?,
+        stdio,
+        filter: filter::filter(settings.net),
+    };
+    let (pid, fd, listener) = sys::start(&start).map_err(|it| match it {
+        StartFailed::Filter(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            StartError::Listener
+        }
+        StartFailed::Filter(error) => StartError::Kernel(error),
+        StartFailed::Step(step, error) => StartError::Step(step, error),
+    })?;
+    let (process, thread) = first(&settings, &name, (pid, fd));
+    let state = State {
+        settings,
+        tree,
+        listener,
+        processes: vec![process],
+        threads: vec![thread],
+        objects: BTreeMap::new(),
+        rings: BTreeMap::new(),
+        clock: Clock::new(Nanos::new(0)),
+        woken: Vec::new(),
+        notes: BTreeMap::new(),
+        random: seed,
+        order: 0,
+        output,
+    };
+    begin(state, name)
+}
+
+/// The program's first process and its first thread.
+fn first(settings: &Settings, name: &str, (pid, fd): (i32, OwnedFd)) -> (Process, Thread) {
+    let process = Process {
+        real: pid,
+        shown: 0,
+        fd,
+        cwd: "/".into(),
+        parent: None,
+        lives: true,
+        charged: Nanos::new(0),
+    };
+    let thread = Thread {
+        tid: pid,
+        shown: 0,
+        process: 0,
+        name: name.chars().take(15).collect(),
+        parked: None,
+        lives: true,
+        clear: None,
+        policy: (0, 0),
+        nice: 0,
+        affinity: (0..settings.shown.machine.cpus).collect(),
+        charged: Nanos::new(0),
+        signal: None,
+        watched: false,
+    };
+    (process, thread)
+}
+
+/// Lets the program execute, up to its first call.
+fn begin(mut state: State, name: String) -> Result<(State, String), StartError> {
+    let tracing = |error| StartError::Step("exec", error);
+    let call = loop {
+        match state.look_out(Some(0), PATIENCE) {
+            (true, _) => {
+                if let Some(call) = state.listener.receive().map_err(tracing)? {
+                    break call;
+                }
+            }
+            (false, _) => return Err(ended(&state, name)),
+        }
+    };
+    match exec::exec(&mut state, 0, &call) {
+        Ok(Executed::Done) => {}
+        Ok(_) => return Err(ended(&state, name)),
+        Err(errno) => return Err(tracing(io::Error::from_raw_os_error(errno.0))),
+    }
+    loop {
+        match state.look_out(Some(0), PATIENCE) {
+            (true, _) => {
+                if let Some(call) = state.listener.receive().map_err(tracing)? {
+                    state.park(0, call, Then::Handle, None);
+                    return Ok((state, name));
+                }
+            }
+            (false, _) => return Err(ended(&state, name)),
+        }
+    }
+}
+
+fn ended(state: &State, name: String) -> StartError {
+    let _ = rustix::process::pidfd_send_signal(
+        &state.processes[0].fd,
+        rustix::process::Signal::KILL,
+    );
+    // Its end is awaited, so that no zombie stays.
+    state.look_out(Some(0), PATIENCE);
+    sys::ended(state.processes[0].real);
+    StartError::Ended(name, last_lines(&state.output))
+}

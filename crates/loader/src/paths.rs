@@ -1,0 +1,204 @@
+//! Paths as the program knows them, and where they are on the host.
+//!
+//! Each part of a path is looked at by itself, so that no link of the host leads into the host's
+//! own `/proc` or `/sys`, and no link of the program's out of the tree. What is opened in the end
+//! has no link in it. The program stands still meanwhile.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::state::{Errno, State};
+use crate::tree::{OWN, SCRATCH};
+
+/// Whose a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The tree's: it may be written.
+    Tree,
+    /// In the folder that the user has given: it may be written.
+    Given,
+    /// A device without an effect: it may be written.
+    Null,
+    /// The host's: it may be read.
+    Host,
+    /// Below `/proc/self`: it may be read.
+    Process,
+}
+
+/// A path, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// As the program would name it.
+    pub shown: PathBuf,
+    /// Where it is.
+    pub host: PathBuf,
+    /// Whose it is.
+    pub place: Place,
+}
+
+impl Resolved {
+    /// Refuses what may not be written.
+    pub const fn writable(&self) -> Result<(), Errno> {
+        match self.place {
+            Place::Tree | Place::Given | Place::Null => Ok(()),
+            Place::Host | Place::Process => Err(Errno(libc::EACCES)),
+        }
+    }
+}
+
+const LINKS_MAX: u32 = 40;
+
+/// Where a path leads from the folder `base`, which is one that the program knows; the last part
+/// may be missing. A link in the last place is followed if `follow`.
+///
+/// # Errors
+/// `ENOENT`, `ELOOP`, `ENOTDIR`.
+pub fn resolve(
+    state: &State,
+    tid: i32,
+    base: &Path,
+    path: &[u8],
+    follow: bool,
+) -> Result<Resolved, Errno> {
+    if path.is_empty() {
+        return Err(Errno(libc::ENOENT));
+    }
+    let is_folder = path.ends_with(b"/");
+    let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+    let mut left: VecDeque<OsString> = parts(&base.join(path));
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        let found = locate(state, tid, &next);
+        let is_last = left.is_empty();
+        let facts = fs::symlink_metadata(&found.host);
+        let is_link = facts.as_ref().is_ok_and(|it| it.file_type().is_symlink());
+        if is_link && (!is_last || follow || is_folder) {
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(Errno(libc::ELOOP));
+            }
+            let target = fs::read_link(&found.host)?;
+            let target = state.shown_path(&target);
+            // What has no path of its own: a pipe, a deleted file.
+            if found.place == Place::Process && !target.is_absolute() && is_last {
+                return Ok(found);
+            }
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            for part in parts(&target).into_iter().rev() {
+                left.push_front(part);
+            }
+            continue;
+        }
+        if !is_last {
+            match facts {
+                Ok(facts) if !facts.is_dir() => return Err(Errno(libc::ENOTDIR)),
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        at = next;
+    }
+    Ok(locate(state, tid, &at))
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let each = path.components().filter_map(|it| match it {
+        Component::Normal(part) => Some(part.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    });
+    each.collect()
+}
+
+/// Where a path without links is on the host.
+fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
+    let at = |host: PathBuf, place| Resolved {
+        shown: shown.to_owned(),
+        host,
+        place,
+    };
+    if let Some(given) = &state.settings.folder
+        && shown.starts_with(given)
+    {
+        return at(shown.to_owned(), Place::Given);
+    }
+    let mut below = shown.strip_prefix("/").unwrap_or(shown).to_owned();
+    if let Ok(rest) = below.strip_prefix("var/run") {
+        below = Path::new("run").join(rest);
+    }
+    let tree = state.tree.root().join(&below);
+    if let Ok(rest) = below.strip_prefix("proc")
+        && let Some(host) = own(state, tid, rest)
+    {
+        let stands_for = state.tree.root().join("proc/self").join(host.1);
+        return if stands_for.exists() {
+            at(stands_for, Place::Tree)
+        } else {
+            at(host.0, Place::Process)
+        };
+    }
+    if OWN.iter().any(|it| below.starts_with(it)) {
+        return at(tree, Place::Tree);
+    }
+    if SCRATCH.iter().any(|it| below.starts_with(it)) {
+        let is_hosts = !tree.exists() && shown.exists();
+        // A new file below a folder of the host's is the host's, too.
+        let parent = tree.parent().is_some_and(Path::is_dir);
+        return if is_hosts || !parent {
+            at(shown.to_owned(), Place::Host)
+        } else {
+            at(tree, Place::Tree)
+        };
+    }
+    match below.to_str() {
+        Some("dev/null" | "dev/zero" | "dev/full") => at(shown.to_owned(), Place::Null),
+        Some("dev/urandom" | "dev/random") => at(state.tree.beside("random"), Place::Host),
+        // The link to the program's own descriptors.
+        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => {
+            at(shown.to_owned(), Place::Host)
+        }
+        // No other device is there.
+        Some(path) if path.starts_with("dev/") => at(tree, Place::Host),
+        _ => at(shown.to_owned(), Place::Host),
+    }
+}
+
+/// The host's path below `/proc` of a thread of the program, and the path below its process.
+fn own(state: &State, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut parts = rest.components();
+    let first = parts.next()?.as_os_str().to_str()?;
+    let mut below = parts.as_path().to_owned();
+    let real = match first {
+        "self" | "thread-self" => tid,
+        number => {
+            let shown: u32 = number.parse().ok()?;
+            let found = state.processes.iter().find(|it| it.lives && it.shown == shown);
+            found.map(|it| it.real)?
+        }
+    };
+    // Threads too are named by the numbers of the simulated machine.
+    let mut named = below.components();
+    if let (Some(Component::Normal(task)), Some(Component::Normal(number))) =
+        (named.next(), named.next())
+        && task == "task"
+        && let Some(at) = number.to_str().and_then(|it| it.parse().ok())
+        && let Some(at) = state.find_thread(at)
+    {
+        below = Path::new("task")
+            .join(state.threads[at].tid.to_string())
+            .join(named.as_path());
+    }
+    let host = Path::new("/proc").join(real.to_string()).join(&below);
+    Some((host, below))
+}

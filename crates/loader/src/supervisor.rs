@@ -1,0 +1,713 @@
+//! The supervisor: lets one thread of the program run at a time, and answers its calls.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use model::Nanos;
+use model::user_space::{
+    Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
+};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use crate::clock::Clock;
+use crate::dispatch::dispatch;
+use crate::exec::{self, Executed, PATIENCE};
+use crate::output::last_lines;
+use crate::processes::{interrupt, receiver};
+use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
+use crate::sys::{self, Call};
+use crate::{bpf, launch};
+
+pub use crate::launch::StartError;
+pub use crate::state::Settings;
+
+/// Threads that a program may have had in all.
+const THREADS_MAX: usize = 4096;
+
+/// A program under supervision. Dropping it kills the program. Whoever has started it must be the
+/// thread that drives it, since the kernel kills the program at that thread's end.
+#[derive(Debug)]
+pub struct Supervisor {
+    state: State,
+    name: String,
+    launched: bool,
+    end: Option<ProgramEnd>,
+    status: Option<i32>,
+}
+
+/// How the time between two calls of a thread ended.
+enum Next {
+    Call(Call),
+    /// The process has died.
+    Ended,
+    /// The thread waits for its child in `vfork()`.
+    Vforked(usize),
+}
+
+/// A thread or process that is being made.
+struct Cloning {
+    parent: usize,
+    flags: u64,
+    parent_tid: u64,
+    child_tid: u64,
+}
+
+fn failed(text: impl Into<String>) -> UserSpaceError {
+    UserSpaceError(text.into())
+}
+
+impl Supervisor {
+    /// Starts a program, up to its first system call.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(
+        program: &Path,
+        args: &[String],
+        settings: Settings,
+    ) -> Result<Self, StartError> {
+        let (state, name) = launch::launch(program, args, settings)?;
+        Ok(Self {
+            state,
+            name,
+            launched: false,
+            end: None,
+            status: None,
+        })
+    }
+
+    /// The files that its standard output and its error output go to. They are deleted with it.
+    #[must_use]
+    pub fn output(&self) -> &[PathBuf; 2] {
+        &self.state.output
+    }
+
+    /// The folder that stands for `/` where the simulated machine's files are: sockets of the
+    /// program are below its `run`.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.state.tree.root()
+    }
+
+    /// What the program asked for that does not exist here, a line each.
+    #[must_use]
+    pub fn summary(&self) -> Vec<String> {
+        let each = self.state.notes.iter();
+        each.map(|(text, count)| match count {
+            1 => format!("{}: {text}", self.name),
+            count => format!("{}: {text} ({count} times)", self.name),
+        })
+        .collect()
+    }
+
+    /// Runs one thread until it stops.
+    fn run(&mut self, at: usize, kernel: &mut dyn Kernel) -> Result<Stop, UserSpaceError> {
+        if !self.state.threads.get(at).is_some_and(|it| it.lives) {
+            return Ok(Stop::Exit);
+        }
+        let Some(parked) = self.state.threads[at].parked.take() else {
+            return Err(failed(format!("thread {at} stands at no call")));
+        };
+        let (mut call, mut waited) = match self.resume(at, parked)? {
+            Ok((call, waited)) => (Some(call), waited),
+            Err(None) => (None, None),
+            Err(Some(stop)) => return Ok(stop),
+        };
+        let mut calls = 0;
+        loop {
+            let mut cloning = None;
+            if let Some(call) = call {
+                match self.answer(at, (call, waited), kernel, &mut cloning)? {
+                    Ok(next) => {
+                        if let Some(next) = next {
+                            self.state.park(at, next, Then::Handle, None);
+                            return Ok(Stop::Again);
+                        }
+                    }
+                    Err(stop) => return Ok(stop),
+                }
+            }
+            self.state.settle(at);
+            match self.next(at, cloning, kernel)? {
+                Next::Call(next) => (call, waited) = (Some(next), None),
+                Next::Ended => {
+                    let process = self.state.threads[at].process;
+                    self.process_ended(process, at, kernel)?;
+                    return Ok(Stop::Exit);
+                }
+                Next::Vforked(child) => {
+                    let clone = call.unwrap_or(self.last(at));
+                    self.state.park(at, clone, Then::Vfork(child), None);
+                    return Ok(Stop::Wait { until: None });
+                }
+            }
+            let prices = self.state.settings.prices;
+            self.state.clock.charge(Nanos::new(prices.call.get().max(1)));
+            calls += 1;
+            if calls >= prices.calls_max.max(1)
+                && let Some(call) = call
+            {
+                self.state.park(at, call, Then::Handle, None);
+                return Ok(Stop::Again);
+            }
+        }
+    }
+
+    /// A call of the thread, for messages.
+    fn last(&self, at: usize) -> Call {
+        Call {
+            id: 0,
+            tid: self.state.threads[at].tid,
+            nr: -1,
+            args: [0; 6],
+        }
+    }
+
+    /// Gives a parked thread its signal and its answer: the call that must be looked at first, or
+    /// none, or why it stops again.
+    #[expect(clippy::type_complexity, reason = "three ways to go on, named above")]
+    fn resume(
+        &mut self,
+        at: usize,
+        parked: Parked,
+    ) -> Result<Result<(Call, Option<Option<Nanos>>), Option<Stop>>, UserSpaceError> {
+        let now = self.state.clock.now();
+        let thread = &mut self.state.threads[at];
+        if let Some(signal) = thread.signal.take() {
+            let process = self.state.processes[thread.process].real;
+            // It may have died of another one.
+            let _ = sys::signal_thread(process, thread.tid, signal);
+        }
+        let is_over = parked.until.is_some_and(|it| it <= now);
+        let waited = parked.waited.then_some(parked.until);
+        let id = parked.call.id;
+        match parked.then {
+            Then::Handle | Then::Files(_) | Then::Child | Then::Signal => {
+                return Ok(Ok((parked.call, waited)));
+            }
+            Then::Answer(result) => {
+                if result == -i64::from(libc::EINTR) {
+                    rest_of_sleep(&parked, now);
+                }
+                self.send(id, result);
+            }
+            Then::Futex(..) if is_over => self.send(id, -i64::from(libc::ETIMEDOUT)),
+            Then::Sleep if is_over => self.send(id, 0),
+            Then::Futex(..) | Then::Sleep | Then::Vfork(_) => {
+                let until = parked.until;
+                self.state.threads[at].parked = Some(parked);
+                return Ok(Err(Some(Stop::Wait { until })));
+            }
+        }
+        Ok(Err(None))
+    }
+
+    /// Answers; a thread that has died meanwhile needs no answer, and is noticed where it is
+    /// waited for.
+    fn send(&self, id: u64, result: i64) {
+        let _ = self.state.listener.answer(id, result);
+    }
+
+    /// Answers a call: the call that came next already, if any, or why the thread stops.
+    fn answer(
+        &mut self,
+        at: usize,
+        (call, waited): (Call, Option<Option<Nanos>>),
+        kernel: &mut dyn Kernel,
+        cloning: &mut Option<Cloning>,
+    ) -> Result<Result<Option<Call>, Stop>, UserSpaceError> {
+        let reply = dispatch(&mut Context {
+            state: &mut self.state,
+            at,
+            call,
+            kernel: &mut *kernel,
+            waited,
+        });
+        match reply {
+            Err(Errno(errno)) => self.send(call.id, -i64::from(errno)),
+            Ok(Reply::Value(value)) => self.send(call.id, value),
+            Ok(Reply::Continue) => drop(self.state.listener.go_on(call.id)),
+            Ok(Reply::Fd(file, cloexec)) => {
+                if let Err(error) = self.state.listener.answer_fd(call.id, &file, cloexec) {
+                    self.send(call.id, -i64::from(error.raw_os_error().unwrap_or(libc::EIO)));
+                }
+            }
+            Ok(Reply::Park(then, until)) => {
+                self.state.park(at, call, then, until);
+                return Ok(Err(Stop::Wait { until }));
+            }
+            Ok(Reply::Yield) => {
+                self.state.park(at, call, Then::Answer(0), None);
+                return Ok(Err(Stop::Yield));
+            }
+            Ok(Reply::Clone) if self.state.threads.len() >= THREADS_MAX => {
+                self.send(call.id, -i64::from(libc::EAGAIN));
+            }
+            Ok(Reply::Clone) => {
+                *cloning = Some(Cloning::of(at, &call));
+                drop(self.state.listener.go_on(call.id));
+            }
+            Ok(Reply::Exec) => return self.exec(at, &call, kernel),
+            Ok(Reply::Exit) => {
+                self.exit(at, &call, kernel)?;
+                return Ok(Err(Stop::Exit));
+            }
+            Ok(Reply::ExitGroup) => {
+                drop(self.state.listener.go_on(call.id));
+                let process = self.state.threads[at].process;
+                self.process_ended(process, at, kernel)?;
+                return Ok(Err(Stop::Exit));
+            }
+            Ok(Reply::Place(address)) => {
+                if let Err(Errno(errno)) = exec::place(&self.state, &call, address) {
+                    let text = "the kernel allows no tracing, so that an arena has no address";
+                    return Err(failed(format!("{}: {text} (errno {errno})", self.name)));
+                }
+            }
+        }
+        Ok(Ok(None))
+    }
+
+    fn exec(
+        &mut self,
+        at: usize,
+        call: &Call,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Result<Option<Call>, Stop>, UserSpaceError> {
+        let process = self.state.threads[at].process;
+        match exec::exec(&mut self.state, at, call) {
+            Ok(Executed::Done) => {
+                self.end_orphans(at, kernel);
+                Ok(Ok(None))
+            }
+            Ok(Executed::Refused(next)) => Ok(Ok(Some(next))),
+            Ok(Executed::Died(status)) => {
+                if process == 0 {
+                    self.status = status;
+                }
+                self.process_ended(process, at, kernel)?;
+                Ok(Err(Stop::Exit))
+            }
+            Err(Errno(errno)) => {
+                let text = "the kernel allows no tracing at execve()";
+                Err(failed(format!("{}: {text} (errno {errno})", self.name)))
+            }
+        }
+    }
+
+    /// Waits for the thread's next call. A child is taken in before its parent goes on.
+    fn next(
+        &mut self,
+        at: usize,
+        mut cloning: Option<Cloning>,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Next, UserSpaceError> {
+        let began = Instant::now();
+        let mut held = None;
+        loop {
+            let process = self.state.threads[at].process;
+            let short = if held.is_some() { Duration::from_millis(1) } else { PATIENCE };
+            let (called, ended) = self.state.look_out(Some(process), short);
+            if !called {
+                if ended {
+                    return Ok(Next::Ended);
+                }
+                if let (Some(call), Some(cloning)) = (held, &cloning)
+                    && !self.is_born(cloning, began)
+                {
+                    return Ok(Next::Call(call));
+                }
+                if began.elapsed() >= PATIENCE {
+                    return Err(self.hangs(at));
+                }
+                continue;
+            }
+            let received = self.state.listener.receive();
+            let received = received.map_err(|it| failed(format!("{}: {it}", self.name)))?;
+            let Some(call) = received else { continue };
+            if call.tid == self.state.threads[at].tid {
+                if cloning.is_none() {
+                    return Ok(Next::Call(call));
+                }
+                held = Some(call);
+                continue;
+            }
+            let known = self.state.threads.iter().position(|it| it.lives && it.tid == call.tid);
+            if let Some(known) = known {
+                // A call that was interrupted and is made again.
+                match &mut self.state.threads[known].parked {
+                    Some(parked) => parked.call = call,
+                    None => self.state.park(known, call, Then::Handle, None),
+                }
+                continue;
+            }
+            let Some(cloning) = cloning.take() else {
+                let text = "has a thread that nobody has made";
+                return Err(failed(format!("{} {text}", self.name)));
+            };
+            let child = self.adopt(&cloning, call, kernel)?;
+            if let Some(call) = held {
+                return Ok(Next::Call(call));
+            }
+            if cloning.flags & libc::CLONE_VFORK as u64 != 0 {
+                return Ok(Next::Vforked(child));
+            }
+        }
+    }
+
+    fn hangs(&self, at: usize) -> UserSpaceError {
+        let thread = &self.state.threads[at].name;
+        let seconds = PATIENCE.as_secs();
+        failed(format!(
+            "{}: thread {at} ({thread}) has made no system call for {seconds} s of real time; the \
+             simulated time stands still meanwhile",
+            self.name
+        ))
+    }
+
+    /// Whether what a parent has made is there, though it has not called yet.
+    fn is_born(&self, cloning: &Cloning, began: Instant) -> bool {
+        let parent = &self.state.threads[cloning.parent];
+        let real = self.state.processes[parent.process].real;
+        let is_known = |tid: i32| self.state.threads.iter().any(|it| it.lives && it.tid == tid);
+        if cloning.flags & libc::CLONE_THREAD as u64 != 0 {
+            let Ok(tasks) = fs::read_dir(format!("/proc/{real}/task")) else {
+                return false;
+            };
+            let mut numbers = tasks.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
+            return numbers.any(|tid| !is_known(tid));
+        }
+        let path = format!("/proc/{real}/task/{}/children", parent.tid);
+        match fs::read_to_string(path) {
+            Ok(text) => {
+                let mut numbers = text.split_ascii_whitespace().filter_map(|it| it.parse().ok());
+                numbers.any(|tid| !is_known(tid))
+            }
+            Err(_) => began.elapsed() < Duration::from_secs(1),
+        }
+    }
+
+    /// Takes in the thread that has made its first call.
+    fn adopt(
+        &mut self,
+        cloning: &Cloning,
+        call: Call,
+        kernel: &mut dyn Kernel,
+    ) -> Result<usize, UserSpaceError> {
+        let gone = |_| failed(format!("{} has lost a thread", self.name));
+        let text = fs::read_to_string(format!("/proc/{}/status", call.tid)).map_err(gone)?;
+        let real = text.lines().find_map(|it| it.strip_prefix("Tgid:"));
+        let real: i32 = real.and_then(|it| it.trim().parse().ok()).unwrap_or(call.tid);
+        let parent = &self.state.threads[cloning.parent];
+        let (tid, own) = (parent.tid, parent.process);
+        let child = self.state.threads.len();
+        let (pid, shown) = kernel.spawn(thread_id(child), &parent.name);
+        let known = self.state.processes.iter().position(|it| it.lives && it.real == real);
+        let process = known.unwrap_or(self.state.processes.len());
+        let clears = cloning.flags & libc::CLONE_CHILD_CLEARTID as u64 != 0;
+        let thread = Thread {
+            tid: call.tid,
+            shown,
+            process,
+            name: parent.name.clone(),
+            parked: None,
+            lives: true,
+            clear: clears.then_some((cloning.child_tid, true)),
+            policy: parent.policy,
+            nice: parent.nice,
+            affinity: parent.affinity.clone(),
+            charged: Nanos::new(0),
+            signal: None,
+            watched: false,
+        };
+        if known.is_none() {
+            let fd = sys::pidfd_open(real).map_err(gone)?;
+            let cwd = self.state.processes[own].cwd.clone();
+            self.state.processes.push(Process {
+                real,
+                shown: pid,
+                fd,
+                cwd,
+                parent: Some(own),
+                lives: true,
+                charged: Nanos::new(0),
+            });
+        }
+        self.state.threads.push(thread);
+        // The host's kernel has written its own number there.
+        for (flag, tid, at) in [
+            (libc::CLONE_PARENT_SETTID, tid, cloning.parent_tid),
+            (libc::CLONE_CHILD_SETTID, call.tid, cloning.child_tid),
+        ] {
+            if cloning.flags & flag as u64 != 0 {
+                let _ = sys::write_memory(tid, at, &shown.to_le_bytes());
+            }
+        }
+        self.state.park(child, call, Then::Handle, None);
+        Ok(child)
+    }
+
+    /// A thread ends.
+    fn exit(
+        &mut self,
+        at: usize,
+        call: &Call,
+        kernel: &mut dyn Kernel,
+    ) -> Result<(), UserSpaceError> {
+        drop(self.state.listener.go_on(call.id));
+        let thread = &self.state.threads[at];
+        let (process, tid) = (thread.process, thread.tid);
+        let each = self.state.threads.iter().enumerate();
+        let is_last = !each.clone().any(|(other, it)| {
+            other != at && it.lives && it.process == process
+        });
+        if is_last {
+            return self.process_ended(process, at, kernel);
+        }
+        let real = self.state.processes[process].real;
+        let began = Instant::now();
+        while is_there(real, tid) {
+            if began.elapsed() > PATIENCE {
+                return Err(self.hangs(at));
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        self.state.threads[at].lives = false;
+        let others = self.state.threads.iter();
+        let other = others.clone().find(|it| it.lives && it.process == process);
+        let other = other.map(|it| it.tid);
+        if let Some((address, is_cleared)) = self.state.threads[at].clear.take() {
+            if let (false, Some(other)) = (is_cleared, other) {
+                let _ = sys::write_memory(other, address, &[0; 4]);
+            }
+            // The host's kernel wakes nobody: all waits are held here.
+            self.state.wake_futex(process, address, u32::MAX, 1);
+        }
+        Ok(())
+    }
+
+    /// A process has ended, or is about to.
+    fn process_ended(
+        &mut self,
+        process: usize,
+        at: usize,
+        kernel: &mut dyn Kernel,
+    ) -> Result<(), UserSpaceError> {
+        let (_, ended) = self.wait_for_end(process);
+        if !ended {
+            return Err(self.hangs(at));
+        }
+        self.bury(process, at);
+        exec::release(&mut self.state, at);
+        if process == 0 {
+            let real = self.state.processes[0].real;
+            // The last of its filter's users is gone a moment before its status is there.
+            let began = Instant::now();
+            while self.status.is_none() && began.elapsed() < PATIENCE {
+                self.status = sys::ended(real);
+            }
+            let status = self.status.unwrap_or(255);
+            self.status = Some(status);
+            self.kill_all();
+            for other in 1..self.state.processes.len() {
+                self.bury(other, at);
+            }
+            self.end = Some(ProgramEnd {
+                status,
+                last_lines: last_lines(&self.state.output),
+            });
+        } else if let Some(parent) = self.state.processes[process].parent {
+            let children = self.state.parked(|it| matches!(it.then, Then::Child));
+            for waits in children {
+                if self.state.threads[waits].process == parent {
+                    self.state.wake(waits, Then::Handle);
+                }
+            }
+            if let Some(to) = receiver(&self.state, parent, libc::SIGCHLD) {
+                interrupt(&mut self.state, to, libc::SIGCHLD);
+            }
+        }
+        self.end_orphans(at, kernel);
+        Ok(())
+    }
+
+    fn wait_for_end(&self, process: usize) -> (bool, bool) {
+        let began = Instant::now();
+        loop {
+            let (called, ended) = self.state.look_out(Some(process), PATIENCE);
+            if ended || began.elapsed() > PATIENCE {
+                return (called, ended);
+            }
+            if called {
+                // A thread of it that is being killed.
+                let _ = self.state.listener.receive();
+            }
+        }
+    }
+
+    /// All threads of a process are dead.
+    fn bury(&mut self, process: usize, at: usize) {
+        self.state.processes[process].lives = false;
+        for (other, thread) in self.state.threads.iter_mut().enumerate() {
+            if thread.process == process && thread.lives {
+                thread.lives = false;
+                thread.parked = None;
+                if other != at {
+                    self.state.woken.push(other);
+                }
+            }
+        }
+    }
+
+    /// Ends what nobody has a descriptor of any more.
+    fn end_orphans(&mut self, at: usize, kernel: &mut dyn Kernel) {
+        for key in self.state.orphans() {
+            let call = self.last(at);
+            let mut cx = Context {
+                state: &mut self.state,
+                at,
+                call,
+                kernel: &mut *kernel,
+                waited: None,
+            };
+            bpf::end(&mut cx, key);
+        }
+    }
+
+    fn kill_all(&self) {
+        for process in self.state.processes.iter().filter(|it| it.lives) {
+            let _ = pidfd_send_signal(&process.fd, Signal::KILL);
+        }
+    }
+}
+
+/// Writes what is left of an interrupted sleep.
+fn rest_of_sleep(parked: &Parked, now: Nanos) {
+    let at = match parked.call.nr {
+        libc::SYS_nanosleep => parked.call.args[1],
+        libc::SYS_clock_nanosleep if parked.call.args[1] & 1 == 0 => parked.call.args[3],
+        _ => 0,
+    };
+    if let (Some(until), true) = (parked.until, at != 0) {
+        let left = crate::time::to_timespec(until.saturating_sub(now));
+        let _ = sys::write_memory(parked.call.tid, at, &left);
+    }
+}
+
+/// Whether a thread has not ended yet; the first of a process stays as a zombie.
+fn is_there(real: i32, tid: i32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{real}/task/{tid}/stat"));
+    text.is_ok_and(|it| !it.rsplit_once(") ").is_some_and(|(_, it)| it.starts_with(['Z', 'X'])))
+}
+
+impl Cloning {
+    fn of(parent: usize, call: &Call) -> Self {
+        let flags = match call.nr {
+            libc::SYS_clone => call.args[0],
+            libc::SYS_vfork => libc::CLONE_VFORK as u64,
+            _ => 0,
+        };
+        Self {
+            parent,
+            flags,
+            parent_tid: call.args[2],
+            child_tid: call.args[3],
+        }
+    }
+}
+
+impl UserSpace for Supervisor {
+    fn turn(
+        &mut self,
+        thread: ThreadId,
+        now: Nanos,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Turn, UserSpaceError> {
+        let at = thread.0 as usize;
+        self.state.clock = Clock::new(now);
+        let price = self.state.settings.prices.turn;
+        self.state.clock.charge(Nanos::new(price.get().max(1)));
+        self.state.woken.clear();
+        if !self.launched {
+            self.launched = true;
+            let (pid, tid) = kernel.spawn(ThreadId(0), &self.name);
+            self.state.processes[0].shown = pid;
+            self.state.threads[0].shown = tid;
+        }
+        let mut stop = self.run(at, kernel)?;
+        self.state.look_at_files(&*kernel);
+        let cost = self.state.clock.charged();
+        if let Some(thread) = self.state.threads.get_mut(at) {
+            thread.charged += cost;
+            self.state.processes[thread.process].charged += cost;
+        }
+        let mut woken = Vec::new();
+        for other in std::mem::take(&mut self.state.woken) {
+            if other == at && matches!(stop, Stop::Wait { .. }) {
+                stop = Stop::Again;
+            } else if other != at && !woken.contains(&thread_id(other)) {
+                woken.push(thread_id(other));
+            }
+        }
+        Ok(Turn { stop, cost, woken })
+    }
+
+    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+        self.state.woken.clear();
+        self.state.look_at_files(kernel);
+        let woken = std::mem::take(&mut self.state.woken);
+        Ok(woken.into_iter().map(thread_id).collect())
+    }
+
+    fn is_waiting_for_files(&self) -> bool {
+        let settings = &self.state.settings;
+        (settings.net || settings.reached)
+            && !self.state.parked(|it| matches!(it.then, Then::Files(_))).is_empty()
+    }
+
+    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
+        self.state.woken.clear();
+        if self.end.is_none()
+            && let Some(at) = receiver(&self.state, 0, libc::SIGINT)
+        {
+            interrupt(&mut self.state, at, libc::SIGINT);
+        }
+        let woken = std::mem::take(&mut self.state.woken);
+        Ok(woken.into_iter().map(thread_id).collect())
+    }
+
+    fn waits(&self) -> Vec<String> {
+        let lives = self.state.threads.iter().enumerate().filter(|(_, it)| it.lives);
+        lives
+            .map(|(at, thread)| {
+                let what = thread.parked.as_ref().map_or("nothing", |it| match &it.then {
+                    Then::Handle | Then::Answer(_) => "a CPU",
+                    Then::Futex(..) => "another thread (futex)",
+                    Then::Sleep => "the end of its sleep",
+                    Then::Files(_) => "a file, a pipe or a socket",
+                    Then::Child | Then::Vfork(_) => "a child process",
+                    Then::Signal => "a signal",
+                });
+                format!("{}: thread {at} ({}) waits for {what}", self.name, thread.name)
+            })
+            .collect()
+    }
+
+    fn end(&self) -> Option<ProgramEnd> {
+        self.end.clone()
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.kill_all();
+        if self.status.is_none() {
+            let began = Instant::now();
+            let real = self.state.processes[0].real;
+            while sys::ended(real).is_none() && began.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The files of the simulated machine, as its programs find them below `/sys`, `/proc`, `/boot`
+//! and `/run`: a real folder, since programs list and stat what they read.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use folder::OwnFolder;
+use model::user_space::SchedExt;
+use model::{CpuTimes, MachineSpec, Nanos};
+
+/// What the simulated machine shows to programs.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// CPUs, cores, caches and nodes, and the kernel's version.
+    pub machine: MachineSpec,
+    /// The kernel's own types: `/sys/kernel/btf/vmlinux`.
+    pub btf: Vec<u8>,
+    /// Control groups below the root: their paths without a leading `/`, and their ids, which
+    /// programs read as inode numbers.
+    pub cgroups: Vec<(String, u64)>,
+    /// More files, or others in place of those made here: absolute paths and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// Folders of which programs see the tree's alone.
+pub const OWN: &[&str] = &["sys", "proc", "boot", "run"];
+/// Folders into which programs may write; what is not there is looked for on the host.
+pub const SCRATCH: &[&str] = &["tmp", "var/tmp", "dev/shm"];
+
+/// Frequency of each CPU in kHz: no simulated CPU changes it.
+const KHZ: u32 = 3_000_000;
+
+/// The folder.
+#[derive(Debug)]
+pub struct Tree {
+    folder: OwnFolder,
+    root: PathBuf,
+    cgroups: Vec<(String, u64)>,
+}
+
+impl Tree {
+    /// Makes the folder and all files.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn new(shown: &Shown) -> io::Result<Self> {
+        let folder = OwnFolder::new()?;
+        let root = folder.path().canonicalize()?.join("r");
+        let tree = Self {
+            folder,
+            root,
+            cgroups: shown.cgroups.clone(),
+        };
+        for name in OWN.iter().chain(SCRATCH) {
+            fs::create_dir_all(tree.root.join(name))?;
+        }
+        for name in ["sys/fs/bpf", "run/scx", "proc/self", "sys/fs/cgroup"] {
+            fs::create_dir_all(tree.root.join(name))?;
+        }
+        for cpu in 0..shown.machine.cpus {
+            tree.cpu(&shown.machine, cpu)?;
+        }
+        tree.cpus(&shown.machine)?;
+        tree.nodes(&shown.machine)?;
+        tree.kernel(shown)?;
+        tree.proc(&shown.machine)?;
+        for (path, _) in &shown.cgroups {
+            tree.cgroup(path)?;
+        }
+        tree.cgroup("")?;
+        for (path, content) in &shown.files {
+            tree.put(path, content)?;
+        }
+        tree.show_sched_ext(&SchedExt::default())?;
+        tree.show_times(&vec![CpuTimes::default(); shown.machine.cpus.into()], Nanos::new(0))?;
+        Ok(tree)
+    }
+
+    /// The folder that stands for `/`.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path beside the tree, for the supervisor's own files.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The inode number that a program sees of the folder of a control group.
+    #[must_use]
+    pub fn cgroup_id(&self, host: &Path) -> Option<u64> {
+        let base = self.root.join("sys/fs/cgroup");
+        let path = host.strip_prefix(base).ok()?.to_str()?;
+        if path.is_empty() {
+            return Some(1);
+        }
+        let found = self.cgroups.iter().find(|(name, _)| name == path)?;
+        Some(found.1)
+    }
+
+    fn put(&self, path: &str, content: &[u8]) -> io::Result<()> {
+        let parts = path.split('/').filter(|it| !it.is_empty() && *it != "..");
+        let path = self.root.join(parts.collect::<PathBuf>());
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, content)
+    }
+
+    fn line(&self, path: &str, text: impl std::fmt::Display) -> io::Result<()> {
+        self.put(path, format!("{text}\n").as_bytes())
+    }
+
+    fn cpu(&self, machine: &MachineSpec, cpu: u16) -> io::Result<()> {
+        let base = format!("sys/devices/system/cpu/cpu{cpu}");
+        let smt = machine.smt.max(1);
+        let (node, core) = (cpu / machine.node_size(), cpu / smt);
+        let siblings = group(machine, cpu, smt);
+        let in_node = group(machine, cpu, machine.node_size());
+        self.line(&format!("{base}/online"), 1)?;
+        self.line(&format!("{base}/cpu_capacity"), 1024)?;
+        self.line(&format!("{base}/power/pm_qos_resume_latency_us"), 0)?;
+        self.line(&format!("{base}/acpi_cppc/highest_perf"), 100)?;
+        let of_node = format!("sys/devices/system/node/node{node}");
+        fs::create_dir_all(self.root.join(&of_node))?;
+        for (target, link) in [
+            (format!("../../node/node{node}"), format!("{base}/node{node}")),
+            (format!("../../cpu/cpu{cpu}"), format!("{of_node}/cpu{cpu}")),
+        ] {
+            std::os::unix::fs::symlink(target, self.root.join(link))?;
+        }
+        for (name, value) in [
+            ("core_id", core.to_string()),
+            ("physical_package_id", node.to_string()),
+            ("cluster_id", core.to_string()),
+            ("die_id", "0".into()),
+            ("thread_siblings_list", siblings.clone()),
+            ("core_cpus_list", siblings.clone()),
+            ("core_siblings_list", in_node.clone()),
+            ("package_cpus_list", in_node.clone()),
+        ] {
+            self.line(&format!("{base}/topology/{name}"), value)?;
+        }
+        for (index, level, kind, size, width) in [
+            (0, 1, "Data", "32K", smt),
+            (1, 1, "Instruction", "32K", smt),
+            (2, 2, "Unified", "1024K", smt),
+            (3, 3, "Unified", "32768K", machine.cache_size()),
+        ] {
+            let base = format!("{base}/cache/index{index}");
+            self.line(&format!("{base}/id"), number(machine, cpu, width))?;
+            self.line(&format!("{base}/level"), level)?;
+            self.line(&format!("{base}/type"), kind)?;
+            self.line(&format!("{base}/size"), size)?;
+            self.line(&format!("{base}/coherency_line_size"), 64)?;
+            self.line(&format!("{base}/shared_cpu_list"), group(machine, cpu, width))?;
+        }
+        for name in [
+            "base_frequency",
+            "cpuinfo_max_freq",
+            "cpuinfo_min_freq",
+            "scaling_max_freq",
+            "scaling_min_freq",
+            "scaling_cur_freq",
+        ] {
+            self.line(&format!("{base}/cpufreq/{name}"), KHZ)?;
+        }
+        self.line(&format!("{base}/cpufreq/cpuinfo_transition_latency"), 0)?;
+        self.line(&format!("{base}/cpufreq/scaling_governor"), "performance")?;
+        self.line(&format!("{base}/cpufreq/related_cpus"), cpu)
+    }
+
+    fn cpus(&self, machine: &MachineSpec) -> io::Result<()> {
+        let base = "sys/devices/system/cpu";
+        let all = list(0, machine.cpus);
+        for name in ["online", "possible", "present"] {
+            self.line(&format!("{base}/{name}"), &all)?;
+        }
+        self.line(&format!("{base}/offline"), "")?;
+        self.line(&format!("{base}/isolated"), "")?;
+        self.line(&format!("{base}/kernel_max"), 8191)?;
+        self.line(&format!("{base}/smt/active"), u8::from(machine.smt > 1))?;
+        let control = if machine.smt > 1 { "on" } else { "notsupported" };
+        self.line(&format!("{base}/smt/control"), control)?;
+        let policy = format!("{base}/cpufreq/policy0");
+        self.line(&format!("{policy}/scaling_governor"), "performance")?;
+        self.line(&format!("{policy}/energy_performance_preference"), "performance")
+    }
+
+    fn nodes(&self, machine: &MachineSpec) -> io::Result<()> {
+        let base = "sys/devices/system/node";
+        let nodes = machine.cpus.div_ceil(machine.node_size());
+        for name in ["online", "possible", "has_cpu", "has_memory"] {
+            self.line(&format!("{base}/{name}"), list(0, nodes))?;
+        }
+        for node in 0..nodes {
+            let distance: Vec<_> = (0..nodes)
+                .map(|other| if other == node { "10" } else { "20" })
+                .collect();
+            let first = node * machine.node_size();
+            self.line(&format!("{base}/node{node}/cpulist"), {
+                group(machine, first, machine.node_size())
+            })?;
+            self.line(&format!("{base}/node{node}/distance"), distance.join(" "))?;
+        }
+        Ok(())
+    }
+
+    fn kernel(&self, shown: &Shown) -> io::Result<()> {
+        let release = release(&shown.machine);
+        self.put("sys/kernel/btf/vmlinux", &shown.btf)?;
+        // What `CONFIG_FUNCTION_TRACER` gives: loaders look for it, since `fentry` needs it.
+        self.line("sys/kernel/tracing/available_tracers", "function_graph function nop")?;
+        let events = "sched:sched_switch\nsched:sched_wakeup\nsched:sched_wakeup_new";
+        self.line("sys/kernel/tracing/available_events", events)?;
+        self.line("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")?;
+        let config = "CONFIG_BPF=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
+                      CONFIG_DEBUG_INFO_BTF=y\nCONFIG_FUNCTION_TRACER=y\n\
+                      CONFIG_SCHED_CLASS_EXT=y\nCONFIG_NR_CPUS=8192";
+        let hz = shown.machine.hz;
+        let config = format!("{config}\nCONFIG_HZ={hz}\nCONFIG_HZ_{hz}=y");
+        self.line(&format!("boot/config-{release}"), config)
+    }
+
+    fn proc(&self, machine: &MachineSpec) -> io::Result<()> {
+        let release = release(machine);
+        for (name, value) in [
+            ("kernel/osrelease", release.as_str()),
+            ("kernel/ostype", "Linux"),
+            ("kernel/hostname", "runslice"),
+            ("kernel/pid_max", "4194304"),
+            ("kernel/threads-max", "100000"),
+            ("kernel/cap_last_cap", "40"),
+            ("kernel/ftrace_enabled", "1"),
+            ("kernel/perf_event_paranoid", "2"),
+            ("kernel/unprivileged_bpf_disabled", "2"),
+            ("kernel/random/boot_id", "00000000-0000-4000-8000-000000000000"),
+            ("vm/compact_unevictable_allowed", "1"),
+            ("vm/overcommit_memory", "0"),
+            ("vm/max_map_count", "65530"),
+            ("net/core/bpf_jit_enable", "1"),
+        ] {
+            self.line(&format!("proc/sys/{name}"), value)?;
+        }
+        let mounts = "sysfs /sys sysfs rw 0 0\nproc /proc proc rw 0 0\n\
+                      bpf /sys/fs/bpf bpf rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n\
+                      tracefs /sys/kernel/tracing tracefs rw 0 0";
+        self.line("proc/mounts", mounts)?;
+        self.line("proc/self/mounts", mounts)?;
+        let info = "1 0 0:1 / / rw - ext4 none rw\n2 1 0:2 / /sys rw - sysfs sysfs rw\n\
+                    3 1 0:3 / /proc rw - proc proc rw\n\
+                    4 2 0:4 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+                    5 2 0:5 / /sys/fs/bpf rw - bpf bpf rw";
+        self.line("proc/self/mountinfo", info)?;
+        self.line("proc/self/cgroup", "0::/")?;
+        self.line("proc/self/oom_score_adj", 0)?;
+        self.line("proc/filesystems", "nodev\tsysfs\nnodev\tproc\nnodev\tcgroup2\nnodev\tbpf")?;
+        self.line("proc/version", format!("Linux version {release} (runslice)"))?;
+        self.line("proc/loadavg", "0.00 0.00 0.00 1/100 100")?;
+        self.line("proc/cmdline", "runslice")?;
+        // Addresses are hidden, as from users who are not root.
+        self.line("proc/kallsyms", "0000000000000000 T bpf_scx_reg")?;
+        let memory = "MemTotal:       16777216 kB\nMemFree:        12582912 kB\n\
+                      MemAvailable:   12582912 kB\nSwapTotal:             0 kB\n\
+                      SwapFree:              0 kB";
+        self.line("proc/meminfo", memory)?;
+        let mut cpus = String::new();
+        for cpu in 0..machine.cpus {
+            let node = cpu / machine.node_size();
+            let _ = writeln!(
+                cpus,
+                "processor\t: {cpu}\nvendor_id\t: runslice\ncpu family\t: 6\nmodel\t\t: 1\n\
+                 model name\t: simulated\ncpu MHz\t\t: {}.000\nphysical id\t: {node}\n\
+                 core id\t\t: {}\nflags\t\t: fpu tsc\n",
+                KHZ / 1000,
+                cpu / machine.smt.max(1),
+            );
+        }
+        self.put("proc/cpuinfo", cpus.as_bytes())
+    }
+
+    fn cgroup(&self, path: &str) -> io::Result<()> {
+        let base = format!("sys/fs/cgroup/{path}");
+        self.line(&format!("{base}/cgroup.controllers"), "cpuset cpu memory pids")?;
+        self.line(&format!("{base}/cgroup.subtree_control"), "cpuset cpu")?;
+        self.put(&format!("{base}/cgroup.procs"), b"")?;
+        self.put(&format!("{base}/cgroup.threads"), b"")?;
+        if path.is_empty() {
+            return Ok(());
+        }
+        self.line(&format!("{base}/cpu.weight"), 100)?;
+        self.line(&format!("{base}/cpu.max"), "max 100000")
+    }
+
+    /// Writes what `/sys/kernel/sched_ext` tells now.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn show_sched_ext(&self, now: &SchedExt) -> io::Result<()> {
+        let base = "sys/kernel/sched_ext";
+        let state = if now.attached.is_some() { "enabled" } else { "disabled" };
+        self.line(&format!("{base}/state"), state)?;
+        self.line(&format!("{base}/hotplug_seq"), now.hotplug)?;
+        self.line(&format!("{base}/enable_seq"), u8::from(now.attached.is_some()))?;
+        self.line(&format!("{base}/nr_rejected"), 0)?;
+        self.line(&format!("{base}/switch_all"), u8::from(now.attached.is_some()))?;
+        match &now.attached {
+            Some(name) => self.line(&format!("{base}/root/ops"), name),
+            None => match fs::remove_dir_all(self.root.join(base).join("root")) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Writes `/proc/stat` and `/proc/uptime` as they are now.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn show_times(&self, cpus: &[CpuTimes], now: Nanos) -> io::Result<()> {
+        let idle: u64 = cpus.iter().map(|it| it.idle.get()).sum();
+        let seconds = |nanos: u64| {
+            let cents = nanos / 10_000_000;
+            format!("{}.{:02}", cents / 100, cents % 100)
+        };
+        let uptime = format!("{} {}", seconds(now.get()), seconds(idle));
+        self.line("proc/uptime", uptime)?;
+        self.put("proc/stat", stat(cpus).as_bytes())
+    }
+}
+
+/// The text of `/proc/stat`, in hundredths of a second: user is work, system the scheduler's, irq
+/// what was stolen. Linux 6.18, fs/proc/stat.c.
+fn stat(cpus: &[CpuTimes]) -> String {
+    let fields = |times: &CpuTimes| {
+        let ticks = |time: Nanos| time.get() / 10_000_000;
+        let (user, system) = (ticks(times.run), ticks(times.overhead));
+        let (idle, irq) = (ticks(times.idle), ticks(times.stolen));
+        format!("{user} 0 {system} {idle} 0 {irq} 0 0 0 0")
+    };
+    let mut all = CpuTimes::default();
+    let mut lines = String::new();
+    for (cpu, times) in cpus.iter().enumerate() {
+        let _ = writeln!(lines, "cpu{cpu} {}", fields(times));
+        all.run += times.run;
+        all.stolen += times.stolen;
+        all.idle += times.idle;
+        all.overhead += times.overhead;
+        all.switches += times.switches;
+    }
+    format!(
+        "cpu  {}\n{lines}intr 0\nctxt {}\nbtime {}\nprocesses 1\nprocs_running 1\n\
+         procs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n",
+        fields(&all),
+        all.switches,
+        crate::clock::EPOCH.get() / 1_000_000_000,
+    )
+}
+
+/// The release that `uname` tells.
+#[must_use]
+pub fn release(machine: &MachineSpec) -> String {
+    let code = machine.kernel.version_code();
+    format!("{}.{}.{}", code >> 16, code >> 8 & 0xff, code & 0xff)
+}
+
+fn list(first: u16, count: u16) -> String {
+    match count {
+        0 => String::new(),
+        1 => first.to_string(),
+        _ => format!("{first}-{}", first + count - 1),
+    }
+}
+
+/// Where the group of `width` CPUs within a node begins that `cpu` is in.
+fn start(machine: &MachineSpec, cpu: u16, width: u16) -> u16 {
+    let node = cpu / machine.node_size() * machine.node_size();
+    node + (cpu - node) / width * width
+}
+
+fn group(machine: &MachineSpec, cpu: u16, width: u16) -> String {
+    let first = start(machine, cpu, width);
+    let node_end = (cpu / machine.node_size() + 1).saturating_mul(machine.node_size());
+    list(first, width.min(node_end.min(machine.cpus) - first))
+}
+
+/// The number of that group, counted over all nodes.
+fn number(machine: &MachineSpec, cpu: u16, width: u16) -> u16 {
+    let before = cpu / machine.node_size() * machine.node_size().div_ceil(width);
+    before + (cpu % machine.node_size()) / width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(machine: MachineSpec) -> Tree {
+        Tree::new(&Shown {
+            machine,
+            btf: b"types".to_vec(),
+            cgroups: vec![("work".into(), 77)],
+            files: vec![("/../proc/extra".into(), b"x".to_vec())],
+        })
+        .unwrap()
+    }
+
+    fn read(tree: &Tree, path: &str) -> String {
+        fs::read_to_string(tree.root().join(path)).unwrap()
+    }
+
+    #[test]
+    fn two_nodes_of_two_caches_of_two_cores_of_two_threads() {
+        let machine = MachineSpec {
+            cpus: 16,
+            smt: 2,
+            llc: 4,
+            node: 8,
+            ..MachineSpec::default()
+        };
+        let tree = tree(machine);
+        let cpu = |path: &str| read(&tree, &format!("sys/devices/system/cpu/{path}"));
+        assert_eq!(cpu("online"), "0-15\n");
+        assert_eq!(cpu("smt/active"), "1\n");
+        assert_eq!(cpu("cpu13/topology/core_id"), "6\n");
+        assert_eq!(cpu("cpu13/topology/physical_package_id"), "1\n");
+        assert_eq!(cpu("cpu13/topology/thread_siblings_list"), "12-13\n");
+        assert_eq!(cpu("cpu13/cache/index3/shared_cpu_list"), "12-15\n");
+        assert_eq!(cpu("cpu13/cache/index3/id"), "3\n");
+        assert_eq!(cpu("cpu7/cache/index3/id"), "1\n");
+        let node = |path: &str| read(&tree, &format!("sys/devices/system/node/{path}"));
+        assert_eq!(node("node1/cpulist"), "8-15\n");
+        assert_eq!(node("node1/distance"), "20 10\n");
+    }
+
+    #[test]
+    fn groups_end_where_their_node_ends() {
+        let machine = MachineSpec {
+            cpus: 7,
+            llc: 2,
+            node: 5,
+            ..MachineSpec::default()
+        };
+        assert_eq!(group(&machine, 4, 2), "4");
+        assert_eq!(group(&machine, 5, 2), "5-6");
+        assert_eq!(group(&machine, 6, 5), "5-6");
+        let numbers: Vec<_> = (0..7).map(|cpu| number(&machine, cpu, 2)).collect();
+        assert_eq!(numbers, [0, 0, 1, 1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn the_kernel_tells_its_types_its_times_and_its_policy() {
+        let tree = tree(MachineSpec::default());
+        assert_eq!(read(&tree, "sys/kernel/btf/vmlinux"), "types");
+        assert_eq!(read(&tree, "proc/sys/kernel/osrelease"), "6.18.15\n");
+        assert_eq!(read(&tree, "proc/extra"), "x");
+        let work = tree.root().join("sys/fs/cgroup/work");
+        assert_eq!(tree.cgroup_id(&work), Some(77));
+        assert_eq!(tree.cgroup_id(&work.join("cpu.weight")), None);
+        let times = CpuTimes {
+            run: Nanos::new(1_230_000_000),
+            idle: Nanos::new(2_000_000_000),
+            stolen: Nanos::new(50_000_000),
+            switches: 9,
+            ..CpuTimes::default()
+        };
+        tree.show_times(&[times, times], Nanos::new(3_610_000_000)).unwrap();
+        let text = read(&tree, "proc/stat");
+        assert!(text.starts_with("cpu  246 0 0 400 0 10 0 0 0 0\ncpu0 123 0 0 200 0 5"), "{text}");
+        assert!(text.contains("ctxt 18\n"), "{text}");
+        assert_eq!(read(&tree, "proc/uptime"), "3.61 4.00\n");
+        let on = SchedExt {
+            attached: Some("bpfland".into()),
+            hotplug: 2,
+        };
+        tree.show_sched_ext(&on).unwrap();
+        assert_eq!(read(&tree, "sys/kernel/sched_ext/root/ops"), "bpfland\n");
+        assert_eq!(read(&tree, "sys/kernel/sched_ext/hotplug_seq"), "2\n");
+        tree.show_sched_ext(&SchedExt::default()).unwrap();
+        assert!(!tree.root().join("sys/kernel/sched_ext/root").exists());
+    }
+}

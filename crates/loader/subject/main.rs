@@ -1,0 +1,9 @@
+//! The program that the supervisor's tests run: what a loader may do, one case each.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod cases;
+
+fn main() {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    cases::run();
+}

@@ -1,0 +1,336 @@
+//! The supervisor with a program that does what loaders do.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use model::Nanos;
+use model::user_space::UserSpace as _;
+use support::{BOOT, Driven, settings};
+
+const LONG: Nanos = Nanos::from_secs(4000);
+
+/// Runs a case to its end: its status and its output.
+fn run(args: &[&str]) -> (i32, String, String) {
+    let mut driven = Driven::subject(args, settings(4));
+    let end = driven
+        .run(LONG)
+        .unwrap_or_else(|| panic!("{:?}", driven.user.waits()));
+    (end.status, driven.out(), driven.err())
+}
+
+fn lines(args: &[&str]) -> Vec<String> {
+    let (status, out, err) = run(args);
+    assert_eq!(status, 0, "{out}{err}");
+    out.lines().map(str::to_owned).collect()
+}
+
+fn number(line: &str) -> u64 {
+    let last = line.rsplit(' ').next().and_then(|it| it.parse().ok());
+    last.unwrap_or_else(|| panic!("{line}"))
+}
+
+#[test]
+fn clocks_tell_simulated_time_and_never_stand_still() {
+    let began = Instant::now();
+    let lines = lines(&["clocks"]);
+    let wall = number(&lines[0]) - 1_735_689_600_000_000_000;
+    assert!(
+        (BOOT.get()..BOOT.get() + 10_000_000).contains(&wall),
+        "{wall}"
+    );
+    let slept = number(&lines[1]);
+    assert!((1_500_000_000..1_500_100_000).contains(&slept), "{slept}");
+    // A millisecond of looks at 200 ns.
+    assert!((4000..5001).contains(&number(&lines[2])), "{}", lines[2]);
+    assert_eq!(lines[3], "timed out true 250");
+    assert!(lines[4].starts_with("uptime 3601.75 "), "{}", lines[4]);
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "it slept in real time"
+    );
+}
+
+#[test]
+fn threads_run_in_the_same_order_every_time_under_load() {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| while !stop.load(std::sync::atomic::Ordering::Relaxed) {});
+        }
+        let mut first = None;
+        for _ in 0..20 {
+            let mut driven = Driven::subject(&["threads"], settings(4));
+            let end = driven.run(LONG);
+            let log = (end, driven.out(), driven.kernel.log.clone());
+            let first = first.get_or_insert_with(|| log.clone());
+            let same = *first == log;
+            if !same {
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            assert!(same, "{:?}\n{:?}", first.2, log.2);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let (end, out, log) = first.expect("it ran");
+        assert_eq!(end.expect("it ended").status, 0);
+        assert_eq!(out.lines().count(), 8 * 10 + 1);
+        assert!(
+            log.iter().any(|it| it.ends_with("Name(\"worker-7\")")),
+            "{log:?}"
+        );
+    });
+}
+
+#[test]
+fn who_and_where_it_is_does_not_depend_on_the_host() {
+    let once = lines(&["identity"]);
+    assert_eq!(once, lines(&["identity"]));
+    assert_eq!(once[0], "pid 1000 tid 1000 uid 0");
+    assert_eq!(once[1], "cpu 0");
+    assert_eq!(once[3], format!("auxiliary {:?}", b"runslice-random."));
+    assert_eq!(once[4], "cpus 4");
+    assert_eq!(once[6], "thread 1001");
+    assert_eq!(once[8], "cwd /");
+    assert_eq!(once[9], "[\"HOME\", \"LANG\", \"PATH\"]");
+}
+
+#[test]
+fn pipes_and_sockets_hold_writers_and_readers() {
+    assert_eq!(lines(&["pipes"]), ["read 300000"]);
+    let lines = lines(&["sockets"]);
+    assert_eq!(lines, ["served 1000000", "outside PermissionDenied"]);
+}
+
+#[test]
+fn epoll_tells_levels_and_ring_buffers() {
+    let mut driven = Driven::subject(&["epoll"], settings(4));
+    let end = driven.run(LONG);
+    assert_eq!(end, None, "it waits for the ring buffer");
+    driven.kernel.ready = true;
+    driven.look();
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(end.status, 0, "{}", driven.err());
+    let out = driven.out();
+    let lines: Vec<_> = out.lines().collect();
+    let expected = [
+        "none 0 after 30",
+        "level 1 5",
+        "level 1 5",
+        "empty 0",
+        "ring 1 9",
+        "gone 0",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn an_interrupt_ends_a_sleep_and_the_handler_runs() {
+    let mut driven = Driven::subject(&["signals"], settings(4));
+    assert_eq!(driven.run(BOOT + Nanos::from_millis(5_500)), None);
+    driven.interrupt();
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(end.status, 0);
+    assert_eq!(driven.out(), "stopped after 5499 and 6 sleeps\n");
+}
+
+#[test]
+fn an_interrupt_without_a_handler_kills() {
+    let mut driven = Driven::subject(&["signals", "default"], settings(4));
+    assert_eq!(driven.run(BOOT + Nanos::from_secs(2)), None);
+    assert!(driven.user.waits()[0].contains("waits for the end of its sleep"));
+    driven.interrupt();
+    assert_eq!(driven.run(LONG).expect("it ends").status, 128 + 2);
+}
+
+#[test]
+fn denied_calls_get_their_errno_and_unknown_ones_a_line() {
+    let mut driven = Driven::subject(&["denied"], settings(4));
+    assert_eq!(
+        driven.run(LONG).expect("it ends").status,
+        0,
+        "{}",
+        driven.err()
+    );
+    let out = driven.out();
+    for (what, errno) in [
+        ("mount", 1),
+        ("ptrace", 1),
+        ("unshare", 1),
+        ("setns", 1),
+        ("chroot", 1),
+        ("reboot", 1),
+        ("clock_settime", 1),
+        ("process_vm_readv", 1),
+        ("io_uring_setup", 38),
+        ("perf_event_open", 2),
+        ("timerfd_create", 38),
+        ("getpid of x32", 38),
+        ("socket", 13),
+        ("netlink", 13),
+        ("bpf", 22),
+        ("kill", 3),
+        ("bad pointer", 14),
+    ] {
+        assert!(
+            out.lines().any(|it| it == format!("{what} {errno}")),
+            "{what}\n{out}"
+        );
+    }
+    let text = "runslice-loader-subject: bpf command 40 is not known; the program was told EINVAL";
+    assert_eq!(driven.user.summary(), [text]);
+}
+
+#[test]
+fn nothing_is_written_outside_of_the_tree_and_the_given_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = folder.path().join("given");
+    fs::create_dir(&given).unwrap();
+    let outside = folder.path().join("outside");
+    fs::write(&outside, "kept").unwrap();
+    let mut settings = settings(4);
+    settings.folder = Some(given.clone());
+    let inside = given.join("file");
+    let names = [outside.to_str().unwrap(), inside.to_str().unwrap()];
+    let mut driven = Driven::subject(&["escapes", names[0], names[1]], settings);
+    let end = driven.run(LONG).expect("it ends");
+    let out = driven.out();
+    assert_eq!(end.status, 0, "{out}{}", driven.err());
+    for line in [
+        "write outside: 13",
+        "write below tree: 0",
+        "write given: 0",
+        "dots: 13",
+        "link: 13",
+        "read by link: kept",
+        "mkdir: 13",
+        "rename: 13",
+        "unlink: 13",
+        "hard link: 1",
+        "open again: 13",
+        "chmod: 13",
+        "fchmod: 13",
+        "other process: 2",
+        "memory: 13",
+        "relative: 0-3 in /sys/devices",
+        "root: true",
+    ] {
+        assert!(out.lines().any(|it| it == line), "{line}\n{out}");
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "kept");
+    assert_eq!(fs::read_to_string(&inside).unwrap(), "given");
+    assert!(!Path::new("/sys/new").exists() && !Path::new("/etc/runslice-test").exists());
+}
+
+#[test]
+fn children_are_run_and_none_is_left_behind() {
+    let mut driven = Driven::subject(&["fork"], settings(4));
+    let end = driven.run(LONG);
+    let end = end.unwrap_or_else(|| panic!("{:?} {:?}", driven.user.waits(), driven.kernel.log));
+    let out = driven.out();
+    assert_eq!(end.status, 0, "{out}{}", driven.err());
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines[0], "child said \"a child process\\n\"");
+    assert_eq!(lines[1], "missing NotFound");
+    assert_eq!(lines[2], "true 7 after 20");
+    // The program is a child of this process; what it has left behind was killed with it.
+    let root = driven.user.root().to_owned();
+    drop(driven);
+    assert!(!root.exists());
+    assert!(!is_running("runslice-loader-subject\0fork"));
+}
+
+/// Whether a process with such a command line runs; zombies have none.
+fn is_running(command: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+    lines.into_iter().any(|it| it.contains(command))
+}
+
+#[test]
+fn a_program_that_makes_no_call_ends_the_run_with_a_message() {
+    let mut driven = Driven::subject(&["hang"], settings(4));
+    let error = driven.try_run(LONG).unwrap_err();
+    assert!(error.contains("thread 0 (runslice-loader)"), "{error}");
+    assert!(
+        error.contains("has made no system call for 10 s"),
+        "{error}"
+    );
+    assert_eq!(driven.out(), "hangs\n");
+    drop(driven);
+    assert!(!is_running("runslice-loader-subject\0hang"));
+}
+
+#[test]
+fn a_dropped_supervisor_takes_its_program_along() {
+    let mut driven = Driven::subject(&["spin"], settings(4));
+    assert_eq!(driven.run(BOOT + Nanos::from_millis(1)), None);
+    drop(driven);
+    assert!(!is_running("runslice-loader-subject\0spin"));
+}
+
+#[test]
+fn the_machines_files_are_those_of_the_simulated_one() {
+    let mut settings = settings(6);
+    settings.shown.cgroups = vec![("work".into(), 4711)];
+    let mut driven = Driven::subject(&["files"], settings);
+    assert_eq!(
+        driven.run(LONG).expect("it ends").status,
+        0,
+        "{}",
+        driven.err()
+    );
+    let out = driven.out();
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines[0], "/sys/devices/system/cpu/online 0-5");
+    assert_eq!(lines[1], "/sys/kernel/sched_ext/state disabled");
+    assert_eq!(lines[2], "/proc/sys/kernel/osrelease 6.18.15");
+    assert_eq!(lines[3], "/proc/self/cgroup 0::/");
+    assert_eq!(lines[5], "cgroup 4711");
+    assert_eq!(lines[6], "stat 7");
+    assert_eq!(
+        lines[7],
+        "[\"cpu0\", \"cpu1\", \"cpu2\", \"cpu3\", \"cpu4\", \"cpu5\"]"
+    );
+}
+
+#[test]
+fn maps_are_shared_frozen_and_placed() {
+    let mut driven = Driven::subject(&["maps"], settings(4));
+    assert_eq!(
+        driven.run(LONG).expect("it ends").status,
+        0,
+        "{}",
+        driven.err()
+    );
+    let out = driven.out();
+    for line in [
+        "value 77",
+        "update 0",
+        "mapped 5",
+        "freeze of what is mapped 16",
+        "freeze 0",
+        "write 1",
+        "read 0",
+        "mprotect 13",
+        "truncate 1",
+        "arena 0x100200000000 0",
+        "copy 0",
+    ] {
+        assert!(out.lines().any(|it| it == line), "{line}\n{out}");
+    }
+    let addresses: Vec<_> = driven.kernel.arenas.iter().map(|it| it.1).collect();
+    assert_eq!(addresses.last(), Some(&0x1002_0000_0000));
+}
+
+#[test]
+fn a_program_that_fails_is_reported_with_its_last_lines() {
+    let mut driven = Driven::subject(&["fail"], settings(4));
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(
+        (end.status, end.last_lines.as_str()),
+        (3, "\\u{1b}[31mno CPUs\\u{7}")
+    );
+}
