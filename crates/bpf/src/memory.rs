@@ -294,7 +294,8 @@ impl Memory {
         let size = size.next_multiple_of(Pages::SIZE);
         self.unshare(address, size)?;
         let end = address + size;
-        self.frozen.retain(|range| range.start < address || end <= range.start);
+        self.frozen
+            .retain(|range| range.start < address || end <= range.start);
         match address - BASE < self.maps.start {
             true => self.free_object(address, size),
             false => self.free_map(address, size),

@@ -157,7 +157,9 @@ fn drain_all<H: Host>(
         };
         let dynptr = ring.dynptr;
         memory.put_words(dynptr, &[sample, len]);
-        let said = ctx.vm.call_function(callback, [dynptr, context, 0, 0, 0], ctx.host)?;
+        let said = ctx
+            .vm
+            .call_function(callback, [dynptr, context, 0, 0, 0], ctx.host)?;
         samples += 1;
         let Instance { maps, memory, .. } = &mut *ctx.vm;
         if let Some(Store::Ring(ring)) = maps.get_mut(map).map(|map| &mut map.store) {

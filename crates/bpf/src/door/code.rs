@@ -119,7 +119,10 @@ impl<H: Host> Code<'_, H> {
         }
         let end = insns.len() as u32;
         if starts.iter().any(|start| *start >= end) {
-            return refuse(Errno::EINVAL, "a function begins behind the last instruction");
+            return refuse(
+                Errno::EINVAL,
+                "a function begins behind the last instruction",
+            );
         }
         if starts.len() > MOST_FUNCTIONS {
             return refuse(Errno::E2BIG, "too many subprograms");
@@ -141,7 +144,10 @@ impl<H: Host> Code<'_, H> {
     /// Translates a function and those that it names, and finds it among those that there are.
     fn function(&mut self, pass: &mut Pass, function: usize) -> Refuse<()> {
         pass.seen[function] = true;
-        let (start, end) = (pass.starts[function] as usize, pass.starts[function + 1] as usize);
+        let (start, end) = (
+            pass.starts[function] as usize,
+            pass.starts[function + 1] as usize,
+        );
         let mut code = pass.insns[start..end].to_vec();
         let mut at = 0;
         while at < code.len() {
@@ -204,7 +210,9 @@ impl<H: Host> Code<'_, H> {
         let info = &self.info.functions;
         let named = info.iter().find(|info| info.start == start);
         let btf = self.info.btf.as_ref();
-        let name = named.zip(btf).map(|(info, btf)| btf.name(info.ty).to_owned());
+        let name = named
+            .zip(btf)
+            .map(|(info, btf)| btf.name(info.ty).to_owned());
         name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
             let program = match self.asked.name.as_str() {
                 "" => "program",
@@ -272,7 +280,10 @@ impl<H: Host> Code<'_, H> {
             kind => kind == MapKind::Arena,
         };
         if !direct {
-            return refuse(Errno::EINVAL, "no direct value access support for this map type");
+            return refuse(
+                Errno::EINVAL,
+                "no direct value access support for this map type",
+            );
         }
         if offset >= def.value_size {
             let size = def.value_size;
@@ -335,7 +346,9 @@ impl<H: Host> Code<'_, H> {
         if insn.off != 0 {
             return refuse(Errno::EINVAL, "no kernel module has functions to call");
         }
-        let function = btf.id(number).filter(|id| matches!(btf.get(*id).kind, Kind::Func { .. }));
+        let function = btf
+            .id(number)
+            .filter(|id| matches!(btf.get(*id).kind, Kind::Func { .. }));
         let Some(function) = function else {
             let why = format!("kernel btf_id {number} is not a function");
             return refuse(Errno::EINVAL, why);

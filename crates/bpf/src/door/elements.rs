@@ -218,7 +218,11 @@ impl<H: Host> Door<H> {
             // A table has one element.
             let at_end = key.and_then(index_of) == Some(0);
             let first = BpfAnswer::Bytes(vec![0; 4]);
-            return if at_end { Err(Errno::ENOENT.into()) } else { Ok(first) };
+            return if at_end {
+                Err(Errno::ENOENT.into())
+            } else {
+                Ok(first)
+            };
         };
         let entry = vm.maps.get(index).ok_or(EBADF)?;
         let next = match &entry.store {
@@ -283,7 +287,9 @@ impl<H: Host> Door<H> {
 
 /// The object of a file descriptor.
 pub(super) fn found(fds: &Fds, fd: u32) -> Option<BpfId> {
-    fds.iter().find(|(other, _)| *other == fd).map(|(_, id)| *id)
+    fds.iter()
+        .find(|(other, _)| *other == fd)
+        .map(|(_, id)| *id)
 }
 
 /// Bytes of a value as user space has it: of a per-CPU map one for each CPU, padded.
@@ -346,7 +352,11 @@ fn set<H: Host>(
         return Err(Errno::EINVAL.into());
     }
     let (size, stride) = (map.shape.value_size as usize, map.shape.stride as usize);
-    let copies = if is_percpu(map) { map.shape.copies as u32 } else { 1 };
+    let copies = if is_percpu(map) {
+        map.shape.copies as u32
+    } else {
+        1
+    };
     for cpu in 0..copies {
         let start = cpu as usize * stride;
         let value = change.value.get(start..start + size).ok_or(Errno::EINVAL)?;

@@ -2,10 +2,10 @@
 
 use model::user_space::Refused;
 
+use crate::Errno;
 use crate::map::hash::InsertError;
 use crate::memory::OutOfMemory;
 use crate::stop::Fault;
-use crate::Errno;
 
 /// Why a call was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -165,7 +165,8 @@ impl<H: Host> Door<H> {
         let visited = host.visited(&what).into_iter().chain([0]);
         let mut failed = None;
         for (number, object) in (0_u64..).zip(visited) {
-            vm.memory().put_words(meta, &[meta + 24, id.0.into(), number, 0]);
+            vm.memory()
+                .put_words(meta, &[meta + 24, id.0.into(), number, 0]);
             if let Err(fault) = vm.call_program(function, &[meta, object], host) {
                 failed = Some(CallError::Fault(fault));
                 break;

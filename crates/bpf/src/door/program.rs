@@ -217,7 +217,9 @@ fn records<T>(
         return Err(Errno::EINVAL);
     }
     let records = bytes.chunks(size);
-    let all: Option<Vec<T>> = records.map(|record| one(&mut Reader::new(record))).collect();
+    let all: Option<Vec<T>> = records
+        .map(|record| one(&mut Reader::new(record)))
+        .collect();
     all.ok_or(Errno::EINVAL)
 }
 

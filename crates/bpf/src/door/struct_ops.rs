@@ -150,7 +150,10 @@ impl<H: Host> Door<H> {
         Ok(BpfAnswer::Done)
     }
 
-    #[expect(clippy::type_complexity, reason = "members and the programs among them")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "members and the programs among them"
+    )]
     fn members(
         &self,
         vm: &Instance<H>,

@@ -96,11 +96,14 @@ impl<H: Host> Instance<H> {
         (table, builtins): (&[HostFunction<H>], &[HostFunction<H>]),
     ) -> u32 {
         let imports = &self.image.imports;
-        let known = imports.iter().zip(&self.bindings).position(|(other, binding)| {
-            other.name == import.name
-                && other.prototype == import.prototype
-                && binding.given == given
-        });
+        let known = imports
+            .iter()
+            .zip(&self.bindings)
+            .position(|(other, binding)| {
+                other.name == import.name
+                    && other.prototype == import.prototype
+                    && binding.given == given
+            });
         if let Some(known) = known {
             return known as u32;
         }
@@ -143,11 +146,13 @@ impl<H: Host> Instance<H> {
                 len: piece.code.len() as u32,
             });
             image.code.extend(piece.code);
-            image.lines.extend(piece.lines.into_iter().map(|(slot, file, line)| Line {
-                insn: start + slot,
-                file,
-                line,
-            }));
+            image
+                .lines
+                .extend(piece.lines.into_iter().map(|(slot, file, line)| Line {
+                    insn: start + slot,
+                    file,
+                    line,
+                }));
         }
         // Only the instance itself has the code, unless it was translated.
         self.spare_code = None;

@@ -49,7 +49,10 @@ impl Key {
             constants: plan.memory.constants(),
             size: plan.memory.size(),
             writable_start: plan.memory.writable_start(),
-            arena: plan.memory.arena().map(|pages| (pages.base(), pages.user())),
+            arena: plan
+                .memory
+                .arena()
+                .map(|pages| (pages.base(), pages.user())),
             callees: plan.callees,
             at: plan.at,
         }

@@ -157,8 +157,14 @@ impl Ring {
         let Some(position) = position else {
             return false;
         };
-        let record = self.records.binary_search_by_key(&position, |it| it.position);
-        let Some(record) = record.ok().map(|at| &mut self.records[at]).filter(|it| it.busy) else {
+        let record = self
+            .records
+            .binary_search_by_key(&position, |it| it.position);
+        let Some(record) = record
+            .ok()
+            .map(|at| &mut self.records[at])
+            .filter(|it| it.busy)
+        else {
             return false;
         };
         record.busy = false;

@@ -92,7 +92,9 @@ impl Pages {
     pub(crate) fn allocated(&self) -> Vec<u64> {
         let pages = (0_u64..).zip(&self.pages);
         let pages = pages.filter(|(_, state)| **state == Page::Allocated);
-        pages.map(|(page, _)| self.first() + page * Self::SIZE).collect()
+        pages
+            .map(|(page, _)| self.first() + page * Self::SIZE)
+            .collect()
     }
 
     /// Nothing is allocated any more, and nothing can be.

@@ -56,7 +56,9 @@ impl Cases {
     }
 
     fn map(&mut self, kernel: u32) -> MapCreate {
-        let kinds = [1, 2, 2, 2, 4, 5, 6, 9, 12, 13, 22, 23, 26, 27, 29, 31, 33, 3];
+        let kinds = [
+            1, 2, 2, 2, 4, 5, 6, 9, 12, 13, 22, 23, 26, 27, 29, 31, 33, 3,
+        ];
         let kind = kinds[self.below(kinds.len() as u64) as usize];
         let no_key = matches!(kind, 22 | 23 | 27 | 31 | 33);
         let mut asked = MapCreate {
@@ -177,7 +179,12 @@ fn whatever_a_loader_says_nothing_panics() {
             let good = [
                 encode(&[&adder(BpfId(2))]),
                 encode(&[&[a, b, insn::mov(0, 0), insn::EXIT]]),
-                encode(&[&[insn(0x85, 0, 1, 0, 1), insn::EXIT, insn::mov(0, 3), insn::EXIT]]),
+                encode(&[&[
+                    insn(0x85, 0, 1, 0, 1),
+                    insn::EXIT,
+                    insn::mov(0, 3),
+                    insn::EXIT,
+                ]]),
             ];
             for _ in 0..400 {
                 let call = cases.call(kernel, &good, &types);
@@ -188,7 +195,11 @@ fn whatever_a_loader_says_nothing_panics() {
                     assert!(refused.errno > 0, "seed {seed}: {shown}");
                 }
             }
-            loader.vm.image().check().expect("what was loaded keeps the rules");
+            loader
+                .vm
+                .image()
+                .check()
+                .expect("what was loaded keeps the rules");
         }
         assert!(done > 20, "some calls must be good: {done}");
     }

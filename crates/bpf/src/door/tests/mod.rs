@@ -31,7 +31,11 @@ struct Loader {
 
 const BACKENDS: [Backend; 2] = [
     Backend::Interpreter,
-    if cfg!(feature = "jit") { Backend::Jit } else { Backend::Interpreter },
+    if cfg!(feature = "jit") {
+        Backend::Jit
+    } else {
+        Backend::Interpreter
+    },
 ];
 
 fn fd(id: BpfId) -> i32 {
@@ -205,8 +209,14 @@ fn arrays_are_read_and_set_as_a_kernel_has_it() {
     let mut loader = Loader::new(Backend::Interpreter);
     let map = loader.map(MapKind::Array, 4, 5, 3);
     assert_eq!(loader.lookup(map, &[2, 0, 0, 0], false), Ok(vec![0; 5]));
-    assert_eq!(loader.update(map, &[2, 0, 0, 0], b"abcde"), Ok(BpfAnswer::Done));
-    assert_eq!(loader.lookup(map, &[2, 0, 0, 0], false), Ok(b"abcde".to_vec()));
+    assert_eq!(
+        loader.update(map, &[2, 0, 0, 0], b"abcde"),
+        Ok(BpfAnswer::Done)
+    );
+    assert_eq!(
+        loader.lookup(map, &[2, 0, 0, 0], false),
+        Ok(b"abcde".to_vec())
+    );
     assert_eq!(loader.lookup(map, &[3, 0, 0, 0], false), Err(2));
     assert_eq!(loader.update(map, &[3, 0, 0, 0], b"abcde"), Err(7));
     assert_eq!(loader.update_with(map, &[1, 0, 0, 0], b"abcde", 1), Err(17));
@@ -227,7 +237,10 @@ fn a_value_of_a_per_cpu_map_is_one_for_each_cpu_padded_to_8_bytes() {
         let mut loader = Loader::new(Backend::Interpreter);
         let map = loader.map(kind, 4, 3, 4);
         let value: Vec<u8> = (1..=24).collect();
-        assert_eq!(loader.update(map, &[1, 0, 0, 0], &value), Ok(BpfAnswer::Done));
+        assert_eq!(
+            loader.update(map, &[1, 0, 0, 0], &value),
+            Ok(BpfAnswer::Done)
+        );
         let mut read = value.clone();
         for (at, byte) in read.iter_mut().enumerate() {
             *byte *= u8::from(at % 8 < 3);
@@ -235,7 +248,10 @@ fn a_value_of_a_per_cpu_map_is_one_for_each_cpu_padded_to_8_bytes() {
         assert_eq!(loader.lookup(map, &[1, 0, 0, 0], false), Ok(read));
         assert_eq!(loader.update(map, &[1, 0, 0, 0], &value[..3]), Err(EINVAL));
         let map = loader.door.objects.map(map).unwrap().index.unwrap();
-        assert_eq!(loader.vm.map_value(map, &[1, 0, 0, 0], 2), Some(&[17, 18, 19][..]));
+        assert_eq!(
+            loader.vm.map_value(map, &[1, 0, 0, 0], 2),
+            Some(&[17, 18, 19][..])
+        );
     }
 }
 
@@ -249,11 +265,19 @@ fn hash_maps_grow_shrink_and_are_walked() {
     loader.update(map, b"b", b"bb").unwrap();
     assert_eq!(loader.update(map, b"c", b"cc"), Err(7));
     assert_eq!(loader.update_with(map, b"a", b"aa", 1), Err(17));
-    assert_eq!(loader.update_with(map, b"a", b"aa", 4), Err(EINVAL), "no lock");
+    assert_eq!(
+        loader.update_with(map, b"a", b"aa", 4),
+        Err(EINVAL),
+        "no lock"
+    );
     assert_eq!(loader.next(map, None), Ok(b"a".to_vec()));
     assert_eq!(loader.next(map, Some(b"a")), Ok(b"b".to_vec()));
     assert_eq!(loader.next(map, Some(b"b")), Err(2));
-    assert_eq!(loader.next(map, Some(b"x")), Ok(b"a".to_vec()), "begins anew");
+    assert_eq!(
+        loader.next(map, Some(b"x")),
+        Ok(b"a".to_vec()),
+        "begins anew"
+    );
     assert_eq!(loader.lookup(map, b"a", true), Ok(b"aa".to_vec()));
     assert_eq!(loader.lookup(map, b"a", false), Err(2));
     let delete = |key: &[u8]| BpfCall::Delete {
@@ -284,10 +308,21 @@ fn queues_and_maps_of_maps_are_set_by_user_space() {
         ..MapCreate::default()
     });
     let other = loader.map(MapKind::Stack, 0, 1, 2);
-    assert_eq!(loader.update(outer, &[1, 0, 0, 0], &fd(other).to_le_bytes()), Err(EINVAL));
-    assert_eq!(loader.update(outer, &[1, 0, 0, 0], &7_u32.to_le_bytes()), Err(9));
-    loader.update(outer, &[1, 0, 0, 0], &fd(queue).to_le_bytes()).unwrap();
-    assert_eq!(loader.lookup(outer, &[1, 0, 0, 0], false), Ok(queue.0.to_le_bytes().to_vec()));
+    assert_eq!(
+        loader.update(outer, &[1, 0, 0, 0], &fd(other).to_le_bytes()),
+        Err(EINVAL)
+    );
+    assert_eq!(
+        loader.update(outer, &[1, 0, 0, 0], &7_u32.to_le_bytes()),
+        Err(9)
+    );
+    loader
+        .update(outer, &[1, 0, 0, 0], &fd(queue).to_le_bytes())
+        .unwrap();
+    assert_eq!(
+        loader.lookup(outer, &[1, 0, 0, 0], false),
+        Ok(queue.0.to_le_bytes().to_vec())
+    );
     assert_eq!(loader.lookup(outer, &[0, 0, 0, 0], false), Err(2));
 }
 
@@ -313,11 +348,23 @@ fn maps_that_no_kernel_would_create_are_refused() {
     assert_eq!(create(2, [4, 1 << 30, 1 << 30], 0, 0), Err(12));
     assert_eq!(create(1, [4, 4 << 20, 1], 0, 0), Err(7));
     assert_eq!(create(9, [4, 4, 1], 1, 0), Err(524));
-    assert_eq!(create(27, [0, 0, 3 << 12], 0, 0), Err(EINVAL), "no power of two");
-    assert_eq!(create(27, [0, 0, 1 << 11], 0, 0), Err(EINVAL), "no whole page");
+    assert_eq!(
+        create(27, [0, 0, 3 << 12], 0, 0),
+        Err(EINVAL),
+        "no power of two"
+    );
+    assert_eq!(
+        create(27, [0, 0, 1 << 11], 0, 0),
+        Err(EINVAL),
+        "no whole page"
+    );
     assert_eq!(create(29, [4, 4, 0], 1, 0), Err(EINVAL), "it has no types");
     assert_eq!(create(33, [0, 0, 10], 1 << 10, 12), Err(EINVAL));
-    assert_eq!(create(33, [0, 0, 10], 1 << 10, 0xffff_f000), Err(34), "it crosses 4 GiB");
+    assert_eq!(
+        create(33, [0, 0, 10], 1 << 10, 0xffff_f000),
+        Err(34),
+        "it crosses 4 GiB"
+    );
     assert_eq!(create(33, [0, 0, u32::MAX], 1 << 10, 0), Err(7));
     assert_eq!(create(26, [4, 512, 1], 1 << 13, 0), Err(EINVAL), "no type");
     assert_eq!(create(77, [4, 4, 1], 0, 0), Err(EINVAL));
@@ -348,7 +395,11 @@ fn programs_are_loaded_and_run_one_after_another() {
         // A second object of the same loader, after the first has run.
         let second = loader.syscall(&[&adder(map)]);
         let ran = loader.run(second, &5_u64.to_le_bytes()).unwrap();
-        assert_eq!(ran, (12, 12_u64.to_le_bytes().to_vec()), "the context comes back");
+        assert_eq!(
+            ran,
+            (12, 12_u64.to_le_bytes().to_vec()),
+            "the context comes back"
+        );
         assert_eq!(loader.run(first, &1_u64.to_le_bytes()).unwrap().0, 13);
         let value = loader.lookup(map, &[0; 4], false).unwrap();
         assert_eq!(value[8..], 13_u64.to_le_bytes());
@@ -385,7 +436,11 @@ fn functions_are_called_named_as_callbacks_and_kept_once() {
         let first = loader.syscall(&parts);
         let functions = loader.vm.image().functions.len();
         let second = loader.syscall(&parts);
-        assert_eq!(loader.vm.image().functions.len(), functions + 1, "only the program is new");
+        assert_eq!(
+            loader.vm.image().functions.len(),
+            functions + 1,
+            "only the program is new"
+        );
         // The callback answers 0, then 3: the loop stops behind the second turn.
         for program in [first, second] {
             assert_eq!(loader.run(program, &[]).unwrap().0, 15 + 2);
@@ -435,31 +490,58 @@ fn a_program_that_no_kernel_would_load_is_refused_with_a_log() {
     let two = loader.map(MapKind::Array, 4, 16, 2);
     let [a, b] = map_of(1, map, Some(1 << 30));
     let end = [insn::mov(0, 0), insn::EXIT];
-    let mut load = |parts: &[&[Insn]]| {
-        refused(loader.call(BpfCall::ProgLoad(Box::new(program(1, parts)))))
-    };
+    let mut load =
+        |parts: &[&[Insn]]| refused(loader.call(BpfCall::ProgLoad(Box::new(program(1, parts)))));
     // What libbpf asks to find out whether the offset is checked.
     let (errno, log) = load(&[&[a, b], &end]);
     assert_eq!(errno, EINVAL);
-    assert!(log.contains("direct value offset of 1073741824 is not allowed"), "{log}");
-    assert!(load(&[&map_of(1, map, Some(16)), &end]).1.contains("value_size=16 off=16"));
-    assert!(load(&[&map_of(1, two, Some(0)), &end]).1.contains("no direct value access"));
+    assert!(
+        log.contains("direct value offset of 1073741824 is not allowed"),
+        "{log}"
+    );
+    assert!(
+        load(&[&map_of(1, map, Some(16)), &end])
+            .1
+            .contains("value_size=16 off=16")
+    );
+    assert!(
+        load(&[&map_of(1, two, Some(0)), &end])
+            .1
+            .contains("no direct value access")
+    );
     assert_eq!(load(&[&map_of(1, BpfId(40), None), &end]).0, 9);
-    assert_eq!(load(&[&[insn(0x18, 1, 3, 0, 0x7fff_ffff), insn(0, 0, 0, 0, 0)], &end]).0, 2);
+    assert_eq!(
+        load(&[
+            &[insn(0x18, 1, 3, 0, 0x7fff_ffff), insn(0, 0, 0, 0, 0)],
+            &end
+        ])
+        .0,
+        2
+    );
     assert_eq!(load(&[&[insn(0x85, 0, 2, 0, 1)], &end]).0, EINVAL);
-    assert_eq!(load(&[&[insn(0x85, 0, 15, 0, 0)], &end]).0, EINVAL, "ours alone");
+    assert_eq!(
+        load(&[&[insn(0x85, 0, 15, 0, 0)], &end]).0,
+        EINVAL,
+        "ours alone"
+    );
     assert_eq!(load(&[&[insn(0x85, 0, 1, 0, 100)], &end]).0, EINVAL);
     assert_eq!(load(&[&[insn(0x85, 0, 1, 0, -7)], &end]).0, EINVAL);
     assert_eq!(load(&[&[insn::mov(0, 0)]]).0, EINVAL, "no end");
     assert_eq!(load(&[]).0, 7);
     let reg = loader.kernel("bpf_scx_reg") as i32;
     let call = program(31, &[&[insn(0x85, 0, 2, 0, reg)], &end]);
-    assert_eq!(refused(loader.call(BpfCall::ProgLoad(Box::new(call)))).0, 13);
+    assert_eq!(
+        refused(loader.call(BpfCall::ProgLoad(Box::new(call)))).0,
+        13
+    );
     let unknown = ProgLoad {
         kind: 99,
         ..program(31, &[&end])
     };
-    assert_eq!(refused(loader.call(BpfCall::ProgLoad(Box::new(unknown)))).0, EINVAL);
+    assert_eq!(
+        refused(loader.call(BpfCall::ProgLoad(Box::new(unknown)))).0,
+        EINVAL
+    );
     assert_eq!(loader.vm.image().functions.len(), 0, "nothing was kept");
 }
 
@@ -484,7 +566,14 @@ fn a_frozen_map_is_set_by_nobody_and_read_by_all() {
         let [a, b] = map_of(1, map, Some(8));
         let read = loader.syscall(&[&[a, b, insn::load(0, 1, 0), insn::EXIT]]);
         assert_eq!(loader.run(read, &[]).unwrap().0, 0x0909_0909);
-        let store = [a, b, insn::mov(2, 1), insn::store(1, 0, 2), insn::mov(0, 0), insn::EXIT];
+        let store = [
+            a,
+            b,
+            insn::mov(2, 1),
+            insn::store(1, 0, 2),
+            insn::mov(0, 0),
+            insn::EXIT,
+        ];
         let write = loader.syscall(&[&store]);
         assert!(matches!(loader.run(write, &[]), Err(CallError::Fault(_))));
         assert_eq!(loader.lookup(map, &[0; 4], false), Ok(vec![9; 16]));
@@ -494,10 +583,17 @@ fn a_frozen_map_is_set_by_nobody_and_read_by_all() {
 /// The value of a table of callbacks: `init` is a program, the name is given.
 fn table_value(loader: &Loader, name: &[u8], init: i32) -> (Vec<u8>, u32) {
     let field = |path| {
-        let field = loader.door.target.field("bpf_struct_ops_sched_ext_ops", path);
+        let field = loader
+            .door
+            .target
+            .field("bpf_struct_ops_sched_ext_ops", path);
         field.unwrap().offset as usize
     };
-    let size = loader.door.target.size_of("bpf_struct_ops_sched_ext_ops").unwrap();
+    let size = loader
+        .door
+        .target
+        .size_of("bpf_struct_ops_sched_ext_ops")
+        .unwrap();
     let mut value = vec![0; size as usize];
     let init_at = field("data.init");
     value[init_at..init_at + 4].copy_from_slice(&init.to_le_bytes());
@@ -540,7 +636,11 @@ fn a_table_holds_programs_by_file_descriptor_and_is_attached_by_a_link() {
     };
     assert_eq!(loader.errno(link.clone()), Err(EINVAL), "nothing is set");
     (value, _) = table_value(&loader, b"tried", fd(other));
-    assert_eq!(loader.update(table, &[0; 4], &value), Err(EINVAL), "another callback");
+    assert_eq!(
+        loader.update(table, &[0; 4], &value),
+        Err(EINVAL),
+        "another callback"
+    );
     (value, _) = table_value(&loader, b"tried", 7);
     assert_eq!(loader.update(table, &[0; 4], &value), Err(9));
     (value, _) = table_value(&loader, b"tried", fd(fits));
@@ -551,7 +651,10 @@ fn a_table_holds_programs_by_file_descriptor_and_is_attached_by_a_link() {
         panic!("it can be attached");
     };
     let ops = &loader.vm.image().struct_ops[0];
-    assert_eq!((&*ops.name, &*ops.type_name), ("tried_ops", "sched_ext_ops"));
+    assert_eq!(
+        (&*ops.name, &*ops.type_name),
+        ("tried_ops", "sched_ext_ops")
+    );
     let program = &loader.vm.image().programs[0];
     assert_eq!(program.section, "struct_ops.s/tried");
     let expected = [
@@ -574,7 +677,11 @@ fn a_table_holds_programs_by_file_descriptor_and_is_attached_by_a_link() {
 fn tracing_programs_are_attached_by_the_kernels_name() {
     let mut loader = Loader::new(Backend::Interpreter);
     let cases = [
-        ("btf_trace_sched_switch", 23, Attachment::Tracepoint("sched_switch".into())),
+        (
+            "btf_trace_sched_switch",
+            23,
+            Attachment::Tracepoint("sched_switch".into()),
+        ),
         ("bpf_scx_reg", 24, Attachment::Entry("bpf_scx_reg".into())),
         ("bpf_iter_task", 28, Attachment::Iterator("task".into())),
     ];
@@ -600,7 +707,10 @@ fn tracing_programs_are_attached_by_the_kernels_name() {
         attach_to: loader.kernel("btf_trace_sched_switch"),
         ..program(26, &[&[insn::mov(0, 0), insn::EXIT]])
     };
-    assert_eq!(refused(loader.call(BpfCall::ProgLoad(Box::new(wrong)))).0, EINVAL);
+    assert_eq!(
+        refused(loader.call(BpfCall::ProgLoad(Box::new(wrong)))).0,
+        EINVAL
+    );
 }
 
 #[test]
@@ -612,12 +722,16 @@ fn what_is_closed_is_freed_and_a_loader_may_begin_again() {
         let [a, b] = map_of(1, map, Some(8));
         let program = loader.syscall(&[&[a, b, insn::load(0, 1, 0), insn::EXIT]]);
         loader.errno(BpfCall::Close { object: map }).unwrap();
-        assert_eq!(loader.run(program, &[]).unwrap().0, 0, "the program still has the map");
+        assert_eq!(
+            loader.run(program, &[]).unwrap().0,
+            0,
+            "the program still has the map"
+        );
         loader.errno(BpfCall::Close { object: program }).unwrap();
     }
     assert_eq!(loader.vm.image().maps.len(), 1, "its index is used again");
 }
 
+mod hostile;
 mod pages;
 mod print;
-mod hostile;

@@ -53,7 +53,11 @@ fn a_ring_buffer_has_the_kernels_layout_and_wraps_into_its_second_half() {
         assert_eq!(loader.run(put, &77_u64.to_le_bytes()).unwrap().0, 0);
         assert!(loader.door.is_ready(&loader.vm, map));
         assert_eq!(loader.door.take_notified(&mut loader.vm), [map]);
-        assert_eq!(word(&mut loader, base + 4096), 24, "8 of header, 12 rounded up");
+        assert_eq!(
+            word(&mut loader, base + 4096),
+            24,
+            "8 of header, 12 rounded up"
+        );
         assert_eq!(word(&mut loader, base + 8192) as u32, 12);
         assert_eq!(word(&mut loader, base + 8200), 77);
         // The second one waits behind the first: nobody is woken for it.
@@ -80,12 +84,19 @@ fn positions_that_no_reader_writes_harm_nobody() {
     let put = loader.syscall(&[&producer(map, 1)]);
     for consumed in [u64::MAX, 1, 1 << 40, 4096, 0] {
         loader.vm.memory().poke_u64(base, consumed);
-        loader.vm.memory().poke_u64(base + 4096, consumed.rotate_left(7));
+        loader
+            .vm
+            .memory()
+            .poke_u64(base + 4096, consumed.rotate_left(7));
         for _ in 0..200 {
             loader.run(put, &5_u64.to_le_bytes()).unwrap();
         }
     }
-    assert_eq!(loader.door.take_notified(&mut loader.vm), [], "BPF_RB_NO_WAKEUP");
+    assert_eq!(
+        loader.door.take_notified(&mut loader.vm),
+        [],
+        "BPF_RB_NO_WAKEUP"
+    );
 }
 
 /// Drains a user ring buffer into the context: adds up the first words of all samples, and gives
@@ -198,12 +209,22 @@ fn pointers_into_an_arena_have_user_spaces_value() {
         let alloc = allocator(&loader, map);
         let alloc = loader.syscall(&[&alloc]);
         let (_, pointer) = loader.run(alloc, &123_u64.to_le_bytes()).unwrap();
-        assert_eq!(pointer, (ARENA + 4096).to_le_bytes(), "the first page is kept free");
+        assert_eq!(
+            pointer,
+            (ARENA + 4096).to_le_bytes(),
+            "the first page is kept free"
+        );
         let base = loader.vm.memory().arena().unwrap().base();
         assert_eq!(word(&mut loader, base + (ARENA + 4096 & 0xffff_ffff)), 123);
         // What an instruction points to is user space's address, too.
         let [a, b] = map_of(1, map, Some(4096));
-        let read = [a, b, insn(0xbf, 1, 1, 1, 1), insn::load(0, 1, 0), insn::EXIT];
+        let read = [
+            a,
+            b,
+            insn(0xbf, 1, 1, 1, 1),
+            insn::load(0, 1, 0),
+            insn::EXIT,
+        ];
         let read = loader.syscall(&[&read]);
         assert_eq!(loader.run(read, &[]).unwrap().0, 123);
     }
@@ -220,7 +241,11 @@ fn an_arena_without_address_can_be_used_when_it_has_one() {
     });
     let code = allocator(&loader, map);
     let load = BpfCall::ProgLoad(Box::new(program(31, &[&code])));
-    assert!(refused(loader.call(load.clone())).1.contains("map_extra or mmap()"));
+    assert!(
+        refused(loader.call(load.clone()))
+            .1
+            .contains("map_extra or mmap()")
+    );
     let mut at = |address| {
         let placed = loader.door.arena_at(&mut loader.vm, map, address);
         placed.map_err(|error| match error {
@@ -359,8 +384,18 @@ mod shared {
     fn a_file_that_is_too_short_is_refused() {
         let mut loader = Loader::new(Backend::Interpreter);
         let map = ring(&mut loader, MapKind::Ringbuf);
-        assert!(loader.door.share(&mut loader.vm, map, memory_file(4096)).is_err());
+        assert!(
+            loader
+                .door
+                .share(&mut loader.vm, map, memory_file(4096))
+                .is_err()
+        );
         let map = loader.map(MapKind::Array, 4, 4, 1);
-        assert!(loader.door.share(&mut loader.vm, map, memory_file(4096)).is_err());
+        assert!(
+            loader
+                .door
+                .share(&mut loader.vm, map, memory_file(4096))
+                .is_err()
+        );
     }
 }

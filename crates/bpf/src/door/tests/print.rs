@@ -106,19 +106,33 @@ fn a_fault_names_the_line_that_the_loader_gave() {
         btf: Some(btf),
         functions: (record(&[0, function]), 8),
         lines: (record(&[0, file, 0, 7 << 10, 1, file, 0, 9 << 10 | 3]), 16),
-        ..program(31, &[&[insn::mov(1, 1), insn::store(1, 0, 1), insn::mov(0, 0), insn::EXIT]])
+        ..program(
+            31,
+            &[&[
+                insn::mov(1, 1),
+                insn::store(1, 0, 1),
+                insn::mov(0, 0),
+                insn::EXIT,
+            ]],
+        )
     };
     let program = loader.load(load.clone());
     let Err(CallError::Fault(fault)) = loader.run(program, &[]) else {
         panic!("it stores to address 1");
     };
-    assert_eq!((&*fault.program, fault.insn, fault.line), ("scx_tick", 1, 9));
+    assert_eq!(
+        (&*fault.program, fault.insn, fault.line),
+        ("scx_tick", 1, 9)
+    );
     assert_eq!(fault.file, Some(name));
     let backwards = ProgLoad {
         lines: (record(&[1, file, 0, 7 << 10, 0, file, 0, 9 << 10]), 16),
         ..load
     };
-    assert_eq!(refused(loader.call(BpfCall::ProgLoad(Box::new(backwards)))).0, EINVAL);
+    assert_eq!(
+        refused(loader.call(BpfCall::ProgLoad(Box::new(backwards)))).0,
+        EINVAL
+    );
 }
 
 #[test]
@@ -126,7 +140,10 @@ fn a_kernel_variable_is_found_by_its_number_on_each_cpu() {
     for backend in BACKENDS {
         let mut loader = Loader::new(backend);
         let queues = loader.kernel("runqueues") as i32;
-        let on_cpu = loader.vm.variable_address("runqueues", 2).expect("it is there");
+        let on_cpu = loader
+            .vm
+            .variable_address("runqueues", 2)
+            .expect("it is there");
         loader.vm.memory().poke_u64(on_cpu, 99);
         let program = loader.syscall(&[&[
             insn(0x18, 1, 3, 0, queues),
@@ -159,7 +176,11 @@ fn values_have_timers_where_the_loaders_types_say_it() {
     };
     let map = loader.create(asked.clone());
     loader.update(map, &[1; 4], &[0xff; 16]).unwrap();
-    assert_eq!(loader.lookup(map, &[1; 4], false), Ok(vec![0; 16]), "it is the kernel's");
+    assert_eq!(
+        loader.lookup(map, &[1; 4], false),
+        Ok(vec![0; 16]),
+        "it is the kernel's"
+    );
     assert_eq!(loader.errno(BpfCall::Freeze { map }), Err(524));
     let other = MapCreate {
         value_size: 24,
