@@ -29,6 +29,7 @@ mod report;
 mod reproduce;
 mod say;
 mod schedstat;
+mod scheduler;
 #[cfg(feature = "live")]
 mod series;
 #[cfg(feature = "live")]

@@ -1,11 +1,13 @@
 //! Simulated runs, for every verb that makes some.
 
-use model::Summary;
+use model::{Nanos, Sampler, Sink, Summary};
+use sim::Options;
 use stats::Metrics;
 use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::report::Outcome;
+use crate::scheduler;
 
 /// Simulates a run of which only the figures are wanted.
 ///
@@ -13,8 +15,46 @@ use crate::report::Outcome;
 /// When a policy or the machine is bad.
 pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
     let mut metrics = Metrics::new();
-    let summary = sim::run(spec, &mut metrics).map_err(explain)?;
+    let summary = run(spec, &mut metrics)?;
     Ok(outcome(spec, &metrics, summary))
+}
+
+/// Simulates a run of a policy, or of a scheduler's own program.
+///
+/// # Errors
+/// When a policy, its program or the machine is bad.
+pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> anyhow::Result<Summary> {
+    run_with(spec, sink, Options::default())
+}
+
+/// As [`run`], computed as `options` say.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> anyhow::Result<Summary> {
+    match &spec.policy.program {
+        None => sim::run_with(spec, sink, options).map_err(explain),
+        Some(program) => scheduler::run(program, spec, |user| {
+            sim::run_program(spec, sink, options, user).map_err(explain)
+        }),
+    }
+}
+
+/// As [`run`], and shows `sampler` the counters every `every`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(
+    spec: &RunSpec,
+    sampler: &mut dyn Sampler,
+    every: Nanos,
+) -> anyhow::Result<Summary> {
+    match &spec.policy.program {
+        None => sim::run_sampled(spec, sampler, every).map_err(explain),
+        Some(program) => scheduler::run(program, spec, |user| {
+            sim::run_program_sampled(spec, sampler, every, user).map_err(explain)
+        }),
+    }
 }
 
 /// The figures of a run that is over.

@@ -56,7 +56,7 @@ fn trace(spec: &RunSpec, backend: Backend) -> anyhow::Result<Trace> {
         ..Options::default()
     };
     let mut tee = Tee::new(vec![&mut hash, &mut accounts]);
-    let summary = sim::run_with(spec, &mut tee, options).map_err(crate::simulate::explain)?;
+    let summary = crate::simulate::run_with(spec, &mut tee, options)?;
     let checked = accounts.check(&summary);
     ensure!(
         checked.is_ok(),
