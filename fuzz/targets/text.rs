@@ -67,6 +67,7 @@ fn workload(text: &str) {
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
+program: None,
         },
         workload: Arc::new(workload),
         machine: MachineSpec {

@@ -149,6 +149,7 @@ fn image(functions: &[Vec<Insn>], maps: Vec<MapDef>) -> Arc<Image> {
         symbols: Vec::new(),
         knobs: Vec::new(),
         types: vec![OwnType {
+            source: 0,
             id: 1,
             size: 16,
             kptrs_at: Vec::new(),

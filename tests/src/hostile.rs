@@ -90,6 +90,7 @@ impl Breaker {
                 table: None,
                 set: Vec::new(),
                 setup: Vec::new(),
+                program: None,
             },
             workload: Arc::clone(&self.workload),
             machine: MachineSpec {

@@ -136,6 +136,7 @@ impl RandomRun {
                 table: None,
                 set,
                 setup: Vec::new(),
+                program: None,
             },
             workload: Arc::new(workload),
             machine,

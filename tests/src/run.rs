@@ -58,6 +58,7 @@ impl<'a> Run<'a> {
                 table: None,
                 set: set.collect(),
                 setup: Vec::new(),
+                program: None,
             },
             workload: Arc::new(workload),
             machine: MachineSpec {

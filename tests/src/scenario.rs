@@ -132,6 +132,7 @@ impl Scenario {
                 table: None,
                 set,
                 setup: Vec::new(),
+                program: None,
             },
             workload: Arc::new(workload),
             machine,

@@ -71,6 +71,7 @@ pub fn spec(bytes: &[u8]) -> RunSpec {
             table: Some(table.to_owned()),
             set: Vec::new(),
             setup: Vec::new(),
+            program: None,
         },
         workload: Arc::clone(&PARSED[workload]),
         machine: MachineSpec {

@@ -112,6 +112,7 @@ impl Case {
                 table: None,
                 set: vec![("slice_ns".to_owned(), slice.get().to_string())],
                 setup: Vec::new(),
+                program: None,
             },
             workload: Arc::new(workload),
             machine: self.machine(),

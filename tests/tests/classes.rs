@@ -21,6 +21,7 @@ fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
+            program: None,
         },
         machine: workload.machine.clone(),
         seed: 1,

@@ -17,6 +17,7 @@ fn costs(policy: &str, hogs: u32) -> Costs {
         table: None,
         set: Vec::new(),
         setup: Vec::new(),
+        program: None,
     };
     let costs = measure(&policy, hogs).unwrap_or_else(|error| panic!("{error}"));
     assert!(!costs.exit.kind.is_error(), "{:?}", costs.exit);

@@ -45,6 +45,7 @@ fn shipped(policy: &str, workload: &str) -> RunSpec {
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
+            program: None,
         },
         machine: MachineSpec {
             cpus: 4,

@@ -109,6 +109,7 @@ fn run(guarded: &Guarded, cpus: u16, set: &[(&str, u64)], text: &str) -> (Summar
                 .map(|(knob, value)| (knob.to_owned(), value))
                 .collect(),
             setup: Vec::new(),
+            program: None,
         },
         seed: 1,
         tie_seed: None,

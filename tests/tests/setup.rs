@@ -155,7 +155,7 @@ fn a_callback_can_be_taken_out_of_the_table() {
         ("setup_ops.intit", "0", "it has exit, "),
     ] {
         let error = run(&spec(&[(name, value)], &[])).unwrap_err();
-        let Error::Set { source, .. } = error else {
+        let Error::Policy { source, .. } = error else {
             panic!("{error}");
         };
         assert!(source.to_string().contains(words), "{source}");

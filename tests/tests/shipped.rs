@@ -36,6 +36,7 @@ fn no_shipped_policy_is_ejected_and_no_time_is_lost_under_any_shipped_workload()
                     table: None,
                     set: Vec::new(),
                     setup: Vec::new(),
+                    program: None,
                 },
                 machine: workload.machine.clone(),
                 seed: workload.seed,

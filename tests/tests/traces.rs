@@ -216,6 +216,7 @@ fn simulated(recorded: &Recorded, section: &Section) -> Comparable {
             table: None,
             set: set.collect(),
             setup: Vec::new(),
+            program: None,
         },
         machine: MachineSpec {
             kernel: recorded.kernel,

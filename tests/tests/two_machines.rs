@@ -20,6 +20,7 @@ fn simulate(scenario: &Scenario, kernel: Kernel) -> Yield {
             table: None,
             set: set.collect(),
             setup: Vec::new(),
+            program: None,
         },
         machine: MachineSpec {
             kernel,

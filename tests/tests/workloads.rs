@@ -93,6 +93,7 @@ fn under_every_policy(
                 table: None,
                 set: Vec::new(),
                 setup: Vec::new(),
+                program: None,
             },
             machine: workload.machine.clone(),
             seed: workload.seed,

@@ -15,6 +15,15 @@ impl<H: Host> Instance<H> {
         position.map(|at| at as u32)
     }
 
+    /// As [`Instance::map_by_name`]; a map that was created by a call of bpf(2) has no more of its
+    /// name than a kernel keeps (`BPF_OBJ_NAME_LEN`, kernel 6.18).
+    #[must_use]
+    pub fn map_by_kept_name(&self, name: &str) -> Option<u32> {
+        const KEPT: usize = 15;
+        let kept = || self.map_by_name(name.get(..KEPT)?);
+        self.map_by_name(name).or_else(kept)
+    }
+
     /// The address of the value under `key`, for a per-CPU map that of `cpu`. Is no use for an LRU
     /// map. For the storage of a task or cgroup the key is the owner's address.
     #[must_use]

@@ -301,7 +301,7 @@ pub enum Scalar {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnType {
     /// Whose types: 0 for those of the object that the image was made of.
-    pub(crate) source: u32,
+    pub source: u32,
     /// Its number in the object's types.
     pub id: u32,
     /// Bytes.

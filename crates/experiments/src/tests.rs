@@ -31,6 +31,7 @@ impl Catalog for Anything {
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
+            program: None,
         })
     }
 

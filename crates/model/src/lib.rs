@@ -34,6 +34,6 @@ pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
 pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
-pub use spec::{CpuTimes, PolicySpec, SetUp, SetUpTime, Starved, Summary, TaskTimes};
+pub use spec::{CpuTimes, PolicySpec, Program, SetUp, SetUpTime, Starved, Summary, TaskTimes};
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

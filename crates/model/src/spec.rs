@@ -1,5 +1,6 @@
 //! The policy of a run, and what is left of a run besides its events.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{Exit, Nanos, SimTime, TaskId};
@@ -17,6 +18,24 @@ pub struct PolicySpec {
     pub set: Vec<(String, String)>,
     /// Programs to run as the policy's loader would, in this order.
     pub setup: Vec<SetUp>,
+    /// The scheduler's own program, which loads and attaches its object by itself; `object` is
+    /// empty then, and nothing is set.
+    pub program: Option<Program>,
+}
+
+/// A scheduler's own program, its loader, and how it is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// The command and its arguments; at least the command.
+    pub command: Vec<String>,
+    /// Whether its threads take no CPU of the simulated machine.
+    pub free: bool,
+    /// Whether it may use the network.
+    pub net: bool,
+    /// A folder in which it may write, besides what the simulated machine shows it.
+    pub folder: Option<PathBuf>,
+    /// Where what it writes goes to; `None`: only the last lines are kept.
+    pub output: Option<PathBuf>,
 }
 
 /// A run of one of an object's `SEC("syscall")` programs.

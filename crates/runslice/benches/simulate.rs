@@ -83,6 +83,7 @@ fn main() {
                 table: None,
                 set: Vec::new(),
                 setup: Vec::new(),
+                program: None,
             },
             workload: Arc::clone(&workload),
             machine: workload.machine.clone(),

@@ -111,6 +111,7 @@ impl Bundle {
                 table: header.table,
                 set: header.set,
                 setup: setup.collect(),
+                program: None,
             },
             machine: header.machine,
         })
@@ -137,6 +138,7 @@ mod tests {
                     run("first", "1,2", SetUpTime::Loaded),
                     run("second", "", SetUpTime::Attached),
                 ],
+                program: None,
             },
             machine: MachineSpec {
                 cpus: 48,

@@ -27,6 +27,7 @@ mod report;
 mod reproduce;
 mod say;
 mod schedstat;
+mod scheduler;
 mod sets;
 mod simulate;
 mod store;

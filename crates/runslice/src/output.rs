@@ -175,6 +175,27 @@ impl<W: Write> Write for Printable<W> {
     }
 }
 
+/// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.
+pub fn path_for(path: &Path, policy: &str, several: bool) -> PathBuf {
+    if !several {
+        return path.to_owned();
+    }
+    let plain = |c: char| {
+        if c.is_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let policy: String = policy.chars().map(plain).collect();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(ending) => format!("{stem}.{policy}.{}", ending.to_string_lossy()),
+        None => format!("{stem}.{policy}"),
+    };
+    path.with_file_name(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,5 +222,14 @@ mod tests {
         assert_eq!(said, "./x is given for --a and for --b; name two files");
         let null = Some(Path::new("/dev/null"));
         distinct(&[("--a", null), ("--b", null)]).unwrap();
+    }
+
+    #[test]
+    fn several_policies_get_a_file_each() {
+        let file = |path: &str, policy| path_for(Path::new(path), policy, true);
+        assert_eq!(file("out/e.jsonl", "mlfq"), Path::new("out/e.mlfq.jsonl"));
+        assert_eq!(file("e", "mlfq:nq=3"), Path::new("e.mlfq-nq-3"));
+        let alone = path_for(Path::new("e.jsonl"), "mlfq", false);
+        assert_eq!(alone, Path::new("e.jsonl"));
     }
 }

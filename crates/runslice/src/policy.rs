@@ -68,6 +68,7 @@ fn plain(object: Arc<[u8]>) -> Found {
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
+            program: None,
         },
         machine: None,
     }

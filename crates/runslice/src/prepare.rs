@@ -3,6 +3,7 @@
 use clap::Args;
 use model::{PolicySpec, SetUp, SetUpTime};
 
+use crate::exit::UsageError;
 use crate::policy;
 
 /// Options that prepare a policy before it runs.
@@ -35,6 +36,19 @@ pub struct Prepare {
 }
 
 impl Prepare {
+    /// A scheduler's own program prepares its object by itself.
+    ///
+    /// # Errors
+    /// If anything was asked for.
+    pub fn refuse_for_programs(&self) -> Result<(), UsageError> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        let message = "--set, --run, --run-attached and --ops prepare an object; the program of \
+                       --scheduler does that by itself: use its own options";
+        Err(UsageError(message.to_owned()))
+    }
+
     /// Adds to `policy` what was asked for.
     pub fn apply(&self, policy: &mut PolicySpec) {
         policy.set.extend(self.set.iter().cloned());

@@ -1,28 +1,68 @@
 //! Simulated runs, for every verb that makes some.
 
-use model::Summary;
+use model::{Nanos, Sampler, Sink, Summary};
+use sim::Options;
 use stats::Metrics;
 use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::report::Outcome;
+use crate::scheduler;
 
 /// Simulates a run of which only the figures are wanted.
 ///
 /// # Errors
 /// When a policy or the machine is bad.
 pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
-    measure_within(spec, sim::Options::default())
+    measure_within(spec, Options::default())
 }
 
 /// As [`measure`], within limits.
 ///
 /// # Errors
 /// As [`measure`].
-pub fn measure_within(spec: &RunSpec, options: sim::Options) -> anyhow::Result<Outcome> {
+pub fn measure_within(spec: &RunSpec, options: Options) -> anyhow::Result<Outcome> {
     let mut metrics = Metrics::new();
-    let summary = sim::run_with(spec, &mut metrics, options).map_err(explain)?;
+    let summary = run_with(spec, &mut metrics, options)?;
     Ok(outcome(spec, &metrics, summary))
+}
+
+/// Simulates a run of a policy, or of a scheduler's own program.
+///
+/// # Errors
+/// When a policy, its program or the machine is bad.
+pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> anyhow::Result<Summary> {
+    run_with(spec, sink, Options::default())
+}
+
+/// As [`run`], computed as `options` say.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> anyhow::Result<Summary> {
+    match &spec.policy.program {
+        None => sim::run_with(spec, sink, options).map_err(explain),
+        Some(program) => scheduler::run(program, spec, |user| {
+            sim::run_program(spec, sink, options, user).map_err(explain)
+        }),
+    }
+}
+
+/// As [`run`], and shows `sampler` the counters every `every`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(
+    spec: &RunSpec,
+    sampler: &mut dyn Sampler,
+    every: Nanos,
+) -> anyhow::Result<Summary> {
+    match &spec.policy.program {
+        None => sim::run_sampled(spec, sampler, every).map_err(explain),
+        Some(program) => scheduler::run(program, spec, |user| {
+            sim::run_program_sampled(spec, sampler, every, user).map_err(explain)
+        }),
+    }
 }
 
 /// The figures of a run that is over.

@@ -21,6 +21,10 @@ pub(crate) struct Attachment {
     bypass: bool,
     /// The policy is being taken off: it cannot be ejected any more, but it can still fail.
     detaching: bool,
+    /// It has been taken off.
+    detached: bool,
+    /// How often a CPU came or went (`scx_hotplug_seq`).
+    hotplugs: u64,
     /// When the policy got the tasks.
     since: SimTime,
     exit: Option<Exit>,
@@ -49,6 +53,16 @@ impl Attachment {
     #[inline]
     pub const fn has_ended(&self) -> bool {
         self.exit.is_some()
+    }
+
+    /// How often a CPU came or went: `/sys/kernel/sched_ext/hotplug_seq`.
+    pub const fn hotplugs(&self) -> u64 {
+        self.hotplugs
+    }
+
+    /// A CPU comes or goes.
+    pub const fn count_hotplug(&mut self) {
+        self.hotplugs += 1;
     }
 
     /// When the policy got the tasks; meaningless before.
@@ -179,6 +193,15 @@ impl Machine {
         self.moment.begin(vm);
     }
 
+    /// Attaches the policy as something that `cpu` did in a time of its own: its loader's.
+    pub(crate) fn attach_outside_time(&mut self, vm: &mut Vm, cpu: CpuId) {
+        let kinds = self.ledger.kinds();
+        self.attach(vm);
+        self.cpus[cpu].owed_ps = 0;
+        self.ledger.set_kinds(kinds);
+        self.locks.forget();
+    }
+
     /// Moves a task from its class into the policy's, if it belongs there.
     fn switch_in(&mut self, vm: &mut Vm, id: TaskId) {
         self.set_slice(id, flags::SLICE_DFL);
@@ -228,10 +251,12 @@ impl Machine {
     }
 
     /// Ends the policy's time: the tasks leave its class, and it is told why. Without a cause the
-    /// policy was detached from user space. A policy that fails meanwhile is not called again.
+    /// policy was detached from user space. A policy that fails meanwhile is not called again, and
+    /// one that has been taken off is not taken off again.
     pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
         self.eject(ExitKind::Unreg, 0, "");
-        if !self.attachment.has_failed() {
+        let was_detached = std::mem::replace(&mut self.attachment.detached, true);
+        if !was_detached && !self.attachment.has_failed() {
             self.attachment.detaching = true;
             self.take_off(vm);
         }

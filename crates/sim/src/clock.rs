@@ -9,7 +9,7 @@ use crate::machine::Machine;
 /// How long the machine was up when the run began, seconds.
 const UPTIME_S: u64 = 3_600;
 /// The same, nanoseconds.
-const UPTIME_NS: u64 = UPTIME_S * 1_000_000_000;
+pub(crate) const UPTIME_NS: u64 = UPTIME_S * 1_000_000_000;
 
 /// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
 /// kernel 6.18).

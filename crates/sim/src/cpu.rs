@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use model::{CpuCounts, CpuId, CpuTimes, SimTime, TaskId};
+use model::{CpuCounts, CpuId, CpuTimes, Nanos, SimTime, TaskId};
 
 use crate::mask::Mask;
 use crate::task::Class;
@@ -172,15 +172,17 @@ impl Cpu {
     #[inline]
     pub fn enter(&mut self, mode: Mode, now: SimTime) {
         let spent = now.since(self.mode_since);
-        let account = match self.mode {
-            Mode::Run => &mut self.times.run,
-            Mode::Stolen => &mut self.times.stolen,
-            Mode::Idle => &mut self.times.idle,
-            Mode::Overhead => &mut self.times.overhead,
-        };
-        *account += spent;
+        *account_of(self.mode, &mut self.times) += spent;
         self.mode = mode;
         self.mode_since = now;
+    }
+
+    /// How it has spent the run until `now`.
+    pub fn times_until(&self, now: SimTime) -> CpuTimes {
+        let mut times = self.times;
+        let spent = now.since(self.mode_since.min(now));
+        *account_of(self.mode, &mut times) += spent;
+        times
     }
 
     /// Books the end of a switch: what comes behind it is an interrupt, as long as the CPU is busy.
@@ -198,6 +200,17 @@ impl Cpu {
         let ahead = self.busy_until.as_nanos().saturating_sub(now.as_nanos());
         // `stolen_ns` holds an interrupt's whole length from its start.
         (now.as_nanos() + ahead) - self.stolen_ns
+    }
+}
+
+/// Where time spent in `mode` is booked.
+#[inline(always)]
+const fn account_of(mode: Mode, times: &mut CpuTimes) -> &mut Nanos {
+    match mode {
+        Mode::Run => &mut times.run,
+        Mode::Stolen => &mut times.stolen,
+        Mode::Idle => &mut times.idle,
+        Mode::Overhead => &mut times.overhead,
     }
 }
 

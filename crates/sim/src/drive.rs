@@ -49,6 +49,9 @@ impl Machine {
                 self.load_soon(vm);
             }
             self.handle(vm, cpu, what)?;
+            if self.program.is_some() {
+                self.look_at_program(vm);
+            }
             audience.look(self);
             if self.recorded().len() >= PORTION {
                 audience.sink().events(self.recorded());
@@ -122,14 +125,10 @@ impl Machine {
                 self.replenish_at_timer(task, generation);
             }
             Pending::Reap { task } => self.reap(vm, task),
-            Pending::Attach => {
-                let kinds = self.ledger.kinds();
-                self.attach(vm);
-                // Done by the loader, in its own time.
-                self.cpus[cpu].owed_ps = 0;
-                self.ledger.set_kinds(kinds);
-                self.locks.forget();
-            }
+            // A program has attached it already; what follows is the same.
+            Pending::Attach if self.program.is_some() => {}
+            Pending::Attach => self.attach_outside_time(vm, cpu),
+            Pending::Program => self.run_free_threads(vm),
             Pending::Watchdog => self.watch_over(),
             other => unreachable!("{other:?} is handled by the caller"),
         }
@@ -195,6 +194,10 @@ impl Machine {
 
     #[inline(never)]
     fn step_slowly(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
+        if let Some(thread) = self.thread_of(id) {
+            self.step_thread(vm, cpu, id, thread);
+            return Ok(());
+        }
         let action = self.step_work(id, cpu);
         if self.work.is_exiting(id) && !self.task(id).exiting {
             self.begin_exit(id);
@@ -248,7 +251,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
+    pub(crate) fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
         // A wakeup before the timer makes the timer stale.
         let generation = self.task(id).sleep_generation;
         let what = Pending::Timer {
@@ -260,7 +263,7 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
+    pub(crate) fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
         self.count_turn(vm, cpu);
         self.task_mut(id).state = RunState::Sleeping;
         self.task_mut(id).deep = deep;

@@ -44,6 +44,7 @@ impl Machine {
         if self.is_online(cpu) == online {
             return;
         }
+        self.attachment.count_hotplug();
         self.idle.set_online(cpu, online);
         self.mirror
             .write_online(vm.memory(), self.idle.topology().online());

@@ -41,6 +41,7 @@ mod mirror;
 mod moment;
 mod ops;
 mod profile;
+mod program;
 mod queue;
 mod rt;
 mod sample;
@@ -62,7 +63,7 @@ use std::sync::Arc;
 
 pub use bpf::Backend;
 use bpf::{
-    Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
+    Config, Door, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
 use model::{CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary};
 use workload::{Operation, RunSpec, Step};
@@ -72,9 +73,11 @@ pub use crate::entries::EntryError;
 use crate::kernels::rules_of;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
-pub use crate::mirror::MirrorError;
+pub use crate::mirror::{MirrorError, cgroups};
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
+pub use crate::program::ProgramReport;
+use crate::program::with_program;
 use crate::queue::Pending;
 use crate::sample::{Samples, policy_counters};
 pub use crate::tally::Tally;
@@ -82,6 +85,7 @@ pub use crate::target::{host_functions, target};
 use crate::view::Audience;
 pub use crate::view::{Queue, View, Watcher};
 use crate::work::{Work, WorkError};
+use model::user_space::{UserSpace, UserSpaceError};
 
 /// Most CPUs that a machine may have.
 pub const MAX_CPUS: u16 = 1024;
@@ -112,6 +116,9 @@ pub enum Error {
     /// The workload cannot go on.
     #[error(transparent)]
     Work(#[from] WorkError),
+    /// The scheduler's own program cannot go on, or did not attach a policy.
+    #[error(transparent)]
+    Program(#[from] UserSpaceError),
     /// The mirrors of kernel objects cannot be made.
     #[error(transparent)]
     Mirror(#[from] MirrorError),
@@ -257,6 +264,24 @@ fn prepare(
         found.map_err(Box::new).map_err(PolicyError::of(spec))
     });
     let setup = setup.collect::<Result<_, _>>()?;
+    let (functions, config) = configure(machine, options, tally);
+    let vm = Instance::new(Arc::new(image), &functions, config);
+    let vm = vm.map_err(Box::new).map_err(PolicyError::of(spec))?;
+    Ok(Ready {
+        target,
+        ops,
+        entries,
+        setup,
+        vm,
+    })
+}
+
+/// The functions that the simulated kernel offers on `machine`, and how programs are executed.
+fn configure(
+    machine: &MachineSpec,
+    options: Options,
+    tally: bool,
+) -> (Vec<bpf::HostFunction<Machine>>, Config) {
     let usual = Config::default();
     let costs = machine.profile.costs().copied();
     let mut functions = kfunc::table();
@@ -275,15 +300,7 @@ fn prepare(
         memory_bytes: options.memory_bytes.unwrap_or(usual.memory_bytes),
         ..usual
     };
-    let vm = Instance::new(Arc::new(image), &functions, config);
-    let vm = vm.map_err(Box::new).map_err(PolicyError::of(spec))?;
-    Ok(Ready {
-        target,
-        ops,
-        entries,
-        setup,
-        vm,
-    })
+    (functions, config)
 }
 
 /// Runs a policy on a workload. The events go to `sink`, what else is left is the summary.
@@ -357,6 +374,71 @@ pub fn run_sampled(
     run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
 }
 
+/// Runs a scheduler's own program, `user`, with the policy that it attaches, on the workload of
+/// `spec`, whose policy is a name only. The program's threads are tasks that are called as the
+/// policy is; if they are `free`, they are none and take no CPU. What is left is the summary, and
+/// how the program ended.
+///
+/// # Errors
+/// As [`run`]; also if the program attaches no policy.
+pub fn run_program(
+    spec: &RunSpec,
+    sink: &mut dyn Sink,
+    options: Options,
+    (user, free): (Box<dyn UserSpace>, bool),
+) -> Result<(Summary, ProgramReport), Error> {
+    program_before(spec, Audience::Listens(sink), options, (user, free))
+}
+
+/// As [`run_program`], with a sampler as in [`run_sampled`].
+///
+/// # Errors
+/// As [`run_program`].
+///
+/// # Panics
+/// If `every` is zero.
+pub fn run_program_sampled(
+    spec: &RunSpec,
+    sampler: &mut dyn Sampler,
+    every: Nanos,
+    (user, free): (Box<dyn UserSpace>, bool),
+) -> Result<(Summary, ProgramReport), Error> {
+    let audience = Audience::Samples(Samples::new(sampler, every));
+    program_before(spec, audience, Options::default(), (user, free))
+}
+
+fn program_before(
+    spec: &RunSpec,
+    mut audience: Audience<'_>,
+    options: Options,
+    (user, free): (Box<dyn UserSpace>, bool),
+) -> Result<(Summary, ProgramReport), Error> {
+    check_machine(&spec.machine)?;
+    let spec = &if free {
+        spec.clone()
+    } else {
+        with_program(spec)
+    };
+    let target = target(&spec.machine);
+    let (functions, config) = configure(&spec.machine, options, false);
+    let opened = Door::open(target.clone(), functions, config);
+    let opened = opened
+        .map_err(Box::new)
+        .map_err(PolicyError::of(&spec.policy));
+    let (door, mut vm) = opened?;
+    let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
+    let parts = (
+        Ops::none(),
+        setup::Plan::new(Vec::new(), Vec::new()),
+        mirror,
+    );
+    let mut machine = machine_of(spec, parts, audience.sink().wants(), false)?;
+    machine.start_program(&mut vm, (user, door), (&spec.policy.name, free))?;
+    go(spec, &mut machine, &mut vm, &mut audience)?;
+    let summary = finish(&mut machine, &mut vm, audience.sink());
+    Ok((summary, machine.program_report()))
+}
+
 fn run_before(
     spec: &RunSpec,
     mut audience: Audience<'_>,
@@ -365,34 +447,41 @@ fn run_before(
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
     let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options, tally)?;
-    let duration = duration_of(spec, &mut machine);
-    let header = spec
-        .workload
-        .header(&spec.policy.name, &spec.machine, spec.seed, duration);
+    machine.populate(&mut vm)?;
+    machine
+        .queue
+        .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
+    go(spec, &mut machine, &mut vm, &mut audience)?;
+    // Detaching calls the policy, too, and that is no part of the run.
+    let tally = machine.calls.take_tally();
+    Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
+}
+
+/// Lets the machine run to its end, whose tasks exist.
+fn go(
+    spec: &RunSpec,
+    machine: &mut Machine,
+    vm: &mut Vm,
+    audience: &mut Audience<'_>,
+) -> Result<(), Error> {
+    let duration = duration_of(spec, machine);
+    let workload = Arc::clone(&machine.workload);
+    let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, duration);
     audience.sink().begin(&header);
     if let Some(duration) = duration {
         machine.end_at(duration);
     }
-    for birth in machine.work.initial() {
-        machine.create(&mut vm, &birth)?;
+    machine.run(vm, audience)?;
+    if let Some(error) = machine.take_program_failure() {
+        return Err(error.into());
     }
-    for (source, cpu, time) in machine.work.interrupts() {
-        machine.queue.push(time, cpu, Pending::Interrupt { source });
-    }
-    machine.plan_hotplug();
-    machine
-        .queue
-        .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
-    machine.run(&mut vm, &mut audience)?;
     if let Some(error) = machine.take_work_error() {
         return Err(error.into());
     }
     if let Some(failure) = machine.setup.take_failure() {
         return Err(failure.of(&spec.policy.name));
     }
-    // Detaching calls the policy, too, and that is no part of the run.
-    let tally = machine.calls.take_tally();
-    Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
+    Ok(())
 }
 
 /// When the run ends at the latest, and says so where that is not what was asked for.
@@ -454,20 +543,31 @@ fn assemble(
         mut vm,
     } = prepare(&spec.policy, &spec.machine, options, tally)?;
     let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
+    let plan = setup::Plan::new(entries, setup);
+    let machine = machine_of(spec, (ops, plan, mirror), wants, tally)?;
+    Ok((machine, vm))
+}
+
+/// The machine that `spec` asks for, with a policy made ready.
+fn machine_of(
+    spec: &RunSpec,
+    (ops, setup, mirror): (Ops, setup::Plan, Mirror),
+    wants: EventMask,
+    tally: bool,
+) -> Result<Machine, Error> {
     let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
-    let machine = Machine::new(Parts {
+    Ok(Machine::new(Parts {
         spec: spec.machine.clone(),
         workload: Arc::clone(&spec.workload),
         seed: spec.seed,
         tie_seed: spec.tie_seed,
         ops,
-        setup: setup::Plan::new(entries, setup),
+        setup,
         mirror,
         work,
         wants,
         tally,
-    });
-    Ok((machine, vm))
+    }))
 }
 
 /// The object, bound to `target` and with its variables set; and what is to be put into its maps.
@@ -510,6 +610,9 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     let starved = machine.note_starved();
     machine.close_books();
     machine.give_up_deadlines();
+    if machine.program.is_some() {
+        machine.end_program(vm);
+    }
     let exit = machine.detach(vm);
     sink.events(machine.recorded());
     machine.recorded().clear();

@@ -20,28 +20,56 @@ const GRACE_PERIOD: Nanos = Nanos::from_millis(20);
 const COMM_LEN: usize = 16;
 
 impl Machine {
-    /// Creates a task that exists before the policy is attached.
+    /// Creates what the workload has from its start: tasks, interrupts, CPUs that come and go.
+    ///
+    /// # Errors
+    /// If there is no room for the tasks.
+    pub(crate) fn populate(&mut self, vm: &mut Vm) -> Result<(), bpf::OutOfMemory> {
+        for birth in self.work.initial() {
+            if !self.is_of_program(birth.group) {
+                self.create(vm, &birth)?;
+            }
+        }
+        for (source, cpu, time) in self.work.interrupts() {
+            self.queue.push(time, cpu, Pending::Interrupt { source });
+        }
+        self.plan_hotplug();
+        Ok(())
+    }
+
+    /// Creates a task that exists before the policy is attached, and begins when it says.
     pub(crate) fn create(
         &mut self,
         vm: &mut Vm,
         birth: &Birth,
+    ) -> Result<TaskId, bpf::OutOfMemory> {
+        let id = self.create_asleep(vm, birth, None)?;
+        let (time, cpu) = (birth.start.max(self.now), self.task(id).cpu);
+        self.queue.push(time, cpu, Pending::Start { task: id });
+        Ok(id)
+    }
+
+    /// Creates a task that exists before the policy is attached, and sleeps.
+    pub(crate) fn create_asleep(
+        &mut self,
+        vm: &mut Vm,
+        birth: &Birth,
+        parent: Option<TaskId>,
     ) -> Result<TaskId, bpf::OutOfMemory> {
         let mask = self.mask_of(birth.cpus.as_ref());
         // Sleepers of a booted system are spread over the CPUs.
         let allowed = self.masks.get(mask);
         let nth = self.tasks.len() % allowed.count() as usize;
         let cpu = allowed.iter().nth(nth).expect("the mask is not empty");
-        let id = self.add_task(vm, birth, None, cpu)?;
-        self.work.born(id, birth, None);
+        let id = self.add_task(vm, birth, parent, cpu)?;
+        self.work.born(id, birth, parent);
         self.task_mut(id).class = class_of(birth.policy, false, false);
         self.task_mut(id).css_set = self.task(id).cgroup;
         self.mirror_cgroup(vm, id);
         self.admit(id, birth.policy);
         self.task_mut(id).state = RunState::Sleeping;
-        self.emit_new(id, birth, None);
+        self.emit_new(id, birth, parent);
         self.rename(id, birth);
-        self.queue
-            .push(birth.start.max(self.now), cpu, Pending::Start { task: id });
         Ok(id)
     }
 
@@ -102,7 +130,7 @@ impl Machine {
         cpu: CpuId,
     ) -> Result<TaskId, bpf::OutOfMemory> {
         let id = TaskId(u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks"));
-        let pid = self.new_pid();
+        let pid = self.pid_of_next(birth.group);
         // A child is called like its parent until it calls itself something else.
         let comm = parent.map_or_else(String::new, |parent| self.task(parent).comm.clone());
         let mut task = Task::new(comm, pid, cpu, self.now);
@@ -144,7 +172,12 @@ impl Machine {
     }
 
     fn rename(&mut self, id: TaskId, birth: &Birth) {
-        let mut comm = self.workload.task_name(birth.group, birth.index);
+        let comm = self.workload.task_name(birth.group, birth.index);
+        self.set_comm(id, comm);
+    }
+
+    /// `set_task_comm()`: what is too long is cut.
+    pub(crate) fn set_comm(&mut self, id: TaskId, mut comm: String) {
         let mut end = comm.len().min(COMM_LEN - 1);
         while !comm.is_char_boundary(end) {
             end -= 1;

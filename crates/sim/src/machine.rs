@@ -30,6 +30,7 @@ use crate::mirror::Mirror;
 use crate::moment::Moment;
 use crate::ops::{Calls, Contexts, Ops};
 use crate::profile::Ledger;
+use crate::program::Program;
 use crate::queue::{EventQueue, Pending};
 use crate::setup::Plan;
 use crate::task::{Class, Phase, Task};
@@ -108,6 +109,8 @@ pub struct Machine {
     work_error: Option<WorkError>,
     /// What the policy's loader does; see [`crate::setup`].
     pub(crate) setup: Plan,
+    /// The scheduler's own program, if there is one; see [`crate::program`].
+    pub(crate) program: Option<Box<Program>>,
     /// See [`crate::cgroup`].
     pub(crate) cgroups: Cgroups,
     /// Tasks of the deadline class; see [`crate::deadline`].
@@ -176,6 +179,7 @@ impl Machine {
             work_events: Vec::new(),
             work_error: None,
             setup,
+            program: None,
             attachment: Attachment::default(),
             deadlines: Deadlines::default(),
             counters: Counters::default(),

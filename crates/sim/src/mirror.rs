@@ -21,6 +21,7 @@ use crate::mask::{Mask, Masks};
 use crate::task::{OpsState, Task};
 use crate::work::Birth;
 use cgroups::CgroupMirrors;
+pub use cgroups::cgroups;
 use layout::{ArgLayout, Layout, TURN_BYTES};
 use seen::Seen;
 
@@ -150,8 +151,13 @@ impl Mirror {
             return Err(error.into());
         }
         mirror.write_cpus(vm, cpus);
-        mirror.report_map = vm.map_by_name("runslice_report");
+        mirror.find_report(vm);
         Ok(mirror)
+    }
+
+    /// Looks for the map in which the policy reports about its tasks (policies/include/report.bpf.h).
+    pub fn find_report(&mut self, vm: &Vm) {
+        self.report_map = vm.map_by_name("runslice_report");
     }
 
     /// Programs that hold a pointer to the idle masks see every claim.

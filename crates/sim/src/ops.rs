@@ -100,6 +100,17 @@ pub enum OpsError {
 }
 
 impl Ops {
+    /// No table: no policy.
+    pub const fn none() -> Self {
+        Self {
+            name: String::new(),
+            flags: 0,
+            timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
+            batch: flags::DSP_DFL_MAX_BATCH,
+            callbacks: [None; Op::ALL.len()],
+        }
+    }
+
     /// The table of `image`; `table` chooses between several.
     pub fn of(image: &Image, table: Option<&str>, rules: &KernelRules) -> Result<Self, OpsError> {
         let tables: Vec<_> = image
@@ -116,13 +127,7 @@ impl Ops {
                 return Err(OpsError::SeveralTables(names.join(", ")));
             }
         };
-        let mut ops = Self {
-            name: String::new(),
-            flags: 0,
-            timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
-            batch: flags::DSP_DFL_MAX_BATCH,
-            callbacks: [None; Op::ALL.len()],
-        };
+        let mut ops = Self::none();
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
@@ -206,6 +211,11 @@ impl Ops {
                 bits,
             }),
         }
+    }
+
+    /// The policy's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether the policy defines `op`.

@@ -31,6 +31,8 @@ pub enum Pending {
     Reap { task: TaskId },
     /// The policy is attached.
     Attach,
+    /// A thread of the scheduler's own program goes on, which takes no CPU.
+    Program,
     /// The watchdog looks for stalled tasks.
     Watchdog,
     /// The run's time is over.
@@ -48,7 +50,7 @@ impl Pending {
             Self::Resume => 2,
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
             Self::BpfTimer { .. } => 4,
-            Self::Interrupt { .. } | Self::Hotplug { .. } => 5,
+            Self::Interrupt { .. } | Self::Hotplug { .. } | Self::Program => 5,
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,
@@ -363,6 +365,17 @@ impl EventQueue {
         } else {
             self.later.push(entry);
         }
+    }
+
+    /// What is added from now on for this moment comes behind what was added before, as if an event
+    /// of this moment had led to it.
+    pub const fn deepen(&mut self) {
+        self.depth += 1;
+    }
+
+    /// Undoes [`EventQueue::deepen`].
+    pub const fn undeepen(&mut self) {
+        self.depth -= 1;
     }
 
     /// Adds an event that comes before some or all of those at the front.

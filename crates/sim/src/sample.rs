@@ -59,7 +59,7 @@ impl<'a> Samples<'a> {
 /// per-CPU array of them, and their names in a table of 32 bytes each.
 pub(crate) fn policy_counters(vm: &mut Vm, cpus: u32) -> Vec<(String, Vec<u64>)> {
     const NAME_LEN: u64 = 32;
-    let Some(map) = vm.map_by_name("runslice_counters") else {
+    let Some(map) = vm.map_by_kept_name("runslice_counters") else {
         return Vec::new();
     };
     let Some((names, size)) = vm.symbol_address("runslice_counter_names") else {

@@ -157,6 +157,7 @@ pub fn observe_at(hz: u32, policy: &str, cpus: u16, millis: u64, tables: &str) -
             table: None,
             set: set.collect(),
             setup: Vec::new(),
+            program: None,
         },
         workload: Arc::new(workload),
         machine,

@@ -27,6 +27,7 @@ pub fn spec(policy: &str, set: &[(&str, u32)], machine: MachineSpec, tasks: &str
                 .map(|(knob, value)| ((*knob).to_owned(), value.to_string()))
                 .collect(),
             setup: Vec::new(),
+            program: None,
         },
         workload: Arc::new(workload),
         machine,

@@ -28,6 +28,7 @@ pub fn one_cpu(name: &str, set: Vec<(String, String)>, seed: u64) -> RunSpec {
             table: None,
             set,
             setup: Vec::new(),
+            program: None,
         },
         workload: Arc::new(workload),
         machine,

@@ -70,7 +70,7 @@ pub(crate) enum Kind {
         ty: TypeId,
         linkage: Linkage,
     },
-    Datasec(Box<[TypeId]>),
+    Datasec(Box<[SectionVariable]>),
     Float {
         size: u32,
     },
@@ -79,6 +79,16 @@ pub(crate) enum Kind {
         component: i32,
     },
     TypeTag(TypeId),
+}
+
+/// A variable of a data section.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SectionVariable {
+    pub(crate) ty: TypeId,
+    /// Bytes from the section's begin, as soon as the object is linked.
+    pub(crate) offset: u32,
+    /// Bytes.
+    pub(crate) size: u32,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,9 @@
 //! Bytes to [`Btf`].
 
-use super::{Btf, Composite, Enum, Int, Kind, Linkage, MAX_DEPTH, Member, Name, Type, TypeId};
+use super::{
+    Btf, Composite, Enum, Int, Kind, Linkage, MAX_DEPTH, Member, Name, SectionVariable, Type,
+    TypeId,
+};
 use crate::LoadError;
 use crate::bytes::{self, Reader};
 
@@ -180,7 +183,7 @@ impl Kind {
                 composite.members.iter().map(|member| member.ty).collect()
             }
             Self::FuncProto { result, params } => params.iter().copied().chain([*result]).collect(),
-            Self::Datasec(variables) => variables.to_vec(),
+            Self::Datasec(variables) => variables.iter().map(|variable| variable.ty).collect(),
         }
     }
 
@@ -356,12 +359,14 @@ fn parse_params(head: &Head, reader: &mut Reader<'_>) -> Option<Box<[TypeId]>> {
     })
 }
 
-fn parse_datasec(head: &Head, reader: &mut Reader<'_>) -> Option<Box<[TypeId]>> {
+fn parse_datasec(head: &Head, reader: &mut Reader<'_>) -> Option<Box<[SectionVariable]>> {
     list(head, reader, |reader| {
-        let variable = TypeId(reader.u32()?);
-        // Offset and size are zero in what clang writes; the ELF symbols know better.
-        reader.take(8)?;
-        Some(variable)
+        // Offset and size are zero in what clang writes; a loader's library fills them in.
+        Some(SectionVariable {
+            ty: TypeId(reader.u32()?),
+            offset: reader.u32()?,
+            size: reader.u32()?,
+        })
     })
 }
 

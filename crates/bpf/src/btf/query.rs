@@ -111,8 +111,8 @@ impl Btf {
                 _ => None,
             })
             .flat_map(|list| list.iter())
-            .filter_map(|&id| match self.get(id).kind {
-                Kind::Var { ty, .. } => Some((id, ty)),
+            .filter_map(|variable| match self.get(variable.ty).kind {
+                Kind::Var { ty, .. } => Some((variable.ty, ty)),
                 _ => None,
             })
             .collect()

@@ -6,6 +6,7 @@ use super::objects::{Declared, Object, UserMap};
 use super::{CallError, Door, ENOTSUPP, ERANGE};
 use crate::btf::Kind;
 use crate::host::Host;
+use crate::image::Symbol;
 use crate::link::ValueFields;
 use crate::memory::Pages;
 use crate::{Errno, Instance, MapDef, MapKind};
@@ -86,6 +87,7 @@ impl<H: Host> Door<H> {
             inner: None,
         };
         let index = self.place_map(vm, def)?;
+        self.add_symbols(vm, asked, index);
         let mut address = None;
         if kind == MapKind::Arena {
             let bytes = u64::from(asked.max_entries) * Pages::SIZE;
@@ -124,6 +126,29 @@ impl<H: Host> Door<H> {
         let read_only = def.kind == MapKind::Array && def.flags & flag::RDONLY_PROG != 0;
         let index = vm.add_map(def, (mappable, read_only))?;
         Ok(index.ok_or(Errno::ENOMEM)?)
+    }
+
+    /// The variables of a data section, whose type says where they are.
+    fn add_symbols(&self, vm: &mut Instance<H>, asked: &MapCreate, map: u32) {
+        let types = asked.btf.and_then(|types| self.objects.types(types).ok());
+        let Some(btf) = types.map(|types| &types.btf) else {
+            return;
+        };
+        let Some(section) = btf.id(asked.value_type) else {
+            return;
+        };
+        let Kind::Datasec(variables) = &btf.get(section).kind else {
+            return;
+        };
+        let symbols = variables.iter().map(|variable| Symbol {
+            name: btf.name(variable.ty).to_owned(),
+            map,
+            offset: variable.offset,
+            size: variable.size,
+            scalar: None,
+            ty: None,
+        });
+        vm.image_mut().symbols.extend(symbols);
     }
 
     /// Timers, locks and kernel pointers of the value.

@@ -153,7 +153,7 @@ pub(super) fn variable_types(btf: &Btf) -> BTreeMap<(&str, &str), TypeId> {
         let Kind::Datasec(variables) = &section.kind else {
             continue;
         };
-        for &variable in variables {
+        for variable in variables.iter().map(|variable| variable.ty) {
             if let Kind::Var { ty, .. } = btf.get(variable).kind {
                 types.insert((btf.name(id), btf.name(variable)), ty);
             }

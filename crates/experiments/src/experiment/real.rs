@@ -189,6 +189,7 @@ fn find(words: &str, catalog: &dyn Catalog) -> Result<PolicySpec, Cause> {
         table: None,
         set: Vec::new(),
         setup: Vec::new(),
+        program: None,
     })
 }
 

@@ -5,12 +5,12 @@ mod books;
 
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Nanos, Sink};
+use model::{MachineSpec, Nanos, PolicySpec, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 use workload::{CostScale, RunSpec, Workload};
 
@@ -20,8 +20,9 @@ use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::report::{self, Format, Outcome, Results, TableName, World};
 use crate::say::say;
-use crate::simulate::{explain, measure_within, outcome};
-use crate::{output, parallel, policy, recording, workload_arg};
+use crate::scheduler::Schedulers;
+use crate::simulate::{measure_within, outcome};
+use crate::{output, parallel, policy, recording, simulate, workload_arg};
 use model::{seeds, span};
 
 /// Arguments of `runslice sim`.
@@ -33,8 +34,11 @@ pub struct Sim {
     /// Put knobs after a colon: `mlfq:cumulative=1,queues=10`. From a binary, the BPF object in it
     /// is used; if it has several, write FILE@NAME. A bundle is a file from `runslice bundle`: a
     /// policy with its variables and its machine.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "commands")]
     policy: Vec<String>,
+
+    #[command(flatten)]
+    schedulers: Schedulers,
 
     /// Workload to run: a built-in name, a TOML file, or an rt-app configuration (JSON). Required
     /// without --from.
@@ -160,19 +164,33 @@ impl Sim {
         }
     }
 
+    /// The policies, those of schedulers' own programs last, and the machines that they came with.
+    fn policies(&self) -> anyhow::Result<Vec<(PolicySpec, Option<MachineSpec>)>> {
+        let mut all = Vec::new();
+        for argument in &self.policy {
+            let mut found = policy::open(argument)?;
+            self.prepare.apply(&mut found.policy);
+            all.push((found.policy, found.machine));
+        }
+        let programs = self.schedulers.policies()?;
+        if !programs.is_empty() {
+            self.prepare.refuse_for_programs()?;
+        }
+        all.extend(programs.into_iter().map(|policy| (policy, None)));
+        Ok(all)
+    }
+
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let workload = Arc::new(self.load()?);
         let mut specs = Vec::new();
-        for argument in &self.policy {
-            let mut found = policy::open(argument)?;
-            self.prepare.apply(&mut found.policy);
+        for (policy, machine) in self.policies()? {
             specs.push(RunSpec {
-                policy: found.policy,
+                policy,
                 workload: Arc::clone(&workload),
                 machine: self
                     .machine
-                    .change(found.machine.as_ref().unwrap_or(&workload.machine))?,
+                    .change(machine.as_ref().unwrap_or(&workload.machine))?,
                 seed: self.seed.unwrap_or(workload.seed),
                 tie_seed: None,
                 attach_after: Nanos::ZERO,
@@ -235,7 +253,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         Some(runs) => many(request, &specs, runs)?,
         None => specs
             .iter()
-            .map(|spec| simulate(request, spec))
+            .map(|spec| run_one(request, spec))
             .collect::<Result<_, _>>()?,
     };
     let results = Results {
@@ -320,12 +338,12 @@ fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outco
 }
 
 /// One run, with everything that listens to it.
-fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
+fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     let name = &spec.policy.name;
-    let several = request.policy.len() > 1;
+    let several = request.policy.len() + request.schedulers.commands.len() > 1;
     let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
         let Some(path) = path else { return Ok(None) };
-        let path = file_for(path, name, several);
+        let path = output::path_for(path, name, several);
         Ok(Some((output::create(&path)?, path)))
     };
     let mut metrics = Metrics::new();
@@ -338,12 +356,12 @@ fn simulate(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut sinks = Tee::new(sinks);
     let summary = match &request.books.schedstat {
-        None => sim::run_with(spec, &mut sinks, request.limits.options()).map_err(explain)?,
+        None => simulate::run_with(spec, &mut sinks, request.limits.options())?,
         Some(path) => {
-            let path = file_for(path, name, several);
+            let path = output::path_for(path, name, several);
             let mut books = request.books.open(path, sinks)?;
             let every = request.books.schedstat_every;
-            let summary = sim::run_sampled(spec, &mut books, every).map_err(explain)?;
+            let summary = simulate::run_sampled(spec, &mut books, every)?;
             books.close()?;
             summary
         }
@@ -366,39 +384,4 @@ fn end_of(spec: &RunSpec) -> Option<Nanos> {
         .into_iter()
         .flatten()
         .min()
-}
-
-/// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.
-fn file_for(path: &Path, policy: &str, several: bool) -> PathBuf {
-    if !several {
-        return path.to_owned();
-    }
-    let plain = |c: char| {
-        if c.is_alphanumeric() || c == '-' || c == '_' {
-            c
-        } else {
-            '-'
-        }
-    };
-    let policy: String = policy.chars().map(plain).collect();
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        Some(ending) => format!("{stem}.{policy}.{}", ending.to_string_lossy()),
-        None => format!("{stem}.{policy}"),
-    };
-    path.with_file_name(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn several_policies_get_a_file_each() {
-        let file = |path: &str, policy| file_for(Path::new(path), policy, true);
-        assert_eq!(file("out/e.jsonl", "mlfq"), Path::new("out/e.mlfq.jsonl"));
-        assert_eq!(file("e", "mlfq:nq=3"), Path::new("e.mlfq-nq-3"));
-        let alone = file_for(Path::new("e.jsonl"), "mlfq", false);
-        assert_eq!(alone, Path::new("e.jsonl"));
-    }
 }

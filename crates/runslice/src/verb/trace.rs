@@ -198,7 +198,7 @@ fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     };
     let spec = request.spec(policy, load)?;
-    let summary = sim::run(&spec, tracer).map_err(simulate::explain)?;
+    let summary = simulate::run(&spec, tracer)?;
     Ok(Some(summary.exit))
 }
 

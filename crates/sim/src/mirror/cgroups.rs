@@ -100,6 +100,16 @@ impl CgroupMirrors {
     }
 }
 
+/// The cgroups that a program sees below /sys/fs/cgroup: their paths, without a leading `/`, and
+/// their numbers, which are the inodes of their directories.
+#[must_use]
+pub fn cgroups(declared: &[Cgroup]) -> Vec<(String, u64)> {
+    let path = |cgroup: &Cgroup| cgroup.path.trim_start_matches('/').to_owned();
+    let all = (1..).zip(declared);
+    all.map(|(number, cgroup)| (path(cgroup), id_of(number)))
+        .collect()
+}
+
 fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

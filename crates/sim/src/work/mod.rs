@@ -69,6 +69,9 @@ pub struct Work {
     alive: u32,
     /// Most tasks that may be born.
     born_max: usize,
+    /// The group of the scheduler's own program, if it runs on this machine: the workload does not
+    /// wait for its threads.
+    program: Option<u32>,
 }
 
 /// Who belongs to a group.
@@ -148,6 +151,7 @@ impl Work {
             tasks: Vec::new(),
             alive: 0,
             born_max: BORN_MAX,
+            program: None,
         };
         work.check()?;
         Ok(work)
@@ -263,7 +267,32 @@ impl Work {
         members.tasks[birth.index as usize] = Some(task);
         members.born += 1;
         members.alive += 1;
-        self.alive += 1;
+        self.alive += u32::from(self.program != Some(birth.group));
+    }
+
+    /// The tasks of `group` are threads of the scheduler's own program: the machine says what they
+    /// do, and nobody waits for their end.
+    pub fn set_program(&mut self, group: u32) {
+        self.program = Some(group);
+    }
+
+    /// One more thread of the scheduler's own program; it shares the address space of its parent.
+    /// `None` if there is no such program, or too many tasks.
+    pub fn program_thread(&mut self, now: SimTime) -> Option<Birth> {
+        let group = self.program.filter(|_| self.tasks.len() < self.born_max)?;
+        let members = &mut self.groups[group as usize].tasks;
+        let index = u32::try_from(members.len()).ok()?;
+        members.push(None);
+        let birth = self.birth(group, index, now);
+        Some(Birth {
+            process: false,
+            ..birth
+        })
+    }
+
+    /// A thread of the scheduler's own program exits.
+    pub fn leave(&mut self, task: TaskId) {
+        self.tasks[task.index()].has_exited = true;
     }
 
     /// Tells `parent` how its fork ended: with a child that was [`born`](Self::born), or without.
@@ -402,8 +431,9 @@ impl Work {
         let state = &mut self.tasks[task.index()];
         assert!(state.has_exited, "a task exits when it says so");
         state.shrink();
-        self.groups[state.stepper.group() as usize].alive -= 1;
-        self.alive -= 1;
+        let group = state.stepper.group();
+        self.groups[group as usize].alive -= 1;
+        self.alive -= u32::from(self.program != Some(group));
     }
 
     /// What `task` is called in the workload.

@@ -200,6 +200,7 @@ impl Play {
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
+            program: None,
         };
         RunSpec {
             policy: policy.unwrap_or_else(as_it_is),

@@ -53,7 +53,7 @@ pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
 fn trace(spec: &RunSpec, options: Options) -> anyhow::Result<Trace> {
     let (mut hash, mut accounts) = (TraceHash::new(), Conservation::new());
     let mut tee = Tee::new(vec![&mut hash, &mut accounts]);
-    let summary = sim::run_with(spec, &mut tee, options).map_err(crate::simulate::explain)?;
+    let summary = crate::simulate::run_with(spec, &mut tee, options)?;
     let checked = accounts.check(&summary);
     ensure!(
         checked.is_ok(),

@@ -1,0 +1,195 @@
+//! Calls of bpf(2) that concern the scheduler: what attaches a policy and takes it off, and
+//! programs that are run by hand.
+
+use std::sync::Arc;
+
+use bpf::{Attachment, CallError, Door};
+use model::user_space::{BpfAnswer, BpfCall, Refused};
+use model::{CpuId, Nanos};
+use workload::{Dist, Group, RunSpec, SchedPolicy, TaskKind, Workload};
+
+use super::kernel::refused;
+use super::{Phase, State};
+use crate::idle::Idle;
+use crate::machine::{Machine, Vm};
+use crate::ops::Ops;
+use crate::queue::Pending;
+
+/// `errno.h`, x86-64.
+const ENOMEM: i32 = 12;
+const EFAULT: i32 = 14;
+const EBUSY: i32 = 16;
+const EINVAL: i32 = 22;
+
+impl Machine {
+    /// A call of bpf(2) by a thread of the program.
+    pub(super) fn bpf_call(&mut self, vm: &mut Vm, call: BpfCall) -> Result<BpfAnswer, Refused> {
+        let links = matches!(
+            call,
+            BpfCall::LinkCreate { .. } | BpfCall::LinkDetach { .. } | BpfCall::Close { .. }
+        );
+        let answer = self.at_door(vm, |door, vm, machine| {
+            machine.outside_callbacks(vm, |vm, machine| door.call(vm, machine, call))
+        });
+        let answer = answer.map_err(|error| self.refuse(error))?;
+        if links {
+            self.look_at_links(vm, &answer)?;
+        }
+        Ok(answer)
+    }
+
+    /// Lets `body` use the door, and this machine beside it.
+    pub(super) fn at_door<R>(
+        &mut self,
+        vm: &mut Vm,
+        body: impl FnOnce(&mut Door<Self>, &mut Vm, &mut Self) -> R,
+    ) -> R {
+        let door = self.program().door.take();
+        let mut door = door.expect("a call of bpf(2) makes no other");
+        let result = body(&mut door, vm, self);
+        self.program().door = Some(door);
+        result
+    }
+
+    /// A call failed as a kernel's does, or by a fault of the program that it ran.
+    pub(super) fn refuse(&mut self, error: CallError) -> Refused {
+        match error {
+            CallError::Refused(refused) => refused,
+            CallError::Fault(fault) => {
+                self.note(format!("a program that the loader ran failed: {fault}"));
+                refused(EFAULT)
+            }
+        }
+    }
+
+    /// A link has come or gone: a table's attaches its policy, or takes it off.
+    fn look_at_links(&mut self, vm: &mut Vm, answer: &BpfAnswer) -> Result<(), Refused> {
+        let links = self.at_door(vm, |door, _, _| {
+            let links = door.attached();
+            let links = links.map(|it| (it.link, it.to.clone(), it.function));
+            links.collect::<Vec<_>>()
+        });
+        let program = self.program();
+        if let Some(link) = program.policy
+            && links.iter().all(|(number, ..)| *number != link)
+        {
+            program.policy = None;
+            self.halt_if(true);
+            self.detach(vm);
+            return Ok(());
+        }
+        let BpfAnswer::Created(new) = *answer else {
+            return Ok(());
+        };
+        let Some((_, Attachment::StructOps(name), _)) = links.iter().find(|it| it.0 == new) else {
+            return Ok(());
+        };
+        let attached = Ops::of(vm.image(), Some(name), &self.rules)
+            .map_err(|error| {
+                self.note(error.to_string());
+                refused(EINVAL)
+            })
+            .and_then(|ops| {
+                let at_entry = links.iter().filter(|(_, to, _)| {
+                    matches!(to, Attachment::Entry(function) if function == "bpf_scx_reg")
+                });
+                for function in at_entry.filter_map(|(.., function)| *function) {
+                    self.call_hook(vm, function, &[0, 0]);
+                }
+                self.attach_of_program(vm, ops)
+            });
+        match attached {
+            Ok(()) => self.program().policy = Some(new),
+            Err(_) => {
+                let close = BpfCall::Close { object: new };
+                let _ = self.at_door(vm, |door, vm, machine| door.call(vm, machine, close));
+            }
+        }
+        attached
+    }
+
+    /// Runs a program that is attached to something else than a table.
+    fn call_hook(&mut self, vm: &mut Vm, function: u32, args: &[u64]) {
+        let result =
+            self.outside_callbacks(vm, |vm, machine| vm.call_program(function, args, machine));
+        if let Err(fault) = result {
+            self.note(format!(
+                "a program that the loader attached failed: {fault}"
+            ));
+        }
+    }
+
+    /// Attaches the policy of a table: the workload begins.
+    ///
+    /// Source: `bpf_scx_reg()` and `scx_enable()`, kernel 6.18. If `ops.init()` fails, they succeed
+    /// nevertheless, and the program hears of it by its policy's exit.
+    fn attach_of_program(&mut self, vm: &mut Vm, ops: Ops) -> Result<(), Refused> {
+        if self.program().phase != Phase::Loading {
+            return Err(refused(EBUSY));
+        }
+        self.idle = Idle::new(&self.spec, &ops);
+        self.ops = ops;
+        self.mirror.find_report(vm);
+        self.program().phase = Phase::Attached;
+        let seated = self.populate(vm).and_then(|()| self.seat_program(vm));
+        seated.map_err(|_| refused(ENOMEM))?;
+        // In the order of a policy without a program, which an event of the run's begin attaches.
+        self.queue.push(self.now, CpuId(0), Pending::Attach);
+        self.queue.deepen();
+        self.attach_outside_time(vm, CpuId(0));
+        self.queue.undeepen();
+        Ok(())
+    }
+
+    /// Threads that live become tasks.
+    fn seat_program(&mut self, vm: &mut Vm) -> Result<(), bpf::OutOfMemory> {
+        if self.program().free {
+            return Ok(());
+        }
+        let group = self.program().group;
+        let mut births = self.work.initial().into_iter();
+        let mut leader = births.rfind(|birth| birth.group == group);
+        let mut first = None;
+        for number in 0..self.program().threads.len() {
+            let birth = leader.take().or_else(|| self.work.program_thread(self.now));
+            let program = self.program();
+            let thread = &program.threads[number];
+            let (Some(mut birth), true) = (birth, thread.state != State::Over) else {
+                continue;
+            };
+            birth.nice = thread.nice;
+            birth.policy = thread.policy;
+            birth.cpus.clone_from(&thread.cpus);
+            let name = thread.name.clone();
+            program.promised = Some(program.threads[number].pid);
+            let id = self.create_asleep(vm, &birth, first)?;
+            self.set_comm(id, name);
+            self.program().threads[number].task = Some(id);
+            first = first.or(Some(id));
+        }
+        Ok(())
+    }
+}
+
+/// `spec` with a group of tasks more: the threads of the program, which is called as the policy is.
+pub(crate) fn with_program(spec: &RunSpec) -> RunSpec {
+    let mut workload = Workload::clone(&spec.workload);
+    workload.groups.push(Group {
+        name: spec.policy.name.clone(),
+        count: 1,
+        nice: 0,
+        policy: SchedPolicy::Normal,
+        cgroup: None,
+        cpus: None,
+        start: Dist::Const(Nanos::ZERO),
+        kind: TaskKind::Process,
+        migration_disabled: false,
+        footprint: None,
+        body: Vec::new(),
+        variables: 0,
+    });
+    RunSpec {
+        workload: Arc::new(workload),
+        ..spec.clone()
+    }
+}
