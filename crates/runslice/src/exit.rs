@@ -83,9 +83,8 @@ pub struct UnsupportedError(pub String);
 pub fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
-            words = cause;
-        } else if cause.starts_with(&words) {
+        // Everything begins with no words.
+        if cause.starts_with(&words) {
             words = cause;
         } else if !words.contains(&cause) {
             words = format!("{words}: {cause}");

@@ -24,13 +24,13 @@ const CALL_KERNEL: u8 = 2;
 /// `src` of a 64-bit load of a kernel variable (`BPF_PSEUDO_BTF_ID`).
 const BTF_ID: u8 = 3;
 
-/// Functions of one program (`BPF_MAX_SUBPROGS`, kernel 6.18, include/linux/bpf_verifier.h).
+/// Functions of one program (`BPF_MAX_SUBPROGS`, kernel 6.18, `include/linux/bpf_verifier.h`).
 const MOST_FUNCTIONS: usize = 256;
 /// No offset into a map's value is greater (`BPF_MAX_VAR_OFF`).
 const MOST_OFFSET: u32 = 1 << 29;
 
 /// Numbers of helpers that libbpf calls where nothing can be called (tools/lib/bpf/libbpf.c and
-/// relo_core.c, 6.18): a map that was not created, a weak function that the kernel lacks, a
+/// `relo_core.c`, 6.18): a map that was not created, a weak function that the kernel lacks, a
 /// relocation that failed.
 const NO_MAP: u32 = 2_001_000_000;
 const NO_FUNCTION: u32 = 2_002_000_000;

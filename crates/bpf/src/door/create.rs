@@ -39,7 +39,7 @@ pub(super) mod flag {
 pub(super) const STRUCT_OPS: u32 = 26;
 
 /// Greatest value of a task's or cgroup's storage (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`, kernel 6.18,
-/// include/linux/bpf_local_storage.h, for its largest structures).
+/// `include/linux/bpf_local_storage.h`, for its largest structures).
 const MOST_STORAGE: u32 = (64 << 10) - 512;
 
 impl<H: Host> Door<H> {

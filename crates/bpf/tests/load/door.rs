@@ -169,7 +169,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The functions that `function` needs, itself first, one behind the other.
-    fn program(&mut self, function: u32) -> BpfId {
+    fn needed(&self, function: u32) -> Vec<u32> {
         let mut order = vec![function];
         let mut at = 0;
         while let Some(&next) = order.get(at) {
@@ -182,6 +182,11 @@ impl<'a> Loader<'a> {
             }
             at += 1;
         }
+        order
+    }
+
+    fn program(&mut self, function: u32) -> BpfId {
+        let order = self.needed(function);
         let mut bytes = Vec::new();
         let mut functions = Vec::new();
         for &function in &order {
