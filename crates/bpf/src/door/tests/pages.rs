@@ -135,7 +135,7 @@ fn put_sample(loader: &mut Loader, base: u64, (header, value): (u32, u64)) {
     let produced = memory.load_u64(base + 4096);
     let at = base + 8192 + (produced & 4095);
     memory.poke_u64(at, header.into());
-    memory.poke_u64(base + 8192 + (produced + 8 & 4095), value);
+    memory.poke_u64(base + 8192 + ((produced + 8) & 4095), value);
     memory.poke_u64(base + 4096, produced + 16);
 }
 
@@ -215,7 +215,7 @@ fn pointers_into_an_arena_have_user_spaces_value() {
             "the first page is kept free"
         );
         let base = loader.vm.memory().arena().unwrap().base();
-        assert_eq!(word(&mut loader, base + (ARENA + 4096 & 0xffff_ffff)), 123);
+        assert_eq!(word(&mut loader, base + ((ARENA + 4096) & 0xffff_ffff)), 123);
         // What an instruction points to is user space's address, too.
         let [a, b] = map_of(1, map, Some(4096));
         let read = [
