@@ -113,12 +113,7 @@ impl<H: Host> Door<H> {
     }
 
     fn place_map(&self, vm: &mut Instance<H>, def: MapDef) -> Result<u32, CallError> {
-        let has_arena = || {
-            let maps = self.objects.iter();
-            maps.filter_map(|(id, _)| self.objects.map(id).ok())
-                .any(|map| map.shape.kind == MapKind::Arena as u32)
-        };
-        if def.kind == MapKind::Arena && has_arena() {
+        if def.kind == MapKind::Arena && self.has_placed_arena(None) {
             // A kernel has as many as it has memory for; this machine has one.
             return Err(Errno::ENOMEM.into());
         }
@@ -126,6 +121,14 @@ impl<H: Host> Door<H> {
         let read_only = def.kind == MapKind::Array && def.flags & flag::RDONLY_PROG != 0;
         let index = vm.add_map(def, (mappable, read_only))?;
         Ok(index.ok_or(Errno::ENOMEM)?)
+    }
+
+    /// Whether an arena other than `but` is at an address. One that is at none cannot be used: a
+    /// loader makes such to see whether there are arenas.
+    pub(super) fn has_placed_arena(&self, but: Option<BpfId>) -> bool {
+        let maps = self.objects.iter().filter(|(id, _)| Some(*id) != but);
+        let mut maps = maps.filter_map(|(id, _)| self.objects.map(id).ok());
+        maps.any(|map| map.shape.kind == MapKind::Arena as u32 && map.address.is_some())
     }
 
     /// The variables of a data section, whose type says where they are.

@@ -62,6 +62,9 @@ impl<H: Host> Door<H> {
         id: BpfId,
         address: u64,
     ) -> Result<(), CallError> {
+        if self.has_placed_arena(Some(id)) {
+            return Err(Errno::ENOMEM.into());
+        }
         let map = self.objects.map_mut(id)?;
         if map.shape.kind != MapKind::Arena as u32 || address == 0 {
             return Err(Errno::EINVAL.into());
@@ -72,7 +75,9 @@ impl<H: Host> Door<H> {
             Some(_) => Err(Errno::EBUSY.into()),
             None => {
                 map.address = Some(address);
-                let index = map.index.ok_or(Errno::EINVAL)?;
+                let (index, pages) = (map.index.ok_or(Errno::EINVAL)?, map.shape.max_entries);
+                // Another one may have been made in between.
+                vm.memory().open_user_arena(pages);
                 place_arena(vm, index, address);
                 Ok(())
             }

@@ -34,7 +34,14 @@ typedef void (*btf_trace_cgroup_mkdir)(void *, struct cgroup *cgrp, const char *
 typedef void (*btf_trace_cgroup_rmdir)(void *, struct cgroup *cgrp, const char *path);
 typedef void (*btf_trace_task_rename)(void *, struct task_struct *task, const char *comm);
 
+/* ---- What policies keep on their stack while they hold the RCU lock (include/linux/cleanup.h) ---- */
+
+typedef struct {
+	void *lock;
+} class_rcu_t;
+
 #define EMITTED_FOR_LOADERS							\
+	class_rcu_t class_rcu;							\
 	enum bpf_struct_ops_state bpf_struct_ops_state;				\
 	struct bpf_struct_ops_sched_ext_ops bpf_struct_ops_sched_ext_ops;	\
 	btf_trace_sched_switch trace_sched_switch;				\
