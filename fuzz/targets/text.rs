@@ -67,7 +67,7 @@ fn workload(text: &str) {
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
-program: None,
+            program: None,
         },
         workload: Arc::new(workload),
         machine: MachineSpec {

@@ -20,12 +20,11 @@ mod heap;
 mod layout;
 #[cfg(not(feature = "jit"))]
 mod no_words;
+#[cfg(not(target_os = "linux"))]
+mod not_shared;
 mod pages;
-#[cfg_attr(
-    target_os = "linux",
-    expect(unsafe_code, reason = "a file takes the place of pages")
-)]
-#[cfg_attr(not(target_os = "linux"), path = "memory/not_shared.rs")]
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "a file takes the place of pages")]
 mod shared;
 #[cfg(feature = "jit")]
 mod words;
@@ -43,6 +42,8 @@ use account::Account;
 use heap::{GRAIN, Heap};
 pub use layout::BASE;
 pub(crate) use layout::GUARD;
+#[cfg(not(target_os = "linux"))]
+use not_shared as shared;
 pub use pages::Pages;
 use shared::Shared;
 #[cfg(feature = "jit")]

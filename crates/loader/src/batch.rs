@@ -36,8 +36,8 @@ fn count(cx: &Context<'_>, attr: &Attr, done: u32) -> Result<(), Errno> {
     cx.write(attr.at.wrapping_add(32), &done.to_le_bytes())
 }
 
-/// `BPF_MAP_LOOKUP_BATCH` and `BPF_MAP_LOOKUP_AND_DELETE_BATCH`. The place to go on from is the last
-/// key; when elements are deleted, the first that is left.
+/// `BPF_MAP_LOOKUP_BATCH` and `BPF_MAP_LOOKUP_AND_DELETE_BATCH`. The place to go on from is the
+/// last key; when elements are deleted, the first that is left.
 pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
     let batch = batch(cx, attr)?;
     let (key_len, value_len) = (batch.map.key_size.into(), bpf::value_len(cx, &batch.map));

@@ -275,12 +275,14 @@ fn next_key(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 /// Whether a process of the program has the file mapped for writing.
 fn is_mapped_writable(cx: &Context<'_>, inode: u64) -> bool {
     let lives = cx.state.processes.iter().filter(|it| it.lives);
-    let maps = lives.filter_map(|it| std::fs::read_to_string(format!("/proc/{}/maps", it.real)).ok());
+    let paths = lives.map(|it| format!("/proc/{}/maps", it.real));
+    let maps = paths.filter_map(|path| std::fs::read_to_string(path).ok());
+    let inode = inode.to_string();
     maps.into_iter().any(|text| {
         text.lines().any(|line| {
             let mut words = line.split_ascii_whitespace().skip(1);
             let rights = words.next().unwrap_or("");
-            rights.starts_with("rw") && rights.ends_with('s') && words.nth(2) == Some(&inode.to_string())
+            rights.starts_with("rw") && rights.ends_with('s') && words.nth(2) == Some(&inode)
         })
     })
 }

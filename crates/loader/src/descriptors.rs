@@ -114,7 +114,9 @@ pub fn write(cx: &mut Context<'_>) -> Answer {
     }
     let is_long = cx.call.nr == libc::SYS_write && cx.arg(2) > PIPE_CHUNK;
     match (is_long, kind) {
-        (true, FileType::Fifo | FileType::Socket) => in_part(cx, fd, matches!(kind, FileType::Fifo)),
+        (true, FileType::Fifo | FileType::Socket) => {
+            in_part(cx, fd, matches!(kind, FileType::Fifo))
+        }
         _ => when_ready(cx, fd, PollFlags::OUT, false),
     }
 }

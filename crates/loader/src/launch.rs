@@ -40,7 +40,8 @@ pub enum StartError {
     Listener,
     /// The host's kernel has no such filters.
     #[error(
-        "running a loader needs Linux 5.19 or newer with seccomp ({0}); a bundle of it runs anywhere"
+        "running a loader needs Linux 5.19 or newer with seccomp ({0}); a bundle of it runs \
+         anywhere"
     )]
     Kernel(io::Error),
     /// A step of starting.

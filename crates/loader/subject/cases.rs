@@ -1,6 +1,6 @@
 //! The cases.
-#![allow(unsafe_code, reason = "system calls that std does not make")]
-#![allow(
+#![expect(unsafe_code, reason = "system calls that std does not make")]
+#![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "a test program: it may crash"
 )]

@@ -1,10 +1,11 @@
 //! Published schedulers' own programs against the stub: `LOADER='PROGRAM ARGS' BTF=FILE` names one
-//! and the kernel's types; `PROGRAM=FILE` any program, such as one in Go, which has a vDSO and threads
-//! of its own.
+//! and the kernel's types; `PROGRAM=FILE` any program, such as one in Go, which uses the vDSO
+//! and has threads of its own.
 //!
 //!     LOADER=scx_bpfland BTF=vmlinux.btf cargo test -p runslice-loader --test published loader
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[expect(dead_code, reason = "another test file uses it")]
 mod support;
 
 use loader::Supervisor;

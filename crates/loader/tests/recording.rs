@@ -1,6 +1,7 @@
 //! A recording of a program, played back against a machine like the one that it ran on.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[expect(dead_code, reason = "another test file uses it")]
 mod support;
 
 use loader::Supervisor;

@@ -1,5 +1,5 @@
-//! Files that the user names, read whole. Each has a greatest length, so that a device without an end
-//! is an error.
+//! Files that the user names, read whole. Each has a greatest length, so that a device without an
+//! end is an error.
 
 use std::fs::File;
 use std::io::Read as _;

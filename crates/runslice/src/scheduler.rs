@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use model::user_space::UserSpace;
 use model::{PolicySpec, Program, Summary};
+use sim::ProgramReport;
 use workload::RunSpec;
 
 use crate::exit::UsageError;
@@ -87,15 +88,15 @@ impl Schedulers {
     }
 }
 
-/// Starts `program` on the machine of `spec`, lets `simulate` run it, and says in the summary's notes
-/// how it ended if that is not as it should.
+/// Starts `program` on the machine of `spec`, lets `simulate` run it, and says in the summary's
+/// notes how it ended if that is not as it should.
 ///
 /// # Errors
 /// If it cannot be started, or as `simulate`.
 pub fn run(
     program: &Program,
     spec: &RunSpec,
-    simulate: impl FnOnce((Box<dyn UserSpace>, bool)) -> anyhow::Result<(Summary, sim::ProgramReport)>,
+    simulate: impl FnOnce((Box<dyn UserSpace>, bool)) -> anyhow::Result<(Summary, ProgramReport)>,
 ) -> anyhow::Result<Summary> {
     let started = Started::new(program, spec)?;
     let result = simulate((started.user(), program.free));
@@ -108,7 +109,7 @@ pub fn run(
 }
 
 /// What is to be said of a program's end.
-fn note_of(name: &str, report: &sim::ProgramReport) -> Option<String> {
+fn note_of(name: &str, report: &ProgramReport) -> Option<String> {
     match &report.end {
         Some(end) if end.status == 0 => None,
         Some(end) => Some(format!(
@@ -233,8 +234,7 @@ struct Started;
 impl Started {
     fn new(_: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
         Err(crate::exit::UnsupportedError(format!(
-            "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only; a bundle of \
-             it runs anywhere",
+            "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
             spec.policy.name
         ))
         .into())

@@ -194,7 +194,11 @@ mod tests {
                 "report": {"seed": seed, "machine": {"elapsed_ns": 5}},
             })
         };
-        let document = |runs: &[Value]| json!({"runslice_results": 1, "world": "simulated", "workload": "desk", "runs": runs});
+        let document = |runs: &[Value]| {
+            json!({
+                "runslice_results": 1, "world": "simulated", "workload": "desk", "runs": runs,
+            })
+        };
         let read =
             |runs: &[Value]| -> anyhow::Result<()> { refuse_twins(&of_document(&document(runs))?) };
         read(&[run(1), run(2)]).unwrap();

@@ -247,8 +247,8 @@ fn check_fails_when_a_callback_can_reach_what_the_kernel_lacks() {
     }
     let (status, stdout) = check(&["--set", "asks=1", "--set", "nr_cpu_ids=4"]);
     assert_eq!(status, Some(1), "{stdout}");
-    let reached = "kernel 6.18: the callbacks can reach 1, which ends the policy\n  the target kernel \
-                   6.18 lacks the function `scx_bpf_ask_oracle`";
+    let reached = "kernel 6.18: the callbacks can reach 1, which ends the policy\n  the target \
+                   kernel 6.18 lacks the function `scx_bpf_ask_oracle`";
     assert!(stdout.contains(reached), "{stdout}");
     assert!(!stdout.contains("nothing missing"), "{stdout}");
     assert!(!stdout.contains("nr_cpu_ids"), "{stdout}");

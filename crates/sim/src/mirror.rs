@@ -155,7 +155,8 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// Looks for the map in which the policy reports about its tasks (policies/include/report.bpf.h).
+    /// Looks for the map in which the policy reports about its tasks: see
+    /// policies/include/report.bpf.h.
     pub fn find_report(&mut self, vm: &Vm) {
         self.report_map = vm.map_by_name("runslice_report");
     }

@@ -135,8 +135,8 @@ fn late_config(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Option<PathB
     if found.is_none() {
         let note = place.join(NO_CONFIG);
         progress(&format!(
-            "no configuration of {} is to be had: objects that ask for CONFIG_* are refused; remove \
-             {} to try again",
+            "no configuration of {} is to be had: objects that ask for CONFIG_* are refused; \
+             remove {} to try again",
             pin.build,
             note.display()
         ));
@@ -148,8 +148,8 @@ fn late_config(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Option<PathB
 /// Where packages have a kernel's configuration.
 const CONFIGS: [&str; 2] = ["./boot/config-*", "./usr/lib/modules/*/config"];
 
-/// Gets the configuration of `build` into `place`: from what is unpacked in `beside`, from the small
-/// package that later versions have it in, or from the package of the image.
+/// Gets the configuration of `build` into `place`: from what is unpacked in `beside`, from the
+/// small package that later versions have it in, or from the package of the image.
 fn config_of(
     release: &Release,
     build: &Build,

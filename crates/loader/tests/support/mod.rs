@@ -1,6 +1,5 @@
 //! A stub of the simulated machine, and a driver of the supervisor's turns: tasks run one after
 //! another, by the time at which they are ready.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -62,7 +62,12 @@ pub enum Verb {
     Doctor(doctor::Doctor),
 
     /// Run a command under several schedulers in turn and compare its time and latency.
-    #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Inconclusive, Status::Interrupted]))]
+    #[command(after_help = statuses(&[
+        Status::Ejected,
+        Status::Unsupported,
+        Status::Inconclusive,
+        Status::Interrupted,
+    ]))]
     Bench(Box<bench::Bench>),
 }
 

@@ -13,7 +13,8 @@ extern int CONFIG_NR_CPUS __kconfig;
 
 void OP(asks_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, 1000000000u / (u32)(CONFIG_HZ + CONFIG_NR_CPUS), enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL,
+			   1000000000u / (u32)(CONFIG_HZ + CONFIG_NR_CPUS), enq_flags);
 }
 
 POLICY(asks_ops,

@@ -34,7 +34,7 @@ typedef void (*btf_trace_cgroup_mkdir)(void *, struct cgroup *cgrp, const char *
 typedef void (*btf_trace_cgroup_rmdir)(void *, struct cgroup *cgrp, const char *path);
 typedef void (*btf_trace_task_rename)(void *, struct task_struct *task, const char *comm);
 
-/* ---- What policies keep on their stack while they hold the RCU lock (include/linux/cleanup.h) ---- */
+/* ---- What policies keep while they hold the RCU lock (include/linux/cleanup.h) ---- */
 
 typedef struct {
 	void *lock;

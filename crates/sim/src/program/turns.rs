@@ -78,7 +78,8 @@ impl Machine {
             let (status, lines) =
                 end.map_or((0, String::new()), |end| (end.status, end.last_lines));
             return Err(UserSpaceError(format!(
-                "{name} ended (status {status}) before it attached a policy; its last lines:\n{lines}"
+                "{name} ended (status {status}) before it attached a policy; its last \
+                 lines:\n{lines}"
             )));
         }
         self.seat_threads();

@@ -215,7 +215,10 @@ fn pointers_into_an_arena_have_user_spaces_value() {
             "the first page is kept free"
         );
         let base = loader.vm.memory().arena().unwrap().base();
-        assert_eq!(word(&mut loader, base + ((ARENA + 4096) & 0xffff_ffff)), 123);
+        assert_eq!(
+            word(&mut loader, base + ((ARENA + 4096) & 0xffff_ffff)),
+            123
+        );
         // What an instruction points to is user space's address, too.
         let [a, b] = map_of(1, map, Some(4096));
         let read = [

@@ -18,7 +18,8 @@ struct Trace {
     summary: Summary,
 }
 
-/// Runs `spec` within `limits` once interpreted and once as native code, and says what came of it in one line.
+/// Runs `spec` within `limits` once interpreted and once as native code, and says what came of it
+/// in one line.
 ///
 /// # Errors
 /// When the run cannot be made, an account does not add up, or the two differ.
