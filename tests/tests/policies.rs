@@ -121,6 +121,7 @@ fn constants_of_the_linked_kernel_replace_those_of_the_header() {
         include_str!("../../crates/sim/kernel/6.18/ops.h"),
         include_str!("../../crates/sim/kernel/6.18/constants.h"),
         include_str!("../../crates/sim/kernel/6.18/functions.h"),
+        include_str!("../../crates/sim/kernel/6.18/loader.h"),
         "#define EMITTED_BY_THIS_VERSION\n",
         include_str!("../../crates/sim/kernel/emitted.h"),
     ];

@@ -152,7 +152,7 @@ fn a_callback_can_be_taken_out_of_the_table() {
     assert!(!summary.printed.contains("init:"), "{}", summary.printed);
     for (name, value, words) in [
         ("setup_ops.init", "1", "takes the callback out of the table"),
-        ("setup_ops.intit", "0", "it has exit, "),
+        ("setup_ops.intit", "0", "it has `cgroup_init`, "),
     ] {
         let error = run(&spec(&[(name, value)], &[])).unwrap_err();
         let Error::Policy { source, .. } = error else {

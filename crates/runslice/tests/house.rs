@@ -20,7 +20,7 @@ const CIRCLES: [(&str, usize); 12] = [
     ("loader", 3),
     ("model", 1),
     ("runslice", 3),
-    ("sim", 21),
+    ("sim", 22),
     ("stats", 2),
     ("vm", 2),
     ("workload", 2),
@@ -322,14 +322,18 @@ fn one_file_asks_for_the_feature_live() {
     assert_eq!(found, BTreeMap::from(want));
 }
 
-/// The crates of ours that a manifest names in `[dependencies]`.
+/// The crates of ours that a manifest names in `[dependencies]`, for any platform.
 fn imports(manifest: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(manifest).expect("a crate has a manifest");
     let table: toml::Table = text.parse().expect("cargo reads it too");
-    let named = table.get("dependencies").and_then(toml::Value::as_table);
+    let platforms = table.get("target").and_then(toml::Value::as_table);
+    let platforms = platforms.into_iter().flat_map(toml::Table::values);
+    let all = platforms.filter_map(|it| it.get("dependencies"));
+    let named = all
+        .chain(table.get("dependencies"))
+        .filter_map(toml::Value::as_table);
     let ours = |name: &&String| root().join("crates").join(name).is_dir();
     named
-        .into_iter()
         .flat_map(toml::Table::keys)
         .filter(ours)
         .cloned()

@@ -192,7 +192,7 @@ fn what_cannot_be_drawn_is_said() {
             "other.txt",
             "other.txt: neither events nor scheduler statistics",
         ),
-        ("cut.jsonl", "cut.jsonl: line "),
+        ("cut.jsonl", "cut.jsonl: cut off at line "),
         ("one.stat", "one.stat: there is only one snapshot"),
         ("missing", "cannot read missing"),
     ];

@@ -4,12 +4,8 @@
 //! hour by then: one that takes a small time for "never" would else take the first moments of a
 //! run for it.
 
+use crate::flags::{UPTIME_NS, UPTIME_S};
 use crate::machine::Machine;
-
-/// How long the machine was up when the run began, seconds.
-const UPTIME_S: u64 = 3_600;
-/// The same, nanoseconds.
-pub(crate) const UPTIME_NS: u64 = UPTIME_S * 1_000_000_000;
 
 /// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
 /// kernel 6.18).

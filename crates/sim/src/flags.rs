@@ -3,6 +3,11 @@
 //! Source: BTF of Debian's 6.18.15 (`enum scx_enq_flags` and its neighbours) and
 //! `kernel/sched/sched.h` for the core's own bits.
 
+/// How long the machine was up when the run began, seconds.
+pub const UPTIME_S: u64 = 3_600;
+/// The same, nanoseconds.
+pub const UPTIME_NS: u64 = UPTIME_S * 1_000_000_000;
+
 /// Bits of the `enq_flags` that `ops.enqueue` and `ops.runnable` get.
 pub mod enq {
     /// The task was woken.

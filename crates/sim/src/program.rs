@@ -21,7 +21,7 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 
 use workload::{CpuSet, SchedPolicy};
 
-use crate::clock::UPTIME_NS;
+use crate::flags::UPTIME_NS;
 use crate::machine::{Machine, Vm};
 use crate::task::RunState;
 use kernel::Within;

@@ -6,7 +6,7 @@ use model::user_space::{Stop, ThreadId, UserSpace, UserSpaceError};
 use model::{CpuId, Nanos, SimTime};
 
 use super::{Phase, Program, ProgramReport, State};
-use crate::clock::UPTIME_NS;
+use crate::flags::UPTIME_NS;
 use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
