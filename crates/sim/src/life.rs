@@ -68,7 +68,8 @@ impl Machine {
         self.mirror_cgroup(vm, id);
         self.admit(id, birth.policy);
         self.task_mut(id).state = RunState::Sleeping;
-        self.emit_new(id, birth, parent);
+        // Nobody forks it: to those who listen it was there from the begin.
+        self.emit_new(id, birth, None);
         self.rename(id, birth);
         Ok(id)
     }
