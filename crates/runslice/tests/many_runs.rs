@@ -218,10 +218,10 @@ fn a_missed_deadline_is_the_same_in_tables_pages_and_comparisons() {
         (198..=200).contains(&(cell("met") + cell("missed"))),
         "{text}"
     );
-    folder.said(&format!("{sim} --runs 2 --format json -o a.json"), 0);
+    folder.said(&format!("{sim} --runs 2 --format json -o a.json"), 3);
     let report = &folder.json("a.json")["runs"][0]["report"]["deadlines"][0];
     assert_eq!(report["missed"].as_u64(), Some(cell("missed")));
-    folder.said(&format!("{sim} --events e.jsonl -o t.txt"), 0);
+    folder.said(&format!("{sim} --events e.jsonl -o t.txt"), 3);
     folder.said("report e.jsonl -o page.html", 0);
     let page = folder.read("page.html");
     assert!(
