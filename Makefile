@@ -49,7 +49,7 @@ test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half a
 			--include-ignored --test-threads=1; \
 	fi
 
-fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat
+fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
 
 bench: setup ## how fast the simulator is, in CPU time of this machine

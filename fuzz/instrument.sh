@@ -6,7 +6,9 @@ shift
 case " $* " in
 *" --crate-name build_script"* | *" --crate-type proc-macro "* | *" --crate-name bpf_build "*) ;;
 *" --crate-name model "* | *" --crate-name bpf "* | *" --crate-name sim "* | \
-*" --crate-name stats "* | *" --crate-name runslice_tests "* | \
+*" --crate-name stats "* | *" --crate-name workload "* | \
+*" --crate-name runslice_tests "* | \
+*" --crate-name door --edition=2024 targets/"* | \
 *" --crate-name object --edition=2024 targets/"* | \
 *" --crate-name program --edition=2024 targets/"* | \
 *" --crate-name host --edition=2024 targets/"* | \

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-targets=${1:-"object program host text schedstat"}
+targets=${1:-"object program host text schedstat door"}
 seconds=${2:-60}
 root=$PWD
 build=${CARGO_TARGET_DIR:-$root/target}/fuzz
@@ -21,10 +21,11 @@ longest() {
     object) echo 131072 ;;
     program) echo 1200 ;;
     host) echo 1156 ;;
+    door) echo 8192 ;;
     text | schedstat) echo 16384 ;;
     *)
-        echo "fuzz: no target is called \`$1\`; there are object, program, host, text and" \
-            "schedstat" >&2
+        echo "fuzz: no target is called \`$1\`; there are object, program, host, text," \
+            "schedstat and door" >&2
         exit 2
         ;;
     esac

@@ -28,7 +28,7 @@ fn main() {
     };
     let seeds = match &**target {
         "object" => objects(),
-        "program" => noise(),
+        "program" | "door" => noise(),
         "host" => (0..100)
             .map(|seed| (format!("script{seed}"), scripted::random(seed)))
             .collect(),
@@ -37,7 +37,7 @@ fn main() {
         other => {
             eprintln!(
                 "seeds: no target is called `{other}`; there are object, program, host, text, \
-                 schedstat"
+                 schedstat, door"
             );
             process::exit(2);
         }

@@ -33,6 +33,8 @@ pub struct Config {
     /// Count the calls of host functions, see [`crate::Instance::calls`]. Native code then builds
     /// none of them in, and is slower.
     pub tally: bool,
+    /// Keep in mind where programs are, see [`crate::Instance::here`]. Native code is slower then.
+    pub places: bool,
 }
 
 impl Default for Config {
@@ -50,6 +52,7 @@ impl Default for Config {
             backend: Backend::Auto,
             native_limit: 200_000,
             tally: false,
+            places: false,
         }
     }
 }

@@ -55,6 +55,11 @@ pub trait Host: Sized {
         value: u64,
     ) -> Result<(), Stop>;
 
+    /// With [`Config::places`](crate::Config::places): a program is about to store into the
+    /// read-only half, at the place `here` ([`Instance::here`]).
+    #[inline]
+    fn stores_at(&mut self, _here: u32) {}
+
     /// A program has stored into the word at `address`, which the host has opened
     /// ([`Memory::open_word`](crate::Memory::open_word)); `memory` has its value already. Nothing
     /// else of the host is called between the store and this. A host with a copy of the word must

@@ -6,6 +6,7 @@
 mod call;
 mod create;
 mod grow;
+mod heat;
 
 pub(crate) use grow::Piece;
 
@@ -28,6 +29,7 @@ use crate::stop::{Fault, Stop};
 use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
+use heat::Heat;
 
 /// The greatest budget that is told from none: differences of counts fit into a signed word.
 const MOST_BUDGET: u64 = 1 << 62;
@@ -79,8 +81,8 @@ pub struct Instance<H: Host> {
     total_left: u64,
     /// Why there is none, if it was tried.
     refusal: Option<Refusal>,
-    /// Native code is made at the first outermost call after so many retired instructions.
-    translate_at: u64,
+    /// Whether and when native code is worth it.
+    heat: Heat,
     /// Whether the outermost call runs on a native stack with room enough for native code. True
     /// between calls.
     pub(crate) roomy: bool,

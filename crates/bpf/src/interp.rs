@@ -116,7 +116,11 @@ impl Activation {
         }
         macro_rules! jump {
             ($op:ident, $taken:expr) => {
-                { enter!(if $taken { $op.off as usize } else { at + 1 }); continue; }
+                {
+                    vm.progress.place = at as u32;
+                    enter!(if $taken { $op.off as usize } else { at + 1 });
+                    continue;
+                }
             };
         }
         macro_rules! jump64 {
@@ -144,6 +148,7 @@ impl Activation {
                 let address = self.get($op.dst).wrapping_add_signed(i64::from($op.off));
                 let bytes = ($value as $width).to_le_bytes();
                 if !vm.memory.store(address, bytes) {
+                    vm.progress.place = at as u32;
                     attempt!(slow_store(vm, host, address, bytes));
                 }
             }};
@@ -248,7 +253,10 @@ impl Activation {
                 Kind::Atomic32 => attempt!(self.atomic32(vm, host, op)),
                 Kind::Atomic64 => attempt!(self.atomic64(vm, host, op)),
 
-                Kind::Jump => jump!(op, true),
+                Kind::Jump => {
+                    enter!(op.off as usize);
+                    continue;
+                }
                 Kind::MayGoto => {
                     let exhausted = self.may_goto == 0;
                     self.may_goto = self.may_goto.saturating_sub(1);
@@ -300,11 +308,13 @@ impl Activation {
                 Kind::Jsle32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
 
                 Kind::CallHost => {
+                    vm.progress.place = at as u32;
                     attempt!(self.call_host(vm, host, op.imm as usize));
                     enter!(at + 1);
                     continue;
                 }
                 Kind::CallHelper => {
+                    vm.progress.place = at as u32;
                     let import = attempt!(vm.helper(self.get(op.dst)));
                     attempt!(self.call_host(vm, host, import));
                     enter!(at + 1);
@@ -488,6 +498,9 @@ pub(crate) fn slow_store<H: Host, const N: usize>(
 ) -> Result<(), Stop> {
     if !vm.memory.is_kernel_object(address, N as u64) {
         return store_elsewhere(vm, address, &bytes);
+    }
+    if vm.config.places {
+        host.stores_at(vm.here());
     }
     let mut value = [0; 8];
     value[..N].copy_from_slice(&bytes);

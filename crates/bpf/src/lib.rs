@@ -14,6 +14,11 @@ mod decode;
 mod door;
 mod errno;
 mod error;
+#[expect(
+    unsafe_code,
+    reason = "Rust offers no safe way to notice a failed allocation"
+)]
+mod exhaustion;
 mod format;
 mod frame;
 mod globals;
@@ -39,6 +44,7 @@ mod object;
 mod objects;
 mod op;
 mod path;
+mod place;
 mod progress;
 mod reach;
 mod reached;
@@ -57,13 +63,14 @@ mod verify;
 use no_jit as jit;
 
 pub use self::object::{Limits, Object};
-pub use backend::{Backend, Execution, Refusal, WARM};
+pub use backend::{Backend, Execution, FIRST_LOOK, PRICE, Refusal};
 pub use cache::prefetch;
 pub use config::{Config, Prices};
 pub use decode::BadInsn;
 pub use door::{Attached, Attachment, CallError, Door};
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
+pub use exhaustion::{CheckedAllocator, or_error};
 pub use format::format;
 pub use globals::{SetError, SetUpError};
 pub use helper_names::helper_name;
@@ -75,6 +82,7 @@ pub use keyed::{Keyed, KeyedHasher};
 pub use map::Update;
 pub use memory::{BASE, Memory, OutOfMemory, Pages};
 pub use path::PathError;
+pub use place::Place;
 pub use reached::Reached;
 pub use stop::{Fault, Stop};
 pub use target::{Field, Kconfig, Target};

@@ -366,6 +366,25 @@ impl Memory {
         }
     }
 
+    /// User space has stored `bytes` at `offset` of the arena, whose pages there so are allocated.
+    /// False if the arena ends before, or may not have so many pages.
+    pub(crate) fn store_arena(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        let most = self.arena_limit();
+        let end = offset.saturating_add(bytes.len() as u64);
+        let Some(pages) = self.arena.as_mut().filter(|pages| end <= pages.bytes()) else {
+            return false;
+        };
+        let touched = end.next_multiple_of(Pages::SIZE) - offset / Pages::SIZE * Pages::SIZE;
+        let at = pages.first() + offset;
+        let is_there = pages.holds(at, bytes.len() as u64);
+        if !is_there && pages.committed().saturating_add(touched) > most {
+            return false;
+        }
+        pages.adopt(offset / Pages::SIZE..end.div_ceil(Pages::SIZE));
+        self.put(at - BASE, bytes);
+        true
+    }
+
     /// Where user space sees the arena; see [`Pages::place_user`].
     pub(crate) fn place_arena(&mut self, address: u64) {
         if let Some(pages) = &mut self.arena {
@@ -534,7 +553,6 @@ impl Memory {
     pub(crate) const OPEN_WORDS: usize = std::mem::offset_of!(Self, open_words);
 
     /// Whether no byte of these can ever change.
-    #[cfg(feature = "jit")]
     pub(crate) fn is_constant(&self, address: u64, len: u64) -> bool {
         let holds = |range: &Range<u64>| range.start <= address && address + len <= range.end;
         self.frozen.iter().any(holds)

@@ -1,5 +1,6 @@
 //! In place of the native back end, when runslice is built without it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::backend::{Execution, Refusal};
@@ -47,6 +48,10 @@ impl Program {
         match *self {}
     }
 
+    pub(crate) const fn has(&self, _: &BTreeSet<u32>) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn program_entries<H: Host>(&self) -> Box<[ProgramEntry]> {
         match *self {}
     }
@@ -68,9 +73,25 @@ impl Scratch {
     pub(crate) const fn rest(&mut self, _: u64, _: u64) {}
 }
 
-pub(crate) fn translate<H: Host>(_: &Instance<H>) -> Result<Arc<Program>, Refusal> {
+pub(crate) fn translate<H: Host>(
+    _: &Instance<H>,
+    _: &BTreeSet<u32>,
+) -> Result<Arc<Program>, Refusal> {
     Err(Refusal::NotBuilt)
 }
+
+/// What others have made of the same code: nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) interpreted: u64,
+}
+
+pub(crate) fn known<H: Host>(_: &Instance<H>, _: &BTreeSet<u32>) -> Known {
+    Known::default()
+}
+
+pub(crate) const fn remember<H: Host>(_: &Instance<H>, _: u64) {}
 
 pub(crate) fn run<H: Host>(
     _: &mut Instance<H>,

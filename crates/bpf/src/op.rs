@@ -4,6 +4,8 @@
 //! [`Instance`](crate::Instance)). A block ends with a jump, a call, an exit, or before an
 //! instruction that some jump leads to.
 
+use std::collections::BTreeSet;
+
 /// What an [`Op`] does.
 ///
 /// `64` and `32`: width of the operation. `K`: the second operand is the immediate; `X`: it is the
@@ -118,10 +120,18 @@ pub(crate) struct Code {
 
 impl Code {
     /// The operations of a function.
-    #[cfg(feature = "jit")]
     pub(crate) fn ops_of(&self, function: u32) -> &[Op] {
         let Entry { op, len, .. } = self.entries[function as usize];
         &self.ops[op as usize..][..len as usize]
+    }
+
+    /// Instructions of these functions.
+    pub(crate) fn instructions(&self, functions: &BTreeSet<u32>) -> u64 {
+        let of = |function: &u32| {
+            let ops = self.ops_of(*function).iter();
+            ops.filter(|op| op.kind != Kind::Fall).count() as u64
+        };
+        functions.iter().map(of).sum()
     }
 
     /// Instructions that follow operation `at` in its block.

@@ -18,6 +18,8 @@ pub(crate) struct Progress {
     /// Not 0 if the end of the outermost call has something to do or to say:
     /// [`Progress::SECTION`] for each section in `nesting`, 1 more if something was put aside.
     pub(crate) untidy: u64,
+    /// The operation that [`crate::Instance::here`] gives.
+    pub(crate) place: u32,
 }
 
 impl Progress {

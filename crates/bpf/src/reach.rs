@@ -7,7 +7,6 @@ use crate::isa::{CALL, CALL_LOCAL, LD_IMM64, ld_imm64};
 
 /// The functions that a kernel loads, what they call, and callbacks whose address they take. With
 /// no programs, as in tests, all.
-#[cfg(feature = "jit")]
 pub(crate) fn loaded(image: &Image) -> BTreeSet<u32> {
     if image.programs.is_empty() {
         return (0..image.functions.len() as u32).collect();

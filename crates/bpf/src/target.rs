@@ -98,6 +98,23 @@ impl Target {
         self
     }
 
+    /// The configuration as `/boot/config-RELEASE` tells it, a line each.
+    #[must_use]
+    pub fn configuration(&self) -> String {
+        let lines = self.kconfig.iter().filter_map(|(name, value)| {
+            let value = match value {
+                _ if !name.starts_with("CONFIG_") => return None,
+                Kconfig::Bool(true) => "y".to_owned(),
+                Kconfig::Bool(false) => return Some(format!("# {name} is not set\n")),
+                Kconfig::Module => "m".to_owned(),
+                Kconfig::Int(value) => value.to_string(),
+                Kconfig::Text(text) => format!("\"{text}\""),
+            };
+            Some(format!("{name}={value}\n"))
+        });
+        lines.collect()
+    }
+
     /// The kernel's name, for messages.
     #[must_use]
     pub fn name(&self) -> &str {

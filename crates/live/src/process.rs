@@ -73,6 +73,17 @@ pub fn ask_for_policy(command: &mut std::process::Command) {
     });
 }
 
+/// Lets the command die when the thread that starts it does, however that ends.
+pub fn die_with_this_thread(command: &mut std::process::Command) {
+    before_exec(command, || {
+        // SAFETY: the call takes numbers only, and is safe between fork and exec.
+        #[expect(unsafe_code, reason = "rustix sets it for the calling process only")]
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+        }
+    });
+}
+
 /// Has the command's process make one system call before it executes its program; `call` makes no
 /// other and allocates nothing. Its failure is that of the start.
 fn before_exec(command: &mut std::process::Command, call: fn() -> libc::c_int) {

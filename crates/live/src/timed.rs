@@ -137,6 +137,13 @@ impl Timed {
         })
     }
 
+    /// Interrupts the command and all of its own group, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        if self.ended.is_none() {
+            send(self.pid, self.has_group, Signal::INT);
+        }
+    }
+
     /// Asks the command and all of its own group to end, as a terminal would.
     pub fn ask_to_end(&self) {
         if self.ended.is_none() {

@@ -2,7 +2,8 @@
 
 use model::user_space::{BpfCall, BpfId, MapCreate};
 
-use crate::bpf::{self, Attr};
+use crate::attr::Attr;
+use crate::bpf;
 use crate::state::{Context, Errno, Reply};
 
 type Answer = Result<Reply, Errno>;

@@ -10,10 +10,12 @@ use model::user_space::{
     BpfAnswer, BpfCall, BpfId, Fds, MapCreate, Mappable, ProgLoad, Refused,
 };
 
+use crate::attr::Attr;
 use crate::batch;
 use crate::bpf_tell;
-use crate::state::{Context, Errno, Kind, Object, Reply, u32_at, u64_at};
-use crate::sys;
+use crate::pins;
+use crate::state::{Context, Errno, Kind, Object, Reply, u32_at};
+use crate::sys::{self, Call};
 
 type Answer = Result<Reply, Errno>;
 
@@ -26,30 +28,12 @@ const HOLDS_FDS: [u32; 4] = [3, 12, 13, 26];
 /// `BPF_MAP_TYPE_*` with a value for each CPU.
 const PER_CPU: [u32; 4] = [5, 6, 10, 21];
 
-/// What a call has in `union bpf_attr`.
-pub struct Attr {
-    bytes: Vec<u8>,
-    /// Where the program has it.
-    pub at: u64,
-}
+/// `BPF_LINK_CREATE`.
+const LINK_CREATE: i32 = 28;
 
-impl Attr {
-    /// A number of 32 bits.
-    pub fn u32(&self, at: usize) -> u32 {
-        u32_at(&self.bytes, at)
-    }
-
-    /// A number of 64 bits.
-    pub fn u64(&self, at: usize) -> u64 {
-        u64_at(&self.bytes, at)
-    }
-
-    /// A name of up to 15 bytes.
-    fn name(&self, at: usize) -> String {
-        let bytes = &self.bytes[at..at + 16];
-        let end = bytes.iter().position(|it| *it == 0).unwrap_or(15);
-        String::from_utf8_lossy(&bytes[..end]).into_owned()
-    }
+/// Whether the call attaches something.
+pub const fn attaches(call: &Call) -> bool {
+    call.nr == libc::SYS_bpf && call.args[0] as i32 == LINK_CREATE
 }
 
 /// A call of bpf(2).
@@ -63,10 +47,7 @@ pub fn call(cx: &mut Context<'_>) -> Answer {
         return Err(Errno(libc::E2BIG));
     }
     bytes.resize(ATTR, 0);
-    let attr = Attr {
-        bytes,
-        at: cx.arg(1),
-    };
+    let attr = Attr::new(bytes, cx.arg(1));
     let command = cx.int(0);
     match command {
         0 => map_create(cx, &attr),
@@ -75,6 +56,8 @@ pub fn call(cx: &mut Context<'_>) -> Answer {
         3 => delete(cx, &attr),
         4 => next_key(cx, &attr),
         5 => prog_load(cx, &attr),
+        6 => pins::pin(cx, &attr),
+        7 => pins::get(cx, &attr),
         10 => test_run(cx, &attr),
         // The next number of a program, a map, a type, a link: there are none but the program's.
         11 | 12 | 23 | 31 => Err(Errno(libc::ENOENT)),
@@ -88,7 +71,7 @@ pub fn call(cx: &mut Context<'_>) -> Answer {
         25 => batch::lookup(cx, &attr, true),
         26 => batch::update(cx, &attr),
         27 => batch::delete(cx, &attr),
-        28 => link_create(cx, &attr),
+        LINK_CREATE => link_create(cx, &attr),
         33 => iter_create(cx, &attr),
         34 => link_detach(cx, &attr),
         35 => {

@@ -5,7 +5,7 @@
 
 use model::user_space::BpfId;
 
-use crate::bpf::Attr;
+use crate::attr::Attr;
 use crate::state::{Context, Errno, Kind, Reply, u32_at, u64_at};
 
 /// A structure being filled.

@@ -93,19 +93,37 @@ fn fill(cx: &mut Context<'_>, fd: i32, link: BpfId) -> Answer {
     Ok(Reply::Continue)
 }
 
+/// The bytes that a `write()` or a `writev()` asks to write.
+fn len_written(cx: &Context<'_>) -> Result<i64, Errno> {
+    /// `UIO_MAXIOV`, Linux 6.18, include/uapi/linux/uio.h.
+    const PARTS_MAX: u64 = 1024;
+    if cx.call.nr == libc::SYS_write {
+        return Ok(cx.arg(2).min(i64::MAX as u64).cast_signed());
+    }
+    if cx.arg(2) > PARTS_MAX {
+        return Err(Errno(libc::EINVAL));
+    }
+    let parts = cx.read(cx.arg(1), cx.arg(2) * 16)?;
+    let lens = parts.chunks_exact(16).map(|part| u64_at(part, 8));
+    let sum = lens.fold(0_u64, u64::saturating_add);
+    i64::try_from(sum).map_err(|_| Errno(libc::EINVAL))
+}
+
 /// `write()` and `writev()`.
 pub fn write(cx: &mut Context<'_>) -> Answer {
     let fd = cx.int(0);
     let stat = stat(cx, fd)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if matches!(kind, FileType::RegularFile) && !is_anonymous(cx, fd) {
-        let is_output = stat.st_size > OUTPUT_MAX
-            && cx.state.output.iter().any(|it| {
-                rustix::fs::stat(it)
-                    .is_ok_and(|it| (it.st_dev, it.st_ino) == (stat.st_dev, stat.st_ino))
-            });
-        if is_output && cx.call.nr == libc::SYS_write {
-            return Ok(Reply::Value(cx.arg(2).cast_signed()));
+        let is_output = cx.state.output.iter().any(|it| {
+            rustix::fs::stat(it)
+                .is_ok_and(|it| (it.st_dev, it.st_ino) == (stat.st_dev, stat.st_ino))
+        });
+        if is_output {
+            let len = len_written(cx)?;
+            if stat.st_size.saturating_add(len) > OUTPUT_MAX {
+                return Ok(Reply::Value(len));
+            }
         }
         return Ok(Reply::Continue);
     }
@@ -401,7 +419,9 @@ fn close_range_of(cx: &mut Context<'_>, first: u32, last: u32) {
         }
         done.push(id);
         let key = cx.state.objects.iter().find(|(_, it)| it.id == id);
-        if let Some(key) = key.map(|it| *it.0) {
+        if let Some(key) = key.map(|it| *it.0)
+            && !cx.state.pins.values().any(|it| *it == key)
+        {
             bpf::end(cx, key);
         }
     }

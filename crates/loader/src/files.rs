@@ -8,52 +8,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Stat, StatxFlags};
 
-use crate::paths::{Place, Resolved, resolve};
+use crate::paths::{PATH_MAX, Place, Resolved, path, path_of, resolve};
+use crate::pins;
 use crate::state::{Context, Errno, Reply, u64_at};
 use crate::sys;
 
 type Answer = Result<Reply, Errno>;
-
-const PATH_MAX: usize = 4096;
-
-/// The folder from which a path goes: of `AT_FDCWD` the current one.
-fn base(cx: &mut Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
-    if fd == libc::AT_FDCWD {
-        return Ok(cx.process().cwd.clone());
-    }
-    path_of(cx, fd)
-}
-
-/// The path of an open file, as the program knows it.
-fn path_of(cx: &Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
-    let link = fs::read_link(format!("/proc/{}/fd/{fd}", cx.call.tid));
-    let path = link.map_err(|_| Errno(libc::EBADF))?;
-    Ok(cx.state.shown_path(&path))
-}
-
-/// Resolves the path at `at`, from the folder `fd`.
-fn path(cx: &mut Context<'_>, fd: i32, at: u64, follow: bool) -> Result<Resolved, Errno> {
-    let name = cx.read_string(at, PATH_MAX)?;
-    let base = match name.first() {
-        Some(b'/') => PathBuf::from("/"),
-        _ => base(cx, fd)?,
-    };
-    refresh(cx, &name);
-    resolve(cx.state, cx.call.tid, &base, &name, follow)
-}
-
-/// Brings files up to date that tell of the machine as it is now.
-fn refresh(cx: &mut Context<'_>, name: &[u8]) {
-    // They are looked at seldom; a failure shows as an old content.
-    let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
-    if has(b"stat") || has(b"uptime") {
-        let times = cx.kernel.cpu_times();
-        let _ = cx.state.tree.show_times(&times, cx.now());
-    }
-    if has(b"sched_ext") {
-        let _ = cx.state.tree.show_sched_ext(&cx.kernel.sched_ext());
-    }
-}
 
 pub fn open(cx: &mut Context<'_>) -> Answer {
     let (fd, at, flags, mode) = match cx.call.nr {
@@ -301,9 +261,14 @@ pub fn change(cx: &mut Context<'_>) -> Answer {
             rustix::fs::mkdir(host, Mode::from_raw_mode(next as RawMode & 0o777))?;
         }
         libc::SYS_rmdir => rustix::fs::rmdir(host)?,
-        libc::SYS_unlink => rustix::fs::unlink(host)?,
         libc::SYS_unlinkat if next as i32 & libc::AT_REMOVEDIR != 0 => rustix::fs::rmdir(host)?,
-        libc::SYS_unlinkat => rustix::fs::unlink(host)?,
+        libc::SYS_unlink | libc::SYS_unlinkat => {
+            let name = pins::named(cx, host);
+            rustix::fs::unlink(host)?;
+            if let Some(name) = name {
+                pins::unlinked(cx, name);
+            }
+        }
         libc::SYS_chmod | libc::SYS_fchmodat => {
             if fs::symlink_metadata(host)?.file_type().is_symlink() {
                 return Err(Errno(libc::EOPNOTSUPP));

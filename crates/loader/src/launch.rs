@@ -19,6 +19,7 @@ use crate::processes::random;
 use crate::state::{Process, Settings, State, Then, Thread};
 use crate::sys::{self, Start, StartFailed};
 use crate::tree::Tree;
+use crate::watcher::Watcher;
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -133,6 +134,11 @@ pub fn launch(
         StartFailed::Filter(error) => StartError::Kernel(error),
         StartFailed::Step(step, error) => StartError::Step(step, error),
     })?;
+    let folder = tree.root().parent().unwrap_or(tree.root());
+    let watcher = Watcher::start(pid, folder).map_err(|error| {
+        let _ = rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL);
+        StartError::Step("fork", error)
+    })?;
     let (process, thread) = first(&settings, &name, (pid, fd));
     let state = State {
         settings,
@@ -141,6 +147,7 @@ pub fn launch(
         processes: vec![process],
         threads: vec![thread],
         objects: BTreeMap::new(),
+        pins: BTreeMap::new(),
         rings: BTreeMap::new(),
         clock: Clock::new(Nanos::new(0)),
         woken: Vec::new(),
@@ -148,6 +155,7 @@ pub fn launch(
         random: seed,
         order: 0,
         output,
+        _watcher: watcher,
     };
     begin(state, name)
 }

@@ -21,6 +21,7 @@ macro_rules! here {
 }
 
 here! {
+    mod attr;
     mod batch;
     mod bpf;
     mod bpf_tell;
@@ -33,6 +34,7 @@ here! {
     mod launch;
     mod output;
     mod paths;
+    mod pins;
     mod processes;
     mod scheduling;
     mod state;
@@ -40,6 +42,7 @@ here! {
     mod sys;
     mod time;
     mod tree;
+    mod watcher;
 
     pub use clock::{EPOCH, Prices};
     pub use supervisor::{Settings, StartError, Supervisor};

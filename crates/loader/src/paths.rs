@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::state::{Errno, State};
+use crate::state::{Context, Errno, State};
 use crate::tree::{OWN, SCRATCH};
 
 /// Whose a file is.
@@ -201,4 +201,57 @@ fn own(state: &State, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
     }
     let host = Path::new("/proc").join(real.to_string()).join(&below);
     Some((host, below))
+}
+
+/// Bytes of a path, with its end (`PATH_MAX`, Linux 6.18, include/uapi/linux/limits.h).
+pub const PATH_MAX: usize = 4096;
+
+/// The folder from which a path goes: of `AT_FDCWD` the current one.
+fn base(cx: &mut Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
+    if fd == libc::AT_FDCWD {
+        return Ok(cx.process().cwd.clone());
+    }
+    path_of(cx, fd)
+}
+
+/// The path of an open file, as the program knows it.
+///
+/// # Errors
+/// `EBADF` if it is not open.
+pub fn path_of(cx: &Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
+    let link = fs::read_link(format!("/proc/{}/fd/{fd}", cx.call.tid));
+    let path = link.map_err(|_| Errno(libc::EBADF))?;
+    Ok(cx.state.shown_path(&path))
+}
+
+/// Resolves the path at `at`, from the folder `fd`.
+///
+/// # Errors
+/// What the program gets as `errno`.
+pub fn path(
+    cx: &mut Context<'_>,
+    fd: i32,
+    at: u64,
+    follow: bool,
+) -> Result<Resolved, Errno> {
+    let name = cx.read_string(at, PATH_MAX)?;
+    let base = match name.first() {
+        Some(b'/') => PathBuf::from("/"),
+        _ => base(cx, fd)?,
+    };
+    refresh(cx, &name);
+    resolve(cx.state, cx.call.tid, &base, &name, follow)
+}
+
+/// Brings files up to date that tell of the machine as it is now.
+fn refresh(cx: &mut Context<'_>, name: &[u8]) {
+    // They are looked at seldom; a failure shows as an old content.
+    let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
+    if has(b"stat") || has(b"uptime") {
+        let times = cx.kernel.cpu_times();
+        let _ = cx.state.tree.show_times(&times, cx.now());
+    }
+    if has(b"sched_ext") {
+        let _ = cx.state.tree.show_sched_ext(&cx.kernel.sched_ext());
+    }
 }

@@ -1,6 +1,6 @@
 //! Calls about scheduling and limits.
 
-use model::user_space::{SetSched, ThreadId};
+use model::user_space::{Kernel, SetSched, ThreadId};
 
 use crate::state::{Context, Errno, Reply, Thread, thread_id, u32_at, u64_at};
 
@@ -18,6 +18,21 @@ fn set(cx: &mut Context<'_>, at: usize, change: SetSched) -> Result<(), Errno> {
     let thread: ThreadId = thread_id(at);
     let done = cx.kernel.set_sched(thread, change);
     done.map_err(|it| Errno(it.errno))
+}
+
+/// A new thread has its parent's scheduling; the simulated machine begins with the usual one.
+pub fn inherit(kernel: &mut dyn Kernel, thread: ThreadId, of: &Thread, cpus: u16) {
+    let (policy, priority) = of.policy;
+    // The parent has it, so that a refusal cannot come of its values.
+    if policy != 0 {
+        let _ = kernel.set_sched(thread, SetSched::Policy(policy, priority));
+    }
+    if of.nice != 0 {
+        let _ = kernel.set_sched(thread, SetSched::Nice(of.nice));
+    }
+    if of.affinity.len() < usize::from(cpus) {
+        let _ = kernel.set_sched(thread, SetSched::Affinity(of.affinity.clone()));
+    }
 }
 
 pub fn set_affinity(cx: &mut Context<'_>) -> Answer {
@@ -52,9 +67,11 @@ pub fn get_affinity(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(len as i64))
 }
 
-/// `getcpu()`: the first CPU that the thread may run on. Within a turn it does not move.
+/// `getcpu()`: where the thread runs, within a turn the same; of one that takes no CPU the first
+/// CPU that it may run on.
 pub fn getcpu(cx: &mut Context<'_>) -> Answer {
-    let cpu = cx.thread().affinity.first().copied().unwrap_or(0);
+    let first = cx.thread().affinity.first().copied();
+    let cpu = cx.kernel.cpu().or(first).unwrap_or(0);
     let node = cpu / cx.state.settings.shown.machine.node_size();
     for (n, value) in [(0, cpu), (1, node)] {
         if cx.arg(n) != 0 {

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::clock::{Clock, Prices};
 use crate::sys::{self, Call, Listener};
 use crate::tree::{Shown, Tree};
+use crate::watcher::Watcher;
 
 /// A number of `errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +218,8 @@ pub struct State {
     pub threads: Vec<Thread>,
     /// By device and inode of their files.
     pub objects: BTreeMap<(u64, u64), Object>,
+    /// Objects that have a name: by the device and inode of the name, those of the object.
+    pub pins: BTreeMap<(u64, u64), (u64, u64)>,
     /// Descriptors that stand for ring buffers in the program's epoll sets, and their levels.
     pub rings: BTreeMap<BpfId, (OwnedFd, bool)>,
     /// The turn's time.
@@ -231,6 +234,8 @@ pub struct State {
     pub order: u64,
     /// Where its output goes.
     pub output: [PathBuf; 2],
+    /// Ends all of it if nobody here can any more.
+    pub _watcher: Watcher,
 }
 
 /// A call of a thread, and all that its answer may need.
@@ -402,9 +407,10 @@ impl State {
         fds
     }
 
-    /// Objects that no living process has a descriptor of any more, by their numbers.
+    /// Objects without a name that no living process has a descriptor of any more, by their
+    /// numbers.
     pub fn orphans(&self) -> Vec<(u64, u64)> {
-        let mut held = std::collections::BTreeSet::new();
+        let mut held: std::collections::BTreeSet<_> = self.pins.values().copied().collect();
         for process in self.processes.iter().filter(|it| it.lives) {
             let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", process.real)) else {
                 continue;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use model::Nanos;
 use model::user_space::{
-    Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
+    Kernel, ProgramEnd, Stop, THREADS_MAX, ThreadId, Turn, UserSpace, UserSpaceError,
 };
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -17,13 +17,10 @@ use crate::output::last_lines;
 use crate::processes::{interrupt, receiver};
 use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
 use crate::sys::{self, Call};
-use crate::{bpf, launch};
+use crate::{bpf, launch, scheduling};
 
 pub use crate::launch::StartError;
 pub use crate::state::Settings;
-
-/// Threads that a program may have had in all.
-const THREADS_MAX: usize = 4096;
 
 /// A program under supervision. Dropping it kills the program. Whoever has started it must be the
 /// thread that drives it, since the kernel kills the program at that thread's end.
@@ -34,6 +31,8 @@ pub struct Supervisor {
     launched: bool,
     end: Option<ProgramEnd>,
     status: Option<i32>,
+    /// System calls that were answered.
+    calls: u64,
 }
 
 /// How the time between two calls of a thread ended.
@@ -74,6 +73,7 @@ impl Supervisor {
             launched: false,
             end: None,
             status: None,
+            calls: 0,
         })
     }
 
@@ -117,6 +117,7 @@ impl Supervisor {
         let mut calls = 0;
         loop {
             let mut cloning = None;
+            let attaches = call.is_some_and(|call| bpf::attaches(&call));
             if let Some(call) = call {
                 match self.answer(at, (call, waited), kernel, &mut cloning)? {
                     Ok(next) => {
@@ -145,7 +146,9 @@ impl Supervisor {
             let prices = self.state.settings.prices;
             self.state.clock.charge(Nanos::new(prices.call.get().max(1)));
             calls += 1;
-            if calls >= prices.calls_max.max(1)
+            self.calls += 1;
+            // Once a policy is attached the others run: what follows finds what they have done.
+            if (attaches || calls >= prices.calls_max.max(1))
                 && let Some(call) = call
             {
                 self.state.park(at, call, Then::Handle, None);
@@ -421,6 +424,8 @@ impl Supervisor {
             signal: None,
             watched: false,
         };
+        let cpus = self.state.settings.shown.machine.cpus;
+        scheduling::inherit(kernel, thread_id(child), &thread, cpus);
         if known.is_none() {
             let fd = sys::pidfd_open(real).map_err(gone)?;
             let cwd = self.state.processes[own].cwd.clone();
@@ -692,6 +697,10 @@ impl UserSpace for Supervisor {
                 format!("{}: thread {at} ({}) waits for {what}", self.name, thread.name)
             })
             .collect()
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls
     }
 
     fn end(&self) -> Option<ProgramEnd> {

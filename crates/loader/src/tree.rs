@@ -17,6 +17,8 @@ pub struct Shown {
     pub machine: MachineSpec,
     /// The kernel's own types: `/sys/kernel/btf/vmlinux`.
     pub btf: Vec<u8>,
+    /// Lines of the kernel's configuration, besides those that every simulated kernel has.
+    pub config: String,
     /// Control groups below the root: their paths without a leading `/`, and their ids, which
     /// programs read as inode numbers.
     pub cgroups: Vec<(String, u64)>,
@@ -220,9 +222,9 @@ impl Tree {
         self.line("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")?;
         let config = "CONFIG_BPF=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
                       CONFIG_DEBUG_INFO_BTF=y\nCONFIG_FUNCTION_TRACER=y\n\
-                      CONFIG_SCHED_CLASS_EXT=y\nCONFIG_NR_CPUS=8192";
-        let hz = shown.machine.hz;
-        let config = format!("{config}\nCONFIG_HZ={hz}\nCONFIG_HZ_{hz}=y");
+                      CONFIG_SCHED_CLASS_EXT=y";
+        let (hz, more) = (shown.machine.hz, &shown.config);
+        let config = format!("{more}{config}\nCONFIG_HZ_{hz}=y");
         self.line(&format!("boot/config-{release}"), config)
     }
 
@@ -402,10 +404,21 @@ mod tests {
         Tree::new(&Shown {
             machine,
             btf: b"types".to_vec(),
+            config: "CONFIG_PREEMPT_RCU=y\n".into(),
             cgroups: vec![("work".into(), 77)],
             files: vec![("/../proc/extra".into(), b"x".to_vec())],
         })
         .unwrap()
+    }
+
+    #[test]
+    fn the_configuration_is_that_of_the_simulated_kernel() {
+        let machine = MachineSpec::default();
+        let path = format!("boot/config-{}", release(&machine));
+        let config = read(&tree(machine), &path);
+        for line in ["CONFIG_PREEMPT_RCU=y", "CONFIG_BPF=y", "CONFIG_HZ_250=y"] {
+            assert_eq!(config.lines().filter(|it| *it == line).count(), 1, "{line}: {config}");
+        }
     }
 
     fn read(tree: &Tree, path: &str) -> String {

@@ -29,11 +29,17 @@ pub fn run() {
         "denied" => denied(),
         "escapes" => escapes(rest),
         "fork" => fork(),
+        "forks" => forks(),
+        "child of forks" => spin_silently(),
+        "floods" => floods(),
         "hang" => hang(),
         "spin" => spin(),
         "sleep" => thread::sleep(Duration::from_secs(1000)),
         "files" => files(),
         "maps" => maps(),
+        "pins" => pins(),
+        "inherits" => inherits(),
+        "attaches" => attaches(),
         "fail" => fail(),
         "name" => println!("a child process"),
         "yield" => (0..5).for_each(|_| thread::yield_now()),
@@ -402,8 +408,46 @@ fn fork() {
     }
 }
 
+/// A child sleeps, and another one makes no system call; both lose their parent.
+fn forks() {
+    if unsafe { libc::fork() } == 0 {
+        thread::sleep(Duration::from_secs(100_000));
+    }
+    if unsafe { libc::fork() } == 0 {
+        let me = std::env::current_exe().unwrap();
+        // Nobody waits for it: its parent ends at once.
+        drop(Command::new(me).arg("child of forks").spawn().unwrap());
+        unsafe { libc::_exit(0) };
+    }
+    spin();
+}
+
+/// Writes more than anybody keeps, in one piece and in many, in both ways.
+fn floods() {
+    let piece = vec![b'x'; 40 << 20];
+    let parts = [libc::iovec {
+        iov_base: piece.as_ptr().cast_mut().cast(),
+        iov_len: piece.len(),
+    }; 2];
+    unsafe {
+        println!("kept");
+        let all = libc::write(1, piece.as_ptr().cast(), piece.len());
+        assert_eq!(all, piece.len() as isize);
+        let all = libc::writev(1, parts.as_ptr(), 2);
+        assert_eq!(all, 2 * piece.len() as isize);
+        for _ in 0..1000 {
+            let all = libc::write(2, piece.as_ptr().cast(), 100_000);
+            assert_eq!(all, 100_000);
+        }
+    }
+}
+
 fn hang() {
     println!("hangs");
+    spin_silently();
+}
+
+fn spin_silently() -> ! {
     let mut n = 0_u64;
     loop {
         n = std::hint::black_box(n.wrapping_add(1));
@@ -513,6 +557,54 @@ fn maps() {
     let copy = unsafe { OwnedFd::from_raw_fd(libc::dup(fd)) };
     unsafe { libc::close(fd) };
     println!("copy {}", element(1, copy.as_raw_fd(), &3, &raw mut value));
+}
+
+/// `BPF_OBJ_PIN` (6) and `BPF_OBJ_GET` (7).
+fn pins() {
+    let pin = |command: i64, path: &std::ffi::CStr, fd: i32| {
+        let mut attr = [0; 24];
+        attr[..8].copy_from_slice(&(path.as_ptr() as u64).to_le_bytes());
+        attr[8..12].copy_from_slice(&fd.to_le_bytes());
+        bpf(command, &attr)
+    };
+    let fd = map(2, 4, 8, 4);
+    let mut value = 9_u64;
+    println!("update {}", element(2, fd, &1, &raw mut value));
+    println!("elsewhere {}", errno(pin(6, c"/tmp/pinned", fd)));
+    println!("no folder {}", errno(pin(6, c"/sys/fs/bpf/a/pinned", fd)));
+    println!("pin {}", errno(pin(6, c"/sys/fs/bpf/pinned", fd)));
+    println!("again {}", errno(pin(6, c"/sys/fs/bpf/pinned", fd)));
+    unsafe { libc::close(fd) };
+    fs::rename("/sys/fs/bpf/pinned", "/sys/fs/bpf/moved").unwrap();
+    let again = pin(7, c"/sys/fs/bpf/moved", 0) as i32;
+    value = 0;
+    let found = element(1, again, &1, &raw mut value);
+    println!("value {found} {value}");
+    fs::remove_file("/sys/fs/bpf/moved").unwrap();
+    println!("still {}", element(1, again, &1, &raw mut value));
+    unsafe { libc::close(again) };
+    println!("gone {}", errno(pin(7, c"/sys/fs/bpf/moved", 0)));
+}
+
+/// `BPF_LINK_CREATE` (28) of a table of callbacks, and a word after it.
+fn attaches() {
+    let mut attr = [0; 16];
+    attr[..4].copy_from_slice(&map(2, 4, 8, 4).to_le_bytes());
+    attr[8..12].copy_from_slice(&44_u32.to_le_bytes());
+    assert!(bpf(28, &attr) >= 0);
+    println!("went on");
+}
+
+/// A thread that is born where its parent may be only on one CPU, with another nice value.
+fn inherits() {
+    let mask = 1_u64 << 2;
+    unsafe {
+        libc::sched_setaffinity(0, 8, (&raw const mask).cast());
+        libc::setpriority(libc::PRIO_PROCESS, 0, 5);
+    }
+    thread::spawn(|| println!("cpu {}", unsafe { libc::sched_getcpu() }))
+        .join()
+        .unwrap();
 }
 
 fn fail() {

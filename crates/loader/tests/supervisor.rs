@@ -269,6 +269,34 @@ fn a_program_that_makes_no_call_ends_the_run_with_a_message() {
 }
 
 #[test]
+fn output_without_end_is_not_kept() {
+    let mut driven = Driven::subject(&["floods"], settings(4));
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(end.status, 0, "{}", end.last_lines);
+    assert_eq!(driven.out(), "kept\n");
+    let kept = driven.err().len();
+    assert!(kept > 15_000_000 && kept <= 16 << 20, "{kept}");
+}
+
+#[test]
+fn a_program_that_somebody_kills_has_the_signals_status() {
+    let mut driven = Driven::subject(&["spin", "shot"], settings(4));
+    assert_eq!(driven.run(BOOT + Nanos::from_millis(1)), None);
+    let command = "runslice-loader-subject\0spin\0shot";
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut found = processes.filter(|it| {
+        let line = fs::read_to_string(it.path().join("cmdline"));
+        line.is_ok_and(|it| it.contains(command))
+    });
+    let pid = found.next().expect("it runs").file_name();
+    let kill = Command::new("kill")
+        .args(["-KILL".as_ref(), pid.as_os_str()])
+        .status();
+    assert!(kill.unwrap().success());
+    assert_eq!(driven.run(LONG).expect("it has ended").status, 128 + 9);
+}
+
+#[test]
 fn a_dropped_supervisor_takes_its_program_along() {
     // Another test has a program that spins, too.
     let mut driven = Driven::subject(&["spin", "dropped"], settings(4));
@@ -280,36 +308,51 @@ fn a_dropped_supervisor_takes_its_program_along() {
 #[test]
 #[ignore = "drives a program until it is killed: a part of the test below"]
 fn drives_for_ever() {
-    if std::env::var_os("RUNSLICE_DRIVES").is_none() {
+    let Ok(what) = std::env::var("RUNSLICE_DRIVES") else {
         return;
-    }
-    let mut driven = Driven::subject(&["spin", "killed"], settings(4));
+    };
+    let mut driven = Driven::subject(&[&what, "killed"], settings(4));
     driven.run(Nanos::from_secs(1_000_000));
 }
 
-#[test]
-fn a_killed_supervisor_takes_its_program_along() {
-    // Who is killed deletes no folder.
+/// Runs a subject, kills its supervisor as soon as a process is there with the arguments `until`,
+/// and waits until no process of the subject and nothing of its folder is left.
+fn kill_supervisor_of(subject: &str, until: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut supervisor = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "drives_for_ever"])
-        .env("RUNSLICE_DRIVES", "1")
+        .env("RUNSLICE_DRIVES", subject)
         .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let command = "runslice-loader-subject\0spin\0killed";
-    let wait_until = |there: bool| {
+    let wait_for = |what: &str, is_so: &dyn Fn() -> bool| {
         let began = Instant::now();
-        while is_running(command) != there {
-            assert!(began.elapsed() < Duration::from_secs(60), "there: {there}");
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{what}");
             std::thread::sleep(Duration::from_millis(10));
         }
     };
-    wait_until(true);
+    wait_for("the program runs", &|| is_running(until));
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
-    wait_until(false);
+    let command = format!("runslice-loader-subject\0{subject}\0killed");
+    wait_for("all of the program has ended", &|| {
+        !is_running(&command) && !is_running(until)
+    });
+    let is_empty = || fs::read_dir(folder.path()).unwrap().next().is_none();
+    wait_for("its folder is gone", &is_empty);
+}
+
+#[test]
+fn a_killed_supervisor_takes_its_program_along() {
+    kill_supervisor_of("spin", "runslice-loader-subject\0spin\0killed");
+}
+
+#[test]
+fn a_killed_supervisor_takes_the_programs_children_along() {
+    // One sleeps, and one makes no system call.
+    kill_supervisor_of("forks", "runslice-loader-subject\0child of forks");
 }
 
 #[test]
@@ -374,4 +417,39 @@ fn a_program_that_fails_is_reported_with_its_last_lines() {
         (end.status, end.last_lines.as_str()),
         (3, "\\u{1b}[31mno CPUs\\u{7}")
     );
+}
+
+#[test]
+fn a_name_below_sys_fs_bpf_keeps_an_object() {
+    let mut driven = Driven::subject(&["pins"], settings(4));
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(end.status, 0, "{}", driven.err());
+    let out = driven.out();
+    let lines: Vec<_> = out.lines().collect();
+    let refused = ["elsewhere 1", "no folder 2", "pin 0", "again 17"];
+    assert_eq!(lines[1..5], refused);
+    assert_eq!(lines[5..], ["value 0 9", "still 0", "gone 2"]);
+    // Once, when name and descriptor are gone.
+    let closed = driven.kernel.log.iter().filter(|it| it.contains("closes"));
+    assert_eq!(closed.count(), 1, "{:?}", driven.kernel.log);
+}
+
+#[test]
+fn a_new_thread_has_its_parents_cpus_and_nice_value() {
+    let mut driven = Driven::subject(&["inherits"], settings(4));
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(end.status, 0, "{}", driven.err());
+    assert_eq!(driven.out(), "cpu 2\n");
+    for told in ["1 Affinity([2])", "1 Nice(5)"] {
+        let found = driven.kernel.log.iter().any(|it| it == told);
+        assert!(found, "{told}: {:?}", driven.kernel.log);
+    }
+}
+
+#[test]
+fn what_follows_an_attachment_is_another_turn() {
+    let mut driven = Driven::subject(&["attaches"], settings(4));
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!((end.status, driven.turns), (0, 2), "{}", driven.err());
+    assert_eq!(driven.out(), "went on\n");
 }

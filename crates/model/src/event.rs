@@ -6,8 +6,11 @@
 
 use crate::{CpuId, MachineSpec, Nanos, SimTime, TaskId};
 
-/// Version of the event format; a reader refuses any other.
+/// Version of the event format without decisions.
 pub const EVENT_FORMAT_VERSION: u32 = 1;
+
+/// Version of the event format with decisions ([`EventMask::DECISIONS`]) and [`Text`]s.
+pub const DECISION_FORMAT_VERSION: u32 = 2;
 
 /// One thing that happened. 32 bytes, `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +25,8 @@ pub struct Event {
     /// What happened; fixes the meaning of the words below.
     pub kind: EventKind,
     /// Sub-kind: an [`Op`] for [`EventKind::Callback`], a [`PrevState`] for
-    /// [`EventKind::Switch`], else 0.
+    /// [`EventKind::Switch`], a [`WakeCause`] for [`EventKind::Wakeup`], the [`Caller`] for
+    /// decisions, else 0.
     pub detail: u8,
     /// First payload word.
     pub a: u64,
@@ -45,7 +49,7 @@ pub enum EventKind {
     /// A task became runnable by a wakeup or as a new task (the tracepoints `sched_wakeup` and
     /// `sched_wakeup_new`). `cpu`: the CPU whose run queue took it; `a`: the waker's [`TaskId`]
     /// in the low 32 bits (`NONE`: an interrupt or the start of the run), the waker's CPU in bits
-    /// 32 to 47; `b`: 1 for a new task, else 0.
+    /// 32 to 47; `b`: 1 for a new task, else 0; `detail`: [`WakeCause`].
     Wakeup,
     /// A CPU changed its task (tracepoint `sched_switch`). `task`: the next task, `NONE` for
     /// idle; `detail`: [`PrevState`]; `a`: the previous [`TaskId`] in the low 32 bits; `b`:
@@ -82,6 +86,160 @@ pub enum EventKind {
     /// new nice value (as `i64`), the number of allowed CPUs, or the class: 1 real-time, 2 fair,
     /// 3 the policy's, 5 deadline.
     Change,
+    /// A decision: a dispatch queue came to be or was destroyed. `a`: its id; `b`: its index in
+    /// the low 32 bits, above it 1 if it came to be.
+    Queue,
+    /// A decision: a task came into a queue, or `ops.enqueue` kept it. `a`: the queue's index in
+    /// the low 32 bits (`u32::MAX`: kept by the policy), its depth after it above; `b`: place in
+    /// the low 32 bits, [`insert`] bits above.
+    Insert,
+    /// A decision: a queue was looked at, from `cpu`. `task`: the one that was taken or seen, or
+    /// `NONE`; `a`: as for [`EventKind::Insert`]; `b`: place in the low 32 bits, [`Looked`] above.
+    Look,
+    /// A decision: a task left its queue, not for another one. `a`: as for
+    /// [`EventKind::Insert`]; `b`: place in the low 32 bits, above it 0 if the task begins to
+    /// run, 1 if it does not want to run or is taken out for a change.
+    Remove,
+    /// A decision: an insert of a task that the policy did not hold, which the kernel ignores.
+    /// `a`: the queue's id; `b`: place in the low 32 bits.
+    Ignored,
+    /// A decision: what became of a kick of `cpu`. `a`: [`Kicked`]; `b`: place in the low 32
+    /// bits, the CPU that kicks above.
+    KickEnd,
+    /// A decision: the tracking of idle CPUs. `a`: 0 `cpu` was claimed, 1 it idles, 2 it leaves
+    /// idle; `b`: place in the low 32 bits.
+    Idle,
+    /// A decision: a task got another slice. `a`: nanoseconds; `b`: place in the low 32 bits,
+    /// [`Sliced`] above.
+    Slice,
+    /// With decisions: the CPUs that a task may use. `a`: how many; `b`: the lowest 64 bits of the
+    /// mask.
+    Allowed,
+    /// A decision: what ended the policy's time. `task`: the one that the callback was about;
+    /// `a`: exit kind; `b`: place in the low 32 bits.
+    Failed,
+}
+
+/// What is in [`EventKind::Insert`] beside queue and place.
+pub mod insert {
+    /// Ordered by vtime.
+    pub const VTIME: u32 = 1;
+    /// In front of the others.
+    pub const HEAD: u32 = 2;
+    /// It preempts what runs on the queue's CPU.
+    pub const PREEMPT: u32 = 4;
+    /// It comes from another queue.
+    pub const MOVED: u32 = 8;
+    /// The kernel put it there by a rule of its own, without asking the policy.
+    pub const KERNEL: u32 = 16;
+}
+
+/// How a queue was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Looked {
+    /// `scx_bpf_dsq_move_to_local()`.
+    MoveToLocal,
+    /// An iterator began.
+    Iterate,
+    /// `scx_bpf_dsq_move()` of this task.
+    Move,
+    /// The kernel's own look at the global queue.
+    Kernel,
+    /// No queue in particular: `ops.dispatch` has ended and neither moved nor inserted a task.
+    Nothing,
+}
+
+/// What became of a kick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Kicked {
+    /// It was asked for.
+    Asked,
+    /// An earlier one of the same CPU was still to be carried out: they become one.
+    Coalesced,
+    /// Nothing: the CPU did not idle, or the policy was not heard.
+    Dropped,
+    /// The CPU was told to schedule.
+    Taken,
+}
+
+/// Why a task got another slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Sliced {
+    /// The program set it.
+    Set,
+    /// An insert gave it.
+    Insert,
+    /// The kernel refilled it with the default.
+    Default,
+    /// A kick, a preempting insert or a yield ended it.
+    Cut,
+}
+
+/// Who decided: the `detail` of decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A callback.
+    Callback(Op),
+    /// The kernel, outside of callbacks.
+    Kernel,
+    /// A program outside of callbacks: a timer's, or one that user space runs.
+    Program,
+}
+
+impl Caller {
+    /// Its number in [`Event::detail`].
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Callback(op) => op as u8,
+            Self::Kernel => Op::ALL.len() as u8,
+            Self::Program => Op::ALL.len() as u8 + 1,
+        }
+    }
+
+    /// The caller of a decision.
+    #[must_use]
+    pub fn of(event: &Event) -> Self {
+        match Op::ALL.get(usize::from(event.detail)) {
+            Some(op) => Self::Callback(*op),
+            None if event.detail == Self::Program.number() => Self::Program,
+            None => Self::Kernel,
+        }
+    }
+
+    /// What files and texts call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Callback(op) => op.name(),
+            Self::Kernel => "kernel",
+            Self::Program => "program",
+        }
+    }
+}
+
+/// No place, or no queue.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// What a record of 32 bytes has no room for. Only with decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// A place in a program's source, before the first event that names it.
+    Place {
+        /// Its number in events.
+        place: u32,
+        /// The function of the object.
+        function: String,
+        /// The source file, if the object has line information.
+        file: Option<String>,
+        /// The line, from 1; 0 without line information.
+        line: u32,
+    },
+    /// How the policy's time ended; before the end of the run.
+    Exit(crate::Exit),
 }
 
 /// A set of [`EventKind`]s.
@@ -91,8 +249,21 @@ pub struct EventMask(u32);
 impl EventMask {
     /// No kind at all.
     pub const NONE: Self = Self(0);
-    /// Every kind.
-    pub const ALL: Self = Self(u32::MAX);
+    /// What the policy decides, and what the kernel makes of it. Nothing but an explicit wish
+    /// brings these: they cost time.
+    pub const DECISIONS: Self = Self::NONE
+        .with(EventKind::Queue)
+        .with(EventKind::Insert)
+        .with(EventKind::Look)
+        .with(EventKind::Remove)
+        .with(EventKind::Ignored)
+        .with(EventKind::KickEnd)
+        .with(EventKind::Idle)
+        .with(EventKind::Slice)
+        .with(EventKind::Allowed)
+        .with(EventKind::Failed);
+    /// Every kind but decisions.
+    pub const ALL: Self = Self(!Self::DECISIONS.0);
     /// Every kind but the policy's callbacks, which are the most numerous.
     pub const SCHED: Self = Self::ALL.without(EventKind::Callback);
 
@@ -139,6 +310,23 @@ pub enum PrevState {
     Sleeping,
     /// The task has exited.
     Dead,
+}
+
+/// What made a task runnable; the `detail` of [`EventKind::Wakeup`]. Only imported traces say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WakeCause {
+    /// Nothing is said; a waker that is named woke it.
+    #[default]
+    Unsaid,
+    /// It was runnable when the recording began.
+    Before,
+    /// A clock that the task itself had set.
+    Clock,
+    /// A device that the task waited for.
+    Device,
+    /// An interrupt: work that came from outside.
+    Outside,
 }
 
 /// A callback of `struct sched_ext_ops` (kernel 6.18). The comments give the words `a` and `b` of
@@ -349,6 +537,10 @@ pub trait Sink {
 
     /// Takes the next events, in the order of time. May get kinds that it did not want.
     fn events(&mut self, events: &[Event]);
+
+    /// Says what the events from here on need beside their records. Only a sink that wants
+    /// decisions gets any.
+    fn text(&mut self, _text: &Text) {}
 
     /// The run is over. `end` is the time of the last moment simulated.
     fn finish(&mut self, end: SimTime);

@@ -37,6 +37,21 @@ impl ExitKind {
         }
     }
 
+    /// The kind with this number, if there is one.
+    #[must_use]
+    pub fn of(number: u32) -> Option<Self> {
+        let all = [
+            Self::Unreg,
+            Self::UnregBpf,
+            Self::UnregKern,
+            Self::Sysrq,
+            Self::Error,
+            Self::ErrorBpf,
+            Self::ErrorStall,
+        ];
+        all.into_iter().find(|kind| *kind as u32 == number)
+    }
+
     /// Whether the policy was ejected for an error of its own.
     #[must_use]
     pub const fn is_error(self) -> bool {

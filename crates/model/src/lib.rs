@@ -24,7 +24,8 @@ mod units;
 pub mod user_space;
 
 pub use event::{
-    EVENT_FORMAT_VERSION, Event, EventKind, EventMask, Header, Op, PrevState, Sink, TaskGroup,
+    Caller, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind, EventMask, Header,
+    Kicked, Looked, NOWHERE, Op, PrevState, Sink, Sliced, TaskGroup, Text, WakeCause, insert,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
@@ -34,6 +35,8 @@ pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
 pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
-pub use spec::{CpuTimes, PolicySpec, Program, SetUp, SetUpTime, Starved, Summary, TaskTimes};
+pub use spec::{
+    CpuTimes, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
+};
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

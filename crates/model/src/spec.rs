@@ -36,6 +36,22 @@ pub struct Program {
     pub folder: Option<PathBuf>,
     /// Where what it writes goes to; `None`: only the last lines are kept.
     pub output: Option<PathBuf>,
+    /// Where its metrics go to, a line each, and how often it is asked for them.
+    pub stats: Option<(PathBuf, Nanos)>,
+    /// A number of the bytes of the command's file, for keys of results; 0 if it is not known.
+    pub file: u128,
+    /// A recording in place of the program; the command only says what was recorded.
+    pub recorded: Option<Recorded>,
+}
+
+/// What a program did, to be played back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The recording, as crate `loader` reads it.
+    pub bytes: Arc<[u8]>,
+    /// Only up to the end of the turn in which the program attached its policy: it does nothing
+    /// afterwards, so that the recording fits any load and seed.
+    pub setup_only: bool,
 }
 
 /// A run of one of an object's `SEC("syscall")` programs.

@@ -10,7 +10,10 @@
 
 use std::fs::File;
 
-use crate::{CpuTimes, Nanos};
+use crate::{CpuTimes, Nanos, SimTime};
+
+/// Threads that a program may have had in all.
+pub const THREADS_MAX: usize = 4096;
 
 /// A thread of the program, by order of creation; the first is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -256,18 +259,12 @@ pub trait Kernel {
     /// If the pages cannot be mapped.
     fn share(&mut self, map: BpfId, pages: File) -> std::io::Result<()>;
 
-    /// A recording tells what the program wrote into the map's pages.
+    /// A recording tells what the program wrote into the map's pages, from the byte `offset` on:
+    /// one byte at least, and pages of an arena count as touched.
     ///
     /// # Errors
-    /// If the map has no such bytes.
-    fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused> {
-        const ENOSYS: i32 = 38;
-        let _ = (map, offset, bytes);
-        Err(Refused {
-            errno: ENOSYS,
-            log: String::new(),
-        })
-    }
+    /// If the map has no such bytes, or is frozen.
+    fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused>;
 
     /// An arena was given the address at which the program maps it.
     ///
@@ -286,6 +283,14 @@ pub trait Kernel {
     /// # Errors
     /// As a kernel refuses it.
     fn set_sched(&mut self, thread: ThreadId, change: SetSched) -> Result<(), Refused>;
+
+    /// The CPU on which the thread whose turn it is runs; `None` if it is no task of the machine.
+    fn cpu(&self) -> Option<u16> {
+        None
+    }
+
+    /// How long the run has lasted; `None` before its policy is attached, and after its end.
+    fn run_time(&self) -> Option<SimTime>;
 
     /// How each CPU has spent its time so far: what /proc/stat tells.
     fn cpu_times(&self) -> Vec<CpuTimes>;
@@ -377,6 +382,11 @@ pub trait UserSpace {
 
     /// What each thread that lives waits for, a line each: for messages.
     fn waits(&self) -> Vec<String>;
+
+    /// System calls that were answered so far.
+    fn calls(&self) -> u64 {
+        0
+    }
 
     /// How the program ended, if it has.
     fn end(&self) -> Option<ProgramEnd>;

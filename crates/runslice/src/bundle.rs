@@ -1,17 +1,30 @@
 //! Bundles: a policy's object with everything that was decided about it, in one file.
 //!
-//! A line that says what it is, a line of JSON, and behind it the object, byte for byte.
+//! A line that says what it is, a line of JSON, and behind it the object, byte for byte. A bundle
+//! of version 2 has the recording of a scheduler's own program in the place of the object, packed
+//! by gzip.
 
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
-use model::{MachineSpec, PolicySpec, SetUp, SetUpTime};
+use flate2::Compression;
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
+use model::{MachineSpec, PolicySpec, Program, Recorded, SetUp, SetUpTime};
 use serde::{Deserialize, Serialize};
 
-/// What a bundle begins with. The number is the format's version.
+use crate::workload_arg::Written;
+
+/// What a bundle of an object begins with. The number is the format's version.
 const MAGIC: &[u8] = b"runslice bundle 1\n";
+/// What a bundle of a program's recording begins with.
+const MAGIC_2: &[u8] = b"runslice bundle 2\n";
 /// What bundles of every version begin with.
 const ANY: &[u8] = b"runslice bundle ";
+
+/// Most bytes of a recording.
+const MOST_RECORDING: usize = 1 << 30;
 
 /// Greatest length of the line of JSON.
 const MOST_JSON: usize = 16 << 20;
@@ -23,6 +36,22 @@ pub struct Bundle {
     pub policy: PolicySpec,
     /// The machine.
     pub machine: MachineSpec,
+    /// The run that a recording is of.
+    pub bound: Option<Bound>,
+}
+
+/// The run that a program was recorded in: a recording fits no other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// The workload.
+    pub workload: Written,
+    /// The parameters of it that were set.
+    pub scale: Vec<(String, i64)>,
+    /// The seed.
+    pub seed: u64,
+    /// When the run ended at the latest.
+    pub duration_ns: Option<u64>,
 }
 
 /// The line of JSON.
@@ -36,6 +65,21 @@ struct Header {
     machine: MachineSpec,
     /// Bytes of the object.
     object_bytes: usize,
+}
+
+/// The line of JSON of a recording.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeaderOfRecording {
+    name: String,
+    command: Vec<String>,
+    /// Whether the program's threads took no CPU.
+    free: bool,
+    setup_only: bool,
+    machine: MachineSpec,
+    run: Option<Bound>,
+    /// Bytes of the recording.
+    recording_bytes: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,6 +100,9 @@ impl Bundle {
     /// The file.
     pub fn write(&self) -> Vec<u8> {
         let policy = &self.policy;
+        if let Some((program, recorded)) = recorded(policy) {
+            return self.write_recording(program, recorded);
+        }
         let runs = policy.setup.iter().map(|run| Run {
             program: run.program.clone(),
             args: run.args.clone(),
@@ -73,22 +120,39 @@ impl Bundle {
         [MAGIC, json.as_bytes(), b"\n", &policy.object].concat()
     }
 
+    fn write_recording(&self, program: &Program, recorded: &Recorded) -> Vec<u8> {
+        let header = HeaderOfRecording {
+            name: self.policy.name.clone(),
+            command: program.command.clone(),
+            free: program.free,
+            setup_only: recorded.setup_only,
+            machine: self.machine.clone(),
+            run: self.bound.clone(),
+            recording_bytes: recorded.bytes.len(),
+        };
+        let json = serde_json::to_string(&header).expect("names and numbers become JSON");
+        let file = [MAGIC_2, json.as_bytes(), b"\n"].concat();
+        let mut file = GzEncoder::new(file, Compression::default());
+        let written = file.write_all(&recorded.bytes);
+        written.and_then(|()| file.finish()).expect("to memory")
+    }
+
     /// Reads a file for which [`is_bundle`] is true.
     ///
     /// # Errors
     /// When it is of another version, cut off or longer than it says, or its JSON is none.
     pub fn read(file: &[u8]) -> anyhow::Result<Self> {
+        if let Some(rest) = file.strip_prefix(MAGIC_2) {
+            return Self::read_recording(rest);
+        }
         let Some(rest) = file.strip_prefix(MAGIC) else {
             let version = file.strip_prefix(ANY).unwrap_or_default();
             let version = version.split(|byte| *byte == b'\n').next();
             let version = String::from_utf8_lossy(version.unwrap_or_default());
             let version: String = version.chars().take(20).collect();
-            bail!("the bundle has version `{version}`; this program reads version 1");
+            bail!("the bundle has version `{version}`; this program reads 1 and 2");
         };
-        let end = rest.iter().take(MOST_JSON).position(|byte| *byte == b'\n');
-        let end = end.context("the bundle is cut off in its header")?;
-        let (json, object) = (&rest[..end], &rest[end + 1..]);
-        let header: Header = serde_json::from_slice(json).context("the bundle's header")?;
+        let (header, object): (Header, _) = split(rest)?;
         ensure!(
             header.object_bytes == object.len(),
             "the bundle's object should have {} bytes and has {}",
@@ -114,8 +178,69 @@ impl Bundle {
                 program: None,
             },
             machine: header.machine,
+            bound: None,
         })
     }
+
+    fn read_recording(rest: &[u8]) -> anyhow::Result<Self> {
+        let (header, packed): (HeaderOfRecording, &[u8]) = split(rest)?;
+        let len = header.recording_bytes;
+        ensure!(
+            len <= MOST_RECORDING,
+            "the bundle's recording has more than {} MiB",
+            MOST_RECORDING >> 20
+        );
+        let mut recording = Vec::new();
+        let mut unpacked = GzDecoder::new(packed).take(len as u64 + 1);
+        let read = unpacked.read_to_end(&mut recording);
+        read.context("the bundle's recording is cut or changed")?;
+        ensure!(
+            len == recording.len() && unpacked.into_inner().into_inner().is_empty(),
+            "the bundle's recording should have {len} bytes, and nothing behind it"
+        );
+        ensure!(
+            header.setup_only != header.run.is_some(),
+            "the bundle does not say which run its recording is of"
+        );
+        let longest = Some(i64::MAX.cast_unsigned());
+        let duration = header.run.as_ref().and_then(|run| run.duration_ns);
+        ensure!(duration <= longest, "the bundle's run would last for ever");
+        let recorded = Recorded {
+            bytes: Arc::from(recording),
+            setup_only: header.setup_only,
+        };
+        Ok(Self {
+            policy: PolicySpec {
+                name: header.name,
+                object: Arc::from([]),
+                table: None,
+                set: Vec::new(),
+                setup: Vec::new(),
+                program: Some(Program {
+                    command: header.command,
+                    free: header.free || header.setup_only,
+                    recorded: Some(recorded),
+                    ..Program::default()
+                }),
+            },
+            machine: header.machine,
+            bound: header.run,
+        })
+    }
+}
+
+/// The recording of a policy that is one.
+fn recorded(policy: &PolicySpec) -> Option<(&Program, &Recorded)> {
+    let program = policy.program.as_ref()?;
+    Some((program, program.recorded.as_ref()?))
+}
+
+/// The header, and what stands behind it.
+fn split<'a, T: Deserialize<'a>>(rest: &'a [u8]) -> anyhow::Result<(T, &'a [u8])> {
+    let end = rest.iter().take(MOST_JSON).position(|byte| *byte == b'\n');
+    let end = end.context("the bundle is cut off in its header")?;
+    let header = serde_json::from_slice(&rest[..end]).context("the bundle's header")?;
+    Ok((header, &rest[end + 1..]))
 }
 
 #[cfg(test)]
@@ -146,7 +271,29 @@ mod tests {
                 llc: 16,
                 ..MachineSpec::default()
             },
+            bound: None,
         }
+    }
+
+    /// A bundle of a recording of nothing.
+    fn recording() -> Bundle {
+        let mut bundle = bundle();
+        let recorded = Recorded {
+            bytes: Arc::from(&b"a recording of nothing"[..]),
+            setup_only: false,
+        };
+        bundle.policy.program = Some(Program {
+            command: vec!["scx_mine".to_owned(), "-a b".to_owned()],
+            recorded: Some(recorded),
+            ..Program::default()
+        });
+        bundle.bound = Some(Bound {
+            workload: Written::find("desk").unwrap(),
+            scale: vec![("hogs".to_owned(), 2)],
+            seed: u64::MAX,
+            duration_ns: Some(1_000_000),
+        });
+        bundle
     }
 
     #[test]
@@ -175,12 +322,59 @@ mod tests {
         let cut = error(&file[..file.len() - 1]);
         assert!(cut.ends_with("should have 14 bytes and has 13"), "{cut}");
         assert!(error(&file[..40]).contains("cut off"));
-        assert!(error(b"runslice bundle 2\n{}").contains("version `2`"));
+        assert!(error(b"runslice bundle 3\n{}").contains("version `3`"));
         let unknown = error(b"runslice bundle 1\n{\"colour\":1}\n");
         assert!(unknown.contains("colour"), "{unknown}");
         // Whatever is cut off, there is an error and no panic.
-        for len in ANY.len()..file.len() {
-            Bundle::read(&file[..len]).unwrap_err();
+        for file in [file, recording().write()] {
+            for len in ANY.len()..file.len() {
+                Bundle::read(&file[..len]).unwrap_err();
+            }
         }
+    }
+
+    #[test]
+    fn a_recording_is_read_with_the_run_that_it_is_of() {
+        let bundle = recording();
+        let read = Bundle::read(&bundle.write()).unwrap();
+        assert_eq!(read.policy.program, bundle.policy.program);
+        assert_eq!((read.bound, read.machine), (bundle.bound, bundle.machine));
+    }
+
+    #[test]
+    fn a_recording_that_is_not_whole_or_of_no_run_is_refused() {
+        let error = |bundle: &Bundle| format!("{:#}", Bundle::read(&bundle.write()).unwrap_err());
+        let mut without = recording();
+        without.bound = None;
+        assert!(error(&without).contains("which run"), "{}", error(&without));
+        let mut endless = recording();
+        endless.bound.as_mut().unwrap().duration_ns = Some(u64::MAX);
+        assert!(error(&endless).contains("for ever"));
+        let whole = recording().write();
+        let said = |file: &[u8]| format!("{:#}", Bundle::read(file).unwrap_err());
+        let mut changed = whole.clone();
+        // In the checksum of gzip.
+        let at = whole.len() - 6;
+        changed[at] ^= 1;
+        assert!(
+            said(&changed).contains("cut or changed"),
+            "{}",
+            said(&changed)
+        );
+        let longer = [&whole[..], b"x"].concat();
+        assert!(
+            said(&longer).contains("nothing behind it"),
+            "{}",
+            said(&longer)
+        );
+        let (from, to) = (b"\"recording_bytes\":22", b"\"recording_bytes\":21");
+        let at = whole.windows(from.len()).position(|it| it == from).unwrap();
+        let mut shorter = whole;
+        shorter[at..at + to.len()].copy_from_slice(to);
+        assert!(
+            said(&shorter).contains("should have 21 bytes"),
+            "{}",
+            said(&shorter)
+        );
     }
 }

@@ -11,6 +11,7 @@ use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
+use crate::verb::explain::Explain;
 use crate::verb::list::List;
 use crate::verb::report::Report;
 use crate::verb::reproduce::Reproduce;
@@ -35,13 +36,18 @@ pub enum Verb {
     #[command(after_help = statuses(&[Status::Ejected]))]
     Sim(Box<Sim>),
 
-    /// Save a policy with its variables, set-up and machine in one file for `sim`.
-    #[command(after_help = statuses(&[]))]
+    /// Save a policy with its variables, set-up and machine, or a recording of a scheduler's own
+    /// program, in one file for `sim`.
+    #[command(after_help = statuses(&[Status::Ejected]))]
     Bundle(Box<BundleOf>),
 
     /// Follow a task: its waits, its run queues and where the policy puts it.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Trace(Box<Trace>),
+
+    /// Say why a task waited or a policy was ejected: who waits where, and which line did it.
+    #[command(after_help = statuses(&[Status::Ejected]))]
+    Explain(Box<Explain>),
 
     #[command(flatten)]
     OnKernel(on_kernel::Verb),

@@ -24,9 +24,7 @@ pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     let has_end = file.metadata().is_ok_and(|it| it.is_file());
     let most = if has_end { most } else { most.min(WRITTEN) };
     let mut bytes = Vec::new();
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .with_context(cannot)?;
+    bpf::or_error(|| file.take(most + 1).read_to_end(&mut bytes)).with_context(cannot)?;
     ensure!(
         bytes.len() as u64 <= most,
         "{}: longer than {} MiB, the most that is read",

@@ -12,6 +12,7 @@ mod exit;
 mod export;
 mod input;
 mod kernel;
+mod look;
 mod machine_options;
 #[cfg(feature = "live")]
 mod on_kernel;
@@ -25,6 +26,7 @@ mod progress;
 mod recording;
 mod report;
 mod reproduce;
+mod runs;
 mod say;
 mod schedstat;
 mod scheduler;
@@ -46,6 +48,13 @@ use crate::cli::Cli;
 use crate::exit::{Status, UnsupportedError, UsageError, words};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
+
+/// Exhausted memory ends in a message and a status, too.
+#[global_allocator]
+static ALLOCATOR: bpf::CheckedAllocator = bpf::CheckedAllocator {
+    program: "runslice",
+    status: Status::Failure as i32,
+};
 
 fn main() -> ExitCode {
     match verb::run(Cli::parse().verb) {

@@ -4,6 +4,7 @@
 mod attach;
 mod dumps;
 mod guest;
+mod loader;
 mod reproduce;
 mod running;
 mod series;

@@ -8,6 +8,8 @@ use anyhow::Context;
 
 use crate::exit::UsageError;
 use crate::export;
+use crate::look::Tone;
+use crate::report::{Format, Shape};
 
 /// Opens `path` for results that are text, or standard output when there is none. Control
 /// characters are escaped: names in results come from anywhere, and a terminal obeys what is in
@@ -37,6 +39,20 @@ pub fn open_form(
         Some(path) => Box::new(create(path)?),
         None => Box::new(BufWriter::new(io::stdout().lock())),
     })
+}
+
+/// As [`open_form`], for results that may be for people: on standard output with colors, if they
+/// are wanted.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
+    if shape.format == Format::Human && path.is_none() && shape.look.has_color() {
+        let mut to = Printable::new(BufWriter::new(io::stdout().lock()));
+        to.has_color = true;
+        return Ok(Box::new(to));
+    }
+    open_form(shape.format.export(), path)
 }
 
 /// Refuses bytes that no terminal can show, before the work for them is done.
@@ -79,6 +95,20 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
         }
     }
     Ok(())
+}
+
+/// As [`distinct`] for files that are read and files that are written: a result never takes the
+/// place of its source. One source may be given twice.
+///
+/// # Errors
+/// As [`distinct`].
+pub fn spare(
+    read: &[(&str, Option<&Path>)],
+    written: &[(&str, Option<&Path>)],
+) -> Result<(), UsageError> {
+    distinct(written)?;
+    read.iter()
+        .try_for_each(|source| distinct(&[&[*source], written].concat()))
 }
 
 /// Creates a file, or empties it. What could not be written to its end does not stay.
@@ -138,6 +168,8 @@ struct Printable<W> {
     to: W,
     /// The first byte of a character of two was the last that came; it may be a control character.
     holds: bool,
+    /// Makes colors of tones, and leaves them out otherwise.
+    has_color: bool,
 }
 
 /// The first byte of U+0080 to U+00BF.
@@ -145,7 +177,11 @@ const LATIN: u8 = 0xc2;
 
 impl<W> Printable<W> {
     fn new(to: W) -> Self {
-        Self { to, holds: false }
+        Self {
+            to,
+            holds: false,
+            has_color: false,
+        }
     }
 }
 
@@ -153,6 +189,11 @@ impl<W: Write> Write for Printable<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut clean = Vec::with_capacity(bytes.len());
         for &byte in bytes {
+            if let Some(color) = Tone::of_mark(byte) {
+                let color = if self.has_color { color } else { "" };
+                clean.extend(color.bytes());
+                continue;
+            }
             let follows = std::mem::take(&mut self.holds);
             match byte {
                 0x80..0xa0 if follows => clean.extend(format!("\\u{byte:04x}").bytes()),
@@ -214,6 +255,18 @@ mod tests {
     }
 
     #[test]
+    fn tones_are_colors_or_nothing() {
+        let written = |has_color| {
+            let mut clean = Printable::new(Vec::new());
+            clean.has_color = has_color;
+            Tone::Good.paint("a\u{1b}", &mut clean).unwrap();
+            String::from_utf8(clean.to).unwrap()
+        };
+        assert_eq!(written(false), "a\\u001b");
+        assert_eq!(written(true), "\u{1b}[32ma\\u001b\u{1b}[0m");
+    }
+
+    #[test]
     fn one_file_is_not_taken_for_two_purposes() {
         let (a, b) = (Path::new("x"), Path::new("./y"));
         distinct(&[("--a", Some(a)), ("--b", Some(b)), ("--c", None)]).unwrap();
@@ -222,6 +275,15 @@ mod tests {
         assert_eq!(said, "./x is given for --a and for --b; name two files");
         let null = Some(Path::new("/dev/null"));
         distinct(&[("--a", null), ("--b", null)]).unwrap();
+    }
+
+    #[test]
+    fn a_source_is_not_written_over_and_may_be_given_twice() {
+        let (a, b) = (Some(Path::new("a")), Some(Path::new("b")));
+        spare(&[("x", a), ("x", a), ("x", None)], &[("--o", b)]).unwrap();
+        let over = spare(&[("x", None), ("x", a)], &[("--o", b), ("--p", a)]);
+        let said = over.unwrap_err().to_string();
+        assert_eq!(said, "a is given for x and for --p; name two files");
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-/// Does `work` on every item, on `jobs` threads, and returns what came of them in their order.
+/// Does `work` on every item, on `jobs` threads, or as many as the system gives, and returns what
+/// came of them in their order.
 /// `name` says on a terminal what is being counted.
 ///
 /// # Errors
@@ -45,8 +46,11 @@ pub fn map<Item: Sync, Result_: Send>(
     };
     let mut all: Vec<(usize, anyhow::Result<Result_>)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..jobs.get().min(items.len()))
-            .map(|_| scope.spawn(worker))
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, worker).ok())
             .collect();
+        if threads.is_empty() {
+            return worker();
+        }
         let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
             Ok(done) => done,
             // A broken invariant of ours goes on as it would without threads.

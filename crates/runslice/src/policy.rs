@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use bpf::Object;
 use model::{MachineSpec, PolicySpec};
 
-use crate::bundle::{self, Bundle};
+use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
 use crate::exit::UsageError;
 use crate::input;
@@ -20,21 +20,43 @@ pub struct Found {
     pub policy: PolicySpec,
     /// A bundle's machine.
     pub machine: Option<MachineSpec>,
+    /// The run that a bundle's recording is of.
+    pub bound: Option<Bound>,
+}
+
+impl Found {
+    /// A policy that came with nothing.
+    pub const fn of_policy(policy: PolicySpec) -> Self {
+        Self {
+            policy,
+            machine: None,
+            bound: None,
+        }
+    }
 }
 
 /// Finds the policy that `argument` names, for example `fifo`, `mlfq:cumulative=1,nq=10` or
 /// `build/mine.bpf.o:slice_ns=5000000`.
 ///
 /// # Errors
-/// When there is no such policy, the file cannot be read, or a knob has no value.
+/// When there is no such policy, the file cannot be read, a knob has no value, or there is a
+/// program's recording and no object.
 pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
-    open(argument).map(|found| found.policy)
+    let policy = open(argument)?.policy;
+    if policy.program.is_some() {
+        let message = format!(
+            "{argument} has a recording of a scheduler's program and no object; `sim` and `trace` \
+             play it back"
+        );
+        return Err(UsageError(message).into());
+    }
+    Ok(policy)
 }
 
-/// As [`find`], with the machine of a bundle.
+/// As [`find`], with what a bundle has besides; also recordings of programs.
 ///
 /// # Errors
-/// As [`find`].
+/// As [`find`], but for recordings.
 pub fn open(argument: &str) -> anyhow::Result<Found> {
     let (name, knobs) = split(argument);
     let mut found = match policies::ALL.iter().find(|policy| policy.name == name) {
@@ -47,6 +69,10 @@ pub fn open(argument: &str) -> anyhow::Result<Found> {
         .filter(|knob| !knob.is_empty())
         .map(setting);
     let knobs: Vec<_> = knobs.collect::<Result<_, _>>().map_err(UsageError)?;
+    if found.policy.program.is_some() && !knobs.is_empty() {
+        let message = format!("{name} is a recording of a program, in which nothing can be set");
+        return Err(UsageError(message).into());
+    }
     match found.policy.name.is_empty() {
         true => found.policy.name = label(argument),
         false if !knobs.is_empty() => {
@@ -57,6 +83,21 @@ pub fn open(argument: &str) -> anyhow::Result<Found> {
     }
     found.policy.set.extend(knobs);
     Ok(found)
+}
+
+/// The file that `argument` names, if it names one, so that no result is written over it.
+pub fn file_of(argument: &str) -> Option<&Path> {
+    let (name, _) = split(argument);
+    let is_built_in = policies::ALL.iter().any(|policy| policy.name == name);
+    (!is_built_in && looks_like_a_path(name)).then(|| Path::new(place(name).0))
+}
+
+/// The path and the table of `FILE@NAME`. A file whose own name has the sign is taken whole.
+fn place(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once('@') {
+        Some((path, wanted)) if !Path::new(name).exists() => (path, Some(wanted)),
+        _ => (name, None),
+    }
 }
 
 /// A policy without a name of its own.
@@ -71,22 +112,21 @@ fn plain(object: Arc<[u8]>) -> Found {
             program: None,
         },
         machine: None,
+        bound: None,
     }
 }
 
 /// Reads an object, a bundle, or the object of a scheduler's binary. `FILE@NAME` names a table of
 /// callbacks, and so the object that has it.
 fn load(name: &str) -> anyhow::Result<Found> {
-    let (path, wanted) = match name.rsplit_once('@') {
-        Some((path, wanted)) if !Path::new(name).exists() => (path, Some(wanted)),
-        _ => (name, None),
-    };
+    let (path, wanted) = place(name);
     let file = read(Path::new(path))?;
     if bundle::is_bundle(&file) {
         let bundle = Bundle::read(&file).with_context(|| path.to_owned())?;
         return Ok(Found {
             policy: bundle.policy,
             machine: Some(bundle.machine),
+            bound: bundle.bound,
         });
     }
     let mut found = plain(object_in(path, file, wanted)?);
@@ -307,7 +347,11 @@ mod tests {
         };
         let mut policy = find("mlfq:nq=10").unwrap();
         policy.name = "mine".to_owned();
-        let bundle = Bundle { policy, machine };
+        let bundle = Bundle {
+            policy,
+            machine,
+            bound: None,
+        };
         let file = Scratch::new("mine.bundle", &bundle.write());
         let found = open(&format!("{}:nq=5", file.name())).unwrap();
         assert_eq!(found.machine, Some(bundle.machine));

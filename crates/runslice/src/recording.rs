@@ -1,40 +1,193 @@
-//! A recording as a workload: the file that `--events` wrote.
+//! A recording as a workload: the file that `--events` wrote, or a trace of another program.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead as _, BufReader, Seek as _};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::say::say;
 use anyhow::Context as _;
-use workload::{CostScale, Recorded, Wakeups, Workload};
+use import::{Imported, Window};
+use model::{Nanos, SimTime, Sink as _, TaskId, span};
+use workload::{AsFile, CostScale, Grouped, Recorded, SchedPolicy, Wakeups, Workload};
+
+/// Operations of a load that is made of a foreign trace, at most: each takes about 200 bytes.
+const MOST_OPERATIONS: u64 = 5_000_000;
+
+/// What is made of a recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The factor for the CPU time that its tasks need.
+    pub scale: CostScale,
+    /// Which part of it is used.
+    pub window: Window,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            scale: CostScale::ONE,
+            window: Window::default(),
+        }
+    }
+}
 
 /// Reads the recording at `path`, and says what became of its wakeups.
 ///
 /// # Errors
-/// When the file cannot be read, or is no recording; the message names file and line.
-pub fn load(path: &Path, scale: CostScale) -> anyhow::Result<Workload> {
+/// When the file cannot be read, or is no recording; the message names the file and the place in
+/// it.
+pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
     let name = path.display().to_string();
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     let mut recorded = Recorded::new();
-    stats::replay(BufReader::new(file), &mut recorded).with_context(|| name.clone())?;
+    read(path, wanted.window, &mut recorded).with_context(|| name.clone())?;
     let wakeups = recorded.wakeups();
-    let workload = recorded.into_workload(&name, scale);
+    let workload = recorded.into_workload(&name, wanted.scale);
     let workload = workload.filter(|workload| !workload.groups.is_empty());
     let workload = workload.with_context(|| format!("{name}: no task ran in this recording"))?;
     say("from", &told(wakeups));
     Ok(workload)
 }
 
+fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut file = BufReader::new(file);
+    let begin = file.fill_buf().context("cannot read it")?;
+    if import::is_foreign(begin) {
+        // A pipe stays where it is: text and Perfetto's traces are read from there.
+        let _ = file.rewind();
+        return foreign(file, path, window, to);
+    }
+    if window != Window::default() {
+        anyhow::bail!("--window is for traces of other programs, not for a file of --events");
+    }
+    Ok(stats::replay(file, to)?)
+}
+
+/// Whether the file at `path` is a trace of another program, by its content.
+pub fn is_trace(path: &Path) -> bool {
+    let begin = File::open(path).map(BufReader::new);
+    let Ok(mut file) = begin else {
+        return false;
+    };
+    let begin = file.fill_buf().unwrap_or_default();
+    import::is_trace(begin)
+}
+
+/// The trace at `path` as a workload file whose groups are tasks of the same behaviour.
+///
+/// # Errors
+/// When the file cannot be read, or is no trace; the message names the file and the place in it.
+pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<String> {
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let mut grouped = Grouped::new();
+    let stem = stem(path);
+    let imported = import::read(file, &stem, window, &mut |events| {
+        grouped.events(events);
+        ControlFlow::Continue(())
+    });
+    let imported = imported.with_context(|| name.clone())?;
+    grouped.finish(imported.end);
+    for sentence in imported.findings.sentences() {
+        say("from", &sentence);
+    }
+    let file = AsFile {
+        name: &stem,
+        groups: &imported.header.groups,
+        cpus: imported.header.machine.cpus,
+        length: imported.end.since(SimTime::ZERO),
+        anonymous,
+    };
+    let realtime = |task: usize| imported.tasks.get(task).and_then(import::Named::realtime);
+    Ok(grouped.to_toml(&file, &realtime))
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+/// Reads a trace of another program, and says what was found in it.
+fn foreign(
+    file: BufReader<File>,
+    path: &Path,
+    window: Window,
+    to: &mut Recorded,
+) -> anyhow::Result<()> {
+    let mut is_full = false;
+    let imported = import::read(file, &stem(path), window, &mut |events| {
+        to.events(events);
+        is_full = to.operations() > MOST_OPERATIONS;
+        if is_full {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    to.begin(&imported.header);
+    to.finish(imported.end);
+    set_policies(&imported, to);
+    for sentence in imported.findings.sentences() {
+        say("from", &sentence);
+    }
+    if is_full {
+        let used = imported.end.as_nanos() / 1_000_000;
+        let from = window.from.get() / 1_000_000;
+        say(
+            "from",
+            &format!(
+                "the load is full: only {used} ms after the first {from} ms are used; choose \
+                 another part with --window, or make distributions of the whole with \
+                 `runslice convert`"
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn set_policies(imported: &Imported, to: &mut Recorded) {
+    for (id, task) in (0..).zip(&imported.tasks) {
+        if let Some(priority) = task.realtime() {
+            to.set_policy(TaskId(id), SchedPolicy::Fifo(priority));
+        }
+    }
+}
+
+/// A part of a trace, such as `2s..5s`, `2s..` or `..5s`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_window(text: &str) -> Result<Window, String> {
+    let wrong = || format!("`{text}` is no part of a trace, such as 2s..5s or 2s..");
+    let (from, until) = text.split_once("..").ok_or_else(wrong)?;
+    let bound = |text: &str| match text {
+        "" => Ok(None),
+        text => span::parse(text).map(Some),
+    };
+    let from = bound(from)?.unwrap_or(Nanos::ZERO);
+    let until = bound(until)?;
+    if until.is_some_and(|until| until <= from) {
+        return Err(wrong());
+    }
+    Ok(Window { from, until })
+}
+
 fn told(wakeups: Wakeups) -> String {
     let Wakeups {
         by_tasks,
         by_timers,
+        from_outside,
     } = wakeups;
-    let all = by_tasks + by_timers;
+    let all = by_tasks + by_timers + from_outside;
     let share = stats::Value::Share(stats::Millionths::of(by_timers.into(), all.into()));
-    format!(
+    let mut text = format!(
         "{all} wakeups: {by_tasks} wait for the task that woke, {by_timers} stay timers ({share})"
-    )
+    );
+    if from_outside > 0 {
+        text += &format!(", {from_outside} come from outside when they came");
+    }
+    text
 }
 
 /// A factor such as `0.5`, up to 1000 and to a millionth.
@@ -92,8 +245,30 @@ mod tests {
         let wakeups = Wakeups {
             by_tasks: 3,
             by_timers: 1,
+            from_outside: 0,
         };
         let want = "4 wakeups: 3 wait for the task that woke, 1 stay timers (25.0 %)";
         assert_eq!(told(wakeups), want);
+        let wakeups = Wakeups {
+            from_outside: 4,
+            ..wakeups
+        };
+        let want = "8 wakeups: 3 wait for the task that woke, 1 stay timers (12.5 %), \
+                    4 come from outside when they came";
+        assert_eq!(told(wakeups), want);
+    }
+
+    #[test]
+    fn a_part_of_a_trace_has_a_begin_or_an_end() {
+        let window = |from, until: Option<u64>| Window {
+            from: Nanos::from_secs(from),
+            until: until.map(Nanos::from_secs),
+        };
+        assert_eq!(parse_window("2s..5s"), Ok(window(2, Some(5))));
+        assert_eq!(parse_window("2s.."), Ok(window(2, None)));
+        assert_eq!(parse_window("..5s"), Ok(window(0, Some(5))));
+        for bad in ["", "2s", "5s..2s", "2s..2s", "a..b"] {
+            assert!(parse_window(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What `sim` found, and the forms in which it is written.
 
+mod goals;
 mod human;
 mod json;
 mod one_table;
@@ -12,6 +13,7 @@ use model::{Exit, ExitKind, MachineSpec, Summary};
 use stats::Report;
 
 use crate::export;
+use crate::look::LookOptions;
 
 /// Why `--table` was refused.
 pub const TABLE_OF_CSV: &str =
@@ -53,6 +55,17 @@ pub enum Form {
     Human,
     /// One JSON document with all results.
     Json,
+}
+
+/// How results are to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// As what.
+    pub format: Format,
+    /// Which table, if it is one.
+    pub table: TableName,
+    /// How it looks to people.
+    pub look: LookOptions,
 }
 
 /// Tables for CSV and Parquet.
@@ -139,11 +152,11 @@ impl Results {
     ///
     /// # Errors
     /// When `to` does not take them.
-    pub fn write(&self, format: Format, table: TableName, to: &mut dyn Write) -> io::Result<()> {
-        match (format, format.export()) {
-            (_, Some(form)) => one_table::of(self, table, false).write(form, to),
+    pub fn write(&self, form: Shape, to: &mut dyn Write) -> io::Result<()> {
+        match (form.format, form.format.export()) {
+            (_, Some(export)) => one_table::of(self, form.table, false).write(export, to),
             (Format::Json, _) => json::write(self, to),
-            _ => human::write(self, to),
+            _ => human::write(self, form.look, to),
         }
     }
 
@@ -151,16 +164,11 @@ impl Results {
     ///
     /// # Errors
     /// When `to` does not take them.
-    pub fn write_runs(
-        &self,
-        format: Format,
-        table: TableName,
-        to: &mut dyn Write,
-    ) -> io::Result<()> {
-        match (format, format.export()) {
-            (_, Some(form)) => one_table::of(self, table, true).write(form, to),
+    pub fn write_runs(&self, form: Shape, to: &mut dyn Write) -> io::Result<()> {
+        match (form.format, form.format.export()) {
+            (_, Some(export)) => one_table::of(self, form.table, true).write(export, to),
             (Format::Json, _) => json::write_runs(self, to),
-            _ => runs::write(self, to),
+            _ => runs::write(self, form.look, to),
         }
     }
 

@@ -1,17 +1,25 @@
 //! A scheduler's own program in the place of a policy: `--scheduler 'scx_lavd --performance'`.
 
+mod play;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod stats;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod supervised;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::user_space::UserSpace;
-use model::{PolicySpec, Program, Summary};
-use sim::ProgramReport;
-use workload::RunSpec;
+use model::{Nanos, PolicySpec, Program, span};
 
 use crate::exit::UsageError;
+use crate::output;
+use crate::store::fingerprint;
 
-/// Schedulers that are run by their own programs.
+pub use play::{load, record, run};
+
+/// Schedulers that are run by their own programs, for verbs that simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct Schedulers {
     /// Run a scheduler's own program and simulate what it does, for example
@@ -23,6 +31,29 @@ pub struct Schedulers {
     #[arg(long = "scheduler", value_name = "COMMAND")]
     pub commands: Vec<String>,
 
+    #[command(flatten)]
+    pub loader: LoaderOptions,
+
+    /// Write what the program of --scheduler prints to this file. With several, each gets its own
+    /// file, with the program's name before the file's ending.
+    #[arg(long, value_name = "FILE")]
+    pub loader_output: Option<PathBuf>,
+
+    /// Write the metrics of --scheduler to this file as JSON lines, if its program serves them
+    /// (`scx_stats`). With several, each gets its own file.
+    ///
+    /// The program is asked in simulated time, and answering takes its threads CPU time.
+    #[arg(long, value_name = "FILE")]
+    pub scheduler_stats: Option<PathBuf>,
+
+    /// Simulated time between two questions of --scheduler-stats.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = period)]
+    pub scheduler_stats_every: Nanos,
+}
+
+/// How the programs of `--scheduler` run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct LoaderOptions {
     /// Whether the threads of --scheduler take CPU time of the simulated machine.
     #[arg(long, value_enum, value_name = "KIND", default_value_t = LoaderCpu::Simulated)]
     pub loader_cpu: LoaderCpu,
@@ -34,11 +65,6 @@ pub struct Schedulers {
     /// Folder in which the program of --scheduler may write. Default: it may write nowhere.
     #[arg(long, value_name = "FOLDER")]
     pub loader_dir: Option<PathBuf>,
-
-    /// Write what the program of --scheduler prints to this file. With several, each gets its own
-    /// file, with the program's name before the file's ending.
-    #[arg(long, value_name = "FILE")]
-    pub loader_output: Option<PathBuf>,
 }
 
 /// Whether a loader's threads take CPU time.
@@ -51,81 +77,106 @@ pub enum LoaderCpu {
     Free,
 }
 
+/// Reads a time that is not zero.
+fn period(text: &str) -> Result<Nanos, String> {
+    match span::parse(text)? {
+        Nanos::ZERO => Err("expected a time longer than zero".to_owned()),
+        period => Ok(period),
+    }
+}
+
 impl Schedulers {
-    /// A policy for each.
+    /// A policy for each. A second one of a name is called `NAME#2`, so that each has files of its
+    /// own.
     ///
     /// # Errors
     /// If a command has no words, or quotes that are not closed.
     pub fn policies(&self) -> anyhow::Result<Vec<PolicySpec>> {
         let several = self.commands.len() > 1;
-        let commands = self.commands.iter();
-        commands.map(|text| self.policy(text, several)).collect()
+        let mut all: Vec<PolicySpec> = Vec::new();
+        for text in &self.commands {
+            let mut policy = policy_of(text, &self.loader)?;
+            let before = all.iter().filter(|it| is_namesake(it, &policy.name));
+            if let others @ 1.. = before.count() {
+                policy.name += &format!("#{}", others + 1);
+            }
+            let file = |path: &PathBuf| output::path_for(path, &policy.name, several);
+            let (output, stats) = (
+                self.loader_output.as_ref().map(file),
+                self.scheduler_stats.as_ref().map(file),
+            );
+            if let Some(program) = &mut policy.program {
+                program.output = output;
+                program.stats = stats.map(|path| (path, self.scheduler_stats_every));
+            }
+            all.push(policy);
+        }
+        Ok(all)
     }
 
-    fn policy(&self, text: &str, several: bool) -> anyhow::Result<PolicySpec> {
-        let command = shlex::split(text).filter(|words| !words.is_empty());
-        let command = command.ok_or_else(|| {
-            UsageError(format!(
-                "--scheduler `{text}` is no command; expected words as in a shell, quotes closed"
-            ))
-        })?;
-        let name = name_of(&command);
-        let output = self.loader_output.as_deref();
-        Ok(PolicySpec {
-            name: name.clone(),
-            object: Arc::from([]),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: Some(Program {
-                command,
-                free: self.loader_cpu == LoaderCpu::Free,
-                net: self.loader_net,
-                folder: self.loader_dir.clone(),
-                output: output.map(|path| crate::output::path_for(path, &name, several)),
-            }),
-        })
+    /// The policy of a verb that runs one only; `None` if there is no such option.
+    ///
+    /// # Errors
+    /// As [`Schedulers::policies`], and if there are several.
+    pub fn one(&self) -> anyhow::Result<Option<PolicySpec>> {
+        if self.commands.len() > 1 {
+            let message = "give one --scheduler: only one policy runs here";
+            return Err(UsageError(message.to_owned()).into());
+        }
+        Ok(self.policies()?.pop())
+    }
+
+    /// Its files, for [`output::distinct`].
+    pub fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+        [
+            ("--loader-output", self.loader_output.as_deref()),
+            ("--scheduler-stats", self.scheduler_stats.as_deref()),
+        ]
     }
 }
 
-/// Starts `program` on the machine of `spec`, lets `simulate` run it, and says in the summary's
-/// notes how it ended if that is not as it should.
+fn is_namesake(policy: &PolicySpec, name: &str) -> bool {
+    let rest = policy.name.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+}
+
+/// The policy that the program of a command attaches.
 ///
 /// # Errors
-/// If it cannot be started, or as `simulate`.
-pub fn run(
-    program: &Program,
-    spec: &RunSpec,
-    simulate: impl FnOnce((Box<dyn UserSpace>, bool)) -> anyhow::Result<(Summary, ProgramReport)>,
-) -> anyhow::Result<Summary> {
-    let started = Started::new(program, spec)?;
-    let result = simulate((started.user(), program.free));
-    let kept = started.keep_output(program.output.as_deref());
-    let (mut summary, report) = result?;
-    kept?;
-    summary.notes.extend(note_of(&spec.policy.name, &report));
-    summary.notes.extend(started.notes());
-    Ok(summary)
+/// If the command has no words, or quotes that are not closed.
+pub fn policy_of(text: &str, options: &LoaderOptions) -> anyhow::Result<PolicySpec> {
+    let command = words(text)?;
+    Ok(PolicySpec {
+        name: name_of(&command),
+        object: Arc::from([]),
+        table: None,
+        set: Vec::new(),
+        setup: Vec::new(),
+        program: Some(Program {
+            command,
+            free: options.loader_cpu == LoaderCpu::Free,
+            net: options.loader_net,
+            folder: options.loader_dir.clone(),
+            ..Program::default()
+        }),
+    })
 }
 
-/// What is to be said of a program's end.
-fn note_of(name: &str, report: &ProgramReport) -> Option<String> {
-    match &report.end {
-        Some(end) if end.status == 0 => None,
-        Some(end) => Some(format!(
-            "{name} ended with status {}; its last lines:\n{}",
-            end.status, end.last_lines
-        )),
-        None => Some(format!(
-            "{name} did not end within 5 s of simulated time after it was asked to, and was \
-             killed; {}",
-            report.waits.join("; ")
-        )),
-    }
+/// The words of a command, as a shell splits them.
+///
+/// # Errors
+/// If there are none, or a quote is not closed.
+pub fn words(text: &str) -> Result<Vec<String>, UsageError> {
+    let command = shlex::split(text).filter(|words| !words.is_empty());
+    command.ok_or_else(|| {
+        UsageError(format!(
+            "--scheduler `{text}` is no command; expected words as in a shell, quotes closed"
+        ))
+    })
 }
 
 /// How tables call a scheduler: its program without the folder, and its arguments.
-fn name_of(command: &[String]) -> String {
+pub fn name_of(command: &[String]) -> String {
     let program = Path::new(&command[0]).file_name();
     let program = program.map_or_else(|| command[0].clone(), |it| it.to_string_lossy().into());
     let arguments = command[1..].iter().map(String::as_str);
@@ -133,122 +184,58 @@ fn name_of(command: &[String]) -> String {
     words.join(" ")
 }
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-use supervised::Started;
-
-/// A program under supervision.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod supervised {
-    use std::cell::RefCell;
-    use std::fs;
-    use std::path::Path;
-    use std::rc::Rc;
-
-    use anyhow::Context as _;
-    use loader::{Settings, Shown, Supervisor};
-    use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
-    use model::{Nanos, Program};
-    use workload::RunSpec;
-
-    /// The supervisor, which the simulated machine drives and whose files are read afterwards.
-    #[derive(Clone)]
-    pub struct Started(Rc<RefCell<Supervisor>>);
-
-    impl Started {
-        pub fn new(program: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
-            let settings = Settings {
-                shown: Shown {
-                    machine: spec.machine.clone(),
-                    btf: sim::target(&spec.machine).btf().to_vec(),
-                    cgroups: sim::cgroups(&spec.workload.cgroups),
-                    files: Vec::new(),
-                },
-                folder: program.folder.clone(),
-                net: program.net,
-                ..Settings::default()
-            };
-            let (command, args) = program.command.split_first().expect("a command has a word");
-            let supervisor = Supervisor::start(Path::new(command), args, settings)
-                .with_context(|| format!("--scheduler `{}`", spec.policy.name))?;
-            Ok(Self(Rc::new(RefCell::new(supervisor))))
-        }
-
-        /// The program, for the simulated machine.
-        pub fn user(&self) -> Box<dyn UserSpace> {
-            Box::new(self.clone())
-        }
-
-        /// What the program asked for and is not there, a line each.
-        pub fn notes(&self) -> Vec<String> {
-            self.0.borrow().summary()
-        }
-
-        /// Writes all that the program has printed to `path`.
-        pub fn keep_output(&self, path: Option<&Path>) -> anyhow::Result<()> {
-            let Some(path) = path else { return Ok(()) };
-            let mut text = Vec::new();
-            for file in self.0.borrow().output() {
-                text.extend(fs::read(file).with_context(|| file.display().to_string())?);
-            }
-            fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-        }
-    }
-
-    impl UserSpace for Started {
-        fn turn(
-            &mut self,
-            thread: ThreadId,
-            now: Nanos,
-            kernel: &mut dyn Kernel,
-        ) -> Result<Turn, UserSpaceError> {
-            self.0.borrow_mut().turn(thread, now, kernel)
-        }
-
-        fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
-            self.0.borrow_mut().woken(kernel)
-        }
-
-        fn is_waiting_for_files(&self) -> bool {
-            self.0.borrow().is_waiting_for_files()
-        }
-
-        fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
-            self.0.borrow_mut().interrupt()
-        }
-
-        fn waits(&self) -> Vec<String> {
-            self.0.borrow().waits()
-        }
-
-        fn end(&self) -> Option<ProgramEnd> {
-            self.0.borrow().end()
-        }
-    }
+/// A number of the bytes of the program's file, for the keys of kept results; 0 if there is no such
+/// file, which starting the program says better. The libraries that it loads are not in it.
+pub fn number_of_file(command: &[String]) -> u128 {
+    let file = find(command).ok();
+    let bytes = file.and_then(|file| std::fs::read(file).ok());
+    bytes.map_or(0, fingerprint)
 }
 
-/// Where no program can be supervised.
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-struct Started;
+/// The file of a command's program.
+///
+/// # Errors
+/// If there is none.
+pub fn find(command: &[String]) -> anyhow::Result<PathBuf> {
+    let program = &command[0];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> = match program.contains('/') {
+        true => vec![PathBuf::from(program)],
+        false => std::env::split_paths(&path)
+            .map(|it| it.join(program))
+            .collect(),
+    };
+    let found = places.into_iter().find(|place| place.is_file());
+    found.with_context(|| format!("cannot start {program}: there is no such program"))
+}
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-impl Started {
-    fn new(_: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
-        Err(crate::exit::UnsupportedError(format!(
-            "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
-            spec.policy.name
-        ))
-        .into())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namesakes_have_names_and_files_of_their_own() {
+        let schedulers = Schedulers {
+            commands: ["a -x", "/bin/a -x", "b"].map(str::to_owned).to_vec(),
+            loader_output: Some("out.txt".into()),
+            ..Schedulers::default()
+        };
+        let all = schedulers.policies().unwrap();
+        let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["a -x", "a -x#2", "b"]);
+        let files = all.iter().map(|it| it.program.as_ref()?.output.clone());
+        let files: Vec<_> = files.flatten().collect();
+        let want = ["out.a--x.txt", "out.a--x-2.txt", "out.b.txt"];
+        assert_eq!(files, want.map(PathBuf::from));
+        assert!(schedulers.one().unwrap_err().is::<UsageError>());
     }
 
-    fn user(&self) -> Box<dyn UserSpace> {
-        unreachable!("nothing was started")
-    }
-
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn keep_output(&self, _: Option<&Path>) -> anyhow::Result<()> {
-        Ok(())
+    #[test]
+    fn another_file_has_another_number() {
+        let number = |name: &str| number_of_file(&[name.to_owned()]);
+        assert_eq!(number("/no/such"), 0);
+        assert_ne!(number("/bin/sh"), 0);
+        assert_eq!(number("sh"), number("/bin/sh"));
+        assert_ne!(number("/bin/sh"), number("/etc/hostname"));
     }
 }

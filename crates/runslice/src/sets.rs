@@ -27,6 +27,8 @@ pub struct File {
     pub again: Option<String>,
     /// How often the runs were looked at while they were made.
     pub looks: u32,
+    /// The runs that no other run can equal by chance, as text: those of real machines.
+    pub unique: BTreeSet<String>,
 }
 
 /// Where one run belongs, and what was measured in it.
@@ -60,7 +62,7 @@ impl File {
         if entries.is_empty() {
             bail!("{}: there are no runs in it", path.display());
         }
-        refuse_twins(&entries).with_context(|| path.display().to_string())?;
+        let unique = refuse_twins(&entries).with_context(|| path.display().to_string())?;
         let stem = path.file_stem().unwrap_or_default();
         Ok(Self {
             stem: stem.to_string_lossy().into_owned(),
@@ -68,6 +70,7 @@ impl File {
             baseline: plan.baseline,
             again: plan.again,
             looks: plan.looks.max(1),
+            unique,
         })
     }
 }
@@ -125,9 +128,11 @@ fn check_runs(document: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a run that is there twice, to the last figure: it would count as two.
-fn refuse_twins(entries: &[Entry]) -> anyhow::Result<()> {
+/// Refuses a run that is there twice, to the last figure: it would count as two. Returns those
+/// that may be in no other file either: what is simulated again has the same figures again.
+fn refuse_twins(entries: &[Entry]) -> anyhow::Result<BTreeSet<String>> {
     let mut seen = BTreeSet::new();
+    let mut unique = BTreeSet::new();
     for entry in entries {
         let measured = entry.run.as_deref().unwrap_or_default();
         // One rounded figure alone may well come twice.
@@ -135,6 +140,9 @@ fn refuse_twins(entries: &[Entry]) -> anyhow::Result<()> {
             continue;
         }
         let run = format!("{:?} {measured:?}", entry.seed);
+        if entry.seed.is_none() {
+            unique.insert(format!("{} {run}", entry.place));
+        }
         if !seen.insert((entry.world, &entry.arm, &entry.place, run)) {
             let seed = entry
                 .seed
@@ -142,7 +150,7 @@ fn refuse_twins(entries: &[Entry]) -> anyhow::Result<()> {
             bail!("a run of {}{seed} is in it twice; leave one out", entry.arm);
         }
     }
-    Ok(())
+    Ok(unique)
 }
 
 /// Runs of one arm in one place are a set.
@@ -167,9 +175,26 @@ fn grouped(entries: Vec<Entry>) -> Vec<Set> {
 /// Reads one file after the other.
 ///
 /// # Errors
-/// Those of [`File::read`].
+/// Those of [`File::read`], and when two files have one run of a real machine.
 pub fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
-    paths.iter().map(|path| File::read(path)).collect()
+    let mut files: Vec<File> = Vec::new();
+    for (at, path) in paths.iter().enumerate() {
+        let file = File::read(path)?;
+        for (other, name) in files.iter().zip(&paths[..at]) {
+            let both = file.unique.intersection(&other.unique).count();
+            if both > 0 {
+                bail!(
+                    "{}: {both} of its {} runs are in {}, too; a run cannot be compared with \
+                     itself",
+                    path.display(),
+                    file.unique.len(),
+                    name.display()
+                );
+            }
+        }
+        files.push(file);
+    }
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -200,8 +225,9 @@ mod tests {
                 "runslice_results": 1, "world": "simulated", "workload": "desk", "runs": runs,
             })
         };
-        let read =
-            |runs: &[Value]| -> anyhow::Result<()> { refuse_twins(&of_document(&document(runs))?) };
+        let read = |runs: &[Value]| -> anyhow::Result<()> {
+            refuse_twins(&of_document(&document(runs))?).map(drop)
+        };
         read(&[run(1), run(2)]).unwrap();
         let error = read(&[run(1), run(2), run(1)]).unwrap_err().to_string();
         assert_eq!(
@@ -212,6 +238,46 @@ mod tests {
         assert_eq!(error.to_string(), "run 2 is none: it lacks `report`");
         let error = of_document(&json!({"runslice_sweep": 1})).unwrap_err();
         assert_eq!(error.to_string(), "it has no list `runs`");
+    }
+
+    #[test]
+    fn a_run_of_a_real_machine_is_in_one_file_only_and_a_simulated_one_may_be_in_two() {
+        let folder = std::env::temp_dir().join(format!("runslice-sets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str, world: &str, elapsed: &[u64]| {
+            let run = |elapsed: &u64| {
+                json!({
+                    "policy": "fifo", "set": {}, "exit": {"kind": 64},
+                    "report": {
+                        "seed": 1, "machine": {"elapsed_ns": elapsed},
+                        "all": {"delay": {"p99_ns": elapsed}},
+                    },
+                })
+            };
+            let runs: Vec<Value> = elapsed.iter().map(run).collect();
+            let path = folder.join(name);
+            let document = json!({
+                "runslice_results": 1, "world": world, "workload": "desk", "runs": runs,
+                "machine": {"cpus": 4, "hz": 250, "kernel": "6.18", "smt": 1, "llc": 0},
+            });
+            std::fs::write(&path, document.to_string()).unwrap();
+            path
+        };
+        let before = write("before", "played", &[5, 6]);
+        let after = write("after", "played", &[7, 8]);
+        let copy = write("copy", "played", &[9, 6]);
+        read_all(&[before.clone(), after]).unwrap();
+        let error = read_all(&[before.clone(), copy.clone()]).unwrap_err();
+        let want = format!(
+            "{}: 1 of its 2 runs are in {}, too; a run cannot be compared with itself",
+            copy.display(),
+            before.display()
+        );
+        assert_eq!(error.to_string(), want);
+        let once = write("once", "simulated", &[5]);
+        let again = write("again", "simulated", &[5]);
+        read_all(&[once, again]).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

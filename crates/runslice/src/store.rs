@@ -60,16 +60,23 @@ impl Key {
 
 /// Everything that is asked of a simulated run, as bytes.
 fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
-    // All fields of the request as they are, those of later versions too.
-    let rest = RunSpec {
+    // All fields of the request as they are, those of later versions too; long bytes stand behind.
+    let mut rest = RunSpec {
         policy: PolicySpec {
             object: [].into(),
             ..spec.policy.clone()
         },
         ..spec.clone()
     };
+    let recorded = rest
+        .policy
+        .program
+        .as_mut()
+        .and_then(|it| it.recorded.as_mut());
+    let recording = recorded.map(|it| std::mem::replace(&mut it.bytes, [].into()));
     let mut bytes = format!("{rest:?} {scale:?}{more}\0").into_bytes();
     bytes.extend_from_slice(&spec.policy.object);
+    bytes.extend_from_slice(&recording.unwrap_or_default());
     bytes
 }
 
@@ -244,6 +251,24 @@ mod tests {
             object[100] ^= 1;
             spec.policy.object = object.into();
         });
+        let program = |file, bytes: &[u8]| model::Program {
+            file,
+            recorded: Some(model::Recorded {
+                bytes: bytes.into(),
+                setup_only: true,
+            }),
+            ..model::Program::default()
+        };
+        for (file, bytes) in [(1, &b"a"[..]), (2, b"a"), (1, b"b")] {
+            let mut run = planned();
+            run.policy.program = Some(program(file, bytes));
+            keys.push(key(&run));
+        }
+        let mut with = |change: fn(&mut RunSpec)| {
+            let mut run = planned();
+            change(&mut run);
+            keys.push(key(&run));
+        };
         with(|spec| {
             let load = crate::workload_arg::find("chat", &[]).unwrap();
             spec.workload = Arc::new(load);

@@ -1,6 +1,10 @@
-//! Plain text tables: columns padded to their widest cell, numbers to the right, prose wrapped.
+//! Plain text tables: columns padded to their widest cell, numbers to the right, prose wrapped. A
+//! table that is too wide for a terminal leaves out the columns that matter least.
 
 use std::fmt;
+use std::io::{self, Write};
+
+use crate::look::Tone;
 
 /// Columns of a terminal that prose is wrapped to.
 const WIDTH: usize = 100;
@@ -21,21 +25,47 @@ enum Cells {
 /// A column: its heading, and a second heading above that neighbours may share.
 #[derive(Clone, Debug)]
 struct Column {
-    above: &'static str,
-    title: &'static str,
+    above: String,
+    title: String,
     cells: Cells,
+    /// Columns with the greatest rank are left out first; those of rank 0 never.
+    rank: u8,
+}
+
+/// A cell, and how it is shown.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            tone: Tone::Plain,
+        }
+    }
+}
+
+impl Cell {
+    /// The same in another tone.
+    pub const fn toned(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
 }
 
 /// A table that prints itself. Between two columns stand two spaces; no line ends in spaces.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// Adds a column of names.
-    pub fn names(self, title: &'static str) -> Self {
+    pub fn names(self, title: impl Into<String>) -> Self {
         self.column("", title, Cells::Names)
     }
 
@@ -45,30 +75,63 @@ impl Table {
     }
 
     /// Adds a column of numbers.
-    pub fn numbers(self, title: &'static str) -> Self {
+    pub fn numbers(self, title: impl Into<String>) -> Self {
         self.column("", title, Cells::Numbers)
     }
 
     /// Adds a column of numbers whose heading stands below `above`, which its neighbours may share.
-    pub fn numbers_of(self, above: &'static str, title: &'static str) -> Self {
+    pub fn numbers_of(self, above: impl Into<String>, title: impl Into<String>) -> Self {
         self.column(above, title, Cells::Numbers)
     }
 
-    fn column(mut self, above: &'static str, title: &'static str, cells: Cells) -> Self {
+    fn column(mut self, above: impl Into<String>, title: impl Into<String>, cells: Cells) -> Self {
         self.columns.push(Column {
-            above,
-            title,
+            above: above.into(),
+            title: title.into(),
             cells,
+            rank: 0,
         });
         self
+    }
+
+    /// The column added last is left out where there is no room for it, and before those of a
+    /// smaller rank.
+    pub fn rank(mut self, rank: u8) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.rank = rank;
+        }
+        self
+    }
+
+    /// The table with as many columns as `width` has room for, or all, and how many it lost.
+    pub fn fit(mut self, width: Option<usize>) -> (Self, usize) {
+        let Some(width) = width else {
+            return (self, 0);
+        };
+        let all = self.columns.len();
+        while self.widths().iter().map(|width| width + 2).sum::<usize>() > width + 2 {
+            let ranked = self.columns.iter().enumerate();
+            let Some((at, column)) = ranked.max_by_key(|(_, column)| column.rank) else {
+                break;
+            };
+            if column.rank == 0 {
+                break;
+            }
+            self.columns.remove(at);
+            for row in &mut self.rows {
+                row.remove(at);
+            }
+        }
+        let lost = all - self.columns.len();
+        (self, lost)
     }
 
     /// Adds a row.
     ///
     /// # Panics
     /// If the row has not one cell for each column.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells: Vec<String> = cells.into_iter().collect();
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
+        let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
         self.rows.push(cells);
     }
@@ -79,11 +142,12 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|c| c.title.len()).collect();
+        let titles = self.columns.iter().map(|c| c.title.chars().count());
+        let mut widths: Vec<usize> = titles.collect();
         for row in &self.rows {
             for ((width, cell), column) in widths.iter_mut().zip(row).zip(&self.columns) {
                 if column.cells != Cells::Prose {
-                    *width = (*width).max(cell.chars().count());
+                    *width = (*width).max(cell.text.chars().count());
                 }
             }
         }
@@ -95,7 +159,7 @@ impl Table {
     fn make_room_above(&self, widths: &mut [usize]) {
         for span in self.spans() {
             let have: usize = widths[span.clone()].iter().sum::<usize>() + 2 * (span.len() - 1);
-            let need = self.columns[span.start].above.len();
+            let need = self.columns[span.start].above.chars().count();
             widths[span.start] += need.saturating_sub(have);
         }
     }
@@ -112,62 +176,104 @@ impl Table {
         spans
     }
 
-    fn write_above(&self, f: &mut fmt::Formatter<'_>, widths: &[usize]) -> fmt::Result {
+    /// The line of shared headings, if there are any.
+    fn above(&self, widths: &[usize]) -> Option<String> {
         if self.columns.iter().all(|column| column.above.is_empty()) {
-            return Ok(());
+            return None;
         }
         let mut line = String::new();
         for span in self.spans() {
             let width: usize = widths[span.clone()].iter().sum::<usize>() + 2 * (span.len() - 1);
-            let above = self.columns[span.start].above;
+            let above = &self.columns[span.start].above;
             line += &format!("{above:>width$}  ");
         }
-        writeln!(f, "{}", line.trim_end())
+        Some(line.trim_end().to_owned())
     }
 
-    fn write_row<'a>(
+    /// The cells of a line, padded, the last without what would be at the line's end.
+    fn padded<'a>(
         &self,
-        f: &mut fmt::Formatter<'_>,
         widths: &[usize],
-        cells: impl Iterator<Item = &'a str>,
-    ) -> fmt::Result {
-        let mut line = String::new();
-        for ((cell, width), column) in cells.zip(widths).zip(&self.columns) {
-            match column.cells {
-                Cells::Names | Cells::Prose => line += &format!("{cell:<width$}  "),
-                Cells::Numbers => line += &format!("{cell:>width$}  "),
+        cells: impl Iterator<Item = (&'a str, Tone)>,
+    ) -> Vec<(String, Tone)> {
+        let mut line = Vec::new();
+        for (((cell, tone), width), column) in cells.zip(widths).zip(&self.columns) {
+            let padded = match column.cells {
+                Cells::Names | Cells::Prose => format!("{cell:<width$}  "),
+                Cells::Numbers => format!("{cell:>width$}  "),
+            };
+            line.push((padded, tone));
+        }
+        while let Some((last, _)) = line.last_mut() {
+            last.truncate(last.trim_end().len());
+            if !last.is_empty() {
+                break;
+            }
+            line.pop();
+        }
+        line
+    }
+
+    /// All lines but the shared headings.
+    fn lines(&self, widths: &[usize]) -> Vec<Vec<(String, Tone)>> {
+        let titles = self
+            .columns
+            .iter()
+            .map(|it| (it.title.as_str(), Tone::Plain));
+        let mut all = vec![self.padded(widths, titles)];
+        let before: usize = widths.iter().rev().skip(1).map(|width| width + 2).sum();
+        let room = WIDTH.saturating_sub(before).max(PROSE);
+        let is_prose = (self.columns.last()).is_some_and(|it| it.cells == Cells::Prose);
+        for row in &self.rows {
+            let Some((last, first)) = row.split_last() else {
+                continue;
+            };
+            let lines = if is_prose {
+                wrapped(&last.text, room)
+            } else {
+                vec![last.text.clone()]
+            };
+            for (at, line) in lines.iter().enumerate() {
+                let shown = |cell: &'_ Cell| match at {
+                    0 => (cell.text.clone(), cell.tone),
+                    _ => (String::new(), Tone::Plain),
+                };
+                let cells: Vec<_> = first.iter().map(shown).collect();
+                let cells = cells.iter().map(|(text, tone)| (text.as_str(), *tone));
+                all.push(self.padded(widths, cells.chain([(line.as_str(), last.tone)])));
             }
         }
-        writeln!(f, "{}", line.trim_end())
+        all
+    }
+
+    /// Writes it with its tones, see [`Tone::paint`].
+    ///
+    /// # Errors
+    /// When `to` does not take it.
+    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        let widths = self.widths();
+        if let Some(above) = self.above(&widths) {
+            writeln!(to, "{above}")?;
+        }
+        for line in self.lines(&widths) {
+            for (cell, tone) in line {
+                tone.paint(&cell, to)?;
+            }
+            writeln!(to)?;
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
-        self.write_above(f, &widths)?;
-        self.write_row(f, &widths, self.columns.iter().map(|column| column.title))?;
-        let before: usize = widths.iter().rev().skip(1).map(|width| width + 2).sum();
-        let room = WIDTH.saturating_sub(before).max(PROSE);
-        for row in &self.rows {
-            let Some((last, first)) = row.split_last() else {
-                continue;
-            };
-            let is_prose = self
-                .columns
-                .last()
-                .is_some_and(|it| it.cells == Cells::Prose);
-            let lines = if is_prose {
-                wrapped(last, room)
-            } else {
-                vec![last.clone()]
-            };
-            for (at, line) in lines.iter().enumerate() {
-                let first = first
-                    .iter()
-                    .map(|cell| if at == 0 { cell.as_str() } else { "" });
-                self.write_row(f, &widths, first.chain([line.as_str()]))?;
-            }
+        if let Some(above) = self.above(&widths) {
+            writeln!(f, "{above}")?;
+        }
+        for line in self.lines(&widths) {
+            let line: String = line.into_iter().map(|(cell, _)| cell).collect();
+            writeln!(f, "{line}")?;
         }
         Ok(())
     }
@@ -237,5 +343,43 @@ mod tests {
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
         assert!(lines[2].starts_with("      word"), "{text}");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_loses_the_columns_that_matter_least() {
+        let table = || {
+            let mut table = Table::default()
+                .names("task")
+                .numbers_of("wait", "p50")
+                .numbers_of("wait", "max")
+                .rank(2)
+                .numbers("runs")
+                .rank(1);
+            table.row(["a", "1 ms", "22 ms", "333"].map(str::to_owned));
+            table
+        };
+        let (whole, lost) = table().fit(Some(23));
+        assert_eq!((whole.columns.len(), lost), (4, 0));
+        assert_eq!(table().fit(None).0.to_string(), whole.to_string());
+        let (less, lost) = table().fit(Some(22));
+        let want = "      wait\ntask   p50  runs\na     1 ms   333\n";
+        assert_eq!((less.to_string().as_str(), lost), (want, 1));
+        let (least, lost) = table().fit(Some(1));
+        assert_eq!(least.to_string(), "      wait\ntask   p50\na     1 ms\n");
+        assert_eq!(lost, 2);
+    }
+
+    #[test]
+    fn tones_are_written_around_the_text_and_nowhere_else() {
+        let mut table = Table::default().names("policy").numbers("late");
+        table.row([
+            Cell::from("o1".to_owned()),
+            Cell::from("3".to_owned()).toned(Tone::Bad),
+        ]);
+        let mut bytes = Vec::new();
+        table.write(&mut bytes).unwrap();
+        let plain: Vec<u8> = bytes.iter().copied().filter(|byte| *byte < 0x80).collect();
+        assert_eq!(String::from_utf8(plain).unwrap(), table.to_string());
+        assert_eq!(bytes.iter().filter(|byte| **byte >= 0x80).count(), 2);
     }
 }

@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod check;
 pub mod compare;
 pub mod convert;
+pub mod explain;
 pub mod list;
 pub mod report;
 pub mod reproduce;
@@ -31,6 +32,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sim(request) => sim::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
+        Verb::Explain(request) => explain::run(&request),
         Verb::Stat(request) => stat::run(&request),
         Verb::Compare(request) => compare::run(&request),
         Verb::Sweep(request) => sweep::run(&request),

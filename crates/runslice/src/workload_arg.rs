@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use model::Profile;
+use serde::{Deserialize, Serialize};
 use workload::{Workload, rtapp};
 
 use crate::exit::UsageError;
+use crate::recording::Wanted;
 use crate::say::say;
-use crate::{input, policy, profile};
+use crate::{input, profile, recording};
 use model::suggest;
 
 /// A workload file of the project.
@@ -41,31 +44,84 @@ macro_rules! shipped {
 pub const SHIPPED: &[Shipped] =
     shipped!["chat", "desk", "hackbench", "make", "oltp", "screen", "web"];
 
-/// Reads the workload that `argument` names, with its parameters `scale` set anew.
+/// The file that `argument` names, if it names one, so that no result is written over it.
+pub fn file_of(argument: &str) -> Option<&Path> {
+    let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
+    (!is_shipped).then(|| Path::new(argument))
+}
+
+/// A workload as somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// The file, for messages; its name is the workload's.
+    pub file: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Reads the workload that `argument` names, with its parameters `scale` set anew. A trace of
+/// another program is rerun, as with `--from`.
 ///
 /// # Errors
 /// When there is no such workload, or it is wrong; the message names file, line and column.
 pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
-    let path = Path::new(argument);
-    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == argument) {
-        let file = format!("workloads/{argument}.toml");
-        return Ok(Workload::parse_with(shipped.text, &file, scale)?);
+    let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
+    if !is_shipped && recording::is_trace(Path::new(argument)) {
+        if !scale.is_empty() {
+            let message = format!("{argument} is a trace, which has no parameters to --scale");
+            return Err(UsageError(message).into());
+        }
+        return recording::load(Path::new(argument), Wanted::default());
     }
-    let has_ending = |ending| path.extension().is_some_and(|it| it == ending);
-    let is_path = argument.contains('/') || has_ending("toml") || has_ending("json");
-    if !is_path && !path.is_file() {
-        let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
-        let message = format!("no workload is called `{argument}`: {hint}; or give a .toml file");
-        return Err(UsageError(message).into());
-    }
-    let text = input::text(path, input::WRITTEN)?;
-    if path.extension().is_some_and(|it| it == "json") {
-        return import(&text, argument, scale);
-    }
+    let written = Written::find(argument)?;
     // A profile's file lies where the workload says, seen from the workload.
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let profile = |name: &str| profile::find_in(folder, name);
-    Ok(Workload::parse_in(&text, argument, scale, &profile)?)
+    let folder = Path::new(argument).parent().unwrap_or(Path::new(""));
+    written.parse(scale, &|name| profile::find_in(folder, name))
+}
+
+impl Written {
+    /// Finds the workload that `argument` names.
+    ///
+    /// # Errors
+    /// When there is no such workload.
+    pub fn find(argument: &str) -> anyhow::Result<Self> {
+        if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == argument) {
+            return Ok(Self {
+                file: format!("workloads/{argument}.toml"),
+                text: shipped.text.to_owned(),
+            });
+        }
+        let path = Path::new(argument);
+        let has_ending = |ending| path.extension().is_some_and(|it| it == ending);
+        let is_path = argument.contains('/') || has_ending("toml") || has_ending("json");
+        if !is_path && !path.is_file() {
+            let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
+            let message =
+                format!("no workload is called `{argument}`: {hint}; or give a .toml file");
+            return Err(UsageError(message).into());
+        }
+        Ok(Self {
+            file: argument.to_owned(),
+            text: input::text(path, input::WRITTEN)?,
+        })
+    }
+
+    /// Reads it, with its parameters `scale` set anew. `profile` finds a profile's file.
+    ///
+    /// # Errors
+    /// When it is wrong; the message names file, line and column.
+    pub fn parse(
+        &self,
+        scale: &[(String, i64)],
+        profile: &dyn Fn(&str) -> Result<Profile, String>,
+    ) -> anyhow::Result<Workload> {
+        let Self { file, text } = self;
+        if Path::new(file).extension().is_some_and(|it| it == "json") {
+            return import(text, file, scale);
+        }
+        Ok(Workload::parse_in(text, file, scale, profile)?)
+    }
 }
 
 /// Reads a configuration of rt-app and says what of it is lost.
@@ -83,9 +139,10 @@ fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Wor
 /// # Errors
 /// When there is no `=`, no name, or no whole number.
 pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
-    let (name, value) = policy::setting(text)?;
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or_else(|| format!("`{text}` sets nothing; write NAME=VALUE"))?;
     match value.parse() {
-        Ok(value) => Ok((name, value)),
+        Ok(value) => Ok((name.to_owned(), value)),
         Err(_) => Err(format!("`{value}` is no whole number")),
     }
 }

@@ -126,3 +126,159 @@ fn what_is_no_recording_is_refused_with_its_name_and_line() {
         assert!(said.contains(want), "{words:?}: {said}");
     }
 }
+
+/// One turn of ftrace's text: who runs, the flags, microseconds, and what is reported. `IDLE` is
+/// the switch from the idle task.
+const TURN: [(&str, &str, u64, &str); 13] = [
+    (
+        "<idle>-0",
+        "d.h1.",
+        0,
+        "hrtimer_expire_entry: hrtimer=1 function=f now=1",
+    ),
+    (
+        "<idle>-0",
+        "d.h2.",
+        1,
+        "sched_waking: comm=my clock pid=70 PRIO target_cpu=000",
+    ),
+    (
+        "<idle>-0",
+        "d.h2.",
+        2,
+        "sched_wakeup: comm=my clock pid=70 PRIO target_cpu=000",
+    ),
+    ("<idle>-0", "d.h1.", 3, "hrtimer_expire_exit: hrtimer=1"),
+    (
+        "<idle>-0",
+        "d..2.",
+        4,
+        "IDLE prev_state=R ==> next_comm=my clock next_pid=70 next_PRIO",
+    ),
+    (
+        "my clock-70",
+        "d..2.",
+        1000,
+        "sched_waking: comm=served pid=71 PRIO target_cpu=000",
+    ),
+    (
+        "my clock-70",
+        "d..2.",
+        1001,
+        "sched_wakeup: comm=served pid=71 PRIO target_cpu=000",
+    ),
+    (
+        "my clock-70",
+        "d..2.",
+        1004,
+        "sched_switch: prev_comm=my clock prev_pid=70 prev_PRIO \
+        prev_state=S ==> next_comm=served next_pid=71 next_PRIO",
+    ),
+    (
+        "served-71",
+        "d..2.",
+        3004,
+        "sched_switch: prev_comm=served prev_pid=71 prev_PRIO \
+        prev_state=S ==> next_comm=swapper/0 next_pid=0 next_PRIO",
+    ),
+    (
+        "<idle>-0",
+        "d.s2.",
+        5000,
+        "sched_waking: comm=net pid=72 PRIO target_cpu=000",
+    ),
+    (
+        "<idle>-0",
+        "d.s2.",
+        5001,
+        "sched_wakeup: comm=net pid=72 PRIO target_cpu=000",
+    ),
+    (
+        "<idle>-0",
+        "d..2.",
+        5004,
+        "IDLE prev_state=R ==> next_comm=net next_pid=72 next_PRIO",
+    ),
+    (
+        "net-72",
+        "d..2.",
+        5504,
+        "sched_switch: prev_comm=net prev_pid=72 prev_PRIO \
+        prev_state=S ==> next_comm=swapper/0 next_pid=0 next_PRIO",
+    ),
+];
+
+/// What ftrace says of a task that sleeps by a clock, wakes another, and gets work from outside.
+fn ftrace() -> String {
+    let mut text = "# tracer: nop\n".to_owned();
+    for turn in 0..100 {
+        for (who, flags, us, what) in TURN {
+            let us = turn * 10_000 + us;
+            let (s, us) = (5 + us / 1_000_000, us % 1_000_000);
+            let idle = "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_PRIO";
+            let what = what.replace("IDLE", idle).replace("PRIO", "prio=120");
+            text += &format!(" {who} [000] {flags} {s}.{us:06}: {what}\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_trace_of_ftrace_becomes_a_load_as_recorded_and_as_a_file() {
+    let (trace, file) = (at("from-ftrace.txt"), at("from-ftrace.toml"));
+    std::fs::write(&trace, ftrace()).unwrap();
+    let (trace, file) = (trace.to_str().unwrap(), file.to_str().unwrap());
+    let (again, said) = report(&["sim", "fifo", "--from", trace]);
+    for want in [
+        "wakeups: 100 by tasks, 100 by clocks, 0 by devices, 100 from outside",
+        "affinities are in no such trace",
+    ] {
+        assert!(said.contains(want), "{said}");
+    }
+    // 1 ms, 2 ms and 0.5 ms in each of 100 turns.
+    assert_eq!(again["all"]["run_ns"], 350_000_000);
+    let (named, _) = report(&["sim", "fifo", "-w", trace]);
+    assert_eq!(named["all"]["run_ns"], again["all"]["run_ns"]);
+    let (part, _) = report(&["sim", "fifo", "--from", trace, "--window", "..500ms"]);
+    assert_eq!(part["all"]["run_ns"], 175_000_000);
+
+    let output = runslice(&["convert", trace, "-o", file]);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(file).unwrap();
+    for want in ["[task.my_clock]", "[task.served]", "[irq.net_outside]"] {
+        assert!(text.contains(want), "{want}\n{text}");
+    }
+    let (made, _) = report(&["sim", "fifo", "-w", file]);
+    let run = made["all"]["run_ns"].as_f64().unwrap();
+    // Arrivals are drawn: 100 of them, of 0.5 ms each, are expected.
+    assert!((300e6..400e6).contains(&run), "{run}\n{text}");
+    let output = runslice(&["convert", trace, "--anonymous"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("[task.task1]") && !text.contains("served"),
+        "{text}"
+    );
+}
+
+#[test]
+fn our_own_trace_for_perfetto_is_read_back() {
+    let (load, trace) = (at("from-own.toml"), at("from-own.pftrace"));
+    std::fs::write(&load, PING_PONG).unwrap();
+    let (load, trace) = (load.to_str().unwrap(), trace.to_str().unwrap());
+    let (first, _) = report(&["sim", "fifo", "-w", load, "--trace", trace]);
+    let (again, _) = report(&["sim", "fifo", "--from", trace]);
+    assert_eq!(again["all"]["run_ns"], first["all"]["run_ns"]);
+}
+
+#[test]
+fn a_damaged_trace_is_an_error_with_file_and_place() {
+    let trace = at("from-damaged.data");
+    std::fs::write(&trace, b"PERFILE2\x68\0\0\0\0\0\0\0\x90").unwrap();
+    let output = runslice(&["sim", "fifo", "--from", trace.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("from-damaged.data: byte 16: the file ends within"),
+        "{said}"
+    );
+}

@@ -11,10 +11,11 @@ use syn::visit::{self, Visit};
 type Name = Vec<String>;
 
 /// The largest circle of files that each crate may have. Every number may only become smaller.
-const CIRCLES: [(&str, usize); 12] = [
+const CIRCLES: [(&str, usize); 13] = [
     ("bpf", 3),
     ("experiments", 4),
     ("folder", 1),
+    ("import", 1),
     ("live", 1),
     ("load", 2),
     ("loader", 3),
@@ -296,7 +297,7 @@ fn no_verb_imports_another() {
     }
     assert_eq!(
         verbs.len(),
-        22,
+        23,
         "verbs are found in both folders: {verbs:?}"
     );
 }

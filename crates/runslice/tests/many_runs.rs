@@ -508,3 +508,51 @@ fn files_that_are_full_torn_or_given_twice_are_named() {
         assert!(text.contains("longer than 64 MiB"), "{verb}: {text}");
     }
 }
+
+#[test]
+fn no_result_takes_the_place_of_its_source() {
+    let folder = Folder::new("sources");
+    let load = "[workload]\nname = \"x\"\n[task.a]\ndo = [\"run(1ms)\"]\n";
+    folder.write("load.toml", load);
+    folder.said("bundle fifo -o fifo.bundle", 0);
+    let bundle = fs::read(folder.0.join("fifo.bundle")).expect("written");
+    for (refused, options) in [
+        (
+            "convert load.toml -o ./load.toml",
+            "the workload and for --output",
+        ),
+        (
+            "bundle fifo.bundle:slice_ns=9000000 -o fifo.bundle",
+            "the policy and for --output",
+        ),
+        (
+            "sim fifo.bundle -w desk --events fifo.bundle",
+            "a policy and for --events",
+        ),
+        (
+            "sim fifo -w load.toml -o load.toml",
+            "--workload and for --output",
+        ),
+        (
+            "play load.toml --events load.toml",
+            "the workload and for --events",
+        ),
+    ] {
+        let text = folder.said(refused, 2);
+        assert!(
+            text.contains(&format!("is given for {options}; name two files")),
+            "{text}"
+        );
+    }
+    assert_eq!(folder.read("load.toml"), load);
+    assert_eq!(
+        fs::read(folder.0.join("fifo.bundle")).expect("there"),
+        bundle
+    );
+    // A file that is called as something built in is in nobody's way.
+    folder.said("convert load.toml -o desk", 0);
+    folder.said(
+        "sim fifo fifo.bundle fifo.bundle -w desk --duration 10ms -o desk",
+        0,
+    );
+}

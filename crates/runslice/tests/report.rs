@@ -177,6 +177,38 @@ fn figures_are_written_as_files_and_of_a_part_of_the_run() {
     assert!(!text.contains(">0</text>"));
 }
 
+/// A process may write files of one block only, which is as if the disk were full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_figure_for_which_there_is_no_room_is_named_and_does_not_stay() {
+    let folder = folder("no room");
+    runs(&folder);
+    let limited = "trap '' XFSZ; ulimit -f 1 && exec \"$0\" report e.o1.jsonl \"$@\"";
+    for (option, to, left) in [
+        ("--svg", "figures", Some("figures")),
+        ("-o", "page.html", None),
+    ] {
+        let output = Command::new("sh")
+            .args(["-c", limited, env!("CARGO_BIN_EXE_runslice"), option, to])
+            .current_dir(&folder)
+            .output()
+            .expect("a shell starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(
+            stderr.starts_with(&format!("runslice: cannot write {to}")),
+            "{stderr}"
+        );
+        assert!(
+            stderr.ends_with(": File too large (os error 27)\n"),
+            "{stderr}"
+        );
+        let files = left.map_or(0, |it| fs::read_dir(folder.join(it)).expect("made").count());
+        assert_eq!(files, 0, "nothing was whole");
+        assert!(!folder.join("page.html").exists());
+    }
+}
+
 #[test]
 fn what_cannot_be_drawn_is_said() {
     let folder = folder("bad");

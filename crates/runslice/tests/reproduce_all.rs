@@ -112,8 +112,16 @@ fn cell(words: &str) -> String {
     words.join(" ").replace('|', "\\|")
 }
 
+/// The first letter as a capital, and a full stop.
+fn sentence(words: &str) -> String {
+    let mut letters = words.trim_end_matches(['.', ';']).chars();
+    let first = letters.next().map(char::to_uppercase);
+    let words: String = first.into_iter().flatten().chain(letters).collect();
+    format!("{words}.")
+}
+
 /// Why a statement is not more: the cause that its experiment gives, or else what the first part
-/// with its verdict says, in words or numbers.
+/// with its verdict says, in numbers and words.
 fn why(statement: &Value) -> String {
     let verdict = &statement["verdict"];
     if verdict == "reproduced" || verdict == "same-direction" && statement["cause"].is_null() {
@@ -126,13 +134,18 @@ fn why(statement: &Value) -> String {
         let numbers = part["numbers"].as_array().into_iter().flatten();
         let numbers = numbers.map(|it| {
             let value = it["value"].as_f64().unwrap_or(f64::NAN);
-            format!("{}: {value:.3}", it["name"].as_str().unwrap_or_default())
+            format!("{} is {value:.3}", it["name"].as_str().unwrap_or_default())
         });
-        let name = part["name"].as_str().unwrap_or_default().to_owned();
-        let mut all = vec![name];
-        all.extend(numbers);
-        all.extend((!words.is_empty()).then_some(words.clone()));
-        (words, all.join("; "))
+        let numbers: Vec<String> = numbers.collect();
+        let name = part["name"].as_str().unwrap_or_default();
+        let name = name.strip_prefix(statement["id"].as_str().unwrap_or_default());
+        let of = format!("Test \"{}\"", name.unwrap_or_default().trim());
+        let mut all = vec![match numbers.is_empty() {
+            true => format!("{of} has no numbers."),
+            false => format!("{of}: {}.", numbers.join("; ")),
+        }];
+        all.extend((!words.is_empty()).then(|| sentence(&words)));
+        (words, all.join(" "))
     });
     let cause = statement["cause"].as_str().filter(|it| !it.is_empty());
     let text = match (verdict == "not-testable", cause, said) {
@@ -250,6 +263,29 @@ fn hold_readmes(report: &str) {
     }
     let stale = stale.join("\n");
     assert!(stale.is_empty(), "{stale}\nUPDATE_GOLDEN=1 writes it");
+}
+
+#[test]
+fn why_a_statement_is_not_more_is_told_in_sentences() {
+    let number = |name: &str, value: f64| serde_json::json!({"name": name, "value": value});
+    let part = |numbers: &[Value], words: &str| {
+        serde_json::json!({
+            "id": "A5", "verdict": "undecided", "cause": null,
+            "parts": [{
+                "name": "A5 largest spread", "verdict": "undecided", "words": words,
+                "numbers": numbers,
+            }],
+        })
+    };
+    let numbers = [number("a / b", 0.6481), number("a / c", 1.0)];
+    assert_eq!(
+        why(&part(&numbers, "the disk limits it")),
+        "Test \"largest spread\": a / b is 0.648; a / c is 1.000. The disk limits it."
+    );
+    assert_eq!(
+        why(&part(&[], "--quick leaves out the runs `r`")),
+        "Test \"largest spread\" has no numbers. --quick leaves out the runs `r`."
+    );
 }
 
 #[test]

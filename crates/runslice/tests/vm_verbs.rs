@@ -444,3 +444,41 @@ fn a_commands_tasks_are_counted_with_those_that_lived_shortly() {
         assert!(counted.is_some_and(|count| count > 0), "{kernel}: {text}");
     }
 }
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_schedulers_own_program_is_started_awaited_and_interrupted() {
+    for kernel in KERNELS {
+        // The program is runslice itself.
+        let text = good(
+            kernel,
+            "run() { runslice run --scheduler \"$@\"; echo \"status $?\"; }
+            state() { cat /sys/kernel/sched_ext/state; }
+            run 'runslice run fifo' --loader-output /tmp/log -- cat /sys/kernel/sched_ext/root/ops
+            cat /tmp/log; state
+            run \"sh -c 'echo nothing to attach; exit 3'\"; state
+            run \"sh -c 'runslice run fifo --for 2s; exit 5'\" -- sleep 4; state
+            run \"sh -c 'trap : INT; runslice run fifo; while :; do sleep 1; done'\" --for 1s; state
+            runslice bench --scheduler 'runslice run fifo' --runs 1 --folder /tmp/out -- true
+            grep -c 'runslice run fifo' /tmp/out/runs.jsonl
+            cat /tmp/out/logs/*.scheduler; state",
+            &[],
+        );
+        has(
+            kernel,
+            &text,
+            &[
+                "fifo\nrun: the kernel's own scheduler is back",
+                "run: fifo is the scheduler",
+                "attached no policy: it ended with exit status: 3; its last lines:\nnothing",
+                "ended with exit status: 5; its last lines:",
+                "did not end within 15 s of SIGINT and was killed",
+            ],
+        );
+        assert_eq!(text.matches("\ndisabled\n").count(), 5, "{kernel}: {text}");
+        for status in [0, 1, 3] {
+            let line = format!("status {status}\n");
+            assert!(text.contains(&line), "{kernel}: no {line} in {text}");
+        }
+    }
+}

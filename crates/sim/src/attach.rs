@@ -93,6 +93,7 @@ impl Machine {
         }
         message.truncate(end);
         self.halt_if(true);
+        self.tell_failed(kind);
         self.attachment.exit = Some(Exit {
             kind,
             code,
@@ -116,6 +117,7 @@ impl Machine {
     /// one, and is not called again.
     #[cold]
     pub(crate) fn fail(&mut self, message: &str, fault: String) {
+        self.decisions.decide_at_last();
         self.eject(ExitKind::Error, 0, message);
         let Attachment {
             detaching, exit, ..

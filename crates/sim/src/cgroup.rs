@@ -200,6 +200,9 @@ impl Machine {
                 self.resched(cpu);
             }
         }
+        if self.hooked.any() {
+            self.trace_cgroup_attach(vm, id, to, process);
+        }
     }
 
     /// The tasks that a move concerns, in the order in which the kernel takes them: by the cgroup

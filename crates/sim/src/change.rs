@@ -160,6 +160,7 @@ impl Machine {
                     );
                 } else {
                     self.set_slice(id, 0);
+                    self.tell_slice(id, model::Sliced::Cut);
                 }
             }
             Class::Dl => self.yield_deadline(id),
@@ -231,6 +232,7 @@ impl Machine {
     pub(crate) fn call_set_cpumask(&mut self, vm: &mut Vm, id: TaskId) {
         let task = self.task(id);
         let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
+        self.tell_allowed(id);
         let count = u64::from(self.masks.count(mask));
         let low = self.masks.get(mask).words()[0];
         let argument = self.mirror.cpus_address(address);
@@ -254,6 +256,7 @@ impl Machine {
         if self.task(id).class == Class::Ext {
             self.leave_custody(vm, id, deq::NOCLOCK);
             self.leave_dsq(id);
+            self.tell_removed(id, false);
             let task = self.task_mut(id);
             task.ops_state = OpsState::None;
             task.direct = None;

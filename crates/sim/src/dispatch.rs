@@ -3,8 +3,9 @@
 //! Source: `finish_dispatch()`, `consume_dispatch_q()`, `dispatch_to_local_dsq()`,
 //! `move_task_between_dsqs()` and `task_can_run_on_remote_rq()`, kernel 6.18.
 
-use model::{CpuId, TaskId};
+use model::{CpuId, Looked, TaskId};
 
+use crate::cause::Cause;
 use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
@@ -21,6 +22,8 @@ pub(crate) struct Buffered {
     pub qseq: Option<u64>,
     pub dsq_id: u64,
     pub flags: u64,
+    /// Who inserted it, if anybody listens.
+    pub cause: Cause,
 }
 
 /// The dispatch buffer of the callback being executed (`struct scx_dsp_ctx`).
@@ -86,8 +89,11 @@ impl Machine {
         let mut entries = std::mem::take(&mut self.buffer.entries);
         for entry in entries.drain(..) {
             self.buffer.moved += 1;
+            self.decisions.decide_for(entry.cause);
+            self.decisions.turn_to(entry.task);
             self.finish_dispatch(cpu, entry);
         }
+        self.decisions.decide_for(Cause::KERNEL);
         self.buffer.entries = entries;
     }
 
@@ -98,12 +104,13 @@ impl Machine {
             qseq: Some(qseq),
             dsq_id,
             flags,
+            ..
         } = entry
         else {
-            return;
+            return self.tell_ignored(&entry);
         };
         if self.task(id).ops_state != OpsState::Queued(qseq) {
-            return;
+            return self.tell_ignored(&entry);
         }
         let dsq = self.verdict_queue(cpu, dsq_id, id);
         self.dispatch_to_local(cpu, dsq, id, flags);
@@ -186,6 +193,11 @@ impl Machine {
     /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
     /// flags of an insert. Whether there is one, and how many were passed over.
     pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> (bool, u64) {
+        let looked = if self.contexts.depth() > 0 {
+            Looked::MoveToLocal
+        } else {
+            Looked::Kernel
+        };
         let mut passed = 0;
         let mut next = self.dsqs.first(dsq);
         if next.is_some() {
@@ -194,17 +206,20 @@ impl Machine {
         while let Some(id) = next {
             if self.task(id).cpu == cpu {
                 self.leave_dsq(id);
+                self.tell_look(dsq, Some(id), looked);
                 let local = self.dsqs.local(cpu);
                 self.dispatch_enqueue(local, id, flags);
                 return (true, passed);
             }
             if self.can_migrate(id, cpu, false) {
+                self.tell_look(dsq, Some(id), looked);
                 self.migrate_to_local(id, cpu, flags);
                 return (true, passed);
             }
             passed += 1;
             next = self.dsqs.after(dsq, id);
         }
+        self.tell_look(dsq, None, looked);
         (false, passed)
     }
 
@@ -231,10 +246,12 @@ impl Machine {
         let refused = target.is_none() && self.dsqs.owner(dsq).is_some();
         match target {
             Some(target) if target != from => {
+                self.tell_move(id);
                 self.migrate_to_local(id, target, flags);
                 self.wake_if_below(target, cpu);
             }
             _ => {
+                self.tell_move(id);
                 let dsq = if refused {
                     self.global_queue(from)
                 } else {

@@ -52,10 +52,9 @@ impl Machine {
             if self.program.is_some() {
                 self.look_at_program(vm);
             }
-            audience.look(self);
+            audience.look(self, vm);
             if self.recorded().len() >= PORTION {
-                audience.sink().events(self.recorded());
-                self.recorded().clear();
+                self.hand_over(vm, audience.sink());
             }
             if self.is_halted() {
                 break;
@@ -200,7 +199,7 @@ impl Machine {
         }
         let action = self.step_work(id, cpu);
         if self.work.is_exiting(id) && !self.task(id).exiting {
-            self.begin_exit(id);
+            self.begin_exit(vm, id);
         }
         match action {
             Err(error) => self.give_up(error),

@@ -3,8 +3,9 @@
 //! Source: `enqueue_task_scx()`, `do_enqueue_task()`, `dequeue_task_scx()`, `dispatch_enqueue()`
 //! and `direct_dispatch()`, kernel 6.18 as Debian patches it (6.18.15).
 
-use model::{CpuId, Op, TaskId};
+use model::{CpuId, Op, Sliced, TaskId};
 
+use crate::cause::Cause;
 use crate::counters::Counter;
 use crate::cpu::Curr;
 use crate::dsq::{DsqIndex, Mixed};
@@ -101,6 +102,7 @@ impl Machine {
         self.unwatch(id, false);
         self.set_queued(id, false);
         self.leave_dsq(id);
+        self.tell_removed(id, false);
         self.task_mut(id).direct = None;
     }
 
@@ -201,6 +203,7 @@ impl Machine {
         if self.task(id).ops_state == OpsState::Queueing(qseq) {
             self.task_mut(id).ops_state = OpsState::Queued(qseq);
             self.set_custody(id, true);
+            self.tell_kept(id);
         }
         false
     }
@@ -215,6 +218,7 @@ impl Machine {
     pub(crate) fn refill_slice(&mut self, id: TaskId) {
         self.counters.count(Counter::RefillSliceDfl);
         self.set_slice(id, flags::SLICE_DFL);
+        self.tell_slice(id, Sliced::Default);
     }
 
     /// Carries out a verdict that `select_cpu` or `enqueue` gave.
@@ -223,6 +227,7 @@ impl Machine {
         let cpu = self.task(id).cpu;
         let direct = self.task(id).direct.expect("the caller has seen a verdict");
         let flags = flags | direct.flags;
+        self.decisions.decide_for(direct.cause);
         let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
         if self.dsqs.owner(dsq).is_some_and(|owner| owner != cpu) {
             // Another CPU's lock cannot be taken here; the insert is done a little later.
@@ -232,10 +237,12 @@ impl Machine {
             task.deferred_on = Some(cpu);
             self.cpus[cpu].deferred.push_back(id);
             self.schedule_deferred(cpu);
+            self.decisions.decide_for(Cause::KERNEL);
             return;
         }
         self.task_mut(id).direct = None;
         self.dispatch_enqueue(dsq, id, flags);
+        self.decisions.decide_for(Cause::KERNEL);
     }
 
     fn schedule_deferred(&mut self, cpu: CpuId) {
@@ -254,8 +261,11 @@ impl Machine {
             let Some(direct) = task.direct.take() else {
                 continue;
             };
+            self.decisions.decide_for(direct.cause);
+            self.decisions.turn_to(id);
             let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
             self.dispatch_to_local(cpu, dsq, id, direct.flags);
+            self.decisions.decide_for(Cause::KERNEL);
         }
     }
 
@@ -322,6 +332,7 @@ impl Machine {
         task.direct = None;
         task.ops_state = OpsState::None;
         self.note_custody(dsq, id);
+        self.tell_insert(dsq, id, flags);
         match self.dsqs.owner(dsq) {
             Some(owner) => self.local_inserted(owner, id, flags),
             None => self.hold(Which::Queue(dsq), |costs| costs.call_insert),
@@ -344,6 +355,7 @@ impl Machine {
         {
             self.update_curr(cpu);
             self.set_slice(curr, 0);
+            self.tell_slice(curr, Sliced::Cut);
             preempt = true;
         }
         if preempt || self.class_on(cpu) > Class::Ext {
@@ -356,6 +368,7 @@ impl Machine {
     pub(crate) fn leave_dsq(&mut self, id: TaskId) {
         if let Some(dsq) = self.task_mut(id).dsq.take() {
             self.dsqs.remove(dsq, id);
+            self.decisions.note_left(dsq);
         }
         if let Some(cpu) = self.task_mut(id).deferred_on.take() {
             self.cpus[cpu].deferred.retain(|&other| other != id);

@@ -4,6 +4,7 @@ use bpf::{Host, Memory, Stop};
 use model::TaskId;
 
 use crate::machine::Machine;
+use crate::task::{RunState, Task};
 
 impl Host for Machine {
     fn cpu(&self) -> u32 {
@@ -53,6 +54,10 @@ impl Host for Machine {
         Err(Stop::WildStore { address, size })
     }
 
+    fn stores_at(&mut self, here: u32) {
+        self.decisions.come_to(here);
+    }
+
     fn word_stored(&mut self, memory: &mut Memory, address: u64) {
         self.task_word_stored(memory, address);
     }
@@ -75,6 +80,18 @@ impl Host for Machine {
         {
             self.release_task(memory, id);
         }
+    }
+
+    /// Tasks by their process numbers (`task_seq_get_next()`, kernel 6.18,
+    /// `kernel/bpf/task_iter.c`).
+    fn visited(&self, what: &str) -> Vec<u64> {
+        if what != "task" {
+            return Vec::new();
+        }
+        let lives = |task: &&Task| task.address != 0 && task.state != RunState::Dead;
+        let mut tasks: Vec<_> = self.tasks.iter().filter(lives).collect();
+        tasks.sort_by_key(|task| task.pid);
+        tasks.iter().map(|task| task.address).collect()
     }
 
     fn print(&mut self, text: &str) {

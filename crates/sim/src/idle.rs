@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use model::{CpuId, MachineSpec, Op, TaskId};
 
+use crate::cause::{IDLES, LEAVES};
 use crate::cpu::Curr;
 use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
@@ -180,12 +181,14 @@ impl Machine {
     /// The CPU becomes idle.
     pub(crate) fn enter_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
         self.idle.update(cpu, true);
+        self.tell_idle(cpu, IDLES);
         self.call_update_idle(vm, cpu, true);
     }
 
     /// The CPU leaves idle.
     pub(crate) fn leave_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
         self.idle.update(cpu, false);
+        self.tell_idle(cpu, LEAVES);
         self.call_update_idle(vm, cpu, false);
     }
 

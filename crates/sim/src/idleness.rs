@@ -108,7 +108,8 @@ impl Machine {
         self.note(format!(
             "CPUs idled for {}.{:03} s in all while tasks that may run there had waited for {} ms \
              and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy \
-             that queues a task must call scx_bpf_kick_cpu() for a CPU that idles",
+             that queues a task must call scx_bpf_kick_cpu() for a CPU that idles, and its \
+             ops.dispatch() must find the task there",
             wasted / 1000,
             wasted % 1000,
             LONG.get() / 1_000_000,

@@ -4,7 +4,7 @@
 //! as soon as it enables interrupts. Source: `scx_kick_cpu()` and `kick_cpus_irq_workfn()`,
 //! kernel 6.18.
 
-use model::{CpuId, EventKind, TaskId};
+use model::{CpuId, EventKind, Kicked, Sliced, TaskId};
 
 use crate::cpu::Curr;
 use crate::flags::kick;
@@ -15,6 +15,7 @@ impl Machine {
     /// Notes a kick of `target`.
     pub(crate) fn kick(&mut self, target: CpuId, flags: u64) {
         if self.attachment.bypasses() {
+            self.tell_kick(target, Kicked::Dropped);
             return;
         }
         let caller = self.exec;
@@ -32,10 +33,13 @@ impl Machine {
             // The kernel looks only if it gets the run queue's lock at the first try.
             let locked = self.contexts.hold_lock_of(target);
             if !locked && self.skips_idle_kick(target) {
+                self.tell_kick(target, Kicked::Dropped);
                 return;
             }
+            self.tell_asked_kick(target, flags);
             self.cpus[caller].kicks.if_idle.insert(target);
         } else {
+            self.tell_asked_kick(target, flags);
             let kicks = &mut self.cpus[caller].kicks;
             kicks.kick.insert(target);
             if flags & kick::PREEMPT != 0 {
@@ -72,14 +76,24 @@ impl Machine {
                 self.end_slice(target);
             }
             self.resched(target);
+            self.tell_kick(target, Kicked::Taken);
             next = self.cpus[cpu].kicks.kick.next_from(target.0 + 1);
         }
         let mut next = self.cpus[cpu].kicks.if_idle.first();
         while let Some(target) = next {
             self.cpus[cpu].kicks.if_idle.remove(target);
-            if !self.skips_idle_kick(target) {
+            let skipped = self.skips_idle_kick(target);
+            if !skipped {
                 self.resched(target);
             }
+            self.tell_kick(
+                target,
+                if skipped {
+                    Kicked::Dropped
+                } else {
+                    Kicked::Taken
+                },
+            );
             next = self.cpus[cpu].kicks.if_idle.next_from(target.0 + 1);
         }
         self.cpus[cpu].kicks_pending = false;
@@ -91,6 +105,7 @@ impl Machine {
         {
             self.update_curr(target);
             self.set_slice(id, 0);
+            self.tell_slice(id, Sliced::Cut);
         }
     }
 }

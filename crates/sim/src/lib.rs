@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod cause;
 mod cgroup;
 mod change;
 mod clock;
@@ -19,6 +20,7 @@ mod counters;
 mod cpu;
 mod custody;
 mod deadline;
+mod decision;
 mod dispatch;
 mod drive;
 mod dsq;
@@ -40,6 +42,7 @@ mod mask;
 mod mirror;
 mod moment;
 mod ops;
+mod places;
 mod profile;
 mod program;
 mod queue;
@@ -230,7 +233,7 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
 /// # Errors
 /// What [`run`] would say before it begins.
 pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Error> {
-    prepare(policy, machine, Options::default(), false).map(|_| ())
+    prepare(policy, machine, Options::default(), Noted::default()).map(|_| ())
 }
 
 /// The policy's object as `machine` would run it: linked, with its variables set.
@@ -239,6 +242,24 @@ pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Er
 /// What [`run`] would say of the object and of its variables before it begins.
 pub fn image(policy: &PolicySpec, machine: &MachineSpec) -> Result<Image, Error> {
     load(policy, &target(machine)).map(|(image, _)| image)
+}
+
+/// What is noted of programs beside their results.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    /// What each callback does.
+    tally: bool,
+    /// Where programs are.
+    places: bool,
+}
+
+impl Noted {
+    fn new(wants: EventMask, tally: bool) -> Self {
+        Self {
+            tally,
+            places: wants.intersection(EventMask::DECISIONS) != EventMask::NONE,
+        }
+    }
 }
 
 /// A policy made ready, but for the machine around it.
@@ -254,7 +275,7 @@ fn prepare(
     spec: &PolicySpec,
     machine: &MachineSpec,
     options: Options,
-    tally: bool,
+    noted: Noted,
 ) -> Result<Ready, Error> {
     let (target, rules) = (target(machine), rules_of(machine.kernel));
     let (image, entries) = load(spec, &target)?;
@@ -264,7 +285,7 @@ fn prepare(
         found.map_err(Box::new).map_err(PolicyError::of(spec))
     });
     let setup = setup.collect::<Result<_, _>>()?;
-    let (functions, config) = configure(machine, options, tally);
+    let (functions, config) = configure(machine, options, noted);
     let vm = Instance::new(Arc::new(image), &functions, config);
     let vm = vm.map_err(Box::new).map_err(PolicyError::of(spec))?;
     Ok(Ready {
@@ -280,7 +301,7 @@ fn prepare(
 fn configure(
     machine: &MachineSpec,
     options: Options,
-    tally: bool,
+    noted: Noted,
 ) -> (Vec<bpf::HostFunction<Machine>>, Config) {
     let usual = Config::default();
     let costs = machine.profile.costs().copied();
@@ -293,7 +314,8 @@ fn configure(
     let config = Config {
         cpus: u32::from(machine.cpus),
         backend: options.backend,
-        tally,
+        tally: noted.tally,
+        places: noted.places,
         builtin_cost_ps: prices,
         budget: options.budget.unwrap_or(usual.budget),
         total_budget: options.total_budget,
@@ -407,20 +429,52 @@ pub fn run_program_sampled(
     program_before(spec, audience, Options::default(), (user, free))
 }
 
+/// Lets a scheduler's own program attach its policy, as [`run_program`] does, and no more: what it
+/// has loaded by then.
+///
+/// # Errors
+/// As [`run_program`].
+pub fn load_program(
+    spec: &RunSpec,
+    (user, free): (Box<dyn UserSpace>, bool),
+) -> Result<Image, Error> {
+    let spec = &with_threads(spec, free);
+    let (_, vm) = begin_program(spec, EventMask::NONE, Options::default(), (user, free))?;
+    Ok(vm.image_of_now())
+}
+
 fn program_before(
     spec: &RunSpec,
     mut audience: Audience<'_>,
     options: Options,
     (user, free): (Box<dyn UserSpace>, bool),
 ) -> Result<(Summary, ProgramReport), Error> {
+    let spec = &with_threads(spec, free);
+    let wants = audience.sink().wants();
+    let (mut machine, mut vm) = begin_program(spec, wants, options, (user, free))?;
+    go(spec, &mut machine, &mut vm, &mut audience)?;
+    let summary = finish(&mut machine, &mut vm, audience.sink());
+    Ok((summary, machine.program_report()))
+}
+
+/// `spec` with a group for the program's threads, if they are tasks.
+fn with_threads(spec: &RunSpec, free: bool) -> RunSpec {
+    match free {
+        true => spec.clone(),
+        false => with_program(spec),
+    }
+}
+
+/// A machine on which a program has attached its policy.
+fn begin_program(
+    spec: &RunSpec,
+    wants: EventMask,
+    options: Options,
+    (user, free): (Box<dyn UserSpace>, bool),
+) -> Result<(Machine, Vm), Error> {
     check_machine(&spec.machine)?;
-    let spec = &if free {
-        spec.clone()
-    } else {
-        with_program(spec)
-    };
     let target = target(&spec.machine);
-    let (functions, config) = configure(&spec.machine, options, false);
+    let (functions, config) = configure(&spec.machine, options, Noted::new(wants, false));
     let opened = Door::open(target.clone(), functions, config);
     let opened = opened
         .map_err(Box::new)
@@ -432,11 +486,9 @@ fn program_before(
         setup::Plan::new(Vec::new(), Vec::new()),
         mirror,
     );
-    let mut machine = machine_of(spec, parts, audience.sink().wants(), false)?;
+    let mut machine = machine_of(spec, parts, wants, false)?;
     machine.start_program(&mut vm, (user, door), (&spec.policy.name, free))?;
-    go(spec, &mut machine, &mut vm, &mut audience)?;
-    let summary = finish(&mut machine, &mut vm, audience.sink());
-    Ok((summary, machine.program_report()))
+    Ok((machine, vm))
 }
 
 fn run_before(
@@ -541,7 +593,12 @@ fn assemble(
         entries,
         setup,
         mut vm,
-    } = prepare(&spec.policy, &spec.machine, options, tally)?;
+    } = prepare(
+        &spec.policy,
+        &spec.machine,
+        options,
+        Noted::new(wants, tally),
+    )?;
     let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
     let plan = setup::Plan::new(entries, setup);
     let machine = machine_of(spec, (ops, plan, mirror), wants, tally)?;
@@ -613,9 +670,11 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     if machine.program.is_some() {
         machine.end_program(vm);
     }
+    machine.hand_over(vm, sink);
+    machine.decisions.end();
     let exit = machine.detach(vm);
-    sink.events(machine.recorded());
-    machine.recorded().clear();
+    machine.hand_over(vm, sink);
+    machine.tell_exit(&exit, sink);
     let end = machine.now;
     sink.finish(end);
     let (printed, mut notes) = machine.log.take();

@@ -9,6 +9,7 @@ use workload::ROOT_CGROUP;
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
+use crate::places::Place;
 use crate::queue::Pending;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
 use crate::work::Birth;
@@ -21,12 +22,16 @@ const COMM_LEN: usize = 16;
 
 impl Machine {
     /// Creates what the workload has from its start: tasks, interrupts, CPUs that come and go.
+    /// Returns the birth of the program's first thread, which is none of the workload's tasks.
     ///
     /// # Errors
     /// If there is no room for the tasks.
-    pub(crate) fn populate(&mut self, vm: &mut Vm) -> Result<(), bpf::OutOfMemory> {
+    pub(crate) fn populate(&mut self, vm: &mut Vm) -> Result<Option<Birth>, bpf::OutOfMemory> {
+        let mut leader = None;
         for birth in self.work.initial() {
-            if !self.is_of_program(birth.group) {
+            if self.is_of_program(birth.group) {
+                leader = Some(birth);
+            } else {
                 self.create(vm, &birth)?;
             }
         }
@@ -34,7 +39,7 @@ impl Machine {
             self.queue.push(time, cpu, Pending::Interrupt { source });
         }
         self.plan_hotplug();
-        Ok(())
+        Ok(leader)
     }
 
     /// Creates a task that exists before the policy is attached, and begins when it says.
@@ -117,8 +122,15 @@ impl Machine {
         self.task_mut(id).css_set = self.task(id).cgroup;
         self.mirror_cgroup(vm, id);
         self.admit(id, birth.policy);
+        if self.hooked.any() {
+            self.trace_fork(vm, (parent, id), birth.process);
+        }
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
         self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK);
+        if self.hooked.any() && !self.is_of_program(birth.group) {
+            let comm = self.workload.task_name(birth.group, birth.index);
+            self.trace_rename(vm, id, &comm);
+        }
         self.rename(id, birth);
         Ok(Some(id))
     }
@@ -266,6 +278,7 @@ impl Machine {
             },
         );
         self.call_set_weight(vm, id);
+        self.tell_allowed(id);
     }
 
     /// A task leaves the policy's class.
@@ -326,13 +339,19 @@ impl Machine {
     }
 
     /// The task has begun to exit (`PF_EXITING`), and may still run for a while.
-    pub(crate) fn begin_exit(&mut self, id: TaskId) {
+    pub(crate) fn begin_exit(&mut self, vm: &mut Vm, id: TaskId) {
         self.task_mut(id).exiting = true;
         self.mirror_policy(id);
+        if self.hooked.any() {
+            self.trace_exit(vm, id);
+        }
     }
 
     /// The last reference that the kernel had to an exited task is gone.
     pub(crate) fn reap(&mut self, vm: &mut Vm, id: TaskId) {
+        if self.hooked.any() {
+            self.trace_task(vm, Place::SchedProcessFree, id);
+        }
         if self.attachment.is_attached() {
             self.exit_task(vm, id);
         }

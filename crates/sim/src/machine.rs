@@ -13,6 +13,7 @@ use model::{
 };
 
 use crate::attach::Attachment;
+use crate::cause::Decisions;
 use crate::cgroup::Cgroups;
 use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Mode, class_on};
@@ -29,6 +30,7 @@ use crate::mask::Masks;
 use crate::mirror::Mirror;
 use crate::moment::Moment;
 use crate::ops::{Calls, Contexts, Ops};
+use crate::places::Places;
 use crate::profile::Ledger;
 use crate::program::Program;
 use crate::queue::{EventQueue, Pending};
@@ -64,12 +66,16 @@ pub struct Machine {
     pub(crate) exec: CpuId,
     wants: EventMask,
     halted: bool,
+    /// Where programs are attached; see [`crate::places`].
+    pub(crate) hooked: Places,
     /// How far the policy has come; see [`crate::attach`].
     pub(crate) attachment: Attachment,
     /// What is known of callbacks made; see [`crate::ops`].
     pub(crate) calls: Calls,
     /// The dispatch buffer; see [`crate::dispatch`].
     pub(crate) buffer: Buffer,
+    /// Who decides what, for whoever listens; see [`crate::decision`].
+    pub(crate) decisions: Decisions,
     /// The callbacks being executed; see [`crate::ops`].
     pub(crate) contexts: Contexts,
     out: Vec<Event>,
@@ -157,7 +163,11 @@ impl Machine {
         Self {
             locks: Locks::new(costs, cpus),
             ledger: Ledger::new(costs.copied()),
-            calls: Calls::new(!wants.has(EventKind::Callback) && costs.is_none(), tally),
+            calls: Calls::new(
+                !wants.has(EventKind::Callback) && costs.is_none() && !wants.has(EventKind::Insert),
+                tally,
+            ),
+            decisions: Decisions::new(wants),
             now: SimTime::ZERO,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
@@ -190,6 +200,7 @@ impl Machine {
             moment: Moment::default(),
             idleness: Idleness::new(),
             halted: false,
+            hooked: Places::default(),
             wants,
             out: Vec::new(),
             rules: *rules_of(spec.kernel),

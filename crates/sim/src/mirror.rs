@@ -13,6 +13,7 @@ use bpf::{LoadError, Memory, OutOfMemory, Target};
 use model::{CpuId, Exit, MachineSpec, PerCpu, TaskId};
 use workload::{Cgroup, SchedPolicy};
 
+use crate::cpu::Curr;
 use crate::flags;
 use crate::idle::Idle;
 use crate::kernels::{KernelRules, rules_of};
@@ -29,6 +30,8 @@ use seen::Seen;
 pub(crate) const MASK_BYTES: u64 = 128;
 /// `MAX_DL_PRIO - 1`, the priority of every deadline task (include/linux/sched/deadline.h, 6.18).
 const DEADLINE_PRIO: u32 = -1_i32 as u32;
+/// `DEFAULT_PRIO`, which the idle task has, too (include/linux/sched/prio.h, 6.18).
+const DEFAULT_PRIO: u32 = 120;
 /// Room for the text of an exit.
 const TEXT_BYTES: u64 = 1024;
 
@@ -68,6 +71,8 @@ pub(crate) struct Mirror {
     pub rqs: PerCpu<u64>,
     /// The idle task of each CPU.
     pub idle_tasks: PerCpu<u64>,
+    /// The migration threads that programs have seen, by CPU.
+    stoppers: std::collections::BTreeMap<u16, u64>,
     cgroups: CgroupMirrors,
     /// The address space of each group whose tasks exist from the start as threads, by group.
     group_mms: std::collections::BTreeMap<u32, u64>,
@@ -126,6 +131,7 @@ impl Mirror {
                 known[cpu.index()].unwrap_or_else(|| alloc(layout.rq_size))
             }),
             idle_tasks: PerCpu::new(cpus, |_| alloc(layout.task_size)),
+            stoppers: std::collections::BTreeMap::new(),
             cgroups: mirrored,
             group_mms: std::collections::BTreeMap::new(),
             online: alloc(MASK_BYTES),
@@ -189,17 +195,70 @@ impl Mirror {
             memory.poke_u32(rq + at.rq_cpu, u32::from(cpu.0));
             memory.poke_u64(rq + at.rq_curr, idle);
             memory.poke_u64(rq + at.rq_idle, idle);
-            let comm = format!("swapper/{cpu}\0");
-            memory.write(idle + at.comm, comm.as_bytes());
-            memory.poke_u32(idle + at.flags, flags::PF_KTHREAD);
-            memory.poke_u32(idle + at.nr_cpus_allowed, 1);
-            memory.poke_u32(idle + at.thread_cpu, u32::from(cpu.0));
-            memory.poke_u64(idle + at.cpus_ptr, idle + at.cpus_mask);
-            let mut mask = Mask::empty(cpus);
-            mask.insert(cpu);
-            write_mask(memory, idle + at.cpus_mask, &mask);
-            memory.poke_u32(idle + at.number, u32::MAX);
+            self.write_bound(memory, idle, (cpu, cpus), &format!("swapper/{cpu}"));
         }
+    }
+
+    /// A kernel thread of one CPU, which is no task of this machine.
+    fn write_bound(&self, memory: &mut Memory, to: u64, (cpu, cpus): (CpuId, u16), comm: &str) {
+        let at = &self.layout;
+        memory.write(to + at.comm, comm.as_bytes());
+        memory.poke_u32(to + at.flags, flags::PF_KTHREAD);
+        for prio in [at.prio, at.static_prio, at.normal_prio] {
+            memory.poke_u32(to + prio, DEFAULT_PRIO);
+        }
+        memory.poke_u32(to + at.nr_cpus_allowed, 1);
+        memory.poke_u32(to + at.thread_cpu, u32::from(cpu.0));
+        memory.poke_u64(to + at.cpus_ptr, to + at.cpus_mask);
+        let mut mask = Mask::empty(cpus);
+        mask.insert(cpu);
+        write_mask(memory, to + at.cpus_mask, &mask);
+        memory.poke_u32(to + at.number, u32::MAX);
+    }
+
+    /// The migration thread of `cpu`; without memory for it the idle task.
+    ///
+    /// Source: `cpu_stop_threads` and `sched_set_stop_task()`, kernel 6.18. Its process number is
+    /// ours: one that no task has.
+    pub fn stopper(&mut self, vm: &mut Vm, cpu: CpuId) -> u64 {
+        const FIRST_PID: u32 = 3_900_000;
+        const SCHED_FIFO: u32 = 1;
+        const RT_PRIORITY: u32 = 99;
+        if let Some(&stopper) = self.stoppers.get(&cpu.0) {
+            return stopper;
+        }
+        let (size, cpus) = (self.layout.task_size, self.rqs.iter().len() as u16);
+        let memory = vm.memory();
+        let Ok(stopper) = memory.alloc_kernel(size, 64) else {
+            return self.idle_tasks[cpu];
+        };
+        memory.write(stopper, &vec![0; size as usize]);
+        self.write_bound(memory, stopper, (cpu, cpus), &format!("migration/{cpu}"));
+        let at = &self.layout;
+        for number in [at.pid, at.tgid] {
+            memory.poke_u32(stopper + number, FIRST_PID + u32::from(cpu.0));
+        }
+        for prio in [at.prio, at.normal_prio] {
+            memory.poke_u32(stopper + prio, 0);
+        }
+        memory.poke_u32(stopper + at.policy, SCHED_FIFO);
+        memory.poke_u32(stopper + at.rt_priority, RT_PRIORITY);
+        self.stoppers.insert(cpu.0, stopper);
+        stopper
+    }
+
+    /// The migration thread of `cpu` if a program has seen it, else the idle task.
+    fn known_stopper(&self, cpu: CpuId) -> u64 {
+        let known = self.stoppers.get(&cpu.0);
+        known.copied().unwrap_or(self.idle_tasks[cpu])
+    }
+
+    /// Whether the idle task of `cpu` shows that it cannot migrate: a program runs there for a
+    /// thread that is no task.
+    pub fn guard_idle(&self, vm: &mut Vm, cpu: CpuId, is_guarded: bool) {
+        let idle = vm.memory().kernel_object(self.idle_tasks[cpu]);
+        let place = self.layout.turn.migration_disabled;
+        place.put(idle, u16::from(is_guarded).to_le_bytes());
     }
 
     /// Address of a task's mask, which `ops.set_cpumask` gets.
@@ -486,15 +545,35 @@ impl Machine {
         size: u8,
         value: u64,
     ) -> bool {
-        let Some((id, base)) = self.open_field(memory, address, u64::from(size)) else {
+        let found = self.open_field(memory, address, u64::from(size));
+        if found.is_none() && !self.is_field_of_bound(address, u64::from(size)) {
             return false;
-        };
+        }
         match size {
             8 => memory.poke_u64(address, value),
             _ => memory.write(address, &value.to_le_bytes()[..usize::from(size)]),
         }
-        self.take_fields_over(memory, id, base);
+        if let Some((id, base)) = found {
+            self.take_fields_over(memory, id, base);
+        }
         true
+    }
+
+    /// Whether these bytes are a slice or a vtime of an idle task or of a migration thread:
+    /// programs may write them as any task's, and it is of no consequence.
+    #[cold]
+    fn is_field_of_bound(&self, address: u64, size: u64) -> bool {
+        let layout = &self.mirror.layout;
+        open_distances(
+            [(layout.slice, 8), (layout.vtime, 8), (layout.disallow, 1)],
+            size,
+        )
+        .filter_map(|distance| address.checked_sub(distance))
+        .any(|base| {
+            let stoppers = self.mirror.stoppers.values();
+            let mut bound = self.mirror.idle_tasks.iter().chain(stoppers);
+            bound.any(|it| *it == base)
+        })
     }
 
     /// A program has stored into a task's slice or vtime.
@@ -516,8 +595,11 @@ impl Machine {
         let (slice, vtime) = (self.mirror.layout.slice, self.mirror.layout.vtime);
         let (slice, vtime) = (memory.load_u64(base + slice), memory.load_u64(base + vtime));
         let task = self.task_mut(id);
-        task.slice = slice;
+        let before = std::mem::replace(&mut task.slice, slice);
         task.vtime = vtime;
+        if before != slice {
+            self.tell_slice(id, model::Sliced::Set);
+        }
     }
 
     /// The task that has a field which programs may write and in which all `size` bytes at
@@ -596,9 +678,10 @@ impl Machine {
 
     /// Address of the task that executes the code of this moment: `current`.
     pub(crate) fn current_address(&self) -> u64 {
-        match self.current() {
-            Some(id) => self.task(id).address,
-            None => self.mirror.idle_tasks[self.exec],
+        match self.cpus[self.exec].curr {
+            Curr::Task(id) => self.task(id).address,
+            Curr::Stopper => self.mirror.known_stopper(self.exec),
+            Curr::Idle => self.mirror.idle_tasks[self.exec],
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bpf::{Image, Member};
-use model::{CpuId, EventKind, Op, TaskId};
+use model::{Caller, CpuId, EventKind, Op, TaskId};
 
 use crate::flags::{self, kf};
 use crate::kernels::KernelRules;
@@ -368,7 +368,7 @@ impl Contexts {
     }
 
     #[inline]
-    fn enter(&mut self, context: Context) {
+    pub(crate) fn enter(&mut self, context: Context) {
         if self.depth > 0 {
             self.outer.push(self.innermost);
         }
@@ -377,7 +377,7 @@ impl Contexts {
     }
 
     #[inline]
-    fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.depth -= 1;
         self.innermost = match self.depth {
             0 => Self::NONE,
@@ -496,6 +496,10 @@ impl Machine {
         }
         let subject = call.subject.unwrap_or(TaskId::NONE);
         let kind = Kind::of(call.op, &self.rules);
+        let outer = self
+            .decisions
+            .enter(vm, Caller::Callback(call.op), Some(function));
+        self.decisions.turn_to(call.subject.unwrap_or(TaskId::NONE));
         let guarded = self.begin_call(vm, kind, call.locked, subject);
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {
@@ -504,6 +508,7 @@ impl Machine {
             vm.call_program(function, &call.args, self)
         };
         self.end_call(vm, guarded);
+        self.decisions.leave(vm, outer);
         self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
@@ -587,7 +592,9 @@ impl Machine {
         });
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
+        let outer = self.decisions.enter(vm, Caller::Program, None);
         let result = body(vm, self);
+        self.decisions.leave(vm, outer);
         self.contexts.leave();
         self.charge_call(vm, spent);
         result

@@ -10,6 +10,7 @@
 //! threads are to take no CPU.
 
 mod calls;
+mod hooks;
 mod kernel;
 mod turns;
 
@@ -18,16 +19,13 @@ pub(crate) use calls::with_program;
 use bpf::Door;
 use model::user_space::{BpfId, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError};
 use model::{CpuId, Nanos, SimTime, TaskId};
-
 use workload::{CpuSet, SchedPolicy};
 
-use crate::flags::UPTIME_NS;
 use crate::machine::{Machine, Vm};
+use crate::places::Hooks;
 use crate::task::RunState;
 use kernel::Within;
 
-/// Threads that a program may have had, at most.
-const MOST_THREADS: usize = 4096;
 /// The program's process number: behind those of the workload's tasks, which so have the numbers
 /// that they have without the program.
 const FIRST_PID: u32 = 4_000_000;
@@ -46,6 +44,8 @@ pub(crate) struct Program {
     door: Option<Box<Door<Machine>>>,
     /// The link of its policy.
     policy: Option<BpfId>,
+    /// Its programs at tracepoints and functions of the kernel.
+    hooks: Hooks,
     phase: Phase,
     threads: Vec<Thread>,
     /// Numbers given to threads.
@@ -60,6 +60,10 @@ pub(crate) struct Program {
     sequence: u64,
     /// Turns so far, and turns that yielded one after the other.
     turns: u64,
+    /// What its turns have cost since it began, or since the run's end.
+    spent: Nanos,
+    /// System calls that its threads had made when the policy was attached, and at the run's end.
+    calls: [u64; 2],
     yields: u32,
     /// What a task's number will be that is about to be created.
     promised: Option<u32>,
@@ -113,6 +117,8 @@ pub struct ProgramReport {
     pub end: Option<ProgramEnd>,
     /// Turns that its threads had.
     pub turns: u64,
+    /// System calls that they made while the policy was attached.
+    pub calls: u64,
     /// What its threads waited for when it had to be killed, a line each.
     pub waits: Vec<String>,
 }
@@ -124,6 +130,7 @@ impl Program {
             user: Some(user),
             door: Some(Box::new(door)),
             policy: None,
+            hooks: Hooks::default(),
             name,
             free,
             phase: Phase::Loading,
@@ -134,6 +141,8 @@ impl Program {
             next_look: Nanos::ZERO,
             sequence: 0,
             turns: 0,
+            spent: Nanos::ZERO,
+            calls: [0; 2],
             yields: 0,
             promised: None,
             failure: None,
@@ -147,6 +156,17 @@ impl Program {
         FIRST_PID + self.pids - 1
     }
 
+    /// Whether a task with this process number is a thread of a program.
+    pub const fn has_pid(pid: u32) -> bool {
+        pid >= FIRST_PID
+    }
+
+    /// The task with this process number, if it is a thread's.
+    pub fn task_of_pid(&self, pid: u32) -> Option<TaskId> {
+        let thread = self.threads.iter().find(|thread| thread.pid == pid);
+        thread?.task
+    }
+
     fn thread(&mut self, thread: ThreadId) -> &mut Thread {
         &mut self.threads[thread.0 as usize]
     }
@@ -156,11 +176,6 @@ impl Program {
             .zip(&self.threads)
             .find(|(_, thread)| thread.task == Some(task));
         found.map(|(number, _)| ThreadId(number))
-    }
-
-    /// Whether `group` is that of its tasks.
-    fn has_tasks_in(&self, group: u32) -> bool {
-        !self.free && self.phase != Phase::Ending && self.group == group
     }
 
     /// Whether its threads are tasks now.
@@ -183,10 +198,10 @@ impl Machine {
 
     /// The number of the task that is about to be created in `group`.
     pub(crate) fn pid_of_next(&mut self, group: u32) -> u32 {
-        let program = self.program.as_mut();
-        let promised = program
-            .filter(|program| program.has_tasks_in(group))
-            .and_then(|program| program.promised.take());
+        let promised = match self.is_of_program(group) {
+            true => self.program().promised.take(),
+            false => None,
+        };
         promised.unwrap_or_else(|| self.new_pid())
     }
 
@@ -212,9 +227,14 @@ impl Machine {
         self.halt_if(true);
     }
 
-    /// The uptime of a moment of the run.
-    fn uptime(now: SimTime) -> Nanos {
-        Nanos::new(now.as_nanos().saturating_add(UPTIME_NS))
+    /// What the clocks say.
+    fn uptime(&self) -> Nanos {
+        Nanos::new(self.clock_ns())
+    }
+
+    /// The moment of the run at which the clocks say `uptime`; its begin if that was before.
+    fn moment_of(uptime: Nanos) -> SimTime {
+        SimTime::from_nanos(Self::since_begin(uptime.get()))
     }
 
     /// The thread whose task `id` is.
@@ -229,7 +249,8 @@ impl Machine {
         let woken = std::mem::take(&mut state.woken);
         match state.due.take() {
             None | Some(Stop::Again) => {
-                let Some(turn) = self.turn(vm, thread, Self::uptime(self.now)) else {
+                let now = self.uptime();
+                let Some(turn) = self.turn(vm, thread, now) else {
                     return;
                 };
                 self.program().thread(thread).due = Some(turn.stop);
@@ -242,7 +263,7 @@ impl Machine {
                 self.sleep(vm, cpu, id, false);
             }
             Some(Stop::Wait { until: Some(until) }) => {
-                let time = SimTime::from_nanos(Self::since_begin(until.get()));
+                let time = Self::moment_of(until);
                 if time > self.now {
                     self.program()
                         .set_state(thread, State::Waiting(Some(until)));
@@ -253,7 +274,7 @@ impl Machine {
             Some(Stop::Exit) => {
                 self.program().set_state(thread, State::Over);
                 self.work.leave(id);
-                self.begin_exit(id);
+                self.begin_exit(vm, id);
                 self.count_turn(vm, cpu);
                 self.charge(|costs| costs.exit);
                 self.exit(vm, cpu, id);
@@ -279,10 +300,12 @@ impl Machine {
         }
         match result {
             // A turn without a cost would be followed by another one for ever.
-            Ok(turn) => Some(Turn {
-                cost: turn.cost.max(Nanos::new(1)),
-                ..turn
-            }),
+            Ok(turn) => {
+                let cost = turn.cost.max(Nanos::new(1));
+                let spent = &mut self.program().spent;
+                *spent = Nanos::new(spent.get().saturating_add(cost.get()));
+                Some(Turn { cost, ..turn })
+            }
             Err(error) => {
                 self.give_up_program(error);
                 None
@@ -293,7 +316,7 @@ impl Machine {
     /// What threads waited for has happened.
     fn wake_threads(&mut self, vm: &mut Vm, threads: &[ThreadId]) {
         for &thread in threads {
-            let now = Self::uptime(self.now);
+            let now = self.uptime();
             let program = self.program();
             let (has_tasks, clock) = (program.has_tasks(), program.clock);
             let state = program.thread(thread);
@@ -319,7 +342,7 @@ impl Machine {
     /// Wakes threads that wait for what programs have written, or for what only the host knows.
     pub(crate) fn look_at_program(&mut self, vm: &mut Vm) {
         let changed = self.at_door(vm, |door, vm, _| !door.take_notified(vm).is_empty());
-        let uptime = Self::uptime(self.now);
+        let uptime = self.uptime();
         let program = self.program();
         let now = match program.phase {
             Phase::Attached => uptime,

@@ -44,8 +44,7 @@ impl<'a> Samples<'a> {
     }
 
     fn take(&mut self, machine: &mut Machine, vm: &mut Vm, time: SimTime) {
-        self.sampler.events(machine.recorded());
-        machine.recorded().clear();
+        machine.hand_over(vm, self.sampler);
         self.sampler.sample(&Sample {
             time,
             cpus: machine.cpus.iter().map(|cpu| cpu.counts).collect(),

@@ -51,6 +51,9 @@ impl Machine {
         if next != prev {
             self.put_prev(vm, cpu, prev, next);
             self.set_next(vm, cpu, prev, next);
+            if self.hooked.any() {
+                self.trace_switch(vm, cpu, prev);
+            }
             self.switched(cpu, prev);
         } else {
             self.charge(|costs| costs.keep);
@@ -204,6 +207,7 @@ impl Machine {
                 words: (number, u64::from(queued)),
             },
         );
+        self.tell_nothing();
         self.flush_buffer(cpu);
         self.tell_released(vm);
     }
@@ -350,6 +354,7 @@ impl Machine {
             self.name(id)
         );
         self.leave_dsq(id);
+        self.tell_removed(id, true);
         self.mirror_curr(cpu);
         if self.task(id).queued {
             let (address, slice) = (self.task(id).address, self.task(id).slice);
@@ -425,6 +430,9 @@ impl Machine {
             Class::Dl => self.tick_dl(cpu, id),
             Class::Fair => self.tick_fair(cpu),
             Class::Stop | Class::Idle => {}
+        }
+        if self.hooked.any() {
+            self.trace_tick(vm, cpu);
         }
         self.give_run_queue(held);
     }

@@ -41,6 +41,23 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_loader_reads_the_configuration_that_objects_are_linked_with() {
+        let machine = MachineSpec {
+            hz: 300,
+            ..MachineSpec::default()
+        };
+        let config = target(&machine).configuration();
+        for line in [
+            "CONFIG_HZ=300",
+            "CONFIG_PREEMPT_RCU=y",
+            "CONFIG_CC_VERSION_TEXT=\"gcc\"",
+        ] {
+            assert!(config.lines().any(|it| it == line), "{line}: {config}");
+        }
+        assert!(!config.contains("LINUX_KERNEL_VERSION"), "{config}");
+    }
+
     /// Offsets as libbpf computes them from `/sys/kernel/btf/vmlinux`.
     #[test]
     fn loaders_find_what_they_look_up_in_the_kernels_types() {

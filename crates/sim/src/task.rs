@@ -3,6 +3,7 @@
 use model::{CpuId, Nanos, SimTime, TaskTimes};
 use workload::{ROOT_CGROUP, SchedPolicy};
 
+use crate::cause::Cause;
 use crate::dsq::DsqIndex;
 use crate::flags;
 use crate::mask::MaskId;
@@ -69,6 +70,8 @@ pub struct Direct {
     pub dsq_id: u64,
     /// Enqueue flags.
     pub flags: u64,
+    /// Who gave it, if anybody listens.
+    pub cause: Cause,
 }
 
 /// What a task does with its time.

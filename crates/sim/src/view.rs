@@ -107,10 +107,9 @@ impl Audience<'_> {
     }
 
     /// Shows the machine, if anybody wants to see it.
-    pub fn look(&mut self, machine: &mut Machine) {
+    pub fn look(&mut self, machine: &mut Machine, vm: &Vm) {
         let Self::Watches(watcher) = self else { return };
-        watcher.events(machine.recorded());
-        machine.recorded().clear();
+        machine.hand_over(vm, *watcher);
         watcher.look(&View(machine));
     }
 }

@@ -6,10 +6,12 @@
 
 use model::{CpuId, EventKind, Op, TaskId};
 
+use crate::cause::Cause;
 use crate::flags::{enq, wake};
 use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
+use crate::places::Place;
 use crate::task::{Class, Direct, Phase, RunState};
 
 impl Machine {
@@ -17,6 +19,9 @@ impl Machine {
     pub(crate) fn wake(&mut self, vm: &mut Vm, id: TaskId, sync: bool) {
         if self.task(id).state != RunState::Sleeping {
             return;
+        }
+        if self.hooked.any() {
+            self.trace_task(vm, Place::SchedWaking, id);
         }
         let held = self.take_machine();
         let flags = wake::TTWU | if sync { wake::SYNC } else { 0 };
@@ -58,7 +63,13 @@ impl Machine {
         let words = u64::from(waker.0) | u64::from(self.exec.0) << 32;
         self.emit(EventKind::Wakeup, id, cpu, (words, u64::from(new)));
         self.enqueue_task(vm, id, flags);
+        if new && self.hooked.any() {
+            self.trace_task(vm, Place::SchedWakeupNew, id);
+        }
         self.wakeup_preempt(cpu, id);
+        if !new && self.hooked.any() {
+            self.trace_task(vm, Place::SchedWakeup, id);
+        }
         if !self.cpus[cpu].deferred.is_empty() {
             self.run_deferred(cpu);
         }
@@ -138,6 +149,7 @@ impl Machine {
                 let direct = Direct {
                     dsq_id: crate::flags::dsq::LOCAL,
                     flags: 0,
+                    cause: Cause::KERNEL,
                 };
                 self.task_mut(id).direct = Some(direct);
             }

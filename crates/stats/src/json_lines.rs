@@ -3,7 +3,10 @@
 use std::io;
 use std::io::Write;
 
-use model::{EVENT_FORMAT_VERSION, Event, EventMask, Header, MachineSpec, SimTime, Sink};
+use model::{
+    DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventMask, Exit, ExitKind, Header,
+    MachineSpec, NOWHERE, SimTime, Sink, Text,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::sinks::Output;
@@ -16,6 +19,7 @@ use crate::words::{self, Form};
 #[derive(Debug)]
 pub struct JsonLines<W> {
     output: Output<W>,
+    kinds: EventMask,
 }
 
 /// The first line of a file.
@@ -33,6 +37,82 @@ pub(crate) struct HeaderLine {
     pub deadlines: Vec<DeadlineEntry>,
     pub counters: Vec<String>,
     pub phases: Vec<String>,
+}
+
+/// A line without a time: what events need beside their records.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "text", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum TextLine {
+    Place {
+        place: u32,
+        function: String,
+        file: Option<String>,
+        line: u32,
+    },
+    Exit {
+        kind: u32,
+        code: i64,
+        message: String,
+        time_ns: u64,
+        fault: Option<String>,
+    },
+}
+
+impl From<&Text> for TextLine {
+    fn from(text: &Text) -> Self {
+        match text.clone() {
+            Text::Place {
+                place,
+                function,
+                file,
+                line,
+            } => Self::Place {
+                place,
+                function,
+                file,
+                line,
+            },
+            Text::Exit(exit) => Self::Exit {
+                kind: exit.kind as u32,
+                code: exit.code,
+                message: exit.message,
+                time_ns: exit.time.as_nanos(),
+                fault: exit.fault,
+            },
+        }
+    }
+}
+
+impl TextLine {
+    /// The text, if its exit has a kind that exists.
+    pub(crate) fn text(self) -> Option<Text> {
+        Some(match self {
+            Self::Place {
+                place,
+                function,
+                file,
+                line,
+            } => Text::Place {
+                place,
+                function,
+                file,
+                line,
+            },
+            Self::Exit {
+                kind,
+                code,
+                message,
+                time_ns,
+                fault,
+            } => Text::Exit(Exit {
+                kind: ExitKind::of(kind)?,
+                code,
+                message,
+                time: SimTime::from_nanos(time_ns),
+                fault,
+            }),
+        })
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,7 +162,20 @@ impl<W: Write> JsonLines<W> {
     pub const fn new(writer: W) -> Self {
         Self {
             output: Output::new(writer),
+            kinds: EventMask::ALL,
         }
+    }
+
+    /// As [`JsonLines::new`], with decisions.
+    pub const fn with_decisions(writer: W) -> Self {
+        Self {
+            output: Output::new(writer),
+            kinds: EventMask::ALL.union(EventMask::DECISIONS),
+        }
+    }
+
+    fn has_decisions(&self) -> bool {
+        self.kinds.has(model::EventKind::Insert)
     }
 
     /// The writer, flushed, after the run.
@@ -96,11 +189,15 @@ impl<W: Write> JsonLines<W> {
 
 impl<W: Write> Sink for JsonLines<W> {
     fn wants(&self) -> EventMask {
-        self.output.wants(EventMask::ALL)
+        self.output.wants(self.kinds)
     }
 
     fn begin(&mut self, header: &Header) {
-        let line = serde_json::to_vec(&HeaderLine::from(header));
+        let mut line = HeaderLine::from(header);
+        if self.has_decisions() {
+            line.runslice_events = DECISION_FORMAT_VERSION;
+        }
+        let line = serde_json::to_vec(&line);
         self.output
             .buffer()
             .extend(line.expect("a header has only strings and numbers"));
@@ -110,10 +207,22 @@ impl<W: Write> Sink for JsonLines<W> {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
+            if !self.kinds.has(event.kind) {
+                continue;
+            }
             line(event, self.output.buffer());
             self.output.write_when_full();
         }
         self.output.write();
+    }
+
+    fn text(&mut self, text: &Text) {
+        if self.has_decisions() {
+            let line = serde_json::to_vec(&TextLine::from(text));
+            let line = line.expect("a text has only strings and numbers");
+            self.output.buffer().extend(line);
+            self.output.buffer().push(b'\n');
+        }
     }
 
     fn finish(&mut self, end: SimTime) {
@@ -157,6 +266,8 @@ fn value(value: u64, form: Form, to: &mut Vec<u8>) {
             number(value.cast_signed().unsigned_abs(), to);
         }
         Form::Task => task(value, to),
+        Form::Maybe if value == u64::from(NOWHERE) => to.extend_from_slice(b"null"),
+        Form::Maybe => number(value, to),
         Form::Name(names) => match usize::try_from(value).ok().and_then(|at| names.get(at)) {
             Some(name) => {
                 to.push(b'"');

@@ -36,6 +36,7 @@ mod sinks;
 #[cfg(test)]
 mod stream;
 pub mod trace;
+pub mod why;
 mod words;
 
 pub use columns::{

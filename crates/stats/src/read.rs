@@ -2,10 +2,13 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use model::{CpuId, EVENT_FORMAT_VERSION, Event, Header, Nanos, SimTime, Sink, TaskGroup, TaskId};
+use model::{
+    CpuId, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, Header, NOWHERE, Nanos, SimTime,
+    Sink, TaskGroup, TaskId, Text,
+};
 use serde_json::{Map, Value};
 
-use crate::json_lines::HeaderLine;
+use crate::json_lines::{HeaderLine, TextLine};
 use crate::words::{self, Form, Names, Word};
 
 /// Longest line that is read, in bytes.
@@ -44,13 +47,13 @@ pub enum ReadError {
     NotEvents,
     /// The file has another version of the format.
     #[error(
-        "the events have format version {found}, and this runslice reads version {expected}; \
+        "the events have format version {found}, and this runslice reads versions to {expected}; \
          write them again with this runslice"
     )]
     Version {
         /// The file's version.
         found: u64,
-        /// The version that is read.
+        /// The newest version that is read.
         expected: u32,
     },
     /// A line is longer than any that is written.
@@ -126,6 +129,8 @@ pub struct EventReader<R> {
     now: u64,
     /// How many tasks have come to be.
     tasks: u64,
+    /// Those read and not taken yet.
+    texts: Vec<Text>,
     end: Option<SimTime>,
     failed: bool,
 }
@@ -144,6 +149,7 @@ impl<R: BufRead> EventReader<R> {
             line: 1,
             now: 0,
             tasks: 0,
+            texts: Vec::new(),
             end: None,
             failed: false,
         })
@@ -154,6 +160,12 @@ impl<R: BufRead> EventReader<R> {
         &self.header
     }
 
+    /// What was read beside events since the last call. All of it comes before the first event
+    /// that needs it.
+    pub fn take_texts(&mut self) -> Vec<Text> {
+        std::mem::take(&mut self.texts)
+    }
+
     /// The last moment of the run. `None` until the events were read to their end.
     pub const fn end(&self) -> Option<SimTime> {
         self.end
@@ -161,12 +173,33 @@ impl<R: BufRead> EventReader<R> {
 
     /// The next event, or `None` at the end.
     fn read(&mut self) -> Result<Option<Event>, ReadError> {
-        let text = next_line(&mut self.source, self.line + 1)?;
-        let Some(text) = text else {
-            return match self.end {
-                Some(_) => Ok(None),
-                None => Err(ReadError::CutOff { line: self.line }),
+        loop {
+            let Some(object) = self.object()? else {
+                return match self.end {
+                    Some(_) => Ok(None),
+                    None => Err(ReadError::CutOff { line: self.line }),
+                };
             };
+            let line = self.line;
+            if object.contains_key("text") {
+                self.text(object)?;
+                continue;
+            }
+            let mut fields = Fields { line, object };
+            let time = fields.number("time_ns", TIME_MAX)?;
+            if time < self.now {
+                let expected = format!("at least {}, the time of the line before", self.now);
+                return Err(fields.wrong("time_ns", &time.into(), expected));
+            }
+            self.now = time;
+            return self.event(SimTime::from_nanos(time), fields);
+        }
+    }
+
+    /// The object of the next line, or `None` at the end of the source.
+    fn object(&mut self) -> Result<Option<Map<String, Value>>, ReadError> {
+        let Some(text) = next_line(&mut self.source, self.line + 1)? else {
+            return Ok(None);
         };
         self.line += 1;
         let line = self.line;
@@ -178,17 +211,21 @@ impl<R: BufRead> EventReader<R> {
                 true => json(line, &error),
                 false => ReadError::Torn { line },
             });
-        let mut fields = Fields {
+        object.map(Some)
+    }
+
+    fn text(&mut self, object: Map<String, Value>) -> Result<(), ReadError> {
+        let line = self.line;
+        let text = serde_json::from_value::<TextLine>(object.into());
+        let text = text.map_err(|error| json(line, &error))?;
+        let unknown = || ReadError::Field {
             line,
-            object: object?,
+            field: "kind",
+            found: "another number".to_owned(),
+            expected: "an exit kind of the kernel".to_owned(),
         };
-        let time = fields.number("time_ns", TIME_MAX)?;
-        if time < self.now {
-            let expected = format!("at least {}, the time of the line before", self.now);
-            return Err(fields.wrong("time_ns", &time.into(), expected));
-        }
-        self.now = time;
-        self.event(SimTime::from_nanos(time), fields)
+        self.texts.push(text.text().ok_or_else(unknown)?);
+        Ok(())
     }
 
     fn event(&mut self, time: SimTime, mut fields: Fields) -> Result<Option<Event>, ReadError> {
@@ -261,6 +298,13 @@ impl<R: BufRead> EventReader<R> {
         match form {
             Form::Number => fields.number(name, part.max()),
             Form::Cpu => self.cpu(fields, name).map(|cpu| cpu.0.into()),
+            Form::Maybe => match fields.object.get(name) {
+                Some(Value::Null) => {
+                    fields.take(name);
+                    Ok(NOWHERE.into())
+                }
+                _ => fields.number(name, part.max()),
+            },
             Form::Task => self.task(fields, name, false).map(|task| task.0.into()),
             Form::Signed => {
                 let value = fields.take(name);
@@ -322,6 +366,9 @@ pub fn replay(source: impl BufRead, sink: &mut dyn Sink) -> Result<(), ReadError
             .take(BATCH)
             .map_while(|event| event.map_err(|error| failure = Some(error)).ok());
         batch.extend(events);
+        for text in reader.take_texts() {
+            sink.text(&text);
+        }
         if batch.is_empty() {
             break;
         }
@@ -416,10 +463,11 @@ fn header(text: &str) -> Result<Header, ReadError> {
     // The version comes first: another version may have other fields.
     let version = value.get("runslice_events").and_then(Value::as_u64);
     let found = version.ok_or(ReadError::NotEvents)?;
-    if found != u64::from(EVENT_FORMAT_VERSION) {
+    let known = [EVENT_FORMAT_VERSION, DECISION_FORMAT_VERSION].map(u64::from);
+    if !known.contains(&found) {
         return Err(ReadError::Version {
             found,
-            expected: EVENT_FORMAT_VERSION,
+            expected: DECISION_FORMAT_VERSION,
         });
     }
     let line: HeaderLine =

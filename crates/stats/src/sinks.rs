@@ -3,7 +3,7 @@
 use std::io;
 use std::io::Write;
 
-use model::{Event, EventMask, Header, SimTime, Sink};
+use model::{Event, EventMask, Header, SimTime, Sink, Text};
 
 /// Gives the same events to several sinks, in the order of the list.
 pub struct Tee<'a>(Vec<&'a mut dyn Sink>);
@@ -29,6 +29,10 @@ impl Sink for Tee<'_> {
 
     fn events(&mut self, events: &[Event]) {
         self.0.iter_mut().for_each(|sink| sink.events(events));
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.0.iter_mut().for_each(|sink| sink.text(text));
     }
 
     fn finish(&mut self, end: SimTime) {
@@ -77,6 +81,10 @@ impl<S: Sink> Sink for Filter<S> {
         if !self.passed.is_empty() {
             self.inner.events(&self.passed);
         }
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.inner.text(text);
     }
 
     fn finish(&mut self, end: SimTime) {

@@ -2,7 +2,7 @@
 //!
 //! One table for the writer, the reader and docs/events.md.
 
-use model::{Event, EventKind, Op, PrevState};
+use model::{Caller, Event, EventKind, Kicked, Looked, Op, PrevState, Sliced};
 
 /// A word of an event's payload, or a part of one.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ pub(crate) enum Form {
     Task,
     /// A CPU of the machine.
     Cpu,
+    /// A number, `null` for none ([`model::NOWHERE`]).
+    Maybe,
     /// One of these names, by its position.
     Name(&'static [&'static str]),
     /// An index into the header's names.
@@ -109,6 +111,35 @@ const fn word(name: &'static str, part: Part, form: Form) -> Word {
 const PREV_STATES: [&str; 4] = ["idle", "runnable", "sleeping", "dead"];
 const _: () = assert!(PrevState::Dead as usize == PREV_STATES.len() - 1);
 
+/// Names of [`model::Caller`], in the order of its numbers.
+const CALLERS: [&str; Op::ALL.len() + 2] = {
+    let mut names = [""; Op::ALL.len() + 2];
+    let mut at = 0;
+    while at < OPS.len() {
+        names[at] = OPS[at];
+        at += 1;
+    }
+    names[Caller::Kernel.number() as usize] = Caller::Kernel.name();
+    names[Caller::Program.number() as usize] = Caller::Program.name();
+    names
+};
+
+const CALLBACK: Word = word("callback", Part::Detail, Form::Name(&CALLERS));
+const QUEUE: Word = word("queue", Part::ALow, Form::Maybe);
+const DEPTH: Word = word("depth", Part::AHigh, Form::Number);
+const PLACE: Word = word("place", Part::BLow, Form::Maybe);
+
+const LOOKED: [&str; 5] = ["move_to_local", "iterate", "move", "kernel", "nothing"];
+const REMOVED: [&str; 2] = ["runs", "leaves"];
+const KICKED: [&str; 4] = ["asked", "coalesced", "dropped", "taken"];
+const IDLE: [&str; 3] = ["claimed", "idle", "busy"];
+const SLICED: [&str; 4] = ["set", "insert", "default", "cut"];
+const _: () = assert!(
+    Looked::Nothing as usize == LOOKED.len() - 1
+        && Kicked::Taken as usize == KICKED.len() - 1
+        && Sliced::Cut as usize == SLICED.len() - 1
+);
+
 const CHANGES: [&str; 3] = ["nice", "affinity", "class"];
 
 const OPS: [&str; Op::ALL.len()] = {
@@ -125,7 +156,7 @@ const OPS: [&str; Op::ALL.len()] = {
 pub(crate) type Kind = (EventKind, &'static str, &'static [Word]);
 
 /// Every kind, in the order of the declaration.
-pub(crate) const KINDS: [Kind; 16] = [
+pub(crate) const KINDS: [Kind; 26] = [
     (
         EventKind::New,
         "new",
@@ -241,6 +272,93 @@ pub(crate) const KINDS: [Kind; 16] = [
             word("value", Part::B, Form::Signed),
         ],
     ),
+    (
+        EventKind::Queue,
+        "queue",
+        &[
+            CALLBACK,
+            word("id", Part::A, Form::Number),
+            word("queue", Part::BLow, Form::Number),
+            word("exists", Part::BHigh, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Insert,
+        "insert",
+        &[
+            CALLBACK,
+            QUEUE,
+            DEPTH,
+            PLACE,
+            word("flags", Part::BHigh, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Look,
+        "look",
+        &[
+            CALLBACK,
+            QUEUE,
+            DEPTH,
+            PLACE,
+            word("how", Part::BHigh, Form::Name(&LOOKED)),
+        ],
+    ),
+    (
+        EventKind::Remove,
+        "remove",
+        &[
+            CALLBACK,
+            QUEUE,
+            DEPTH,
+            PLACE,
+            word("why", Part::BHigh, Form::Name(&REMOVED)),
+        ],
+    ),
+    (
+        EventKind::Ignored,
+        "ignored",
+        &[CALLBACK, word("id", Part::A, Form::Number), PLACE],
+    ),
+    (
+        EventKind::KickEnd,
+        "kick_end",
+        &[
+            CALLBACK,
+            word("what", Part::A, Form::Name(&KICKED)),
+            PLACE,
+            word("caller", Part::BHigh, Form::Cpu),
+        ],
+    ),
+    (
+        EventKind::Idle,
+        "idle",
+        &[CALLBACK, word("what", Part::A, Form::Name(&IDLE)), PLACE],
+    ),
+    (
+        EventKind::Slice,
+        "slice",
+        &[
+            CALLBACK,
+            word("slice_ns", Part::A, Form::Number),
+            PLACE,
+            word("why", Part::BHigh, Form::Name(&SLICED)),
+        ],
+    ),
+    (
+        EventKind::Allowed,
+        "allowed",
+        &[
+            CALLBACK,
+            word("cpus", Part::A, Form::Number),
+            word("mask", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Failed,
+        "failed",
+        &[CALLBACK, word("kind", Part::A, Form::Number), PLACE],
+    ),
 ];
 
 /// What files say of the kind `kind`.
@@ -260,6 +378,11 @@ pub(crate) const fn needs_task(kind: EventKind) -> bool {
             | EventKind::Report
             | EventKind::Phase
             | EventKind::Change
+            | EventKind::Insert
+            | EventKind::Remove
+            | EventKind::Ignored
+            | EventKind::Slice
+            | EventKind::Allowed
     )
 }
 
@@ -320,7 +443,8 @@ mod tests {
             Form::Signed => "number, can be negative".to_owned(),
             Form::Task => "task or `null`".to_owned(),
             Form::Cpu => "CPU".to_owned(),
-            Form::Name(names) if names.len() > 4 => "name of the callback".to_owned(),
+            Form::Maybe => "number or `null`".to_owned(),
+            Form::Name(names) if names.len() > 5 => "name of the callback".to_owned(),
             Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
             Form::Index(list) => format!("index into `{list:?}` of the header").to_lowercase(),
         }

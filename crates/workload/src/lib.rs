@@ -12,6 +12,7 @@ mod device;
 mod dist;
 mod expr;
 mod file;
+mod grouped;
 mod irq;
 mod names;
 mod operations;
@@ -33,9 +34,11 @@ pub use cpuset::{CPUS_MAX, CpuSet};
 pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use expr::{Binary, Expr, Scope};
+pub use grouped::{AsFile, Grouped};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
 pub use recorded::{CostScale, Recorded, Wakeups};
+pub use release::overdue;
 pub use request::RunSpec;
 pub use stepper::{
     CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,

@@ -4,19 +4,23 @@ use crate::{
     Amount, Capacity, Channel, ChannelKind, Dist, Expr, Group, Operation, Place, SchedPolicy, Step,
     Target, TaskKind, Workload,
 };
-use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+use model::{
+    Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, WakeCause,
+};
 
 /// Collects the events of a run and makes a workload of them.
 ///
 /// Time on a CPU becomes `run`. A task that slept and was woken by a task of the recording waits
-/// for a message instead, which that task sends where it woke it; all other sleeps keep their
-/// length. A fork stays a fork. Spans, counters and phases stay. What a recording does not have
+/// for a message instead, which that task sends where it woke it. One that work from outside woke
+/// sleeps until that moment of the recording; all other sleeps keep their length. A fork stays a
+/// fork. Spans, counters and phases stay. What a recording does not have
 /// (policies, affinities, deadlines, disks, locks as such) the workload does not have either.
 #[derive(Debug, Default)]
 pub struct Recorded {
     header: Option<Header>,
     tasks: Vec<Task>,
     wakeups: Wakeups,
+    acts: u64,
 }
 
 /// Where the wakeups of a recording came from.
@@ -26,6 +30,8 @@ pub struct Wakeups {
     pub by_tasks: u64,
     /// From elsewhere: interrupts, timers, devices. They come after as long a sleep as recorded.
     pub by_timers: u64,
+    /// Work from outside, as far as the recording tells it apart. It comes when it came.
+    pub from_outside: u64,
 }
 
 /// What part of its recorded CPU time a task needs.
@@ -52,6 +58,7 @@ impl CostScale {
 struct Task {
     group: u32,
     index: u32,
+    policy: SchedPolicy,
     /// Whether a task of the recording forks it.
     forked: bool,
     /// When it first became runnable, unless it was forked.
@@ -74,6 +81,8 @@ struct Task {
 enum Act {
     Run(Nanos),
     Sleep(Nanos),
+    /// Sleeps until so long after the begin.
+    SleepUntil(Nanos),
     /// Waits to be woken by a task of the recording.
     Await,
     /// Wakes a task that waits.
@@ -121,6 +130,19 @@ impl Recorded {
     #[must_use]
     pub const fn wakeups(&self) -> Wakeups {
         self.wakeups
+    }
+
+    /// How many operations the workload will have, about. Memory grows with them.
+    #[must_use]
+    pub const fn operations(&self) -> u64 {
+        self.acts
+    }
+
+    /// Gives a task another policy than the normal one.
+    pub fn set_policy(&mut self, task: TaskId, policy: SchedPolicy) {
+        if let Some(task) = self.task(task) {
+            task.policy = policy;
+        }
     }
 
     fn task(&mut self, task: TaskId) -> Option<&mut Task> {
@@ -174,6 +196,11 @@ impl Recorded {
     fn born(&mut self, event: &Event) {
         let low = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
         let parent = TaskId(low(event.b >> 32));
+        // A root task is there from the begin, whenever the recording first sees it.
+        let asleep = match parent {
+            TaskId::NONE => SimTime::ZERO,
+            _ => event.time,
+        };
         let parent = self.task(parent).filter(|parent| parent.has_run);
         let forked = parent.is_some();
         if let Some(parent) = parent {
@@ -182,12 +209,13 @@ impl Recorded {
         self.tasks.push(Task {
             group: low(event.a),
             index: low(event.a >> 32),
+            policy: SchedPolicy::Normal,
             forked,
             start: Nanos::ZERO,
             awake: false,
             running: None,
             burst: Nanos::ZERO,
-            asleep: event.time,
+            asleep,
             has_run: false,
             spans: Vec::new(),
             script: Vec::new(),
@@ -203,12 +231,17 @@ impl Recorded {
         let forked = self.task(event.task).is_some_and(|task| task.forked);
         // A forked task starts because it was forked; one that was awake when the recording
         // began was woken before.
-        let is_start = first && (forked || event.time == SimTime::ZERO);
+        let before = event.detail == WakeCause::Before as u8;
+        let is_start = first && (forked || before || event.time == SimTime::ZERO);
+        let outside = event.detail == WakeCause::Outside as u8;
+        self.acts += 3;
         if by_task && !is_start {
             self.wakeups.by_tasks += 1;
             if let Some(waker) = self.task(waker) {
                 waker.act(event.time, Act::Wake(event.task));
             }
+        } else if outside && !is_start {
+            self.wakeups.from_outside += 1;
         } else if !is_start {
             self.wakeups.by_timers += 1;
         }
@@ -220,9 +253,11 @@ impl Recorded {
             return;
         }
         let slept = event.time.since(task.asleep);
+        let came = event.time.since(SimTime::ZERO);
         match (by_task, first) {
             (true, _) => task.script.push(Act::Await),
             (false, true) => task.start = slept,
+            (false, false) if outside => task.script.push(Act::SleepUntil(came)),
             (false, false) => task.script.push(Act::Sleep(slept)),
         }
     }
@@ -269,7 +304,7 @@ impl Recorded {
                     .groups
                     .get(task.group as usize)
                     .map_or(0, |group| group.nice),
-                policy: SchedPolicy::Normal,
+                policy: task.policy,
                 cgroup: None,
                 cpus: None,
                 start: Dist::Const(task.start),
@@ -337,6 +372,7 @@ impl Maker {
         let op = match act {
             Act::Run(span) => Operation::Run(Some(amount(self.scale.of(span)))),
             Act::Sleep(span) => Operation::Sleep(amount(span)),
+            Act::SleepUntil(span) => Operation::SleepUntil(amount(span)),
             Act::Await => Operation::Recv(place(own)),
             Act::Wake(task) => Operation::Send {
                 to: place(number(task)?),
@@ -382,11 +418,11 @@ impl Sink for Recorded {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use model::{CpuId, MachineSpec, TaskGroup};
 
-    fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
+    pub(crate) fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
         Event {
             time: SimTime::from_nanos(at),
             task: TaskId(task),
@@ -481,6 +517,7 @@ mod tests {
         let want = Wakeups {
             by_tasks: 1,
             by_timers: 1,
+            from_outside: 0,
         };
         assert_eq!(recorded.wakeups(), want);
         let workload = recorded
@@ -546,5 +583,48 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds, ["run", "send", "sleep", "run"]);
+    }
+
+    #[test]
+    fn work_from_outside_comes_when_it_came_and_threads_wait_from_the_begin() {
+        let caused = |event, cause: WakeCause| Event {
+            detail: cause as u8,
+            ..event
+        };
+        let mut recorded = recorded(&[
+            new(0, 0, NONE),
+            caused(wakeup(5, 0, NONE), WakeCause::Before),
+            switch(5, 0, NONE, PrevState::Idle),
+            switch(25, NONE, 0, PrevState::Sleeping),
+            caused(wakeup(95, 0, NONE), WakeCause::Outside),
+            switch(95, 0, NONE, PrevState::Idle),
+            switch(105, NONE, 0, PrevState::Sleeping),
+            caused(wakeup(135, 0, NONE), WakeCause::Clock),
+            switch(135, 0, NONE, PrevState::Idle),
+            // Seen for the first time when it is woken: it slept until then.
+            new(140, 1, NONE),
+            caused(wakeup(140, 1, NONE), WakeCause::Outside),
+            switch(145, 1, 0, PrevState::Sleeping),
+        ]);
+        recorded.set_policy(TaskId(1), SchedPolicy::Fifo(7));
+        let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
+        let amount = |ns| Amount {
+            dist: Dist::Const(Nanos::new(ns)),
+            times: Expr::Number(1),
+        };
+        let want = [
+            run(20),
+            Operation::SleepUntil(amount(95)),
+            run(10),
+            Operation::Sleep(amount(30)),
+            run(10),
+        ];
+        assert_eq!(ops(&workload, 0), want.iter().collect::<Vec<_>>());
+        let starts: Vec<_> = workload.groups.iter().map(|it| &it.start).collect();
+        assert_eq!(
+            starts,
+            [&Dist::Const(Nanos::ZERO), &Dist::Const(Nanos::new(140))]
+        );
+        assert_eq!(workload.groups[1].policy, SchedPolicy::Fifo(7));
     }
 }

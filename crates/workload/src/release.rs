@@ -83,10 +83,7 @@ impl Releases {
     ) -> Vec<(u32, u64)> {
         let open = self.0.iter().filter(|release| release.is_open);
         let overdue = open.filter_map(|release| {
-            let (period, slack) = of(release.deadline);
-            let due = release.at + slack;
-            let late = (due < end).then(|| end.since(due).get())?;
-            let periods = period.map_or(1, |period| late.div_ceil(period.get().max(1)));
+            let periods = overdue(release.at, of(release.deadline), end)?;
             Some((release.deadline, periods))
         });
         overdue.collect()
@@ -97,6 +94,19 @@ impl Releases {
             .iter_mut()
             .find(|release| release.deadline == deadline)
     }
+}
+
+/// How many deadlines were due before `end` and not met, of work that was asked for at `release`
+/// and is not done: its own, and those of the periods after it. `None` if it can still be met.
+#[must_use]
+pub fn overdue(
+    release: SimTime,
+    (period, slack): (Option<Nanos>, Nanos),
+    end: SimTime,
+) -> Option<u64> {
+    let due = release + slack;
+    let late = (due < end).then(|| end.since(due).get())?;
+    Some(period.map_or(1, |period| late.div_ceil(period.get().max(1))))
 }
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ pub trait World {
     /// The task's children that have not exited. Those that have exited count as waited for.
     fn children(&mut self) -> u32;
 
+    /// Work with a deadline was asked for at `release`, or with `None` it is done. For who must
+    /// know what is not done when the task can no longer be asked ([`Stepper::overdue`]).
+    fn released(&mut self, _deadline: u32, _release: Option<SimTime>) {}
+
     /// Called before each instruction.
     ///
     /// # Errors

@@ -13,9 +13,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bpf::{
-    Backend, CallCtx, Config, Direct, Execution, Host, HostFunction, Image, Instance, Memory,
-    Object, Stop, Target,
+    Backend, CallCtx, Config, Direct, Execution, HostFunction, Image, Instance, Object, Stop,
+    Target,
 };
+use runslice_tests::nobody::Nobody;
 
 /// The callbacks of the policy; before them one that does nothing, to know what a call costs.
 const PROGRAMS: [&str; 7] = [
@@ -45,55 +46,8 @@ const HEADER: &str = "                  gcc   inline      jit  interpreter";
 
 type Times = [f64; PROGRAMS.len()];
 
-/// A host that knows nothing.
-struct Nobody;
-
-impl Host for Nobody {
-    fn cpu(&self) -> u32 {
-        0
-    }
-
-    fn now_ns(&self) -> u64 {
-        0
-    }
-
-    fn random_u32(&mut self) -> u32 {
-        0
-    }
-
-    fn current_task(&self) -> u64 {
-        0
-    }
-
-    fn current_pid_tgid(&self) -> u64 {
-        0
-    }
-
-    /// The policy may write virtual times, as in the kernel.
-    fn store_protected(
-        &mut self,
-        memory: &mut Memory,
-        address: u64,
-        size: u8,
-        value: u64,
-    ) -> Result<(), Stop> {
-        if size != 8 {
-            return Err(Stop::WildStore { address, size });
-        }
-        memory.poke_u64(address, value);
-        Ok(())
-    }
-
-    fn timer_start(&mut self, _: u64, _: u64, _: bool, _: bool) {}
-
-    fn timer_cancel(&mut self, _: u64) -> bool {
-        false
-    }
-
-    fn release(&mut self, _: &mut Memory, _: u64) {}
-
-    fn print(&mut self, _: &str) {}
-}
+/// The policy writes virtual times, as in the kernel.
+const HOST: Nobody = Nobody { takes_words: true };
 
 fn table(target: &Target) -> Vec<HostFunction<Nobody>> {
     let function = |name, body, direct| HostFunction {
@@ -176,7 +130,7 @@ impl Ready {
         let function = program.expect("the policy has it").function;
         for _ in 0..calls {
             let args = [self.task, 1, 2];
-            let result = self.vm.call_program(function, &args, &mut Nobody);
+            let result = self.vm.call_program(function, &args, &mut { HOST });
             std::hint::black_box(result.expect("the policy makes no mistake"));
         }
     }

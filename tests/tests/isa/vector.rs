@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bpf::{
-    Backend, CallCtx, Config, Direct, Function, Host, HostFunction, Image, Import, Insn, Instance,
-    LoadError, Memory, Stop, Violation,
+    Backend, CallCtx, Config, Direct, Function, HostFunction, Image, Import, Insn, Instance,
+    LoadError, Stop, Violation,
 };
+use runslice_tests::nobody::Nobody;
 
 use crate::assembler::{self, Program};
 
@@ -175,7 +176,7 @@ impl Vector {
             .map_err(|error| error.to_string())?;
         instance.memory().write(mem, &self.mem);
         let entry = instance.function_address(0).ok_or("no function")?;
-        let result = instance.call_function(entry, [mem, len, 0, 0, 0], &mut Nobody);
+        let result = instance.call_function(entry, [mem, len, 0, 0, 0], &mut Nobody::default());
         let result = result.map_err(|fault| fault.to_string())?;
         Ok(Run {
             result,
@@ -257,52 +258,6 @@ fn unwind(_: &mut CallCtx<'_, Nobody>, args: [u64; 5]) -> Result<u64, Stop> {
         0 => Err(Stop::Refused("unwound".into())),
         value => Ok(value),
     }
-}
-
-/// A host that offers nothing.
-#[derive(Debug)]
-struct Nobody;
-
-impl Host for Nobody {
-    fn cpu(&self) -> u32 {
-        0
-    }
-
-    fn now_ns(&self) -> u64 {
-        0
-    }
-
-    fn random_u32(&mut self) -> u32 {
-        0
-    }
-
-    fn current_task(&self) -> u64 {
-        0
-    }
-
-    fn current_pid_tgid(&self) -> u64 {
-        0
-    }
-
-    fn store_protected(
-        &mut self,
-        _: &mut Memory,
-        address: u64,
-        size: u8,
-        _: u64,
-    ) -> Result<(), Stop> {
-        Err(Stop::WildStore { address, size })
-    }
-
-    fn timer_start(&mut self, _: u64, _: u64, _: bool, _: bool) {}
-
-    fn timer_cancel(&mut self, _: u64) -> bool {
-        false
-    }
-
-    fn release(&mut self, _: &mut Memory, _: u64) {}
-
-    fn print(&mut self, _: &str) {}
 }
 
 const SECTIONS: [&str; 8] = [

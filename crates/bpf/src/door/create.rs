@@ -109,6 +109,11 @@ impl<H: Host> Door<H> {
             address,
             is_open: true,
         })))?;
+        if matches!(kind, MapKind::Ringbuf | MapKind::UserRingbuf) {
+            let objects = &self.objects;
+            self.rings.retain(|ring| objects.map(*ring).is_ok());
+            self.rings.push(id);
+        }
         Ok(BpfAnswer::Created(id))
     }
 

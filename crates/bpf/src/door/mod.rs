@@ -53,6 +53,8 @@ pub struct Door<H: Host> {
     /// Numbers of the kernel's variables, and their indices in the image.
     variables: BTreeMap<u32, u32>,
     objects: Objects,
+    /// The ring buffers among them; some may be gone.
+    rings: Vec<BpfId>,
     /// Functions of the image by a hash of what they are, to find the same again.
     known: BTreeMap<u64, Vec<u32>>,
     /// Bytes of all types that live.
@@ -94,6 +96,7 @@ impl<H: Host> Door<H> {
             builtins,
             variables,
             objects: Objects::default(),
+            rings: Vec::new(),
             known: BTreeMap::new(),
             type_bytes: 0,
         };

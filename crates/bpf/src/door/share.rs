@@ -6,7 +6,6 @@ use std::io;
 use model::user_space::{BpfId, Mappable};
 
 use super::create::{check_arena, flag, place_arena};
-use super::objects::Object;
 use super::{CallError, Door};
 use crate::host::Host;
 use crate::map::Store;
@@ -49,6 +48,41 @@ impl<H: Host> Door<H> {
         let map = map.index.and_then(|index| maps.get(index));
         let (at, _) = map.and_then(|map| map.pages).ok_or_else(none)?;
         memory.share(at, len, &pages)
+    }
+
+    /// A recording of the loader says what it stored into a map's pages, from the byte `offset` on.
+    /// No file is shared: the bytes are the instance's own.
+    ///
+    /// # Errors
+    /// `EFAULT` for bytes that the map does not have, `EPERM` for a frozen map, `ENOMEM` if the
+    /// policy may not have so many pages of an arena.
+    pub fn store(
+        &self,
+        vm: &mut Instance<H>,
+        id: BpfId,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), CallError> {
+        let Mappable { len, address } = self.mappable(vm, id).ok_or(Errno::EFAULT)?;
+        let end = offset.checked_add(bytes.len() as u64);
+        let inside = end.is_some_and(|end| end <= len);
+        let map = self.objects.map(id)?;
+        if !inside || bytes.is_empty() {
+            return Err(Errno::EFAULT.into());
+        }
+        if map.is_frozen {
+            return Err(Errno::EPERM.into());
+        }
+        let (maps, memory) = vm.parts();
+        if map.shape.kind == MapKind::Arena as u32 {
+            address.ok_or(Errno::EFAULT)?;
+            let stored = memory.store_arena(offset, bytes);
+            return stored.then_some(()).ok_or(Errno::ENOMEM.into());
+        }
+        let map = map.index.and_then(|index| maps.get(index));
+        let (at, _) = map.and_then(|map| map.pages).ok_or(Errno::EFAULT)?;
+        memory.write(at + offset, bytes);
+        Ok(())
     }
 
     /// The loader maps the arena at `address`.
@@ -107,16 +141,15 @@ impl<H: Host> Door<H> {
 
     /// The ring buffers whose pollers programs have woken since this was asked last.
     pub fn take_notified(&self, vm: &mut Instance<H>) -> Vec<BpfId> {
-        let mut notified = Vec::new();
-        for (id, object) in self.objects.iter() {
-            let Object::Map(map) = object else { continue };
-            let map = map.index.and_then(|index| vm.maps.get_mut(index));
-            if let Some(Store::Ring(ring)) = map.map(|map| &mut map.store)
-                && std::mem::take(&mut ring.notified)
-            {
-                notified.push(id);
+        let mut takes = |id: &BpfId| {
+            let index = self.objects.map(*id).ok().and_then(|map| map.index);
+            let map = index.and_then(|index| vm.maps.get_mut(index));
+            match map.map(|map| &mut map.store) {
+                Some(Store::Ring(ring)) => std::mem::take(&mut ring.notified),
+                _ => false,
             }
-        }
-        notified
+        };
+        let rings = self.rings.iter().copied();
+        rings.filter(|id| takes(id)).collect()
     }
 }

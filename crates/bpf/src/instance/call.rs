@@ -20,7 +20,7 @@
 //! built-in function copies, compares or clears; these are not counted as retired.
 
 use super::Instance;
-use crate::frame::{FRAME_BYTES, Trap};
+use crate::frame::Trap;
 use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
 use crate::nesting::Nesting;
@@ -39,23 +39,6 @@ const MAX_ARGS: usize = 12;
 pub(super) const CONTEXT_WORDS: u64 = 16;
 
 impl<H: Host> Instance<H> {
-    /// Makes native code, or notes why it cannot.
-    #[cold]
-    pub(super) fn translate(&mut self) {
-        self.translate_at = u64::MAX;
-        match jit::translate(self) {
-            Ok(program) => {
-                if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
-                    self.scratch
-                        .rest(self.frame_limit(), self.memory.host_address(self.contexts));
-                    self.entries = program.program_entries::<H>();
-                }
-                self.native = Some(program);
-            }
-            Err(refusal) => self.refusal = Some(refusal),
-        }
-    }
-
     /// Calls a function as the kernel calls a `struct_ops` callback: `r1` points to the arguments,
     /// an array of 64-bit words that the program may only read.
     ///
@@ -238,8 +221,8 @@ impl<H: Host> Instance<H> {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
         if self.depth == 0 {
-            if self.retired() >= self.translate_at {
-                self.translate();
+            if self.heat.is_due() {
+                self.look_for_native();
             }
             self.roomy = self.native.is_some() && self.scratch.has_room();
         }
@@ -249,7 +232,12 @@ impl<H: Host> Instance<H> {
         let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
         let result = match entry {
             Some(entry) => jit::run(self, host, entry, function, args),
-            None => interp::run(self, host, function, args),
+            None => {
+                let before = self.retired();
+                let result = interp::run(self, host, function, args);
+                self.heat.note(function, self.retired() - before);
+                result
+            }
         };
         self.depth -= 1;
         let tidy = self.depth > 0 || self.progress.untidy == 0;
@@ -351,11 +339,9 @@ impl<H: Host> Instance<H> {
             return inner;
         }
         let slot = self.code.origin[trap.op];
-        let holds = |f: &&crate::Function| f.start <= slot && slot - f.start < f.len;
-        let function = self.image.functions.iter().find(holds);
+        let function = self.image.function_of(slot);
         let (program, start) = function.map_or(("?", 0), |f| (f.name.as_str(), f.start));
-        let after = self.image.lines.partition_point(|line| line.insn <= slot);
-        let line = after.checked_sub(1).map(|at| &self.image.lines[at]);
+        let line = self.image.line_of(slot);
         let line = line.filter(|line| line.insn >= start);
         let fault = Fault {
             stop: trap.stop,

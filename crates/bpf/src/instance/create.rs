@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::call::{CONTEXT_WORDS, MAX_NESTED};
+use super::heat::Heat;
 use super::{Instance, MOST_BUDGET};
-use crate::backend::{Backend, WARM};
+use crate::backend::Backend;
 use crate::bind::bind;
 use crate::builtin;
 use crate::config::Config;
@@ -45,9 +46,9 @@ impl<H: Host> Instance<H> {
         let arena_bytes = has_arena.then_some(config.memory_bytes);
         let mut instance = Self::assemble(image, bindings, (config, arena_bytes), None)?;
         if instance.config.backend == Backend::Jit {
-            instance.translate();
+            instance.make_native();
         }
-        match instance.refusal {
+        match instance.refusal.take() {
             Some(refusal) => Err(InstanceError::Native(refusal)),
             None => Ok(instance),
         }
@@ -79,10 +80,7 @@ impl<H: Host> Instance<H> {
         let code = Arc::new(decode::decode(&image, &places)?);
         let total_left = config.total_budget.unwrap_or(u64::MAX);
         let allowance = config.budget.min(MOST_BUDGET).min(total_left);
-        let translate_at = match config.backend {
-            Backend::Auto => WARM,
-            Backend::Interpreter | Backend::Jit => u64::MAX,
-        };
+        let heat = Heat::new(&config);
         let mut instance = Self {
             memory,
             maps,
@@ -113,7 +111,7 @@ impl<H: Host> Instance<H> {
             allowance,
             total_left,
             refusal: None,
-            translate_at,
+            heat,
             roomy: true,
         };
         instance.progress.refuel(allowance);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::Instance;
 use super::create::Places;
-use crate::backend::{Backend, WARM};
+use super::heat::Heat;
+use crate::backend::Backend;
 use crate::bind::find;
 use crate::config::Config;
 use crate::decode;
@@ -18,8 +19,9 @@ use crate::map::{Map, Maps};
 use crate::memory::OutOfMemory;
 use crate::{Image, Import, Insn, LoadError, MapDef, StructOps};
 
-/// Maps that a loader may have at a time. The largest known have about a hundred.
-const MOST_MAPS: u32 = 4096;
+/// Maps that a loader may have at a time. Most have about a hundred; `scx_pair` gives each of 4096
+/// cgroups one.
+const MOST_MAPS: u32 = 16_384;
 
 /// A function to add: its instructions refer to the image as it will be.
 #[derive(Debug)]
@@ -48,6 +50,23 @@ impl<H: Host> Instance<H> {
     /// The image, to change what no running program looks at.
     pub(crate) fn image_mut(&mut self) -> &mut Image {
         Arc::make_mut(&mut self.image)
+    }
+
+    /// The image, with what read-only data holds now, which user space has filled and frozen.
+    #[must_use]
+    pub fn image_of_now(&self) -> Image {
+        let mut image = Image::clone(&self.image);
+        for (index, def) in (0..).zip(&mut image.maps) {
+            let pages = self.maps.get(index).and_then(|map| map.pages);
+            let len = u64::from(def.value_size);
+            if let Some((at, _)) = pages
+                && self.memory.is_constant(at, len)
+            {
+                def.frozen = true;
+                def.initial = self.memory.bytes(at, len).map(Arc::from);
+            }
+        }
+        image
     }
 
     /// Adds a map as user space asks for it, see [`Map::for_user`]; its index. `None` if there are
@@ -186,11 +205,10 @@ impl<H: Host> Instance<H> {
         self.native = None;
         self.entries = Box::default();
         self.refusal = None;
-        self.translate_at = match self.config.backend {
-            Backend::Auto => WARM,
-            Backend::Jit => 0,
-            Backend::Interpreter => u64::MAX,
-        };
+        self.heat = Heat::new(&self.config);
+        if self.config.backend == Backend::Jit {
+            self.heat.look_soon();
+        }
     }
 
     /// These tables are what is attached now.

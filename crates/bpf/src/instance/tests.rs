@@ -705,3 +705,55 @@ fn calls_of_host_functions_are_counted_by_name_when_asked() {
     let calls: Vec<_> = vm.calls().collect();
     assert_eq!(calls, [("often", 6), ("bpf_ktime_get_ns", 3), ("never", 0)]);
 }
+
+/// Remembers where the program is that calls it.
+fn where_it_is(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    ctx.host.released.push(ctx.vm.here().into());
+    Ok(0)
+}
+
+#[test]
+fn a_program_is_where_it_called_or_chose_last() {
+    let jump_if_zero = Insn {
+        code: 0x15,
+        dst: 6,
+        src: 0,
+        off: 1,
+        imm: 0,
+    };
+    let table = [HostFunction {
+        name: "host",
+        prototype: "void()",
+        cost_ps: 0,
+        body: Some(where_it_is as crate::Body<World>),
+        direct: None,
+    }];
+    let program = [
+        mov(6, 1),
+        call(0),
+        call(0),
+        jump_if_zero,
+        mov(6, 2),
+        mov(0, 0),
+        EXIT,
+    ];
+    let object = Object::default()
+        .import("host", "void()")
+        .function(&[&program]);
+    let config = Config {
+        places: true,
+        ..Config::default()
+    };
+    let (mut vm, mut host) = (object.with(BACKEND, &table, config), World::default());
+    vm.begin_place(0);
+    assert_eq!(vm.here(), 0);
+    assert_eq!(vm.call_program(0, &[], &mut host), Ok(0));
+    assert_eq!(host.released, [1, 2]);
+    assert_eq!(vm.here(), 3, "the choice, not what follows");
+    assert_eq!(
+        vm.place(3).map(|place| place.line),
+        Some(0),
+        "no line information"
+    );
+    assert_eq!(vm.place(u32::MAX), None);
+}

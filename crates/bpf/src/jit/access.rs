@@ -256,7 +256,9 @@ impl Translator<'_, '_> {
             Place::Somewhere(address) => address,
         };
         let done = self.b.create_block();
-        let object = object && ty == I64;
+        // Of a store that it hears of later, nobody could say where it was.
+        let may_note = ty == I64 && !self.plan.places;
+        let object = object && may_note;
         if object {
             self.store_word(address, value, done);
         }
@@ -270,9 +272,10 @@ impl Translator<'_, '_> {
         let inside = self.branch_cold(beyond);
         if object {
             self.b.set_cold_block(inside);
-        } else if ty == I64 {
+        } else if may_note {
             self.store_word(address, value, done);
         }
+        self.note_place(at);
         self.store_slowly(address, value, ty, at);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(inside);

@@ -256,8 +256,14 @@ impl<'a, 'b> Translator<'a, 'b> {
             return true;
         }
         match op.kind {
-            Kind::CallHost => self.call_host(op.imm as usize),
-            Kind::CallHelper => self.call_helper(op),
+            Kind::CallHost => {
+                self.note_place(at);
+                self.call_host(op.imm as usize);
+            }
+            Kind::CallHelper => {
+                self.note_place(at);
+                self.call_helper(op);
+            }
             Kind::CallLocal => self.call_local(op, at),
             Kind::Fall => {}
             Kind::Poison => {
@@ -279,7 +285,16 @@ impl<'a, 'b> Translator<'a, 'b> {
         true
     }
 
+    /// Notes that the program is at operation `at`, if anybody asks.
+    pub(super) fn note_place(&mut self, at: usize) {
+        if self.plan.places {
+            let at = self.b.ins().iconst(I32, at as i64);
+            self.set_shared(self.plan.at.place, at);
+        }
+    }
+
     fn conditional(&mut self, op: Op, at: usize) -> bool {
+        self.note_place(at);
         let taken = match op.kind {
             Kind::MayGoto => self.exhausted(),
             _ => self.comparison(op),

@@ -40,27 +40,24 @@ use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::backend::{Execution, Refusal};
-use crate::op::Kind;
-use crate::reach;
 use crate::{Host, Instance};
 pub(crate) use entry::{HostEntry, ProgramEntry, Scratch, host_entry};
 pub(crate) use native::{is_plain, run, run_outermost, settle_outermost};
 use plan::Plan;
 pub(crate) use program::Program;
+pub(crate) use shared::Known;
 use signature::{generator, signature};
 use stack::MAX_FRAME;
 
 /// Address space for the machine code of a program, bytes: what a branch can span on aarch64.
 const CODE_ROOM: usize = 128 << 20;
 
-/// Makes native code of all functions that a kernel would load, and those that they can reach.
-///
-/// If it was made for an instance like this one before, that is it.
-pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refusal> {
-    let functions = reach::loaded(vm.image());
-    let is_insn = |op: &&crate::op::Op| op.kind != Kind::Fall;
-    let len = |function: &u32| vm.code.ops_of(*function).iter().filter(is_insn).count() as u64;
-    let instructions = functions.iter().map(len).sum();
+/// Makes native code of these functions. Those that they can reach must be among them.
+pub(crate) fn translate<H: Host>(
+    vm: &Instance<H>,
+    functions: &BTreeSet<u32>,
+) -> Result<Arc<Program>, Refusal> {
+    let instructions = vm.code.instructions(functions);
     let limit = vm.config.native_limit;
     if instructions > u64::from(limit) {
         return Err(Refusal::TooLarge {
@@ -69,13 +66,13 @@ pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refus
         });
     }
     let plan = Plan::new(vm);
-    let key = shared::Key::new(&plan, &functions);
-    if let Some(program) = shared::find(&key) {
+    let key = shared::Key::new(&plan);
+    if let Some(program) = shared::look(&key, functions).program {
         return Ok(program);
     }
     // The generator is somebody else's code: that it gives up on a strange program by an assertion
     // must not end the run.
-    let built = catch_unwind(AssertUnwindSafe(|| build(&plan, &functions)));
+    let built = catch_unwind(AssertUnwindSafe(|| build(&plan, functions)));
     let (module, entries, bytes) =
         built.unwrap_or_else(|_| Err(Refusal::Generator("it panicked".into())))?;
     let program = Arc::new(Program {
@@ -88,8 +85,18 @@ pub(crate) fn translate<H: Host>(vm: &Instance<H>) -> Result<Arc<Program>, Refus
             bytes,
         },
     });
-    shared::keep(key, &program);
+    shared::keep(key, functions.clone(), &program);
     Ok(program)
+}
+
+/// What instances of this process with the same code have made of it.
+pub(crate) fn known<H: Host>(vm: &Instance<H>, functions: &BTreeSet<u32>) -> Known {
+    shared::look(&shared::Key::new(&Plan::new(vm)), functions)
+}
+
+/// An instance ends that has interpreted so many instructions without native code for them.
+pub(crate) fn remember<H: Host>(vm: &Instance<H>, interpreted: u64) {
+    shared::warm(shared::Key::new(&Plan::new(vm)), interpreted);
 }
 
 type Built = (JITModule, Vec<Option<entry::Entry>>, u32);

@@ -27,6 +27,8 @@ pub(super) struct Plan<'a> {
     /// Addresses of the functions that native code calls.
     pub(super) callees: Callees,
     pub(super) at: Offsets,
+    /// See [`crate::Config::places`].
+    pub(super) places: bool,
 }
 
 /// An import as the translator sees it.
@@ -65,6 +67,7 @@ impl<'a> Plan<'a> {
             contexts: contexts(&vm.image),
             callees: Callees::of::<H>(),
             at: Offsets::of::<H>(),
+            places: vm.config.places,
         }
     }
 

@@ -45,6 +45,13 @@ impl Program {
         self.size.clone()
     }
 
+    /// Whether it has all of these.
+    pub(crate) fn has(&self, functions: &BTreeSet<u32>) -> bool {
+        let is_here =
+            |function: &u32| matches!(self.entries.get(*function as usize), Some(Some(_)));
+        functions.iter().all(is_here)
+    }
+
     /// For outermost calls, by function.
     pub(crate) fn program_entries<H: Host>(&self) -> Box<[ProgramEntry]> {
         let of = |(function, entry): (u32, &Option<Entry>)| match entry {

@@ -13,13 +13,12 @@ use super::plan::{ArrayPlan, ImportPlan, Plan};
 use super::program::Program;
 use crate::op::Code;
 
-/// Programs that are kept when no instance runs them.
+/// Programs that are kept when no instance runs them, and codes that nobody has translated yet.
 const KEPT: usize = 16;
 
-/// What native code is made of.
+/// What native code is made of, whatever functions it has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    functions: BTreeSet<u32>,
     code: Arc<Code>,
     imports: Vec<ImportPlan>,
     /// By map, and where the handles of maps begin.
@@ -35,12 +34,12 @@ pub(super) struct Key {
     arena: Option<(u64, u64)>,
     callees: Callees,
     at: Offsets,
+    places: bool,
 }
 
 impl Key {
-    pub(super) fn new(plan: &Plan<'_>, functions: &BTreeSet<u32>) -> Self {
+    pub(super) fn new(plan: &Plan<'_>) -> Self {
         Self {
-            functions: functions.clone(),
             code: Arc::clone(plan.code),
             imports: plan.imports.clone(),
             arrays: plan.arrays.clone(),
@@ -55,29 +54,80 @@ impl Key {
                 .map(|pages| (pages.base(), pages.user())),
             callees: plan.callees,
             at: plan.at,
+            places: plan.places,
         }
     }
 }
 
-/// Programs of this process, the one used last at the end.
-static PROGRAMS: Mutex<Vec<(Key, Arc<Program>)>> = Mutex::new(Vec::new());
-
-/// The program that was made of `key`, if it is still there.
-pub(super) fn find(key: &Key) -> Option<Arc<Program>> {
-    let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = programs.iter().position(|(other, _)| other == key)?;
-    let found = programs.remove(at);
-    let program = Arc::clone(&found.1);
-    programs.push(found);
-    Some(program)
+/// What instances of this process have made of some code.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Native code that has the functions asked for.
+    pub(crate) program: Option<Arc<Program>>,
+    /// Instructions that instances have interpreted that ended without native code.
+    pub(crate) interpreted: u64,
 }
 
-/// Keeps `program` for the next instance. Another thread may have made the same meanwhile; then
-/// there are two of them for a time.
-pub(super) fn keep(key: Key, program: &Arc<Program>) {
-    let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-    if programs.len() >= KEPT {
-        programs.remove(0);
+/// What is remembered of one code.
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    /// Each with its functions.
+    programs: Vec<(BTreeSet<u32>, Arc<Program>)>,
+    interpreted: u64,
+}
+
+/// Codes that this process has run, the one used last at the end.
+static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+/// What is known of `key`, with a program that has all of `functions` if there is one.
+pub(super) fn look(key: &Key, functions: &BTreeSet<u32>) -> Known {
+    let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(at) = entries.iter().position(|entry| entry.key == *key) else {
+        return Known::default();
+    };
+    entries[at..].rotate_left(1);
+    let entry = entries.last().expect("one was found");
+    let fits = |program: &&(BTreeSet<u32>, Arc<Program>)| functions.is_subset(&program.0);
+    Known {
+        program: entry.programs.iter().find(fits).map(|it| Arc::clone(&it.1)),
+        interpreted: entry.interpreted,
     }
-    programs.push((key, Arc::clone(program)));
+}
+
+/// Keeps `program` for the next instance, in place of those that have less. Another thread may have
+/// made the same meanwhile; then there are two of them for a time.
+pub(super) fn keep(key: Key, functions: BTreeSet<u32>, program: &Arc<Program>) {
+    with_entry(key, |entry| {
+        entry
+            .programs
+            .retain(|(fewer, _)| !fewer.is_subset(&functions));
+        entry.programs.push((functions, Arc::clone(program)));
+        entry.interpreted = 0;
+    });
+}
+
+/// An instance has interpreted so many instructions in vain.
+pub(super) fn warm(key: Key, interpreted: u64) {
+    with_entry(key, |entry| {
+        entry.interpreted = entry.interpreted.saturating_add(interpreted);
+    });
+}
+
+fn with_entry(key: Key, change: impl FnOnce(&mut Entry)) {
+    let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    match entries.iter().position(|entry| entry.key == key) {
+        Some(at) => entries[at..].rotate_left(1),
+        None => {
+            if entries.len() >= KEPT {
+                entries.remove(0);
+            }
+            entries.push(Entry {
+                key,
+                programs: Vec::new(),
+                interpreted: 0,
+            });
+        }
+    }
+    change(entries.last_mut().expect("it was found or added"));
 }

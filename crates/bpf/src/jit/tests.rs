@@ -9,7 +9,7 @@ use crate::scene::insn::{
 use crate::scene::{Object, World};
 use crate::{
     BASE, Backend, CallCtx, Config, Direct, Execution, HostFunction, Insn, Instance, InstanceError,
-    MapKind, Refusal, Stop, WARM,
+    MapKind, PRICE, Refusal, Stop,
 };
 
 fn table(body: crate::Body<World>) -> [HostFunction<World>; 1] {
@@ -94,35 +94,79 @@ fn an_object_above_the_limit_is_interpreted_and_says_so() {
     assert_eq!(vm.execution(), Execution::Refused(refusal));
 }
 
+/// Counts to `turns` and gives that; `extra` makes the code another one.
+fn counting_to(turns: i32, extra: i32) -> Object {
+    let turn = Insn {
+        code: 0xa5,
+        off: -2,
+        imm: turns,
+        ..mov(0, 0)
+    };
+    let body = [mov(3, extra), mov(0, 0), add(0, 1), turn, EXIT];
+    Object::default()
+        .function(&[&body])
+        .function(&[&[mov(0, 7), EXIT]])
+}
+
+/// Calls `function` until there is native code. Gives the calls before.
+fn calls_until_native(vm: &mut Instance<World>, function: u32, most: u32) -> u32 {
+    let is_native = |vm: &Instance<World>| matches!(vm.execution(), Execution::Native { .. });
+    let mut calls = 0;
+    while !is_native(vm) && calls < most {
+        let result = vm.call_program(function, &[], &mut World::default());
+        result.expect("it counts");
+        calls += 1;
+    }
+    calls
+}
+
 #[test]
-fn a_busy_instance_is_translated_between_two_calls() {
-    let looping = [
-        mov(0, 0),
-        add(0, 1),
-        Insn {
-            code: 0xa5,
-            off: -2,
-            imm: 200_000,
-            ..mov(0, 0)
-        },
-    ];
-    let mut vm = Object::default().function(&[&looping, &[EXIT]]).with(
-        Backend::Auto,
-        &[],
-        Config::default(),
-    );
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(200_000));
-    assert_eq!(vm.execution(), Execution::Interpreted);
-    assert!(vm.retired() > WARM);
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(200_000));
-    assert!(matches!(
-        vm.execution(),
+fn functions_are_translated_when_interpreting_them_has_taken_as_long() {
+    let turns = i32::try_from(PRICE / 2).expect("a small number");
+    let mut vm = counting_to(turns, 1).with(Backend::Auto, &[], Config::default());
+    // A call retires PRICE instructions, and the function has five.
+    let calls = calls_until_native(&mut vm, 0, 100);
+    let first_look = (crate::FIRST_LOOK / PRICE) as u32;
+    assert!((5..=5 + first_look).contains(&calls), "{calls}");
+    let translated = |vm: &Instance<World>| match vm.execution() {
         Execution::Native {
-            functions: 1,
-            instructions: 4,
+            functions,
+            instructions,
             ..
+        } => (functions, instructions),
+        _ => (0, 0),
+    };
+    assert_eq!(translated(&vm), (1, 5), "what nobody called stays as it is");
+    // The other function is interpreted until it has become worth it, too.
+    let mut host = World::default();
+    while translated(&vm).0 == 1 && vm.retired() < 1_000_000 {
+        assert_eq!(vm.call_program(1, &[], &mut host), Ok(7));
+    }
+    assert_eq!(translated(&vm), (2, 7));
+    assert_eq!(vm.call_program(0, &[], &mut host), Ok(turns as u64));
+}
+
+#[test]
+fn what_instances_have_interpreted_counts_for_the_next_with_the_same_code() {
+    let turns = i32::try_from(PRICE).expect("a small number");
+    let auto = |extra| counting_to(turns, extra).with(Backend::Auto, &[], Config::default());
+    let alone = calls_until_native(&mut auto(2), 0, 100);
+    let mut instances = 0;
+    let found = loop {
+        let mut vm = auto(3);
+        // Too short a run to be worth it, again and again.
+        let calls = calls_until_native(&mut vm, 0, alone.min(11));
+        if matches!(vm.execution(), Execution::Native { .. }) {
+            break calls;
         }
-    ));
+        instances += 1;
+        assert!(instances < 10, "nothing is remembered");
+    };
+    assert!(found <= alone, "{found} calls, {alone} alone");
+    // The next one takes it at its first look.
+    let mut vm = auto(3);
+    let first = calls_until_native(&mut vm, 0, 100);
+    assert!(u64::from(first) <= crate::FIRST_LOOK / PRICE + 1, "{first}");
 }
 
 #[test]

@@ -29,6 +29,17 @@ impl Memory {
     /// # Errors
     /// If the file is shorter, or cannot be written or mapped. Then nothing has changed here.
     pub(crate) fn share(&mut self, address: u64, len: u64, file: &File) -> io::Result<()> {
+        self.share_written(address, len, (file, len))
+    }
+
+    /// As [`Memory::share`], where only the first `written` bytes can be other than zero: to look
+    /// at a page takes memory for it.
+    fn share_written(
+        &mut self,
+        address: u64,
+        len: u64,
+        (file, written): (&File, u64),
+    ) -> io::Result<()> {
         let page = rustix::param::page_size() as u64;
         let whole = address.is_multiple_of(page) && len.is_multiple_of(page) && len > 0;
         if !whole || Pages::SIZE != page {
@@ -40,7 +51,7 @@ impl Memory {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let outside = || io::Error::from(io::ErrorKind::InvalidInput);
-        let bytes = self.bytes(address, len).ok_or_else(outside)?;
+        let bytes = self.bytes(address, len.min(written)).ok_or_else(outside)?;
         for (at, page) in (0..).zip(bytes.chunks(Pages::SIZE as usize)) {
             // A page that nobody has written to takes no memory in the file either.
             if page.iter().any(|byte| *byte != 0) {
@@ -67,7 +78,8 @@ impl Memory {
         let outside = || io::Error::from(io::ErrorKind::InvalidInput);
         let pages = self.arena.as_ref().ok_or_else(outside)?;
         let (first, bytes) = (pages.first(), pages.bytes());
-        self.share(first, bytes, &file)?;
+        let written = pages.touched() * Pages::SIZE;
+        self.share_written(first, bytes, (&file, written))?;
         self.shared.arena = Some(file);
         Ok(())
     }

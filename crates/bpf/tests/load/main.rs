@@ -2,7 +2,6 @@
 
 mod core_reloc;
 mod damage;
-mod door;
 mod externs;
 mod globals;
 mod image;

@@ -20,11 +20,12 @@ mod state;
 pub(crate) mod sys;
 mod task;
 
+use std::collections::BTreeMap;
 use std::process;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use model::{Nanos, Rng};
+use model::{EventKind, Nanos, Rng, SimTime};
 use workload::{Effect, Expr, Instance, SchedPolicy, Source, Target, TaskKind, Workload};
 
 pub use names::stem as name_stem;
@@ -33,8 +34,8 @@ pub use run::{AsItIs, Detached, How, OfKernel, Scheduler, play};
 
 use crate::Error;
 use cgroups::Cgroups;
-use live::record::{Raw, be_urgent, clock};
-use state::{Failure, SharedState};
+use live::record::{Kind, Raw, be_urgent, clock};
+use state::{Failure, Overdue, SharedState};
 use sys::Forked;
 
 /// How long tasks may take until all of them are ready.
@@ -57,10 +58,20 @@ pub struct Player {
     said: Vec<Raw>,
     /// Number of the next mark.
     next: u64,
-    /// When there was no more waiting, and the sums of that moment.
-    ended: Option<(u64, Vec<Sum>)>,
+    /// When there was no more waiting, and the books of that moment.
+    ended: Option<Ended>,
     /// They go when everybody has gone.
     _groups: Option<Cgroups>,
+}
+
+/// The books at the end of a play.
+#[derive(Debug)]
+struct Ended {
+    /// When: `CLOCK_MONOTONIC`, nanoseconds.
+    at: u64,
+    sums: Vec<Sum>,
+    /// What was due and is not done.
+    overdue: Vec<Overdue>,
 }
 
 /// What came of a play.
@@ -170,7 +181,7 @@ impl Player {
             let pause = left.unwrap_or(PAUSE).min(PAUSE);
             if pause.is_zero() || stop() || self.state().wait_for_end(pause) {
                 // Until the last task has met its end, others go on and count.
-                self.ended = Some((clock(), self.state().sums()));
+                self.ended = Some(self.books());
                 return;
             }
         }
@@ -190,18 +201,32 @@ impl Player {
     #[must_use]
     pub fn stop(mut self) -> Played {
         let ended = self.ended.take();
-        let (ended, sums) = ended.unwrap_or_else(|| (clock(), self.state().sums()));
+        let Ended { at, sums, overdue } = ended.unwrap_or_else(|| self.books());
         self.end();
         self.drain();
-        let said = std::mem::take(&mut self.said);
+        let mut said = std::mem::take(&mut self.said);
+        skip(&overdue, at, &mut said);
         let state = self.state();
         Played {
             said,
             began: state.began(),
-            ended: state.ended().unwrap_or(ended).min(ended),
+            ended: at,
             sums,
             lost: state.marks.lost(),
             failure: state.failure(),
+        }
+    }
+
+    /// The books of this moment, or of the end if the play was over before.
+    fn books(&self) -> Ended {
+        let state = self.state();
+        let now = clock();
+        let at = state.ended().unwrap_or(now).min(now);
+        let end = SimTime::from_nanos(at.saturating_sub(state.began()));
+        Ended {
+            at,
+            sums: state.sums(),
+            overdue: state.overdue(end),
         }
     }
 
@@ -226,6 +251,24 @@ impl Drop for Player {
         #[expect(unsafe_code, reason = "the other half of the box in `prepare`")]
         drop(unsafe { Box::from_raw(self.state.as_ptr()) });
     }
+}
+
+/// Says of each task what it did not do in time. It will not do it, because it was ended.
+fn skip(overdue: &[Overdue], at: u64, said: &mut Vec<Raw>) {
+    let born = said.iter().filter(|raw| raw.kind == Kind::Born);
+    let pids: BTreeMap<[u32; 2], u32> = born.map(|raw| ([raw.a, raw.b], raw.pid)).collect();
+    said.extend(overdue.iter().filter_map(|it| {
+        Some(Raw {
+            time: at,
+            pid: *pids.get(&[it.group, it.index])?,
+            cpu: 0,
+            kind: Kind::Mark,
+            flags: 0,
+            c: it.count,
+            a: it.deadline,
+            b: EventKind::Skipped as u32,
+        })
+    }));
 }
 
 /// Is the process that makes a namespace and waits for its first process.
@@ -365,5 +408,42 @@ fn constant(index: &Expr) -> i64 {
     match index {
         Expr::Number(index) => *index,
         _ => -1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_ended_with_work_undone_says_so_under_its_own_number() {
+        let raw = |kind, pid, a, b| Raw {
+            time: 7,
+            pid,
+            cpu: 0,
+            kind,
+            flags: 0,
+            c: 0,
+            a,
+            b,
+        };
+        let mut said = vec![
+            raw(Kind::Born, 41, 1, 0),
+            raw(Kind::Born, 42, 1, 2),
+            raw(Kind::Mark, 41, 1, 2),
+        ];
+        let overdue = |index| Overdue {
+            group: 1,
+            index,
+            deadline: 5,
+            count: 9,
+        };
+        // Whose birth found no room in the ring is unknown to everybody.
+        skip(&[overdue(2), overdue(3)], 99, &mut said);
+        assert_eq!(said.len(), 4);
+        let last = said[3];
+        assert_eq!((last.time, last.pid, last.a, last.c), (99, 42, 5, 9));
+        assert_eq!(last.b, EventKind::Skipped as u32);
+        assert_eq!(last.kind, Kind::Mark);
     }
 }

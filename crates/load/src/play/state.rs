@@ -64,6 +64,17 @@ struct Places {
     barriers: Vec<Range<usize>>,
     /// For each group and counter: a sum.
     sums: Range<usize>,
+    /// For each group, member and deadline: when the work that is not done was asked for, plus 1.
+    releases: Range<usize>,
+}
+
+/// A task's deadlines that were due and are not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    pub group: u32,
+    pub index: u32,
+    pub deadline: u32,
+    pub count: u64,
 }
 
 const GATE: usize = 0;
@@ -217,6 +228,7 @@ impl SharedState {
                 .map(|barrier| plan.words(2 * barrier.count as usize))
                 .collect(),
             sums: plan.longs(groups * workload.counters.len()),
+            releases: plan.longs(groups * MEMBERS_MAX * workload.deadlines.len()),
         };
         sys::raise_file_limit();
         let mut channels = Vec::new();
@@ -388,6 +400,54 @@ impl SharedState {
                 let sum = sum.load(Ordering::Relaxed);
                 if sum > 0 {
                     found.push((group, counter, sum));
+                }
+            }
+        }
+        found
+    }
+
+    /// A member's deadlines.
+    fn releases(&self, group: u32, index: u32) -> &[AtomicU64] {
+        let deadlines = self.workload.deadlines.len();
+        let before = group as usize * MEMBERS_MAX + index as usize;
+        let start = self.at.releases.start + before * deadlines;
+        &self.shared.longs[start..start + deadlines]
+    }
+
+    /// Work with a deadline was asked for at `release`, or with `None` it is done.
+    pub fn released(&self, [group, index]: [u32; 2], deadline: u32, release: Option<SimTime>) {
+        let word = release.map_or(0, |release| release.as_nanos().saturating_add(1));
+        self.releases(group, index)[deadline as usize].store(word, Ordering::Relaxed);
+    }
+
+    /// A task has ended by itself: it leaves nothing undone.
+    pub fn forgive(&self, group: u32, index: u32) {
+        for word in self.releases(group, index) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Deadlines that were due before `end` and whose work is not done. Nobody will do it if the
+    /// play ends then.
+    pub fn overdue(&self, end: SimTime) -> Vec<Overdue> {
+        let mut found = Vec::new();
+        for group in (0..).take(self.workload.groups.len()) {
+            let born = self.group(group)[0].load(Ordering::Acquire);
+            for index in (0..born).take(MEMBERS_MAX) {
+                for (deadline, word) in (0..).zip(self.releases(group, index)) {
+                    let Some(release) = word.load(Ordering::Relaxed).checked_sub(1) else {
+                        continue;
+                    };
+                    let declared = &self.workload.deadlines[deadline as usize];
+                    let of = (declared.period, declared.slack);
+                    if let Some(count) = workload::overdue(SimTime::from_nanos(release), of, end) {
+                        found.push(Overdue {
+                            group,
+                            index,
+                            deadline,
+                            count,
+                        });
+                    }
                 }
             }
         }
@@ -656,5 +716,46 @@ fn signal(lock: &AtomicU32, waiting: &AtomicU32, sequence: &AtomicU32) {
     shared::unlock_barge(lock);
     if somebody {
         shared::wake(sequence, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> SimTime {
+        SimTime::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn what_living_tasks_have_not_done_in_time_is_overdue() {
+        let text = "[workload]\nname = \"x\"\n\
+                    [deadline.frame]\nperiod = \"10ms\"\nslack = \"12ms\"\n\
+                    [deadline.other]\nperiod = \"10ms\"\n\
+                    [task.a]\ndo = [\"release(other), complete(other)\"]\n\
+                    [task.b]\ncount = 3\ndo = [\"release(frame), complete(frame)\"]\n";
+        let workload = Workload::parse(text, "x.toml").unwrap();
+        let state = SharedState::new(&workload, 1, 1, false, Vec::new()).unwrap();
+        for group in [0, 1, 1, 1] {
+            state.admit(group).unwrap();
+        }
+        let frame = u32::from(workload.deadlines[0].name != "frame");
+        for index in 0..3 {
+            state.released([1, index], frame, Some(ms(5)));
+        }
+        state.released([1, 0], frame, None);
+        state.forgive(1, 1);
+        // Due at 17, 27, 37.
+        assert_eq!(state.overdue(ms(17)), []);
+        let overdue = |count| Overdue {
+            group: 1,
+            index: 2,
+            deadline: frame,
+            count,
+        };
+        assert_eq!(state.overdue(ms(18)), [overdue(1)]);
+        assert_eq!(state.overdue(ms(28)), [overdue(2)]);
+        state.released([0, 0], 1 - frame, Some(SimTime::ZERO));
+        assert_eq!(state.overdue(ms(28)).len(), 2, "a release at 0 is one, too");
     }
 }

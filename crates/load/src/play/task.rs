@@ -62,6 +62,11 @@ impl World for View<'_> {
         while self.0.reap(false) {}
         self.0.family.left()
     }
+
+    fn released(&mut self, deadline: u32, release: Option<SimTime>) {
+        let me = [self.0.group, self.0.index];
+        self.0.state.released(me, deadline, release);
+    }
 }
 
 /// Is member `index` of `group` from its birth to its end. With `initial` it waits for the start
@@ -86,6 +91,7 @@ pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) 
         }
     }
     task.perform();
+    state.forgive(group, index);
     state.dismiss(group);
     task.family.threads > task.family.joined
 }

@@ -48,6 +48,12 @@ enum Record {
     Interrupt(Vec<ThreadId>, After),
 }
 
+impl Default for Record {
+    fn default() -> Self {
+        Self::Interrupt(Vec::new(), After::default())
+    }
+}
+
 /// What the program's state was afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct After {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
-use model::Nanos;
 use model::user_space::{
     BpfAnswer, BpfCall, BpfId, Kernel, Mappable, ProgramEnd, Refused, SchedExt, SetSched, ThreadId,
     Turn, UserSpace, UserSpaceError,
 };
+use model::{Nanos, SimTime};
 
 use super::code::Recording;
 use super::{Act, After, Record, hash, hash_done, hash_numbers};
@@ -32,23 +32,29 @@ struct Pages {
 }
 
 impl Pages {
-    /// Looks at all pages that hold something: what has changed, in runs of bytes.
+    /// Looks at all pages that hold something: what has changed, in runs of bytes. A page that is
+    /// new and zero has one: it was touched, which allocates it in an arena.
     fn look(&mut self) -> io::Result<Vec<(u64, Vec<u8>)>> {
         let len = self.file.metadata()?.len();
         let mut changes = Vec::new();
+        let mut before = std::mem::take(&mut self.known);
         let mut page = vec![0; PAGE as usize];
         let mut at = 0;
         while let Some(from) = next_page(&self.file, at, len)? {
             let used = PAGE.min(len - from) as usize;
             read_at(&self.file, &mut page[..used], from)?;
-            let known = self
-                .known
-                .entry(from)
-                .or_insert_with(|| vec![0; used].into());
-            if **known != page[..used] {
-                runs(known, &page[..used], from, &mut changes);
+            // What is not there any more was freed, and is forgotten.
+            let mut known = before.remove(&from).unwrap_or_else(|| {
+                if page[..used].iter().all(|byte| *byte == 0) {
+                    changes.push((from, vec![0]));
+                }
+                vec![0; used].into()
+            });
+            if *known != page[..used] {
+                runs(&known, &page[..used], from, &mut changes);
                 known.copy_from_slice(&page[..used]);
             }
+            self.known.insert(from, known);
             at = from + PAGE;
         }
         Ok(changes)
@@ -117,10 +123,9 @@ impl<U: UserSpace> Recorder<U> {
         }
     }
 
-    /// The program.
-    #[must_use]
-    pub const fn user(&self) -> &U {
-        &self.user
+    /// The program, to be asked what is no part of its run.
+    pub const fn user_mut(&mut self) -> &mut U {
+        &mut self.user
     }
 
     /// What was written down.
@@ -159,9 +164,10 @@ impl Overheard<'_> {
             BpfCall::BtfLoad { .. }
             | BpfCall::MapCreate(_)
             | BpfCall::ProgLoad(_)
-            | BpfCall::NextKey { .. }
-            | BpfCall::Freeze { .. } => false,
-            BpfCall::Lookup { map, .. }
+            | BpfCall::NextKey { .. } => false,
+            // Nothing is stored into it afterwards.
+            BpfCall::Freeze { map }
+            | BpfCall::Lookup { map, .. }
             | BpfCall::Update { map, .. }
             | BpfCall::Delete { map, .. } => self.pages.contains_key(map),
             // Programs run.
@@ -230,6 +236,12 @@ impl Kernel for Overheard<'_> {
         Ok(())
     }
 
+    fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused> {
+        let answer = self.kernel.store(map, offset, bytes);
+        self.acts.push(Act::Store(map, offset, bytes.to_vec()));
+        answer
+    }
+
     fn arena_at(&mut self, map: BpfId, address: u64) -> Result<(), Refused> {
         let answer = self.kernel.arena_at(map, address);
         self.acts
@@ -253,6 +265,14 @@ impl Kernel for Overheard<'_> {
         self.acts
             .push(Act::SetSched(thread, change, hash_done(&answer)));
         answer
+    }
+
+    fn cpu(&self) -> Option<u16> {
+        self.kernel.cpu()
+    }
+
+    fn run_time(&self) -> Option<SimTime> {
+        self.kernel.run_time()
     }
 
     fn cpu_times(&self) -> Vec<model::CpuTimes> {
@@ -322,6 +342,10 @@ impl<U: UserSpace> UserSpace for Recorder<U> {
 
     fn waits(&self) -> Vec<String> {
         self.user.waits()
+    }
+
+    fn calls(&self) -> u64 {
+        self.user.calls()
     }
 
     fn end(&self) -> Option<ProgramEnd> {

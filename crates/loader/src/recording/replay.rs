@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use model::Nanos;
 use model::user_space::{
-    BpfCall, Kernel, ProgramEnd, Refused, ThreadId, Turn, UserSpace, UserSpaceError,
+    BpfCall, Kernel, ProgramEnd, Refused, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
 };
 
 use super::code::Recording;
 use super::{Act, After, Record, hash, hash_done, hash_numbers};
+
+/// Threads that a program may have had in all.
+const THREADS_MAX: u32 = 4096;
 
 /// A recording in place of the program.
 #[derive(Debug)]
@@ -17,7 +20,12 @@ pub struct Replay {
     next: usize,
     asked: u64,
     after: After,
+    /// Threads so far, and those of them that live.
+    begun: u32,
     lives: BTreeSet<ThreadId>,
+    /// Nothing happens after the last record.
+    setup_only: bool,
+    difference: Option<String>,
 }
 
 impl Replay {
@@ -29,8 +37,28 @@ impl Replay {
             next: 0,
             asked: 0,
             after: After::default(),
+            begun: 1,
             lives: BTreeSet::from([ThreadId(0)]),
+            setup_only: false,
+            difference: None,
         }
+    }
+
+    /// Plays a recording that ends with the turn in which the program attached its policy. From
+    /// then on the program does nothing, until it is asked to end. What it asked after it had
+    /// attached may be answered otherwise than when it was recorded: another load runs then.
+    #[must_use]
+    pub fn setup_only(recording: Recording) -> Self {
+        Self {
+            setup_only: true,
+            ..Self::new(recording)
+        }
+    }
+
+    /// Where the recording did not fit the simulated machine, if it did not.
+    #[must_use]
+    pub fn difference(&self) -> Option<&str> {
+        self.difference.as_deref()
     }
 
     /// The next record, done with.
@@ -40,15 +68,58 @@ impl Replay {
         self.after = after;
     }
 
-    fn differs(&self, now: Nanos, what: &str) -> UserSpaceError {
-        let seconds = now.get() / 1_000_000_000;
-        let tenth = now.get() / 100_000_000 % 10;
-        let text = format!(
-            "replay: record {} at {seconds}.{tenth} s: {what}",
-            self.next
-        );
+    fn differs(&mut self, now: Option<Nanos>, what: &str) -> UserSpaceError {
+        let tenths = |now: Nanos| (now.get() / 1_000_000_000, now.get() / 100_000_000 % 10);
+        let at = now.map(tenths);
+        let at = at.map_or_else(String::new, |(seconds, tenth)| {
+            format!(" at {seconds}.{tenth} s")
+        });
+        let text = format!("replay: record {}{at}: {what}", self.next);
+        self.difference.get_or_insert_with(|| text.clone());
         UserSpaceError(text)
     }
+
+    /// Threads that a recording names must be there.
+    fn known(&self, threads: &[ThreadId]) -> bool {
+        threads.iter().all(|it| it.0 < self.begun)
+    }
+
+    /// Does the acts of a turn again: what differs first, if anything.
+    fn act(&mut self, acts: &[Act], by: ThreadId, kernel: &mut dyn Kernel) -> Option<String> {
+        let mut attached = false;
+        for it in acts {
+            if let Act::Spawn(thread, ..) = it {
+                let is_next = thread.0 == self.begun && self.begun < THREADS_MAX;
+                if !is_next && !self.known(&[*thread]) {
+                    return Some(format!("thread {} cannot begin", thread.0));
+                }
+                self.begun = self.begun.max(thread.0 + 1);
+                self.lives.insert(*thread);
+            }
+            let difference = act(it, by, kernel);
+            if difference.is_some() && !attached {
+                return difference;
+            }
+            attached |= self.setup_only && is_attaching(it);
+        }
+        None
+    }
+}
+
+/// Whether it attaches a table of callbacks (`BPF_STRUCT_OPS`, Linux 6.18,
+/// include/uapi/linux/bpf.h).
+const fn is_attaching(act: &Act) -> bool {
+    const STRUCT_OPS: u32 = 44;
+    matches!(
+        act,
+        Act::Bpf(
+            BpfCall::LinkCreate {
+                attach_type: STRUCT_OPS,
+                ..
+            },
+            _
+        )
+    )
 }
 
 /// What a call is, for messages.
@@ -122,14 +193,26 @@ impl UserSpace for Replay {
         now: Nanos,
         kernel: &mut dyn Kernel,
     ) -> Result<Turn, UserSpaceError> {
-        let (acts, turn, after) = match self.recording.records.get(self.next) {
+        let nothing = Turn {
+            stop: Stop::Wait { until: None },
+            cost: Nanos::new(1),
+            woken: Vec::new(),
+        };
+        let is_last = self.next + 1 == self.recording.records.len();
+        // Every record is played once.
+        let record = self
+            .recording
+            .records
+            .get_mut(self.next)
+            .map(std::mem::take);
+        let (acts, turn, after) = match record {
             Some(Record::Turn {
                 thread: recorded,
                 now: then,
                 acts,
                 turn,
                 after,
-            }) if (*recorded, *then) == (thread, now) => (acts, turn.clone(), after.clone()),
+            }) if (recorded, then) == (thread, now) => (acts, turn, after),
             Some(Record::Turn {
                 thread: recorded,
                 now: then,
@@ -138,24 +221,26 @@ impl UserSpace for Replay {
                 let (number, recorded) = (thread.0, recorded.0);
                 let text =
                     format!("thread {number} has a turn; recorded is thread {recorded} at {then}");
-                return Err(self.differs(now, &text));
+                return Err(self.differs(Some(now), &text));
             }
-            Some(_) => return Err(self.differs(now, "a turn where none was recorded")),
-            None => return Err(self.differs(now, "the recording ends before the run")),
+            Some(_) => return Err(self.differs(Some(now), "a turn where none was recorded")),
+            None if self.setup_only => return Ok(nothing),
+            None => return Err(self.differs(Some(now), "the recording ends before the run")),
         };
-        if let Some(text) = acts.iter().find_map(|it| act(it, thread, kernel)) {
-            return Err(self.differs(now, &text));
+        if let Some(text) = self.act(&acts, thread, kernel) {
+            return Err(self.differs(Some(now), &text));
         }
-        for act in acts {
-            if let Act::Spawn(thread, ..) = act {
-                self.lives.insert(*thread);
-            }
+        if !self.known(&turn.woken) {
+            return Err(self.differs(Some(now), "a thread is woken that has not begun"));
         }
-        if turn.stop == model::user_space::Stop::Exit {
+        if turn.stop == Stop::Exit {
             self.lives.remove(&thread);
         }
         self.step(after);
-        Ok(turn)
+        match self.setup_only && is_last {
+            true => Ok(nothing),
+            false => Ok(turn),
+        }
     }
 
     fn woken(&mut self, _kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
@@ -163,6 +248,9 @@ impl UserSpace for Replay {
             && *asked == self.asked
         {
             let (woken, after) = (woken.clone(), after.clone());
+            if !self.known(&woken) {
+                return Err(self.differs(None, "a thread is woken that has not begun"));
+            }
             self.step(after);
             return Ok(woken);
         }
@@ -175,12 +263,20 @@ impl UserSpace for Replay {
     }
 
     fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
+        if self.setup_only {
+            self.after.end = Some(ProgramEnd {
+                status: 0,
+                last_lines: String::new(),
+            });
+            return Ok(Vec::new());
+        }
         let Some(Record::Interrupt(woken, after)) = self.recording.records.get(self.next) else {
-            let text = "an interrupt where none was recorded";
-            let next = self.next;
-            return Err(UserSpaceError(format!("replay: record {next}: {text}")));
+            return Err(self.differs(None, "an interrupt where none was recorded"));
         };
         let (woken, after) = (woken.clone(), after.clone());
+        if !self.known(&woken) {
+            return Err(self.differs(None, "a thread is woken that has not begun"));
+        }
         self.step(after);
         Ok(woken)
     }

@@ -10,7 +10,7 @@ use model::user_space::{
     BpfAnswer, BpfCall, BpfId, Kernel, MapCreate, Mappable, ProgramEnd, Refused, SchedExt,
     SetSched, Stop, ThreadId, UserSpace,
 };
-use model::{CpuTimes, Nanos};
+use model::{CpuTimes, Nanos, SimTime};
 
 /// Where the simulated machine's uptime begins.
 pub const BOOT: Nanos = Nanos::from_secs(3600);
@@ -186,6 +186,7 @@ impl Kernel for Stub {
             }
             BpfCall::TestRun { context, .. } => Ok(BpfAnswer::Ran { result: 0, context }),
             BpfCall::Close { object } => {
+                self.log.push(format!("{} closes {}", thread.0, object.0));
                 if self.attached == Some(object) {
                     self.log.push(format!("{} end of the link", thread.0));
                     self.attached = None;
@@ -249,6 +250,10 @@ impl Kernel for Stub {
     fn set_sched(&mut self, thread: ThreadId, change: SetSched) -> Result<(), Refused> {
         self.log.push(format!("{} {change:?}", thread.0));
         Ok(())
+    }
+
+    fn run_time(&self) -> Option<SimTime> {
+        None
     }
 
     fn cpu_times(&self) -> Vec<CpuTimes> {

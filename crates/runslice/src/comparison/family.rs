@@ -126,7 +126,18 @@ impl Family {
                     _ => places.iter().position(|(base, _)| base.arm == set.arm),
                 };
                 match at {
-                    Some(at) => places[at].1.others.push(named(file, set)),
+                    Some(at) => {
+                        let (base, member) = &mut *places[at];
+                        let other = named(file, set);
+                        if is_same(base, set) {
+                            notes.push(format!(
+                                "{} ({}) has the same runs as {} ({}), figure for figure: either \
+                                 one file is a copy, or what differs between them has no effect",
+                                set.arm, file.stem, base.arm, first.stem
+                            ));
+                        }
+                        member.others.push(other);
+                    }
                     None => notes.push(format!(
                         "{} ({}), {}: nothing like it in {}",
                         set.arm, file.stem, set.place, first.stem
@@ -158,6 +169,7 @@ impl Family {
             base: &member.base,
             others: &member.others,
             again: member.again.as_ref(),
+            only: None,
         });
         questions.collect()
     }
@@ -190,6 +202,11 @@ impl Family {
     }
 }
 
+/// Whether both sets have the same figures for the same seeds.
+fn is_same(one: &Set, other: &Set) -> bool {
+    one.runs > 0 && one.runs == other.runs && one.series == other.series
+}
+
 fn arm_of(set: &Set) -> &str {
     &set.arm
 }
@@ -213,6 +230,8 @@ fn one_world(files: &[File]) -> Result<(), UsageError> {
 
 #[cfg(test)]
 mod tests {
+    use stats::compare::{Better, Measure, Measured, Role};
+
     use super::*;
 
     fn file(stem: &str, sets: &[(&str, &str)]) -> File {
@@ -225,6 +244,7 @@ mod tests {
             baseline: None,
             again: None,
             looks: 1,
+            unique: BTreeSet::new(),
         }
     }
 
@@ -274,6 +294,29 @@ mod tests {
             None,
         );
         assert_eq!(told(&family.unwrap()), ["a: b"]);
+    }
+
+    #[test]
+    fn the_same_runs_in_two_files_are_noticed() {
+        let of = |stem: &str, elapsed: f64| {
+            let mut file = file(stem, &[("a", "x")]);
+            let measured = Measured {
+                name: "machine.elapsed_ns".to_owned(),
+                measure: Measure::Millionths,
+                better: Better::Lower,
+                role: Role::Goal,
+                value: elapsed,
+            };
+            file.sets[0].add(vec![measured], Some(1));
+            file
+        };
+        let family = Family::of(vec![of("f", 5.0), of("g", 5.0), of("h", 6.0)], None, None);
+        let notes = family.unwrap().notes;
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(
+            notes[0].starts_with("a (g) has the same runs as a (f), figure for figure"),
+            "{notes:?}"
+        );
     }
 
     #[test]

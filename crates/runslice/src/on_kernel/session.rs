@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use live::Dump;
 use live::pins::{self, Pins};
+use live::{Dump, SchedExt};
 use serde::{Deserialize, Serialize};
 
 /// Below the root of the system: state that does not outlive a boot.
@@ -173,6 +173,16 @@ impl Place {
             }
         }
         bail!("another runslice is attaching a policy, or has another version; try again")
+    }
+
+    /// How tables call the policy that is attached: as its user did if a runslice attached it, else
+    /// as its operations do (`.name`), which is all that the kernel knows. `None` without a policy.
+    pub fn scheduler(&self) -> Option<String> {
+        let in_kernel = SchedExt::below(&self.root).policy()?;
+        match self.find() {
+            Ok(Found::Running(record)) => Some(record.policy),
+            _ => Some(in_kernel),
+        }
     }
 
     /// The process that has claimed the machine and has not said yet what it attaches. Other
@@ -369,6 +379,26 @@ mod tests {
         drop(session);
         assert_eq!(place.find().unwrap(), Found::Nobody);
         assert!(!place.object().exists());
+    }
+
+    #[test]
+    fn a_policy_has_its_users_name_in_tables_and_the_kernels_if_nobody_gave_one() {
+        let root = Root::new("names");
+        let place = Place::below(&root.0);
+        assert_eq!(place.scheduler(), None);
+        let class = root.0.join("sys/kernel/sched_ext/root");
+        fs::create_dir_all(&class).unwrap();
+        fs::write(class.join("ops"), "rustland\n").unwrap();
+        assert_eq!(place.scheduler().unwrap(), "rustland");
+        let session = Session::begin(&place).unwrap();
+        let record = Record::of_this_process("mine:slice_ns=5");
+        session.write(&record, b"").unwrap();
+        assert_eq!(place.scheduler().unwrap(), "mine:slice_ns=5");
+        drop(session);
+        while place.is_held() {
+            thread::sleep(LOOK);
+        }
+        assert_eq!(place.scheduler().unwrap(), "rustland");
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! Traces the tasks of the running kernel.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use live::process;
 use live::record::{self, Depth, Others, Recorder};
-use live::{SchedExt, process};
 use model::{Header, MachineSpec, Nanos, Sink as _};
 use stats::trace::Tracer;
 
 use crate::exit::UnsupportedError;
 use crate::on_kernel::running;
+use crate::on_kernel::session::Place;
 
 /// Between two looks for a signal.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -28,7 +30,7 @@ pub fn record(load: &str, length: Option<Nanos>, tracer: &mut Tracer) -> anyhow:
         return Err(UnsupportedError(way.to_owned()).into());
     }
     process::catch_signals();
-    let policy = SchedExt::of_this_kernel().policy();
+    let policy = Place::below(Path::new("/")).scheduler();
     let recorder = Recorder::start(Depth::Events, policy.is_some())
         .context("the running kernel cannot be traced; kernels 6.18 and 7.2 can")?;
     let before = (record::schedstat(), Instant::now());

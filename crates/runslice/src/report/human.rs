@@ -6,15 +6,17 @@ use std::io::{self, Write};
 use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
-use crate::report::{Outcome, Results};
+use crate::look::LookOptions;
+use crate::report::{Outcome, Results, goals};
 use crate::table::Table;
 
 /// Writes the tables that have something to say.
 ///
 /// # Errors
 /// When `to` does not take them.
-pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to, "{}", heading(results))?;
+pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to, "{}\n", heading(results))?;
+    goals::write(results, look.width(), to)?;
     let tables = [
         groups(results),
         deadlines(results),
@@ -22,10 +24,17 @@ pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
         counters(results),
         machine(results),
     ];
-    for table in tables.iter().filter(|table| !table.is_empty()) {
-        write!(to, "\n{table}")?;
+    let mut has_lost = false;
+    for table in tables.into_iter().filter(|table| !table.is_empty()) {
+        let (table, lost) = table.fit(look.width());
+        has_lost |= lost > 0;
+        writeln!(to)?;
+        table.write(to)?;
     }
-    remarks(results, to)
+    if has_lost {
+        writeln!(to, "\n--wide shows all columns.")?;
+    }
+    remarks(results, look.verbose, to)
 }
 
 /// What ran where, in one line.
@@ -121,15 +130,23 @@ fn groups(results: &Results) -> Table {
         .names("task")
         .names("policy")
         .numbers("tasks")
+        .rank(6)
         .numbers("runs")
+        .rank(4)
         .numbers_of("wakeup latency", "p50")
+        .rank(3)
         .numbers_of("wakeup latency", "p99")
         .numbers_of("wakeup latency", "max")
+        .rank(8)
         .numbers_of("preempt", "p99")
+        .rank(7)
         .numbers_of("delay", "p99")
+        .rank(1)
         .numbers_of("runslice", "p50")
+        .rank(2)
         .numbers_of("CPU", "share")
-        .numbers("migr");
+        .numbers("migr")
+        .rank(5);
     let name = |group: &GroupReport| group.name.clone();
     compare(
         results,
@@ -158,13 +175,18 @@ fn deadlines(results: &Results) -> Table {
         .names("deadline")
         .names("policy")
         .numbers("met")
+        .rank(2)
         .numbers("missed")
+        .rank(1)
         .numbers("share")
         .names("a miss is")
         .numbers("skipped")
+        .rank(3)
         .numbers_of("lateness of the late", "p50")
+        .rank(5)
         .numbers_of("lateness of the late", "p99")
-        .numbers_of("lateness of the late", "max");
+        .numbers_of("lateness of the late", "max")
+        .rank(4);
     let name = |deadline: &DeadlineReport| owned(&deadline.group, &deadline.name);
     compare(
         results,
@@ -233,12 +255,16 @@ fn machine(results: &Results) -> Table {
         .names("machine")
         .names("policy")
         .numbers("switches")
+        .rank(1)
         .numbers_of("share of CPU time", "run")
         .numbers_of("share of CPU time", "idle")
         .numbers_of("share of CPU time", "stolen")
+        .rank(3)
         .numbers_of("share of CPU time", "overhead")
+        .rank(2)
         .numbers_of("idle while", "waiting")
-        .numbers("callbacks");
+        .numbers("callbacks")
+        .rank(4);
     for (
         at,
         Outcome {
@@ -271,7 +297,7 @@ fn machine(results: &Results) -> Table {
 
 /// What is to be said besides the figures: tasks that still waited at the end, the policy's own
 /// counters and words, hints of the machine, ejections.
-fn remarks(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Result<()> {
     let mut lines: Vec<String> = Vec::new();
     for Outcome {
         policy,
@@ -292,23 +318,20 @@ fn remarks(results: &Results, to: &mut dyn Write) -> io::Result<()> {
             .iter()
             .filter(|(_, count)| *count > 0);
         let counters: Vec<String> = counters.map(|(name, n)| format!("{name} {n}")).collect();
-        if !counters.is_empty() {
+        if is_verbose && !counters.is_empty() {
             lines.push(format!("{policy} counted: {}", counters.join(", ")));
         }
         let spent: Vec<String> = (summary.spent.iter())
             .filter(|(_, span)| !span.is_zero())
             .map(|(kind, span)| format!("{kind} {span}"))
             .collect();
-        if !spent.is_empty() {
+        if is_verbose && !spent.is_empty() {
             lines.push(format!("{policy} overhead: {}", spent.join(", ")));
         }
         lines.extend(summary.notes.iter().map(|note| format!("{policy}: {note}")));
-        lines.extend(
-            summary
-                .printed
-                .lines()
-                .map(|line| format!("{policy} printed: {line}")),
-        );
+        let printed = summary.printed.lines();
+        let printed = printed.map(|line| format!("{policy} printed: {line}"));
+        lines.extend(printed.filter(|_| is_verbose));
     }
     lines.extend(results.ejections());
     if !lines.is_empty() {

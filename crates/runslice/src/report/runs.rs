@@ -7,7 +7,8 @@ use serde::Serialize;
 use stats::compare::{Better, Extent, Measure, Role, Set, measures};
 use stats::{Millionths, Thousandths, Value};
 
-use crate::report::Results;
+use crate::look::LookOptions;
+use crate::report::{Results, goals};
 use crate::table::Table;
 
 /// Figures of a group that are shown, besides those that are compared unasked.
@@ -68,7 +69,7 @@ pub fn spreads(sets: &[Set]) -> Vec<Spread<'_>> {
 ///
 /// # Errors
 /// When `to` does not take them.
-pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
     let sets = sets(results);
     let runs = sets.iter().map(|set| set.runs + set.void).max();
     writeln!(
@@ -82,6 +83,8 @@ pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
         runs.unwrap_or(0),
         results.seed,
     )?;
+    goals::write_runs(results, &sets, look.width(), to)?;
+    writeln!(to)?;
     write_sets(&sets, to)
 }
 

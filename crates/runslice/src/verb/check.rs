@@ -10,18 +10,30 @@ use model::{Kernel, MachineSpec};
 use sim::PolicyError;
 
 use crate::exit::Status;
+use crate::scheduler::LoaderOptions;
 use crate::simulate::explain;
 use crate::table::Table;
 use crate::{kernel, on_kernel, output, policy};
 
 mod costs;
 mod needs;
+mod program;
 
 /// Arguments of `runslice check`.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Object to check: a built-in policy's name or a file. You may add knobs after a colon.
-    object: String,
+    #[arg(required_unless_present = "scheduler")]
+    object: Option<String>,
+
+    /// Run a scheduler's own program until it has attached its policy, and check what it has
+    /// loaded, for example `--scheduler 'scx_lavd --performance'`. The program has your rights.
+    #[arg(long, value_name = "COMMAND",
+        conflicts_with_all = ["object", "set", "costs", "vm", "here"])]
+    scheduler: Option<String>,
+
+    #[command(flatten)]
+    loader: LoaderOptions,
 
     /// Set a knob or a global variable, as `sim` does, before the object is looked at. May be
     /// repeated.
@@ -56,19 +68,23 @@ pub struct Check {
 /// # Errors
 /// When the file cannot be read or is no object.
 pub fn run(request: &Check) -> anyhow::Result<Status> {
-    if request.costs {
-        return costs::print(&request.object);
+    if let Some(command) = &request.scheduler {
+        return program::check(command, &request.loader);
     }
-    let mut policy = policy::find(&request.object)?;
+    let name = request.object.as_deref().unwrap_or_default();
+    if request.costs {
+        return costs::print(name);
+    }
+    let mut policy = policy::find(name)?;
     policy.set.extend(request.set.iter().cloned());
     let file = Arc::clone(&policy.object);
-    let object = Object::parse(&file).with_context(|| request.object.clone())?;
+    let object = Object::parse(&file).with_context(|| name.to_owned())?;
     let mut to = output::open(None)?;
     if request.here {
-        return on_kernel::ask_here(&request.object, &file, &mut to);
+        return on_kernel::ask_here(name, &file, &mut to);
     }
     if request.vm {
-        return on_kernel::ask(&request.object, &request.kernel, &mut to);
+        return on_kernel::ask(name, &request.kernel, &mut to);
     }
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;
@@ -84,7 +100,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
                 if !std::mem::replace(&mut described, true) {
                     describe(&image, &mut to)?;
                 }
-                if !write_verdict(&image, kernel, &mut to)? {
+                if !write_verdict(&image, kernel, true, &mut to)? {
                     status = Status::Failure;
                 }
             }
@@ -99,7 +115,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
                 source: PolicyError::Load(source),
                 ..
             }) => {
-                return Err(source).with_context(|| request.object.clone());
+                return Err(source).with_context(|| name.to_owned());
             }
             Err(error) => return Err(explain(error)),
         }
@@ -186,13 +202,28 @@ fn knobs(image: &Image) -> Table {
 
 /// Lists the host functions that the object calls, and says what stands in the way of a run.
 /// Returns whether nothing does.
-fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::Result<bool> {
-    let missing = kernel::missing(image)?;
+fn write_verdict(
+    image: &Image,
+    kernel: Kernel,
+    has_no_loader: bool,
+    to: &mut dyn Write,
+) -> anyhow::Result<bool> {
+    // What a loader has loaded to try the kernel, and closed again, calls nothing any more.
+    let is_called = |name: &str| {
+        let mut imports = image.imports.iter();
+        imports.any(|import| import.name == name && !import.callers.is_empty())
+    };
+    let mut missing = kernel::missing(image)?;
+    missing.retain(|lack| is_called(&lack.name));
     let mut table = Table::default()
         .names("host function")
         .names("simulated")
         .prose("called by");
-    for import in &image.imports {
+    for import in image
+        .imports
+        .iter()
+        .filter(|import| !import.callers.is_empty())
+    {
         let lacks = missing.iter().any(|lack| lack.name == import.name);
         let answer = if lacks { "no" } else { "yes" };
         table.row([
@@ -211,7 +242,9 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     list(to, &idle, |count| {
         format!("kernel {kernel}: on branches that are not taken there, {count}")
     })?;
-    needs::warn(image, &reached, to)?;
+    if has_no_loader {
+        needs::warn(image, &reached, to)?;
+    }
     let lacks: Vec<String> = missing.iter().map(ToString::to_string).collect();
     list(to, &lacks, |count| {
         format!("kernel {kernel}: {count} missing")
@@ -219,7 +252,8 @@ fn write_verdict(image: &Image, kernel: Kernel, to: &mut dyn Write) -> anyhow::R
     match ends.is_empty() && lacks.is_empty() {
         true => writeln!(
             to,
-            "\nkernel {kernel}: nothing missing; the verifier was not asked (--vm asks it)"
+            "\nkernel {kernel}: nothing missing; the verifier was not asked{}",
+            if has_no_loader { " (--vm asks it)" } else { "" }
         )?,
         false => writeln!(to, "\nkernel {kernel}: no run of it would last")?,
     }

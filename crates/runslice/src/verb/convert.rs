@@ -4,17 +4,19 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use import::Window;
 use workload::rtapp;
 
-use crate::exit::Status;
+use crate::exit::{Status, UsageError};
 use crate::say::say;
-use crate::{input, output, workload_arg};
+use crate::{input, output, recording, workload_arg};
 
 /// Arguments of `runslice convert`.
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// File to convert: an rt-app configuration (.json), a workload file, or the name of a built-in
-    /// workload.
+    /// File to convert: an rt-app configuration (.json), a workload file, the name of a built-in
+    /// workload, or a trace of perf, trace-cmd, ftrace or Perfetto, of which a workload file is
+    /// made.
     workload: String,
 
     /// Language to convert to. Default: the other one of the two.
@@ -24,6 +26,14 @@ pub struct Convert {
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
+
+    /// Leave the names of programs out of a trace's workload.
+    #[arg(long)]
+    anonymous: bool,
+
+    /// Part of the trace to use, in time since its begin, such as 2s..5s. Default: all.
+    #[arg(long, value_name = "FROM..TO", value_parser = recording::parse_window)]
+    window: Option<Window>,
 
     /// File to write instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -44,6 +54,17 @@ enum Language {
 /// # Errors
 /// If the file is bad, or something in it has no counterpart.
 pub fn run(request: &Convert) -> anyhow::Result<Status> {
+    output::spare(
+        &[("the workload", workload_arg::file_of(&request.workload))],
+        &[("--output", request.output.as_deref())],
+    )?;
+    if recording::is_trace(Path::new(&request.workload)) {
+        return trace(request);
+    }
+    if request.anonymous || request.window.is_some() {
+        let message = "--anonymous and --window are for traces of other programs";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let from_rtapp = request.workload.to_ascii_lowercase().ends_with(".json");
     let to = match (request.to, from_rtapp) {
         (Some(to), _) => to,
@@ -71,6 +92,21 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
             exported.json
         }
     };
+    let mut to = output::open(request.output.as_deref())?;
+    to.write_all(text.as_bytes())?;
+    to.flush()?;
+    Ok(Status::Done)
+}
+
+/// Makes a workload file of a trace.
+fn trace(request: &Convert) -> anyhow::Result<Status> {
+    if request.to == Some(Language::RtApp) {
+        let message = "a trace becomes a workload file; convert that to rt-app's language";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let window = request.window.unwrap_or_default();
+    let path = Path::new(&request.workload);
+    let text = recording::to_toml(path, window, request.anonymous)?;
     let mut to = output::open(request.output.as_deref())?;
     to.write_all(text.as_bytes())?;
     to.flush()?;

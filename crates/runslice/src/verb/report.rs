@@ -141,7 +141,8 @@ fn figures(
     for chart in sections.iter().flat_map(|section| &section.charts) {
         let path = folder.join(format!("{}.{ending}", chart.id));
         let bytes = drawn(chart).with_context(|| path.display().to_string())?;
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut to = output::create(&path)?;
+        to.write_all(&bytes).and_then(|()| to.flush())?;
     }
     Ok(())
 }

@@ -6,19 +6,23 @@ mod books;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{MachineSpec, Nanos, PolicySpec, Sink};
+use import::Window;
+use model::{Nanos, Sink};
 use stats::{JsonLines, Metrics, Perfetto, Tee};
 use workload::{CostScale, RunSpec, Workload};
 
 use crate::exit::{Status, UsageError};
+use crate::look::LookOptions;
 use crate::machine_options::MachineOptions;
+use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::progress::Progress;
-use crate::report::{self, Format, Outcome, Results, TableName, World};
+use crate::recording::Wanted;
+use crate::report::{self, Format, Outcome, Results, Shape, TableName, World};
+use crate::runs::{self, Asked};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::simulate::{measure_within, outcome};
@@ -41,20 +45,28 @@ pub struct Sim {
     schedulers: Schedulers,
 
     /// Workload to run: a built-in name, a TOML file, or an rt-app configuration (JSON). Required
-    /// without --from.
-    #[arg(short, long, required_unless_present = "from")]
+    /// without --from, but for the bundle of a recorded run, which has its own.
+    #[arg(short, long)]
     workload: Option<String>,
 
-    /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`.
+    /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`, or
+    /// a trace of perf, trace-cmd, ftrace or Perfetto.
     ///
     /// Each task needs the CPU time that it used in the recording. If another task woke it there,
-    /// it waits for that task again. Its other sleeps have their recorded length.
+    /// it waits for that task again. Work from outside comes when it came. Other sleeps have their
+    /// recorded length. What a trace lacks is said. See docs/import.md.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
     from: Option<PathBuf>,
 
     /// Factor for the CPU time that the recorded tasks need: 0.5 is half. Needs --from. Default: 1.
     #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
     cost_scale: Option<CostScale>,
+
+    /// Part of the trace to use, in time since its begin, such as 2s..5s. Needs --from and a trace
+    /// of another program. Default: all.
+    #[arg(long, value_name = "FROM..TO", requires = "from",
+        value_parser = recording::parse_window)]
+    window: Option<Window>,
 
     #[command(flatten)]
     machine: MachineOptions,
@@ -112,10 +124,21 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 
+    /// Write decisions into the file of --events, too: who put which task into which queue, who
+    /// looked at it, kicks, idle CPUs and slices, each with the callback and its line in the
+    /// source.
+    #[arg(long, requires = "events")]
+    decisions: bool,
+
     /// Write a trace for Perfetto (ui.perfetto.dev) to this file. With several policies, each gets
     /// its own file, with the policy's name before the file's ending.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+
+    /// End with status 3 if a task waits so long for a CPU, for example `--fail-on wait=1s`. The
+    /// tasks are named. `explain` says why.
+    #[arg(long, value_name = "wait=TIME", value_parser = parse_fail_on)]
+    fail_on: Option<Nanos>,
 
     #[command(flatten)]
     books: books::Request,
@@ -123,6 +146,9 @@ pub struct Sim {
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    look: LookOptions,
 }
 
 /// What policies may use up of this computer.
@@ -152,51 +178,50 @@ impl Limits {
 }
 
 impl Sim {
-    fn load(&self) -> anyhow::Result<Workload> {
-        match (&self.from, &self.workload) {
-            (None, _) if self.cost_scale.is_some() => {
+    /// The recording that `--from` names, as a workload.
+    fn given(&self) -> anyhow::Result<Option<Workload>> {
+        match &self.from {
+            None if self.cost_scale.is_some() => {
                 let message = "--cost-scale changes the cost of a recording: it needs --from";
                 Err(UsageError(message.to_owned()).into())
             }
-            (Some(path), _) => recording::load(path, self.cost_scale.unwrap_or(CostScale::ONE)),
-            (None, Some(name)) => workload_arg::find(name, &self.scale),
-            (None, None) => unreachable!("one of the two is required"),
+            None => Ok(None),
+            Some(path) => {
+                let wanted = Wanted {
+                    scale: self.cost_scale.unwrap_or(CostScale::ONE),
+                    window: self.window.unwrap_or_default(),
+                };
+                recording::load(path, wanted).map(Some)
+            }
         }
     }
 
-    /// The policies, those of schedulers' own programs last, and the machines that they came with.
-    fn policies(&self) -> anyhow::Result<Vec<(PolicySpec, Option<MachineSpec>)>> {
+    /// The policies, those of schedulers' own programs last.
+    fn policies(&self) -> anyhow::Result<Vec<Found>> {
         let mut all = Vec::new();
         for argument in &self.policy {
             let mut found = policy::open(argument)?;
             self.prepare.apply(&mut found.policy);
-            all.push((found.policy, found.machine));
+            all.push(found);
         }
         let programs = self.schedulers.policies()?;
-        if !programs.is_empty() {
+        if all.iter().any(|found| found.policy.program.is_some()) || !programs.is_empty() {
             self.prepare.refuse_for_programs()?;
         }
-        all.extend(programs.into_iter().map(|policy| (policy, None)));
+        all.extend(programs.into_iter().map(Found::of_policy));
         Ok(all)
     }
 
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
-        let workload = Arc::new(self.load()?);
-        let mut specs = Vec::new();
-        for (policy, machine) in self.policies()? {
-            specs.push(RunSpec {
-                policy,
-                workload: Arc::clone(&workload),
-                machine: self
-                    .machine
-                    .change(machine.as_ref().unwrap_or(&workload.machine))?,
-                seed: self.seed.unwrap_or(workload.seed),
-                tie_seed: None,
-                attach_after: Nanos::ZERO,
-                duration: self.duration,
-            });
-        }
+        let asked = Asked {
+            workload: self.workload.as_deref(),
+            scale: &self.scale,
+            machine: &self.machine,
+            seed: self.seed,
+            duration: self.duration,
+        };
+        let mut specs = asked.specs(self.policies()?, self.given()?)?;
         let mut machines = specs.iter().map(|spec| &spec.machine);
         let first = machines.next();
         if machines.any(|other| Some(other) != first) {
@@ -233,14 +258,29 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.export(), request.output.as_deref())?;
-    output::distinct(&[
-        ("--from", request.from.as_deref()),
+    let [printed, metrics] = request.schedulers.files();
+    let policies = request.policy.iter().map(|it| policy::file_of(it));
+    let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
+    read.push(("--from", request.from.as_deref()));
+    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
+    read.push(("--workload", workload));
+    let written = [
         ("--events", request.events.as_deref()),
         ("--trace", request.trace.as_deref()),
         ("--schedstat", request.books.schedstat.as_deref()),
         ("--output", request.output.as_deref()),
-    ])?;
+        printed,
+        metrics,
+    ];
+    output::spare(&read, &written)?;
+    if request.runs.is_some() && (printed.1.is_some() || metrics.1.is_some()) {
+        let message = "--loader-output and --scheduler-stats are of one run: leave out --runs";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let specs = request.specs()?;
+    if request.runs.is_some() {
+        runs::refuse_recordings_of_runs(&specs)?;
+    }
     if request.audit {
         let mut to = output::open(request.output.as_deref())?;
         for spec in &specs {
@@ -263,13 +303,18 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         seed: specs[0].seed,
         outcomes,
     };
-    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
+    let shape = Shape {
+        format: request.format,
+        table: request.table,
+        look: request.look,
+    };
+    let mut to = output::open_shape(shape, request.output.as_deref())?;
     match request.runs {
-        Some(_) => results.write_runs(request.format, request.table, &mut to)?,
-        None => results.write(request.format, request.table, &mut to)?,
+        Some(_) => results.write_runs(shape, &mut to)?,
+        None => results.write(shape, &mut to)?,
     }
     to.flush()?;
-    let starved = report_starved(request, &results);
+    let starved = report_starved(request, &results) | report_long_waits(request, &results);
     let ejected = report_ejections(request, &results)?;
     Ok(if starved { Status::Ejected } else { ejected })
 }
@@ -299,6 +344,46 @@ fn report_starved(request: &Sim, results: &Results) -> bool {
         }
     }
     starved
+}
+
+/// Reads `wait=TIME`.
+fn parse_fail_on(text: &str) -> Result<Nanos, String> {
+    match text.split_once('=') {
+        Some(("wait", time)) => span::parse(time),
+        _ => Err("write wait=TIME, for example wait=1s".to_owned()),
+    }
+}
+
+/// Whether a task has waited as long as `--fail-on` says, in any run; says which.
+fn report_long_waits(request: &Sim, results: &Results) -> bool {
+    const NAMED: usize = 5;
+    let Some(limit) = request.fail_on else {
+        return false;
+    };
+    let mut found = false;
+    for outcome in &results.outcomes {
+        let tasks = outcome.report.tasks.iter();
+        let mut long: Vec<_> = tasks.filter(|task| task.wait_max >= limit).collect();
+        long.sort_by_key(|task| (std::cmp::Reverse(task.wait_max), task.task));
+        if long.is_empty() {
+            continue;
+        }
+        found = true;
+        let named = long.iter().take(NAMED);
+        let named: Vec<_> = named
+            .map(|task| format!("{} for {}", task.name, task.wait_max))
+            .collect();
+        let more = if long.len() > NAMED { ", ..." } else { "" };
+        let (policy, count) = (&outcome.policy, long.len());
+        say(
+            "runslice",
+            &format!(
+                "{policy}: {count} tasks waited for {limit} or longer: {}{more}",
+                named.join(", ")
+            ),
+        );
+    }
+    found
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
@@ -347,7 +432,11 @@ fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
         Ok(Some((output::create(&path)?, path)))
     };
     let mut metrics = Metrics::new();
-    let mut events = create(&request.events)?.map(|(to, path)| (JsonLines::new(to), path));
+    let writer = match request.decisions {
+        true => JsonLines::with_decisions,
+        false => JsonLines::new,
+    };
+    let mut events = create(&request.events)?.map(|(to, path)| (writer(to), path));
     let mut trace = create(&request.trace)?.map(|(to, path)| (Perfetto::new(to), path));
     let mut progress = Progress::on_terminal(name, end_of(spec));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];

@@ -17,12 +17,13 @@ use workload::RunSpec;
 use crate::exit::Status;
 use crate::export::{ExportTable, Kind};
 use crate::report::{self, Format, Outcome};
+use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
 use crate::simulate::measure;
 use crate::store::{Key, Store};
 use crate::{output, parallel};
 
-use plan::Planned;
+use plan::{Planned, Programs};
 
 /// Arguments of `runslice sweep`.
 #[derive(Debug, Args)]
@@ -30,6 +31,14 @@ pub struct Sweep {
     /// TOML file with lists of policies, workloads, knobs, machines and seeds. Every combination is
     /// run. docs/sweep.md describes the file.
     file: PathBuf,
+
+    /// Also sweep a scheduler's own program, as `scheduler` in the file does: for example
+    /// `--scheduler 'scx_lavd --performance'`. May be repeated. The program has your rights.
+    #[arg(long = "scheduler", value_name = "COMMAND")]
+    schedulers: Vec<String>,
+
+    #[command(flatten)]
+    loader: LoaderOptions,
 
     /// Folder for the results. Runs that are already there are not made again, so an interrupted
     /// sweep continues. Default: the file's name, ending in .results.
@@ -87,7 +96,11 @@ impl Shard {
 /// When the file is wrong, a run cannot be made, or the folder cannot be written.
 pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     output::check(request.format.export(), request.output.as_deref())?;
-    let runs = plan::read(&request.file)?;
+    let programs = Programs {
+        commands: &request.schedulers,
+        options: &request.loader,
+    };
+    let runs = plan::read(&request.file, programs)?;
     let folder = match &request.folder {
         Some(folder) => folder.clone(),
         None => request.file.with_extension("results"),

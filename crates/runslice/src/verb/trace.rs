@@ -6,7 +6,6 @@ mod rows;
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -16,9 +15,12 @@ use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
+use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
+use crate::runs::Asked;
 use crate::say::say;
+use crate::scheduler::Schedulers;
 use crate::{on_kernel, output, policy, simulate, workload_arg};
 use model::{span, suggest};
 
@@ -46,17 +48,16 @@ pub struct Trace {
     task: String,
 
     /// Simulate this policy: a built-in name or a BPF object, with knobs after a colon. Without
-    /// --sim or --from, trace the running kernel (needs root).
-    #[arg(
-        long,
-        value_name = "POLICY",
-        requires = "workload",
-        conflicts_with = "from"
-    )]
+    /// --sim, --scheduler or --from, trace the running kernel (needs root).
+    #[arg(long, value_name = "POLICY", conflicts_with = "from")]
     sim: Option<String>,
 
-    /// Workload to simulate: a built-in name or a TOML file.
-    #[arg(short, long, requires = "sim")]
+    #[command(flatten)]
+    schedulers: Schedulers,
+
+    /// Workload to simulate: a built-in name or a TOML file. The bundle of a recorded run has its
+    /// own.
+    #[arg(short, long)]
     workload: Option<String>,
 
     /// Read events from this file, which `--events` wrote, and run nothing.
@@ -71,12 +72,11 @@ pub struct Trace {
     prepare: Prepare,
 
     /// Seed of every random choice of the simulated run. Default: the seed of the workload.
-    #[arg(long, value_name = "NUMBER", requires = "sim")]
+    #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", requires = "sim",
-        value_parser = workload_arg::parse_scale)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
     /// Longest duration, such as 10s or 1.5ms. Default: until the workload ends; on the running
@@ -120,20 +120,47 @@ impl Trace {
         }
     }
 
-    fn spec(&self, policy: &str, load: &str) -> anyhow::Result<RunSpec> {
-        let workload = Arc::new(workload_arg::find(load, &self.scale)?);
-        let mut found = policy::open(policy)?;
-        self.prepare.apply(&mut found.policy);
-        let asked = found.machine.as_ref().unwrap_or(&workload.machine);
-        Ok(RunSpec {
-            machine: self.machine.change(asked)?,
-            policy: found.policy,
-            seed: self.seed.unwrap_or(workload.seed),
-            workload,
-            tie_seed: None,
-            attach_after: Nanos::ZERO,
+    /// The simulated policy, if one is asked for.
+    fn policy(&self) -> anyhow::Result<Option<Found>> {
+        let program = self.schedulers.one()?;
+        let found = match (&self.sim, program) {
+            (Some(_), Some(_)) => {
+                let message = "--sim and --scheduler each name a policy: give one";
+                return Err(UsageError(message.to_owned()).into());
+            }
+            (Some(policy), None) => Some(policy::open(policy)?),
+            (None, program) => program.map(Found::of_policy),
+        };
+        found
+            .map(|mut found| {
+                if found.policy.program.is_some() {
+                    self.prepare.refuse_for_programs()?;
+                }
+                self.prepare.apply(&mut found.policy);
+                Ok(found)
+            })
+            .transpose()
+    }
+
+    /// Whether options say what a simulated run is to be like.
+    fn describes_a_run(&self) -> bool {
+        self.machine != MachineOptions::default()
+            || self.prepare != Prepare::default()
+            || self.workload.is_some()
+            || self.seed.is_some()
+            || !self.scale.is_empty()
+    }
+
+    fn spec(&self, found: Found) -> anyhow::Result<RunSpec> {
+        let asked = Asked {
+            workload: self.workload.as_deref(),
+            scale: &self.scale,
+            machine: &self.machine,
+            seed: self.seed,
             duration: self.length,
-        })
+        };
+        let specs = asked.specs(vec![found], None)?;
+        specs.into_iter().next().context("one policy is one run")
     }
 }
 
@@ -146,14 +173,20 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
         return Err(UsageError(message.to_owned()).into());
     }
-    let asks_for_machine = request.machine != MachineOptions::default();
-    if request.sim.is_none() && (asks_for_machine || request.prepare != Prepare::default()) {
-        let message = "options of a machine and of a policy are for a simulated run: give --sim";
+    let is_simulated = request.sim.is_some() || !request.schedulers.commands.is_empty();
+    if !is_simulated && request.describes_a_run() {
+        let message = "options of a machine, a policy and a workload are for a simulated run: give \
+                       --sim or --scheduler";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    if request.from.is_some() && is_simulated {
+        let message = "--from reads the events of a run that is over: leave out --scheduler";
         return Err(UsageError(message.to_owned()).into());
     }
     output::check(request.format.export(), request.output.as_deref())?;
     let (from, to) = (request.from.as_deref(), request.output.as_deref());
-    output::distinct(&[("--from", from), ("--output", to)])?;
+    let [printed, metrics] = request.schedulers.files();
+    output::distinct(&[("--from", from), ("--output", to), printed, metrics])?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
     if tracer.traced().next().is_none() {
@@ -193,11 +226,11 @@ fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
         stats::replay(BufReader::new(file), tracer).with_context(|| path.display().to_string())?;
         return Ok(None);
     }
-    let (Some(policy), Some(load)) = (&request.sim, &request.workload) else {
+    let Some(found) = request.policy()? else {
         on_kernel::trace(RUNNING_SYSTEM, request.length, tracer)?;
         return Ok(None);
     };
-    let spec = request.spec(policy, load)?;
+    let spec = request.spec(found)?;
     let summary = simulate::run(&spec, tracer)?;
     Ok(Some(summary.exit))
 }

@@ -2,7 +2,7 @@
 
 use model::CpuId;
 
-use super::{Ctx, Line, Return, cpu_or_error, s32, task};
+use super::{Ctx, Line, Return, cpu_or_error, here, s32, task};
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_kick_cpu", "void(s32,u64)", kick),
@@ -26,6 +26,7 @@ pub(super) const TABLE: &[Line] = &lines![
 const CPUPERF_ONE: u64 = 1024;
 
 fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
+    here(ctx);
     if let Some(cpu) = cpu_or_error(ctx, cpu) {
         ctx.host.kick(cpu, flags);
     }

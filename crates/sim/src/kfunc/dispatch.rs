@@ -3,7 +3,7 @@
 use bpf::Stop;
 use model::CpuId;
 
-use super::{Ctx, Line, Return, TASK_BYTES, changed, s32};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, here, s32};
 use crate::flags::{dsq, enq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
@@ -47,12 +47,14 @@ fn move_to_local_with(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
 }
 
 fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
+    here(ctx);
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
     let machine = &mut *ctx.host;
     let cpu = machine.exec;
     machine.flush_buffer(cpu);
+    machine.decisions.come_back(ctx.vm.here());
     let Some(dsq) = machine.dsqs.user(id) else {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
@@ -128,7 +130,10 @@ impl Machine {
             .tasks(local)
             .filter(|id| !moving.contains(id))
             .collect();
-        tasks.iter().for_each(|&id| self.leave_dsq(id));
+        for &id in &tasks {
+            self.leave_dsq(id);
+            self.tell_removed(id, false);
+        }
         for &id in &tasks {
             debug_assert_eq!(self.task(id).class, Class::Ext);
             self.do_enqueue(vm, id, enq::REENQ, false);

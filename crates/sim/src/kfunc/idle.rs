@@ -2,7 +2,8 @@
 
 use model::CpuId;
 
-use super::{Ctx, Line, Return, cpu_or_error, s32, task};
+use super::{Ctx, Line, Return, cpu_or_error, here, s32, task};
+use crate::cause::CLAIMED;
 use crate::flags::{errno, kf, ops};
 use crate::idle::{PICK_IN_NODE, Wanted, rotate};
 use crate::mask::Mask;
@@ -111,8 +112,17 @@ fn refresh(ctx: &mut Ctx<'_>) {
 }
 
 fn cpu_or_busy(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) -> u64 {
+    claimed(ctx, cpu);
     refresh(ctx);
     s32(cpu.map_or(errno::EBUSY, |cpu| i64::from(cpu.0)))
+}
+
+/// Tells of a CPU that was claimed, if anybody listens to decisions.
+fn claimed(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) {
+    here(ctx);
+    if let Some(cpu) = cpu {
+        ctx.host.tell_idle(cpu, CLAIMED);
+    }
 }
 
 /// Where a built-in choice may be asked for.
@@ -135,6 +145,7 @@ fn select_cpu_dfl(ctx: &mut Ctx<'_>, [p, prev, wake, is_idle, _]: [u64; 5]) -> R
         }
         _ => None,
     };
+    claimed(ctx, found);
     refresh(ctx);
     ctx.vm.deliver(is_idle, &[u8::from(found.is_some())])?;
     Ok(found.map_or(prev, |cpu| u64::from(cpu.0)))
@@ -176,9 +187,10 @@ fn test_and_clear(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
     let Some(cpu) = cpu_or_error(ctx, cpu) else {
         return Ok(0);
     };
-    let claimed = ctx.host.idle.claim(cpu);
+    let was_idle = ctx.host.idle.claim(cpu);
+    claimed(ctx, was_idle.then_some(cpu));
     refresh(ctx);
-    Ok(u64::from(claimed))
+    Ok(u64::from(was_idle))
 }
 
 fn pick_idle(ctx: &mut Ctx<'_>, [allowed, flags, ..]: [u64; 5]) -> Return {
@@ -232,7 +244,9 @@ fn any(ctx: &mut Ctx<'_>, allowed: u64, node: Option<u16>, flags: u64) -> Return
     };
     let exec = machine.exec;
     let found = idle.or_else(|| rotate(&mut machine.cpus[exec].rotor, &within, &within));
-    Ok(cpu_or_busy(ctx, found))
+    claimed(ctx, idle);
+    refresh(ctx);
+    Ok(s32(found.map_or(errno::EBUSY, |cpu| i64::from(cpu.0))))
 }
 
 fn idle_cpumask(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {

@@ -4,8 +4,9 @@
 //! cursor's number, and the slice and vtime for the next move.
 
 use bpf::Stop;
+use model::{Looked, Sliced};
 
-use super::{Ctx, Line, Return, TASK_BYTES, changed, s32, task};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, here, s32, task};
 use crate::flags::{dsq, enq, errno, kf};
 use crate::lock::Which;
 
@@ -42,6 +43,8 @@ fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
     let Some(queue) = ctx.host.dsqs.user(dsq_id) else {
         return Ok(s32(errno::ENOENT));
     };
+    here(ctx);
+    ctx.host.tell_look(queue, None, Looked::Iterate);
     ctx.vm.open_iterator(48)?;
     let Some(cursor) = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0) else {
         let what = "iterators are open that nobody destroys; a verifier refuses the program";
@@ -109,6 +112,7 @@ fn move_vtime(ctx: &mut Ctx<'_>, [it, p, dsq_id, flags, _]: [u64; 5]) -> Return 
 
 /// Source: `scx_dsq_move()`, kernel 6.18. The overrides are used up whether or not it succeeds.
 fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Return {
+    here(ctx);
     let unlocked = ctx.host.contexts.innermost().mask == kf::UNLOCKED;
     if !unlocked && !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
@@ -129,6 +133,7 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
     }
     if bits & HAS_SLICE != 0 {
         machine.set_slice(id, slice);
+        machine.tell_slice(id, Sliced::Set);
     }
     let flags = machine.enq_in(flags);
     let cpu = machine.exec;

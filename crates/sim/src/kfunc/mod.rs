@@ -64,6 +64,12 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
         .collect()
 }
 
+/// Notes where the program is, if anybody listens to decisions.
+#[inline]
+fn here(ctx: &mut Ctx<'_>) {
+    ctx.host.decisions.come_to(ctx.vm.here());
+}
+
 /// The task whose `task_struct` begins at `address`. A kernel's verifier lets nothing else pass.
 fn task(ctx: &mut Ctx<'_>, address: u64) -> Result<TaskId, Stop> {
     let found = ctx.host.task_at(ctx.vm.memory(), address);

@@ -1,8 +1,8 @@
 //! Dispatch queues: creating, asking, inserting.
 
-use model::TaskId;
+use model::{Sliced, TaskId};
 
-use super::{Ctx, Line, Return, changed, s32, task};
+use super::{Ctx, Line, Return, changed, here, s32, task};
 use crate::dispatch::Buffered;
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
@@ -36,6 +36,7 @@ pub(super) const TABLE: &[Line] = &lines![
 const MOST_QUEUES: usize = 1 << 20;
 
 fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
+    here(ctx);
     let node = node as i32;
     let nodes = i32::from(ctx.host.idle.topology().nodes());
     if id & flags::dsq::BUILTIN != 0 || node < -1 || node >= nodes {
@@ -48,14 +49,20 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
     if ctx.host.dsqs.count() >= MOST_QUEUES {
         return Ok(s32(errno::ENOMEM));
     }
-    Ok(s32(ctx.host.dsqs.create(id).map_or(errno::EEXIST, |_| 0)))
+    let created = ctx.host.dsqs.create(id);
+    if let Some(dsq) = created {
+        ctx.host.tell_queue(dsq, true);
+    }
+    Ok(s32(created.map_or(errno::EEXIST, |_| 0)))
 }
 
 fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+    here(ctx);
     let machine = &mut *ctx.host;
     if let Some(dsq) = machine.dsqs.user(id) {
         let len = machine.dsqs.len(dsq);
         if len == 0 {
+            machine.tell_queue(dsq, false);
             machine.dsqs.destroy(dsq);
         } else {
             machine.error(format!(
@@ -155,6 +162,7 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
         vtime,
         flags,
     } = *insert;
+    here(ctx);
     if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
         return Ok(0);
     }
@@ -178,6 +186,7 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
         slice => slice,
     };
     machine.set_slice(id, slice);
+    machine.tell_slice(id, Sliced::Insert);
     let mut flags = flags;
     if let Some(vtime) = vtime {
         machine.set_vtime(id, vtime);
@@ -205,7 +214,11 @@ impl Machine {
         let context = self.contexts.innermost();
         match (context.direct, context.subject) {
             (Directly::Once, expected) if expected == id => {
-                self.task_mut(id).direct = Some(Direct { dsq_id, flags });
+                self.task_mut(id).direct = Some(Direct {
+                    dsq_id,
+                    flags,
+                    cause: self.decisions.cause(),
+                });
                 self.contexts.innermost_mut().direct = Directly::Done;
             }
             (Directly::Once, expected) => {
@@ -228,6 +241,7 @@ impl Machine {
                     qseq,
                     dsq_id,
                     flags,
+                    cause: self.decisions.cause(),
                 };
                 if !self.buffer.push(entry, self.ops.batch()) {
                     self.error("dispatch buffer overflow");

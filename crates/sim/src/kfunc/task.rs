@@ -1,10 +1,13 @@
 //! Tasks: finding one, and holding on to it.
 
+use std::cmp::Ordering;
+
 use bpf::Memory;
 use model::{CpuId, TaskId};
 
-use super::{Ctx, Line, Return, changed, task};
+use super::{Ctx, Line, Return, changed, here, task};
 use crate::machine::{Machine, Vm};
+use crate::program::Program;
 use crate::task::{Phase, RunState};
 
 pub(super) const TABLE: &[Line] = &lines![
@@ -30,8 +33,10 @@ fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
 
 /// From 6.19 on, in place of a write to the field.
 fn set_slice(ctx: &mut Ctx<'_>, [p, slice, ..]: [u64; 5]) -> Return {
+    here(ctx);
     let id = task(ctx, p)?;
     ctx.host.set_slice(id, slice);
+    ctx.host.tell_slice(id, model::Sliced::Set);
     changed(ctx);
     Ok(1)
 }
@@ -55,14 +60,42 @@ fn from_pid(ctx: &mut Ctx<'_>, [pid, ..]: [u64; 5]) -> Return {
 }
 
 impl Machine {
-    /// The task with this pid, unless it has been reaped. Pids are given out in order.
+    /// The task with this pid, unless it has been reaped.
     fn task_of_pid(&self, pid: u32) -> Option<TaskId> {
-        let at = self
-            .tasks
-            .binary_search_by_key(&pid, |task| task.pid)
-            .ok()?;
-        let task = &self.tasks[at];
-        (task.address != 0 && task.phase != Phase::Over).then_some(TaskId(at as u32))
+        let id = match &self.program {
+            Some(program) => self.task_beside(program, pid)?,
+            // Pids are given out in order.
+            None => {
+                let tasks = &self.tasks;
+                let at = tasks.binary_search_by_key(&pid, |task| task.pid).ok()?;
+                TaskId(at as u32)
+            }
+        };
+        let task = self.task(id);
+        (task.address != 0 && task.phase != Phase::Over).then_some(id)
+    }
+
+    /// The same where threads of a program, whose pids are greater, stand among the tasks.
+    fn task_beside(&self, program: &Program, pid: u32) -> Option<TaskId> {
+        if Program::has_pid(pid) {
+            return program.task_of_pid(pid);
+        }
+        let (mut low, mut high) = (0, self.tasks.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            // The last one up to there that is none of the program's.
+            let mut upto = self.tasks[low..=middle].iter();
+            let Some(at) = upto.rposition(|task| !Program::has_pid(task.pid)) else {
+                low = middle + 1;
+                continue;
+            };
+            match self.tasks[low + at].pid.cmp(&pid) {
+                Ordering::Equal => return Some(TaskId((low + at) as u32)),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = low + at,
+            }
+        }
+        None
     }
 
     /// Drops a program's reference to a task; the last one to a dead task frees its mirror.

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use bpf::{Attachment, CallError, Door};
-use model::user_space::{BpfAnswer, BpfCall, Refused};
+use bpf::{Attachment, CallError, Door, Errno};
+use model::user_space::{BpfAnswer, BpfCall, Refused, ThreadId};
 use model::{CpuId, Nanos};
-use workload::{Dist, Group, RunSpec, SchedPolicy, TaskKind, Workload};
+use workload::{CpuSet, Dist, Group, RunSpec, SchedPolicy, TaskKind, Workload};
 
 use super::kernel::refused;
 use super::{Phase, State};
@@ -14,16 +14,31 @@ use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
 use crate::ops::Ops;
 use crate::queue::Pending;
-
-/// `errno.h`, x86-64.
-const ENOMEM: i32 = 12;
-const EFAULT: i32 = 14;
-const EBUSY: i32 = 16;
-const EINVAL: i32 = 22;
+use crate::work::Birth;
 
 impl Machine {
-    /// A call of bpf(2) by a thread of the program.
-    pub(super) fn bpf_call(&mut self, vm: &mut Vm, call: BpfCall) -> Result<BpfAnswer, Refused> {
+    /// A call of bpf(2) by `thread`. A program that it has run is run on a CPU that it may be on: a
+    /// kernel moves a thread whose affinity changes before the change returns, this machine at the
+    /// end of its turn.
+    pub(super) fn bpf_call(
+        &mut self,
+        vm: &mut Vm,
+        thread: ThreadId,
+        call: BpfCall,
+    ) -> Result<BpfAnswer, Refused> {
+        let here = self.exec;
+        if let BpfCall::TestRun { .. } = call {
+            let thread = self.program().threads.get(thread.0 as usize);
+            let allowed = thread.and_then(|thread| thread.cpus.as_ref());
+            let elsewhere = allowed.filter(|cpus| !cpus.contains(here));
+            self.exec = elsewhere.and_then(CpuSet::first).unwrap_or(here);
+        }
+        let answer = self.answer_call(vm, call);
+        self.exec = here;
+        answer
+    }
+
+    fn answer_call(&mut self, vm: &mut Vm, call: BpfCall) -> Result<BpfAnswer, Refused> {
         let links = matches!(
             call,
             BpfCall::LinkCreate { .. } | BpfCall::LinkDetach { .. } | BpfCall::Close { .. }
@@ -57,7 +72,7 @@ impl Machine {
             CallError::Refused(refused) => refused,
             CallError::Fault(fault) => {
                 self.note(format!("a program that the loader ran failed: {fault}"));
-                refused(EFAULT)
+                refused(Errno::EFAULT)
             }
         }
     }
@@ -69,6 +84,7 @@ impl Machine {
             let links = links.map(|it| (it.link, it.to.clone(), it.function));
             links.collect::<Vec<_>>()
         });
+        self.set_hooks(&links);
         let program = self.program();
         if let Some(link) = program.policy
             && links.iter().all(|(number, ..)| *number != link)
@@ -87,16 +103,14 @@ impl Machine {
         let attached = Ops::of(vm.image(), Some(name), &self.rules)
             .map_err(|error| {
                 self.note(error.to_string());
-                refused(EINVAL)
+                refused(Errno::EINVAL)
             })
             .and_then(|ops| {
-                let at_entry = links.iter().filter(|(_, to, _)| {
-                    matches!(to, Attachment::Entry(function) if function == "bpf_scx_reg")
-                });
-                for function in at_entry.filter_map(|(.., function)| *function) {
-                    self.call_hook(vm, function, &[0, 0]);
-                }
-                self.attach_of_program(vm, ops)
+                self.trace_reg(vm, None);
+                let attached = self.attach_of_program(vm, ops);
+                let result = attached.as_ref().map_or_else(|error| -error.errno, |()| 0);
+                self.trace_reg(vm, Some(result));
+                attached
             });
         match attached {
             Ok(()) => self.program().policy = Some(new),
@@ -108,31 +122,22 @@ impl Machine {
         attached
     }
 
-    /// Runs a program that is attached to something else than a table.
-    fn call_hook(&mut self, vm: &mut Vm, function: u32, args: &[u64]) {
-        let result =
-            self.outside_callbacks(vm, |vm, machine| vm.call_program(function, args, machine));
-        if let Err(fault) = result {
-            self.note(format!(
-                "a program that the loader attached failed: {fault}"
-            ));
-        }
-    }
-
     /// Attaches the policy of a table: the workload begins.
     ///
     /// Source: `bpf_scx_reg()` and `scx_enable()`, kernel 6.18. If `ops.init()` fails, they succeed
     /// nevertheless, and the program hears of it by its policy's exit.
     fn attach_of_program(&mut self, vm: &mut Vm, ops: Ops) -> Result<(), Refused> {
         if self.program().phase != Phase::Loading {
-            return Err(refused(EBUSY));
+            return Err(refused(Errno::EBUSY));
         }
         self.idle = Idle::new(&self.spec, &ops);
         self.ops = ops;
         self.mirror.find_report(vm);
         self.program().phase = Phase::Attached;
-        let seated = self.populate(vm).and_then(|()| self.seat_program(vm));
-        seated.map_err(|_| refused(ENOMEM))?;
+        let seated = self
+            .populate(vm)
+            .and_then(|leader| self.seat_program(vm, leader));
+        seated.map_err(|_| refused(Errno::ENOMEM))?;
         // In the order of a policy without a program, which an event of the run's begin attaches.
         self.queue.push(self.now, CpuId(0), Pending::Attach);
         self.queue.deepen();
@@ -141,14 +146,15 @@ impl Machine {
         Ok(())
     }
 
-    /// Threads that live become tasks.
-    fn seat_program(&mut self, vm: &mut Vm) -> Result<(), bpf::OutOfMemory> {
+    /// Threads that live become tasks, the first of them as `leader` says.
+    fn seat_program(
+        &mut self,
+        vm: &mut Vm,
+        mut leader: Option<Birth>,
+    ) -> Result<(), bpf::OutOfMemory> {
         if self.program().free {
             return Ok(());
         }
-        let group = self.program().group;
-        let mut births = self.work.initial().into_iter();
-        let mut leader = births.rfind(|birth| birth.group == group);
         let mut first = None;
         for number in 0..self.program().threads.len() {
             let birth = leader.take().or_else(|| self.work.program_thread(self.now));

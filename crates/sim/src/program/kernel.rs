@@ -2,18 +2,19 @@
 
 use std::fs::File;
 
+use bpf::Errno;
 use model::user_space::{
-    BpfAnswer, BpfCall, BpfId, Kernel, Mappable, Refused, SchedExt, SetSched, ThreadId,
+    BpfAnswer, BpfCall, BpfId, Kernel, Mappable, Refused, SchedExt, SetSched, THREADS_MAX,
+    ThreadId, UserSpaceError,
 };
-use model::{CpuId, CpuTimes, Nanos};
+use model::{CpuId, CpuTimes, Nanos, SimTime};
 use workload::{CpuSet, SchedPolicy};
 
-use super::State;
+use super::{Phase, State};
 use crate::machine::{Machine, Vm};
 
-/// `errno.h`, x86-64.
-const ESRCH: i32 = 3;
-const EINVAL: i32 = 22;
+/// No such thread.
+const ESRCH: Errno = Errno(3);
 
 /// The kernel within a turn.
 pub(super) struct Within<'a> {
@@ -29,16 +30,16 @@ impl<'a> Within<'a> {
     }
 }
 
-pub(super) fn refused(errno: i32) -> Refused {
+pub(super) fn refused(errno: Errno) -> Refused {
     Refused {
-        errno,
+        errno: errno.0,
         log: String::new(),
     }
 }
 
 impl Kernel for Within<'_> {
-    fn bpf(&mut self, _: ThreadId, call: BpfCall) -> Result<BpfAnswer, Refused> {
-        self.machine.bpf_call(self.vm, call)
+    fn bpf(&mut self, thread: ThreadId, call: BpfCall) -> Result<BpfAnswer, Refused> {
+        self.machine.bpf_call(self.vm, thread, call)
     }
 
     fn mappable(&self, map: BpfId) -> Option<Mappable> {
@@ -53,6 +54,13 @@ impl Kernel for Within<'_> {
     fn share(&mut self, map: BpfId, pages: File) -> std::io::Result<()> {
         self.machine
             .at_door(self.vm, |door, vm, _| door.share(vm, map, pages))
+    }
+
+    fn store(&mut self, map: BpfId, offset: u64, bytes: &[u8]) -> Result<(), Refused> {
+        let stored = self
+            .machine
+            .at_door(self.vm, |door, vm, _| door.store(vm, map, offset, bytes));
+        stored.map_err(|error| self.machine.refuse(error))
     }
 
     fn arena_at(&mut self, map: BpfId, address: u64) -> Result<(), Refused> {
@@ -74,6 +82,17 @@ impl Kernel for Within<'_> {
 
     fn set_sched(&mut self, thread: ThreadId, change: SetSched) -> Result<(), Refused> {
         self.machine.set_thread(self.vm, thread, change)
+    }
+
+    fn cpu(&self) -> Option<u16> {
+        let program = self.machine.program.as_ref()?;
+        program.has_tasks().then_some(self.machine.exec.0)
+    }
+
+    fn run_time(&self) -> Option<SimTime> {
+        let program = self.machine.program.as_ref();
+        let runs = program.is_some_and(|program| program.phase == Phase::Attached);
+        runs.then_some(self.machine.now)
     }
 
     fn cpu_times(&self) -> Vec<CpuTimes> {
@@ -106,13 +125,9 @@ impl Machine {
             name.clone_into(&mut known.name);
             return (group_leader, known.pid);
         }
-        if program.threads.len() >= super::MOST_THREADS {
-            let text = format!(
-                "{} has had more than {} threads",
-                program.name,
-                super::MOST_THREADS
-            );
-            self.give_up_program(model::user_space::UserSpaceError(text));
+        if program.threads.len() >= THREADS_MAX {
+            let text = format!("{} has had more than {THREADS_MAX} threads", program.name);
+            self.give_up_program(UserSpaceError(text));
         }
         if !self.program().has_tasks() {
             let pid = self.program().new_pid();
@@ -141,7 +156,7 @@ impl Machine {
         let task = match self.fork(vm, parent, &birth) {
             Ok(task) => task,
             Err(error) => {
-                self.give_up_program(model::user_space::UserSpaceError(error.to_string()));
+                self.give_up_program(UserSpaceError(error.to_string()));
                 None
             }
         };
@@ -151,7 +166,7 @@ impl Machine {
             Some(id) => self.set_comm(id, name.to_owned()),
             None => {
                 let text = format!("the policy refused a thread of {}", self.program().name);
-                self.give_up_program(model::user_space::UserSpaceError(text));
+                self.give_up_program(UserSpaceError(text));
             }
         }
         pid
@@ -172,6 +187,9 @@ impl Machine {
             SetSched::Name(name) => {
                 thread.name.clone_from(&name);
                 if let Some(id) = thread.task {
+                    if self.hooked.any() {
+                        self.trace_rename(vm, id, &name);
+                    }
                     self.set_comm(id, name);
                 }
             }
@@ -185,7 +203,7 @@ impl Machine {
                 let list = list.into_iter().filter(|&cpu| cpu < cpus).map(CpuId);
                 let set: CpuSet = list.collect();
                 if set.is_empty() {
-                    return Err(refused(EINVAL));
+                    return Err(refused(Errno::EINVAL));
                 }
                 thread.cpus = Some(set.clone());
                 if let Some(id) = thread.task {
@@ -193,7 +211,7 @@ impl Machine {
                 }
             }
             SetSched::Policy(number, priority) => {
-                let policy = policy_of(number, priority).ok_or_else(|| refused(EINVAL))?;
+                let policy = policy_of(number, priority).ok_or_else(|| refused(Errno::EINVAL))?;
                 thread.policy = policy;
                 if let Some(id) = thread.task {
                     self.set_policy(vm, id, policy);

@@ -17,6 +17,9 @@ const LOADING_LASTS: u64 = 60_000_000_000;
 pub(super) const LOADING_BEGINS: Nanos = Nanos::new(UPTIME_NS - LOADING_LASTS);
 /// How long a program may go on after it was asked to end, or after its policy was ejected.
 const ENDING_LASTS: Nanos = Nanos::from_secs(5);
+/// What the turns of a program may cost while it loads, and again while it ends: a thousand times
+/// what the slowest known needs. Time that it sleeps is not counted.
+const MOST_SPENT: Nanos = Nanos::from_secs(1);
 /// Yields one after the other, of threads that take no CPU: one that spins would spin for ever.
 const MOST_YIELDS: u32 = 10_000;
 
@@ -37,6 +40,10 @@ impl Program {
     fn has_ended(&self) -> bool {
         let user = self.user.as_ref();
         user.is_none_or(|user| user.end().is_some())
+    }
+
+    fn calls_so_far(&self) -> u64 {
+        self.user.as_ref().map_or(0, |user| user.calls())
     }
 
     /// What its threads wait for.
@@ -72,6 +79,7 @@ impl Machine {
         self.add_thread(pid, name, State::Ready(clock));
         self.load_program(vm)?;
         let program = self.program();
+        program.calls[0] = program.calls_so_far();
         if program.phase == Phase::Loading {
             let user = program.user.as_ref().expect("no thread has its turn");
             let end = user.end();
@@ -90,6 +98,14 @@ impl Machine {
     fn load_program(&mut self, vm: &mut Vm) -> Result<(), UserSpaceError> {
         let limit = Nanos::new(UPTIME_NS);
         while self.program().phase == Phase::Loading && !self.program().has_ended() {
+            if self.program().spent > MOST_SPENT {
+                return Err(UserSpaceError(format!(
+                    "{} attached no policy within {} s of CPU time: it makes system calls \
+                     without end",
+                    self.program().name,
+                    MOST_SPENT.get() / 1_000_000_000
+                )));
+            }
             if !self.next_turn(vm, limit)? {
                 let program = self.program();
                 let waits = program.waits().join("; ");
@@ -188,12 +204,11 @@ impl Machine {
     /// their time has come.
     fn seat_threads(&mut self) {
         let program = self.program();
-        let shift = |time: Nanos| SimTime::from_nanos(Self::since_begin(time.get()));
         let mut wakes = Vec::new();
         for thread in &program.threads {
             let time = match thread.state {
                 State::Ready(_) => Some(SimTime::ZERO),
-                State::Waiting(until) => until.map(shift),
+                State::Waiting(until) => until.map(Self::moment_of),
                 State::Over => None,
             };
             wakes.extend(time.map(|time| (time, thread.task)));
@@ -222,14 +237,14 @@ impl Machine {
     pub(super) fn plan_turn(&mut self, time: Nanos) {
         let program = self.program();
         if program.phase == Phase::Attached && program.free {
-            let time = SimTime::from_nanos(Self::since_begin(time.get())).max(self.now);
+            let time = Self::moment_of(time).max(self.now);
             self.queue.push(time, CpuId(0), Pending::Program);
         }
     }
 
     /// Threads without a task whose time has come run now.
     pub(crate) fn run_free_threads(&mut self, vm: &mut Vm) {
-        let now = Self::uptime(self.now);
+        let now = self.uptime();
         self.program().clock = now;
         while let Some((thread, time)) = self.program().next() {
             if time > now {
@@ -247,11 +262,17 @@ impl Machine {
     /// on until it has ended.
     pub(crate) fn end_program(&mut self, vm: &mut Vm) {
         self.unseat_threads();
+        let program = self.program();
+        program.spent = Nanos::ZERO;
+        program.calls[1] = program.calls_so_far();
         let ejected = self.attachment.has_ended();
         if ejected {
             self.detach(vm);
         }
         let failure = self.ask_it_to_end(vm, ejected).err();
+        if let Some(absent) = self.program().hooks.absent() {
+            self.note(absent);
+        }
         let program = self.program();
         let user = program.user.as_ref();
         let end = user.and_then(|user| user.end());
@@ -263,6 +284,7 @@ impl Machine {
         program.report = ProgramReport {
             end,
             turns: program.turns,
+            calls: program.calls[1] - program.calls[0],
             waits,
         };
     }
@@ -287,7 +309,7 @@ impl Machine {
         let clock = self.program().clock;
         let limit = Nanos::new(clock.get().saturating_add(ENDING_LASTS.get()));
         while !self.program().has_ended() {
-            if !self.next_turn(vm, limit)? {
+            if self.program().spent > MOST_SPENT || !self.next_turn(vm, limit)? {
                 return Ok(false);
             }
         }
@@ -296,7 +318,7 @@ impl Machine {
 
     /// The run is over: threads do not wait for CPUs any more.
     fn unseat_threads(&mut self) {
-        let now = Self::uptime(self.now);
+        let now = self.uptime();
         let states: Vec<_> = {
             let tasks = self.program().threads.iter().map(|thread| thread.task);
             let tasks: Vec<_> = tasks.collect();

@@ -117,6 +117,7 @@ impl Call<'_> {
             base: &base,
             others: &[other],
             again: None,
+            only: None,
         };
         let settings = Settings {
             intervals: false,
@@ -265,6 +266,7 @@ fn the_table_of_the_document_says_how_many_runs_one_metric_takes() {
                 base: &base,
                 others: &[other],
                 again: None,
+                only: None,
             };
             let settings = Settings {
                 intervals: false,

@@ -168,6 +168,8 @@ pub struct Question<'a> {
     pub others: &'a [Set],
     /// The baseline's scheduler once more, which gives the noise floor.
     pub again: Option<&'a Set>,
+    /// Only this metric, as a goal; all that are chosen if there is none.
+    pub only: Option<&'a str>,
 }
 
 /// Which metrics are compared.
@@ -191,6 +193,8 @@ pub fn compare(questions: &[Question<'_>], choice: Choice<'_>, settings: &Settin
         let states_none = states_none(question);
         for series in &question.base.series {
             let is_goal = match choice {
+                _ if question.only.is_some_and(|it| it != series.name) => continue,
+                _ if question.only.is_some() => true,
                 Choice::Named(wanted) if wanted(series) => true,
                 Choice::Stated if series.role == Role::Goal => true,
                 Choice::Stated if series.role == Role::Shown => {
@@ -214,25 +218,32 @@ pub fn compare(questions: &[Question<'_>], choice: Choice<'_>, settings: &Settin
     rows.into_iter().map(|(row, _)| row).collect()
 }
 
+/// Whether all runs ended at nearly the same time, as where a clock ends them and not their work.
+pub fn ends_by_clock<'a>(sets: impl IntoIterator<Item = &'a Set>) -> bool {
+    /// A clock does not end two runs at times that differ by more than this part.
+    const CLOCK: f64 = 0.001;
+    let elapsed = sets.into_iter().filter_map(|set| set.find(ELAPSED));
+    let extents = elapsed.filter_map(|it| Extent::of(&it.values));
+    let (least, most) = extents.fold((f64::INFINITY, 0.0_f64), |(least, most), it| {
+        (least.min(it.min), most.max(it.max))
+    });
+    most <= least * (1.0 + CLOCK)
+}
+
+/// The metric of the time until a run ended.
+const ELAPSED: &str = "machine.elapsed_ns";
+
 /// Whether the load has neither deadlines nor spans and ends by the clock: then nothing is stated
 /// that a scheduler could be better at, and what describes it is all there is.
 fn states_none(question: &Question<'_>) -> bool {
-    /// A clock does not end two runs at times that differ by more than this part.
-    const CLOCK: f64 = 0.001;
-    let sets = question.others.iter().chain([question.base]);
-    let elapsed = sets.filter_map(|set| set.find("machine.elapsed_ns"));
-    let extents: Vec<Extent> = elapsed.filter_map(|it| Extent::of(&it.values)).collect();
-    let least = extents
-        .iter()
-        .map(|it| it.min)
-        .fold(f64::INFINITY, f64::min);
-    let most = extents.iter().map(|it| it.max).fold(0.0, f64::max);
+    let sets = || question.others.iter().chain([question.base]);
+    let has_elapsed = sets().any(|set| set.find(ELAPSED).is_some());
     let goals = question
         .base
         .series
         .iter()
         .filter(|it| it.role == Role::Goal);
-    most <= least * (1.0 + CLOCK) && goals.count() == usize::from(!extents.is_empty())
+    ends_by_clock(sets()) && goals.count() == usize::from(has_elapsed)
 }
 
 /// The shift between two sets of the same scheduler.

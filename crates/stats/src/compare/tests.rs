@@ -43,6 +43,7 @@ fn rows(base: &Set, others: &[Set], again: Option<&Set>) -> Vec<Row> {
         base,
         others,
         again,
+        only: None,
     };
     compare(&[question], Choice::Stated, &Settings::default())
 }
@@ -189,6 +190,7 @@ fn what_is_asked_for_by_name_is_a_goal_and_nothing_else_is() {
         base: &base,
         others: &others,
         again: None,
+        only: None,
     };
     let named = Choice::Named(&|series: &Series| series.name == "shown");
     let found = compare(&[question], named, &Settings::default());

@@ -8,7 +8,14 @@ use crate::words::{KINDS, Names};
 const CPUS: u16 = 4;
 
 fn written(stream: &Stream, end: u64) -> String {
-    let mut lines = JsonLines::new(Vec::new());
+    written_by(JsonLines::new(Vec::new()), stream, end)
+}
+
+fn written_with_decisions(stream: &Stream, end: u64) -> String {
+    written_by(JsonLines::with_decisions(Vec::new()), stream, end)
+}
+
+fn written_by(mut lines: JsonLines<Vec<u8>>, stream: &Stream, end: u64) -> String {
     stream.feed(&mut lines, CPUS, end);
     String::from_utf8(lines.close().unwrap()).unwrap()
 }
@@ -34,6 +41,8 @@ fn every_kind(rng: &mut Rng) -> Stream {
         for word in words {
             let value = match word.form {
                 Form::Number | Form::Signed => rng.next_u64() & word.part.max(),
+                Form::Maybe if rng.below(4) == 0 => NOWHERE.into(),
+                Form::Maybe => rng.below(5),
                 Form::Cpu => rng.below(CPUS.into()),
                 Form::Task if rng.below(4) == 0 => TaskId::NONE.0.into(),
                 Form::Task => rng.below(3),
@@ -52,7 +61,7 @@ fn every_kind(rng: &mut Rng) -> Stream {
 fn every_kind_survives_the_way_through_a_file_bit_for_bit() {
     for seed in 0..200 {
         let stream = every_kind(&mut Rng::new(seed, 0));
-        let text = written(&stream, 1 << 40);
+        let text = written_with_decisions(&stream, 1 << 40);
         let (events, end) = read(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(events, stream.events, "seed {seed}");
         assert_eq!(end, Some(SimTime::from_nanos(1 << 40)));
@@ -221,10 +230,11 @@ fn a_file_that_was_cut_off_says_so() {
 #[test]
 fn only_a_header_of_this_version_is_accepted() {
     let text = written(&Stream::new(), 20);
-    let future = text.replace("\"runslice_events\":1", "\"runslice_events\":2,\"new\":0");
+    let future = text.replace("\"runslice_events\":1", "\"runslice_events\":3,\"new\":0");
     let error = EventReader::new(future.as_bytes()).unwrap_err().to_string();
     assert!(
-        error.starts_with("the events have format version 2, and this runslice reads version 1")
+        error
+            .starts_with("the events have format version 3, and this runslice reads versions to 2")
     );
     for other in ["", "{}\n", "time,event\n", "[1]\n", "\"x\"\n"] {
         let error = EventReader::new(other.as_bytes()).unwrap_err();
@@ -242,7 +252,7 @@ fn only_a_header_of_this_version_is_accepted() {
 
 #[test]
 fn no_text_makes_the_reader_panic() {
-    let text = written(&every_kind(&mut Rng::new(1, 0)), 1 << 40);
+    let text = written_with_decisions(&every_kind(&mut Rng::new(1, 0)), 1 << 40);
     for seed in 0..2000 {
         let mut rng = Rng::new(seed, 1);
         let mut bytes = text.clone().into_bytes();
@@ -257,6 +267,10 @@ fn no_text_makes_the_reader_panic() {
         let mut metrics = crate::Metrics::new();
         if replay(&bytes[..], &mut metrics).is_ok() {
             let _ = metrics.report();
+        }
+        let mut observer = crate::why::Observer::new(3, None);
+        if replay(&bytes[..], &mut observer).is_ok() {
+            let _ = (observer.finding(), observer.worst());
         }
     }
 }
@@ -312,4 +326,39 @@ fn a_large_batch_reaches_the_writer_in_pieces() {
     );
     let bytes = lines.close().unwrap();
     assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 50_001);
+}
+
+#[test]
+fn texts_survive_and_a_plain_file_has_neither_them_nor_decisions() {
+    let place = Text::Place {
+        place: 5,
+        function: "f".to_owned(),
+        file: Some("a \"b\".c".to_owned()),
+        line: 9,
+    };
+    let exit = Text::Exit(Exit {
+        kind: ExitKind::ErrorStall,
+        code: -1,
+        message: "m".to_owned(),
+        time: SimTime::from_nanos(3),
+        fault: None,
+    });
+    let queue = stream::event(1, model::EventKind::Queue, 0, TaskId::NONE);
+    let write = |mut lines: JsonLines<Vec<u8>>| {
+        lines.begin(&stream::header(CPUS));
+        lines.text(&place);
+        lines.events(&[queue]);
+        lines.text(&exit);
+        lines.finish(SimTime::from_nanos(9));
+        lines.close().unwrap()
+    };
+    let bytes = write(JsonLines::with_decisions(Vec::new()));
+    let mut reader = EventReader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.by_ref().count(), 1);
+    assert_eq!(reader.take_texts(), [place.clone(), exit.clone()]);
+    let plain = String::from_utf8(write(JsonLines::new(Vec::new()))).unwrap();
+    assert!(
+        plain.contains("\"runslice_events\":1") && plain.lines().count() == 2,
+        "{plain}"
+    );
 }

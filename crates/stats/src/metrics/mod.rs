@@ -170,6 +170,8 @@ impl Run {
                 unreachable!("{:?} is taken by the caller", event.kind)
             }
             EventKind::Callback | EventKind::Report | EventKind::SpanBegin => {}
+            // Decisions.
+            _ => {}
         }
     }
 

@@ -156,6 +156,7 @@ impl<W: Write> Perfetto<W> {
             EventKind::Steal => self.kernel(event.time, event.cpu, "interrupt", event.a),
             EventKind::Callback if self.callbacks => self.called(event),
             EventKind::Callback | EventKind::Exit => {}
+            decision if !EventMask::ALL.has(decision) => {}
             EventKind::Change => {
                 self.renice(event);
                 self.take_on_track(event);

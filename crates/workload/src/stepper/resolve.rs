@@ -419,6 +419,7 @@ impl<W: World> Turn<'_, W> {
                 let Some(release) = self.task.kept().releases.complete(deadline) else {
                     return Err(Fault::not_begun(&declared.name, "release"));
                 };
+                self.world.released(deadline, None);
                 let due = later(release, declared.slack)?;
                 let late = self.world.now().as_nanos().saturating_sub(due.as_nanos());
                 (EventKind::Deadline, deadline, late)
@@ -541,11 +542,13 @@ impl<W: World> Turn<'_, W> {
         let Some(period) = declared.period else {
             let sent = self.task.message_sent;
             self.task.kept().releases.by_message(deadline, sent);
+            self.world.released(deadline, Some(sent));
             return Ok(None);
         };
         let now = self.world.now();
         later(now, period)?;
         let (at, passed) = (self.task.kept().releases).next(deadline, period, declared.skip, now);
+        self.world.released(deadline, Some(at));
         // Who gave up releases is behind the one that is left, and does not sleep.
         if passed > 0 {
             return Ok(Some(Command::Record {

@@ -9,6 +9,8 @@ struct Still {
     now: SimTime,
     children: u32,
     instructions: u32,
+    /// What was asked for and done, with its deadline.
+    released: Vec<(u32, Option<SimTime>)>,
 }
 
 impl World for Still {
@@ -28,6 +30,10 @@ impl World for Still {
         self.children
     }
 
+    fn released(&mut self, deadline: u32, release: Option<SimTime>) {
+        self.released.push((deadline, release));
+    }
+
     fn count_instruction(&mut self) -> Result<(), Fault> {
         self.instructions += 1;
         match self.instructions {
@@ -39,6 +45,12 @@ impl World for Still {
 
 /// All commands of a task that does `ops`; the last is the fault that ended it, if one did.
 fn commands(ops: &str) -> (Vec<Command>, Option<Fault>) {
+    let (commands, fault, _) = watched(ops);
+    (commands, fault)
+}
+
+/// As [`commands`], with what the machine saw.
+fn watched(ops: &str) -> (Vec<Command>, Option<Fault>, Still) {
     let workload = parse(&format!(
         "[chan.c]\nkind = \"unix\"\ncount = 2\n[deadline.d]\nperiod = \"2ms\"\n\
          [task.t]\ncount = 1\ndo = '{ops}'\n"
@@ -49,12 +61,13 @@ fn commands(ops: &str) -> (Vec<Command>, Option<Fault>) {
         now: SimTime::ZERO,
         children: 0,
         instructions: 0,
+        released: Vec::new(),
     };
     let mut commands = Vec::new();
     loop {
         match stepper.next(&code, &workload, &mut world) {
-            Err(fault) => return (commands, Some(fault)),
-            Ok(Command::Exit) => return (commands, None),
+            Err(fault) => return (commands, Some(fault), world),
+            Ok(Command::Exit) => return (commands, None, world),
             Ok(command) => {
                 match command {
                     Command::Fork(_) => world.children += 1,
@@ -113,6 +126,14 @@ fn a_timer_and_a_release_keep_their_grid() {
 }
 
 #[test]
+fn the_machine_hears_what_was_asked_for_and_what_is_done() {
+    let (_, fault, world) = watched("release(d), yield, complete(d), release(d), yield");
+    assert_eq!(fault, None);
+    let want = [(0, Some(at(0))), (0, None), (0, Some(at(2)))];
+    assert_eq!(world.released, want);
+}
+
+#[test]
 fn a_task_sleeps_until_a_time_of_the_run_unless_it_has_passed() {
     let (found, fault) = commands("yield, sleepuntil(5ms), yield, sleepuntil(2ms), yield");
     let until = Command::SleepUntil(at(5));
@@ -142,6 +163,7 @@ fn a_time_that_no_run_reaches_is_a_fault() {
             now: TIME_MAX,
             children: 0,
             instructions: 0,
+            released: Vec::new(),
         };
         let next = stepper.next(&code, &workload, &mut world);
         assert_eq!(next, Err(Fault::TooLate), "{ops}");

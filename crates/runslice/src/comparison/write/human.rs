@@ -340,6 +340,7 @@ mod tests {
             base: &base,
             others: &others,
             again: None,
+            only: None,
         };
         compare(&[question], Choice::Stated, &Settings::default())
     }

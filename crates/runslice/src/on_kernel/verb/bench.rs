@@ -19,6 +19,7 @@ use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 use crate::comparison::{Family, Form, Judging, is_decided, status, write};
 use crate::exit::{Status, UsageError};
 use crate::output;
+use crate::scheduler::number_of_file;
 use crate::sets::{File, own};
 
 use folder::Folder;
@@ -45,8 +46,16 @@ pub struct Bench {
     ///
     /// The kernel's own scheduler, `default`, is always measured as two more arms. The difference
     /// between these two is noise.
-    #[arg(value_name = "POLICIES")]
-    policies: String,
+    #[arg(value_name = "POLICIES", required_unless_present = "schedulers")]
+    policies: Option<String>,
+
+    /// Also measure a scheduler's own program, for example `--scheduler 'scx_lavd --performance'`.
+    /// May be repeated.
+    ///
+    /// Each of its runs starts the program, waits until its policy is attached, and interrupts it
+    /// afterwards. What it prints goes into the folder. It runs as root.
+    #[arg(long = "scheduler", value_name = "COMMAND")]
+    schedulers: Vec<String>,
 
     /// Runs under each scheduler. docs/comparing.md says how many you need.
     #[arg(long, value_name = "NUMBER", default_value_t = 10,
@@ -142,7 +151,7 @@ trait Runner {
 /// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
     output::check(request.format.export(), request.output.as_deref())?;
-    let arms = plan::arms(&request.policies)?;
+    let arms = plan::arms(request.policies.as_deref(), &request.schedulers)?;
     let looks = request.looks()?;
     let beside = request.beside()?;
     process::catch_signals();
@@ -308,9 +317,11 @@ impl Bench {
     /// Everything that must be the same for runs to be of one kind.
     fn plan(&self, arms: &[Arm], host: &Host, beside: Option<&Beside>) -> Value {
         let object = |arm: &Arm| {
-            arm.policy
-                .as_ref()
-                .map(|it| format!("{:016x}", model::Fnv1a::of(it.object.iter().copied())))
+            let policy = arm.policy.as_ref()?;
+            Some(match &policy.program {
+                Some(program) => format!("{:032x}", number_of_file(&program.command)),
+                None => format!("{:016x}", model::Fnv1a::of(policy.object.iter().copied())),
+            })
         };
         let arms: Vec<Value> = arms
             .iter()

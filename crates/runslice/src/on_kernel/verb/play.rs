@@ -8,18 +8,19 @@ use anyhow::Context as _;
 use clap::Args;
 use live::pins::Pins;
 use live::record::{self, Depth, Mended};
-use live::{Attached, Dump, SchedExt, process};
+use live::{Attached, Dump, process};
 use load::play::{self, AsItIs, Detached, How, OfKernel, Scheduler};
 use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
 use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
 use workload::{RunSpec, Workload};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
+use crate::look::LookOptions;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::session::{Place, Record, Session};
 use crate::on_kernel::{dumps, running};
 use crate::report;
-use crate::report::{Format, Outcome, Results, TableName, World};
+use crate::report::{Format, Outcome, Results, Shape, TableName, World};
 use crate::{output, policy, workload_arg};
 use model::span;
 
@@ -87,6 +88,9 @@ pub struct Play {
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    look: LookOptions,
 }
 
 /// Plays the workload and writes what its tasks experienced.
@@ -98,11 +102,16 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
     output::check(request.format.export(), request.output.as_deref())?;
-    output::distinct(&[
-        ("--events", request.events.as_deref()),
-        ("--trace", request.trace.as_deref()),
-        ("--output", request.output.as_deref()),
-    ])?;
+    let policy = request.policy.as_deref().and_then(policy::file_of);
+    let workload = workload_arg::file_of(&request.workload);
+    output::spare(
+        &[("--policy", policy), ("the workload", workload)],
+        &[
+            ("--events", request.events.as_deref()),
+            ("--trace", request.trace.as_deref()),
+            ("--output", request.output.as_deref()),
+        ],
+    )?;
     let load = workload_arg::find(&request.workload, &request.scale)?;
     let cpus = record::cpus();
     let refusals = play::refusals(&load, cpus);
@@ -195,7 +204,7 @@ impl Play {
     /// What is to be played; under the scheduler that is there, it has its name only.
     fn spec(&self, load: Workload, policy: Option<PolicySpec>, cpus: u16) -> RunSpec {
         let as_it_is = || PolicySpec {
-            name: scheduler_name(&SchedExt::below(&self.how.root)),
+            name: scheduler_name(&Place::below(&self.how.root)),
             object: Vec::new().into(),
             table: None,
             set: Vec::new(),
@@ -290,7 +299,12 @@ impl Play {
 
     /// Writes tables.
     fn publish(&self, spec: &RunSpec, outcome: Outcome, take: &OfKernel) -> anyhow::Result<Status> {
-        let mut to = output::open_form(self.format.export(), self.output.as_deref())?;
+        let shape = Shape {
+            format: self.format,
+            table: self.table,
+            look: self.look,
+        };
+        let mut to = output::open_shape(shape, self.output.as_deref())?;
         if self.against_sim {
             let same = RunSpec {
                 machine: take.machine.clone(),
@@ -306,7 +320,7 @@ impl Play {
                 seed: spec.seed,
                 outcomes: vec![outcome],
             };
-            results.write(self.format, self.table, &mut to)?;
+            results.write(shape, &mut to)?;
         }
         to.flush()?;
         Ok(status(&spec.policy.name, take))
@@ -314,8 +328,8 @@ impl Play {
 }
 
 /// How tables call the scheduler that is there: by the attached policy's name, or `kernel`.
-fn scheduler_name(class: &SchedExt) -> String {
-    class.policy().unwrap_or_else(|| OWN.to_owned())
+fn scheduler_name(place: &Place) -> String {
+    place.scheduler().unwrap_or_else(|| OWN.to_owned())
 }
 
 /// Says what makes the numbers less than they seem.
@@ -376,11 +390,11 @@ mod tests {
     #[test]
     fn the_scheduler_that_is_there_has_the_attached_policys_name() {
         let root = folder::OwnFolder::new().unwrap();
-        let class = SchedExt::below(root.path());
-        assert_eq!(scheduler_name(&class), "kernel");
+        let place = Place::below(root.path());
+        assert_eq!(scheduler_name(&place), "kernel");
         let ops = root.join("sys/kernel/sched_ext/root");
         std::fs::create_dir_all(&ops).unwrap();
         std::fs::write(ops.join("ops"), "mlfq\n").unwrap();
-        assert_eq!(scheduler_name(&class), "mlfq");
+        assert_eq!(scheduler_name(&place), "mlfq");
     }
 }

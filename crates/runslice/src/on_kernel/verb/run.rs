@@ -6,6 +6,7 @@ mod replace;
 mod restarts;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,14 @@ use clap::Args;
 use live::{Attached, Ending, Loaded, Timed, Tree, process};
 use model::{Nanos, PolicySpec};
 
-use crate::exit::Status;
+use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::dumps;
+use crate::on_kernel::loader::Loader;
 use crate::on_kernel::session::{Place, Record, Session};
 use crate::policy;
 use crate::report::Form;
+use crate::scheduler::{self, LoaderOptions};
 use model::span;
 use outcome::Outcome;
 use restarts::Restarts;
@@ -33,8 +36,18 @@ const SAMPLE: Duration = Duration::from_secs(1);
 pub struct Run {
     /// Policy to attach: a built-in name or the path of a .bpf.o, with knobs after a colon, such as
     /// `mlfq:guard_ms=10000`.
-    #[arg(value_name = "POLICY")]
-    policy: String,
+    #[arg(value_name = "POLICY", required_unless_present = "scheduler")]
+    policy: Option<String>,
+
+    /// Run a scheduler's own program instead, for example `--scheduler 'scx_lavd --performance'`:
+    /// wait until it has attached its policy, and interrupt it at the end. It runs as root.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["policy", "partial"])]
+    scheduler: Option<String>,
+
+    /// Write what the program of --scheduler prints to this file. Default: only its last lines are
+    /// shown, if it fails.
+    #[arg(long, value_name = "FILE", requires = "scheduler")]
+    loader_output: Option<PathBuf>,
 
     /// Detach after this time, such as 10s. A command that still runs continues without the policy.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
@@ -93,7 +106,10 @@ impl Run {
 /// # Errors
 /// When the machine is unsuitable, the object is refused, or the command cannot be started.
 pub fn run(request: &Run) -> anyhow::Result<Status> {
-    let spec = policy::find(&request.policy)?;
+    if let Some(text) = &request.scheduler {
+        return run_program(request, text);
+    }
+    let spec = policy::find(request.policy.as_deref().unwrap_or_default())?;
     let attaching = request.attaching();
     let job = Job {
         request,
@@ -147,7 +163,7 @@ impl Job<'_> {
         session: &Session,
     ) -> anyhow::Result<Status> {
         let (request, attaching, name) = (self.request, &self.attaching, &self.spec.name);
-        let tree = self.follow();
+        let tree = follow(&request.command);
         let mut outcome = Outcome::new(&self.spec, &request.command);
         let mut child: Option<Timed> = None;
         let mut restarts = Restarts::default();
@@ -213,50 +229,9 @@ impl Job<'_> {
             "the kernel's own scheduler is back after {:.3} s under {name}",
             outcome.ran.as_secs_f64()
         ));
-        let status = self.finish(outcome, &reason, child, tree.as_ref());
+        let status = request.finish(outcome, &reason, child, tree.as_ref());
         dumps::forget(attaching, dump);
         status
-    }
-
-    /// Waits for the command, says what came of it all, and finds the status.
-    fn finish(
-        &self,
-        mut outcome: Outcome,
-        reason: &Reason,
-        child: Option<Timed>,
-        tree: Option<&Tree>,
-    ) -> anyhow::Result<Status> {
-        outcome.end = command::end(child, reason)?;
-        if outcome.end.is_some() {
-            outcome.tree = tree.map(Tree::counts).transpose()?;
-        }
-        let mut to = io::stdout().lock();
-        outcome.write(self.request.format, &mut to)?;
-        to.flush()?;
-        let failed = outcome.end.filter(|end| !end.status.success());
-        if let Some(end) = failed {
-            say(&format!("the command ended with {}", end.status));
-        }
-        Ok(match reason {
-            _ if outcome.ejection.is_some() => Status::Ejected,
-            Reason::Signal => Status::Interrupted,
-            _ if failed.is_some() => Status::Failure,
-            _ => Status::Done,
-        })
-    }
-
-    /// Follows what the command will start; without it there is nothing to follow.
-    fn follow(&self) -> Option<Tree> {
-        if self.request.command.is_empty() {
-            return None;
-        }
-        match Tree::of_this_process() {
-            Ok(tree) => Some(tree),
-            Err(error) => {
-                say(&format!("no figures of the command's tasks: {error}"));
-                None
-            }
-        }
     }
 
     fn announce(&self) {
@@ -318,6 +293,139 @@ impl Job<'_> {
         }
         let events = newest(attached, events);
         (reason, events)
+    }
+}
+
+impl Run {
+    /// Waits for the command, says what came of it all, and finds the status.
+    fn finish(
+        &self,
+        mut outcome: Outcome,
+        reason: &Reason,
+        child: Option<Timed>,
+        tree: Option<&Tree>,
+    ) -> anyhow::Result<Status> {
+        outcome.end = command::end(child, reason)?;
+        if outcome.end.is_some() {
+            outcome.tree = tree.map(Tree::counts).transpose()?;
+        }
+        let mut to = io::stdout().lock();
+        outcome.write(self.format, &mut to)?;
+        to.flush()?;
+        let failed = outcome.end.filter(|end| !end.status.success());
+        if let Some(end) = failed {
+            say(&format!("the command ended with {}", end.status));
+        }
+        Ok(match reason {
+            _ if outcome.ejection.is_some() => Status::Ejected,
+            Reason::Signal => Status::Interrupted,
+            _ if failed.is_some() => Status::Failure,
+            _ => Status::Done,
+        })
+    }
+}
+
+/// Follows what the command will start; without it there is nothing to follow.
+fn follow(command: &[String]) -> Option<Tree> {
+    if command.is_empty() {
+        return None;
+    }
+    match Tree::of_this_process() {
+        Ok(tree) => Some(tree),
+        Err(error) => {
+            say(&format!("no figures of the command's tasks: {error}"));
+            None
+        }
+    }
+}
+
+/// Starts the program, stays until the end, and sees the kernel's own scheduler back.
+///
+/// # Errors
+/// When the machine is unsuitable, the program attaches nothing, or it cannot be stopped.
+fn run_program(request: &Run, text: &str) -> anyhow::Result<Status> {
+    let spec = scheduler::policy_of(text, &LoaderOptions::default())?;
+    let words = scheduler::words(text)?;
+    scheduler::find(&words)?;
+    command::check(&request.command)?;
+    if !process::is_root() {
+        let way = "a scheduler's program attaches its policy, which takes root: try sudo, or \
+                   `runslice vm -- runslice run --scheduler ...`; `runslice sim` needs neither";
+        return Err(UnsupportedError(way.to_owned()).into());
+    }
+    let attaching = request.attaching();
+    attaching.clean(&Place::below(&request.how.root))?;
+    let holder = attaching.preflight(&spec)?;
+    process::catch_signals();
+    attaching.stay_in_memory();
+    let replaced = holder.map(replace::stop).transpose()?;
+    let result = attend_program(request, &spec, &words);
+    if let Some(replaced) = replaced {
+        replaced.start_again();
+    }
+    result
+}
+
+fn attend_program(request: &Run, spec: &PolicySpec, words: &[String]) -> anyhow::Result<Status> {
+    let name = &spec.name;
+    let folder = folder::OwnFolder::new()?;
+    let printed = folder.join("scheduler.log");
+    let output = request.loader_output.as_deref().unwrap_or(&printed);
+    let mut outcome = Outcome::new(spec, &request.command);
+    let mut loader = Loader::start(name, words, output)?;
+    let tree = follow(&request.command);
+    let began = Instant::now();
+    say(&format!(
+        "{name} is the scheduler; SysRq-S brings the kernel's own back in an emergency"
+    ));
+    let mut child = match command::start(&request.command, false) {
+        Ok(child) => child,
+        Err(error) => {
+            loader.stop()?;
+            say("the kernel's own scheduler is back");
+            return Err(error);
+        }
+    };
+    let reason = wait_for_program(request, &mut loader, child.as_mut(), began)?;
+    outcome.ejection = loader.stop()?;
+    outcome.ran = began.elapsed();
+    if let Some(why) = &outcome.ejection {
+        say(&format!("{name} {why}"));
+    }
+    say(&format!(
+        "the kernel's own scheduler is back after {:.3} s under {name}",
+        outcome.ran.as_secs_f64()
+    ));
+    request.finish(outcome, &reason, child, tree.as_ref())
+}
+
+/// Waits until something ends the policy's time.
+fn wait_for_program(
+    request: &Run,
+    loader: &mut Loader,
+    mut child: Option<&mut Timed>,
+    began: Instant,
+) -> anyhow::Result<Reason> {
+    loop {
+        if loader.death()?.is_some() {
+            return Ok(Reason::Ejected);
+        }
+        if process::signal().is_some() {
+            return Ok(Reason::Signal);
+        }
+        let limit = request.duration;
+        if limit.is_some_and(|limit| began.elapsed() >= Duration::from_nanos(limit.get())) {
+            return Ok(Reason::Time);
+        }
+        match &mut child {
+            // That it cannot be watched is told when its end is waited for.
+            Some(child) => {
+                if !matches!(child.wait(PAUSE), Ok(None)) {
+                    return Ok(Reason::Command);
+                }
+            }
+            None => thread::sleep(PAUSE),
+        }
     }
 }
 

@@ -180,6 +180,7 @@ impl Situation {
             return vec![("policy", none), ("kernel", self.kernel.clone())];
         };
         let own = self.runslice.as_ref();
+        let ops_name = policy;
         let policy = own.map_or(policy, |own| &own.policy);
         let by = match (&self.run_by, own) {
             (Some(process), _) => process.to_string(),
@@ -194,12 +195,15 @@ impl Situation {
             Some(false) => "those that ask for SCHED_EXT; they run when no other wants the CPU",
             _ => "all that have no real-time priority or deadline",
         };
-        let mut lines = vec![
-            ("policy", policy.clone()),
+        let mut lines = vec![("policy", policy.clone())];
+        if policy.split(':').next() != Some(ops_name) {
+            lines.push(("ops name", ops_name.clone()));
+        }
+        lines.extend([
             ("run by", by),
             ("since", since),
             ("tasks", tasks.to_owned()),
-        ];
+        ]);
         match own {
             None => lines.push(("tunables", "not known: not attached by runslice".to_owned())),
             Some(own) => {

@@ -100,7 +100,7 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
         },
         timeout: Duration::from_nanos(request.timeout.get()),
         command: request.command.clone(),
-        programs: request.with.clone(),
+        programs: programs(request),
         files: request.file.clone(),
         named: own_name()?,
         share: request.share.clone(),
@@ -147,6 +147,24 @@ fn speed(text: &str) -> Result<Speed, String> {
     let known = || Speed::MIPS.map(|mips| mips.to_string()).join(", ");
     let mips = text.parse().ok().and_then(Speed::from_mips);
     mips.ok_or_else(|| format!("speeds are {}", known()))
+}
+
+/// The programs to bring: those that are named, and those of `--scheduler COMMAND`, which stand
+/// inside of a word.
+fn programs(request: &Vm) -> Vec<String> {
+    const OPTION: &str = "--scheduler";
+    let mut programs = request.with.clone();
+    let words = &request.command;
+    let apart = words.iter().zip(words.iter().skip(1));
+    let apart = apart.filter_map(|(option, text)| (option == OPTION).then_some(text.as_str()));
+    let joined = words
+        .iter()
+        .filter_map(|word| word.strip_prefix(OPTION)?.strip_prefix('='));
+    for text in apart.chain(joined) {
+        let command = shlex::split(text).unwrap_or_default();
+        programs.extend(command.into_iter().take(1));
+    }
+    programs
 }
 
 /// Shows what the command printed just now.

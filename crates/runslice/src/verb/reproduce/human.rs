@@ -291,7 +291,7 @@ fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A part in a line: its name, its numbers, its probability.
+/// A part in sentences: its name with its numbers, its words, its probability.
 pub fn part(name: &str, finding: &Finding) -> String {
     let numbers: Vec<String> = finding
         .parts
@@ -300,16 +300,22 @@ pub fn part(name: &str, finding: &Finding) -> String {
             let value = number(part.value);
             let (low, high) = (number(part.low), number(part.high));
             match low == high {
-                true => format!("{} {value}", part.name),
-                false => format!("{} {value} [{low}, {high}]", part.name),
+                true => format!("{} is {value}", part.name),
+                false => format!("{} is {value} [{low}, {high}]", part.name),
             }
         })
         .collect();
-    let mut words = vec![name.to_owned()];
-    words.extend((!numbers.is_empty()).then(|| numbers.join("; ")));
-    words.extend((!finding.words.is_empty()).then(|| finding.words.clone()));
-    words.extend(finding.p.map(|p| format!("p {}", number(p))));
-    words.join("; ")
+    let mut sentences = vec![match numbers.as_slice() {
+        [] => format!("{name}."),
+        numbers => format!("{name}: {}.", numbers.join("; ")),
+    }];
+    let mut letters = finding.words.chars();
+    if let Some(first) = letters.next() {
+        let words = first.to_uppercase().chain(letters).collect::<String>();
+        sentences.push(format!("{}.", words.trim_end_matches(['.', ';'])));
+    }
+    sentences.extend(finding.p.map(|p| format!("p = {}.", number(p))));
+    sentences.join(" ")
 }
 
 /// How many statements got which verdict, and how many of them by chance.

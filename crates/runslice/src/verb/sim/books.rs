@@ -106,6 +106,10 @@ impl Sink for Books<'_> {
         self.keeper.events(events);
     }
 
+    fn text(&mut self, text: &model::Text) {
+        self.others.text(text);
+    }
+
     fn finish(&mut self, end: SimTime) {
         self.others.finish(end);
         self.keeper.finish(end);

@@ -11,7 +11,9 @@ use serde::Deserialize;
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
-use crate::{input, kernel, policy, workload_arg};
+use crate::policy::Found;
+use crate::scheduler::{self, LoaderOptions};
+use crate::{input, kernel, policy, runs, workload_arg};
 use model::{seeds, span};
 
 /// More runs than this are a mistake.
@@ -32,7 +34,10 @@ pub struct Planned {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Draft {
+    #[serde(default)]
     policy: Vec<Spanned<String>>,
+    #[serde(default)]
+    scheduler: Vec<Spanned<String>>,
     workload: Vec<Spanned<String>>,
     #[serde(default)]
     knobs: Table<Scalar>,
@@ -85,6 +90,7 @@ enum Scalar {
 #[serde(deny_unknown_fields)]
 struct Filter {
     policy: Option<String>,
+    scheduler: Option<String>,
     workload: Option<String>,
     cpus: Option<u16>,
     hz: Option<u32>,
@@ -110,7 +116,9 @@ struct Choice {
 /// One combination, before its seeds.
 #[derive(Clone, Debug)]
 struct Cell {
+    /// As in the file: a policy, or a scheduler's command.
     policy: String,
+    is_program: bool,
     knobs: Vec<(String, Scalar)>,
     workload: String,
     scale: Vec<(String, i64)>,
@@ -124,6 +132,25 @@ struct Cell {
 struct Source<'a> {
     file: file::Source<'a>,
     folder: &'a Path,
+    programs: Programs<'a>,
+}
+
+/// Schedulers' own programs that are not in the file, and how all of them run.
+#[derive(Clone, Copy, Debug)]
+pub struct Programs<'a> {
+    /// Commands.
+    pub commands: &'a [String],
+    /// How they run.
+    pub options: &'a LoaderOptions,
+}
+
+/// A policy of the product, with what its cells have in common.
+struct Arm<'a> {
+    policy: &'a str,
+    is_program: bool,
+    knobs: Vec<(String, Scalar)>,
+    place: Arc<str>,
+    found: Found,
 }
 
 impl Source<'_> {
@@ -144,13 +171,26 @@ impl Source<'_> {
             false => argument.to_owned(),
         }
     }
+
+    /// The policy of a scheduler's own program, whose file is seen from the sweep's.
+    fn program(&self, text: &str) -> anyhow::Result<Found> {
+        let mut policy = scheduler::policy_of(text, self.programs.options)?;
+        if let Some(program) = &mut policy.program {
+            let command = &mut program.command;
+            if command[0].contains('/') && Path::new(&command[0]).is_relative() {
+                command[0] = self.folder.join(&command[0]).display().to_string();
+            }
+            program.file = scheduler::number_of_file(command);
+        }
+        Ok(Found::of_policy(policy))
+    }
 }
 
 /// Reads a sweep's file: every combination of its lists but the excluded, and the included ones.
 ///
 /// # Errors
 /// What is wrong, with the file's name, line and column.
-pub fn read(path: &Path) -> anyhow::Result<Vec<Planned>> {
+pub fn read(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<Planned>> {
     let name = path.display().to_string();
     let text = input::text(path, input::WRITTEN)?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
@@ -161,6 +201,7 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Planned>> {
     let source = Source {
         file,
         folder: folder.unwrap_or(Path::new(".")),
+        programs,
     };
     plan(&source)
 }
@@ -266,7 +307,11 @@ impl Filter {
         let is = |wanted: &Option<String>, have: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == have)
         };
-        is(&self.policy, &cell.policy)
+        let of_kind = |wanted: &Option<String>, is_program| {
+            wanted.is_none() || (cell.is_program == is_program && is(wanted, &cell.policy))
+        };
+        of_kind(&self.policy, false)
+            && of_kind(&self.scheduler, true)
             && is(&self.workload, &cell.workload)
             && is(&self.kernel, machine.kernel.name())
             && self.cpus.is_none_or(|cpus| cpus == machine.cpus)
@@ -418,8 +463,14 @@ fn find_policy(
     argument: &str,
     knobs: &[(String, Scalar)],
     source: &Source<'_>,
-) -> anyhow::Result<PolicySpec> {
-    let mut spec = policy::find(&source.resolve(argument))?;
+) -> anyhow::Result<Found> {
+    let mut found = policy::open(&source.resolve(argument))?;
+    if found.bound.is_some() || (found.policy.program.is_some() && !knobs.is_empty()) {
+        let message = "a recording of one run cannot be swept: record it with --setup-only, \
+                       without knobs";
+        return Err(anyhow!("{argument}: {message}"));
+    }
+    let spec = &mut found.policy;
     let mut separator = if argument.contains(':') { ',' } else { ':' };
     for (name, value) in knobs {
         let value = value.text();
@@ -427,14 +478,48 @@ fn find_policy(
         separator = ',';
         spec.set.push((name.clone(), value));
     }
-    Ok(spec)
+    Ok(found)
+}
+
+/// The policies, with every combination of their knobs, and the schedulers' own programs.
+fn arms<'a>(draft: &'a Draft, source: &Source<'a>) -> anyhow::Result<Vec<Arm<'a>>> {
+    let none = BTreeMap::new();
+    let mut arms = Vec::new();
+    for argument in &draft.policy {
+        let policy = argument.get_ref();
+        let place: Arc<str> = source.of(argument).into();
+        for knobs in combinations(lists_for(&draft.knobs, policy).unwrap_or(&none)) {
+            let found = find_policy(policy, &knobs, source).with_context(|| place.to_string())?;
+            arms.push(Arm {
+                policy,
+                is_program: false,
+                knobs,
+                place: Arc::clone(&place),
+                found,
+            });
+        }
+    }
+    let in_file = draft.scheduler.iter();
+    let in_file = in_file.map(|text| (text.get_ref().as_str(), source.of(text)));
+    let asked = source.programs.commands.iter();
+    let asked = asked.map(|text| (text.as_str(), "--scheduler".to_owned()));
+    for (text, place) in in_file.chain(asked) {
+        let found = source.program(text).with_context(|| place.clone())?;
+        arms.push(Arm {
+            policy: text,
+            is_program: true,
+            knobs: Vec::new(),
+            place: place.into(),
+            found,
+        });
+    }
+    Ok(arms)
 }
 
 /// The whole product, policy by policy.
 fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
     check_names(&draft.knobs, "policy", &draft.policy, source)?;
     check_names(&draft.scale, "workload", &draft.workload, source)?;
-    let none = BTreeMap::new();
     let choices = choices(draft, source)?;
     let mut loads = Vec::new();
     for argument in &draft.workload {
@@ -446,33 +531,31 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
         }
     }
     let mut cells = Vec::new();
-    for argument in &draft.policy {
-        let name = argument.get_ref();
-        let place: Arc<str> = source.of(argument).into();
-        for knobs in combinations(lists_for(&draft.knobs, name).unwrap_or(&none)) {
-            let spec = find_policy(name, &knobs, source).with_context(|| place.to_string())?;
-            for (workload, scale, load) in &loads {
-                for choice in &choices {
-                    if cells.len() >= RUNS_MAX {
-                        let name = source.file.file;
-                        return Err(anyhow!(
-                            "{name}: more than {RUNS_MAX} combinations; split the sweep"
-                        ));
-                    }
-                    let machine = choice.machine(load);
-                    sim::check_machine(&machine)
-                        .map_err(|error| machine_error(draft, source, &error))?;
-                    cells.push(Cell {
-                        policy: name.clone(),
-                        knobs: knobs.clone(),
-                        workload: (*workload).clone(),
-                        scale: scale.clone(),
-                        machine,
-                        place: Arc::clone(&place),
-                        policy_spec: spec.clone(),
-                        load: Arc::clone(load),
-                    });
+    for arm in arms(draft, source)? {
+        for (workload, scale, load) in &loads {
+            for choice in &choices {
+                if cells.len() >= RUNS_MAX {
+                    let name = source.file.file;
+                    return Err(anyhow!(
+                        "{name}: more than {RUNS_MAX} combinations; split the sweep"
+                    ));
                 }
+                let machine = choice.machine(load);
+                sim::check_machine(&machine)
+                    .map_err(|error| machine_error(draft, source, &error))?;
+                runs::check_machine(&arm.found.policy, &machine, arm.found.machine.as_ref())
+                    .with_context(|| arm.place.to_string())?;
+                cells.push(Cell {
+                    policy: arm.policy.to_owned(),
+                    is_program: arm.is_program,
+                    knobs: arm.knobs.clone(),
+                    workload: (*workload).clone(),
+                    scale: scale.clone(),
+                    machine,
+                    place: Arc::clone(&arm.place),
+                    policy_spec: arm.found.policy.clone(),
+                    load: Arc::clone(load),
+                });
             }
         }
     }
@@ -505,7 +588,13 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     let filter = filter.get_ref();
     let lacking = |what: &str| anyhow!("{place}: there is no {what} to include");
     let first = |list: &[Spanned<String>]| list.first().map(|it| it.get_ref().clone());
-    let policy = filter.policy.clone().or_else(|| first(&draft.policy));
+    let (policy, is_program) = match (&filter.policy, &filter.scheduler) {
+        (Some(_), Some(_)) => {
+            return Err(anyhow!("{place}: a policy or a scheduler, not both"));
+        }
+        (None, Some(command)) => (Some(command.clone()), true),
+        (policy, None) => (policy.clone().or_else(|| first(&draft.policy)), false),
+    };
     let policy = policy.ok_or_else(|| lacking("policy"))?;
     let name = filter.workload.clone().or_else(|| first(&draft.workload));
     let name = name.ok_or_else(|| lacking("workload"))?;
@@ -523,9 +612,17 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     };
     let machine = choice.machine(&load);
     sim::check_machine(&machine).map_err(|error| anyhow!("{place}: {error}"))?;
+    let found = match is_program {
+        true => source.program(&policy),
+        false => find_policy(&policy, &knobs, source),
+    };
+    let found = found.with_context(|| place.to_string())?;
+    runs::check_machine(&found.policy, &machine, found.machine.as_ref())
+        .with_context(|| place.to_string())?;
     Ok(Cell {
-        policy_spec: find_policy(&policy, &knobs, source).with_context(|| place.to_string())?,
+        policy_spec: found.policy,
         policy,
+        is_program,
         knobs,
         workload: name,
         scale,
@@ -536,186 +633,4 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn runs(text: &str) -> anyhow::Result<Vec<Planned>> {
-        let file = "s.toml";
-        plan(&Source {
-            file: file::Source { text, file },
-            folder: Path::new("."),
-        })
-    }
-
-    fn told(text: &str) -> Vec<String> {
-        let told = runs(text).unwrap().into_iter().map(|run| {
-            let RunSpec {
-                policy,
-                workload,
-                machine,
-                ..
-            } = run.spec;
-            format!("{} {} {}", policy.name, workload.name, machine.cpus)
-        });
-        told.collect()
-    }
-
-    #[test]
-    fn lists_are_multiplied_and_knobs_belong_to_their_policy() {
-        let text = "
-            policy = ['fifo', 'mlfq']
-            workload = ['desk']
-            cpus = [1, 2]
-            [knobs.mlfq]
-            nq = [4, 8]
-        ";
-        let want = [
-            "fifo desk 1",
-            "fifo desk 2",
-            "mlfq:nq=4 desk 1",
-            "mlfq:nq=4 desk 2",
-            "mlfq:nq=8 desk 1",
-            "mlfq:nq=8 desk 2",
-        ];
-        assert_eq!(told(text), want);
-        let set = &runs(text).unwrap()[2].spec.policy.set;
-        assert_eq!(*set, [("nq".to_owned(), "4".to_owned())]);
-    }
-
-    #[test]
-    fn combinations_are_excluded_and_included() {
-        let text = "
-            policy = ['fifo', 'mlfq']
-            workload = ['desk']
-            cpus = [1, 2]
-            [[exclude]]
-            policy = 'mlfq'
-            cpus = 1
-            [[include]]
-            policy = 'o1'
-            cpus = 7
-        ";
-        let want = ["fifo desk 1", "fifo desk 2", "mlfq desk 2", "o1 desk 7"];
-        assert_eq!(told(text), want);
-    }
-
-    #[test]
-    fn seeds_are_counted_or_listed() {
-        let of = |more: &str| -> Vec<u64> {
-            let text = format!("policy = ['fifo']\nworkload = ['desk']\n{more}");
-            let runs = runs(&text).unwrap();
-            runs.iter().map(|run| run.spec.seed).collect()
-        };
-        assert_eq!(of("seeds = [5, 9]"), [5, 9]);
-        let want: Vec<u64> = (0..3).map(|run| seeds::of_run(7, run)).collect();
-        assert_eq!(of("seeds = 3\nseed = 7"), want);
-        assert_eq!(of("seed = 7"), [7]);
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_its_place() {
-        for (text, want) in [
-            ("policy = ['fifi']\nworkload = ['desk']", "s.toml:1:11"),
-            ("policy = ['fifo']\nworkload = ['dsk']", "s.toml:2:13"),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\ncpu = 1",
-                "s.toml:3:1: unknown field",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\ncpus = [0]",
-                "s.toml:3:9: the number of CPUs",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\nhz = [250, 7]",
-                "s.toml:3:7: HZ is 7",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\nkernel = ['6.1']",
-                "s.toml:3:11",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\nseeds = 0",
-                "s.toml:3:9: there are no seeds",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\nduration = '1'",
-                "s.toml:3:12: expected",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\n[knobs.mlfq]\nnq = [1]",
-                "s.toml:3:8: the sweep has no policy `mlfq`",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\n[[exclude]]\ncpus = 9",
-                "s.toml:3:1: this excludes no run",
-            ),
-            ("policy = ['fifo'\nworkload", "s.toml:2:1"),
-            (
-                "policy = []\nworkload = ['desk']",
-                "s.toml: there is nothing to run",
-            ),
-            (
-                "policy = ['fifo']\nworkload = ['desk']\nseeds = 2000000",
-                "s.toml: 2000000 runs are more than 1000000",
-            ),
-        ] {
-            let error = format!("{:#}", runs(text).unwrap_err());
-            assert!(error.starts_with(want), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
-        let list = (0..1000)
-            .map(|n| n.to_string())
-            .collect::<Vec<_>>()
-            .join(",");
-        let of = |rest: &str| {
-            let text = format!("policy = ['mlfq']\nworkload = ['desk']\n{rest}");
-            runs(&text).unwrap_err().to_string()
-        };
-        let knobs = of(&format!(
-            "[knobs.mlfq]\na = [{list}]\nb = [{list}]\nc = [{list}]"
-        ));
-        assert_eq!(
-            knobs,
-            "s.toml:3:8: more than 1000000 combinations; split the sweep"
-        );
-        let machines = of(&format!("cpus = [{list}]\nhz = [{list}]\nsmt = [{list}]"));
-        assert_eq!(
-            machines,
-            "s.toml: more than 1000000 combinations; split the sweep"
-        );
-    }
-
-    #[test]
-    fn the_documents_example_has_as_many_runs_as_it_says() {
-        let document = include_str!("../../../../../docs/sweep.md");
-        let (_, rest) = document.split_once("```toml\n").unwrap();
-        let (example, rest) = rest.split_once("```").unwrap();
-        let runs = runs(example).unwrap();
-        let said = format!(
-            "These are {} runs: {} combinations",
-            runs.len(),
-            runs.len() / 20
-        );
-        assert!(rest.contains(&said), "{said}");
-        let hogs: Vec<_> = runs.iter().map(|run| run.scale.as_slice()).collect();
-        assert!(hogs.contains(&&[("hogs".to_owned(), 1)][..]));
-    }
-
-    #[test]
-    fn files_are_relative_to_the_sweep() {
-        let source = Source {
-            file: file::Source {
-                text: "",
-                file: "a/s.toml",
-            },
-            folder: Path::new("a"),
-        };
-        assert_eq!(source.resolve("x.bpf.o:nq=3"), "a/x.bpf.o:nq=3");
-        assert_eq!(source.resolve("b/x.toml"), "a/b/x.toml");
-        assert_eq!(source.resolve("/b/x.toml"), "/b/x.toml");
-        assert_eq!(source.resolve("mlfq:nq=3"), "mlfq:nq=3");
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! The command on this computer, under the kernel's own scheduler or a policy.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +17,8 @@ use super::played::Beside;
 use super::{Bench, EJECTED, Measured, Runner};
 use crate::exit::UnsupportedError;
 use crate::on_kernel::attach::{self, Attaching, cause};
+use crate::on_kernel::loader::Loader;
+use crate::scheduler;
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -85,6 +88,11 @@ impl<'a> Machine<'a> {
         let facts = Facts::below(root);
         let mut findings = preflight::judge(&facts);
         for policy in arms.iter().filter_map(|arm| arm.policy.as_ref()) {
+            if let Some(program) = &policy.program {
+                // Not only after the runs of other schedulers.
+                scheduler::find(&program.command)?;
+                continue;
+            }
             let faults = function_faults(root, &policy.object);
             findings.extend(faults.iter().map(|fault| fault.finding(&facts.release)));
         }
@@ -101,8 +109,8 @@ impl<'a> Machine<'a> {
             .collect();
         attach::refuse(&refused)?;
         let knobs = arms.iter().map(|arm| match &arm.policy {
-            Some(policy) => attaching.knobs(policy),
-            None => Ok(Vec::new()),
+            Some(policy) if policy.program.is_none() => attaching.knobs(policy),
+            _ => Ok(Vec::new()),
         });
         Ok(Self {
             command: &request.command,
@@ -111,12 +119,19 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn attach(&self, arm: &Arm, at: usize) -> anyhow::Result<Option<Attached>> {
+    /// Attaches the policy of an arm, or lets its program do so, which prints beside `log`.
+    fn attach(&self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Under> {
         let Some(policy) = &arm.policy else {
-            return Ok(None);
+            return Ok(Under::Own);
         };
+        if let Some(program) = &policy.program {
+            let mut output = log.as_os_str().to_owned();
+            output.push(".scheduler");
+            let loader = Loader::start(&arm.name, &program.command, Path::new(&output))?;
+            return Ok(Under::Program(RefCell::new(loader)));
+        }
         let policy = attach::open(policy, &self.knobs[at])?;
-        Ok(Some(policy.load()?.attach()?))
+        Ok(Under::Policy(policy.load()?.attach()?))
     }
 
     fn start(&self, log: &Path) -> anyhow::Result<Timed> {
@@ -131,6 +146,43 @@ impl<'a> Machine<'a> {
             .stdout(file)
             .stderr(same);
         Timed::start(&mut command).with_context(|| format!("cannot start {program}"))
+    }
+}
+
+/// What schedules during a run.
+enum Under {
+    /// The kernel's own scheduler.
+    Own,
+    /// A policy that this process has attached.
+    Policy(Attached),
+    /// A scheduler's own program.
+    Program(RefCell<Loader>),
+}
+
+impl Under {
+    fn is_alive(&self) -> bool {
+        match self {
+            Self::Own => true,
+            Self::Policy(attached) => attached.is_alive(),
+            // What cannot be watched is told at its end.
+            Self::Program(loader) => matches!(loader.borrow_mut().death(), Ok(None)),
+        }
+    }
+
+    /// Brings the kernel's own scheduler back. Why the policy did not stay or go as it should.
+    fn end(self, alive: bool) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::Own => Ok(None),
+            Self::Policy(attached) => {
+                let ending = attached.detach()?;
+                let normal = alive && ending.as_ref().is_none_or(live::Ending::is_normal);
+                Ok((!normal).then(|| cause(ending.as_ref())))
+            }
+            Self::Program(loader) => {
+                let wrong = loader.into_inner().stop()?;
+                Ok(wrong.map(|why| format!("its program {why}")))
+            }
+        }
     }
 }
 
@@ -163,7 +215,7 @@ fn wait(
 impl Runner for Machine<'_> {
     fn run(&mut self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Measured> {
         let kernel = SchedExt::of_this_kernel();
-        let attached = self.attach(arm, at)?;
+        let under = self.attach(arm, at, log)?;
         let mut player = self.beside.map(Beside::prepare).transpose()?;
         // The workload's tasks are there before, so that the sums are of the command's alone.
         let tree = Tree::of_this_process()?;
@@ -172,17 +224,17 @@ impl Runner for Machine<'_> {
             player.start();
         }
         let mut timed = self.start(log)?;
-        let is_alive = || attached.as_ref().is_none_or(Attached::is_alive);
+        let is_alive = || under.is_alive();
         let end = wait(&mut timed, player.as_mut(), is_alive)?;
         let played = player.map(Player::stop);
         drop(timed);
         let alive = is_alive();
         let moved = kernel.enable_seq() != sequence;
-        let ending = attached.map(Attached::detach).transpose()?.flatten();
+        let ejection = under.end(alive)?;
         let void = if process::signal().is_some() {
             Some("interrupted".to_owned())
-        } else if !alive || ending.as_ref().is_some_and(|it| !it.is_normal()) {
-            Some(format!("{EJECTED}: {}", cause(ending.as_ref())))
+        } else if let Some(ejection) = ejection {
+            Some(format!("{EJECTED}: {ejection}"))
         } else if moved {
             Some("another policy was attached meanwhile".to_owned())
         } else {

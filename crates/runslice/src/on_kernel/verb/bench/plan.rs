@@ -4,6 +4,7 @@ use model::{PolicySpec, Rng};
 
 use crate::exit::UsageError;
 use crate::policy;
+use crate::scheduler::{self, LoaderOptions};
 
 /// What the kernel's own scheduler is called.
 pub const DEFAULT: &str = "default";
@@ -33,11 +34,13 @@ pub struct Turn {
 /// The schedulers of a list such as `default,mlfq:queues=4,up=1,staircase`: the kernel's own twice,
 /// and then the others. A word with `=` belongs to the policy before it.
 ///
+/// Behind them come `schedulers`, commands of schedulers' own programs.
+///
 /// # Errors
 /// When a policy is unknown, or listed twice.
-pub fn arms(list: &str) -> anyhow::Result<Vec<Arm>> {
+pub fn arms(list: Option<&str>, schedulers: &[String]) -> anyhow::Result<Vec<Arm>> {
     let mut words: Vec<String> = Vec::new();
-    for word in list.split(',') {
+    for word in list.into_iter().flat_map(|list| list.split(',')) {
         let is_knob = word.contains('=') && !word.contains(':');
         match words.last_mut() {
             Some(last) if is_knob && last.contains(':') => *last += &format!(",{word}"),
@@ -49,12 +52,19 @@ pub fn arms(list: &str) -> anyhow::Result<Vec<Arm>> {
         policy: None,
     };
     let mut arms = vec![own(DEFAULT), own(AGAIN)];
+    let mut policies = Vec::new();
     for word in words.iter().filter(|word| *word != DEFAULT) {
         if word.is_empty() {
+            let list = list.unwrap_or_default();
             let message = format!("`{list}` has an empty name; write default,POLICY,POLICY");
             return Err(UsageError(message).into());
         }
-        let policy = policy::find(word)?;
+        policies.push(policy::find(word)?);
+    }
+    for text in schedulers {
+        policies.push(scheduler::policy_of(text, &LoaderOptions::default())?);
+    }
+    for policy in policies {
         if arms.iter().any(|arm| arm.name == policy.name) {
             return Err(UsageError(format!("`{}` is listed twice", policy.name)).into());
         }
@@ -96,7 +106,7 @@ mod tests {
     use super::*;
 
     fn names(list: &str) -> Vec<String> {
-        arms(list)
+        arms(Some(list), &[])
             .unwrap()
             .into_iter()
             .map(|arm| arm.name)
@@ -114,9 +124,20 @@ mod tests {
     }
 
     #[test]
+    fn schedulers_programs_stand_behind_the_policies() {
+        let programs = ["/x/scx_a -p".to_owned()];
+        let arms = arms(Some("fifo"), &programs).unwrap();
+        let program = arms[3].policy.as_ref().and_then(|it| it.program.as_ref());
+        assert_eq!(arms[3].name, "scx_a -p");
+        assert_eq!(program.unwrap().command, ["/x/scx_a", "-p"]);
+        let twice = [&programs[..], &programs[..]].concat();
+        assert!(super::arms(None, &twice).unwrap_err().is::<UsageError>());
+    }
+
+    #[test]
     fn a_wrong_list_is_a_usage_error() {
         for bad in ["", "fifo,", "fifo,fifo", "no-such", "default,up=1"] {
-            let error = arms(bad).unwrap_err();
+            let error = arms(Some(bad), &[]).unwrap_err();
             assert!(error.is::<UsageError>(), "{bad}: {error}");
         }
     }

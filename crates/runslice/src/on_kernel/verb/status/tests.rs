@@ -151,7 +151,7 @@ fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
     );
     let text = written(root.path(), Some(own), Form::Human);
     for line in [
-        "policy     fifo:slice_ns=5000000\n",
+        "policy     fifo:slice_ns=5000000\nops name   lavd\n",
         "since      2000-02-29 00:00:00 UTC, for 25 s\n",
         "restarts   2\n",
         "instead of  scx.service, which is started again afterwards\n",

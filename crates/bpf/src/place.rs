@@ -1,0 +1,75 @@
+//! Where in its source a program is, for whoever asks.
+
+use crate::host::Host;
+use crate::image::{Function, Image, Line};
+use crate::instance::Instance;
+
+/// A place in a program's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function of the object.
+    pub function: String,
+    /// The file in which the function begins, if the object has line information.
+    pub file: Option<String>,
+    /// The line of that file, from 1; 0 without line information.
+    pub line: u32,
+}
+
+impl<H: Host> Instance<H> {
+    /// Where the innermost program is: the number of the conditional jump, of the call of a host
+    /// function or of the store into the read-only half that it has executed last. After its end
+    /// that is the last one of it. Meaningless without [`Config::places`](crate::Config::places).
+    #[inline]
+    #[must_use]
+    pub const fn here(&self) -> u32 {
+        self.progress.place
+    }
+
+    /// `function` is about to be called: until it comes to a place, it is at its begin.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    pub fn begin_place(&mut self, function: u32) {
+        self.progress.place = self.code.entries[function as usize].op;
+    }
+
+    /// A nested call is over, and the program goes on that was `here`.
+    pub const fn return_to(&mut self, here: u32) {
+        self.progress.place = here;
+    }
+
+    /// What a place is in the source. `None` for a number that is none.
+    ///
+    /// A line of another file is that of a function which the compiler has built in; the line that
+    /// stands before it in the function's own file is the one that names it.
+    #[must_use]
+    pub fn place(&self, here: u32) -> Option<Place> {
+        let slot = *self.code.origin.get(here as usize)?;
+        let function = self.image.function_of(slot)?;
+        let lines = &self.image.lines;
+        let first = lines.partition_point(|line| line.insn < function.start);
+        let after = lines.partition_point(|line| line.insn <= slot);
+        let own = lines.get(first..after).unwrap_or_default();
+        let file = own.first().map(|line| &line.file);
+        let line = own.iter().rev().find(|line| Some(&line.file) == file);
+        Some(Place {
+            function: function.name.clone(),
+            file: file.map(ToString::to_string),
+            line: line.map_or(0, |line| line.line),
+        })
+    }
+}
+
+impl Image {
+    /// The function that has the instruction at `slot`.
+    pub(crate) fn function_of(&self, slot: u32) -> Option<&Function> {
+        let holds = |f: &&Function| f.start <= slot && slot - f.start < f.len;
+        self.functions.iter().find(holds)
+    }
+
+    /// What is known of the source of the instruction at `slot`.
+    pub(crate) fn line_of(&self, slot: u32) -> Option<&Line> {
+        let after = self.lines.partition_point(|line| line.insn <= slot);
+        after.checked_sub(1).map(|at| &self.lines[at])
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a trace could not be read.
+
+use std::io;
+
+/// Why a trace could not be read. `offset` counts bytes from the begin of the file, or of the
+/// unpacked section that the message names.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file is in no format that is known.
+    #[error(
+        "neither perf.data, trace.dat, a Perfetto trace, nor text of `perf script`, `trace-cmd \
+         report` or ftrace{hint}"
+    )]
+    Unknown {
+        /// What it seems to be, and what to do.
+        hint: &'static str,
+    },
+    /// No event of the scheduler was found.
+    #[error(
+        "{records} records, but no `sched_switch` among them; record with the events \
+         sched_switch, sched_waking, sched_wakeup, sched_wakeup_new and sched_process_fork"
+    )]
+    NoSwitches {
+        /// Records that were understood.
+        records: u64,
+    },
+    /// The file ends too early.
+    #[error("byte {offset}: the file ends within {what}")]
+    Truncated {
+        /// Where what is incomplete begins.
+        offset: u64,
+        /// What is incomplete.
+        what: &'static str,
+    },
+    /// Something has a length that cannot be.
+    #[error("byte {offset}: {what} claims {found} bytes; at most {most} are possible")]
+    TooLong {
+        /// Where the length stands.
+        offset: u64,
+        /// What has the length.
+        what: &'static str,
+        /// The length.
+        found: u64,
+        /// The greatest that is accepted.
+        most: u64,
+    },
+    /// Something is not as the format demands.
+    #[error("byte {offset}: {what}")]
+    Malformed {
+        /// Where it stands.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The file describes an event without a field that is needed.
+    #[error("byte {offset}: the description of `{event}` has no usable field `{field}`")]
+    Field {
+        /// Where the description stands.
+        offset: u64,
+        /// The event.
+        event: &'static str,
+        /// Its field.
+        field: &'static str,
+    },
+    /// The trace has a clock that cannot be converted into nanoseconds.
+    #[error("the trace's clock is `{clock}`, which does not count time; record with `mono`")]
+    Clock {
+        /// The clock's name.
+        clock: String,
+    },
+    /// The system refused to read on.
+    #[error("byte {offset}: {source}")]
+    Io {
+        /// How far reading came.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+}

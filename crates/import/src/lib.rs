@@ -1,0 +1,233 @@
+//! Traces of other programs in, events out.
+//!
+//! [`read`] recognises the format by its content: `perf.data`, `trace.dat` (versions 6 and 7),
+//! Perfetto, and the text of `perf script`, `trace-cmd report` and ftrace. Each format has a reader
+//! that makes [`record::Record`]s of what it finds; `tasks` makes of those the events of
+//! docs/events.md. Memory does not grow with the length of a trace, but with its threads.
+//!
+//! Traces are not trusted: no file crashes a reader or makes it take more memory than its limits
+//! say.
+
+#![forbid(unsafe_code)]
+
+mod cursor;
+mod error;
+mod findings;
+mod format;
+mod order;
+mod perf_data;
+mod perfetto;
+pub mod record;
+mod stream;
+mod tasks;
+mod text;
+mod trace_dat;
+mod unpack;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Seek};
+
+use model::{Header, MachineSpec, SimTime, TaskGroup};
+
+pub use error::Error;
+pub use findings::{Causes, Findings, Kinds};
+pub use stream::{MOST_CPUS, Out, Window};
+pub use tasks::Named;
+
+use stream::Stream;
+
+/// What a trace says besides its events.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The names: each thread is a group of its own.
+    pub header: Header,
+    /// The last moment.
+    pub end: SimTime,
+    /// The threads, by [`model::TaskId`].
+    pub tasks: Vec<Named>,
+    /// What was found, lost and guessed.
+    pub findings: Findings,
+}
+
+/// The formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    PerfData,
+    TraceDat,
+    Perfetto,
+    Text,
+}
+
+/// Bytes of a file's begin by which its format is recognised.
+const BEGIN: usize = 4096;
+
+/// Whether a file that begins like this is a trace of another program, and not one of our own event
+/// files, which begin with a line of JSON.
+#[must_use]
+pub fn is_foreign(begin: &[u8]) -> bool {
+    !begin.trim_ascii_start().starts_with(b"{")
+}
+
+/// Whether a file that begins like this is surely a trace of another program: its own mark stands
+/// there, or a line of its text is a record.
+#[must_use]
+pub fn is_trace(begin: &[u8]) -> bool {
+    let begin = &begin[..begin.len().min(BEGIN)];
+    match kind_of(begin) {
+        Ok(Kind::Text) => text::has_record(begin),
+        Ok(_) => true,
+        Err(_) => false,
+    }
+}
+
+fn kind_of(begin: &[u8]) -> Result<Kind, Error> {
+    let unknown = |hint| Err(Error::Unknown { hint });
+    match begin {
+        [] => unknown("; it is empty"),
+        [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
+        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Ok(Kind::PerfData),
+        [
+            0x17,
+            0x08,
+            0x44,
+            b't',
+            b'r',
+            b'a',
+            b'c',
+            b'i',
+            b'n',
+            b'g',
+            ..,
+        ] => Ok(Kind::TraceDat),
+        [0x1f, 0x8b, ..] => unknown("; it is packed with gzip: unpack it first"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => unknown("; it is packed with zstd: unpack it first"),
+        _ if text::is_text(begin) => Ok(Kind::Text),
+        [0x0a, ..] => Ok(Kind::Perfetto),
+        _ => unknown(""),
+    }
+}
+
+/// Reads the trace that `input` has from its begin on, and gives the events of its `window` to
+/// `out`, in order.
+///
+/// `name` is what the header calls it. A pipe is enough for text and for Perfetto traces; the other
+/// formats need a file in which they can seek.
+///
+/// # Errors
+/// When the format is not known, or the file is damaged; the error says where.
+pub fn read<'a, R: Read + Seek>(
+    input: R,
+    name: &str,
+    window: Window,
+    out: &'a mut Out<'a>,
+) -> Result<Imported, Error> {
+    let mut input = BufReader::with_capacity(1 << 18, input);
+    let begin = input.fill_buf();
+    let begin = begin.map_err(|source| Error::Io { offset: 0, source })?;
+    let kind = kind_of(&begin[..begin.len().min(BEGIN)])?;
+    let disorder = match kind {
+        // Its reader merges by time.
+        Kind::TraceDat => 0,
+        Kind::Text => 1 << 12,
+        Kind::PerfData | Kind::Perfetto => 1 << 20,
+    };
+    let mut stream = Stream::new(disorder, window, out);
+    match kind {
+        Kind::PerfData => perf_data::read(&mut input, &mut stream)?,
+        Kind::TraceDat => trace_dat::read(&mut input, &mut stream)?,
+        Kind::Perfetto => perfetto::read(&mut input, &mut stream)?,
+        Kind::Text => text::read(&mut input, &mut stream)?,
+    }
+    stream.finish();
+    imported(stream, name)
+}
+
+fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
+    let Stream { tasks, told, .. } = stream;
+    let findings = Findings {
+        skipped: told.skipped,
+        clock: told.clock,
+        cut_at: told.cut_at,
+        buffer: told.buffer,
+        gaps: tasks.findings.gaps + told.gaps,
+        lost: tasks.findings.lost.saturating_add(told.lost),
+        ..tasks.findings.clone()
+    };
+    if !findings.kinds.switch {
+        let records = findings.records;
+        return Err(Error::NoSwitches { records });
+    }
+    let cpus = tasks.cpus().clamp(1, usize::from(u16::MAX));
+    let header = Header {
+        policy: "recorded".to_owned(),
+        workload: name.to_owned(),
+        machine: MachineSpec {
+            cpus: u16::try_from(cpus).expect("clamped"),
+            ..MachineSpec::default()
+        },
+        seed: 1,
+        duration: None,
+        groups: groups(&tasks.named),
+        spans: Vec::new(),
+        deadlines: Vec::new(),
+        counters: Vec::new(),
+        phases: Vec::new(),
+    };
+    Ok(Imported {
+        header,
+        end: tasks.end(),
+        tasks: tasks.named,
+        findings,
+    })
+}
+
+impl Named {
+    /// The nice value of a task of this priority; 0 if it is real-time or not known.
+    #[must_use]
+    pub fn nice(&self) -> i8 {
+        let nice = self.prio.filter(|prio| (100..140).contains(prio));
+        nice.and_then(|prio| i8::try_from(prio - 120).ok())
+            .unwrap_or(0)
+    }
+
+    /// The real-time priority, 1 to 99, 99 most urgent; `None` for other tasks. Deadline tasks, of
+    /// which a trace has no budget, are taken for real-time ones of 99.
+    #[must_use]
+    pub fn realtime(&self) -> Option<u8> {
+        let prio = self.prio.filter(|prio| (-1..100).contains(prio))?;
+        u8::try_from(99 - prio.clamp(0, 98)).ok()
+    }
+}
+
+/// A group for each task. A name that several have gets the number of the thread.
+fn groups(tasks: &[Named]) -> Vec<TaskGroup> {
+    let mut names: HashMap<String, u32> = HashMap::new();
+    let own = |task: &Named| match task.comm.to_string() {
+        name if name.is_empty() => "unnamed".to_owned(),
+        name => name,
+    };
+    for task in tasks {
+        *names.entry(own(task)).or_default() += 1;
+    }
+    let mut given: HashMap<String, u32> = HashMap::new();
+    let group = |task: &Named| {
+        let mut name = own(task);
+        if names[&name] > 1 {
+            name = format!("{name}-{}", task.pid);
+        }
+        let again = given.entry(name.clone()).or_default();
+        *again += 1;
+        if *again > 1 {
+            name = format!("{name}#{again}");
+        }
+        TaskGroup {
+            name,
+            nice: task.nice(),
+            count: 1,
+        }
+    };
+    tasks.iter().map(group).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,626 @@
+//! From records to events: who is where, and in what state.
+//!
+//! Traces lack records, begin in the middle, and have races. Whatever comes in, what goes out obeys
+//! the rules of docs/events.md: what must have happened in between is made up, and counted.
+
+use std::collections::HashMap;
+
+use model::{CpuId, Event, EventKind, PrevState, SimTime, TaskId, WakeCause};
+
+use crate::findings::Findings;
+use crate::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
+
+/// A thread that was woken while it still ran went to sleep within this time, in nanoseconds, or
+/// it was not that sleep which the wakeup ended.
+const RACE_NS: u64 = 100_000;
+
+/// A thread for ever: what the header says of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// Its last name.
+    pub comm: Comm,
+    /// Its number.
+    pub pid: u32,
+    /// The least urgent priority that it had.
+    pub prio: Option<i16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Asleep(Left),
+    Ready,
+    Running(u32),
+}
+
+/// A thread that lives.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    id: TaskId,
+    state: State,
+    cpu: u32,
+    forked: bool,
+    /// Whether it was woken at all.
+    started: bool,
+    /// The last `sched_waking` of it that no wakeup has followed, and when.
+    waking: Option<(Waker, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waker {
+    task: TaskId,
+    cpu: u32,
+    cause: WakeCause,
+}
+
+impl Waker {
+    const fn nobody(cause: WakeCause) -> Self {
+        Self {
+            task: TaskId::NONE,
+            cpu: 0,
+            cause,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// The thread that runs; 0 for none, `None` if nothing is known yet.
+    current: Option<u32>,
+    devices: u8,
+    device_clocks: u8,
+    softs: u8,
+    soft_clocks: u8,
+    timers: u8,
+}
+
+/// Follows the threads of a trace.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    /// Every thread that there was, by its [`TaskId`].
+    pub named: Vec<Named>,
+    pub findings: Findings,
+    live: HashMap<u32, Live>,
+    cpus: Vec<Cpu>,
+    base: u64,
+    now: u64,
+    out: Vec<Event>,
+}
+
+impl Tasks {
+    /// Begins with what the first records say of the moment before them.
+    pub fn begin(&mut self, first: &[Record]) {
+        let Some(start) = first.first() else {
+            return;
+        };
+        self.base = start.time;
+        self.now = start.time;
+        for record in first {
+            self.note_kind(record);
+        }
+        let knows_wakeups = self.findings.kinds.waking || self.findings.kinds.wakeup;
+        let mut seen: HashMap<u32, ()> = HashMap::new();
+        for record in first {
+            match record.what {
+                What::Switch { next, .. } | What::SwitchTo { next, .. } => {
+                    let prev = match record.what {
+                        What::Switch { prev, .. } => prev,
+                        _ => Who::default(),
+                    };
+                    if self.cpu(record.cpu).current.is_none() {
+                        self.runs_at_begin(record.cpu, prev);
+                    }
+                    let is_new = seen.insert(next.pid, ()).is_none();
+                    if is_new && knows_wakeups && !self.live.contains_key(&next.pid) {
+                        self.ready_at_begin(record.cpu, next);
+                    }
+                    seen.insert(prev.pid, ());
+                }
+                What::Waking(who, _) | What::Wakeup { who, .. } | What::Fork { child: who, .. } => {
+                    seen.insert(who.pid, ());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn runs_at_begin(&mut self, cpu: u32, who: Who) {
+        self.cpu(cpu).current = Some(0);
+        if who.pid == 0 || self.live.contains_key(&who.pid) {
+            return;
+        }
+        self.born(who, cpu, None);
+        self.wake(who.pid, Waker::nobody(WakeCause::Before), cpu);
+        self.enter(who.pid, cpu);
+    }
+
+    fn ready_at_begin(&mut self, cpu: u32, who: Who) {
+        if who.pid != 0 {
+            self.born(who, cpu, None);
+            self.wake(who.pid, Waker::nobody(WakeCause::Before), cpu);
+        }
+    }
+
+    fn note_kind(&mut self, record: &Record) {
+        let kinds = &mut self.findings.kinds;
+        kinds.contexts |= record.context != Context::Unsaid;
+        match record.what {
+            What::Switch { .. } | What::SwitchTo { .. } => kinds.switch = true,
+            What::Waking(..) => kinds.waking = true,
+            What::Wakeup { new, .. } => kinds.wakeup |= !new,
+            What::Migrate { .. } => kinds.migrate = true,
+            What::Fork { .. } => kinds.fork = true,
+            What::Enter(Interrupt::Timer) => kinds.timers = true,
+            What::Enter(_) => kinds.interrupts = true,
+            _ => {}
+        }
+    }
+
+    /// Takes the next record, in the order of time.
+    pub fn take(&mut self, record: &Record) {
+        self.findings.records += 1;
+        self.note_kind(record);
+        if record.time < self.now {
+            self.findings.late += 1;
+            let by = self.now - record.time;
+            self.findings.late_ns_max = self.findings.late_ns_max.max(by);
+        }
+        self.now = self.now.max(record.time);
+        let current = self.cpu(record.cpu).current.unwrap_or(0);
+        let record = &match record.pid {
+            CURRENT => Record {
+                pid: current,
+                ..*record
+            },
+            _ => *record,
+        };
+        // Ends of interrupts may be missing. None is open where a thread's own context is.
+        let in_thread = matches!(record.what, What::Switch { .. } | What::SwitchTo { .. });
+        if in_thread || record.context == Context::Task {
+            self.no_interrupt(record.cpu);
+        }
+        match record.what {
+            What::SwitchTo { left, next } => {
+                let prev = Who {
+                    pid: current,
+                    ..Who::default()
+                };
+                self.switch(record.cpu, prev, left, next);
+            }
+            What::Switch { prev, left, next } => self.switch(record.cpu, prev, left, next),
+            What::Waking(who, cpu) => self.waking(record, who, cpu),
+            What::Wakeup { who, cpu, new } => self.wakeup(record, who, cpu, new),
+            What::Migrate { who, from, to } => self.migrate(who, from, to),
+            What::Fork { parent, child } => self.fork(record.cpu, parent, child),
+            What::Exec { pid, old } => self.exec(pid, old),
+            What::Rename(who) => self.learn(who),
+            What::Enter(interrupt) => self.interrupt(record.cpu, interrupt, true),
+            What::Leave(interrupt) => self.interrupt(record.cpu, interrupt, false),
+            What::Lost(many) => {
+                self.findings.gaps += 1;
+                self.findings.lost = self.findings.lost.saturating_add(many);
+                self.no_interrupt(record.cpu);
+            }
+            What::Exit(_) => {}
+        }
+    }
+
+    fn no_interrupt(&mut self, cpu: u32) {
+        let cpu = self.cpu(cpu);
+        *cpu = Cpu {
+            current: cpu.current,
+            ..Cpu::default()
+        };
+    }
+
+    /// The events up to now, which are given once.
+    pub fn drain(&mut self, out: &mut dyn FnMut(&[Event])) {
+        if !self.out.is_empty() {
+            out(&self.out);
+            self.out.clear();
+        }
+    }
+
+    /// The last moment of the trace.
+    pub const fn end(&self) -> SimTime {
+        SimTime::from_nanos(self.now - self.base)
+    }
+
+    /// CPUs that were seen.
+    pub const fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    fn cpu(&mut self, cpu: u32) -> &mut Cpu {
+        let index = cpu as usize;
+        if index >= self.cpus.len() {
+            self.cpus.resize(index + 1, Cpu::default());
+        }
+        &mut self.cpus[index]
+    }
+
+    fn emit(&mut self, kind: EventKind, task: TaskId, cpu: u32, words: (u8, u64, u64)) {
+        // A thread may be sent to a CPU that reports nothing: the machine has it all the same.
+        self.cpu(cpu);
+        self.out.push(Event {
+            time: self.end(),
+            task,
+            cpu: CpuId(u16::try_from(cpu).expect("the stream has looked at it")),
+            kind,
+            detail: words.0,
+            a: words.1,
+            b: words.2,
+        });
+    }
+
+    fn born(&mut self, who: Who, cpu: u32, parent: Option<TaskId>) {
+        let id = TaskId(u32::try_from(self.named.len()).expect("fewer threads than 2^32"));
+        self.named.push(Named {
+            comm: who.comm,
+            pid: who.pid,
+            prio: who.prio,
+        });
+        self.findings.before += u64::from(parent.is_none());
+        let live = Live {
+            id,
+            state: State::Asleep(Left::Sleeping),
+            cpu,
+            forked: parent.is_some(),
+            started: false,
+            waking: None,
+        };
+        self.live.insert(who.pid, live);
+        let parent = parent.unwrap_or(TaskId::NONE);
+        let words = (
+            0,
+            id.0.into(),
+            u64::from(parent.0) << 32 | u64::from(who.pid),
+        );
+        self.emit(EventKind::New, id, cpu, words);
+    }
+
+    /// The thread's entry, which is made if there is none.
+    fn ensure(&mut self, who: Who, cpu: u32) -> Live {
+        if !self.live.contains_key(&who.pid) {
+            self.born(who, cpu, None);
+        }
+        self.learn(who);
+        self.live[&who.pid]
+    }
+
+    fn learn(&mut self, who: Who) {
+        let Some(live) = self.live.get(&who.pid) else {
+            return;
+        };
+        let named = &mut self.named[live.id.index()];
+        if !who.comm.is_empty() {
+            named.comm = who.comm;
+        }
+        // Inheritance makes a thread more urgent only.
+        named.prio = named.prio.max(who.prio);
+    }
+
+    fn change(&mut self, pid: u32, change: impl FnOnce(&mut Live)) {
+        change(self.live.get_mut(&pid).expect("the caller has made sure"));
+    }
+
+    /// Makes a sleeping thread runnable at `cpu`.
+    fn wake(&mut self, pid: u32, waker: Waker, cpu: u32) {
+        self.place(pid, cpu);
+        let live = self.live[&pid];
+        let is_start = live.forked && !live.started;
+        self.change(pid, |live| {
+            live.state = State::Ready;
+            live.started = true;
+            live.waking = None;
+        });
+        let causes = &mut self.findings.wakeups;
+        match waker.cause {
+            _ if is_start => {}
+            WakeCause::Before => {}
+            WakeCause::Clock => causes.clock += 1,
+            WakeCause::Device => causes.device += 1,
+            WakeCause::Outside => causes.outside += 1,
+            WakeCause::Unsaid if waker.task != TaskId::NONE => causes.task += 1,
+            WakeCause::Unsaid => causes.unsaid += 1,
+        }
+        let a = u64::from(waker.task.0) | u64::from(waker.cpu & 0xffff) << 32;
+        let words = (waker.cause as u8, a, u64::from(is_start));
+        self.emit(EventKind::Wakeup, live.id, cpu, words);
+    }
+
+    /// Puts a thread that does not run at `cpu`.
+    fn place(&mut self, pid: u32, cpu: u32) {
+        let live = self.live[&pid];
+        if live.cpu == cpu {
+            return;
+        }
+        self.change(pid, |live| live.cpu = cpu);
+        // The first wakeup places a thread: that is no move.
+        if live.started {
+            self.emit(EventKind::Migrate, live.id, cpu, (0, live.cpu.into(), 0));
+        }
+    }
+
+    /// Gives `cpu`, which idles, to a runnable thread.
+    fn enter(&mut self, pid: u32, cpu: u32) {
+        self.place(pid, cpu);
+        let id = self.live[&pid].id;
+        self.change(pid, |live| live.state = State::Running(cpu));
+        self.cpu(cpu).current = Some(pid);
+        let words = (PrevState::Idle as u8, TaskId::NONE.0.into(), 0);
+        self.emit(EventKind::Switch, id, cpu, words);
+    }
+
+    /// Takes a thread off the CPU on which it runs, which idles then.
+    fn leave(&mut self, pid: u32, cpu: u32) {
+        let id = self.live[&pid].id;
+        self.change(pid, |live| live.state = State::Ready);
+        self.cpu(cpu).current = Some(0);
+        let words = (PrevState::Runnable as u8, id.0.into(), 0);
+        self.emit(EventKind::Switch, TaskId::NONE, cpu, words);
+    }
+
+    fn switch(&mut self, cpu: u32, prev: Who, left: Left, next: Who) {
+        if prev.pid == next.pid {
+            return;
+        }
+        self.make_current(cpu, prev);
+        let wanted = if next.pid == 0 {
+            TaskId::NONE
+        } else {
+            self.make_ready(cpu, next)
+        };
+        let (prev_id, detail) = match self.live.get(&prev.pid) {
+            Some(live) if prev.pid != 0 => (live.id, state_of(left)),
+            _ => (TaskId::NONE, PrevState::Idle),
+        };
+        self.cpu(cpu).current = Some(next.pid);
+        // Both idle: nothing changes.
+        if (prev_id, wanted) == (TaskId::NONE, TaskId::NONE) {
+            return;
+        }
+        let words = (detail as u8, prev_id.0.into(), 0);
+        self.emit(EventKind::Switch, wanted, cpu, words);
+        if wanted != TaskId::NONE {
+            self.change(next.pid, |live| live.state = State::Running(cpu));
+        }
+        if prev_id != TaskId::NONE {
+            self.has_left(cpu, prev.pid, prev_id, left);
+        }
+    }
+
+    /// Sees to it that `who`, which is about to leave `cpu`, is what runs there.
+    fn make_current(&mut self, cpu: u32, who: Who) {
+        let current = self.cpu(cpu).current;
+        if current == Some(who.pid) {
+            self.learn(who);
+            return;
+        }
+        match current {
+            Some(_) => self.findings.mismatched += 1,
+            None => {
+                let since = self.now - self.base;
+                let (cpus, until) = self.findings.late_cpus;
+                self.findings.late_cpus = (cpus + 1, until.max(since));
+            }
+        }
+        if let Some(other) = current.filter(|pid| *pid != 0) {
+            self.leave(other, cpu);
+        }
+        self.cpu(cpu).current = Some(0);
+        if who.pid == 0 {
+            return;
+        }
+        self.make_ready(cpu, who);
+        self.enter(who.pid, cpu);
+    }
+
+    /// Sees to it that `who` is runnable and at `cpu`.
+    fn make_ready(&mut self, cpu: u32, who: Who) -> TaskId {
+        let live = self.ensure(who, cpu);
+        match live.state {
+            State::Running(elsewhere) => {
+                self.findings.mismatched += 1;
+                self.leave(who.pid, elsewhere);
+            }
+            State::Asleep(_) => {
+                let known = self.findings.kinds.wakeup || self.findings.kinds.waking;
+                self.findings.unwoken += u64::from(known);
+                let waker = live
+                    .waking
+                    .map_or(Waker::nobody(WakeCause::Unsaid), |it| it.0);
+                self.wake(who.pid, waker, cpu);
+            }
+            State::Ready => {}
+        }
+        self.findings.unmoved += u64::from(self.live[&who.pid].cpu != cpu);
+        self.place(who.pid, cpu);
+        live.id
+    }
+
+    /// What follows from a switch for the thread that it took off the CPU.
+    fn has_left(&mut self, cpu: u32, pid: u32, id: TaskId, left: Left) {
+        match left {
+            Left::Runnable => self.change(pid, |live| {
+                live.state = State::Ready;
+                live.waking = None;
+            }),
+            Left::Dead => {
+                self.live.remove(&pid);
+                self.emit(EventKind::Exit, id, cpu, (0, 0, 0));
+            }
+            Left::Sleeping | Left::Blocked => {
+                self.change(pid, |live| live.state = State::Asleep(left));
+                let waking = self.live[&pid].waking;
+                let Some((waker, at)) = waking.filter(|_| !self.findings.kinds.wakeup) else {
+                    return;
+                };
+                self.change(pid, |live| live.waking = None);
+                if self.now - at <= RACE_NS {
+                    self.findings.races += 1;
+                    self.wake(pid, waker, cpu);
+                }
+            }
+        }
+    }
+
+    /// Who wakes by `record`, if `left` is how the woken thread fell asleep.
+    fn waker(&mut self, record: &Record, left: Left) -> Waker {
+        let has_interrupts = self.findings.kinds.interrupts;
+        let cpu = *self.cpu(record.cpu);
+        let inside = cpu.devices > 0 || cpu.softs > 0 || cpu.timers > 0;
+        let in_task = match record.context {
+            Context::Task => record.pid != 0,
+            Context::Unsaid => record.pid != 0 && !inside,
+            Context::Hard | Context::Soft => false,
+        };
+        if in_task {
+            let task = self
+                .live
+                .get(&record.pid)
+                .map_or(TaskId::NONE, |live| live.id);
+            return Waker {
+                task,
+                cpu: record.cpu,
+                cause: WakeCause::Unsaid,
+            };
+        }
+        // An interrupt that no device raised is the CPU's own timer, or a call from another CPU.
+        let local = record.context == Context::Hard && has_interrupts && cpu.devices == 0;
+        let by_clock = cpu.timers > 0 || cpu.device_clocks > 0 || cpu.soft_clocks > 0 || local;
+        Waker::nobody(match left {
+            _ if by_clock => WakeCause::Clock,
+            Left::Blocked => WakeCause::Device,
+            _ => WakeCause::Outside,
+        })
+    }
+
+    fn waking(&mut self, record: &Record, who: Who, cpu: Option<u32>) {
+        if who.pid == 0 {
+            return;
+        }
+        let live = self.ensure(who, cpu.unwrap_or(record.cpu));
+        let left = match live.state {
+            State::Asleep(left) => left,
+            State::Ready | State::Running(_) => Left::Sleeping,
+        };
+        let waker = self.waker(record, left);
+        match live.state {
+            // `target_cpu` is the previous CPU: the new one is seen at the switch.
+            State::Asleep(_) if !self.findings.kinds.wakeup => {
+                self.wake(who.pid, waker, live.cpu);
+            }
+            State::Ready if !self.findings.kinds.wakeup => {}
+            _ => {
+                let now = self.now;
+                self.change(who.pid, |live| live.waking = Some((waker, now)));
+            }
+        }
+    }
+
+    fn wakeup(&mut self, record: &Record, who: Who, cpu: Option<u32>, new: bool) {
+        if who.pid == 0 {
+            return;
+        }
+        let live = self.ensure(who, cpu.unwrap_or(record.cpu));
+        let State::Asleep(left) = live.state else {
+            // It had not left its CPU yet, or was woken by the one who forked it.
+            self.change(who.pid, |live| live.waking = None);
+            return;
+        };
+        let waker = match live.waking {
+            Some((waker, _)) => waker,
+            // The fork itself is the cause.
+            None if new => self.waker(record, left),
+            // It may come on the CPU that takes the thread: whoever runs there woke nobody.
+            None => Waker::nobody(WakeCause::Unsaid),
+        };
+        self.wake(who.pid, waker, cpu.unwrap_or(live.cpu));
+    }
+
+    fn migrate(&mut self, who: Who, from: u32, to: u32) {
+        if who.pid == 0 {
+            return;
+        }
+        let live = self.ensure(who, from);
+        match live.state {
+            // It has left that CPU already, or will be seen at its next switch.
+            State::Running(_) => {}
+            State::Ready | State::Asleep(_) => self.place(who.pid, to),
+        }
+    }
+
+    fn fork(&mut self, cpu: u32, parent: u32, child: Who) {
+        if child.pid == 0 {
+            return;
+        }
+        let who = Who {
+            pid: parent,
+            ..Who::default()
+        };
+        let parent = (parent != 0).then(|| self.ensure(who, cpu).id);
+        if let Some(old) = self.live.get(&child.pid).copied() {
+            self.findings.reused += 1;
+            if let State::Running(cpu) = old.state {
+                self.leave(child.pid, cpu);
+            }
+            self.live.remove(&child.pid);
+        }
+        self.born(child, cpu, parent);
+    }
+
+    fn exec(&mut self, pid: u32, old: u32) {
+        if pid == old || pid == 0 || old == 0 {
+            return;
+        }
+        let Some(live) = self.live.remove(&old) else {
+            return;
+        };
+        if let Some(Live {
+            state: State::Running(cpu),
+            ..
+        }) = self.live.get(&pid).copied()
+        {
+            self.leave(pid, cpu);
+        }
+        self.named[live.id.index()].pid = pid;
+        self.live.insert(pid, live);
+        if let State::Running(cpu) = live.state {
+            self.cpu(cpu).current = Some(pid);
+        }
+    }
+
+    fn interrupt(&mut self, cpu: u32, interrupt: Interrupt, begins: bool) {
+        let cpu = self.cpu(cpu);
+        let count = |depth: &mut u8| {
+            *depth = if begins {
+                depth.saturating_add(1)
+            } else {
+                depth.saturating_sub(1)
+            };
+        };
+        match interrupt {
+            Interrupt::Device { clock } => {
+                count(&mut cpu.devices);
+                if clock || !begins {
+                    count(&mut cpu.device_clocks);
+                }
+            }
+            Interrupt::Soft { clock } => {
+                count(&mut cpu.softs);
+                if clock {
+                    count(&mut cpu.soft_clocks);
+                }
+            }
+            Interrupt::Timer => count(&mut cpu.timers),
+        }
+    }
+}
+
+const fn state_of(left: Left) -> PrevState {
+    match left {
+        Left::Runnable => PrevState::Runnable,
+        Left::Sleeping | Left::Blocked => PrevState::Sleeping,
+        Left::Dead => PrevState::Dead,
+    }
+}

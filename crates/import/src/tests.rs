@@ -1,0 +1,220 @@
+//! One small story, written in every format, is read as the same events from each; and no damage
+//! of a file does more than make an error.
+
+mod damage;
+mod story;
+mod trace_files;
+mod written;
+
+use std::io::Cursor;
+use std::ops::ControlFlow;
+
+use model::{Event, EventKind, Sink as _, TaskId, WakeCause};
+
+use crate::record::{Context, Record, What};
+use crate::{Error, Imported, Window, read};
+use story::{story, who};
+use written::{FORMATS, written};
+
+/// The events of a trace, which obey the rules of docs/events.md.
+fn import(bytes: &[u8], window: Window) -> Result<(Vec<Event>, Imported), Error> {
+    let mut events = Vec::new();
+    let imported = read(Cursor::new(bytes), "story", window, &mut |more| {
+        events.extend_from_slice(more);
+        ControlFlow::Continue(())
+    })?;
+    Ok((events, imported))
+}
+
+fn check_rules(events: &[Event], imported: &Imported) {
+    let mut rules = stats::Conservation::new();
+    rules.begin(&imported.header);
+    rules.events(events);
+    rules.finish(imported.end);
+    assert_eq!(rules.violation(), None, "{events:#?}");
+}
+
+fn whole(records: &[Record]) -> (Vec<Event>, Imported) {
+    let (events, imported) = import(&written("ftrace", records), Window::default()).unwrap();
+    check_rules(&events, &imported);
+    (events, imported)
+}
+
+#[test]
+fn every_format_tells_the_same_story() {
+    let records = story();
+    let (want, first) = whole(&records);
+    // Eight are told, and one is made up: who ran at the begin.
+    let switches = want.iter().filter(|it| it.kind == EventKind::Switch);
+    assert_eq!(switches.count(), 9, "{want:#?}");
+    for format in FORMATS {
+        let bytes = written(format, &records);
+        let (events, imported) = import(&bytes, Window::default()).unwrap();
+        check_rules(&events, &imported);
+        assert_eq!(imported.end, first.end, "{format}");
+        if matches!(
+            format,
+            &("perf script" | "trace-cmd report" | "Perfetto, compact")
+        ) {
+            // No flags of contexts, or no wakeups and forks: compared below.
+            continue;
+        }
+        assert_eq!(events, want, "{format}");
+        assert_eq!(imported.header.groups, first.header.groups, "{format}");
+        assert_eq!(
+            imported.findings.wakeups, first.findings.wakeups,
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn text_without_flags_has_the_same_switches_and_says_what_it_lacks() {
+    let records = story();
+    let (want, _) = whole(&records);
+    let switches = |events: &[Event]| -> Vec<Event> {
+        let all = events.iter().filter(|it| it.kind == EventKind::Switch);
+        all.copied().collect()
+    };
+    for format in ["perf script", "trace-cmd report", "Perfetto, compact"] {
+        let bytes = written(format, &records);
+        let (events, imported) = import(&bytes, Window::default()).unwrap();
+        let (found, want) = (switches(&events), switches(&want));
+        if format == "Perfetto, compact" {
+            // Of a CPU's first switch it does not know who ran before, and of forks nothing: the
+            // numbers of threads differ.
+            let times = |all: &[Event]| all.iter().map(|it| (it.time, it.cpu)).collect::<Vec<_>>();
+            assert_eq!(times(&found)[1..], times(&want)[2..]);
+        } else {
+            assert_eq!(found, want, "{format}");
+        }
+        let said = imported.findings.sentences().join("\n");
+        let lack = match format {
+            "Perfetto, compact" => "no `sched_process_fork`",
+            _ => "no flags of contexts",
+        };
+        assert!(said.contains(lack), "{format}: {said}");
+    }
+}
+
+#[test]
+fn causes_of_wakeups_are_told_apart() {
+    let (events, imported) = whole(&story());
+    let cause = |pid: u32| -> Vec<(u8, u32)> {
+        let task = imported.tasks.iter().position(|it| it.pid == pid).unwrap();
+        let woken = events
+            .iter()
+            .filter(|it| it.kind == EventKind::Wakeup && it.task.index() == task);
+        woken
+            .map(|it| (it.detail, u32::try_from(it.a & 0xffff_ffff).unwrap()))
+            .collect()
+    };
+    let none = TaskId::NONE.0;
+    let before = (WakeCause::Before as u8, none);
+    // 10 ran at the begin, sleeps by a clock, and waits for a disk.
+    let clock = (WakeCause::Clock as u8, none);
+    let device = (WakeCause::Device as u8, none);
+    assert_eq!(cause(10), [before, clock, device]);
+    // 20 was woken by 10, which is task 0, although the wakeup was reported elsewhere; then from
+    // outside.
+    let outside = (WakeCause::Outside as u8, none);
+    assert_eq!(cause(20), [(0, 0), outside]);
+}
+
+#[test]
+fn a_part_of_a_trace_begins_and_ends_where_it_was_asked_to() {
+    let records = story();
+    let window = Window {
+        from: model::Nanos::from_micros(30),
+        until: Some(model::Nanos::from_micros(70)),
+    };
+    let (events, imported) = import(&written("ftrace", &records), window).unwrap();
+    check_rules(&events, &imported);
+    assert!(imported.end.as_nanos() <= 40_000, "{:?}", imported.end);
+    let (all, _) = whole(&records);
+    assert!(!events.is_empty() && events.len() < all.len());
+}
+
+#[test]
+fn a_used_number_a_lost_switch_and_a_late_record_are_counted_and_break_no_rule() {
+    let mut records = story();
+    // Another thread gets number 10 while it lives.
+    let fork = What::Fork {
+        parent: 20,
+        child: who(10, "again"),
+    };
+    let at = records.len() - 1;
+    let time = records[at].time;
+    records.insert(
+        at,
+        Record {
+            what: fork,
+            ..records[at]
+        },
+    );
+    // A switch from a thread that does not run there.
+    records.push(Record {
+        time: time + 1_000,
+        cpu: 1,
+        pid: 77,
+        context: Context::Task,
+        what: What::Switch {
+            prev: who(77, "ghost"),
+            left: crate::record::Left::Sleeping,
+            next: who(20, "server"),
+        },
+    });
+    let (_, imported) = whole(&records);
+    let findings = imported.findings;
+    assert_eq!((findings.reused, findings.mismatched > 0), (1, true));
+    // A record that is later than what is held back.
+    let mut text = written("ftrace", &story());
+    for _ in 0..5_000 {
+        let last = story().len() - 1;
+        text.extend(written("ftrace", &story()[last..]));
+    }
+    text.extend(written("ftrace", &story()[..1]));
+    let (events, imported) = import(&text, Window::default()).unwrap();
+    check_rules(&events, &imported);
+    assert!(imported.findings.late > 0);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_a_hint() {
+    let cases: [(&[u8], &str); 5] = [
+        (b"", "it is empty"),
+        (b"\x1f\x8b\x08\x00", "packed with gzip"),
+        (b"\x28\xb5\x2f\xfd\x00", "packed with zstd"),
+        (b"\x7fELF\x02\x01", "neither perf.data"),
+        (b"hello\nworld\n", "no `sched_switch`"),
+    ];
+    for (bytes, want) in cases {
+        let error = import(bytes, Window::default()).unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+}
+
+#[test]
+fn names_of_threads_become_names_of_groups_that_differ() {
+    let named = |pid: u32, comm: &str, prio: i16| crate::Named {
+        comm: crate::record::Comm::new(comm.as_bytes()),
+        pid,
+        prio: Some(prio),
+    };
+    let tasks = [
+        named(1, "sh", 120),
+        named(2, "sh", 130),
+        named(2, "sh", 100),
+        named(3, "rt", 50),
+    ];
+    let groups = crate::groups(&tasks);
+    let names: Vec<_> = groups.iter().map(|it| (&*it.name, it.nice)).collect();
+    assert_eq!(
+        names,
+        [("sh-1", 0), ("sh-2", 10), ("sh-2#2", -20), ("rt", 0)]
+    );
+    assert_eq!(tasks[3].realtime(), Some(49));
+    assert_eq!(tasks[0].realtime(), None);
+    assert_eq!(named(4, "stop", 0).realtime(), Some(99));
+    assert_eq!(named(4, "deadline", -1).realtime(), Some(99));
+}

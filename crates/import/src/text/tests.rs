@@ -1,0 +1,229 @@
+use super::{Line, bare, parse};
+use crate::record::{Comm, Context, Interrupt, Left, What, Who};
+
+fn who(pid: u32, comm: &str, prio: i16) -> Who {
+    Who {
+        pid,
+        comm: Comm::new(comm.as_bytes()),
+        prio: Some(prio),
+    }
+}
+
+/// The time, CPU, thread and context of a line.
+fn head(line: &str) -> (u64, u32, u32, Context) {
+    match parse(line.as_bytes()) {
+        Line::Record(it) => (it.time, it.cpu, it.pid, it.context),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_begin_of_a_line_is_read_in_every_form() {
+    let fields = "sched_process_exit: comm=x pid=5 prio=120";
+    let cases = [
+        // ftrace of 6.x and of 4.19, and with `record-tgid`.
+        (
+            "  bash-12   [003] d..2. 7.000001: ",
+            (7_000_001_000, 3, 12, Context::Task),
+        ),
+        (
+            "  bash-12   [003] d.h2  7.000001: ",
+            (7_000_001_000, 3, 12, Context::Hard),
+        ),
+        (
+            "  bash-12   (   11) [003] d.s2. 7.000001: ",
+            (7_000_001_000, 3, 12, Context::Soft),
+        ),
+        (
+            "  <...>-12  (-----) [003] dNH3. 7.000001: ",
+            (7_000_001_000, 3, 12, Context::Hard),
+        ),
+        // trace-cmd report: with flags and without, with nanoseconds, with the buffer's name.
+        (
+            "  a:b-c-12   [1023] 7.000001: ",
+            (7_000_001_000, 1023, 12, Context::Unsaid),
+        ),
+        (
+            "top: kworker/0:1-12 [000] d..2. 7.000001002: ",
+            (7_000_001_002, 0, 12, Context::Task),
+        ),
+        // A name with brackets and a number, as a CPU would have.
+        (
+            "  x [001] y-12  [002] .... 7.000001: ",
+            (7_000_001_000, 2, 12, Context::Task),
+        ),
+        // perf script, with the process too.
+        (
+            "  Web Content  12 [002]  7.000001:  sched:",
+            (7_000_001_000, 2, 12, Context::Unsaid),
+        ),
+        (
+            "  Web Content  11/12 [002]  7.000001: sched:",
+            (7_000_001_000, 2, 12, Context::Unsaid),
+        ),
+        (
+            "swapper     0 [000] 24689.108402:       sched:",
+            (24_689_108_402_000, 0, 0, Context::Unsaid),
+        ),
+    ];
+    for (begin, want) in cases {
+        assert_eq!(head(&format!("{begin}{fields}\n")), want, "{begin}");
+    }
+}
+
+#[test]
+fn what_is_no_record_is_passed_over() {
+    for line in [
+        "# tracer: nop",
+        "",
+        "cpus=4",
+        "        ffffffff81 __schedule+0x1 ([kernel.kallsyms])",
+        "bash-12 [003] 7.000001: sched_stat_runtime: comm=x pid=1 runtime=5 [ns]",
+        "bash-12 [003] 7.000001: sched_switch: prev_comm=",
+        "bash-x [003] 7.000001: sched_process_exit: comm=x pid=5",
+        "bash-12 [99999999999999999999] 7.000001: sched_process_exit: comm=x pid=5",
+        "bash-12 [003] 99999999999999999999.1: sched_process_exit: comm=x pid=5",
+        "bash-12 [003",
+    ] {
+        assert_eq!(parse(line.as_bytes()), Line::Other, "{line}");
+    }
+    assert_eq!(parse(b"CPU:1 [LOST 12 EVENTS]"), Line::Lost(12));
+    assert_eq!(parse(b"CPU:1 [LOST EVENTS]"), Line::Lost(0));
+    assert_eq!(parse(b"CPU:2 [EVENTS DROPPED]"), Line::Lost(0));
+    let counter = b"bash-12 [003] d..2. 700: sched_process_exit: comm=x pid=5";
+    assert_eq!(parse(counter), Line::Ticks);
+}
+
+fn what(fields: &str) -> Option<What> {
+    bare(format!("x-1 [000] .... 1.000000: {fields}").as_bytes())
+}
+
+#[test]
+fn a_switch_is_read_as_kernels_and_as_plugins_print_it() {
+    let want = |left| What::Switch {
+        prev: who(7, "a b:[c] prev_pid=3", 120),
+        left,
+        next: who(0, "swapper/1", 120),
+    };
+    let states = [
+        ("R", Left::Runnable),
+        ("R+", Left::Runnable),
+        ("S", Left::Sleeping),
+        ("D", Left::Blocked),
+        ("D|K", Left::Blocked),
+        ("I", Left::Sleeping),
+        ("X", Left::Dead),
+        ("x", Left::Dead),
+        ("Z", Left::Dead),
+    ];
+    for (state, left) in states {
+        let kernel = format!(
+            "sched_switch: prev_comm=a b:[c] prev_pid=3 prev_pid=7 prev_prio=120 \
+             prev_state={state} ==> next_comm=swapper/1 next_pid=0 next_prio=120"
+        );
+        // A name has 16 bytes in a trace; this one is cut like any.
+        assert_eq!(what(&kernel), Some(want(left)), "{state}");
+        let plugin = format!("sched_switch: a b:7 [120] {state} ==> swapper/1:0 [120]");
+        let Some(What::Switch {
+            prev, left: found, ..
+        }) = what(&plugin)
+        else {
+            panic!("{plugin}");
+        };
+        assert_eq!((prev, found), (who(7, "a b", 120), left), "{state}");
+    }
+}
+
+#[test]
+fn wakeups_are_read_as_kernels_from_4_19_on_and_plugins_print_them() {
+    let x = who(9, "x y", 98);
+    let cases = [
+        (
+            "sched_waking: comm=x y pid=9 prio=98 target_cpu=003",
+            What::Waking(x, Some(3)),
+        ),
+        (
+            "sched_waking: comm=x y pid=9 prio=98 success=1 target_cpu=003",
+            What::Waking(x, Some(3)),
+        ),
+        ("sched_waking: x y:9 [98] CPU:003", What::Waking(x, Some(3))),
+        (
+            "sched_wakeup: x y:9 [98] success=1 CPU:003",
+            What::Wakeup {
+                who: x,
+                cpu: Some(3),
+                new: false,
+            },
+        ),
+        (
+            "sched_wakeup_new: comm=x y pid=9 prio=98 target_cpu=003",
+            What::Wakeup {
+                who: x,
+                cpu: Some(3),
+                new: true,
+            },
+        ),
+    ];
+    for (text, want) in cases {
+        assert_eq!(what(text), Some(want), "{text}");
+    }
+    let deadline = what("sched_waking: comm=d pid=9 prio=-1 target_cpu=003");
+    assert_eq!(deadline, Some(What::Waking(who(9, "d", -1), Some(3))));
+}
+
+#[test]
+fn the_other_events_are_read() {
+    let child = Who {
+        prio: None,
+        ..who(6, "c d", 0)
+    };
+    let cases = [
+        (
+            "sched_migrate_task: comm=m n pid=9 prio=120 orig_cpu=2 dest_cpu=3",
+            What::Migrate {
+                who: who(9, "m n", 120),
+                from: 2,
+                to: 3,
+            },
+        ),
+        (
+            "sched_process_fork: comm=p q pid=5 child_comm=c d child_pid=6",
+            What::Fork { parent: 5, child },
+        ),
+        (
+            "sched_process_exec: filename=/bin/a b pid=5 old_pid=4",
+            What::Exec { pid: 5, old: 4 },
+        ),
+        (
+            "sched_process_exit: comm=x y pid=5 prio=120 group_dead=true",
+            What::Exit(5),
+        ),
+        (
+            "task_rename: pid=6 oldcomm=a newcomm=c d oom_score_adj=0",
+            What::Rename(child),
+        ),
+        (
+            "irq_handler_entry: irq=30 name=arch_timer",
+            What::Enter(Interrupt::Device { clock: true }),
+        ),
+        (
+            "irq_handler_entry: irq=31 name=virtio0",
+            What::Enter(Interrupt::Device { clock: false }),
+        ),
+        (
+            "softirq_entry: vec=1 [action=TIMER]",
+            What::Enter(Interrupt::Soft { clock: true }),
+        ),
+        (
+            "softirq_exit: vec=3 [action=NET_RX]",
+            What::Leave(Interrupt::Soft { clock: false }),
+        ),
+        (
+            "local_timer_entry: vector=236",
+            What::Enter(Interrupt::Timer),
+        ),
+    ];
+    for (text, want) in cases {
+        assert_eq!(what(text), Some(want), "{text}");
+    }
+}

@@ -1,0 +1,75 @@
+//! `BPF_OBJ_PIN` and `BPF_OBJ_GET`: objects of bpf(2) that have a name below `/sys/fs/bpf`.
+//!
+//! The name is an empty file of the tree, known by its inode, so that it can be renamed. Offsets
+//! are those of `union bpf_attr`, Linux 6.18, include/uapi/linux/bpf.h.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use crate::attr::Attr;
+use crate::bpf::end;
+use crate::paths::{self, Place, Resolved};
+use crate::state::{Context, Errno, Reply};
+
+/// `BPF_F_PATH_FD`: the path goes from a folder that is named by its descriptor.
+const PATH_FD: u32 = 1 << 14;
+
+fn path(cx: &mut Context<'_>, attr: &Attr) -> Result<Resolved, Errno> {
+    let has_folder = attr.u32(12) & PATH_FD != 0;
+    let folder = if has_folder { attr.u32(16).cast_signed() } else { libc::AT_FDCWD };
+    let found = paths::path(cx, folder, attr.u64(0), true)?;
+    let is_ours = found.place == Place::Tree && found.shown.starts_with("/sys/fs/bpf");
+    // As on every other file system.
+    is_ours.then_some(found).ok_or(Errno(libc::EPERM))
+}
+
+fn inode(host: &Path) -> Result<(u64, u64), Errno> {
+    let found = rustix::fs::lstat(host)?;
+    Ok((found.st_dev, found.st_ino))
+}
+
+/// Gives an object a name, which keeps it when its last descriptor is closed.
+///
+/// # Errors
+/// What the program gets as `errno`.
+pub fn pin(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
+    if attr.u32(12) & !PATH_FD != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let object = cx.object(attr.u32(8).cast_signed()).ok_or(Errno(libc::EBADF))?;
+    let stat = rustix::fs::fstat(&object.file)?;
+    let found = path(cx, attr)?;
+    // Fails with `EEXIST` as the kernel does.
+    std::fs::File::create_new(&found.host)?;
+    let key = inode(&found.host)?;
+    cx.state.pins.insert(key, (stat.st_dev, stat.st_ino));
+    Ok(Reply::Value(0))
+}
+
+/// A descriptor for what has that name.
+///
+/// # Errors
+/// What the program gets as `errno`.
+pub fn get(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
+    let found = path(cx, attr)?;
+    let pinned = cx.state.pins.get(&inode(&found.host)?);
+    let object = pinned.and_then(|key| cx.state.objects.get(key));
+    let object = object.ok_or(Errno(libc::EACCES))?;
+    Ok(Reply::Fd(OwnedFd::from(object.file.try_clone()?), true))
+}
+
+/// The inode of a file that is about to be unlinked, if it is a name.
+pub fn named(cx: &Context<'_>, host: &Path) -> Option<(u64, u64)> {
+    let key = inode(host).ok()?;
+    cx.state.pins.contains_key(&key).then_some(key)
+}
+
+/// A name is gone, and its object too, unless somebody has it by another name or a descriptor.
+pub fn unlinked(cx: &mut Context<'_>, name: (u64, u64)) {
+    let Some(object) = cx.state.pins.remove(&name) else {
+        return;
+    };
+    if cx.state.orphans().contains(&object) {
+        end(cx, object);
+    }
+}

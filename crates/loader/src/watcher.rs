@@ -1,0 +1,80 @@
+//! A process that waits for the end of this one, however that comes, and then ends what is left of
+//! the program and deletes its folder.
+//!
+//! The kernel ends the program's first process together with its supervisor, but not the processes
+//! that the first one has made.
+#![expect(unsafe_code, reason = "a fork that must not allocate")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The process. It ends when this is dropped, and leaves everything as it is.
+#[derive(Debug)]
+pub struct Watcher {
+    pid: i32,
+    /// Nobody else has it: it is closed when this process is no more.
+    _alive: OwnedFd,
+}
+
+impl Watcher {
+    /// Watches over the processes of `group` and over `folder`.
+    ///
+    /// # Errors
+    /// If the kernel makes no pipe or no process, or the folder's name is none.
+    pub fn start(group: i32, folder: &Path) -> io::Result<Self> {
+        let folder = CString::new(folder.as_os_str().as_bytes())?;
+        let words = [c"rm", c"-rf", c"--", &folder];
+        let mut pointers: Vec<Pointer> = words.iter().map(|it| it.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        let mut ends = [0; 2];
+        // SAFETY: there is room for two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: both are new, and nobody else has them.
+        let [wait, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        // SAFETY: the child calls nothing that allocates or takes a lock.
+        match unsafe { libc::fork() } {
+            0 => watch(wait.as_raw_fd(), group, &pointers),
+            pid if pid > 0 => Ok(Self { pid, _alive: alive }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// A pointer to a text that ends with a zero byte.
+type Pointer = *const libc::c_char;
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // SAFETY: calls without pointers on our own child, which is not reaped elsewhere.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+/// The process: system calls and nothing else.
+fn watch(wait: i32, group: i32, remove: &[Pointer]) -> ! {
+    // SAFETY: calls on descriptors and signals of this process, and on texts that were made before
+    // the fork and end with a null pointer.
+    unsafe {
+        // No signal that is meant for the parent's terminal or its group comes here.
+        libc::setsid();
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+        // Whoever reads what the parent writes must see its end, and so must other watchers.
+        libc::dup2(wait, 0);
+        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        let mut byte = 0_u8;
+        while libc::read(0, (&raw mut byte).cast(), 1) != 0 {}
+        libc::kill(-group, libc::SIGKILL);
+        libc::execv(c"/bin/rm".as_ptr(), remove.as_ptr());
+        libc::_exit(0)
+    }
+}

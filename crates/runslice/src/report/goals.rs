@@ -1,0 +1,423 @@
+//! The answer first: which policy is best at what the load is for, and how sure that is.
+//!
+//! Goals are what `compare` tests: deadlines, spans, the time until the work is done. Counters are
+//! work done, too, though only the load knows whether much of it is good. A load that states
+//! nothing of the kind is judged by how long its tasks wait.
+
+use std::io::{self, Write};
+
+use stats::compare::{
+    Better, Choice, Extent, Measure, Question, Row, Series, Set, Settings, Verdict, compare,
+    ends_by_clock,
+};
+
+use super::Results;
+use super::runs::{sets, shown_value};
+use crate::look::Tone;
+use crate::table::{Cell, Table};
+
+/// Spans of which every policy has so many are judged by their 99th percentile, others by their
+/// mean.
+const MANY_SPANS: u64 = 100;
+/// Whose goals are those of no group.
+const ALL: &str = "all";
+/// Policies that are named one by one.
+const NAMED: usize = 2;
+
+/// Something that the load is for.
+#[derive(Clone, Debug)]
+struct Goal {
+    /// Whose it is: a group of tasks, or all of them.
+    of: String,
+    /// What it is: `late moves`.
+    what: String,
+    /// The metric that is shown.
+    shown: String,
+    /// The metric that is tested.
+    tested: String,
+    better: Better,
+}
+
+/// A goal, and how each policy that can be judged did at it.
+struct Found<'a> {
+    goal: &'a Goal,
+    measure: Measure,
+    /// By policy; nothing of one that was ejected.
+    values: Vec<Option<f64>>,
+}
+
+impl Goal {
+    fn new(of: &str, what: &str, metric: String, better: Better) -> Self {
+        Self {
+            of: of.to_owned(),
+            what: what.to_owned(),
+            shown: metric.clone(),
+            tested: metric,
+            better,
+        }
+    }
+
+    fn title(&self) -> String {
+        match self.of.as_str() {
+            ALL => self.what.clone(),
+            of => format!("{of}: {}", self.what),
+        }
+    }
+}
+
+/// `late move` becomes `late moves`; `late` stays.
+fn plural(word: &str) -> String {
+    match word {
+        "late" => word.to_owned(),
+        _ => format!("{word}s"),
+    }
+}
+
+/// Adds the goal unless it is there: each policy's report names it.
+fn add(goals: &mut Vec<Goal>, goal: Goal) {
+    if goals.iter().all(|known| known.tested != goal.tested) {
+        goals.push(goal);
+    }
+}
+
+/// What the load of these runs is for, in the order of its file.
+fn goals(results: &Results, sets: &[Set]) -> Vec<Goal> {
+    let reports = || results.outcomes.iter().map(|outcome| &outcome.report);
+    let mut goals = Vec::new();
+    for it in reports().flat_map(|report| &report.deadlines) {
+        let metric = format!("deadline.{}.{}.missed", it.group, it.name);
+        let goal = Goal {
+            shown: format!("{metric}_ppm"),
+            ..Goal::new(&it.group, &plural(&it.word), metric, Better::Lower)
+        };
+        add(&mut goals, goal);
+    }
+    for it in reports().flat_map(|report| &report.spans) {
+        let same =
+            |other: &&stats::SpanReport| (&other.group, &other.name) == (&it.group, &it.name);
+        let of_all = reports().filter_map(|report| report.spans.iter().find(same));
+        let (path, figure) = match of_all.map(|span| span.length.count).min() {
+            Some(MANY_SPANS..) => ("p99_ns", "p99"),
+            _ => ("mean_ns", "mean"),
+        };
+        let metric = format!("span.{}.{}.length.{path}", it.group, it.name);
+        let what = format!("{} {figure}", it.name);
+        add(
+            &mut goals,
+            Goal::new(&it.group, &what, metric, Better::Lower),
+        );
+    }
+    if !ends_by_clock(sets) {
+        let metric = "machine.elapsed_ns".to_owned();
+        add(
+            &mut goals,
+            Goal::new(ALL, "time to end", metric, Better::Lower),
+        );
+    }
+    if goals.is_empty() {
+        for (what, path) in [
+            ("wakeup p99", "wakeup.p99_ns"),
+            ("delay mean", "delay.mean_ns"),
+        ] {
+            add(
+                &mut goals,
+                Goal::new(ALL, what, format!("all.{path}"), Better::Lower),
+            );
+        }
+    }
+    let counters = || reports().flat_map(|report| &report.counters);
+    for it in counters() {
+        let same = |other: &&stats::CounterReport| {
+            (&other.group, &other.name, other.total) == (&it.group, &it.name, it.total)
+        };
+        // Work of which there is a fixed amount is done by all, and tells nobody apart.
+        let alike = counters().filter(same).count();
+        if alike > 1 && alike == results.outcomes.len() {
+            continue;
+        }
+        let metric = format!("counter.{}.{}.total", it.group, it.name);
+        add(
+            &mut goals,
+            Goal::new(&it.group, &it.name, metric, Better::Neither),
+        );
+    }
+    goals
+}
+
+/// How the policies of `sets` did at each goal: the medians of their runs.
+fn find<'a>(goals: &'a [Goal], sets: &[Set]) -> Vec<Found<'a>> {
+    let found = goals.iter().filter_map(|goal| {
+        let series = || sets.iter().map(|set| set.find(&goal.shown));
+        let measure = series().flatten().next()?.measure;
+        let median = |it: Option<&Series>| Some(Extent::of(&it?.values)?.median);
+        Some(Found {
+            goal,
+            measure,
+            values: series().map(median).collect(),
+        })
+    });
+    found.collect()
+}
+
+/// Writes the answer from one run of each policy: a sentence a goal, a line a policy.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(results: &Results, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+    let sets = sets(results);
+    let goals = goals(results, &sets);
+    let found = find(&goals, &sets);
+    if sets.len() > 1 {
+        let said = found
+            .iter()
+            .map(|it| (it.goal.title(), sentence(it, &sets)));
+        say(&said.collect::<Vec<_>>(), to)?;
+    }
+    let advice = match sets.len() {
+        1 => "This is one run.",
+        _ => "One run each: --runs 10 tells which differences hold for other seeds.",
+    };
+    table(&found, &sets, width, to)?.write(advice, to)
+}
+
+/// Sentences below each other, with what they are about in front.
+fn say(sentences: &[(String, String)], to: &mut dyn Write) -> io::Result<()> {
+    let width = sentences
+        .iter()
+        .map(|(title, _)| title.chars().count())
+        .max();
+    let width = width.unwrap_or(0);
+    for (title, sentence) in sentences {
+        writeln!(to, "{title:<width$}  {sentence}")?;
+    }
+    writeln!(to)
+}
+
+/// Who is best and who is worst, with their values.
+fn sentence(found: &Found<'_>, sets: &[Set]) -> String {
+    let [first, last] = match found.goal.better {
+        Better::Neither => ["most", "least"],
+        _ => ["best", "worst"],
+    };
+    let (best, worst) = ends(found);
+    let shown = |value| shown_value(found.measure, value);
+    let (Some(best), Some(worst)) = (best, worst) else {
+        return "no policy came so far".to_owned();
+    };
+    if shown(best) == shown(worst) {
+        return format!("all alike, {}", shown(best));
+    }
+    let who = |end: f64| {
+        let all = sets.iter().zip(&found.values);
+        let here = all.filter(|(_, value)| value.is_some_and(|it| shown(it) == shown(end)));
+        listed(&here.map(|(set, _)| set.arm.as_str()).collect::<Vec<_>>())
+    };
+    format!(
+        "{first} {} {}, {last} {} {}",
+        who(best),
+        shown(best),
+        who(worst),
+        shown(worst)
+    )
+}
+
+/// The best and the worst value. Of what is good neither way, most is named first.
+fn ends(found: &Found<'_>) -> (Option<f64>, Option<f64>) {
+    let values = || found.values.iter().flatten().copied();
+    let (least, most) = (values().reduce(f64::min), values().reduce(f64::max));
+    match found.goal.better {
+        Better::Lower => (least, most),
+        Better::Higher | Better::Neither => (most, least),
+    }
+}
+
+/// Names in a sentence: `a and b`, `a, b and 4 more`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [front @ .., last] if names.len() <= NAMED => format!("{} and {last}", front.join(", ")),
+        _ => format!(
+            "{} and {} more",
+            names[..NAMED].join(", "),
+            names.len() - NAMED
+        ),
+    }
+}
+
+/// Goals that there was no room for.
+struct Left(usize);
+
+impl Left {
+    /// Writes `text`, and what shows the others.
+    fn write(self, text: &str, to: &mut dyn Write) -> io::Result<()> {
+        match self.0 {
+            0 => writeln!(to, "{text}"),
+            1 => writeln!(to, "{text} --wide shows one goal more."),
+            left => writeln!(to, "{text} --wide shows {left} goals more."),
+        }
+    }
+}
+
+/// A line for each policy, the best and the worst of each goal in their tones.
+fn table(
+    found: &[Found<'_>],
+    sets: &[Set],
+    width: Option<usize>,
+    to: &mut dyn Write,
+) -> io::Result<Left> {
+    let mut table = Table::default().names("policy");
+    for (rank, it) in (1..).zip(found) {
+        let (of, what) = (it.goal.of.clone(), it.goal.what.clone());
+        table = table.numbers_of(of, what).rank(rank);
+    }
+    for (at, set) in sets.iter().enumerate() {
+        let cells = found.iter().map(|it| {
+            let Some(value) = it.values[at] else {
+                return Cell::from("-".to_owned());
+            };
+            let shown = |value| shown_value(it.measure, value);
+            let text = shown(value);
+            let is_end = |end: Option<f64>| end.is_some_and(|end| shown(end) == text);
+            let (best, worst) = ends(it);
+            let tone = match (is_end(best), is_end(worst)) {
+                (true, false) if it.goal.better != Better::Neither => Tone::Good,
+                (false, true) if it.goal.better != Better::Neither => Tone::Bad,
+                _ => Tone::Plain,
+            };
+            Cell::from(text).toned(tone)
+        });
+        let front = [Cell::from(set.arm.clone())];
+        table.row(front.into_iter().chain(cells.collect::<Vec<_>>()));
+    }
+    let (table, lost) = table.fit(width);
+    table.write(to)?;
+    writeln!(to)?;
+    Ok(Left(lost))
+}
+
+/// Writes the answer from many runs of each policy: who is best is tested against all others, over
+/// all goals.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_runs(
+    results: &Results,
+    sets: &[Set],
+    width: Option<usize>,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    let goals = goals(results, sets);
+    let found = find(&goals, sets);
+    if sets.len() > 1 {
+        let leaders: Vec<_> = found.iter().map(|it| leader(it.goal, sets)).collect();
+        let rows = tested(&found, &leaders);
+        let told = found.iter().zip(&leaders).map(|(it, leader)| {
+            let said = decided(it, leader.as_ref(), (sets, &rows));
+            (it.goal.title(), said)
+        });
+        say(&told.collect::<Vec<_>>(), to)?;
+    }
+    let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
+    table(&found, sets, width, to)?.write(&format!("Medians of {runs} runs each."), to)
+}
+
+/// The policy that is best at a goal, and the others.
+type Leader<'a> = (&'a Set, Vec<Set>);
+
+/// The policy with the best mean at a goal, and the others.
+fn leader<'a>(goal: &Goal, sets: &'a [Set]) -> Option<Leader<'a>> {
+    let mean = |set: &Set| {
+        let values = &set.find(&goal.tested)?.values;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let measured = sets.iter().filter_map(|set| Some((set, mean(set)?)));
+    let by_mean = |a: &(&Set, f64), b: &(&Set, f64)| match goal.better {
+        Better::Lower => a.1.total_cmp(&b.1),
+        Better::Higher | Better::Neither => b.1.total_cmp(&a.1),
+    };
+    let (best, _) = measured.min_by(by_mean)?;
+    let others = sets
+        .iter()
+        .filter(|set| set.arm != best.arm && set.find(&goal.tested).is_some());
+    Some((best, others.cloned().collect()))
+}
+
+/// Every goal's leader against all others: one family for the correction.
+fn tested(found: &[Found<'_>], leaders: &[Option<Leader<'_>>]) -> Vec<Row> {
+    let questions = found.iter().zip(leaders).filter_map(|(it, leader)| {
+        let (base, others) = leader.as_ref()?;
+        Some(Question {
+            base,
+            others,
+            again: None,
+            only: Some(&it.goal.tested),
+        })
+    });
+    let settings = Settings {
+        intervals: false,
+        ..Settings::default()
+    };
+    compare(
+        &questions.collect::<Vec<_>>(),
+        Choice::Named(&|_| true),
+        &settings,
+    )
+}
+
+/// Who is best for sure, who may be, and who is worst.
+fn decided(
+    found: &Found<'_>,
+    leader: Option<&Leader<'_>>,
+    (sets, rows): (&[Set], &[Row]),
+) -> String {
+    let goal = found.goal;
+    let Some((best, others)) = leader else {
+        return "no policy came so far".to_owned();
+    };
+    let value = |arm: &str| {
+        let at = sets.iter().position(|set| set.arm == arm);
+        let value = at.and_then(|at| found.values[at]);
+        value.map_or_else(|| "-".to_owned(), |it| shown_value(found.measure, it))
+    };
+    let of = |arm: &str| {
+        let row = rows
+            .iter()
+            .find(|row| row.metric == goal.tested && row.arm == arm);
+        row.and_then(|row| row.result.as_ref().ok())
+    };
+    let mut equal = vec![best.arm.as_str()];
+    let (mut behind, mut open) = (Vec::new(), Vec::new());
+    for arm in others.iter().map(|set| set.arm.as_str()) {
+        match of(arm).and_then(|it| it.verdict) {
+            Some(Verdict::NoDifference) => equal.push(arm),
+            Some(Verdict::Slower | Verdict::Less) => behind.push(arm),
+            _ => open.push(arm),
+        }
+    }
+    if behind.is_empty() && open.is_empty() {
+        return format!("no difference, {}", value(&best.arm));
+    }
+    let word = match goal.better {
+        Better::Neither => "most",
+        _ => "best",
+    };
+    let mut said = format!("{word} {} {}", listed(&equal), value(&best.arm));
+    if !open.is_empty() {
+        let needed = open.iter().filter_map(|arm| of(arm)?.runs_needed).max();
+        let needed = needed.map_or_else(String::new, |runs| format!(" (about {runs} runs might)"));
+        said += &format!("; not decided against {}{needed}", listed(&open));
+    }
+    if !behind.is_empty() {
+        let worse = match behind.len() {
+            1 => format!("{} {}", behind[0], value(behind[0])),
+            _ => listed(&behind),
+        };
+        let word = match goal.better {
+            Better::Neither => "less",
+            _ => "worse",
+        };
+        said += &format!("; {word}: {worse}");
+    }
+    said
+}

@@ -1,0 +1,176 @@
+//! The runs that the options of a verb ask for: policies under one workload, on one machine.
+
+use std::sync::Arc;
+
+use model::{MachineSpec, Nanos, PolicySpec};
+use workload::{RunSpec, Workload};
+
+use crate::bundle::Bound;
+use crate::exit::UsageError;
+use crate::machine_options::MachineOptions;
+use crate::policy::Found;
+use crate::workload_arg::{self, Written};
+
+/// What the options say of every run.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The workload's name or file.
+    pub workload: Option<&'a str>,
+    /// Parameters of it.
+    pub scale: &'a [(String, i64)],
+    /// Changes to the machine.
+    pub machine: &'a MachineOptions,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// When runs end at the latest.
+    pub duration: Option<Nanos>,
+}
+
+impl Asked<'_> {
+    /// One run for each policy. `given` is a workload that is not found by its name. A recording of
+    /// a program brings the run that it is of, and is refused for another one.
+    ///
+    /// # Errors
+    /// When there is no workload or it is wrong, or a recording is of another run.
+    pub fn specs(
+        &self,
+        found: Vec<Found>,
+        given: Option<Workload>,
+    ) -> anyhow::Result<Vec<RunSpec>> {
+        let bound = found
+            .iter()
+            .find_map(|it| Some((it.bound.clone()?, it.machine.clone()?)));
+        let is_given = given.is_some();
+        let workload = match (given, self.workload, &bound) {
+            (Some(workload), ..) => workload,
+            (None, Some(name), _) => workload_arg::find(name, self.scale)?,
+            (None, None, Some((bound, machine))) => {
+                let scale = match self.scale {
+                    [] => &bound.scale,
+                    scale => scale,
+                };
+                bound
+                    .workload
+                    .parse(scale, &|_| Ok(machine.profile.clone()))?
+            }
+            (None, None, None) => {
+                let message = "a run needs a workload: give --workload";
+                return Err(UsageError(message.to_owned()).into());
+            }
+        };
+        let workload = Arc::new(workload);
+        let duration = bound.as_ref().and_then(|(bound, _)| bound.duration_ns);
+        let duration = self.duration.or_else(|| duration.map(Nanos::new));
+        let seed = bound.as_ref().map(|(bound, _)| bound.seed);
+        let seed = self.seed.or(seed).unwrap_or(workload.seed);
+        let usual = bound
+            .as_ref()
+            .map_or(&workload.machine, |(_, machine)| machine);
+        let mut specs = Vec::new();
+        for found in found {
+            let machine = self
+                .machine
+                .change(found.machine.as_ref().unwrap_or(usual))?;
+            let spec = RunSpec {
+                policy: found.policy,
+                workload: Arc::clone(&workload),
+                machine,
+                seed,
+                tie_seed: None,
+                attach_after: Nanos::ZERO,
+                duration,
+            };
+            check_machine(&spec.policy, &spec.machine, found.machine.as_ref())?;
+            if let Some(bound) = found.bound {
+                self.check(&spec, &bound, is_given)?;
+            }
+            specs.push(spec);
+        }
+        Ok(specs)
+    }
+
+    /// Refuses a recording of another run.
+    fn check(&self, spec: &RunSpec, bound: &Bound, is_given: bool) -> anyhow::Result<()> {
+        let name = self.workload;
+        let written = name.map(Written::find).transpose()?;
+        let other_text = written.is_some_and(|it| it.text != bound.workload.text);
+        let other_scale = match name {
+            Some(_) => self.scale != bound.scale,
+            None => !self.scale.is_empty() && self.scale != bound.scale,
+        };
+        let duration = spec.duration.map(Nanos::get);
+        if is_given || other_text {
+            return Err(is_of(
+                spec,
+                &format!("the workload {}", bound.workload.file),
+            ));
+        }
+        if other_scale {
+            let scale = bound
+                .scale
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            let scale = scale.collect::<Vec<_>>().join(" ");
+            let what = format!("the workload with the parameters [{scale}]");
+            return Err(is_of(spec, &what));
+        }
+        if spec.seed != bound.seed {
+            return Err(is_of(spec, &format!("seed {}", bound.seed)));
+        }
+        if duration != bound.duration_ns {
+            let length = bound.duration_ns.map(Nanos::new);
+            let length = length.map_or("the workload's own length".to_owned(), |it| it.to_string());
+            return Err(is_of(spec, &length));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a recording of another machine.
+///
+/// # Errors
+/// Names the policy.
+pub fn check_machine(
+    policy: &PolicySpec,
+    machine: &MachineSpec,
+    recorded_on: Option<&MachineSpec>,
+) -> Result<(), UsageError> {
+    let is_recording = policy
+        .program
+        .as_ref()
+        .is_some_and(|it| it.recorded.is_some());
+    if is_recording && recorded_on.is_some_and(|it| it != machine) {
+        return Err(UsageError(format!(
+            "{}: the recording is of another machine; run its program with --scheduler instead",
+            policy.name
+        )));
+    }
+    Ok(())
+}
+
+fn is_of(spec: &RunSpec, what: &str) -> anyhow::Error {
+    UsageError(format!(
+        "{}: the recording is of a run with {what}; for another run give its program with \
+         --scheduler, or record it with --setup-only if it does nothing after it has attached",
+        spec.policy.name
+    ))
+    .into()
+}
+
+/// Refuses a recording where runs have several seeds.
+///
+/// # Errors
+/// Names the policy.
+pub fn refuse_recordings_of_runs(specs: &[RunSpec]) -> Result<(), UsageError> {
+    let is_bound = |policy: &PolicySpec| {
+        let recorded = policy.program.as_ref().and_then(|it| it.recorded.as_ref());
+        recorded.is_some_and(|it| !it.setup_only)
+    };
+    match specs.iter().find(|spec| is_bound(&spec.policy)) {
+        None => Ok(()),
+        Some(spec) => Err(UsageError(format!(
+            "{}: the recording is of one run with one seed",
+            spec.policy.name
+        ))),
+    }
+}

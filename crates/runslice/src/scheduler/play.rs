@@ -1,0 +1,237 @@
+//! Runs of a scheduler's own program: supervised, written down, and played back.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::{Context as _, bail};
+use bpf::Image;
+use loader::recording::{Recorder, Recording, Replay};
+use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
+use model::{Nanos, Program, Recorded, Sink, Summary};
+use sim::ProgramReport;
+use workload::RunSpec;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use super::supervised::Started;
+
+/// A program for the simulated machine, and whether its threads take no CPU.
+pub type User = (Box<dyn UserSpace>, bool);
+
+/// Lets `simulate` run the program of `spec`, and says in the summary's notes how it ended if that
+/// is not as it should.
+///
+/// # Errors
+/// If it cannot be started, if a recording does not fit, or as `simulate`.
+pub fn run(
+    program: &Program,
+    spec: &RunSpec,
+    simulate: impl FnOnce(User) -> anyhow::Result<(Summary, ProgramReport)>,
+) -> anyhow::Result<Summary> {
+    if let Some(recorded) = &program.recorded {
+        return replay(recorded, (program, spec), simulate);
+    }
+    let shared = Shared::new(Started::new(program, spec)?);
+    let result = simulate((Box::new(shared.clone()), program.free));
+    let kept = shared.with(|started| started.close(program));
+    let (mut summary, report) = result?;
+    summary.notes.extend(note_of(&spec.policy.name, &report));
+    summary.notes.push(calls_of(&report, &summary));
+    summary.notes.extend(kept?);
+    Ok(summary)
+}
+
+/// What the program of `spec` loads until it has attached its policy.
+///
+/// # Errors
+/// If it cannot be started, or attaches none.
+pub fn load(program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
+    let shared = Shared::new(Started::new(program, spec)?);
+    let result = sim::load_program(spec, (Box::new(shared.clone()), program.free));
+    let kept = shared.with(|started| started.close(program));
+    let image = result?;
+    kept.map(|_| image)
+}
+
+/// Runs the program of `spec` and writes it down. Without a `sink` it only attaches its policy, on
+/// an idle machine, and there is no summary.
+///
+/// # Errors
+/// As [`run`].
+pub fn record(
+    program: &Program,
+    spec: &RunSpec,
+    sink: Option<&mut dyn Sink>,
+) -> anyhow::Result<(Option<Summary>, Recorded)> {
+    let setup_only = sink.is_none();
+    let shared = Shared::new(Recorder::new(Started::new(program, spec)?));
+    let user: User = (Box::new(shared.clone()), program.free);
+    let result = match sink {
+        None => sim::load_program(spec, user).map(|_| None),
+        Some(sink) => sim::run_program(spec, sink, sim::Options::default(), user).map(Some),
+    };
+    let kept = shared.with(|recorder| recorder.user_mut().close(program));
+    let (result, kept) = (result?, kept?);
+    let summary = result.map(|(mut summary, report)| {
+        summary.notes.extend(note_of(&spec.policy.name, &report));
+        summary.notes.extend(kept);
+        summary
+    });
+    let recorder = shared.into_inner().context("the program still runs")?;
+    let recorded = Recorded {
+        bytes: recorder.finish().to_bytes().into(),
+        setup_only,
+    };
+    Ok((summary, recorded))
+}
+
+fn replay(
+    recorded: &Recorded,
+    (program, spec): (&Program, &RunSpec),
+    simulate: impl FnOnce(User) -> anyhow::Result<(Summary, ProgramReport)>,
+) -> anyhow::Result<Summary> {
+    let name = &spec.policy.name;
+    let recording = Recording::from_bytes(&recorded.bytes).with_context(|| name.clone())?;
+    let replay = match recorded.setup_only {
+        true => Replay::setup_only(recording),
+        false => Replay::new(recording),
+    };
+    let shared = Shared::new(replay);
+    let result = simulate((Box::new(shared.clone()), program.free));
+    let (mut summary, report) = result?;
+    // One at the end of the run is none of the simulated machine's errors.
+    if let Some(difference) = shared.with(|replay| replay.difference().map(str::to_owned)) {
+        bail!("{difference}");
+    }
+    summary.notes.extend(note_of(name, &report));
+    Ok(summary)
+}
+
+/// What is to be said of a program's end.
+fn note_of(name: &str, report: &ProgramReport) -> Option<String> {
+    match &report.end {
+        Some(end) if end.status == 0 => None,
+        Some(end) => Some(format!(
+            "{name} ended with status {}; its last lines:\n{}",
+            end.status, end.last_lines
+        )),
+        None => Some(format!(
+            "{name} did not end within 5 s of simulated time after it was asked to, and was \
+             killed; {}",
+            report.waits.join("; ")
+        )),
+    }
+}
+
+/// How much of a program's work was to be answered, which is what its run costs.
+fn calls_of(report: &ProgramReport, summary: &Summary) -> String {
+    let seconds = summary.end.as_nanos() as f64 / 1e9;
+    let rate = report.calls as f64 / seconds.max(1e-9);
+    format!(
+        "its program made {} system calls in the run, {rate:.0} a simulated second",
+        report.calls
+    )
+}
+
+/// A program that the simulated machine drives and that is looked at afterwards.
+struct Shared<U>(Rc<RefCell<U>>);
+
+impl<U> Shared<U> {
+    fn new(user: U) -> Self {
+        Self(Rc::new(RefCell::new(user)))
+    }
+
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+
+    fn with<T>(&self, body: impl FnOnce(&mut U) -> T) -> T {
+        body(&mut self.0.borrow_mut())
+    }
+
+    /// `None` while the machine still has it.
+    fn into_inner(self) -> Option<U> {
+        Rc::into_inner(self.0).map(RefCell::into_inner)
+    }
+}
+
+impl<U: UserSpace> UserSpace for Shared<U> {
+    fn turn(
+        &mut self,
+        thread: ThreadId,
+        now: Nanos,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Turn, UserSpaceError> {
+        self.0.borrow_mut().turn(thread, now, kernel)
+    }
+
+    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+        self.0.borrow_mut().woken(kernel)
+    }
+
+    fn is_waiting_for_files(&self) -> bool {
+        self.0.borrow().is_waiting_for_files()
+    }
+
+    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
+        self.0.borrow_mut().interrupt()
+    }
+
+    fn waits(&self) -> Vec<String> {
+        self.0.borrow().waits()
+    }
+
+    fn calls(&self) -> u64 {
+        self.0.borrow().calls()
+    }
+
+    fn end(&self) -> Option<ProgramEnd> {
+        self.0.borrow().end()
+    }
+}
+
+/// Where no program can be supervised.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+enum Started {}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+impl Started {
+    fn new(_: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
+        Err(crate::exit::UnsupportedError(format!(
+            "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only; a bundle \
+             of it runs anywhere",
+            spec.policy.name
+        ))
+        .into())
+    }
+
+    fn close(&mut self, _: &Program) -> anyhow::Result<Vec<String>> {
+        match *self {}
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+impl UserSpace for Started {
+    fn turn(&mut self, _: ThreadId, _: Nanos, _: &mut dyn Kernel) -> Result<Turn, UserSpaceError> {
+        match *self {}
+    }
+
+    fn woken(&mut self, _: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+        match *self {}
+    }
+
+    fn is_waiting_for_files(&self) -> bool {
+        match *self {}
+    }
+
+    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
+        match *self {}
+    }
+
+    fn waits(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    fn end(&self) -> Option<ProgramEnd> {
+        match *self {}
+    }
+}

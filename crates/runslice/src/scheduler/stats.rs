@@ -1,0 +1,183 @@
+//! The metrics of a scheduler's own program, which it serves on a socket.
+//!
+//! Source of the protocol: crate `scx_stats` 1.1.4, `src/client.rs` and `src/server.rs`. A line of
+//! JSON asks, `{"req":"stats","args":{"target":"top"}}`; a line answers, with `errno` 0 and the
+//! metrics as `args.resp`. The connection stays open: metrics may be those since the last question.
+
+use std::io::{self, Read as _, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use model::{Nanos, SimTime};
+use serde_json::{Value, json};
+
+use crate::output::Results;
+
+/// Where the program has its socket, below the folder of the simulated machine's files.
+const SOCKET: &str = "run/scx/root/stats";
+/// Longest answer.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Somebody who asks for the metrics, in simulated time.
+pub struct Client {
+    socket: PathBuf,
+    every: Nanos,
+    next: SimTime,
+    stream: Option<UnixStream>,
+    /// Whether an answer is awaited.
+    asked: bool,
+    answer: Vec<u8>,
+    to: Results,
+    answers: u64,
+    /// Why the last question had no answer.
+    lost: Option<String>,
+    /// Whether the run has begun and not ended.
+    pub is_running: bool,
+}
+
+impl Client {
+    /// Asks every `every` and writes the answers to `to`.
+    pub fn new(root: &Path, every: Nanos, to: Results) -> Self {
+        Self {
+            socket: root.join(SOCKET),
+            every,
+            next: SimTime::ZERO + every,
+            stream: None,
+            asked: false,
+            answer: Vec::new(),
+            to,
+            answers: 0,
+            lost: None,
+            is_running: false,
+        }
+    }
+
+    /// Asks, if it is time to, or takes what was answered.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn look(&mut self, now: SimTime) -> io::Result<()> {
+        if self.asked {
+            return self.take(now);
+        }
+        if now >= self.next {
+            while self.next <= now {
+                self.next = self.next + self.every;
+            }
+            match self.ask() {
+                Ok(()) => self.asked = true,
+                Err(error) => self.lose(&error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self) -> io::Result<()> {
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let stream = UnixStream::connect(&self.socket)?;
+                stream.set_nonblocking(true)?;
+                stream
+            }
+        };
+        let stream = self.stream.insert(stream);
+        stream.write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n")
+    }
+
+    fn take(&mut self, now: SimTime) -> io::Result<()> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        let mut bytes = [0; 1 << 16];
+        loop {
+            match stream.read(&mut bytes) {
+                Ok(0) => {
+                    self.lose("it closed the connection");
+                    return Ok(());
+                }
+                Ok(count) => self.answer.extend(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => {
+                    self.lose(&error.to_string());
+                    return Ok(());
+                }
+            }
+            if self.answer.len() > MOST_BYTES {
+                self.lose("its answer is longer than 16 MiB");
+                return Ok(());
+            }
+            if self.answer.ends_with(b"\n") {
+                break;
+            }
+        }
+        self.asked = false;
+        let answer = std::mem::take(&mut self.answer);
+        match metrics(&answer) {
+            Ok(stats) => {
+                self.answers += 1;
+                let line = json!({"time_ns": now.as_nanos(), "stats": stats});
+                writeln!(self.to, "{line}")
+            }
+            Err(why) => {
+                self.lost = Some(why);
+                Ok(())
+            }
+        }
+    }
+
+    fn lose(&mut self, why: &str) {
+        self.hang_up();
+        self.answer.clear();
+        self.lost = Some(why.to_owned());
+    }
+
+    /// Ends the connection, so that the program's threads end that serve it.
+    pub fn hang_up(&mut self) {
+        self.stream = None;
+        self.asked = false;
+    }
+
+    /// Writes all to the file, and says if the program has told nothing.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn close(mut self) -> anyhow::Result<Option<String>> {
+        self.to.flush().context("--scheduler-stats")?;
+        if self.answers > 0 {
+            return Ok(None);
+        }
+        let why = self.lost.map_or_else(
+            || format!("the run ended before {}", self.every),
+            |why| format!("its socket is var/{SOCKET}: {why}"),
+        );
+        Ok(Some(format!("--scheduler-stats: no metrics: {why}")))
+    }
+}
+
+/// The metrics in an answer.
+fn metrics(line: &[u8]) -> Result<Value, String> {
+    let answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let response = answer["args"]["resp"].clone();
+    match answer["errno"].as_i64() {
+        Some(0) => Ok(response),
+        errno => Err(format!("errno {}: {response}", errno.unwrap_or(-1))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_metrics_or_the_reason_why_not() {
+        let good = metrics(b"{\"errno\":0,\"args\":{\"resp\":{\"nr\":3}}}\n");
+        assert_eq!(good, Ok(json!({"nr": 3})));
+        let bad = metrics(b"{\"errno\":22,\"args\":{\"resp\":\"no such target\"}}\n");
+        assert_eq!(bad, Err("errno 22: \"no such target\"".to_owned()));
+        for broken in [&b""[..], b"[]\n", b"{}\n", b"{\"errno\":\"x\"}\n"] {
+            assert!(metrics(broken).is_err(), "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A program under supervision, and what is wanted of it besides its run.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use loader::{Settings, Shown, Supervisor};
+use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
+use model::{Nanos, Program};
+use workload::RunSpec;
+
+use super::stats::Client;
+use crate::output;
+
+/// The supervisor, and who asks the program for its metrics.
+pub struct Started {
+    supervisor: Supervisor,
+    client: Option<Client>,
+}
+
+impl Started {
+    /// Starts the program on the machine of `spec`.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn new(program: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
+        let target = sim::target(&spec.machine);
+        let settings = Settings {
+            shown: Shown {
+                machine: spec.machine.clone(),
+                btf: target.btf().to_vec(),
+                config: target.configuration(),
+                cgroups: sim::cgroups(&spec.workload.cgroups),
+                files: Vec::new(),
+            },
+            folder: program.folder.clone(),
+            net: program.net,
+            ..Settings::default()
+        };
+        let (command, args) = program
+            .command
+            .split_first()
+            .context("a command has a word")?;
+        let supervisor = Supervisor::start(Path::new(command), args, settings)
+            .with_context(|| format!("--scheduler `{}`", spec.policy.name))?;
+        let client = program.stats.as_ref().map(|(path, every)| {
+            let to = output::create(path)?;
+            anyhow::Ok(Client::new(supervisor.root(), *every, to))
+        });
+        Ok(Self {
+            client: client.transpose()?,
+            supervisor,
+        })
+    }
+
+    /// Keeps what the program has printed and told. What it asked for and is not there, and what
+    /// it did not tell, a line each.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn close(&mut self, program: &Program) -> anyhow::Result<Vec<String>> {
+        let mut notes = self.supervisor.summary();
+        if let Some(client) = self.client.take() {
+            notes.extend(client.close()?);
+        }
+        let Some(path) = &program.output else {
+            return Ok(notes);
+        };
+        let mut text = Vec::new();
+        for file in self.supervisor.output() {
+            text.extend(fs::read(file).with_context(|| file.display().to_string())?);
+        }
+        let mut to = output::create(path)?;
+        to.write_all(&text)?;
+        to.flush()?;
+        Ok(notes)
+    }
+}
+
+impl UserSpace for Started {
+    fn turn(
+        &mut self,
+        thread: ThreadId,
+        now: Nanos,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Turn, UserSpaceError> {
+        let turn = self.supervisor.turn(thread, now, kernel)?;
+        if let Some(client) = &mut self.client {
+            client.is_running = kernel.run_time().is_some();
+        }
+        Ok(turn)
+    }
+
+    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+        if let (Some(client), Some(time)) = (&mut self.client, kernel.run_time()) {
+            let failed = |error| UserSpaceError(format!("--scheduler-stats: {error}"));
+            client.look(time).map_err(failed)?;
+        }
+        self.supervisor.woken(kernel)
+    }
+
+    fn is_waiting_for_files(&self) -> bool {
+        let asks = self.client.as_ref().is_some_and(|client| client.is_running);
+        asks || self.supervisor.is_waiting_for_files()
+    }
+
+    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
+        if let Some(client) = &mut self.client {
+            client.hang_up();
+        }
+        self.supervisor.interrupt()
+    }
+
+    fn waits(&self) -> Vec<String> {
+        self.supervisor.waits()
+    }
+
+    fn calls(&self) -> u64 {
+        self.supervisor.calls()
+    }
+
+    fn end(&self) -> Option<ProgramEnd> {
+        self.supervisor.end()
+    }
+}

@@ -1,0 +1,104 @@
+//! An explanation for scripts.
+
+use serde_json::{Value, json};
+use stats::why::{Act, Finding, QueueView, Standing, Victim};
+
+use super::Explanation;
+
+/// The text, one object.
+pub fn of(explanation: &Explanation) -> String {
+    let waits = explanation
+        .waits
+        .iter()
+        .map(|wait| json!({ "waited_ns": wait.span.get(), "finding": finding(&wait.finding) }));
+    let all = json!({
+        "finding": explanation.finding.as_ref().map(finding),
+        "waits": waits.collect::<Vec<_>>(),
+        "not_known": explanation.missing,
+        "again": explanation.again,
+    });
+    format!("{all:#}")
+}
+
+fn finding(finding: &Finding) -> Value {
+    let idle = finding.idle.iter().map(|idle| {
+        json!({
+            "cpu": idle.cpu.0,
+            "since_ns": idle.since.as_nanos(),
+            "kicked_ns": idle.kicked.map(model::SimTime::as_nanos),
+            "claimed": idle.claimed.as_ref().map(act),
+        })
+    });
+    let holders = finding.holders.iter().map(|holder| {
+        json!({
+            "cpu": holder.cpu.0,
+            "task": holder.name,
+            "since_ns": holder.since.as_nanos(),
+            "slice_ns": holder.slice,
+            "given": holder.given.as_ref().map(act),
+        })
+    });
+    json!({
+        "fault": finding.fault.word(),
+        "what": finding.fault.sentence(),
+        "time_ns": finding.time.as_nanos(),
+        "message": finding.message,
+        "stopped_at": finding.stopped,
+        "victim": finding.victim.as_ref().map(victim),
+        "culprit": finding.culprit.as_ref().map(act),
+        "queue": finding.queue.as_ref().map(queue),
+        "idle": idle.collect::<Vec<_>>(),
+        "running": holders.collect::<Vec<_>>(),
+        "waiting": finding.waiting,
+        "advice": finding.fault.advice(),
+    })
+}
+
+fn victim(victim: &Victim) -> Value {
+    let (place, id) = match &victim.standing {
+        Standing::Nowhere => ("nowhere", None),
+        Standing::Queue(id) => ("queue", Some(*id)),
+        Standing::Global => ("global", None),
+        Standing::Local(cpu) => ("local", Some(cpu.0.into())),
+        Standing::Elsewhere => ("another class", None),
+        Standing::Unknown => ("unknown", None),
+    };
+    json!({
+        "name": victim.name,
+        "pid": victim.pid,
+        "since_ns": victim.since.map(model::SimTime::as_nanos),
+        "waited_ns": victim.waited.get(),
+        "place": place,
+        "place_number": id,
+        "put": victim.put.as_ref().map(act),
+        "trigger": victim.trigger,
+    })
+}
+
+fn queue(queue: &QueueView) -> Value {
+    let readers: Vec<_> = queue.readers.iter().map(|cpu| cpu.0).collect();
+    let other = queue.other_look.as_ref();
+    json!({
+        "id": queue.id,
+        "depth": queue.depth,
+        "last_look": queue.last_look.as_ref().map(act),
+        "looks": queue.looks.0,
+        "taken": queue.looks.1,
+        "overtaken": queue.overtaken,
+        "readers": readers,
+        "empty_dispatch": queue.empty_dispatch.as_ref().map(act),
+        "other_look": other.map(|(look, id)| json!({ "queue": id, "look": act(look) })),
+    })
+}
+
+fn act(act: &Act) -> Value {
+    let place = act.place.as_ref();
+    json!({
+        "time_ns": act.time.as_nanos(),
+        "cpu": act.cpu.0,
+        "callback": act.callback,
+        "function": place.map(|place| &place.function),
+        "file": place.and_then(|place| place.file.as_ref()),
+        "line": place.map(|place| place.line).filter(|line| *line > 0),
+    })
+}

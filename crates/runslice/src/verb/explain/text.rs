@@ -1,0 +1,280 @@
+//! An explanation for people, at most 80 columns wide.
+
+use std::fmt::Write as _;
+
+use model::SimTime;
+use stats::why::{Act, Fault, Finding, QueueView, Standing, Victim};
+
+use super::Explanation;
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+/// What the lines below a heading begin with.
+const INDENT: &str = "  ";
+/// CPUs that are named one by one.
+const NAMED: usize = 8;
+
+/// The text.
+pub fn of(explanation: &Explanation) -> String {
+    let mut text = Text {
+        out: String::new(),
+        is_dump: explanation.is_dump,
+    };
+    match &explanation.finding {
+        Some(finding) => text.finding(finding),
+        None if explanation.waits.is_empty() => {
+            text.line("Nothing to explain: no ejection, and no task waits for long at the end.");
+        }
+        None => {}
+    }
+    for (at, wait) in explanation.waits.iter().enumerate() {
+        if at > 0 || explanation.finding.is_some() {
+            text.out.push('\n');
+        }
+        text.line(&format!(
+            "Wait {} of {}: {}",
+            at + 1,
+            explanation.waits.len(),
+            wait.span
+        ));
+        text.finding(&wait.finding);
+    }
+    for missing in &explanation.missing {
+        text.item("not known", missing);
+    }
+    if let Some(again) = &explanation.again {
+        // A command is not broken: it is there to be copied.
+        let _ = write!(text.out, "\nAgain:\n{INDENT}{again}\n");
+    }
+    text.out
+}
+
+struct Text {
+    out: String,
+    is_dump: bool,
+}
+
+impl Text {
+    /// Writes words, broken where the line is full.
+    fn wrapped(&mut self, first: &str, rest: &str, words: &str) {
+        let mut line = first.to_owned();
+        let mut is_fresh = true;
+        for word in words.split_whitespace() {
+            if !is_fresh && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.out.push_str(line.trim_end());
+                self.out.push('\n');
+                rest.clone_into(&mut line);
+                is_fresh = true;
+            }
+            if !is_fresh {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_fresh = false;
+        }
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    fn line(&mut self, words: &str) {
+        self.wrapped("", "", words);
+    }
+
+    fn item(&mut self, name: &str, words: &str) {
+        let first = format!("{INDENT}{:<12}", format!("{name}:"));
+        self.wrapped(&first, &" ".repeat(14), words);
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        self.line(&format!(
+            "{}: {}",
+            finding.fault.word(),
+            finding.fault.sentence()
+        ));
+        if let Some(message) = &finding.message {
+            self.item("kernel", message);
+        }
+        if let Some(stopped) = &finding.stopped {
+            self.item("stopped at", stopped);
+        }
+        if let Some(victim) = &finding.victim {
+            self.victim(victim, finding.waiting);
+        }
+        if let Some(queue) = &finding.queue {
+            self.queue(queue);
+        }
+        self.idle(finding);
+        self.holders(finding);
+        if let Some(culprit) = &finding.culprit {
+            self.item("look at", &act(culprit));
+        }
+        self.item("what to do", finding.fault.advice());
+    }
+
+    fn victim(&mut self, victim: &Victim, waiting: usize) {
+        let Victim { name, pid, .. } = victim;
+        let words = match (victim.since, self.is_dump) {
+            (Some(since), _) => {
+                format!(
+                    "{name}[{pid}] waits since {} s, for {}",
+                    at(since),
+                    victim.waited
+                )
+            }
+            (None, true) => format!("{name}[{pid}] has waited for {}", victim.waited),
+            (None, false) => format!("{name}[{pid}]"),
+        };
+        let others = match waiting.saturating_sub(1) {
+            0 => String::new(),
+            1 => "; one other task waits".to_owned(),
+            others => format!("; {others} others wait"),
+        };
+        self.item("who", &(words + &others));
+        let place = match &victim.standing {
+            Standing::Nowhere => "in no queue: the policy has it".to_owned(),
+            Standing::Queue(id) => format!("in the queue {} of the policy", number(*id)),
+            Standing::Global => "in the global queue".to_owned(),
+            Standing::Local(cpu) => format!("in the local queue of CPU {cpu}"),
+            Standing::Elsewhere => "not with the policy: it is of another class".to_owned(),
+            Standing::Unknown => return,
+        };
+        self.item("where", &place);
+        if let Some(put) = &victim.put {
+            self.item("put there", &act(put));
+        }
+        if let Some(trigger) = victim.trigger {
+            self.item("when", &format!("at the moment in which {trigger}"));
+        }
+    }
+
+    fn queue(&mut self, queue: &QueueView) {
+        let (looks, takes) = queue.looks;
+        if self.is_dump {
+            let words = format!("{} tasks of the dump are in it", queue.depth);
+            return self.item("the queue", &words);
+        }
+        let readers: Vec<_> = queue
+            .readers
+            .iter()
+            .take(NAMED)
+            .map(ToString::to_string)
+            .collect();
+        let mut words = match looks {
+            0 => format!(
+                "holds {} tasks; nobody has looked at it since the task came",
+                queue.depth
+            ),
+            _ => format!(
+                "holds {} tasks; since the task came, it was looked at {looks} times (by CPU {}), \
+                 and {takes} tasks were taken",
+                queue.depth,
+                readers.join(", "),
+            ),
+        };
+        if queue.overtaken > 0 {
+            let _ = write!(words, "; {} of them came later than it", queue.overtaken);
+        }
+        self.item("the queue", &words);
+        match &queue.last_look {
+            Some(look) => self.item("last look", &act(look)),
+            None => self.item("last look", "never: nobody has ever looked at it"),
+        }
+        if let Some((look, id)) = queue.other_look.as_ref().filter(|_| looks == 0) {
+            let words = format!(
+                "took a task from the queue {} instead, {}",
+                number(*id),
+                act(look)
+            );
+            self.item("others", &words);
+        }
+        if let Some(empty) = queue.empty_dispatch.as_ref().filter(|_| looks == 0) {
+            self.item(
+                "passed by",
+                &format!("{}, which ended without a task", act(empty)),
+            );
+        }
+    }
+
+    fn idle(&mut self, finding: &Finding) {
+        if finding.idle.is_empty() || finding.fault == Fault::UnfairShare {
+            return;
+        }
+        let idle = finding.idle.iter().take(NAMED).map(|idle| {
+            let since = match self.is_dump {
+                true => String::new(),
+                false => format!(" since {} s", at(idle.since)),
+            };
+            let kicked = match idle.kicked {
+                _ if self.is_dump => String::new(),
+                Some(time) => format!(", kicked at {} s", at(time)),
+                None => ", never kicked".to_owned(),
+            };
+            let claimed = idle.claimed.as_ref();
+            let claimed = claimed
+                .map(|by| format!(", claimed {}", act(by)))
+                .unwrap_or_default();
+            format!("CPU {}{since}{kicked}{claimed}", idle.cpu)
+        });
+        let idle: Vec<_> = idle.collect();
+        let more = finding.idle.len().saturating_sub(NAMED);
+        let more = if more > 0 {
+            format!("; {more} more")
+        } else {
+            String::new()
+        };
+        self.item("idle", &(idle.join("; ") + &more));
+    }
+
+    fn holders(&mut self, finding: &Finding) {
+        let held = finding.holders.iter().take(NAMED).map(|holder| {
+            let since = match self.is_dump {
+                true => String::new(),
+                false => format!(" since {} s", at(holder.since)),
+            };
+            let slice = match holder.slice {
+                Some(u64::MAX) => ", with a slice that never ends".to_owned(),
+                Some(slice) => format!(", with a slice of {}", model::Nanos::new(slice)),
+                None => String::new(),
+            };
+            format!("CPU {} has {}{since}{slice}", holder.cpu, holder.name)
+        });
+        let held: Vec<_> = held.collect();
+        if !held.is_empty() {
+            self.item("running", &held.join("; "));
+        }
+    }
+}
+
+/// Who did something, where and when.
+fn act(act: &Act) -> String {
+    let time = at(act.time);
+    let who = match act.callback {
+        "kernel" => "the kernel, by a rule of its own".to_owned(),
+        "program" => "a timer's or another program".to_owned(),
+        callback => format!("`{callback}`"),
+    };
+    let place = act.place.as_ref().map(|place| match &place.file {
+        Some(file) => format!(", {file}:{} ({})", place.line, place.function),
+        None => format!(", in {}", place.function),
+    });
+    format!(
+        "by {who}{} on CPU {} at {time} s",
+        place.unwrap_or_default(),
+        act.cpu
+    )
+}
+
+/// Seconds with microseconds.
+fn at(time: SimTime) -> String {
+    let ns = time.as_nanos();
+    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
+}
+
+/// A queue's id: small ones as they are, others as programmers write them.
+fn number(id: u64) -> String {
+    if id < 1 << 16 {
+        id.to_string()
+    } else {
+        format!("{id:#x}")
+    }
+}

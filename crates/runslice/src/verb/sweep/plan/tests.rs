@@ -1,0 +1,225 @@
+use super::*;
+
+fn runs(text: &str) -> anyhow::Result<Vec<Planned>> {
+    let file = "s.toml";
+    plan(&Source {
+        file: file::Source { text, file },
+        folder: Path::new("."),
+        programs: Programs {
+            commands: &[],
+            options: &LoaderOptions::default(),
+        },
+    })
+}
+
+fn told(text: &str) -> Vec<String> {
+    let told = runs(text).unwrap().into_iter().map(|run| {
+        let RunSpec {
+            policy,
+            workload,
+            machine,
+            ..
+        } = run.spec;
+        format!("{} {} {}", policy.name, workload.name, machine.cpus)
+    });
+    told.collect()
+}
+
+#[test]
+fn lists_are_multiplied_and_knobs_belong_to_their_policy() {
+    let text = "
+        policy = ['fifo', 'mlfq']
+        workload = ['desk']
+        cpus = [1, 2]
+        [knobs.mlfq]
+        nq = [4, 8]
+    ";
+    let want = [
+        "fifo desk 1",
+        "fifo desk 2",
+        "mlfq:nq=4 desk 1",
+        "mlfq:nq=4 desk 2",
+        "mlfq:nq=8 desk 1",
+        "mlfq:nq=8 desk 2",
+    ];
+    assert_eq!(told(text), want);
+    let set = &runs(text).unwrap()[2].spec.policy.set;
+    assert_eq!(*set, [("nq".to_owned(), "4".to_owned())]);
+}
+
+#[test]
+fn combinations_are_excluded_and_included() {
+    let text = "
+        policy = ['fifo', 'mlfq']
+        workload = ['desk']
+        cpus = [1, 2]
+        [[exclude]]
+        policy = 'mlfq'
+        cpus = 1
+        [[include]]
+        policy = 'o1'
+        cpus = 7
+    ";
+    let want = ["fifo desk 1", "fifo desk 2", "mlfq desk 2", "o1 desk 7"];
+    assert_eq!(told(text), want);
+}
+
+#[test]
+fn schedulers_programs_are_arms_without_knobs() {
+    let text = "
+        scheduler = ['scx_a -p', 'scx_b']
+        workload = ['desk']
+        cpus = [1, 2]
+        [[exclude]]
+        scheduler = 'scx_b'
+        cpus = 1
+        [[include]]
+        scheduler = 'scx_c'
+        cpus = 7
+    ";
+    let want = [
+        "scx_a -p desk 1",
+        "scx_a -p desk 2",
+        "scx_b desk 2",
+        "scx_c desk 7",
+    ];
+    assert_eq!(told(text), want);
+    let bad = "scheduler = ['scx_a \"']\nworkload = ['desk']";
+    let error = format!("{:#}", runs(bad).unwrap_err());
+    assert!(error.starts_with("s.toml:1:14"), "{error}");
+}
+
+#[test]
+fn seeds_are_counted_or_listed() {
+    let of = |more: &str| -> Vec<u64> {
+        let text = format!("policy = ['fifo']\nworkload = ['desk']\n{more}");
+        let runs = runs(&text).unwrap();
+        runs.iter().map(|run| run.spec.seed).collect()
+    };
+    assert_eq!(of("seeds = [5, 9]"), [5, 9]);
+    let want: Vec<u64> = (0..3).map(|run| seeds::of_run(7, run)).collect();
+    assert_eq!(of("seeds = 3\nseed = 7"), want);
+    assert_eq!(of("seed = 7"), [7]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    for (text, want) in [
+        ("policy = ['fifi']\nworkload = ['desk']", "s.toml:1:11"),
+        ("policy = ['fifo']\nworkload = ['dsk']", "s.toml:2:13"),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\ncpu = 1",
+            "s.toml:3:1: unknown field",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\ncpus = [0]",
+            "s.toml:3:9: the number of CPUs",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\nhz = [250, 7]",
+            "s.toml:3:7: HZ is 7",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\nkernel = ['6.1']",
+            "s.toml:3:11",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\nseeds = 0",
+            "s.toml:3:9: there are no seeds",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\nduration = '1'",
+            "s.toml:3:12: expected",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\n[knobs.mlfq]\nnq = [1]",
+            "s.toml:3:8: the sweep has no policy `mlfq`",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\n[[exclude]]\ncpus = 9",
+            "s.toml:3:1: this excludes no run",
+        ),
+        ("policy = ['fifo'\nworkload", "s.toml:2:1"),
+        (
+            "policy = []\nworkload = ['desk']",
+            "s.toml: there is nothing to run",
+        ),
+        (
+            "policy = ['fifo']\nworkload = ['desk']\nseeds = 2000000",
+            "s.toml: 2000000 runs are more than 1000000",
+        ),
+    ] {
+        let error = format!("{:#}", runs(text).unwrap_err());
+        assert!(error.starts_with(want), "{text}: {error}");
+    }
+}
+
+#[test]
+fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
+    let list = (0..1000)
+        .map(|n| n.to_string())
+        .collect::<Vec<_>>()
+        .join(",");
+    let of = |rest: &str| {
+        let text = format!("policy = ['mlfq']\nworkload = ['desk']\n{rest}");
+        runs(&text).unwrap_err().to_string()
+    };
+    let knobs = of(&format!(
+        "[knobs.mlfq]\na = [{list}]\nb = [{list}]\nc = [{list}]"
+    ));
+    assert_eq!(
+        knobs,
+        "s.toml:3:8: more than 1000000 combinations; split the sweep"
+    );
+    let machines = of(&format!("cpus = [{list}]\nhz = [{list}]\nsmt = [{list}]"));
+    assert_eq!(
+        machines,
+        "s.toml: more than 1000000 combinations; split the sweep"
+    );
+}
+
+#[test]
+fn the_documents_example_has_as_many_runs_as_it_says() {
+    let document = include_str!("../../../../../../docs/sweep.md");
+    let (_, rest) = document.split_once("```toml\n").unwrap();
+    let (example, rest) = rest.split_once("```").unwrap();
+    let runs = runs(example).unwrap();
+    let said = format!(
+        "These are {} runs: {} combinations",
+        runs.len(),
+        runs.len() / 20
+    );
+    assert!(rest.contains(&said), "{said}");
+    let hogs: Vec<_> = runs.iter().map(|run| run.scale.as_slice()).collect();
+    assert!(hogs.contains(&&[("hogs".to_owned(), 1)][..]));
+}
+
+#[test]
+fn files_are_relative_to_the_sweep() {
+    let source = Source {
+        file: file::Source {
+            text: "",
+            file: "a/s.toml",
+        },
+        folder: Path::new("a"),
+        programs: Programs {
+            commands: &[],
+            options: &LoaderOptions::default(),
+        },
+    };
+    assert_eq!(source.resolve("x.bpf.o:nq=3"), "a/x.bpf.o:nq=3");
+    assert_eq!(source.resolve("b/x.toml"), "a/b/x.toml");
+    assert_eq!(source.resolve("/b/x.toml"), "/b/x.toml");
+    assert_eq!(source.resolve("mlfq:nq=3"), "mlfq:nq=3");
+    let command = |text: &str| {
+        source
+            .program(text)
+            .unwrap()
+            .policy
+            .program
+            .unwrap()
+            .command
+    };
+    assert_eq!(command("./scx_a -v b/c"), ["a/./scx_a", "-v", "b/c"]);
+    assert_eq!(command("scx_a"), ["scx_a"]);
+}

@@ -1,0 +1,115 @@
+//! `runslice explain`: from a policy, a file of events or a dump to an answer and a status.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder of one test's own, with a load in it: a real-time task takes the only CPU for ever.
+struct Folder(PathBuf);
+
+const LOAD: &str = "[workload]\nname = \"load\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+    [task.shell]\ndo = \"run(inf)\"\n\
+    [task.rt]\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n";
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("explain-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the folder for tests is writable");
+        fs::write(path.join("load.toml"), LOAD).expect("writable");
+        Self(path)
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args(arguments.split_whitespace())
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .output()
+            .expect("runslice starts")
+    }
+
+    /// What a command that ends with `status` prints, errors included.
+    fn said(&self, arguments: &str, status: i32) -> String {
+        let output = self.run(arguments);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).expect("text");
+        assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
+        text
+    }
+}
+
+#[test]
+fn a_held_cpu_is_explained_from_the_run_and_from_its_file_alike() {
+    let folder = Folder::new("held");
+    let run = folder.said("explain fifo -w load.toml", 3);
+    assert!(run.starts_with("cpu-held: "), "{run}");
+    assert!(
+        run.contains("shell[") && run.contains("CPU 0 has rt since 0.1"),
+        "{run}"
+    );
+    assert!(
+        run.ends_with("\nAgain:\n  runslice explain fifo -w load.toml\n"),
+        "{run}"
+    );
+    for line in run.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    folder.said("sim fifo -w load.toml --events e.jsonl --decisions", 3);
+    let file = folder.said("explain --events e.jsonl", 3);
+    assert_eq!(
+        run.split("\nAgain:").next().map(str::trim_end),
+        Some(file.trim_end())
+    );
+    let json = folder.said("explain --events e.jsonl --json", 3);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["finding"]["fault"], "cpu-held");
+    assert_eq!(json["finding"]["victim"]["name"], "shell");
+}
+
+#[test]
+fn a_run_without_a_fault_ends_well_and_its_longest_waits_are_told() {
+    let folder = Folder::new("well");
+    let text = folder.said("explain fifo -w desk --duration 1s", 0);
+    assert!(text.starts_with("Nothing to explain"), "{text}");
+    let text = folder.said("explain fifo -w desk --duration 1s --task hog --worst 2", 0);
+    assert!(
+        text.contains("Wait 2 of 2: ") && text.contains("hog"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_dump_is_explained_and_anything_else_refused() {
+    let folder = Folder::new("dump");
+    let dump = "x[1] triggered exit kind 1026:\n\
+        \u{20} runnable task stall (a[7] failed to run for 30s)\n\
+        \nCPU states\n\nCPU 0   : nr_run=1 flags=0x1\n          curr=b[8] class=ext_sched_class\n\
+        \n  R a[7] -30000ms\n      ops_state/qseq=0/0\n      dsq_id=0x5\n";
+    fs::write(folder.0.join("a.dump"), dump).expect("writable");
+    let text = folder.said("explain --dump a.dump", 3);
+    assert!(
+        text.starts_with("stuck-in-queue: ") && text.contains("not in a dump"),
+        "{text}"
+    );
+    fs::write(folder.0.join("b.dump"), "hello\n").expect("writable");
+    assert!(
+        folder
+            .said("explain --dump b.dump", 1)
+            .contains("not a dump of sched_ext")
+    );
+    folder.said("explain fifo", 2);
+    folder.said("explain", 2);
+}
+
+#[test]
+fn a_wait_of_a_given_length_gives_status_3() {
+    let folder = Folder::new("fail-on");
+    folder.said("sim fifo -w desk --duration 1s --fail-on wait=10s", 0);
+    let text = folder.said("sim fifo -w desk --duration 1s --fail-on wait=1us", 3);
+    assert!(
+        text.contains("tasks waited for 1.00 us or longer: "),
+        "{text}"
+    );
+    folder.said("sim fifo -w desk --fail-on run=1s", 2);
+}

@@ -1,0 +1,319 @@
+//! What can be said about a wait.
+
+use model::{CpuId, Nanos, SimTime, TaskId};
+
+/// What went wrong, told by how it came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Fault {
+    /// `ops.enqueue` kept the task, and no insert followed.
+    Lost,
+    /// The policy inserted the task when it did not hold it, and the kernel ignored that.
+    InsertIgnored,
+    /// The task is in a queue of the policy that nobody looks at, although CPUs ask for work.
+    UnreadQueue,
+    /// The task is in a queue that only CPUs look at where it may not run.
+    UnreachableQueue,
+    /// Others that came later, or from other queues, are always taken first.
+    PassedOver,
+    /// The task is in a queue, CPUs idle, and nobody told one to look.
+    ForgottenKick,
+    /// The task is in a queue, and a dump does not tell who looks there.
+    StuckInQueue,
+    /// A task holds the CPU that the waiting one needs, and does not give it back.
+    CpuHeld,
+    /// An insert into the local queue of a CPU that the task may not use.
+    CpuNotAllowed,
+    /// A CPU that does not exist.
+    NoSuchCpu,
+    /// A queue that does not exist.
+    NoSuchQueue,
+    /// The task was inserted twice in one callback.
+    InsertedTwice,
+    /// A callback did not end.
+    EndlessLoop,
+    /// A program touched memory that is not its own, or was gone.
+    WildAccess,
+    /// Another misuse of the kernel's interface.
+    Misuse,
+    /// The policy ended itself.
+    OwnError,
+    /// Heavier tasks got less CPU time than lighter ones that wanted it as much.
+    UnfairShare,
+    /// The task has waited, and nothing is wrong: it was not its turn.
+    Waited,
+    /// The events do not tell.
+    Unknown,
+}
+
+impl Fault {
+    /// A word for scripts.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::InsertIgnored => "insert-ignored",
+            Self::UnreadQueue => "unread-queue",
+            Self::UnreachableQueue => "unreachable-queue",
+            Self::PassedOver => "passed-over",
+            Self::ForgottenKick => "forgotten-kick",
+            Self::StuckInQueue => "stuck-in-queue",
+            Self::CpuHeld => "cpu-held",
+            Self::CpuNotAllowed => "cpu-not-allowed",
+            Self::NoSuchCpu => "no-such-cpu",
+            Self::NoSuchQueue => "no-such-queue",
+            Self::InsertedTwice => "inserted-twice",
+            Self::EndlessLoop => "endless-loop",
+            Self::WildAccess => "wild-access",
+            Self::Misuse => "misuse",
+            Self::OwnError => "own-error",
+            Self::UnfairShare => "unfair-share",
+            Self::Waited => "waited",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What happened, for people.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Lost => "the policy kept a runnable task and never inserted it into a queue",
+            Self::InsertIgnored => {
+                "the policy inserted a task that it did not hold, so the kernel ignored it"
+            }
+            Self::UnreadQueue => "a runnable task is in a queue that nobody looks at",
+            Self::UnreachableQueue => {
+                "a runnable task is in a queue that only CPUs look at where it may not run"
+            }
+            Self::PassedOver => "others are always taken before a runnable task",
+            Self::ForgottenKick => {
+                "a runnable task is in a queue, CPUs idle, and none of them was kicked"
+            }
+            Self::StuckInQueue => "a runnable task stays in a queue",
+            Self::CpuHeld => "a task holds the CPU that a runnable one waits for",
+            Self::CpuNotAllowed => "a task was sent to a CPU that it may not use",
+            Self::NoSuchCpu => "the policy named a CPU that does not exist",
+            Self::NoSuchQueue => "the policy named a queue that does not exist",
+            Self::InsertedTwice => "a task was inserted twice in one callback",
+            Self::EndlessLoop => "a callback did not end",
+            Self::WildAccess => "a program touched memory that is not its own, or is gone",
+            Self::Misuse => "the policy misused a function of the kernel",
+            Self::OwnError => "the policy ended itself",
+            Self::UnfairShare => {
+                "a task of more weight got less CPU time than one of less that wanted as much"
+            }
+            Self::Waited => "a task has waited for its turn",
+            Self::Unknown => "the events do not tell why",
+        }
+    }
+
+    /// What to look at next.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Lost => {
+                "Follow every way through `enqueue`: each must insert the task, or remember it \
+                 where `dispatch` or a timer finds it. A task that is dequeued and enqueued \
+                 again (affinity, nice value, a real-time task, hotplug) comes through `enqueue` \
+                 once more."
+            }
+            Self::InsertIgnored => {
+                "The task has been dequeued, dispatched or inserted since the policy remembered \
+                 it. Forget tasks in `dequeue`, and remember them again in `enqueue`."
+            }
+            Self::UnreadQueue => {
+                "Compare the queue's id with those that `dispatch` gives to \
+                 `scx_bpf_dsq_move_to_local()`, and the conditions before that call."
+            }
+            Self::UnreachableQueue => {
+                "Choose the queue by a CPU of `p->cpus_ptr`, and let `set_cpumask` move what \
+                 waits there already."
+            }
+            Self::PassedOver => {
+                "Compare the order of the queue (vtime compares by the sign of the difference) \
+                 and the order in which `dispatch` looks at queues: each needs a bound on how \
+                 long others may go first."
+            }
+            Self::ForgottenKick => {
+                "After an insert into a queue of the policy, pick an idle CPU that the task may \
+                 use and call `scx_bpf_kick_cpu()`."
+            }
+            Self::StuckInQueue => {
+                "Look for who takes tasks from it, on which CPUs, and who kicks an idle one \
+                 after an insert. `explain POLICY -w LOAD` has the history that a dump lacks."
+            }
+            Self::CpuHeld => {
+                "Give a finite slice, or end the slice of what runs: an insert with \
+                 `SCX_ENQ_PREEMPT`, or a kick with `SCX_KICK_PREEMPT`."
+            }
+            Self::CpuNotAllowed => {
+                "Test `p->cpus_ptr` when the task is inserted: its affinity may have changed \
+                 since the CPU was chosen."
+            }
+            Self::NoSuchCpu => "CPUs are numbered from 0 to `scx_bpf_nr_cpu_ids()` - 1.",
+            Self::NoSuchQueue => {
+                "Create the queue in `init`, and destroy it when nothing names it any more."
+            }
+            Self::InsertedTwice => {
+                "One callback inserts a task once: return after the insert, and insert in \
+                 `select_cpu` only if `enqueue` need not be called."
+            }
+            Self::EndlessLoop => "Bound the loop at that line.",
+            Self::WildAccess => "Look at where the pointer at that line came from.",
+            Self::Misuse => "The message says which function and why.",
+            Self::OwnError => "The message is the policy's own.",
+            Self::UnfairShare => {
+                "Divide the time that a task has used by `p->scx.weight` before it is compared, \
+                 or scale slices by the weight."
+            }
+            Self::Waited => "Compare the wait with the number of tasks and their slices.",
+            Self::Unknown => "Make the run again with decisions: `sim --events FILE --decisions`.",
+        }
+    }
+}
+
+/// A place in a policy's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function.
+    pub function: String,
+    /// The file, if the object has line information.
+    pub file: Option<String>,
+    /// The line, from 1; 0 without line information.
+    pub line: u32,
+}
+
+/// Something that was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// When.
+    pub time: SimTime,
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// The callback, `kernel` or `program`.
+    pub callback: &'static str,
+    /// The line that did it; `None`: the kernel did it.
+    pub place: Option<Place>,
+}
+
+/// Where a runnable task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// In no queue: the policy has it.
+    Nowhere,
+    /// In a queue of the policy.
+    Queue(u64),
+    /// In the global queue.
+    Global,
+    /// In the local queue of a CPU.
+    Local(CpuId),
+    /// Not the policy's: it is of another class.
+    Elsewhere,
+    /// The events do not tell.
+    Unknown,
+}
+
+/// Who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Number in the run.
+    pub task: TaskId,
+    /// Name from the workload.
+    pub name: String,
+    /// The kernel's number.
+    pub pid: u32,
+    /// Since when; `None`: it does not wait.
+    pub since: Option<SimTime>,
+    /// For how long.
+    pub waited: Nanos,
+    /// Where it is.
+    pub standing: Standing,
+    /// What put it there.
+    pub put: Option<Act>,
+    /// What happened to it at the same moment: a change of its nice value, affinity or class, or
+    /// a CPU that went offline.
+    pub trigger: Option<&'static str>,
+}
+
+/// The queue in which a task waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    /// Its id.
+    pub id: u64,
+    /// Tasks in it.
+    pub depth: u32,
+    /// The last look at it.
+    pub last_look: Option<Act>,
+    /// Looks since the task came, and those that took a task.
+    pub looks: (u64, u64),
+    /// Tasks taken since that came later than the one that waits.
+    pub overtaken: u64,
+    /// CPUs that have looked at it since the task came.
+    pub readers: Vec<CpuId>,
+    /// The last `dispatch` since the task came that ended without work.
+    pub empty_dispatch: Option<Act>,
+    /// The last look since the task came that took a task from another queue, and that queue.
+    pub other_look: Option<(Act, u64)>,
+}
+
+/// A CPU that idles while a task waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleCpu {
+    /// Which.
+    pub cpu: CpuId,
+    /// Since when.
+    pub since: SimTime,
+    /// When it was told to look for work last.
+    pub kicked: Option<SimTime>,
+    /// What has claimed it since, and has not used it.
+    pub claimed: Option<Act>,
+}
+
+/// A task that holds a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The task.
+    pub name: String,
+    /// Since when.
+    pub since: SimTime,
+    /// The slice that it got last, nanoseconds; `u64::MAX` never ends.
+    pub slice: Option<u64>,
+    /// What gave it.
+    pub given: Option<Act>,
+}
+
+/// All that there is to say about one fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What went wrong.
+    pub fault: Fault,
+    /// When this was seen.
+    pub time: SimTime,
+    /// The kernel's message, if the policy was ejected.
+    pub message: Option<String>,
+    /// Where the object machine stopped a program.
+    pub stopped: Option<String>,
+    /// Who suffers.
+    pub victim: Option<Victim>,
+    /// The line to look at first.
+    pub culprit: Option<Act>,
+    /// Where the victim waits.
+    pub queue: Option<QueueView>,
+    /// CPUs that idle meanwhile.
+    pub idle: Vec<IdleCpu>,
+    /// Who holds the others.
+    pub holders: Vec<Holder>,
+    /// Runnable tasks that wait, the victim included.
+    pub waiting: usize,
+}
+
+/// A wait that has ended, or was open at the end of the run.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// How long.
+    pub span: Nanos,
+    /// What there is to say about it.
+    pub finding: Finding,
+}

@@ -1,0 +1,454 @@
+//! From what was decided to what went wrong.
+
+use std::collections::BTreeMap;
+
+use model::{Caller, CpuId, Exit, ExitKind, NOWHERE, Nanos, SimTime, TaskId};
+
+use super::finding::{
+    Act, Fault, Finding, Holder, IdleCpu, Place, QueueView, Standing, Victim, Wait,
+};
+use super::state::{Deed, Kind, Queue, State, Where};
+
+/// A wait of a second is long, or one of this part of a shorter run.
+const LONG: Nanos = Nanos::from_secs(1);
+const LONG_PART: u64 = 4;
+/// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
+/// that is called unfair: an eighth, which slices cannot explain.
+const UNFAIR: u64 = 8;
+/// Both must have been runnable for this part of the run.
+const ALWAYS: u64 = 2;
+
+/// Looks at the state at one moment.
+pub(super) struct Judge<'a> {
+    pub state: &'a State,
+    pub places: &'a BTreeMap<u32, Place>,
+    pub now: SimTime,
+}
+
+impl Judge<'_> {
+    /// The wait of `task` that ends now, or that is open.
+    pub fn wait(&self, task: TaskId) -> Wait {
+        Wait {
+            span: self.state.waited(task, self.now).unwrap_or(Nanos::ZERO),
+            finding: self.finding(task),
+        }
+    }
+
+    /// About the task that has waited longest now, if that is long.
+    pub fn longest_open(&self) -> Option<Finding> {
+        let waits = self.state.waiting().into_iter();
+        let waits = waits.filter_map(|task| Some((self.state.waited(task, self.now)?, task)));
+        let longest = waits.max_by_key(|(span, task)| (*span, std::cmp::Reverse(task.0)))?;
+        let finding = self.finding(longest.1);
+        let part = Nanos::new(self.now.since(SimTime::ZERO).get() / LONG_PART);
+        (longest.0 >= LONG.min(part) && finding.fault != Fault::Waited).then_some(finding)
+    }
+
+    /// About the policy's end.
+    pub fn ejection(&self, exit: &Exit) -> Finding {
+        let mut finding = match exit.kind {
+            ExitKind::ErrorStall => match self.stalled(&exit.message) {
+                Some(task) => self.finding(task),
+                None => self.longest_open().unwrap_or_else(|| self.nothing()),
+            },
+            _ => self.misuse(exit),
+        };
+        finding.time = exit.time;
+        finding.message = Some(exit.message.clone());
+        finding.stopped.clone_from(&exit.fault);
+        finding
+    }
+
+    /// The task that the watchdog names: `name[pid] failed to run for ...`.
+    fn stalled(&self, message: &str) -> Option<TaskId> {
+        let (head, _) = message.split_once("] failed to run")?;
+        let pid: u32 = head.rsplit_once('[')?.1.parse().ok()?;
+        let at = self.state.tasks.iter().position(|task| task.pid == pid)?;
+        Some(TaskId(u32::try_from(at).ok()?))
+    }
+
+    /// A misuse that ended the policy at once.
+    fn misuse(&self, exit: &Exit) -> Finding {
+        let fault = fault_of(exit);
+        let failed = self.state.failed;
+        let subject = failed.map_or(TaskId::NONE, |(task, _)| task);
+        let known = subject.index() < self.state.tasks.len();
+        let mut finding = match known {
+            true => self.finding(subject),
+            false => self.nothing(),
+        };
+        finding.fault = fault;
+        finding.culprit = failed.map(|(_, deed)| self.act(&deed));
+        finding
+    }
+
+    fn nothing(&self) -> Finding {
+        Finding {
+            fault: Fault::Unknown,
+            time: self.now,
+            message: None,
+            stopped: None,
+            victim: None,
+            culprit: None,
+            queue: None,
+            idle: self.idle(),
+            holders: self.holders(None),
+            waiting: self.state.waiting().len(),
+        }
+    }
+
+    /// About one task.
+    pub fn finding(&self, task: TaskId) -> Finding {
+        let queue = self.state.entry(task).map(|_| self.queue(task));
+        let (fault, culprit) = self.why(task);
+        let local = self
+            .state
+            .entry(task)
+            .map(|(queue, _)| State::kind_of(queue.id));
+        let needed = match local {
+            Some(Kind::Local(cpu)) => Some(cpu),
+            _ => None,
+        };
+        Finding {
+            fault,
+            time: self.now,
+            message: None,
+            stopped: None,
+            victim: Some(self.victim(task)),
+            culprit: culprit.map(|deed| self.act(&deed)),
+            queue,
+            idle: self.idle(),
+            holders: self.holders(needed),
+            waiting: self.state.waiting().len(),
+        }
+    }
+
+    fn act(&self, deed: &Deed) -> Act {
+        Act {
+            time: deed.time,
+            cpu: deed.cpu,
+            callback: deed.caller.name(),
+            place: self.places.get(&deed.place).cloned(),
+        }
+    }
+
+    fn victim(&self, id: TaskId) -> Victim {
+        let task = &self.state.tasks[id.index()];
+        let standing = match task.place {
+            _ if !task.is_managed && task.put.is_none() => match self.state.has_decisions() {
+                true => Standing::Elsewhere,
+                false => Standing::Unknown,
+            },
+            Where::Kept => Standing::Nowhere,
+            Where::Queue(index) => match self.state.queues.get(&index).map(|queue| queue.id) {
+                Some(id) => match State::kind_of(id) {
+                    Kind::Local(cpu) => Standing::Local(cpu),
+                    Kind::Global => Standing::Global,
+                    Kind::Policy => Standing::Queue(id),
+                },
+                None => Standing::Unknown,
+            },
+            Where::Out | Where::Unknown => Standing::Unknown,
+        };
+        let put = task.put;
+        let trigger = task
+            .trigger
+            .filter(|(time, _)| Some(*time) == put.map(|put| put.time));
+        Victim {
+            task: id,
+            name: task.name.clone(),
+            pid: task.pid,
+            since: task.runnable_since.filter(|_| task.on.is_none()),
+            waited: self.state.waited(id, self.now).unwrap_or(Nanos::ZERO),
+            standing,
+            put: put.map(|deed| self.act(&deed)),
+            trigger: trigger.map(|(_, what)| what),
+        }
+    }
+
+    fn queue(&self, id: TaskId) -> QueueView {
+        let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
+        let since = self.put_at(id);
+        let empty = self.empty_dispatch(since);
+        let other = self.other_look(queue, since);
+        QueueView {
+            id: queue.id,
+            depth: u32::try_from(queue.tasks.len())
+                .unwrap_or(u32::MAX)
+                .max(queue.depth),
+            last_look: queue.last_look.map(|deed| self.act(&deed)),
+            looks: (entry.looks, entry.takes),
+            overtaken: entry.overtaken,
+            readers: entry.readers.iter().copied().collect(),
+            empty_dispatch: empty.map(|deed| self.act(&deed)),
+            other_look: other.map(|(deed, id)| (self.act(&deed), id)),
+        }
+    }
+
+    fn put_at(&self, id: TaskId) -> SimTime {
+        let put = self.state.tasks[id.index()].put;
+        put.map_or(SimTime::ZERO, |put| put.time)
+    }
+
+    /// The last `dispatch` since `since` that ended without work.
+    fn empty_dispatch(&self, since: SimTime) -> Option<Deed> {
+        let ends = self.state.cpus.iter().filter_map(|cpu| cpu.empty_dispatch);
+        ends.filter(|deed| deed.time >= since)
+            .max_by_key(|deed| deed.time)
+    }
+
+    /// The last look since `since` that took a task from another queue of the policy.
+    fn other_look(&self, own: &Queue, since: SimTime) -> Option<(Deed, u64)> {
+        let looks = self.state.cpus.iter().filter_map(|cpu| cpu.took);
+        let looks = looks.filter_map(|(deed, index)| {
+            let id = self.state.queues.get(&index)?.id;
+            (deed.time >= since && id != own.id).then_some((deed, id))
+        });
+        looks.max_by_key(|(deed, _)| deed.time)
+    }
+
+    fn idle(&self) -> Vec<IdleCpu> {
+        let cpus = (0u16..).map(CpuId).zip(&self.state.cpus);
+        let idle = cpus.filter(|(_, cpu)| cpu.task.is_none());
+        idle.map(|(number, cpu)| IdleCpu {
+            cpu: number,
+            since: cpu.since,
+            kicked: cpu.kicked.filter(|time| *time >= cpu.since),
+            claimed: cpu.claimed.map(|deed| self.act(&deed)),
+        })
+        .collect()
+    }
+
+    /// Who holds `needed`, or every CPU that does not idle.
+    fn holders(&self, needed: Option<CpuId>) -> Vec<Holder> {
+        let cpus = (0u16..).map(CpuId).zip(&self.state.cpus);
+        let cpus = cpus.filter(|(number, _)| needed.is_none_or(|needed| needed == *number));
+        let held = cpus.filter_map(|(number, cpu)| {
+            let task = self.state.tasks.get(cpu.task?.index())?;
+            Some(Holder {
+                cpu: number,
+                name: task.name.clone(),
+                since: cpu.since,
+                slice: task
+                    .slice
+                    .filter(|_| task.is_managed)
+                    .map(|(slice, _)| slice),
+                given: task.slice.map(|(_, deed)| self.act(&deed)),
+            })
+        });
+        held.collect()
+    }
+
+    /// Why `task` waits, and what to look at first.
+    fn why(&self, id: TaskId) -> (Fault, Option<Deed>) {
+        let task = &self.state.tasks[id.index()];
+        if !self.state.has_decisions() {
+            return (Fault::Unknown, None);
+        }
+        match task.place {
+            Where::Kept => match task.ignored {
+                Some(deed) => (Fault::InsertIgnored, Some(deed)),
+                None => (Fault::Lost, task.put),
+            },
+            Where::Queue(_) => match self.state.entry(id) {
+                Some((queue, _)) => match State::kind_of(queue.id) {
+                    Kind::Local(cpu) => self.in_local(id, cpu),
+                    Kind::Global | Kind::Policy => self.in_queue(id),
+                },
+                None => (Fault::Unknown, task.put),
+            },
+            Where::Out | Where::Unknown => (Fault::Waited, task.put),
+        }
+    }
+
+    /// The task is in the local queue of `cpu`.
+    fn in_local(&self, id: TaskId, cpu: CpuId) -> (Fault, Option<Deed>) {
+        let put = self.state.tasks[id.index()].put;
+        let Some(holder) = self.state.cpus.get(cpu.index()) else {
+            return (Fault::Unknown, put);
+        };
+        let Some(running) = holder
+            .task
+            .and_then(|task| self.state.tasks.get(task.index()))
+        else {
+            return (Fault::ForgottenKick, put);
+        };
+        let overtaken = self.state.entry(id).map_or(0, |(_, entry)| entry.overtaken);
+        let since = self.put_at(id).max(holder.since);
+        let held = self.now.since(since);
+        match running.slice {
+            _ if overtaken > 0 => (Fault::PassedOver, put),
+            Some((slice, given)) if running.is_managed && slice > held.get().max(OVERLONG) => {
+                (Fault::CpuHeld, Some(given))
+            }
+            // Of another class: no slice of the policy ends it.
+            None => (Fault::CpuHeld, put),
+            _ if !running.is_managed => (Fault::CpuHeld, put),
+            _ => (Fault::Waited, put),
+        }
+    }
+
+    /// The task is in a queue that some CPU must look at.
+    fn in_queue(&self, id: TaskId) -> (Fault, Option<Deed>) {
+        let task = &self.state.tasks[id.index()];
+        let put = task.put;
+        let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
+        let may_run = |cpu: &CpuId| {
+            task.mask
+                .is_none_or(|mask| cpu.0 >= 64 || mask >> cpu.0 & 1 != 0)
+        };
+        if entry.looks > 0 && !entry.readers.iter().any(may_run) {
+            return (Fault::UnreachableQueue, put);
+        }
+        if entry.overtaken > 0 || entry.looks > 0 && entry.takes == 0 {
+            return (Fault::PassedOver, put);
+        }
+        // Those before it were taken: what has happened since the last of them?
+        let last = queue.last_look.filter(|_| entry.looks > 0);
+        let since = last.map_or(self.put_at(id), |look| look.time);
+        let all = (0..self.state.cpus.len() as u16).map(CpuId);
+        let usable: Vec<CpuId> = all.filter(may_run).collect();
+        let asks = |cpu: &CpuId| {
+            let dispatch = self.state.cpus[cpu.index()].dispatch;
+            dispatch.is_some_and(|time| time > since)
+        };
+        let asked: Vec<CpuId> = usable.iter().copied().filter(asks).collect();
+        let readers: Vec<CpuId> = asked
+            .iter()
+            .copied()
+            .filter(|cpu| queue.readers.contains(cpu))
+            .collect();
+        let empty = self.empty_dispatch_on(&readers, since);
+        if empty.is_none()
+            && let Some(look) = self.other_look_on(&readers, since)
+        {
+            return (Fault::PassedOver, Some(look));
+        }
+        // A reader that exists would have looked at it before, and found it empty.
+        let is_unknown =
+            queue.looks == 0 && self.state.cpus.iter().any(|cpu| cpu.dispatch.is_some());
+        if !asked.is_empty() || is_unknown {
+            return (Fault::UnreadQueue, self.unread(queue, put, empty));
+        }
+        let idles = |cpu: &CpuId| self.state.cpus[cpu.index()].task.is_none();
+        if usable.iter().any(idles) {
+            return (Fault::ForgottenKick, put);
+        }
+        self.held(&usable, since, put)
+    }
+
+    /// The last `dispatch` on one of `cpus` since `since` that ended without work.
+    fn empty_dispatch_on(&self, cpus: &[CpuId], since: SimTime) -> Option<Deed> {
+        let ends = cpus
+            .iter()
+            .filter_map(|cpu| self.state.cpus[cpu.index()].empty_dispatch);
+        ends.filter(|deed| deed.time > since)
+            .max_by_key(|deed| deed.time)
+    }
+
+    /// The last look on one of `cpus` since `since` that took a task.
+    fn other_look_on(&self, cpus: &[CpuId], since: SimTime) -> Option<Deed> {
+        let looks = cpus
+            .iter()
+            .filter_map(|cpu| self.state.cpus[cpu.index()].took);
+        let looks = looks.map(|(deed, _)| deed);
+        looks
+            .filter(|deed| deed.time > since)
+            .max_by_key(|deed| deed.time)
+    }
+
+    /// What to look at when nobody looks at `queue`: the program that did and has stopped, the
+    /// callback that came by without a look, or what put the task there.
+    fn unread(&self, queue: &Queue, put: Option<Deed>, empty: Option<Deed>) -> Option<Deed> {
+        match queue.last_look {
+            Some(look) if look.caller == Caller::Program => Some(look),
+            Some(_) => empty.filter(|deed| deed.place != NOWHERE).or(put),
+            None => put,
+        }
+    }
+
+    /// No CPU asks for work: somebody holds them all.
+    fn held(&self, cpus: &[CpuId], since: SimTime, put: Option<Deed>) -> (Fault, Option<Deed>) {
+        let slices = cpus.iter().filter_map(|cpu| {
+            let cpu = &self.state.cpus[cpu.index()];
+            let task = self.state.tasks.get(cpu.task?.index())?;
+            let held = self.now.since(cpu.since.max(since));
+            let (slice, given) = task.slice.filter(|_| task.is_managed)?;
+            (slice > held.get().max(OVERLONG)).then_some((slice, given))
+        });
+        match slices.max_by_key(|(slice, _)| *slice) {
+            Some((_, given)) => (Fault::CpuHeld, Some(given)),
+            None if cpus.iter().any(|cpu| self.is_of_another_class(*cpu)) => (Fault::CpuHeld, put),
+            None => (Fault::Waited, put),
+        }
+    }
+
+    /// Whether `cpu` runs a task of which the policy has no say.
+    fn is_of_another_class(&self, cpu: CpuId) -> bool {
+        let task = self.state.cpus[cpu.index()].task;
+        let task = task.and_then(|task| self.state.tasks.get(task.index()));
+        task.is_some_and(|task| !task.is_managed)
+    }
+
+    /// A task of more weight that got less CPU time than one of less, both of which wanted it
+    /// nearly always.
+    pub fn unfairness(&self) -> Option<Finding> {
+        let elapsed = self.now.since(SimTime::ZERO).get();
+        let wanted = |task: &super::state::Task| {
+            let open = task.runnable_since.filter(|_| task.on.is_none());
+            let open = open.map_or(0, |since| self.now.since(since).get());
+            let runs = task
+                .switched_in
+                .map_or(0, |since| self.now.since(since).get());
+            let run = task.run.get() + runs;
+            (run, run + task.waited.get() + open)
+        };
+        let all = (0u32..).map(TaskId).zip(&self.state.tasks);
+        let busy: Vec<_> = all
+            .map(|(id, task)| (id, task, wanted(task)))
+            .filter(|(_, task, (_, wants))| task.is_managed && *wants >= elapsed / ALWAYS)
+            .collect();
+        let pairs = busy
+            .iter()
+            .flat_map(|heavy| busy.iter().map(move |light| (heavy, light)));
+        let unfair = pairs.filter(|(heavy, light)| {
+            heavy.1.nice < light.1.nice && light.2.0 > heavy.2.0 + heavy.2.0 / UNFAIR
+        });
+        let (heavy, _) = unfair.max_by_key(|(heavy, light)| light.2.0 - heavy.2.0)?;
+        let slice = heavy
+            .1
+            .slice
+            .map(|(_, deed)| deed)
+            .filter(|deed| !deed.is_kernels());
+        let culprit = heavy.1.inserted.or(slice).or(self.state.any_insert);
+        Some(Finding {
+            fault: Fault::UnfairShare,
+            culprit: culprit.map(|deed| self.act(&deed)),
+            ..self.finding(heavy.0)
+        })
+    }
+}
+
+/// A slice above this is called long, whoever waits: ten times the default (kernel 6.18).
+const OVERLONG: u64 = 200_000_000;
+
+/// The class of an exit, by the kernel's message (kernels 6.18 and 7.2) or by what the object
+/// machine says.
+fn fault_of(exit: &Exit) -> Fault {
+    if exit.kind == ExitKind::ErrorBpf {
+        return Fault::OwnError;
+    }
+    let message = &*exit.message;
+    let has = |words: &str| message.contains(words);
+    match () {
+        () if has("endless loop") || has("instructions is spent") => Fault::EndlessLoop,
+        () if exit.fault.is_some() => Fault::WildAccess,
+        () if has("not allowed for") || has("cannot move migration disabled") => {
+            Fault::CpuNotAllowed
+        }
+        () if has("invalid CPU") => Fault::NoSuchCpu,
+        () if has("non-existent DSQ") || has("invalid DSQ ID") => Fault::NoSuchQueue,
+        () if has("already direct-dispatched") => Fault::InsertedTwice,
+        () => Fault::Misuse,
+    }
+}

@@ -1,0 +1,150 @@
+//! Why a task waits: follows a stream with decisions, and says what it finds.
+//!
+//! [`Observer`] keeps for every task, queue and CPU what was decided about it last. At the end of
+//! the run, and at the end of each long wait, `judge` looks at that and names the fault, who
+//! suffers from it and which line of the policy made it. docs/explain.md says how.
+
+mod dump;
+mod finding;
+mod judge;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use dump::{DumpError, explain_dump};
+pub use finding::{Act, Fault, Finding, Holder, IdleCpu, Place, QueueView, Standing, Victim, Wait};
+
+use std::collections::BTreeMap;
+
+use model::{Event, EventKind, EventMask, Exit, Header, SimTime, Sink, TaskId, Text};
+
+use state::State;
+
+/// Follows a run and explains its waits.
+#[derive(Debug, Default)]
+pub struct Observer {
+    state: State,
+    places: BTreeMap<u32, Place>,
+    exit: Option<Exit>,
+    /// Of waits that have ended, the longest are kept, the longest first.
+    keep: usize,
+    /// Of these tasks only: a task's name, or its group's.
+    of: Option<String>,
+    worst: Vec<Wait>,
+    end: SimTime,
+}
+
+impl Observer {
+    /// Follows a run and remembers its `keep` longest waits, those of the task or group `of` if
+    /// that is given.
+    #[must_use]
+    pub fn new(keep: usize, of: Option<String>) -> Self {
+        Self {
+            keep,
+            of,
+            ..Self::default()
+        }
+    }
+
+    /// The finding about the run: why the policy was ejected, or why the task waits that has
+    /// waited longest at the end. `None` if nothing is wrong: no ejection, no task that waits.
+    #[must_use]
+    pub fn finding(&self) -> Option<Finding> {
+        let judge = self.judge();
+        match &self.exit {
+            Some(exit) if exit.kind.is_error() => Some(judge.ejection(exit)),
+            _ => judge.longest_open().or_else(|| judge.unfairness()),
+        }
+    }
+
+    /// The longest waits, those that are open at the end included, the longest first.
+    #[must_use]
+    pub fn worst(&self) -> Vec<Wait> {
+        let judge = self.judge();
+        let open = self.state.waiting();
+        let open = open.into_iter().filter(|&task| self.is_of(task));
+        let mut waits: Vec<_> = open.map(|task| judge.wait(task)).collect();
+        waits.extend(self.worst.iter().cloned());
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait.span));
+        waits.truncate(self.keep);
+        waits
+    }
+
+    /// Whether the stream has decisions. Without them hardly anything can be said.
+    #[must_use]
+    pub const fn has_decisions(&self) -> bool {
+        self.state.has_decisions()
+    }
+
+    fn judge(&self) -> judge::Judge<'_> {
+        judge::Judge {
+            state: &self.state,
+            places: &self.places,
+            now: self.end,
+        }
+    }
+
+    fn is_of(&self, task: TaskId) -> bool {
+        let Some(of) = &self.of else { return true };
+        let name = self.state.name(task);
+        name == *of || name.rsplit_once('.').is_some_and(|(group, _)| group == of)
+    }
+
+    /// Keeps the wait of `task`, which ends now, if it is one of the longest.
+    fn note_wait(&mut self, task: TaskId) {
+        let Some(span) = self.state.waited(task, self.end) else {
+            return;
+        };
+        let least = self.worst.get(self.keep.saturating_sub(1));
+        if self.keep == 0 || least.is_some_and(|least| span <= least.span) || !self.is_of(task) {
+            return;
+        }
+        let wait = self.judge().wait(task);
+        let at = self.worst.partition_point(|other| other.span >= span);
+        self.worst.insert(at, wait);
+        self.worst.truncate(self.keep);
+    }
+}
+
+impl Sink for Observer {
+    fn wants(&self) -> EventMask {
+        EventMask::ALL.union(EventMask::DECISIONS)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.state.begin(header);
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            self.end = event.time;
+            if event.kind == EventKind::Switch && event.task != TaskId::NONE {
+                self.note_wait(event.task);
+            }
+            self.state.take(event);
+        }
+    }
+
+    fn text(&mut self, text: &Text) {
+        match text {
+            Text::Place {
+                place,
+                function,
+                file,
+                line,
+            } => {
+                let described = Place {
+                    function: function.clone(),
+                    file: file.clone(),
+                    line: *line,
+                };
+                self.places.insert(*place, described);
+            }
+            Text::Exit(exit) => self.exit = Some(exit.clone()),
+        }
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.end = end;
+    }
+}

@@ -1,0 +1,429 @@
+//! What was decided last about every task, queue and CPU.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Caller, CpuId, Event, EventKind, Header, Looked, NOWHERE, Nanos, Op, SimTime, Sliced, TaskId,
+    insert,
+};
+
+use crate::names::task_name;
+
+/// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
+/// include/linux/sched/ext.h).
+const BUILTIN: u64 = 1 << 63;
+const LOCAL_ON: u64 = 3 << 62;
+
+/// Who did something, as events have it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deed {
+    pub time: SimTime,
+    pub cpu: CpuId,
+    pub caller: Caller,
+    pub place: u32,
+}
+
+impl Deed {
+    fn of(event: &Event) -> Self {
+        Self {
+            time: event.time,
+            cpu: event.cpu,
+            caller: Caller::of(event),
+            place: event.b as u32,
+        }
+    }
+
+    /// The kernel did it by a rule of its own.
+    pub fn is_kernels(&self) -> bool {
+        self.caller == Caller::Kernel
+    }
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Never seen.
+    #[default]
+    Unknown,
+    /// In no queue: the policy kept it.
+    Kept,
+    /// In the queue with this index.
+    Queue(u32),
+    /// It left its queue.
+    Out,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Task {
+    pub name: String,
+    pub nice: i8,
+    pub pid: u32,
+    pub runnable_since: Option<SimTime>,
+    pub on: Option<CpuId>,
+    pub switched_in: Option<SimTime>,
+    pub run: Nanos,
+    pub waited: Nanos,
+    pub place: Where,
+    /// What put it there.
+    pub put: Option<Deed>,
+    /// The last insert by the policy.
+    pub inserted: Option<Deed>,
+    /// Since it was kept: the last insert that was ignored.
+    pub ignored: Option<Deed>,
+    pub slice: Option<(u64, Deed)>,
+    /// The policy has decided about it.
+    pub is_managed: bool,
+    pub trigger: Option<(SimTime, &'static str)>,
+    /// The CPUs that it may use, the lowest 64, if that was told.
+    pub mask: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub id: u64,
+    pub depth: u32,
+    pub last_look: Option<Deed>,
+    pub looks: u64,
+    /// CPUs that have ever looked at it.
+    pub readers: BTreeSet<CpuId>,
+    /// The tasks in it, by the number of their entry.
+    pub tasks: BTreeMap<u64, Entry>,
+}
+
+/// A task's stay in a queue.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub looks: u64,
+    pub takes: u64,
+    pub overtaken: u64,
+    pub readers: BTreeSet<CpuId>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Cpu {
+    pub task: Option<TaskId>,
+    pub since: SimTime,
+    pub kicked: Option<SimTime>,
+    pub claimed: Option<Deed>,
+    /// The last `dispatch` that began, and the last that ended without work.
+    pub dispatch: Option<SimTime>,
+    pub empty_dispatch: Option<Deed>,
+    /// The last look that took a task, and the queue.
+    pub took: Option<(Deed, u32)>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    header: Option<Header>,
+    pub tasks: Vec<Task>,
+    pub cpus: Vec<Cpu>,
+    pub queues: BTreeMap<u32, Queue>,
+    pub failed: Option<(TaskId, Deed)>,
+    entries: u64,
+    entry_of: BTreeMap<TaskId, (u32, u64)>,
+    decisions: bool,
+    offline: Option<SimTime>,
+    released: Option<(SimTime, CpuId)>,
+    /// The last place at which the policy inserted tasks by weight or slice.
+    pub any_insert: Option<Deed>,
+}
+
+impl State {
+    pub fn begin(&mut self, header: &Header) {
+        let cpus = usize::from(header.machine.cpus);
+        self.cpus.resize_with(cpus, Cpu::default);
+        self.header = Some(header.clone());
+    }
+
+    pub const fn has_decisions(&self) -> bool {
+        self.decisions
+    }
+
+    pub fn name(&self, task: TaskId) -> String {
+        let known = self.tasks.get(task.index());
+        known.map_or_else(|| format!("task {}", task.0), |task| task.name.clone())
+    }
+
+    /// How long `task` has waited at `now`, if it does.
+    pub fn waited(&self, task: TaskId, now: SimTime) -> Option<Nanos> {
+        let task = self.tasks.get(task.index())?;
+        let since = task.runnable_since.filter(|_| task.on.is_none())?;
+        Some(now.since(since))
+    }
+
+    /// The tasks that wait.
+    pub fn waiting(&self) -> Vec<TaskId> {
+        let all = (0u32..).map(TaskId).zip(&self.tasks);
+        let waits = all.filter(|(_, task)| task.runnable_since.is_some() && task.on.is_none());
+        waits.map(|(id, _)| id).collect()
+    }
+
+    /// The entry of `task` in the queue that it is in.
+    pub fn entry(&self, task: TaskId) -> Option<(&Queue, &Entry)> {
+        let (queue, entry) = self.entry_of.get(&task)?;
+        let queue = self.queues.get(queue)?;
+        Some((queue, queue.tasks.get(entry)?))
+    }
+
+    pub fn take(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::New => self.born(event),
+            EventKind::Wakeup => {
+                self.with(event.task, |task| task.runnable_since = Some(event.time));
+            }
+            EventKind::Switch => self.switched(event),
+            EventKind::Exit => self.with(event.task, |task| task.runnable_since = None),
+            EventKind::Callback => self.called(event),
+            EventKind::Change => self.changed(event),
+            EventKind::Queue => self.named(event),
+            EventKind::Insert => self.inserted(event),
+            EventKind::Look => self.looked(event),
+            EventKind::Remove => self.removed(event),
+            EventKind::Ignored => {
+                let deed = Deed::of(event);
+                self.with(event.task, |task| task.ignored = Some(deed));
+            }
+            EventKind::KickEnd => self.kicked(event),
+            EventKind::Idle => self.idled(event),
+            EventKind::Slice => {
+                let deed = Deed::of(event);
+                let cut = event.b >> 32 == Sliced::Cut as u64;
+                self.with(event.task, |task| {
+                    if !cut {
+                        task.slice = Some((event.a, deed));
+                    }
+                });
+            }
+            EventKind::Allowed => self.with(event.task, |task| task.mask = Some(event.b)),
+            EventKind::Failed => {
+                self.failed.get_or_insert((event.task, Deed::of(event)));
+            }
+            _ => {}
+        }
+    }
+
+    fn with(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
+        if let Some(task) = self.tasks.get_mut(task.index()) {
+            change(task);
+        }
+    }
+
+    fn born(&mut self, event: &Event) {
+        let (group, index) = (event.a as u32, (event.a >> 32) as u32);
+        let header = self.header.as_ref();
+        let name = header.map(|header| task_name(header, group, index));
+        let group = header.and_then(|header| header.groups.get(group as usize));
+        self.tasks.push(Task {
+            name: name.unwrap_or_default(),
+            nice: group.map_or(0, |group| group.nice),
+            pid: event.b as u32,
+            ..Task::default()
+        });
+    }
+
+    fn switched(&mut self, event: &Event) {
+        let previous = TaskId(event.a as u32);
+        let is_runnable = event.detail == model::PrevState::Runnable as u8;
+        self.with(previous, |task| {
+            task.on = None;
+            task.runnable_since = is_runnable.then_some(event.time);
+            if let Some(since) = task.switched_in.take() {
+                task.run += event.time.since(since);
+            }
+        });
+        self.with(event.task, |task| {
+            if let Some(since) = task.runnable_since {
+                task.waited += event.time.since(since);
+            }
+            task.on = Some(event.cpu);
+            task.switched_in = Some(event.time);
+            task.ignored = None;
+        });
+        if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+            cpu.task = Some(event.task).filter(|task| *task != TaskId::NONE);
+            cpu.since = event.time;
+            cpu.claimed = None;
+        }
+    }
+
+    fn called(&mut self, event: &Event) {
+        match Op::ALL.get(usize::from(event.detail)) {
+            Some(Op::Dispatch) => {
+                if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+                    cpu.dispatch = Some(event.time);
+                }
+            }
+            Some(Op::CpuOffline) => self.offline = Some(event.time),
+            Some(Op::CpuRelease) => self.released = Some((event.time, event.cpu)),
+            _ => {}
+        }
+    }
+
+    fn changed(&mut self, event: &Event) {
+        let what = match event.a {
+            0 => "its nice value changed",
+            1 => "its affinity changed",
+            _ => "its class changed",
+        };
+        self.with(event.task, |task| {
+            task.trigger = Some((event.time, what));
+            if event.a == 0 {
+                task.nice = event.b.cast_signed() as i8;
+            }
+        });
+    }
+
+    fn named(&mut self, event: &Event) {
+        self.decisions = true;
+        let index = event.b as u32;
+        if event.b >> 32 == 0 {
+            self.queues.remove(&index);
+            return;
+        }
+        let queue = Queue {
+            id: event.a,
+            depth: 0,
+            last_look: None,
+            looks: 0,
+            readers: BTreeSet::new(),
+            tasks: BTreeMap::new(),
+        };
+        self.queues.insert(index, queue);
+    }
+
+    fn inserted(&mut self, event: &Event) {
+        self.leave(event.task, false);
+        let (index, deed) = (event.a as u32, Deed::of(event));
+        let by_kernel = event.b >> 32 & u64::from(insert::KERNEL) != 0;
+        let trigger = match self.offline == Some(event.time) {
+            true => Some("a CPU went offline"),
+            false if self.released == Some((event.time, event.cpu)) => {
+                Some("a task of a higher class took its CPU")
+            }
+            false => None,
+        };
+        self.with(event.task, |task| {
+            let kept = index == NOWHERE;
+            task.place = if kept {
+                Where::Kept
+            } else {
+                Where::Queue(index)
+            };
+            task.put = Some(deed);
+            task.is_managed |= !by_kernel;
+            if let Some(what) = trigger {
+                task.trigger = Some((event.time, what));
+            }
+            if kept {
+                task.ignored = None;
+            } else if !by_kernel {
+                task.inserted = Some(deed);
+            }
+        });
+        if !by_kernel && index != NOWHERE {
+            self.any_insert = Some(deed);
+        }
+        let Some(queue) = self.queues.get_mut(&index) else {
+            return;
+        };
+        queue.depth = (event.a >> 32) as u32;
+        self.entries += 1;
+        let entry = Entry {
+            looks: 0,
+            takes: 0,
+            overtaken: 0,
+            readers: BTreeSet::new(),
+        };
+        queue.tasks.insert(self.entries, entry);
+        self.entry_of.insert(event.task, (index, self.entries));
+    }
+
+    /// `task` is in no queue any more; `taken` by a look.
+    fn leave(&mut self, task: TaskId, taken: bool) {
+        let Some((index, number)) = self.entry_of.remove(&task) else {
+            return;
+        };
+        let Some(queue) = self.queues.get_mut(&index) else {
+            return;
+        };
+        queue.tasks.remove(&number);
+        if taken {
+            for (_, before) in queue.tasks.range_mut(..number) {
+                before.overtaken += 1;
+            }
+        }
+    }
+
+    fn looked(&mut self, event: &Event) {
+        let (index, deed) = (event.a as u32, Deed::of(event));
+        let how = event.b >> 32;
+        if how == Looked::Nothing as u64 {
+            if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+                cpu.empty_dispatch = Some(deed);
+            }
+            return;
+        }
+        let takes = event.task != TaskId::NONE;
+        if takes && let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+            cpu.took = Some((deed, index));
+        }
+        if let Some(queue) = self.queues.get_mut(&index) {
+            queue.last_look = Some(deed);
+            queue.looks += 1;
+            queue.readers.insert(event.cpu);
+            queue.depth = (event.a >> 32) as u32;
+            for entry in queue.tasks.values_mut() {
+                entry.looks += 1;
+                entry.takes += u64::from(takes);
+                entry.readers.insert(event.cpu);
+            }
+        }
+        if takes {
+            self.leave(event.task, true);
+            self.with(event.task, |task| task.place = Where::Out);
+        }
+    }
+
+    fn removed(&mut self, event: &Event) {
+        let index = event.a as u32;
+        if let Some(queue) = self.queues.get_mut(&index) {
+            queue.depth = (event.a >> 32) as u32;
+        }
+        let runs = event.b >> 32 == 0;
+        self.leave(event.task, runs);
+        self.with(event.task, |task| task.place = Where::Out);
+    }
+
+    fn kicked(&mut self, event: &Event) {
+        if event.a != model::Kicked::Dropped as u64
+            && let Some(cpu) = self.cpus.get_mut(event.cpu.index())
+        {
+            cpu.kicked = Some(event.time);
+        }
+    }
+
+    fn idled(&mut self, event: &Event) {
+        let deed = Deed::of(event);
+        if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+            cpu.claimed = (event.a == 0).then_some(deed);
+        }
+    }
+
+    /// What the queue with this id is.
+    pub const fn kind_of(id: u64) -> Kind {
+        match id {
+            local if local & LOCAL_ON == LOCAL_ON => Kind::Local(CpuId(local as u16)),
+            global if global & BUILTIN != 0 => Kind::Global,
+            _ => Kind::Policy,
+        }
+    }
+}
+
+/// What a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Local(CpuId),
+    Global,
+    Policy,
+}

@@ -1,0 +1,111 @@
+use model::{CpuId, EventKind, Nanos, PrevState, TaskId};
+
+use super::*;
+use crate::stream::{Stream, event, header};
+
+const QUEUE: u64 = 7;
+
+fn decision(ns: u64, kind: EventKind, cpu: u16, task: TaskId, words: (u64, u64)) -> Event {
+    Event {
+        a: words.0,
+        b: words.1,
+        detail: model::Op::Enqueue as u8,
+        ..event(ns, kind, cpu, task)
+    }
+}
+
+fn observe(events: &[Event], end: u64) -> Observer {
+    let mut observer = Observer::new(3, None);
+    observer.begin(&header(2));
+    observer.text(&Text::Place {
+        place: 1,
+        function: "put".to_owned(),
+        file: Some("p.bpf.c".to_owned()),
+        line: 9,
+    });
+    observer.events(events);
+    observer.finish(SimTime::from_nanos(end));
+    observer
+}
+
+/// Queue 0 is that of CPU 0, queue 2 the policy's number 7; one task is runnable from 5 on.
+fn begin() -> Vec<Event> {
+    let named = |index, id| {
+        let words = (id, u64::from(index as u32) | 1 << 32);
+        decision(0, EventKind::Queue, 0, TaskId::NONE, words)
+    };
+    let mut events = vec![named(0, 3 << 62), named(1, (3 << 62) | 1), named(2, QUEUE)];
+    events.extend(Stream::new().born(0, 0, 0, 0).start(5, 0, 0).events);
+    events
+}
+
+const END: u64 = 2_000_000_000;
+
+#[test]
+fn a_task_that_enqueue_kept_is_lost() {
+    let mut events = begin();
+    let kept = (u64::from(model::NOWHERE), 1);
+    events.push(decision(5, EventKind::Insert, 0, TaskId(0), kept));
+    let finding = observe(&events, END).finding().unwrap();
+    assert_eq!(finding.fault, Fault::Lost);
+    let victim = finding.victim.unwrap();
+    assert_eq!(
+        (victim.name.as_str(), victim.standing),
+        ("solo", Standing::Nowhere)
+    );
+    let place = finding.culprit.unwrap().place.unwrap();
+    assert_eq!((place.function.as_str(), place.line), ("put", 9));
+}
+
+#[test]
+fn a_queue_that_dispatch_passes_by_is_unread_and_one_without_dispatch_needs_a_kick() {
+    let mut events = begin();
+    events.push(decision(
+        5,
+        EventKind::Insert,
+        0,
+        TaskId(0),
+        (2 | 1 << 32, 1),
+    ));
+    let finding = observe(&events, END).finding().unwrap();
+    assert_eq!(finding.fault, Fault::ForgottenKick);
+    assert_eq!(finding.idle.len(), 2);
+    events.push(Event {
+        detail: model::Op::Dispatch as u8,
+        ..event(9, EventKind::Callback, 1, TaskId::NONE)
+    });
+    let finding = observe(&events, END).finding().unwrap();
+    assert_eq!(finding.fault, Fault::UnreadQueue);
+    let queue = finding.queue.unwrap();
+    assert_eq!((queue.id, queue.depth, queue.last_look), (QUEUE, 1, None));
+}
+
+#[test]
+fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
+    let mut events = begin();
+    events.push(decision(
+        5,
+        EventKind::Insert,
+        0,
+        TaskId(0),
+        (2 | 1 << 32, 1),
+    ));
+    let look = decision(900, EventKind::Look, 0, TaskId(0), (2, 1));
+    events.push(look);
+    events.extend(Stream::new().switch(905, 0, None, Some(0)).events);
+    let worst = observe(&events, END).worst();
+    assert_eq!(worst.len(), 1);
+    assert_eq!(worst[0].span, Nanos::new(900));
+    assert!(observe(&events, END).finding().is_none());
+    let off = Stream::new().switch(950, 0, Some((0, PrevState::Sleeping)), None);
+    events.extend(off.events);
+    assert_eq!(observe(&events, END).worst().len(), 1);
+    assert_eq!(
+        CpuId(0),
+        worst[0]
+            .finding
+            .queue
+            .as_ref()
+            .map_or(CpuId(0), |q| q.readers[0])
+    );
+}

@@ -1,0 +1,207 @@
+//! A workload file made of a recording, for people to edit: tasks of the same behaviour become one
+//! group, and what they did becomes distributions and counts.
+
+mod kind;
+mod names;
+mod write;
+
+use std::collections::BTreeMap;
+
+use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskId, WakeCause};
+
+pub use kind::AsFile;
+use kind::{Kind, Task};
+
+/// Collects what the tasks of a recording did. Memory grows with the tasks, not with the events.
+#[derive(Debug, Default)]
+pub struct Grouped {
+    tasks: Vec<Task>,
+}
+
+fn low(word: u64) -> u32 {
+    u32::try_from(word & 0xffff_ffff).expect("32 bits")
+}
+
+impl Grouped {
+    /// A recording of which nothing is known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next events, in the order of time.
+    pub fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.take(event));
+    }
+
+    fn take(&mut self, event: &Event) {
+        let time = event.time;
+        match event.kind {
+            EventKind::New => self.born(event),
+            EventKind::Wakeup => self.woken(event),
+            EventKind::Switch => self.switched(event),
+            EventKind::Steal => {
+                if let Some(task) = self.tasks.get_mut(event.task.index()) {
+                    task.settle(time);
+                    let until = time + Nanos::new(event.a);
+                    task.running = task.running.map(|since| since.max(until));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn born(&mut self, event: &Event) {
+        let parent = TaskId(low(event.b >> 32)).index();
+        let parent = Some(parent).filter(|parent| {
+            let parent = self.tasks.get(*parent);
+            parent.is_some_and(|parent| parent.has_run)
+        });
+        let own = self.tasks.len();
+        if let Some(parent) = parent {
+            *self.tasks[parent].forks.entry(own).or_default() += 1;
+        }
+        self.tasks.push(Task {
+            group: low(event.a) as usize,
+            parent,
+            asleep: event.time,
+            ..Task::default()
+        });
+    }
+
+    fn woken(&mut self, event: &Event) {
+        let waker = TaskId(low(event.a));
+        let by_task = waker != event.task
+            && (self.tasks.get(waker.index())).is_some_and(|waker| waker.has_run);
+        let Some(task) = self.tasks.get_mut(event.task.index()) else {
+            return;
+        };
+        if !std::mem::replace(&mut task.started, true) {
+            task.ran_first = event.detail == WakeCause::Before as u8 || task.parent.is_some();
+            let is_wait = by_task || event.detail == WakeCause::Outside as u8;
+            // How long others slept before they were first seen is not known.
+            if task.ran_first || !is_wait {
+                return;
+            }
+        }
+        let slept = event.time.since(task.asleep);
+        if by_task {
+            task.waits.add(slept);
+            let target = event.task.index();
+            *self.tasks[waker.index()].wakes.entry(target).or_default() += 1;
+            return;
+        }
+        match event.detail {
+            cause if cause == WakeCause::Outside as u8 => {
+                task.waits.add(slept);
+                task.by_outside += 1;
+            }
+            cause if cause == WakeCause::Device as u8 => task.devices.add(slept),
+            _ => task.clocks.add(slept),
+        }
+    }
+
+    fn switched(&mut self, event: &Event) {
+        if let Some(prev) = self.tasks.get_mut(TaskId(low(event.a)).index()) {
+            prev.settle(event.time);
+            prev.running = None;
+            if event.detail != PrevState::Runnable as u8 {
+                prev.end_burst();
+                prev.asleep = event.time;
+            }
+        }
+        if let Some(next) = self.tasks.get_mut(event.task.index()) {
+            next.running = Some(event.time + Nanos::new(event.b));
+            next.has_run = true;
+        }
+    }
+
+    /// The recording is over.
+    pub fn finish(&mut self, end: SimTime) {
+        for task in &mut self.tasks {
+            task.settle(end);
+            task.end_burst();
+        }
+    }
+}
+
+/// What makes tasks alike: their name without numbers, their urgency, whether they are forked, and
+/// what mostly ends their sleeps.
+type Likeness = (String, i8, Option<u8>, bool, u8);
+
+impl Grouped {
+    /// The workload file. `realtime` gives the real-time priority of a task, by its number.
+    #[must_use]
+    pub fn to_toml(&self, file: &AsFile<'_>, realtime: &dyn Fn(usize) -> Option<u8>) -> String {
+        let mut numbers: BTreeMap<Likeness, usize> = BTreeMap::new();
+        let mut kinds: Vec<Kind> = Vec::new();
+        let mut kind_of: Vec<Option<usize>> = Vec::new();
+        for (index, task) in self.tasks.iter().enumerate() {
+            if task.bursts.many() == 0 {
+                kind_of.push(None);
+                continue;
+            }
+            let group = file.groups.get(task.group);
+            let called = names::stem(group.map_or("task", |group| &group.name));
+            let nice = group.map_or(0, |group| group.nice);
+            let realtime = realtime(index);
+            let forked = task.parent.is_some();
+            let likeness = (called.clone(), nice, realtime, forked, mostly(task));
+            let number = *numbers.entry(likeness).or_insert_with(|| {
+                kinds.push(Kind {
+                    called,
+                    nice,
+                    realtime,
+                    forked,
+                    ..Kind::default()
+                });
+                kinds.len() - 1
+            });
+            kind_of.push(Some(number));
+            add(&mut kinds[number], task);
+        }
+        for (task, kind) in self.tasks.iter().zip(&kind_of) {
+            let Some(kind) = *kind else {
+                continue;
+            };
+            let number = |task: usize| kind_of.get(task).copied().flatten();
+            for (target, many) in &task.wakes {
+                if let Some(target) = number(*target) {
+                    *kinds[kind].wakes.entry(target).or_default() += many;
+                }
+            }
+            for (child, many) in &task.forks {
+                if let Some(child) = number(*child) {
+                    *kinds[kind].forks.entry(child).or_default() += many;
+                }
+            }
+        }
+        names::name(&mut kinds, file.anonymous);
+        write::write(&kinds, file)
+    }
+}
+
+/// What mostly ends a task's sleeps: a wakeup, a clock, a device, nothing.
+fn mostly(task: &Task) -> u8 {
+    let counts = [
+        (task.waits.many(), 1),
+        (task.clocks.many(), 2),
+        (task.devices.many(), 3),
+    ];
+    let most = counts.into_iter().max_by_key(|(many, _)| *many);
+    most.filter(|(many, _)| *many > 0)
+        .map_or(0, |(_, which)| which)
+}
+
+fn add(kind: &mut Kind, task: &Task) {
+    kind.tasks += 1;
+    kind.ran_first += u64::from(task.ran_first);
+    kind.sum.bursts.append(&task.bursts);
+    kind.sum.waits.append(&task.waits);
+    kind.sum.clocks.append(&task.clocks);
+    kind.sum.devices.append(&task.devices);
+    kind.sum.by_outside += task.by_outside;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! What is known of tasks and of groups of them.
+
+use std::collections::BTreeMap;
+
+use model::{Nanos, SimTime, TaskGroup};
+
+/// Lengths of time, by powers of two in quarters: how many, and their sum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lengths(pub BTreeMap<u32, (u64, u128)>);
+
+impl Lengths {
+    pub fn add(&mut self, length: Nanos) {
+        let ns = length.get().max(1);
+        let power = ns.ilog2();
+        // The two bits after the first.
+        let quarter = if power >= 2 { ns >> (power - 2) & 3 } else { 0 };
+        let bucket = power * 4 + u32::try_from(quarter).expect("two bits");
+        let (many, sum) = self.0.entry(bucket).or_default();
+        *many += 1;
+        *sum += u128::from(ns);
+    }
+
+    pub fn append(&mut self, other: &Self) {
+        for (bucket, (many, sum)) in &other.0 {
+            let own = self.0.entry(*bucket).or_default();
+            own.0 += many;
+            own.1 += sum;
+        }
+    }
+
+    pub fn many(&self) -> u64 {
+        self.0.values().map(|(many, _)| many).sum()
+    }
+
+    pub fn sum(&self) -> u128 {
+        self.0.values().map(|(_, sum)| sum).sum()
+    }
+}
+
+/// What a task did.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    pub group: usize,
+    /// Who forked it, if that task is part of the recording.
+    pub parent: Option<usize>,
+    /// Whether it ran before anything woke it.
+    pub ran_first: bool,
+    pub running: Option<SimTime>,
+    pub burst: Nanos,
+    pub asleep: SimTime,
+    pub started: bool,
+    pub has_run: bool,
+    /// What it ran from a wakeup to the next sleep.
+    pub bursts: Lengths,
+    /// How long it slept until a task woke it, or work from outside.
+    pub waits: Lengths,
+    pub by_outside: u64,
+    /// Sleeps that a clock or a device ended.
+    pub clocks: Lengths,
+    pub devices: Lengths,
+    /// How often it woke which task, and which tasks it forked.
+    pub wakes: BTreeMap<usize, u64>,
+    pub forks: BTreeMap<usize, u64>,
+}
+
+impl Task {
+    pub fn settle(&mut self, now: SimTime) {
+        if let Some(since) = self.running.filter(|since| *since < now) {
+            self.burst += now.since(since);
+            self.running = Some(now);
+        }
+    }
+
+    pub fn end_burst(&mut self) {
+        let burst = std::mem::replace(&mut self.burst, Nanos::ZERO);
+        if !burst.is_zero() {
+            self.bursts.add(burst);
+        }
+    }
+}
+
+/// What the file is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct AsFile<'a> {
+    /// What the workload is called.
+    pub name: &'a str,
+    /// The recorded tasks' names and nice values.
+    pub groups: &'a [TaskGroup],
+    /// CPUs of the machine.
+    pub cpus: u16,
+    /// How long the recording is.
+    pub length: Nanos,
+    /// Whether names are left out.
+    pub anonymous: bool,
+}
+
+/// What tasks of one group did together.
+#[derive(Clone, Debug, Default)]
+pub struct Kind {
+    /// Its name in the file, and what its tasks were called.
+    pub name: String,
+    pub called: String,
+    pub nice: i8,
+    pub realtime: Option<u8>,
+    pub forked: bool,
+    pub tasks: u64,
+    pub ran_first: u64,
+    pub sum: Task,
+    /// By the number of another kind.
+    pub wakes: BTreeMap<usize, u64>,
+    pub forks: BTreeMap<usize, u64>,
+}

@@ -1,0 +1,139 @@
+use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskGroup, TaskId, WakeCause};
+
+use super::{AsFile, Grouped};
+use crate::recorded::tests::event;
+use crate::{SchedPolicy, Workload};
+
+const NONE: u32 = TaskId::NONE.0;
+
+fn new(at: u64, task: u32, parent: u32) -> Event {
+    event(
+        at,
+        EventKind::New,
+        task,
+        (task.into(), u64::from(parent) << 32),
+    )
+}
+
+fn wakeup(at: u64, task: u32, waker: u32, cause: WakeCause) -> Event {
+    Event {
+        detail: cause as u8,
+        ..event(at, EventKind::Wakeup, task, (waker.into(), 0))
+    }
+}
+
+fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
+    Event {
+        detail: left as u8,
+        ..event(at, EventKind::Switch, next, (prev.into(), 0))
+    }
+}
+
+/// Two servers that a client wakes in turn; the client sleeps by a clock and forks once.
+fn recorded() -> Grouped {
+    let mut grouped = Grouped::new();
+    grouped.events(&[
+        new(0, 0, NONE),
+        new(0, 1, NONE),
+        new(0, 2, NONE),
+        wakeup(0, 0, NONE, WakeCause::Before),
+        switch(0, 0, NONE, PrevState::Idle),
+    ]);
+    let us = 1_000;
+    for turn in 0..100 {
+        let at = turn * 1_000 * us;
+        let server = 1 + u32::try_from(turn % 2).unwrap();
+        grouped.events(&[
+            wakeup(at + 50 * us, server, 0, WakeCause::Unsaid),
+            switch(at + 100 * us, server, 0, PrevState::Sleeping),
+            switch(at + 400 * us, NONE, server, PrevState::Sleeping),
+            wakeup(at + 1_000 * us, 0, NONE, WakeCause::Clock),
+            switch(at + 1_000 * us, 0, NONE, PrevState::Idle),
+        ]);
+    }
+    let end = 100_000 * us;
+    grouped.events(&[
+        new(end, 3, 0),
+        wakeup(end, 3, 0, WakeCause::Unsaid),
+        switch(end, 3, 0, PrevState::Sleeping),
+        switch(end + 70 * us, NONE, 3, PrevState::Dead),
+        // It never ran.
+        new(end + 70 * us, 4, NONE),
+    ]);
+    grouped.finish(SimTime::from_nanos(end + 70 * us));
+    grouped
+}
+
+fn toml(anonymous: bool) -> String {
+    let group = |name: &str, nice| TaskGroup {
+        name: name.to_owned(),
+        nice,
+        count: 1,
+    };
+    let groups = [
+        group("client-7", 0),
+        group("worker/1", 5),
+        group("worker/2", 5),
+        group("42", 0),
+        group("idle", 0),
+    ];
+    let file = AsFile {
+        name: "a \"trace\"",
+        groups: &groups,
+        cpus: 3,
+        length: Nanos::from_millis(100),
+        anonymous,
+    };
+    recorded().to_toml(&file, &|task| (task == 0).then_some(7))
+}
+
+#[test]
+fn tasks_of_the_same_behaviour_are_one_group_of_a_workload_that_can_be_read() {
+    let text = toml(false);
+    let workload = Workload::parse(&text, "trace.toml").unwrap_or_else(|it| panic!("{it}\n{text}"));
+    let groups: Vec<_> = (workload.groups.iter())
+        .map(|it| (&*it.name, it.count, it.nice))
+        .collect();
+    assert_eq!(
+        groups,
+        [("worker", 2, 5), ("client", 1, 0), ("task", 0, 0)],
+        "{text}"
+    );
+    assert_eq!(workload.machine.cpus, 3);
+    assert_eq!(workload.groups[1].policy, SchedPolicy::Fifo(7));
+    for want in [
+        "run(300us)",
+        "recv(worker_wakes)",
+        "sleep(900us)",
+        // Each of 100 turns wakes a worker, and one of them forks.
+        "  send(worker_wakes),",
+        "loop((i + 1) * 10 / 1000 - i * 10 / 1000)[ fork(task) ]",
+    ] {
+        assert!(text.contains(want), "{want}\n{text}");
+    }
+}
+
+#[test]
+fn an_anonymous_file_has_no_name_of_the_trace() {
+    let text = toml(true);
+    Workload::parse(&text, "trace.toml").unwrap();
+    for name in ["client", "worker", "42", "a _trace_"] {
+        assert!(!text.contains(name), "{name}\n{text}");
+    }
+    assert!(toml(false).contains("client"));
+}
+
+#[test]
+fn names_lose_the_words_with_numbers() {
+    use super::names::stem;
+    let cases = [
+        ("kworker/0:1-events", "kworker events"),
+        ("nginx", "nginx"),
+        ("Web Content", "Web Content"),
+        ("ksoftirqd/1-23", "ksoftirqd"),
+        ("python3", "python"),
+    ];
+    for (name, want) in cases {
+        assert_eq!(stem(name), want);
+    }
+}
