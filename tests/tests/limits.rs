@@ -226,7 +226,7 @@ fn a_run_that_lasts_longer_than_the_clock_is_an_error_with_a_place() {
         };
         let text = error.to_string();
         assert!(
-            text.contains("test: A") && text.contains("10 years"),
+            text.contains("test:4: A") && text.contains("10 years"),
             "{text}"
         );
     }

@@ -1,5 +1,7 @@
 //! The machine to simulate, as options of the verbs that simulate.
 
+use std::path::Path;
+
 use clap::Args;
 use model::{Kernel, MachineSpec};
 
@@ -43,6 +45,12 @@ pub struct MachineOptions {
 }
 
 impl MachineOptions {
+    /// The file that the profile is read from, if one is named, so that no result is written over
+    /// it.
+    pub fn profile_file(&self) -> Option<&Path> {
+        self.profile.as_deref().and_then(profile::file_of)
+    }
+
     /// The machine that is `asked` for, changed as the options say.
     ///
     /// # Errors

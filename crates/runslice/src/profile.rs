@@ -23,6 +23,12 @@ pub fn find(argument: &str) -> anyhow::Result<Profile> {
     Err(UsageError(unknown(argument)).into())
 }
 
+/// The file that `argument` names, if it names one, so that no result is written over it.
+pub fn file_of(argument: &str) -> Option<&Path> {
+    let is_shipped = Profile::shipped(argument).is_some();
+    (!is_shipped).then(|| Path::new(argument))
+}
+
 /// The profile that a workload in `folder` names.
 ///
 /// # Errors

@@ -514,6 +514,7 @@ fn no_result_takes_the_place_of_its_source() {
     let folder = Folder::new("sources");
     let load = "[workload]\nname = \"x\"\n[task.a]\ndo = [\"run(1ms)\"]\n";
     folder.write("load.toml", load);
+    folder.write("p.toml", "[profile]\nname = \"p\"\n");
     folder.said("bundle fifo -o fifo.bundle", 0);
     let bundle = fs::read(folder.0.join("fifo.bundle")).expect("written");
     for (refused, options) in [
@@ -537,6 +538,27 @@ fn no_result_takes_the_place_of_its_source() {
             "play load.toml --events load.toml",
             "the workload and for --events",
         ),
+        (
+            "sim fifo -w load.toml --profile p.toml -o p.toml",
+            "--profile and for --output",
+        ),
+        (
+            "bundle fifo --profile p.toml -o p.toml",
+            "--profile and for --output",
+        ),
+        (
+            "trace pid a --sim fifo -w load.toml -o load.toml",
+            "--workload and for --output",
+        ),
+        (
+            "explain fifo -w load.toml -o load.toml",
+            "--workload and for --output",
+        ),
+        (
+            "explain --dump fifo.bundle -o fifo.bundle",
+            "--dump and for --output",
+        ),
+        ("sweep load.toml -o load.toml", "the sweep and for --output"),
     ] {
         let text = folder.said(refused, 2);
         assert!(

@@ -121,8 +121,7 @@ impl Machine {
     fn give_up_for_time(&mut self) {
         let mut tasks = (0..self.tasks.len() as u32).map(TaskId);
         let lives = tasks.find(|&id| self.task(id).state != RunState::Dead);
-        let name = lives.map_or_else(String::new, |id| self.work.name_of(id));
-        let place = format!("{}: {name}", self.workload.file);
+        let place = lives.map_or_else(|| self.workload.file.clone(), |id| self.work.place_of(id));
         self.give_up(WorkError::TooLong {
             place,
             years: MOST_YEARS,

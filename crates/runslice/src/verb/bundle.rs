@@ -84,7 +84,11 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
     let policy = request.policy.as_deref().and_then(policy::file_of);
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     output::spare(
-        &[("the policy", policy), ("--workload", workload)],
+        &[
+            ("the policy", policy),
+            ("--workload", workload),
+            ("--profile", request.machine.profile_file()),
+        ],
         &[("--output", Some(&request.output)), printed, metrics],
     )?;
     let (bundle, status) = match (request.schedulers.one()?, &request.policy) {

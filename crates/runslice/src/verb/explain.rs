@@ -95,6 +95,20 @@ pub struct Explanation {
 /// # Errors
 /// When a policy, a workload or a file is bad.
 pub fn run(request: &Explain) -> anyhow::Result<Status> {
+    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
+    output::spare(
+        &[
+            (
+                "the policy",
+                request.policy.as_deref().and_then(policy::file_of),
+            ),
+            ("--workload", workload),
+            ("--events", request.events.as_deref()),
+            ("--dump", request.dump.as_deref()),
+            ("--profile", request.machine.profile_file()),
+        ],
+        &[("--output", request.output.as_deref())],
+    )?;
     let explanation = match (&request.dump, &request.events) {
         (Some(path), _) => of_dump(path)?,
         (None, Some(path)) => of_events(request, path)?,

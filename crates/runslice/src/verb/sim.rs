@@ -264,6 +264,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     read.push(("--from", request.from.as_deref()));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     read.push(("--workload", workload));
+    read.push(("--profile", request.machine.profile_file()));
     let written = [
         ("--events", request.events.as_deref()),
         ("--trace", request.trace.as_deref()),

@@ -96,6 +96,10 @@ impl Shard {
 /// When the file is wrong, a run cannot be made, or the folder cannot be written.
 pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     output::check(request.format.export(), request.output.as_deref())?;
+    output::spare(
+        &[("the sweep", Some(&request.file))],
+        &[("--output", request.output.as_deref())],
+    )?;
     let programs = Programs {
         commands: &request.schedulers,
         options: &request.loader,

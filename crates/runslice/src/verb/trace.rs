@@ -186,7 +186,17 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
     output::check(request.format.export(), request.output.as_deref())?;
     let (from, to) = (request.from.as_deref(), request.output.as_deref());
     let [printed, metrics] = request.schedulers.files();
-    output::distinct(&[("--from", from), ("--output", to), printed, metrics])?;
+    let policy = request.sim.as_deref().and_then(policy::file_of);
+    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
+    output::spare(
+        &[
+            ("--from", from),
+            ("--sim", policy),
+            ("--workload", workload),
+            ("--profile", request.machine.profile_file()),
+        ],
+        &[("--output", to), printed, metrics],
+    )?;
     let mut tracer = Tracer::new(request.selection());
     let exit = fill(request, &mut tracer)?;
     if tracer.traced().next().is_none() {

@@ -17,7 +17,7 @@ pub enum WorkError {
     /// The run does not end before the clock does.
     #[error("{place}: the run lasts longer than {years} years; a clock has no room for more")]
     TooLong {
-        /// File and task.
+        /// File, line and task; the file alone when no task lives.
         place: String,
         /// The most that there is.
         years: u64,

@@ -43,7 +43,7 @@ pub(super) fn step(
             return Ok(action);
         }
         let (command, waited) = command(work, task, now).map_err(|source| WorkError::Task {
-            place: place(work, task),
+            place: work.place_of(task),
             source,
         })?;
         let mut executor = Executor {
@@ -96,15 +96,6 @@ fn command(work: &mut Work, task: TaskId, now: SimTime) -> Result<(Command, Opti
     let code = &work.codes[state.stepper.group() as usize];
     let command = state.stepper.next(code, &work.workload, &mut view)?;
     Ok((command, None))
-}
-
-/// File, line and task, for messages.
-#[cold]
-fn place(work: &Work, task: TaskId) -> String {
-    let stepper = &work.tasks[task.index()].stepper;
-    let name = work.workload.task_name(stepper.group(), stepper.index());
-    let line = stepper.line(&work.codes[stepper.group() as usize]);
-    format!("{}:{line}: {name}", work.workload.file)
 }
 
 /// What a task sees of the machine.
@@ -231,7 +222,7 @@ impl Executor<'_> {
 
     /// File, line and task, for messages.
     fn place(&self) -> String {
-        place(self.work, self.task)
+        self.work.place_of(self.task)
     }
 
     fn fault(&self, source: Fault) -> WorkError {

@@ -446,6 +446,19 @@ impl Work {
         self.workload.task_name(stepper.group(), stepper.index())
     }
 
+    /// File, line and task, for messages.
+    ///
+    /// # Panics
+    /// If it was not [`born`](Self::born).
+    #[cold]
+    #[must_use]
+    pub fn place_of(&self, task: TaskId) -> String {
+        let stepper = &self.tasks[task.index()].stepper;
+        let name = self.workload.task_name(stepper.group(), stepper.index());
+        let line = stepper.line(&self.codes[stepper.group() as usize]);
+        format!("{}:{line}: {name}", self.workload.file)
+    }
+
     /// Whether `task` has begun to exit: what it still does, it does on its way out.
     #[must_use]
     pub fn is_exiting(&self, task: TaskId) -> bool {
