@@ -38,7 +38,7 @@ pub use grouped::{AsFile, Grouped};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
 pub use recorded::{CostScale, Recorded, Wakeups};
-pub use release::overdue;
+pub use release::{latest, overdue, receivers};
 pub use request::RunSpec;
 pub use stepper::{
     CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,

@@ -205,8 +205,10 @@ impl Player {
         self.end();
         self.drain();
         let mut said = std::mem::take(&mut self.said);
-        skip(&overdue, at, &mut said);
         let state = self.state();
+        let end = SimTime::from_nanos(at.saturating_sub(state.began()));
+        let overdue = [overdue, state.unread(end)].concat();
+        skip(&overdue, at, &mut said);
         Played {
             said,
             began: state.began(),

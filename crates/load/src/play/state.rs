@@ -454,6 +454,60 @@ impl SharedState {
         found
     }
 
+    /// Messages that nobody took until `end`, although they were due before: deadlines of their
+    /// receivers, in each group the first task that lives. To be asked when no task runs any more,
+    /// because it empties the channels.
+    pub fn unread(&self, end: SimTime) -> Vec<Overdue> {
+        let mut found = Vec::new();
+        let receivers = workload::receivers(&self.workload, &self.codes, |group| {
+            self.first_alive(group).is_some()
+        });
+        for (group, channel, deadline) in receivers {
+            let slack = self.workload.deadlines[deadline as usize].slack;
+            let latest = workload::latest(end, slack).as_nanos();
+            let instances = 0..self.channels[channel as usize].len();
+            let sent = instances.flat_map(|index| self.left_in(channel, index));
+            let count = sent.filter(|sent| *sent < latest).count() as u64;
+            if let Some(index) = self.first_alive(group).filter(|_| count > 0) {
+                found.push(Overdue {
+                    group,
+                    index,
+                    deadline,
+                    count,
+                });
+            }
+        }
+        found
+    }
+
+    /// A group's first task that has not ended.
+    fn first_alive(&self, group: u32) -> Option<u32> {
+        let born = self.group(group)[0].load(Ordering::Acquire);
+        let mut all = (0..born).take(MEMBERS_MAX);
+        all.find(|index| {
+            let member = self.member(group, (*index).into());
+            member.is_some_and(|it| it.ended().load(Ordering::Relaxed) == 0)
+        })
+    }
+
+    /// Takes all messages out of a channel: when each was sent.
+    fn left_in(&self, of: u32, index: usize) -> Vec<u64> {
+        match &self.channels[of as usize][index] {
+            Pipe::Queue(queue) => queue.left(self.shared),
+            Pipe::Stream { read, .. } => {
+                let size = self.workload.channels[of as usize].msg.max(1);
+                let Ok(size) = usize::try_from(size) else {
+                    return Vec::new();
+                };
+                let bytes = sys::read_waiting(read.as_fd());
+                // Whoever was killed in the middle of a message has left a part of it.
+                let whole = bytes.chunks_exact(size);
+                let stamps = whole.filter_map(|message| message.first_chunk());
+                stamps.map(|stamp| u64::from_ne_bytes(*stamp)).collect()
+            }
+        }
+    }
+
     /// Notes why a task cannot go on, if none has before, and ends the play.
     pub fn fail(&self, failure: Failure, place: [u32; 3], value: i64) {
         let first = self.common(FAILED);
@@ -654,6 +708,14 @@ impl Queue {
         &longs[usize::try_from(number % longs.len() as u64).expect("below a length")]
     }
 
+    /// When the messages that are in it were sent. Nobody uses it any more.
+    fn left(&self, shared: Shared) -> Vec<u64> {
+        let first = shared.longs[self.longs.start].load(Ordering::Relaxed);
+        let count = u64::from(self.length(shared)).min(QUEUE_MAX);
+        let slots = (0..count).map(|at| self.slot(shared, first.wrapping_add(at)));
+        slots.map(|slot| slot.load(Ordering::Relaxed)).collect()
+    }
+
     fn send(&self, shared: Shared, sent: u64, block: bool) -> Result<(), (Failure, i64)> {
         let [lock, length, readers, writers, come, room] = self.words(shared) else {
             unreachable!("a queue has six words")
@@ -722,6 +784,7 @@ fn signal(lock: &AtomicU32, waiting: &AtomicU32, sequence: &AtomicU32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Nanos;
 
     fn ms(ms: u64) -> SimTime {
         SimTime::from_nanos(ms * 1_000_000)
@@ -757,5 +820,48 @@ mod tests {
         assert_eq!(state.overdue(ms(28)), [overdue(2)]);
         state.released([0, 0], 1 - frame, Some(SimTime::ZERO));
         assert_eq!(state.overdue(ms(28)).len(), 2, "a release at 0 is one, too");
+    }
+
+    #[test]
+    fn messages_that_nobody_took_are_overdue_when_their_slack_has_passed() {
+        for kind in ["unix", "pipe", "tcp", "queue"] {
+            let text = format!(
+                "[workload]\nname = \"x\"\n[deadline.d]\nslack = \"16ms\"\n\
+                 [chan.c]\nkind = \"{kind}\"\n\
+                 [task.t]\ncount = 2\ndo = [\"recv(c), release(d), complete(d)\"]\n"
+            );
+            let workload = Workload::parse(&text, "x.toml").unwrap();
+            let state = SharedState::new(&workload, 1, 1, false, Vec::new()).unwrap();
+            for _ in 0..2 {
+                state.admit(0).unwrap();
+            }
+            state
+                .member(0, 0)
+                .unwrap()
+                .ended()
+                .store(1, Ordering::Relaxed);
+            let mut buffer = vec![0; state.message_max()];
+            let channel = Instance { of: 0, index: 0 };
+            let mut send = || state.send(channel, &mut buffer, true).unwrap();
+            send();
+            let before = state.now();
+            send();
+            send();
+            state.recv(channel, &mut vec![0; 4096]).unwrap();
+            // Of two that are left, none was due at this moment; both were, long after.
+            if kind == "pipe" {
+                assert_eq!(state.unread(before), []);
+                continue;
+            }
+            let overdue = state.unread(before + Nanos::from_secs(1));
+            let two = Overdue {
+                group: 0,
+                index: 1,
+                deadline: 0,
+                count: 2,
+            };
+            assert_eq!(overdue, [two], "{kind}");
+            assert_eq!(state.queued(channel) > 0, kind == "queue", "it is emptied");
+        }
     }
 }

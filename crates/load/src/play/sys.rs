@@ -332,6 +332,16 @@ pub fn waiting(fd: BorrowedFd<'_>) -> u64 {
     rustix::io::ioctl_fionread(fd).unwrap_or(0)
 }
 
+/// All bytes that wait to be read from `fd`, at most so many as wait now.
+pub fn read_waiting(fd: BorrowedFd<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(waiting(fd)).unwrap_or(0)];
+    let filled = read_all(fd, &mut bytes);
+    if filled.is_err() {
+        bytes.clear();
+    }
+    bytes
+}
+
 /// Whether `fd` takes bytes at once.
 pub fn has_room(fd: BorrowedFd<'_>) -> bool {
     let mut room = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{
     Code, Effect, Expr, Fault, Instr, Operation, Place, Source, Stepper, TASKS_MAX, TaskKind,
-    Workload,
+    Workload, latest, receivers,
 };
 
 mod action;
@@ -514,45 +514,25 @@ impl Work {
                 overdue.map(move |(deadline, count)| (id, deadline, count))
             })
             .collect();
-        for (receiver, channel, deadline) in self.receivers() {
-            let slack = declared(deadline).slack;
+        for (group, channel, deadline) in receivers(&self.workload, &self.codes, |group| {
+            self.first_alive(group).is_some()
+        }) {
+            let latest = latest(end, declared(deadline).slack);
             let queues = &self.channels[channel as usize];
-            // Sent so early that it was due before the end.
-            let latest = end.as_nanos().saturating_sub(slack.get());
-            let latest = SimTime::ZERO + Nanos::new(latest);
             let count = queues.iter().map(|queue| queue.sent_before(latest)).sum();
-            if count > 0 {
+            if let Some(receiver) = self.first_alive(group).filter(|_| count > 0) {
                 found.push((receiver, deadline, count));
             }
         }
         found
     }
 
-    /// Who takes messages that are released to a deadline, from which channel: in each group the
-    /// first task alive. Of several groups at one channel the first one.
-    fn receivers(&self) -> Vec<(TaskId, u32, u32)> {
-        let mut found: Vec<(TaskId, u32, u32)> = Vec::new();
-        for (code, members) in self.codes.iter().zip(&self.groups) {
-            let mut alive = members.tasks.iter().flatten();
-            let alive = alive.find(|id| !self.tasks[id.index()].has_exited);
-            let Some(&receiver) = alive else { continue };
-            let mut last = None;
-            for instr in &code.instrs {
-                match instr {
-                    Instr::Do(Operation::Recv(place)) => last = Some(place.of),
-                    Instr::Do(Operation::Release(deadline)) => {
-                        let period = self.workload.deadlines[*deadline as usize].period;
-                        let channel = last.filter(|_| period.is_none());
-                        let is_new = |channel: &u32| found.iter().all(|it| it.1 != *channel);
-                        if let Some(channel) = channel.filter(is_new) {
-                            found.push((receiver, channel, *deadline));
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-        found
+    /// A group's first task that has not exited.
+    fn first_alive(&self, group: u32) -> Option<TaskId> {
+        let mut members = self.groups[group as usize].tasks.iter().flatten();
+        members
+            .find(|id| !self.tasks[id.index()].has_exited)
+            .copied()
     }
 
     /// What is to be said at the end of a run, besides its events.
