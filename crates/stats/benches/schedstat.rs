@@ -1,7 +1,8 @@
 //! What reading the statistics of a large machine costs: `make bench`.
 //!
-//! 512 CPUs with three domains each, version 17. Decoding must take 1 ms at the most, and what a
-//! recording at 1 Hz does besides the kernel's own printing 0.1 % of a CPU, which is 1 ms, too.
+//! 512 CPUs with three domains each, version 17. The aims: decoding takes 1 ms at the most, and what
+//! a recording at 1 Hz does besides the kernel's own printing 0.1 % of a CPU, which is 1 ms, too.
+//! Asserts nothing: a shared machine may be half as fast as yesterday.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -69,7 +70,7 @@ fn main() {
                 .expect("what was written is read")
         );
     });
-    println!("decode: {decode}, mean of {ROUNDS}");
+    println!("decode: {decode}, aim 1 ms, mean of {ROUNDS}");
 
     let folder = std::env::temp_dir().join(format!("runslice-bench-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder for temporary files");
@@ -86,13 +87,8 @@ fn main() {
     });
     fs::remove_dir_all(folder).expect("it is ours");
     let share = |time: Nanos| time.get() as f64 / 1e9 * 100.0;
-    println!("record at 1 Hz: {record}, {:.4} % of a CPU", share(record));
-    assert!(
-        decode <= Nanos::from_millis(1),
-        "decoding takes more than 1 ms"
-    );
-    assert!(
-        share(record) < 0.1,
-        "recording takes more than 0.1 % of a CPU"
+    println!(
+        "record at 1 Hz: {record}, {:.4} % of a CPU, aim 0.1 %",
+        share(record)
     );
 }
