@@ -101,7 +101,8 @@ need dpkg-deb dpkg
 [ -n "${LIBCLANG_PATH:-}" ] ||
     LIBCLANG_PATH=$(find /usr/lib/llvm-19 -name 'libclang*.so*' 2>/dev/null | head -n 1)
 [ -n "$LIBCLANG_PATH" ] || missing="$missing libclang-19-dev"
-[ -x "$runslice" ] || [ "${BUILD:-}" = only ] || missing="$missing $runslice (cargo build --release --bin runslice)"
+[ -x "$runslice" ] || [ "${BUILD:-}" = only ] ||
+    missing="$missing $runslice (cargo build --release --bin runslice)"
 if [ -n "$missing" ]; then
     say "missing:$missing"
     exit 1
@@ -292,8 +293,8 @@ row() { # NAME VERSION SOURCE PROGRAM
 }
 
 if [ "${BUILD:-}" != only ]; then
-    echo '| scheduler | version | source | cells of 12 | events of desk on 8 CPUs, 10 s | simulated s' \
-        'a CPU s | system calls a simulated s | what failed |'
+    echo '| scheduler | version | source | cells of 12 | events of desk on 8 CPUs, 10 s' \
+        '| simulated s a CPU s | system calls a simulated s | what failed |'
     echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
 fi
 
