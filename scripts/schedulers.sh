@@ -16,6 +16,9 @@
 #   * those that are in neither from SCX=DIR, a checkout of sched-ext/scx from before February 2026,
 #     the last that has its C schedulers.
 #
+# BUILD=only builds the programs and runs none of them: their folder is then one that tests take
+# (docs/your-scheduler.md).
+#
 # Needs cargo, make, clang-19 (or BPF_CLANG), libclang (LIBCLANG_PATH), pkg-config, xz, and the
 # headers of libelf, zlib, libseccomp (scx_rustland and scx_rlfifo) and libzstd (SCX): Debian's
 # packages libelf-dev zlib1g-dev libseccomp-dev libzstd-dev. RUNSLICE is the program; without it the
@@ -98,7 +101,8 @@ need dpkg-deb dpkg
 [ -n "${LIBCLANG_PATH:-}" ] ||
     LIBCLANG_PATH=$(find /usr/lib/llvm-19 -name 'libclang*.so*' 2>/dev/null | head -n 1)
 [ -n "$LIBCLANG_PATH" ] || missing="$missing libclang-19-dev"
-[ -x "$runslice" ] || missing="$missing $runslice (cargo build --release --bin runslice)"
+[ -x "$runslice" ] || [ "${BUILD:-}" = only ] ||
+    missing="$missing $runslice (cargo build --release --bin runslice)"
 if [ -n "$missing" ]; then
     say "missing:$missing"
     exit 1
@@ -250,10 +254,12 @@ spent() {
 failed=0
 row() { # NAME VERSION SOURCE PROGRAM
     if [ ! -x "$4" ]; then
-        echo "| $1 | $2 | $3 | 0 | | | not built: see $folder/logs |"
+        echo "| $1 | $2 | $3 | 0 | | | | not built: see $folder/logs |"
         failed=1
         return
     fi
+    [ "$4" -ef "bin/$1" ] || ln -sf "$4" "bin/$1"
+    [ "${BUILD:-}" != only ] || return 0
     results="results/$1-$(echo "$3" | tr -c 'a-z0-9\n' _)"
     mkdir -p "$results"
     say "running $1 ($3)"
@@ -279,13 +285,18 @@ row() { # NAME VERSION SOURCE PROGRAM
     speed=
     [ "$(cat "$results/desk-8.status")" -ne 0 ] ||
         speed=$(spent "$results/desk-8.times" | awk '{ if ($1 > 0) printf "%.2f", 10 / $1 }')
+    # What its program asked: each system call is intercepted.
+    calls=$(sed -n 's/.* system calls in the run, \([0-9]*\) a simulated second/\1/p' \
+        "$results/desk-8.out")
     [ "$good" -eq 12 ] || failed=1
-    echo "| $1${told:+ $told} | $2 | $3 | $good | $hash | $speed | $why |"
+    echo "| $1${told:+ $told} | $2 | $3 | $good | $hash | $speed | $calls | $why |"
 }
 
-echo '| scheduler | version | source | cells of 12 | events of desk on 8 CPUs, 10 s | simulated s' \
-    'a CPU s | what failed |'
-echo '| --- | --- | --- | --- | --- | --- | --- |'
+if [ "${BUILD:-}" != only ]; then
+    echo '| scheduler | version | source | cells of 12 | events of desk on 8 CPUs, 10 s' \
+        '| simulated s a CPU s | system calls a simulated s | what failed |'
+    echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
+fi
 
 needs_rust=
 for name in $(echo "$rust" | cut -d' ' -f1); do
@@ -312,7 +323,7 @@ done
 for name in $scx_c $scx_rust; do
     is_wanted "$name" || continue
     if [ -z "${SCX:-}" ]; then
-        echo "| $name | | SCX | | | | not tried: set SCX |"
+        echo "| $name | | SCX | | | | | not tried: set SCX |"
         continue
     fi
     SCX=$(cd "$SCX" && pwd)

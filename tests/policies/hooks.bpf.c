@@ -184,7 +184,7 @@ void OP(hooks_enqueue, struct task_struct *p, u64 enq_flags)
 
 void OP(hooks_running, struct task_struct *p)
 {
-	note(RUNNING, (u32)p->pid, 0, 0, 0);
+	note(RUNNING, (u32)p->pid, scx_bpf_task_running(p), 0, 0);
 }
 
 void OP(hooks_stopping, struct task_struct *p, bool runnable)

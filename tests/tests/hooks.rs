@@ -241,6 +241,9 @@ fn a_switch_comes_behind_the_callbacks_of_both_tasks() {
         match (entry.what, before) {
             (SWITCH, Some(before)) if before.what == RUNNING => {
                 assert_eq!(before.words[0], entry.words[1], "the next task runs");
+                // `pick_next_task()` calls it, before `rq->curr` and `current` change.
+                assert_eq!(before.current as u64, entry.words[0], "is still current");
+                assert_eq!(before.words[1], 0, "it is not on the CPU yet");
                 let earlier = &ran.entries[..at - 1];
                 let told = earlier.iter().rev().take_while(|it| it.what != SWITCH);
                 let stopped = told.clone().find(|it| it.what == STOPPING);

@@ -401,3 +401,37 @@ fn metrics_that_nobody_serves_are_told_as_missing() {
     );
     assert_eq!(std::fs::read_to_string(&file).expect("made"), "");
 }
+
+#[test]
+fn a_stall_under_a_program_is_explained_as_that_of_its_policy() {
+    let load = scratch("held.toml");
+    let held = "[workload]\nname = \"held\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+                [task.shell]\ndo = \"run(inf)\"\n\
+                [task.rt]\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n";
+    std::fs::write(&load, held).expect("written");
+    let command = format!("'{RUNSLICE}' run fifo");
+    let program = ["--scheduler", &command, "--loader-cpu", "free"];
+    let of = |words: &[&str]| {
+        let output = runslice(&[&["explain"], words].concat());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {said}");
+        let (found, again) = said.split_once("\nAgain:").expect("a command at the end");
+        (found.to_owned(), again.to_owned())
+    };
+    let (own, again) = of(&[&program[..], &["-w", text(&load)]].concat());
+    assert!(own.starts_with("cpu-held: "), "{own}");
+    assert!(again.contains("--scheduler"), "{again}");
+    assert_eq!(own, of(&["fifo", "-w", text(&load)]).0);
+    let bundle = scratch("held.bundle");
+    let make = ["-w", text(&load), "-o", text(&bundle)];
+    runslice(&[&["bundle"], &program[..], &make].concat());
+    assert_eq!(own, of(&[text(&bundle)]).0, "a recording has its workload");
+    for (more, words) in [
+        (&["fifo"][..], "give a policy or --scheduler"),
+        (&["--events", "e"], "leave out --scheduler"),
+        (&["--set", "a=1"], "prepare an object"),
+    ] {
+        let said = refused(&[&["explain"], &program[..], more].concat(), 2);
+        assert!(said.contains(words), "{more:?}: {said}");
+    }
+}

@@ -8,7 +8,6 @@
 use model::{CpuId, EventKind, Op, TaskId};
 use workload::{CpuSet, SchedPolicy};
 
-use crate::cpu::Curr;
 use crate::flags::{deq, enq};
 use crate::idle::rotate;
 use crate::machine::{Machine, Vm};
@@ -299,10 +298,5 @@ impl Machine {
             "the workload checks that a CPU of an affinity exists"
         );
         self.masks.intern(mask)
-    }
-
-    /// Whether the current task of `cpu` is the idle task, the stopper, or a task.
-    pub(crate) fn curr(&self, cpu: CpuId) -> Curr {
-        self.cpus[cpu].curr
     }
 }

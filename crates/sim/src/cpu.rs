@@ -68,6 +68,8 @@ pub struct Cpu {
     pub curr: Curr,
     /// Which task executes code on it: `curr`, but for the moment in which that takes the CPU.
     pub executes: TaskId,
+    /// While `curr` takes the CPU: what had it before, and is still the kernel's `rq->curr`.
+    pub leaves: Option<Curr>,
     /// It must call the scheduler as soon as it can.
     pub need_resched: bool,
     /// An event that makes it look again is in the queue for this very moment.
@@ -132,6 +134,7 @@ impl Cpu {
         Self {
             curr: Curr::Idle,
             executes: TaskId::NONE,
+            leaves: None,
             need_resched: false,
             resume_pending: false,
             in_balance: false,

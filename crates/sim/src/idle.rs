@@ -9,7 +9,6 @@ use std::rc::Rc;
 use model::{CpuId, MachineSpec, Op, TaskId};
 
 use crate::cause::{IDLES, LEAVES};
-use crate::cpu::Curr;
 use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
@@ -406,11 +405,6 @@ impl Machine {
         };
         let free = !leaves && self.dsqs.is_empty(local) && !elsewhere && some_idle;
         (free && allowed.has(here)).then_some(here)
-    }
-
-    /// Whether `cpu` idles, as the tracking of the kernel's core sees it.
-    pub(crate) fn is_idle(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu].curr == Curr::Idle
     }
 }
 

@@ -667,11 +667,12 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     let starved = machine.note_starved();
     machine.close_books();
     machine.give_up_deadlines();
+    machine.hand_over(vm, sink);
+    // What happens from here on, the end of a program included, is no decision of the policy's.
+    machine.decisions.end();
     if machine.program.is_some() {
         machine.end_program(vm);
     }
-    machine.hand_over(vm, sink);
-    machine.decisions.end();
     let exit = machine.detach(vm);
     machine.hand_over(vm, sink);
     machine.tell_exit(&exit, sink);

@@ -340,7 +340,17 @@ impl Machine {
 
     /// The task that executes the code of this moment; `None`: the idle task or the stopper.
     pub(crate) fn current(&self) -> Option<TaskId> {
-        self.cpus[self.exec].curr.task()
+        self.rq_curr(self.exec).task()
+    }
+
+    /// What programs find in `rq->curr` of `cpu`: while a task takes the CPU, in `ops.running()` and
+    /// `ops.update_idle()`, still what had it before.
+    ///
+    /// Source: `__schedule()`, kernel 6.18: `pick_next_task()` calls them, `rq->curr` is set after
+    /// it, and `current` changes in `context_switch()`.
+    pub(crate) fn rq_curr(&self, cpu: CpuId) -> Curr {
+        let state = &self.cpus[cpu];
+        state.leaves.unwrap_or(state.curr)
     }
 
     /// Whether `cpu` is a CPU of the machine. All of them are online.

@@ -678,7 +678,7 @@ impl Machine {
 
     /// Address of the task that executes the code of this moment: `current`.
     pub(crate) fn current_address(&self) -> u64 {
-        match self.cpus[self.exec].curr {
+        match self.rq_curr(self.exec) {
             Curr::Task(id) => self.task(id).address,
             Curr::Stopper => self.mirror.known_stopper(self.exec),
             Curr::Idle => self.mirror.idle_tasks[self.exec],

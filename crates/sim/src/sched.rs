@@ -329,6 +329,7 @@ impl Machine {
     fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
         let state = &mut self.cpus[cpu];
         state.curr = next;
+        state.leaves = Some(prev);
         state.executes = TaskId::NONE;
         match next {
             Curr::Idle if prev != Curr::Idle => self.enter_idle(vm, cpu),
@@ -341,7 +342,9 @@ impl Machine {
                 }
             }
         }
-        self.cpus[cpu].executes = next.id();
+        let state = &mut self.cpus[cpu];
+        (state.executes, state.leaves) = (next.id(), None);
+        self.mirror_curr(cpu);
     }
 
     /// A task of the policy's class takes the CPU, or goes on after a property change.
@@ -355,7 +358,6 @@ impl Machine {
         );
         self.leave_dsq(id);
         self.tell_removed(id, true);
-        self.mirror_curr(cpu);
         if self.task(id).queued {
             let (address, slice) = (self.task(id).address, self.task(id).slice);
             self.call(

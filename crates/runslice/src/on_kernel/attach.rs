@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use live::pins::Pins;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
-use live::{Attached, Ending, Holder, Policy, State, process};
+use live::{Attached, Ending, Holder, Policy, SchedExt, State, process};
 use model::PolicySpec;
 
 use crate::exit::{UnsupportedError, UsageError};
@@ -182,7 +182,7 @@ impl Attaching<'_> {
         record.since_unix_s = now.map_or(0, |now| now.as_secs());
         record.sequence = attached.sequence();
         record.counters = attached.counter_names().unwrap_or_default();
-        if let Err(error) = session.write(record, &spec.object) {
+        if let Err(error) = session.write(record, Some(&spec.object)) {
             self.say(&format!(
                 "runslice status and stop will not know it: {error:#}"
             ));
@@ -194,6 +194,32 @@ impl Attaching<'_> {
                 None
             }
         }
+    }
+}
+
+impl Attaching<'_> {
+    /// Says to others that a scheduler's own program has attached its policy: `status` and `stop`
+    /// know it, `set` has no variables of it. `None` if the program is a runslice that has said so
+    /// itself, or nothing can be written.
+    pub fn share_program(&self, mut record: Record) -> Option<Session> {
+        let place = Place::below(self.root);
+        if place.is_held() {
+            return None;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        record.since_unix_s = now.map_or(0, |now| now.as_secs());
+        record.sequence = SchedExt::below(self.root).enable_seq();
+        let session = Session::begin(&place).and_then(|session| {
+            session.write(&record, None)?;
+            Ok(session)
+        });
+        session
+            .inspect_err(|error| {
+                self.say(&format!(
+                    "runslice status and stop will not know it: {error:#}"
+                ));
+            })
+            .ok()
     }
 }
 

@@ -268,11 +268,11 @@ impl Session {
         })
     }
 
-    /// Says to others what is attached.
+    /// Says to others what is attached. A scheduler's own program has no object to show.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn write(&self, record: &Record, object: &[u8]) -> anyhow::Result<()> {
+    pub fn write(&self, record: &Record, object: Option<&[u8]>) -> anyhow::Result<()> {
         let put = |name: &str, bytes: &[u8]| -> io::Result<()> {
             // Readers see the old file or the new one, never a half.
             let new = self.place.file(&format!("{name}.new"));
@@ -281,7 +281,8 @@ impl Session {
             fs::rename(&new, self.place.file(name))
         };
         let record = serde_json::to_vec_pretty(record).context("the record")?;
-        put("policy.bpf.o", object)
+        object
+            .map_or(Ok(()), |object| put("policy.bpf.o", object))
             .and_then(|()| put("session.json", &record))
             .with_context(|| {
                 format!(
@@ -325,7 +326,7 @@ mod tests {
         let session = Session::begin(&place).unwrap();
         assert_eq!(place.attaching(), Some(std::process::id()));
         session
-            .write(&Record::of_this_process("mlfq"), b"")
+            .write(&Record::of_this_process("mlfq"), Some(b""))
             .unwrap();
         assert_eq!(place.attaching(), None);
         drop(session);
@@ -371,7 +372,7 @@ mod tests {
             set: vec![("slice_ns".to_owned(), "5".to_owned())],
             ..Record::of_this_process("fifo:slice_ns=5")
         };
-        session.write(&record, b"object").unwrap();
+        session.write(&record, Some(b"object")).unwrap();
         assert_eq!(record.name(), "fifo");
         assert_eq!(place.find().unwrap(), Found::Running(Box::new(record)));
         assert!(place.is_held());
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(place.scheduler().unwrap(), "rustland");
         let session = Session::begin(&place).unwrap();
         let record = Record::of_this_process("mine:slice_ns=5");
-        session.write(&record, b"").unwrap();
+        session.write(&record, Some(b"")).unwrap();
         assert_eq!(place.scheduler().unwrap(), "mine:slice_ns=5");
         drop(session);
         while place.is_held() {
@@ -407,7 +408,7 @@ mod tests {
         let place = Place::below(&root.0);
         let session = Session::begin(&place).unwrap();
         session
-            .write(&Record::of_this_process("mlfq"), b"")
+            .write(&Record::of_this_process("mlfq"), Some(b""))
             .unwrap();
         let error = Session::begin(&place).unwrap_err().to_string();
         let want = format!(
@@ -437,7 +438,7 @@ mod tests {
         let place = Place::below(&root.0);
         let session = Session::begin(&place).unwrap();
         let record = Record::of_this_process("mlfq");
-        session.write(&record, b"").unwrap();
+        session.write(&record, Some(b"")).unwrap();
         // As SIGKILL does: the lock goes, the files stay.
         let files = root.0.join(FOLDER);
         let kept = fs::read(files.join("session.json")).unwrap();

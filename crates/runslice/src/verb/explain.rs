@@ -6,7 +6,6 @@ mod text;
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -16,18 +15,24 @@ use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
+use crate::policy::Found;
 use crate::prepare::Prepare;
+use crate::runs::Asked;
+use crate::scheduler::Schedulers;
 use crate::{input, output, policy, simulate, workload_arg};
 
 /// Arguments of `runslice explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
     /// Policy to run: a built-in name or a BPF object, with knobs after a colon, or a bundle.
-    #[arg(required_unless_present_any = ["events", "dump"],
-        conflicts_with_all = ["events", "dump"], requires = "workload")]
+    #[arg(required_unless_present_any = ["commands", "events", "dump"],
+        conflicts_with_all = ["events", "dump"])]
     policy: Option<String>,
 
-    /// Workload to run: a built-in name or a TOML file.
+    #[command(flatten)]
+    schedulers: Schedulers,
+
+    /// Workload to run: a built-in name or a TOML file. The bundle of a recorded run has its own.
     #[arg(short, long)]
     workload: Option<String>,
 
@@ -95,20 +100,7 @@ pub struct Explanation {
 /// # Errors
 /// When a policy, a workload or a file is bad.
 pub fn run(request: &Explain) -> anyhow::Result<Status> {
-    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
-    output::spare(
-        &[
-            (
-                "the policy",
-                request.policy.as_deref().and_then(policy::file_of),
-            ),
-            ("--workload", workload),
-            ("--events", request.events.as_deref()),
-            ("--dump", request.dump.as_deref()),
-            ("--profile", request.machine.profile_file()),
-        ],
-        &[("--output", request.output.as_deref())],
-    )?;
+    request.check()?;
     let explanation = match (&request.dump, &request.events) {
         (Some(path), _) => of_dump(path)?,
         (None, Some(path)) => of_events(request, path)?,
@@ -165,24 +157,55 @@ impl Explain {
         }
     }
 
-    fn spec(&self) -> anyhow::Result<RunSpec> {
-        let (Some(argument), Some(name)) = (&self.policy, &self.workload) else {
-            let message = "give a policy and --workload, or --events, or --dump";
-            return Err(UsageError(message.to_owned()).into());
+    fn found(&self) -> anyhow::Result<Found> {
+        let mut found = match (&self.policy, self.schedulers.one()?) {
+            (Some(policy), None) => policy::open(policy)?,
+            (None, Some(program)) => Found::of_policy(program),
+            _ => {
+                let message = "give a policy or --scheduler, or --events, or --dump";
+                return Err(UsageError(message.to_owned()).into());
+            }
         };
-        let workload = Arc::new(workload_arg::find(name, &self.scale)?);
-        let mut found = policy::open(argument)?;
+        if found.policy.program.is_some() {
+            self.prepare.refuse_for_programs()?;
+        }
         self.prepare.apply(&mut found.policy);
-        let machine = found.machine.as_ref().unwrap_or(&workload.machine);
-        Ok(RunSpec {
-            machine: self.machine.change(machine)?,
-            policy: found.policy,
-            seed: self.seed.unwrap_or(workload.seed),
-            workload,
-            tie_seed: None,
-            attach_after: Nanos::ZERO,
+        Ok(found)
+    }
+
+    fn spec(&self) -> anyhow::Result<RunSpec> {
+        let asked = Asked {
+            workload: self.workload.as_deref(),
+            scale: &self.scale,
+            machine: &self.machine,
+            seed: self.seed,
             duration: self.duration,
-        })
+        };
+        let specs = asked.specs(vec![self.found()?], None)?;
+        specs.into_iter().next().context("one policy is one run")
+    }
+
+    /// Refuses options of a program where none is run, and one file for two outputs.
+    fn check(&self) -> anyhow::Result<()> {
+        let is_read = self.events.is_some() || self.dump.is_some();
+        if is_read && !self.schedulers.commands.is_empty() {
+            let message = "--events and --dump are of a run that is over: leave out --scheduler";
+            return Err(UsageError(message.to_owned()).into());
+        }
+        let [printed, metrics] = self.schedulers.files();
+        let policy = self.policy.as_deref().and_then(policy::file_of);
+        let workload = self.workload.as_deref().and_then(workload_arg::file_of);
+        output::spare(
+            &[
+                ("the policy", policy),
+                ("--workload", workload),
+                ("--events", self.events.as_deref()),
+                ("--dump", self.dump.as_deref()),
+                ("--profile", self.machine.profile_file()),
+            ],
+            &[("--output", self.output.as_deref()), printed, metrics],
+        )?;
+        Ok(())
     }
 }
 

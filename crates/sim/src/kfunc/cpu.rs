@@ -3,6 +3,7 @@
 use model::CpuId;
 
 use super::{Ctx, Line, Return, cpu_or_error, here, s32, task};
+use crate::cpu::Curr;
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_kick_cpu", "void(s32,u64)", kick),
@@ -71,7 +72,7 @@ fn cpu_curr(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
         return Ok(0);
     };
     let machine = &*ctx.host;
-    Ok(match machine.curr(cpu).task() {
+    Ok(match machine.rq_curr(cpu).task() {
         Some(id) => machine.task(id).address,
         None => machine.mirror.idle_tasks[cpu],
     })
@@ -79,10 +80,11 @@ fn cpu_curr(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
 
 fn task_running(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     match ctx.host.idle_task_at(p) {
-        Some(cpu) => Ok(u64::from(ctx.host.is_idle(cpu))),
+        Some(cpu) => Ok(u64::from(ctx.host.rq_curr(cpu) == Curr::Idle)),
         None => {
             let id = task(ctx, p)?;
-            Ok(u64::from(ctx.host.is_running(id)))
+            let cpu = ctx.host.task(id).cpu;
+            Ok(u64::from(ctx.host.rq_curr(cpu) == Curr::Task(id)))
         }
     }
 }

@@ -92,7 +92,7 @@ impl Machine {
 
     #[inline(never)]
     fn flush_cpu(&self, memory: &mut Memory, cpu: CpuId) {
-        let curr = match self.cpus[cpu].curr.task() {
+        let curr = match self.rq_curr(cpu).task() {
             Some(id) => self.task(id).address,
             None => self.mirror.idle_tasks[cpu],
         };

@@ -359,20 +359,29 @@ fn run_program(request: &Run, text: &str) -> anyhow::Result<Status> {
     process::catch_signals();
     attaching.stay_in_memory();
     let replaced = holder.map(replace::stop).transpose()?;
-    let result = attend_program(request, &spec, &words);
+    let record = Record {
+        replaced: replaced.as_ref().map(|it| it.unit().to_owned()),
+        ..Record::of_this_process(&spec.name)
+    };
+    let result = attend_program(request, (&spec, record), &words);
     if let Some(replaced) = replaced {
         replaced.start_again();
     }
     result
 }
 
-fn attend_program(request: &Run, spec: &PolicySpec, words: &[String]) -> anyhow::Result<Status> {
+fn attend_program(
+    request: &Run,
+    (spec, record): (&PolicySpec, Record),
+    words: &[String],
+) -> anyhow::Result<Status> {
     let name = &spec.name;
     let folder = folder::OwnFolder::new()?;
     let printed = folder.join("scheduler.log");
     let output = request.loader_output.as_deref().unwrap_or(&printed);
     let mut outcome = Outcome::new(spec, &request.command);
     let mut loader = Loader::start(name, words, output)?;
+    let session = request.attaching().share_program(record);
     let tree = follow(&request.command);
     let began = Instant::now();
     say(&format!(
@@ -388,6 +397,7 @@ fn attend_program(request: &Run, spec: &PolicySpec, words: &[String]) -> anyhow:
     };
     let reason = wait_for_program(request, &mut loader, child.as_mut(), began)?;
     outcome.ejection = loader.stop()?;
+    drop(session);
     outcome.ran = began.elapsed();
     if let Some(why) = &outcome.ejection {
         say(&format!("{name} {why}"));

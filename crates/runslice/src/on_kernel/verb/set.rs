@@ -47,6 +47,10 @@ struct Change<'a> {
 pub fn run(request: &Set) -> anyhow::Result<Status> {
     let place = Place::below(&request.root);
     let record = running(request, &place)?;
+    if !place.object().exists() {
+        let name = record.name();
+        bail!("{name} is a scheduler's own program: give it its own options when it is started");
+    }
     let object = policy::read(&place.object())?;
     let mut tunables = Tunables::of(&record.policy, &object)?;
     let changes = request.settings.iter().map(|(name, text)| {
@@ -169,10 +173,19 @@ mod tests {
         let session = Session::begin(&Place::below(&root)).unwrap();
         let object = policies::find("fifo").unwrap().object;
         let record = Record::of_this_process("fifo:slice_ns=5000000");
-        session.write(&record, object).unwrap();
+        session.write(&record, Some(object)).unwrap();
         check(&root);
         drop(session);
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_schedulers_own_program_has_no_knobs_to_set() {
+        with_fifo("program", |root| {
+            fs::remove_file(Place::below(root).object()).unwrap();
+            let error = run(&request(root, "fifo", &["slice_ns=5000"])).unwrap_err();
+            assert!(error.to_string().contains("its own options"), "{error}");
+        });
     }
 
     #[test]

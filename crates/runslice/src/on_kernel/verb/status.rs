@@ -235,9 +235,20 @@ impl Own {
                 notes.push(error);
             }
         };
-        let knobs = policy::read(&place.object())
-            .and_then(|object| Tunables::of(&record.policy, &object))
-            .map(|tunables| tunables_of(&tunables, record, place, &mut note))
+        // A scheduler's own program has none that runslice knows.
+        let object = match place.object().exists() {
+            true => policy::read(&place.object()).map(Some),
+            false => Ok(None),
+        };
+        let knobs = object
+            .and_then(|object| match object {
+                Some(object) => Tunables::of(&record.policy, &object).map(Some),
+                None => Ok(None),
+            })
+            .map(|tunables| match tunables {
+                Some(tunables) => tunables_of(&tunables, record, place, &mut note),
+                None => Vec::new(),
+            })
             .unwrap_or_else(|error| {
                 note(format!("{error:#}"));
                 Vec::new()

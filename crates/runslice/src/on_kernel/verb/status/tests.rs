@@ -92,7 +92,7 @@ fn without_the_right_to_look_into_processes_the_record_has_the_process() {
         ..Record::of_this_process("fifo")
     };
     session
-        .write(&record, policies::find("fifo").unwrap().object)
+        .write(&record, Some(policies::find("fifo").unwrap().object))
         .unwrap();
     let own = Own::of(&record, &place, 0);
     let text = written(root.path(), Some(own), Form::Human);
@@ -125,7 +125,7 @@ fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
         ..Record::of_this_process("fifo:slice_ns=5000000")
     };
     session
-        .write(&record, policies::find("fifo").unwrap().object)
+        .write(&record, Some(policies::find("fifo").unwrap().object))
         .unwrap();
     let own = Own::of(&record, &place, 951_782_425);
     let knob = Tunable {
@@ -159,4 +159,21 @@ fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
     ] {
         assert!(text.contains(line), "{text}");
     }
+}
+
+#[test]
+fn of_a_schedulers_own_program_it_says_who_runs_it_and_looks_for_no_knobs() {
+    let root = Root::new("program", &LAVD);
+    let place = Place::below(root.path());
+    let session = Session::begin(&place).unwrap();
+    let record = Record {
+        since_unix_s: 951_782_400,
+        ..Record::of_this_process("scx_lavd --performance")
+    };
+    session.write(&record, None).unwrap();
+    let own = Own::of(&record, &place, 951_782_425);
+    assert_eq!((own.knobs.len(), own.for_s), (0, 25));
+    assert!(own.notes.is_empty(), "{:?}", own.notes);
+    let text = written(root.path(), Some(own), Form::Human);
+    assert!(text.contains("scx_lavd --performance"), "{text}");
 }
