@@ -96,7 +96,8 @@ pub(super) struct Entry {
     pub looks: u64,
     pub takes: u64,
     pub overtaken: u64,
-    pub readers: BTreeSet<CpuId>,
+    /// CPUs that have looked since, and when they did last.
+    pub readers: BTreeMap<CpuId, SimTime>,
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +158,18 @@ impl State {
         let all = (0u32..).map(TaskId).zip(&self.tasks);
         let waits = all.filter(|(_, task)| task.runnable_since.is_some() && task.on.is_none());
         waits.map(|(id, _)| id).collect()
+    }
+
+    /// The tasks in a queue, in the order in which they came.
+    pub fn members(&self, queue: &Queue) -> impl Iterator<Item = TaskId> {
+        let mut all: Vec<_> = self
+            .entry_of
+            .iter()
+            .filter(|(_, (_, entry))| queue.tasks.contains_key(entry))
+            .map(|(task, (_, entry))| (*entry, *task))
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, task)| task)
     }
 
     /// The entry of `task` in the queue that it is in.
@@ -333,7 +346,7 @@ impl State {
             looks: 0,
             takes: 0,
             overtaken: 0,
-            readers: BTreeSet::new(),
+            readers: BTreeMap::new(),
         };
         queue.tasks.insert(self.entries, entry);
         self.entry_of.insert(event.task, (index, self.entries));
@@ -376,7 +389,7 @@ impl State {
             for entry in queue.tasks.values_mut() {
                 entry.looks += 1;
                 entry.takes += u64::from(takes);
-                entry.readers.insert(event.cpu);
+                entry.readers.insert(event.cpu, event.time);
             }
         }
         if takes {
