@@ -95,10 +95,10 @@ impl Case {
     /// # Errors
     /// When the text is no workload.
     pub fn size(&self) -> anyhow::Result<Size> {
-        let workload = self.spec()?.workload;
+        let spec = self.spec()?;
         let operations = Tables::read(&self.workload.text).map_or(0, |it| it.operations());
         Ok(Size {
-            tasks: workload.groups.iter().map(|group| group.count).sum(),
+            tasks: tasks_of(&spec),
             operations,
             cpus: self.machine.cpus,
             duration: self.duration,
@@ -146,6 +146,11 @@ pub struct Shrunk {
     pub is_cut: bool,
 }
 
+/// Tasks that exist from the start.
+fn tasks_of(spec: &RunSpec) -> u32 {
+    spec.workload.groups.iter().map(|group| group.count).sum()
+}
+
 /// How it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort<'a> {
@@ -164,6 +169,7 @@ pub struct Effort<'a> {
 pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Result<Shrunk> {
     let mut shrinker = Shrinker {
         wanted: Signature::of(&finding),
+        least: starvation(&finding).map(|wait| wait.min(LONG)),
         best: (case, finding),
         effort,
         until: Instant::now() + effort.time,
@@ -204,6 +210,8 @@ const STEPS: [Step; 8] = [
 
 struct Shrinker<'a> {
     wanted: Signature,
+    /// Somebody must wait so long: in a short run everybody waits for a part of it.
+    least: Option<Nanos>,
     best: (Case, Finding),
     effort: Effort<'a>,
     until: Instant,
@@ -218,7 +226,12 @@ impl Shrinker<'_> {
     /// Goes on with the first of `cases` that shows the same fault, if there is one.
     fn take_first(&mut self, cases: Vec<Case>) -> anyhow::Result<bool> {
         // What is no workload costs no run.
-        let cases: Vec<_> = cases.into_iter().filter(|it| it.spec().is_ok()).collect();
+        // Without its key `count` a group may have more tasks than with it.
+        let tasks = |case: &Case| case.spec().ok().map(|spec| tasks_of(&spec));
+        let most = tasks(&self.best.0);
+        let cases = cases.into_iter();
+        let cases = cases.filter(|it| tasks(it).is_some_and(|tasks| Some(tasks) <= most));
+        let cases: Vec<_> = cases.collect();
         for round in cases.chunks(ROUND) {
             if self.is_over() {
                 return Ok(false);
@@ -242,8 +255,21 @@ impl Shrinker<'_> {
     fn shows(&self, case: &Case) -> Option<Finding> {
         let spec = case.spec().ok()?;
         let finding = violation::find(&spec, self.effort.properties).ok()??;
-        (Signature::of(&finding) == self.wanted).then_some(finding)
+        let waits = starvation(&finding);
+        let is_same = Signature::of(&finding) == self.wanted;
+        (is_same && self.least.is_none_or(|least| waits >= Some(least))).then_some(finding)
     }
+}
+
+/// A wait of a second is one that nobody takes for a turn.
+const LONG: Nanos = Nanos::from_secs(1);
+
+/// How long the victim waits, if that is the fault: not if the policy was ejected for a misuse.
+fn starvation(finding: &Finding) -> Option<Nanos> {
+    let message = finding.message.as_ref();
+    let is_misuse = message.is_some_and(|it| !it.contains("failed to run for"));
+    let victim = finding.victim.as_ref().filter(|_| !is_misuse)?;
+    victim.since.map(|_| victim.waited)
 }
 
 /// Ends the run earlier.

@@ -176,7 +176,7 @@ impl Explain {
     }
 
     /// The run as one that can be made smaller: its workload is a text.
-    fn case(&self, found: &Found, spec: &RunSpec, end: SimTime) -> anyhow::Result<Case> {
+    fn case(&self, found: &Found, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
         let bound = found.bound.as_ref();
         let (workload, scale) = match (&self.workload, bound) {
             (Some(name), _) => (Written::find(name)?, self.scale.clone()),
@@ -196,7 +196,7 @@ impl Explain {
             workload,
             scale,
             seed: spec.seed,
-            duration: Some(end.since(SimTime::ZERO)),
+            duration: Some(end),
         })
     }
 }
@@ -215,7 +215,13 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let mut observer = request.observer();
     let summary = simulate::run(&spec, &mut observer)?;
     if let (Some(path), Some(finding)) = (&request.shrink, observer.finding()) {
-        let case = request.case(&found, &spec, summary.end)?;
+        // An ejection ends the run within its last millisecond.
+        let end = summary.end.since(SimTime::ZERO);
+        let end = match finding.message {
+            Some(_) => Nanos::from_millis(end.get() / 1_000_000 + 1),
+            None => end,
+        };
+        let case = request.case(&found, &spec, end)?;
         return smallest(case, finding, path);
     }
     Ok(request.explanation(&observer, Some(command())))

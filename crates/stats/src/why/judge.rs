@@ -225,7 +225,7 @@ impl Judge<'_> {
 
     fn idle(&self) -> Vec<IdleCpu> {
         let cpus = (0u16..).map(CpuId).zip(&self.state.cpus);
-        let idle = cpus.filter(|(_, cpu)| cpu.task.is_none());
+        let idle = cpus.filter(|(_, cpu)| cpu.task.is_none() && !cpu.is_offline);
         idle.map(|(number, cpu)| IdleCpu {
             cpu: number,
             since: cpu.since,
@@ -338,7 +338,12 @@ impl Judge<'_> {
         // Those before it were taken: what has happened since the last of them?
         let since = looked.unwrap_or(self.put_at(id));
         let all = (0..self.state.cpus.len() as u16).map(CpuId);
-        let usable: Vec<CpuId> = all.filter(may_run).collect();
+        let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
+        let usable: Vec<CpuId> = all.filter(|cpu| may_run(cpu) && is_there(cpu)).collect();
+        // Those who look there have gone.
+        if !queue.readers.is_empty() && !queue.readers.iter().any(is_there) {
+            return (Fault::UnreadQueue, put);
+        }
         let asks = |cpu: &CpuId| {
             let dispatch = self.state.cpus[cpu.index()].dispatch;
             dispatch.is_some_and(|time| time > since)

@@ -102,6 +102,7 @@ pub(super) struct Entry {
 
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
+    pub is_offline: bool,
     pub task: Option<TaskId>,
     pub since: SimTime,
     pub kicked: Option<SimTime>,
@@ -267,7 +268,15 @@ impl State {
                     cpu.dispatch = Some(event.time);
                 }
             }
-            Some(Op::CpuOffline) => self.offline = Some(event.time),
+            Some(op @ (Op::CpuOffline | Op::CpuOnline)) => {
+                let is_offline = *op == Op::CpuOffline;
+                if is_offline {
+                    self.offline = Some(event.time);
+                }
+                if let Some(cpu) = self.cpus.get_mut(usize::from(event.a as u16)) {
+                    cpu.is_offline = is_offline;
+                }
+            }
             Some(Op::CpuRelease) => self.released = Some((event.time, event.cpu)),
             _ => {}
         }

@@ -64,7 +64,12 @@ fn every(course: &Course) -> Vec<Question> {
             continue;
         };
         let names = |who: usize| course.tasks.get(who).map(|task| task.name.clone());
-        if cpu != next_cpu || Some(*before) == *after {
+        // Before it is ready it only comes to life.
+        let has_begun = |who: usize| {
+            let ready = course.tasks.get(who).and_then(|task| task.ready);
+            ready.is_some_and(|ready| *time > ready)
+        };
+        if cpu != next_cpu || Some(*before) == *after || !has_begun(*before) {
             continue;
         }
         let Some(left) = names(*before) else { continue };
