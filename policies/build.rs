@@ -1,4 +1,5 @@
-//! Compiles every `*.bpf.c` beside this file and writes the table that the library includes.
+//! Compiles every `*.bpf.c` beside this file and in lessons/, and writes the tables that the
+//! library includes.
 //!
 //! What the table says of a policy is taken from the comment at the top of its source, so that
 //! the two cannot disagree; a source whose comment lacks a part does not build.
@@ -10,23 +11,31 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    write_table(&root, &root, &out.join("table.rs"));
+    write_table(&root.join("lessons"), &root, &out.join("lessons.rs"));
+}
+
+/// Compiles the sources in `folder` and writes what the library includes of them to `table_file`.
+fn write_table(folder: &Path, root: &Path, table_file: &Path) {
     // The folder itself: a policy was added or removed.
-    println!("cargo::rerun-if-changed={}", root.display());
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let out = table_file.parent().expect("a file in a folder");
+    let include = root.join("include");
     let mut table = String::from("&[\n");
-    for source in policies(&root) {
+    for source in policies(folder) {
         let name = source
             .file_name()
             .and_then(|name| name.to_str())
             .expect("a UTF-8 name");
         let name = name.trim_end_matches(".bpf.c");
         let object = out.join(format!("{name}.bpf.o"));
-        if let Err(error) = bpf_build::compile_into(&source, &[&root.join("include")], &object) {
+        if let Err(error) = bpf_build::compile_into(&source, &[&include], &object) {
             panic!("{error}");
         }
         table += &entry(name, &Header::read(&source), &object);
     }
     table += "]\n";
-    fs::write(out.join("table.rs"), table).expect("OUT_DIR is writable");
+    fs::write(table_file, table).expect("OUT_DIR is writable");
 }
 
 /// The sources, by name.

@@ -21,10 +21,19 @@ pub struct Policy {
 /// Every shipped policy, by name.
 pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
-/// The shipped policy called `name`.
+/// Small policies to learn from, by name: one idea of the textbooks each.
+pub const LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/lessons.rs"));
+
+/// Other names of policies.
+const ALIASES: &[(&str, &str)] = &[("rr", "fifo")];
+
+/// The shipped policy or lesson called `name`; `rr`, round robin, is `fifo`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Policy> {
-    ALL.iter().find(|policy| policy.name == name)
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    let name = alias.map_or(name, |(_, policy)| *policy);
+    let mut all = ALL.iter().chain(LESSONS);
+    all.find(|policy| policy.name == name)
 }
 
 #[cfg(test)]
@@ -35,12 +44,29 @@ mod tests {
     fn a_policy_is_found_by_its_name_and_by_no_other() {
         assert_eq!(find("fifo").map(|policy| policy.name), Some("fifo"));
         assert_eq!(find("fifo.bpf.c"), None);
+        assert_eq!(find("rr"), find("fifo"));
+        assert_eq!(find("sjf").map(|policy| policy.name), Some("sjf"));
+    }
+
+    #[test]
+    fn a_lesson_has_a_name_of_its_own_and_at_most_150_lines() {
+        for lesson in LESSONS {
+            assert!(ALL.iter().all(|policy| policy.name != lesson.name));
+            let path = format!(
+                "{}/lessons/{}.bpf.c",
+                env!("CARGO_MANIFEST_DIR"),
+                lesson.name
+            );
+            let lines = std::fs::read_to_string(path).unwrap().lines().count();
+            assert!(lines <= 150, "{}: {lines}", lesson.name);
+        }
+        assert_eq!(LESSONS.len(), 6);
     }
 
     #[test]
     fn every_policy_is_a_bpf_object_and_says_where_it_comes_from() {
         assert!(!ALL.is_empty());
-        for policy in ALL {
+        for policy in ALL.iter().chain(LESSONS) {
             assert_eq!(&policy.object[..4], b"\x7fELF", "{}", policy.name);
             // e_machine; EM_BPF is 247 (ELF specification, machine numbers).
             assert_eq!(policy.object[18..20], [247, 0], "{}", policy.name);

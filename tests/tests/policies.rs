@@ -13,6 +13,7 @@ fn kernel() -> Target {
 fn objects() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     let shipped = policies::ALL
         .iter()
+        .chain(policies::LESSONS)
         .map(|policy| (policy.name, policy.object));
     shipped.chain(runslice_tests::policy::TESTED.iter().copied())
 }

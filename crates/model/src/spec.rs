@@ -140,6 +140,9 @@ pub struct Summary {
     /// Tasks that waited at the end of the run and had done so for long, the longest wait first;
     /// empty if the policy was ejected, under a machine without a watchdog, and on a real machine.
     pub starved: Vec<Starved>,
+    /// How long a task may wait before the watchdog ejects the policy; `None` on a machine without
+    /// a watchdog, and on a real machine.
+    pub watchdog: Option<Nanos>,
     /// Warnings that the kernel would have logged, and what only a simulator can tell: that a
     /// run ended early because nobody was left to wake anybody.
     pub notes: Vec<String>,

@@ -2,7 +2,8 @@
 //!
 //! A line that says what it is, a line of JSON, and behind it the object, byte for byte. A bundle
 //! of version 2 has the recording of a scheduler's own program in the place of the object, packed
-//! by gzip.
+//! by gzip. One of version 3, a capsule, has an object and the run that it is to make: workload,
+//! machine, seed and length.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -14,12 +15,15 @@ use flate2::write::GzEncoder;
 use model::{MachineSpec, PolicySpec, Program, Recorded, SetUp, SetUpTime};
 use serde::{Deserialize, Serialize};
 
+use crate::say::say;
 use crate::workload_arg::Written;
 
 /// What a bundle of an object begins with. The number is the format's version.
 const MAGIC: &[u8] = b"runslice bundle 1\n";
 /// What a bundle of a program's recording begins with.
 const MAGIC_2: &[u8] = b"runslice bundle 2\n";
+/// What a capsule begins with: an object with the run that shows something.
+const MAGIC_3: &[u8] = b"runslice bundle 3\n";
 /// What bundles of every version begin with.
 const ANY: &[u8] = b"runslice bundle ";
 
@@ -36,7 +40,7 @@ pub struct Bundle {
     pub policy: PolicySpec,
     /// The machine.
     pub machine: MachineSpec,
-    /// The run that a recording is of.
+    /// The run that a recording is of, or that a capsule repeats.
     pub bound: Option<Bound>,
 }
 
@@ -67,6 +71,22 @@ struct Header {
     object_bytes: usize,
 }
 
+/// The line of JSON of a capsule.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeaderOfCapsule {
+    name: String,
+    table: Option<String>,
+    set: Vec<(String, String)>,
+    setup: Vec<Run>,
+    machine: MachineSpec,
+    run: Bound,
+    /// Version of the program that wrote it: another one may simulate the run differently.
+    runslice: String,
+    /// Bytes of the object.
+    object_bytes: usize,
+}
+
 /// The line of JSON of a recording.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +111,29 @@ struct Run {
     attached: bool,
 }
 
+impl From<Run> for SetUp {
+    fn from(run: Run) -> Self {
+        Self {
+            program: run.program,
+            args: run.args,
+            when: match run.attached {
+                true => SetUpTime::Attached,
+                false => SetUpTime::Loaded,
+            },
+        }
+    }
+}
+
+/// Refuses an object that is not as long as the header says.
+fn check_length(object: &[u8], wanted: usize) -> anyhow::Result<()> {
+    let len = object.len();
+    ensure!(
+        wanted == len,
+        "the bundle's object should have {wanted} bytes and has {len}"
+    );
+    Ok(())
+}
+
 /// Whether a file claims to be a bundle, of whatever version.
 pub fn is_bundle(file: &[u8]) -> bool {
     file.starts_with(ANY)
@@ -108,16 +151,36 @@ impl Bundle {
             args: run.args.clone(),
             attached: run.when == SetUpTime::Attached,
         });
+        let setup: Vec<_> = runs.collect();
+        if let Some(run) = &self.bound {
+            return self.write_capsule(setup, run);
+        }
         let header = Header {
             name: policy.name.clone(),
             table: policy.table.clone(),
             set: policy.set.clone(),
-            setup: runs.collect(),
+            setup,
             machine: self.machine.clone(),
             object_bytes: policy.object.len(),
         };
         let json = serde_json::to_string(&header).expect("names and numbers become JSON");
         [MAGIC, json.as_bytes(), b"\n", &policy.object].concat()
+    }
+
+    fn write_capsule(&self, setup: Vec<Run>, run: &Bound) -> Vec<u8> {
+        let policy = &self.policy;
+        let header = HeaderOfCapsule {
+            name: policy.name.clone(),
+            table: policy.table.clone(),
+            set: policy.set.clone(),
+            setup,
+            machine: self.machine.clone(),
+            run: run.clone(),
+            runslice: env!("CARGO_PKG_VERSION").to_owned(),
+            object_bytes: policy.object.len(),
+        };
+        let json = serde_json::to_string(&header).expect("names and numbers become JSON");
+        [MAGIC_3, json.as_bytes(), b"\n", &policy.object].concat()
     }
 
     fn write_recording(&self, program: &Program, recorded: &Recorded) -> Vec<u8> {
@@ -145,29 +208,19 @@ impl Bundle {
         if let Some(rest) = file.strip_prefix(MAGIC_2) {
             return Self::read_recording(rest);
         }
+        if let Some(rest) = file.strip_prefix(MAGIC_3) {
+            return Self::read_capsule(rest);
+        }
         let Some(rest) = file.strip_prefix(MAGIC) else {
             let version = file.strip_prefix(ANY).unwrap_or_default();
             let version = version.split(|byte| *byte == b'\n').next();
             let version = String::from_utf8_lossy(version.unwrap_or_default());
             let version: String = version.chars().take(20).collect();
-            bail!("the bundle has version `{version}`; this program reads 1 and 2");
+            bail!("the bundle has version `{version}`; this program reads 1 to 3");
         };
         let (header, object): (Header, _) = split(rest)?;
-        ensure!(
-            header.object_bytes == object.len(),
-            "the bundle's object should have {} bytes and has {}",
-            header.object_bytes,
-            object.len()
-        );
-        let setup = header.setup.into_iter().map(|run| SetUp {
-            program: run.program,
-            args: run.args,
-            when: if run.attached {
-                SetUpTime::Attached
-            } else {
-                SetUpTime::Loaded
-            },
-        });
+        check_length(object, header.object_bytes)?;
+        let setup = header.setup.into_iter().map(SetUp::from);
         Ok(Self {
             policy: PolicySpec {
                 name: header.name,
@@ -179,6 +232,34 @@ impl Bundle {
             },
             machine: header.machine,
             bound: None,
+        })
+    }
+
+    fn read_capsule(rest: &[u8]) -> anyhow::Result<Self> {
+        let (header, object): (HeaderOfCapsule, _) = split(rest)?;
+        check_length(object, header.object_bytes)?;
+        let duration = header.run.duration_ns;
+        ensure!(
+            duration <= Some(i64::MAX.cast_unsigned()),
+            "the bundle's run would last for ever"
+        );
+        if header.runslice != env!("CARGO_PKG_VERSION") {
+            let (made, here) = (&header.runslice, env!("CARGO_PKG_VERSION"));
+            let text = format!("made by runslice {made}; {here} may simulate its run differently");
+            say("bundle", &text);
+        }
+        let setup = header.setup.into_iter().map(SetUp::from);
+        Ok(Self {
+            policy: PolicySpec {
+                name: header.name,
+                object: Arc::from(object),
+                table: header.table,
+                set: header.set,
+                setup: setup.collect(),
+                program: None,
+            },
+            machine: header.machine,
+            bound: Some(header.run),
         })
     }
 
@@ -322,15 +403,30 @@ mod tests {
         let cut = error(&file[..file.len() - 1]);
         assert!(cut.ends_with("should have 14 bytes and has 13"), "{cut}");
         assert!(error(&file[..40]).contains("cut off"));
-        assert!(error(b"runslice bundle 3\n{}").contains("version `3`"));
+        assert!(error(b"runslice bundle 4\n{}").contains("version `4`"));
         let unknown = error(b"runslice bundle 1\n{\"colour\":1}\n");
         assert!(unknown.contains("colour"), "{unknown}");
         // Whatever is cut off, there is an error and no panic.
-        for file in [file, recording().write()] {
+        for file in [file, recording().write(), capsule().write()] {
             for len in ANY.len()..file.len() {
                 Bundle::read(&file[..len]).unwrap_err();
             }
         }
+    }
+
+    fn capsule() -> Bundle {
+        Bundle {
+            bound: recording().bound,
+            ..bundle()
+        }
+    }
+
+    #[test]
+    fn a_capsule_is_read_with_its_object_and_its_run() {
+        let (capsule, read) = (capsule(), Bundle::read(&capsule().write()).unwrap());
+        assert_eq!((read.bound, read.machine), (capsule.bound, capsule.machine));
+        assert_eq!(read.policy.object, capsule.policy.object);
+        assert_eq!(read.policy.setup, capsule.policy.setup);
     }
 
     #[test]

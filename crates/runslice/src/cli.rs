@@ -11,7 +11,10 @@ use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
+use crate::verb::diff::Diff;
 use crate::verb::explain::Explain;
+use crate::verb::hunt::Hunt;
+use crate::verb::lab::Lab;
 use crate::verb::list::List;
 use crate::verb::report::Report;
 use crate::verb::reproduce::Reproduce;
@@ -48,6 +51,18 @@ pub enum Verb {
     /// Say why a task waited or a policy was ejected: who waits where, and which line did it.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Explain(Box<Explain>),
+
+    /// Find the first decision in which two versions of a policy differ, and what it led to.
+    #[command(after_help = statuses(&[]))]
+    Diff(Box<Diff>),
+
+    /// Search random machines and loads for a run in which a policy starves a task or errs.
+    #[command(after_help = statuses(&[Status::Ejected]))]
+    Hunt(Box<Hunt>),
+
+    /// Make questions about a run for students, or grade their policies.
+    #[command(after_help = statuses(&[]))]
+    Lab(Box<Lab>),
 
     #[command(flatten)]
     OnKernel(on_kernel::Verb),

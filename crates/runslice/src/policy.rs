@@ -59,7 +59,7 @@ pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
 /// As [`find`], but for recordings.
 pub fn open(argument: &str) -> anyhow::Result<Found> {
     let (name, knobs) = split(argument);
-    let mut found = match policies::ALL.iter().find(|policy| policy.name == name) {
+    let mut found = match policies::find(name) {
         Some(policy) => plain(Arc::from(policy.object)),
         None if looks_like_a_path(name) => load(name)?,
         None => return Err(unknown(name)),
@@ -88,7 +88,7 @@ pub fn open(argument: &str) -> anyhow::Result<Found> {
 /// The file that `argument` names, if it names one, so that no result is written over it.
 pub fn file_of(argument: &str) -> Option<&Path> {
     let (name, _) = split(argument);
-    let is_built_in = policies::ALL.iter().any(|policy| policy.name == name);
+    let is_built_in = policies::find(name).is_some();
     (!is_built_in && looks_like_a_path(name)).then(|| Path::new(place(name).0))
 }
 
@@ -243,7 +243,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let known = policies::ALL.iter().map(|policy| policy.name);
+    let known = policies::ALL.iter().chain(policies::LESSONS);
+    let known = known.map(|policy| policy.name);
     let hint = suggest::hint(name, known);
     UsageError(format!(
         "no policy is called `{name}`: {hint}; or give the path of a .bpf.o file"

@@ -4,7 +4,10 @@ pub mod bundle;
 pub mod check;
 pub mod compare;
 pub mod convert;
+pub mod diff;
 pub mod explain;
+pub mod hunt;
+pub mod lab;
 pub mod list;
 pub mod report;
 pub mod reproduce;
@@ -32,7 +35,10 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sim(request) => sim::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
+        Verb::Diff(request) => diff::run(&request),
         Verb::Explain(request) => explain::run(&request),
+        Verb::Lab(request) => lab::run(&request),
+        Verb::Hunt(request) => hunt::run(&request),
         Verb::Stat(request) => stat::run(&request),
         Verb::Compare(request) => compare::run(&request),
         Verb::Sweep(request) => sweep::run(&request),

@@ -107,6 +107,12 @@ impl Written {
         })
     }
 
+    /// Whether it is a configuration of rt-app, which is no text of our own.
+    pub fn is_import(&self) -> bool {
+        let ending = Path::new(&self.file).extension();
+        ending.is_some_and(|it| it == "json")
+    }
+
     /// Reads it, with its parameters `scale` set anew. `profile` finds a profile's file.
     ///
     /// # Errors

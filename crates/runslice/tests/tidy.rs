@@ -167,7 +167,7 @@ fn policy_headers(file: &File) -> Vec<String> {
     let policy = file
         .path
         .strip_prefix("policies/")
-        .is_some_and(|name| !name.contains('/'));
+        .is_some_and(|name| !name.contains('/') || name.starts_with("lessons/"));
     if !policy || !file.path.ends_with(".bpf.c") {
         return Vec::new();
     }

@@ -133,6 +133,11 @@ impl Machine {
         starved
     }
 
+    /// How long a task may wait; `None` without a watchdog.
+    pub(crate) fn watchdog_timeout(&self) -> Option<Nanos> {
+        (!self.watchdog.off).then(|| Nanos::from_millis(self.ops.timeout_ms()))
+    }
+
     /// Names those tasks at the end of a run that the policy has survived, and gives them back.
     pub(crate) fn note_starved(&mut self) -> Vec<Starved> {
         const NAMED: usize = 5;

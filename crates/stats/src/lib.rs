@@ -35,6 +35,7 @@ pub mod schedstat;
 mod sinks;
 #[cfg(test)]
 mod stream;
+pub mod timeline;
 pub mod trace;
 pub mod why;
 mod words;

@@ -250,6 +250,7 @@ impl Machine {
             instructions: 0,
             callbacks: 0,
             starved: Vec::new(),
+            watchdog: None,
             notes: Vec::new(),
         }
     }

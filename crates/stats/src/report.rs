@@ -371,6 +371,10 @@ pub struct Report {
     pub nice: Vec<NiceReport>,
     /// Tasks, in the order of creation.
     pub tasks: Vec<TaskReport>,
+    /// The wait for a CPU that 999 of 1000 do not exceed, of all tasks; in no table. Waits that
+    /// were open at the end are left out.
+    #[serde(skip)]
+    pub wait_p999: Option<Nanos>,
 }
 
 #[expect(

@@ -221,6 +221,7 @@ fn summary(ending: Ending, counters: Vec<(String, u64)>, end: SimTime) -> Summar
         instructions: 0,
         callbacks: 0,
         starved: Vec::new(),
+        watchdog: None,
         notes: Vec::new(),
     }
 }

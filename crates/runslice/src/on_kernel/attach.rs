@@ -225,9 +225,8 @@ impl Attaching<'_> {
 
 /// Whether the object is one of those that are built in.
 fn is_shipped(spec: &PolicySpec) -> bool {
-    policies::ALL
-        .iter()
-        .any(|policy| policy.object == &*spec.object)
+    let mut built_in = policies::ALL.iter().chain(policies::LESSONS);
+    built_in.any(|policy| policy.object == &*spec.object)
 }
 
 /// An error with what stands in the way and the ways out, if anything does.

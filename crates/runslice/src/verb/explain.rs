@@ -1,30 +1,35 @@
 //! `runslice explain POLICY -w WORKLOAD`, or of a finished run, or of a kernel's dump.
 
-mod json;
-mod text;
-
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Nanos, span};
-use stats::why::{Finding, Observer, Wait, explain_dump};
+use model::{Nanos, SimTime, span};
+use stats::why::{Fault, Finding, Observer, explain_dump};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
+use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::runs::Asked;
+use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::{input, output, policy, simulate, workload_arg};
+use crate::shrink::{Case, Effort, shrink};
+use crate::violation::Property;
+use crate::workload_arg::Written;
+use crate::{input, output, parallel, policy, simulate, workload_arg};
 
 /// Arguments of `runslice explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
     /// Policy to run: a built-in name or a BPF object, with knobs after a colon, or a bundle.
+    ///
+    /// A bundle that `--shrink` or `hunt` wrote brings its workload.
     #[arg(required_unless_present_any = ["commands", "events", "dump"],
         conflicts_with_all = ["events", "dump"])]
     policy: Option<String>,
@@ -71,6 +76,14 @@ pub struct Explain {
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
+    /// Make the run as small as it still shows the same fault, and write it into this file: fewer
+    /// tasks, operations and CPUs, a shorter time.
+    ///
+    /// The file is a bundle with the policy, the workload and the seed. `runslice sim FILE` and
+    /// `runslice explain FILE` repeat the run. It takes 10 minutes at most.
+    #[arg(long, value_name = "FILE", requires = "policy", conflicts_with_all = ["task", "worst"])]
+    shrink: Option<PathBuf>,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -80,20 +93,8 @@ pub struct Explain {
     output: Option<PathBuf>,
 }
 
-/// What is printed.
-#[derive(Debug, Default)]
-pub struct Explanation {
-    /// About the run as a whole.
-    pub finding: Option<Finding>,
-    /// Single waits that were asked for.
-    pub waits: Vec<Wait>,
-    /// What the source does not tell.
-    pub missing: Vec<String>,
-    /// The command that shows it again.
-    pub again: Option<String>,
-    /// It comes from a dump, which has no times of the run.
-    pub is_dump: bool,
-}
+/// Longest time for making a run smaller.
+const SHRINK: Duration = Duration::from_secs(600);
 
 /// Explains.
 ///
@@ -173,7 +174,7 @@ impl Explain {
         Ok(found)
     }
 
-    fn spec(&self) -> anyhow::Result<RunSpec> {
+    fn spec(&self, found: Found) -> anyhow::Result<RunSpec> {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.scale,
@@ -181,7 +182,7 @@ impl Explain {
             seed: self.seed,
             duration: self.duration,
         };
-        let specs = asked.specs(vec![self.found()?], None)?;
+        let specs = asked.specs(vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")
     }
 
@@ -203,9 +204,39 @@ impl Explain {
                 ("--dump", self.dump.as_deref()),
                 ("--profile", self.machine.profile_file()),
             ],
-            &[("--output", self.output.as_deref()), printed, metrics],
+            &[
+                ("--output", self.output.as_deref()),
+                ("--shrink", self.shrink.as_deref()),
+                printed,
+                metrics,
+            ],
         )?;
         Ok(())
+    }
+
+    /// The run as one that can be made smaller: its workload is a text.
+    fn case(&self, found: &Found, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
+        let bound = found.bound.as_ref();
+        let (workload, scale) = match (&self.workload, bound) {
+            (Some(name), _) => (Written::find(name)?, self.scale.clone()),
+            (None, Some(bound)) => (bound.workload.clone(), bound.scale.clone()),
+            (None, None) => {
+                let message = "--shrink needs a workload: give --workload";
+                return Err(UsageError(message.to_owned()).into());
+            }
+        };
+        if spec.policy.program.is_some() || workload.is_import() {
+            let message = "--shrink needs an object and a workload file (.toml)";
+            return Err(UsageError(message.to_owned()).into());
+        }
+        Ok(Case {
+            policy: spec.policy.clone(),
+            machine: spec.machine.clone(),
+            workload,
+            scale,
+            seed: spec.seed,
+            duration: Some(end),
+        })
     }
 }
 
@@ -218,10 +249,51 @@ fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
 }
 
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
-    let spec = request.spec()?;
+    let found = request.found()?;
+    let spec = request.spec(found.clone())?;
     let mut observer = request.observer();
-    simulate::run(&spec, &mut observer)?;
+    let summary = simulate::run(&spec, &mut observer)?;
+    if let (Some(path), Some(finding)) = (&request.shrink, observer.finding()) {
+        // An ejection ends the run within its last millisecond.
+        let end = summary.end.since(SimTime::ZERO);
+        let end = match finding.message {
+            Some(_) => Nanos::from_millis(end.get() / 1_000_000 + 1),
+            None => end,
+        };
+        let case = request.case(&found, &spec, end)?;
+        return smallest(case, finding, path);
+    }
     Ok(request.explanation(&observer, Some(command())))
+}
+
+/// Makes the run as small as it shows the same, writes that into `path`, and explains it.
+fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explanation> {
+    let weights = [Property::Weights];
+    let effort = Effort {
+        properties: match finding.fault {
+            Fault::UnfairShare => &weights,
+            _ => &[],
+        },
+        jobs: parallel::jobs(None),
+        time: SHRINK,
+    };
+    let before = case.size()?;
+    let shrunk = shrink(case, finding, effort)?;
+    let (after, runs) = (shrunk.case.size()?, shrunk.runs);
+    let mut to = output::create(path)?;
+    let written = to.write_all(&shrunk.case.bundle().write());
+    let written = written.and_then(|()| to.flush());
+    written.with_context(|| format!("cannot write {}", path.display()))?;
+    say("explain", &format!("from {before}"));
+    say("explain", &format!("to {after}, after {runs} runs"));
+    if shrunk.is_cut {
+        say("explain", "the time was over: a smaller run may exist");
+    }
+    Ok(Explanation {
+        finding: Some(shrunk.finding),
+        again: Some(format!("runslice explain {}", path.display())),
+        ..Explanation::default()
+    })
 }
 
 /// The command line that was given, for a shell.

@@ -2,6 +2,7 @@
 
 mod audit;
 mod books;
+mod waits;
 
 use std::io::Write as _;
 use std::num::NonZeroUsize;
@@ -26,6 +27,7 @@ use crate::runs::{self, Asked};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::simulate::{measure_within, outcome};
+use crate::timeline::{self, Stretch};
 use crate::{output, parallel, policy, recording, simulate, workload_arg};
 use model::{seeds, span};
 
@@ -124,11 +126,17 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 
-    /// Write decisions into the file of --events, too: who put which task into which queue, who
-    /// looked at it, kicks, idle CPUs and slices, each with the callback and its line in the
-    /// source.
-    #[arg(long, requires = "events")]
+    /// Write decisions into the files of --events and --trace, too: who put which task into which
+    /// queue, who looked at it, kicks, idle CPUs and slices, each with the callback and its line
+    /// in the source. A trace also shows how many tasks are in each queue.
+    #[arg(long)]
     decisions: bool,
+
+    /// Draw which task has which CPU, and which tasks wait, over this part of the run: `100ms`
+    /// from its begin, or `2s..2.1s`.
+    #[arg(long, value_name = "PART", value_parser = Stretch::parse,
+        conflicts_with_all = ["runs", "audit"])]
+    timeline: Option<Stretch>,
 
     /// Write a trace for Perfetto (ui.perfetto.dev) to this file. With several policies, each gets
     /// its own file, with the policy's name before the file's ending.
@@ -137,7 +145,7 @@ pub struct Sim {
 
     /// End with status 3 if a task waits so long for a CPU, for example `--fail-on wait=1s`. The
     /// tasks are named. `explain` says why.
-    #[arg(long, value_name = "wait=TIME", value_parser = parse_fail_on)]
+    #[arg(long, value_name = "wait=TIME", value_parser = waits::parse_fail_on)]
     fail_on: Option<Nanos>,
 
     #[command(flatten)]
@@ -194,6 +202,32 @@ impl Sim {
                 recording::load(path, wanted).map(Some)
             }
         }
+    }
+
+    const fn shape(&self) -> Shape {
+        Shape {
+            format: self.format,
+            table: self.table,
+            look: self.look,
+        }
+    }
+
+    /// What must be refused before anything runs.
+    fn check(&self) -> Result<(), UsageError> {
+        let is_for_people = self.format == Format::Human && self.output.is_none();
+        let message = match () {
+            () if self.table != TableName::Groups && self.format.export().is_none() => {
+                report::TABLE_OF_CSV
+            }
+            () if self.decisions && self.events.is_none() && self.trace.is_none() => {
+                "--decisions adds to a file: give --events or --trace"
+            }
+            () if self.timeline.is_some() && !is_for_people => {
+                "--timeline draws on standard output: leave out --format and --output"
+            }
+            () => return Ok(()),
+        };
+        Err(UsageError(message.to_owned()))
     }
 
     /// The policies, those of schedulers' own programs last.
@@ -254,9 +288,7 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// # Errors
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
-    if request.table != TableName::Groups && request.format.export().is_none() {
-        return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
-    }
+    request.check()?;
     output::check(request.format.export(), request.output.as_deref())?;
     let [printed, metrics] = request.schedulers.files();
     let policies = request.policy.iter().map(|it| policy::file_of(it));
@@ -304,18 +336,14 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         seed: specs[0].seed,
         outcomes,
     };
-    let shape = Shape {
-        format: request.format,
-        table: request.table,
-        look: request.look,
-    };
+    let shape = request.shape();
     let mut to = output::open_shape(shape, request.output.as_deref())?;
     match request.runs {
         Some(_) => results.write_runs(shape, &mut to)?,
         None => results.write(shape, &mut to)?,
     }
     to.flush()?;
-    let starved = report_starved(request, &results) | report_long_waits(request, &results);
+    let starved = report_starved(request, &results) | waits::report(request.fail_on, &results);
     let ejected = report_ejections(request, &results)?;
     Ok(if starved { Status::Ejected } else { ejected })
 }
@@ -345,46 +373,6 @@ fn report_starved(request: &Sim, results: &Results) -> bool {
         }
     }
     starved
-}
-
-/// Reads `wait=TIME`.
-fn parse_fail_on(text: &str) -> Result<Nanos, String> {
-    match text.split_once('=') {
-        Some(("wait", time)) => span::parse(time),
-        _ => Err("write wait=TIME, for example wait=1s".to_owned()),
-    }
-}
-
-/// Whether a task has waited as long as `--fail-on` says, in any run; says which.
-fn report_long_waits(request: &Sim, results: &Results) -> bool {
-    const NAMED: usize = 5;
-    let Some(limit) = request.fail_on else {
-        return false;
-    };
-    let mut found = false;
-    for outcome in &results.outcomes {
-        let tasks = outcome.report.tasks.iter();
-        let mut long: Vec<_> = tasks.filter(|task| task.wait_max >= limit).collect();
-        long.sort_by_key(|task| (std::cmp::Reverse(task.wait_max), task.task));
-        if long.is_empty() {
-            continue;
-        }
-        found = true;
-        let named = long.iter().take(NAMED);
-        let named: Vec<_> = named
-            .map(|task| format!("{} for {}", task.name, task.wait_max))
-            .collect();
-        let more = if long.len() > NAMED { ", ..." } else { "" };
-        let (policy, count) = (&outcome.policy, long.len());
-        say(
-            "runslice",
-            &format!(
-                "{policy}: {count} tasks waited for {limit} or longer: {}{more}",
-                named.join(", ")
-            ),
-        );
-    }
-    found
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
@@ -438,11 +426,17 @@ fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
         false => JsonLines::new,
     };
     let mut events = create(&request.events)?.map(|(to, path)| (writer(to), path));
-    let mut trace = create(&request.trace)?.map(|(to, path)| (Perfetto::new(to), path));
+    let perfetto = match request.decisions {
+        true => |to| Perfetto::new(to).with_decisions(),
+        false => Perfetto::new,
+    };
+    let mut trace = create(&request.trace)?.map(|(to, path)| (perfetto(to), path));
+    let mut timeline = request.timeline.map(|it| it.collector(request.look));
     let mut progress = Progress::on_terminal(name, end_of(spec));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
+    sinks.extend(timeline.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut sinks = Tee::new(sinks);
     let summary = match &request.books.schedstat {
@@ -464,6 +458,12 @@ fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     .flatten()
     {
         result.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(timeline) = timeline {
+        let mut to = output::open_shape(request.shape(), None)?;
+        timeline::write(name, &timeline, &mut to)?;
+        writeln!(to)?;
+        to.flush()?;
     }
     Ok(outcome(spec, &metrics, summary))
 }

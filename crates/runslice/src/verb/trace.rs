@@ -1,5 +1,6 @@
 //! `runslice trace pid|queue|status TASK`.
 
+mod decided;
 mod human;
 mod rows;
 
@@ -9,8 +10,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::{Exit, Nanos};
-use stats::trace::{Scope, Selection, Tracer, Which};
+use model::{Exit, Nanos, Sink};
+use stats::Tee;
+use stats::trace::{Decider, Scope, Selection, Tracer, Which};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
@@ -92,6 +94,12 @@ pub struct Trace {
     /// Default: only tasks that wait at the task's CPU.
     #[arg(long)]
     all_cpus: bool,
+
+    /// Also list what was decided about the task: who put it into which queue, who took it out,
+    /// and its slices, each with the callback and its line in the source. Simulated runs have it,
+    /// and files of `sim --events FILE --decisions`.
+    #[arg(long)]
+    decisions: bool,
 
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -179,6 +187,14 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
                        --sim or --scheduler";
         return Err(UsageError(message.to_owned()).into());
     }
+    if request.decisions
+        && (request.format.export().is_some() || !is_simulated)
+        && (request.format.export().is_some() || request.from.is_none())
+    {
+        let message = "--decisions adds a table to a simulated run or its file: give --sim or \
+                       --from, and no --format of one table";
+        return Err(UsageError(message.to_owned()).into());
+    }
     if request.from.is_some() && is_simulated {
         let message = "--from reads the events of a run that is over: leave out --scheduler";
         return Err(UsageError(message.to_owned()).into());
@@ -198,15 +214,24 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         &[("--output", to), printed, metrics],
     )?;
     let mut tracer = Tracer::new(request.selection());
-    let exit = fill(request, &mut tracer)?;
+    let mut decider = request.decisions.then(|| Decider::new(request.selection()));
+    let exit = fill(request, &mut tracer, decider.as_mut())?;
     if tracer.traced().next().is_none() {
         return Err(nobody(request, &tracer).into());
     }
     let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
     match (request.format, request.format.export()) {
         (_, Some(form)) => rows::export(request.call, &tracer).write(form, &mut to)?,
-        (Format::Json, _) => rows::write_json(request.call, &tracer, &mut to)?,
-        _ => human::write(request.call, &tracer, &mut to)?,
+        (Format::Json, _) => {
+            let decisions = decider.as_ref().map(|it| decided::json(it, &tracer));
+            rows::write_json(request.call, &tracer, decisions, &mut to)?;
+        }
+        _ => {
+            human::write(request.call, &tracer, &mut to)?;
+            if let Some(decider) = &decider {
+                decided::write(decider, &tracer, &mut to)?;
+            }
+        }
     }
     to.flush()?;
     if tracer.turns().is_empty() {
@@ -229,19 +254,30 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
     Ok(Status::Ejected)
 }
 
-/// Sends the events of the run, or of the file, to the tracer.
-fn fill(request: &Trace, tracer: &mut Tracer) -> anyhow::Result<Option<Exit>> {
-    if let Some(path) = &request.from {
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        stats::replay(BufReader::new(file), tracer).with_context(|| path.display().to_string())?;
-        return Ok(None);
-    }
-    let Some(found) = request.policy()? else {
+/// Sends the events of the run, or of the file, to the tracer and to the one of decisions.
+fn fill(
+    request: &Trace,
+    tracer: &mut Tracer,
+    decider: Option<&mut Decider>,
+) -> anyhow::Result<Option<Exit>> {
+    let found = match request.from {
+        Some(_) => None,
+        None => request.policy()?,
+    };
+    if request.from.is_none() && found.is_none() {
         on_kernel::trace(RUNNING_SYSTEM, request.length, tracer)?;
         return Ok(None);
-    };
-    let spec = request.spec(found)?;
-    let summary = simulate::run(&spec, tracer)?;
+    }
+    let mut sinks: Vec<&mut dyn Sink> = vec![tracer];
+    sinks.extend(decider.map(|it| it as &mut dyn Sink));
+    let mut to = Tee::new(sinks);
+    if let Some(path) = &request.from {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        stats::replay(BufReader::new(file), &mut to).with_context(|| path.display().to_string())?;
+        return Ok(None);
+    }
+    let spec = request.spec(found.context("a policy is simulated")?)?;
+    let summary = simulate::run(&spec, &mut to)?;
     Ok(Some(summary.exit))
 }
 

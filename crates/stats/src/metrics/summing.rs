@@ -4,6 +4,7 @@ use model::{Nanos, SimTime, TaskTimes};
 
 use super::tasks::{Group, Task};
 use super::{NICE_MIN, Run};
+use crate::Histogram;
 use crate::names::task_name;
 use crate::report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
@@ -29,6 +30,7 @@ impl Run {
             phases: self.phase_reports(),
             nice: self.nice_reports(),
             tasks: self.task_reports(),
+            wait_p999: delay(&self.whole()).quantile(999),
         }
     }
 
@@ -105,13 +107,17 @@ impl Run {
     fn all_report(&self) -> GroupReport {
         let mut members = Members::default();
         self.tasks.iter().for_each(|task| members.add(task));
-        let mut whole = Group::default();
-        self.groups
-            .iter()
-            .chain([&self.nobody])
-            .for_each(|group| whole.merge(group));
+        let whole = self.whole();
         let nice = self.header.groups.first().map_or(0, |group| group.nice);
         self.group_report("all".to_owned(), nice, &whole, &members)
+    }
+
+    /// All tasks, and what happened to none.
+    fn whole(&self) -> Group {
+        let mut whole = Group::default();
+        let groups = self.groups.iter().chain([&self.nobody]);
+        groups.for_each(|group| whole.merge(group));
+        whole
     }
 
     fn group_report(
@@ -121,9 +127,6 @@ impl Run {
         group: &Group,
         members: &Members,
     ) -> GroupReport {
-        let mut delay = group.wakeup.clone();
-        delay.merge(&group.start);
-        delay.merge(&group.preempt);
         GroupReport {
             name,
             nice,
@@ -133,7 +136,7 @@ impl Run {
             wakeup: Spread::from(&group.wakeup),
             start: Spread::from(&group.start),
             preempt: Spread::from(&group.preempt),
-            delay: Spread::from(&delay),
+            delay: Spread::from(&delay(group)),
             runslice: Spread::from(&group.runslice),
             sleep: Spread::from(&group.sleep),
             times: members.times(),
@@ -298,4 +301,12 @@ const fn times(times: TaskTimes) -> Times {
 /// The span of `ns` nanoseconds, or the longest that there is.
 fn span(ns: u128) -> Nanos {
     Nanos::new(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+/// How long tasks of `group` waited for a CPU, whyever they did.
+fn delay(group: &Group) -> Histogram {
+    let mut delay = group.wakeup.clone();
+    delay.merge(&group.start);
+    delay.merge(&group.preempt);
+    delay
 }

@@ -109,5 +109,6 @@ pub mod event {
     pub const INSTANT: u64 = 3;
     pub const COUNTER: u64 = 4;
     pub const ANNOTATION_UINT_VALUE: u64 = 3;
+    pub const ANNOTATION_STRING_VALUE: u64 = 6;
     pub const ANNOTATION_NAME: u64 = 10;
 }

@@ -1,5 +1,6 @@
 //! Writes a run for ui.perfetto.dev and for `trace_processor`.
 
+mod decisions;
 mod fields;
 #[cfg(test)]
 mod tests;
@@ -8,13 +9,16 @@ mod tracks;
 use std::io;
 use std::io::Write;
 
-use model::{CpuId, Event, EventKind, EventMask, Header, Op, PrevState, SimTime, Sink, TaskId};
+use model::{
+    CpuId, Event, EventKind, EventMask, Header, Op, PrevState, SimTime, Sink, TaskId, Text,
+};
 
 use crate::names::task_name;
 use crate::protobuf::Message;
 use crate::sinks::Output;
+use decisions::Decisions;
 use fields::{clocks, ftrace, packet, sched, switch, tree};
-use tracks::{Track, Tracks};
+use tracks::{Described, Track, Tracks};
 
 /// Every packet comes from one writer, which has this number.
 const SEQUENCE: u64 = 1;
@@ -41,6 +45,9 @@ const PRIO_NICE_0: i64 = 120;
 pub struct Perfetto<W> {
     output: Output<W>,
     callbacks: bool,
+    /// Set when decisions are written.
+    decides: bool,
+    decisions: Decisions,
     header: Option<Header>,
     tasks: Vec<Named>,
     /// The process of each group: the thread number of its first task.
@@ -64,6 +71,8 @@ impl<W: Write> Perfetto<W> {
         Self {
             output: Output::new(writer),
             callbacks: false,
+            decides: false,
+            decisions: Decisions::new(),
             header: None,
             tasks: Vec::new(),
             processes: Vec::new(),
@@ -76,6 +85,13 @@ impl<W: Write> Perfetto<W> {
     #[must_use]
     pub const fn with_callbacks(mut self) -> Self {
         self.callbacks = true;
+        self
+    }
+
+    /// Writes decisions too: each as an instant, and the depths of queues.
+    #[must_use]
+    pub const fn with_decisions(mut self) -> Self {
+        self.decides = true;
         self
     }
 
@@ -136,10 +152,12 @@ impl<W: Write> Perfetto<W> {
     fn on_track(&mut self, time: SimTime, track: Track, event: &Message) {
         let known = self.tracks.is_known(track);
         if !known {
-            for descriptor in self
-                .tracks
-                .describe(track, begun(&self.header), &self.tasks)
-            {
+            let names = Described {
+                header: begun(&self.header),
+                tasks: &self.tasks,
+                decisions: &self.decisions,
+            };
+            for descriptor in self.tracks.describe(track, names) {
                 self.packet(Message::new().message(packet::TRACK_DESCRIPTOR, &descriptor));
             }
         }
@@ -156,12 +174,26 @@ impl<W: Write> Perfetto<W> {
             EventKind::Steal => self.kernel(event.time, event.cpu, "interrupt", event.a),
             EventKind::Callback if self.callbacks => self.called(event),
             EventKind::Callback | EventKind::Exit => {}
-            decision if !EventMask::ALL.has(decision) => {}
+            decision if !EventMask::ALL.has(decision) => self.decided(event),
             EventKind::Change => {
                 self.renice(event);
                 self.take_on_track(event);
             }
             _ => self.take_on_track(event),
+        }
+    }
+
+    fn decided(&mut self, event: &Event) {
+        if !self.decides {
+            return;
+        }
+        let tasks = &self.tasks;
+        let name = |task: TaskId| {
+            let known = tasks.get(task.index());
+            known.map_or_else(|| "no task".to_owned(), |named| named.name.clone())
+        };
+        for (track, message) in self.decisions.events(event, name) {
+            self.on_track(event.time, track, &message);
         }
     }
 
@@ -344,6 +376,11 @@ impl<W: Write> Sink for Perfetto<W> {
         } else {
             kinds.without(EventKind::Callback)
         };
+        let kinds = if self.decides {
+            kinds.union(EventMask::DECISIONS)
+        } else {
+            kinds
+        };
         self.output.wants(kinds)
     }
 
@@ -361,6 +398,10 @@ impl<W: Write> Sink for Perfetto<W> {
         for event in events {
             self.take(event);
         }
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.decisions.text(text);
     }
 
     fn finish(&mut self, end: SimTime) {

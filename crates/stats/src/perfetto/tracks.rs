@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CpuId, Event, EventKind, Header, SimTime, TaskId};
 
+use super::decisions::Decisions;
 use super::fields::{event, track};
 use super::{Named, thread};
 use crate::protobuf::Message;
@@ -29,6 +30,10 @@ pub enum Track {
     Level(TaskId),
     /// A span of a task.
     Span(TaskId, u32),
+    /// How many tasks are in a queue.
+    Queue(u32),
+    /// Decisions on a CPU.
+    Decisions(CpuId),
 }
 
 impl Track {
@@ -44,6 +49,8 @@ impl Track {
             Self::Priority(task) => (7, 0, task.0),
             Self::Level(task) => (8, 0, task.0),
             Self::Span(task, span) => (9, u64::from(span), task.0),
+            Self::Queue(queue) => (10, 0, queue),
+            Self::Decisions(cpu) => (11, 0, u32::from(cpu.0)),
         };
         sort << 56 | (index & 0xff_ffff) << 32 | u64::from(owner)
     }
@@ -61,7 +68,10 @@ impl Track {
     }
 
     fn is_counter(self) -> bool {
-        matches!(self, Self::Counter(_) | Self::Priority(_) | Self::Level(_))
+        matches!(
+            self,
+            Self::Counter(_) | Self::Priority(_) | Self::Level(_) | Self::Queue(_)
+        )
     }
 
     fn name(self, header: &Header) -> String {
@@ -76,6 +86,8 @@ impl Track {
             Self::Priority(_) => "priority".to_owned(),
             Self::Level(_) => "level".to_owned(),
             Self::Span(_, span) => named(&header.spans, span),
+            Self::Queue(queue) => format!("queue number {queue}"),
+            Self::Decisions(cpu) => format!("decisions, CPU {cpu}"),
         }
     }
 }
@@ -106,11 +118,11 @@ impl Tracks {
     }
 
     /// The descriptors that must be written before the first event of `track`, parents first.
-    pub fn describe(&mut self, track: Track, header: &Header, tasks: &[Named]) -> Vec<Message> {
+    pub fn describe(&mut self, track: Track, of: Described<'_>) -> Vec<Message> {
         let mut descriptors = Vec::new();
         for track in track.parent().into_iter().chain([track]) {
             if self.known.insert(track) {
-                descriptors.push(descriptor(track, header, tasks));
+                descriptors.push(descriptor(track, of));
             }
         }
         descriptors
@@ -125,10 +137,18 @@ impl Tracks {
     }
 }
 
-fn descriptor(of: Track, header: &Header, tasks: &[Named]) -> Message {
+/// Where the names of tracks come from.
+#[derive(Clone, Copy)]
+pub struct Described<'a> {
+    pub header: &'a Header,
+    pub tasks: &'a [Named],
+    pub decisions: &'a Decisions,
+}
+
+fn descriptor(of: Track, names: Described<'_>) -> Message {
     let descriptor = Message::new().number(track::UUID, of.uuid());
     if let Track::Task(task) = of
-        && let Some(named) = tasks.get(task.index())
+        && let Some(named) = names.tasks.get(task.index())
     {
         let owner = Message::new()
             .number(track::THREAD_PID, named.process)
@@ -136,7 +156,11 @@ fn descriptor(of: Track, header: &Header, tasks: &[Named]) -> Message {
             .text(track::THREAD_NAME, &named.name);
         return descriptor.message(track::THREAD, &owner);
     }
-    let descriptor = descriptor.text(track::NAME, &of.name(header));
+    let name = match of {
+        Track::Queue(index) => names.decisions.queue_name(index),
+        other => other.name(names.header),
+    };
+    let descriptor = descriptor.text(track::NAME, &name);
     let descriptor = match of.parent() {
         Some(parent) => descriptor.number(track::PARENT_UUID, parent.uuid()),
         None => descriptor,
@@ -176,8 +200,17 @@ pub fn instant(track: Track, name: &str, number: Option<(&str, u64)>) -> Message
     instant.message(event::DEBUG_ANNOTATIONS, &annotation)
 }
 
-fn counter(track: Track, value: u64) -> Message {
+/// A counter's new value.
+pub fn counter(track: Track, value: u64) -> Message {
     on(track, event::COUNTER).number(event::COUNTER_VALUE, value)
+}
+
+/// `instant` with a text that belongs to it.
+pub fn with_text(instant: Message, name: &str, text: &str) -> Message {
+    let annotation = Message::new()
+        .text(event::ANNOTATION_STRING_VALUE, text)
+        .text(event::ANNOTATION_NAME, name);
+    instant.message(event::DEBUG_ANNOTATIONS, &annotation)
 }
 
 /// What an event writes on tracks.

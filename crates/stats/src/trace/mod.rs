@@ -4,12 +4,14 @@
 //! Source: the three tracing calls of Torrey, Coleman and Miller, "A comparison of interactivity
 //! in the Linux 2.6 scheduler and an MLFQ scheduler" (2007).
 
+mod decided;
 mod queues;
 #[cfg(test)]
 mod tests;
 
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
+pub use self::decided::{Decided, Decider, Verdict};
 pub use self::queues::{Change, Queues, Reason, Wait};
 use crate::metrics::{high, low};
 use crate::{Histogram, Spread, task_name};

@@ -38,6 +38,9 @@ pub enum Fault {
     Misuse,
     /// The policy ended itself.
     OwnError,
+    /// The kernel detached the policy, without an error: a CPU came or went, and the policy has no
+    /// callback for that.
+    Restart,
     /// Heavier tasks got less CPU time than lighter ones that wanted it as much.
     UnfairShare,
     /// The task has waited, and nothing is wrong: it was not its turn.
@@ -67,6 +70,7 @@ impl Fault {
             Self::WildAccess => "wild-access",
             Self::Misuse => "misuse",
             Self::OwnError => "own-error",
+            Self::Restart => "restart",
             Self::UnfairShare => "unfair-share",
             Self::Waited => "waited",
             Self::Unknown => "unknown",
@@ -99,6 +103,7 @@ impl Fault {
             Self::WildAccess => "a program touched memory that is not its own, or is gone",
             Self::Misuse => "the policy misused a function of the kernel",
             Self::OwnError => "the policy ended itself",
+            Self::Restart => "the kernel detached the policy, which is to be started anew",
             Self::UnfairShare => {
                 "a task of more weight got less CPU time than one of less that wanted as much"
             }
@@ -162,6 +167,9 @@ impl Fault {
             Self::WildAccess => "Look at where the pointer at that line came from.",
             Self::Misuse => "The message says which function and why.",
             Self::OwnError => "The message is the policy's own.",
+            Self::Restart => {
+                "Define `cpu_online` and `cpu_offline`, or let the loader start the policy anew."
+            }
             Self::UnfairShare => {
                 "Divide the time that a task has used by `p->scx.weight` before it is compared, \
                  or scale slices by the weight."

@@ -12,6 +12,10 @@ use super::state::{Deed, Kind, Queue, State, Where};
 /// A wait of a second is long, or one of this part of a shorter run.
 const LONG: Nanos = Nanos::from_secs(1);
 const LONG_PART: u64 = 4;
+/// Of tasks that wait for long, so many are judged: one wait explains the others of its kind.
+const JUDGED: usize = 256;
+/// A CPU that idles for less than this while a task waits may be about to look for it.
+const SETTLED: Nanos = Nanos::from_millis(1);
 /// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
 /// that is called unfair: an eighth, which slices cannot explain.
 const UNFAIR: u64 = 8;
@@ -36,12 +40,24 @@ impl Judge<'_> {
 
     /// About the task that has waited longest now, if that is long.
     pub fn longest_open(&self) -> Option<Finding> {
+        let limit = self.long();
         let waits = self.state.waiting().into_iter();
         let waits = waits.filter_map(|task| Some((self.state.waited(task, self.now)?, task)));
-        let longest = waits.max_by_key(|(span, task)| (*span, std::cmp::Reverse(task.0)))?;
-        let finding = self.finding(longest.1);
-        let part = Nanos::new(self.now.since(SimTime::ZERO).get() / LONG_PART);
-        (longest.0 >= LONG.min(part) && finding.fault != Fault::Waited).then_some(finding)
+        let mut long: Vec<_> = waits.filter(|(span, _)| *span >= limit).collect();
+        long.sort_by_key(|(span, task)| (std::cmp::Reverse(*span), task.0));
+        // Whoever waits longest may only wait for its turn, and another one for ever.
+        let findings = long
+            .iter()
+            .take(JUDGED)
+            .map(|(_, task)| self.finding(*task));
+        findings
+            .into_iter()
+            .find(|finding| finding.fault != Fault::Waited)
+    }
+
+    /// What a long wait is in this run.
+    fn long(&self) -> Nanos {
+        LONG.min(Nanos::new(self.now.since(SimTime::ZERO).get() / LONG_PART))
     }
 
     /// About the policy's end.
@@ -179,7 +195,7 @@ impl Judge<'_> {
             last_look: queue.last_look.map(|deed| self.act(&deed)),
             looks: (entry.looks, entry.takes),
             overtaken: entry.overtaken,
-            readers: entry.readers.iter().copied().collect(),
+            readers: entry.readers.keys().copied().collect(),
             empty_dispatch: empty.map(|deed| self.act(&deed)),
             other_look: other.map(|(deed, id)| (self.act(&deed), id)),
         }
@@ -209,7 +225,7 @@ impl Judge<'_> {
 
     fn idle(&self) -> Vec<IdleCpu> {
         let cpus = (0u16..).map(CpuId).zip(&self.state.cpus);
-        let idle = cpus.filter(|(_, cpu)| cpu.task.is_none());
+        let idle = cpus.filter(|(_, cpu)| cpu.task.is_none() && !cpu.is_offline);
         idle.map(|(number, cpu)| IdleCpu {
             cpu: number,
             since: cpu.since,
@@ -274,18 +290,29 @@ impl Judge<'_> {
             return (Fault::ForgottenKick, put);
         };
         let overtaken = self.state.entry(id).map_or(0, |(_, entry)| entry.overtaken);
-        let since = self.put_at(id).max(holder.since);
-        let held = self.now.since(since);
-        match running.slice {
-            _ if overtaken > 0 => (Fault::PassedOver, put),
-            Some((slice, given)) if running.is_managed && slice > held.get().max(OVERLONG) => {
-                (Fault::CpuHeld, Some(given))
-            }
+        if !running.is_managed {
             // Of another class: no slice of the policy ends it.
-            None => (Fault::CpuHeld, put),
-            _ if !running.is_managed => (Fault::CpuHeld, put),
-            _ => (Fault::Waited, put),
+            return (Fault::CpuHeld, put);
         }
+        match self.grip(cpu, self.put_at(id)) {
+            Some(given) => (Fault::CpuHeld, Some(given)),
+            None if overtaken > 0 => (Fault::PassedOver, put),
+            None if running.slice.is_none() => (Fault::CpuHeld, put),
+            None => (Fault::Waited, put),
+        }
+    }
+
+    /// What gave the task that runs on `cpu` a slice with which it holds the CPU for long, seen
+    /// since `since`: one that goes on, or one that was renewed again and again meanwhile.
+    fn grip(&self, cpu: CpuId, since: SimTime) -> Option<Deed> {
+        let held_from = self.state.cpus[cpu.index()].since;
+        let task = self.state.cpus[cpu.index()].task?;
+        let task = self.state.tasks.get(task.index())?;
+        let (slice, given) = task.slice.filter(|_| task.is_managed)?;
+        let held = self.now.since(held_from.max(since)).get();
+        let goes_on = slice > held.max(OVERLONG);
+        let is_renewed = given.time > held_from && !given.is_kernels() && held > OVERLONG;
+        (goes_on || is_renewed).then_some(given)
     }
 
     /// The task is in a queue that some CPU must look at.
@@ -297,17 +324,26 @@ impl Judge<'_> {
             task.mask
                 .is_none_or(|mask| cpu.0 >= 64 || mask >> cpu.0 & 1 != 0)
         };
-        if entry.looks > 0 && !entry.readers.iter().any(may_run) {
+        let looked = entry.readers.iter().filter(|(cpu, _)| may_run(cpu));
+        let looked = looked.map(|(_, time)| *time).max();
+        if entry.looks > 0 && looked.is_none() {
             return (Fault::UnreachableQueue, put);
         }
-        if entry.overtaken > 0 || entry.looks > 0 && entry.takes == 0 {
+        // A look long ago says little of those who have looked away since.
+        let waited = self.now.since(self.put_at(id));
+        let is_read = looked.is_some_and(|time| self.now.since(time).get() <= waited.get() / 2);
+        if is_read && (entry.overtaken > 0 || entry.takes == 0) {
             return (Fault::PassedOver, put);
         }
         // Those before it were taken: what has happened since the last of them?
-        let last = queue.last_look.filter(|_| entry.looks > 0);
-        let since = last.map_or(self.put_at(id), |look| look.time);
+        let since = looked.unwrap_or(self.put_at(id));
         let all = (0..self.state.cpus.len() as u16).map(CpuId);
-        let usable: Vec<CpuId> = all.filter(may_run).collect();
+        let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
+        let usable: Vec<CpuId> = all.filter(|cpu| may_run(cpu) && is_there(cpu)).collect();
+        // Those who look there have gone.
+        if !queue.readers.is_empty() && !queue.readers.iter().any(is_there) {
+            return (Fault::UnreadQueue, put);
+        }
         let asks = |cpu: &CpuId| {
             let dispatch = self.state.cpus[cpu.index()].dispatch;
             dispatch.is_some_and(|time| time > since)
@@ -327,10 +363,16 @@ impl Judge<'_> {
         // A reader that exists would have looked at it before, and found it empty.
         let is_unknown =
             queue.looks == 0 && self.state.cpus.iter().any(|cpu| cpu.dispatch.is_some());
+        if let Some(given) = empty.and_then(|empty| self.kept_by_dispatch(&empty)) {
+            return (Fault::CpuHeld, Some(given));
+        }
         if !asked.is_empty() || is_unknown {
             return (Fault::UnreadQueue, self.unread(queue, put, empty));
         }
-        let idles = |cpu: &CpuId| self.state.cpus[cpu.index()].task.is_none();
+        let idles = |cpu: &CpuId| {
+            let cpu = &self.state.cpus[cpu.index()];
+            cpu.task.is_none() && (!is_read || self.now.since(cpu.since) >= SETTLED)
+        };
         if usable.iter().any(idles) {
             return (Fault::ForgottenKick, put);
         }
@@ -367,17 +409,21 @@ impl Judge<'_> {
         }
     }
 
+    /// What the `dispatch` that ended without work did for the task that runs: it gave it a slice
+    /// in the place of looking for another task.
+    fn kept_by_dispatch(&self, empty: &Deed) -> Option<Deed> {
+        let cpu = self.state.cpus.get(empty.cpu.index())?;
+        let task = self.state.tasks.get(cpu.task?.index())?;
+        let (_, given) = task.slice.filter(|_| task.is_managed)?;
+        let is_by_it = given.time == empty.time && given.caller == empty.caller;
+        (is_by_it && given.cpu == empty.cpu && !given.is_kernels()).then_some(given)
+    }
+
     /// No CPU asks for work: somebody holds them all.
     fn held(&self, cpus: &[CpuId], since: SimTime, put: Option<Deed>) -> (Fault, Option<Deed>) {
-        let slices = cpus.iter().filter_map(|cpu| {
-            let cpu = &self.state.cpus[cpu.index()];
-            let task = self.state.tasks.get(cpu.task?.index())?;
-            let held = self.now.since(cpu.since.max(since));
-            let (slice, given) = task.slice.filter(|_| task.is_managed)?;
-            (slice > held.get().max(OVERLONG)).then_some((slice, given))
-        });
-        match slices.max_by_key(|(slice, _)| *slice) {
-            Some((_, given)) => (Fault::CpuHeld, Some(given)),
+        let slices = cpus.iter().filter_map(|cpu| self.grip(*cpu, since));
+        match slices.max_by_key(|given| given.time) {
+            Some(given) => (Fault::CpuHeld, Some(given)),
             None if cpus.iter().any(|cpu| self.is_of_another_class(*cpu)) => (Fault::CpuHeld, put),
             None => (Fault::Waited, put),
         }
@@ -412,7 +458,9 @@ impl Judge<'_> {
             .iter()
             .flat_map(|heavy| busy.iter().map(move |light| (heavy, light)));
         let unfair = pairs.filter(|(heavy, light)| {
-            heavy.1.nice < light.1.nice && light.2.0 > heavy.2.0 + heavy.2.0 / UNFAIR
+            heavy.1.nice < light.1.nice
+                && heavy.1.mask == light.1.mask
+                && light.2.0 > heavy.2.0 + heavy.2.0 / UNFAIR
         });
         let (heavy, _) = unfair.max_by_key(|(heavy, light)| light.2.0 - heavy.2.0)?;
         let slice = heavy
@@ -435,8 +483,11 @@ const OVERLONG: u64 = 200_000_000;
 /// The class of an exit, by the kernel's message (kernels 6.18 and 7.2) or by what the object
 /// machine says.
 fn fault_of(exit: &Exit) -> Fault {
-    if exit.kind == ExitKind::ErrorBpf {
+    if matches!(exit.kind, ExitKind::ErrorBpf | ExitKind::UnregBpf) {
         return Fault::OwnError;
+    }
+    if !exit.kind.is_error() {
+        return Fault::Restart;
     }
     let message = &*exit.message;
     let has = |words: &str| message.contains(words);

@@ -6,6 +6,7 @@
 
 mod dump;
 mod finding;
+mod follow;
 mod judge;
 mod state;
 #[cfg(test)]
@@ -13,10 +14,11 @@ mod tests;
 
 pub use dump::{DumpError, explain_dump};
 pub use finding::{Act, Fault, Finding, Holder, IdleCpu, Place, QueueView, Standing, Victim, Wait};
+pub use follow::{Follower, Key, Scene};
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Exit, Header, SimTime, Sink, TaskId, Text};
+use model::{Event, EventKind, EventMask, Exit, ExitKind, Header, SimTime, Sink, TaskId, Text};
 
 use state::State;
 
@@ -52,7 +54,7 @@ impl Observer {
     pub fn finding(&self) -> Option<Finding> {
         let judge = self.judge();
         match &self.exit {
-            Some(exit) if exit.kind.is_error() => Some(judge.ejection(exit)),
+            Some(exit) if exit.kind != ExitKind::Unreg => Some(judge.ejection(exit)),
             _ => judge.longest_open().or_else(|| judge.unfairness()),
         }
     }

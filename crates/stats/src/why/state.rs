@@ -96,11 +96,13 @@ pub(super) struct Entry {
     pub looks: u64,
     pub takes: u64,
     pub overtaken: u64,
-    pub readers: BTreeSet<CpuId>,
+    /// CPUs that have looked since, and when they did last.
+    pub readers: BTreeMap<CpuId, SimTime>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
+    pub is_offline: bool,
     pub task: Option<TaskId>,
     pub since: SimTime,
     pub kicked: Option<SimTime>,
@@ -157,6 +159,18 @@ impl State {
         let all = (0u32..).map(TaskId).zip(&self.tasks);
         let waits = all.filter(|(_, task)| task.runnable_since.is_some() && task.on.is_none());
         waits.map(|(id, _)| id).collect()
+    }
+
+    /// The tasks in a queue, in the order in which they came.
+    pub fn members(&self, queue: &Queue) -> impl Iterator<Item = TaskId> {
+        let mut all: Vec<_> = self
+            .entry_of
+            .iter()
+            .filter(|(_, (_, entry))| queue.tasks.contains_key(entry))
+            .map(|(task, (_, entry))| (*entry, *task))
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, task)| task)
     }
 
     /// The entry of `task` in the queue that it is in.
@@ -254,7 +268,15 @@ impl State {
                     cpu.dispatch = Some(event.time);
                 }
             }
-            Some(Op::CpuOffline) => self.offline = Some(event.time),
+            Some(op @ (Op::CpuOffline | Op::CpuOnline)) => {
+                let is_offline = *op == Op::CpuOffline;
+                if is_offline {
+                    self.offline = Some(event.time);
+                }
+                if let Some(cpu) = self.cpus.get_mut(usize::from(event.a as u16)) {
+                    cpu.is_offline = is_offline;
+                }
+            }
             Some(Op::CpuRelease) => self.released = Some((event.time, event.cpu)),
             _ => {}
         }
@@ -333,7 +355,7 @@ impl State {
             looks: 0,
             takes: 0,
             overtaken: 0,
-            readers: BTreeSet::new(),
+            readers: BTreeMap::new(),
         };
         queue.tasks.insert(self.entries, entry);
         self.entry_of.insert(event.task, (index, self.entries));
@@ -376,7 +398,7 @@ impl State {
             for entry in queue.tasks.values_mut() {
                 entry.looks += 1;
                 entry.takes += u64::from(takes);
-                entry.readers.insert(event.cpu);
+                entry.readers.insert(event.cpu, event.time);
             }
         }
         if takes {

@@ -18,14 +18,19 @@ type Row = Vec<Value>;
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write_json(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
+pub fn write_json(
+    call: Call,
+    tracer: &Tracer,
+    decisions: Option<Value>,
+    to: &mut dyn Write,
+) -> io::Result<()> {
     let header = tracer.header();
     let columns = columns(call);
     let object = |row: Row| -> Value {
         let fields = columns.iter().map(|column| (*column).to_owned()).zip(row);
         Value::Object(fields.collect::<Map<_, _>>())
     };
-    let document = json!({
+    let mut document = json!({
         "runslice_trace": VERSION,
         "call": name(call),
         "policy": header.map(|header| &header.policy),
@@ -36,6 +41,9 @@ pub fn write_json(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result
         "left_out": tracer.left_out(),
         "rows": rows(call, tracer).into_iter().map(object).collect::<Vec<_>>(),
     });
+    if let Some(decisions) = decisions {
+        document["decisions"] = decisions;
+    }
     serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
     writeln!(to)
 }

@@ -1,0 +1,391 @@
+//! Makes a run that shows a fault smaller, as long as it shows the same fault.
+//!
+//! Delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input",
+//! 2002) over the tables and operations of the workload's text, and over CPUs, seed and duration.
+//! What is tried is a text like any other: one that is no workload shows no fault.
+
+mod operations;
+mod tables;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::{MachineSpec, Nanos, PolicySpec};
+use stats::why::Finding;
+use workload::{RunSpec, Workload};
+
+use crate::bundle::{Bound, Bundle};
+use crate::parallel;
+use crate::violation::{self, Property, Signature};
+use crate::workload_arg::Written;
+
+use tables::Tables;
+
+/// Nothing more is tried after so many runs.
+const MOST_RUNS: usize = 20_000;
+/// Runs of one round that are made at once, on any number of threads.
+const ROUND: usize = 8;
+
+/// A run, with its workload as text.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// The workload.
+    pub workload: Written,
+    /// Its parameters that are set.
+    pub scale: Vec<(String, i64)>,
+    /// The seed.
+    pub seed: u64,
+    /// When the run ends at the latest.
+    pub duration: Option<Nanos>,
+}
+
+/// How large a case is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Tasks that exist from the start.
+    pub tasks: u32,
+    /// Operations of the workload.
+    pub operations: usize,
+    /// CPUs.
+    pub cpus: u16,
+    /// When it ends at the latest.
+    pub duration: Option<Nanos>,
+}
+
+impl Case {
+    /// The run.
+    ///
+    /// # Errors
+    /// When the text is no workload.
+    pub fn spec(&self) -> anyhow::Result<RunSpec> {
+        let profile = |_: &str| Ok(self.machine.profile.clone());
+        let workload: Workload = self.workload.parse(&self.scale, &profile)?;
+        Ok(RunSpec {
+            policy: self.policy.clone(),
+            workload: Arc::new(workload),
+            machine: self.machine.clone(),
+            seed: self.seed,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: self.duration,
+        })
+    }
+
+    /// One file with all of it.
+    pub fn bundle(&self) -> Bundle {
+        Bundle {
+            policy: self.policy.clone(),
+            machine: self.machine.clone(),
+            bound: Some(Bound {
+                workload: self.workload.clone(),
+                scale: self.scale.clone(),
+                seed: self.seed,
+                duration_ns: self.duration.map(Nanos::get),
+            }),
+        }
+    }
+
+    /// How large it is.
+    ///
+    /// # Errors
+    /// When the text is no workload.
+    pub fn size(&self) -> anyhow::Result<Size> {
+        let spec = self.spec()?;
+        let operations = Tables::read(&self.workload.text).map_or(0, |it| it.operations());
+        Ok(Size {
+            tasks: tasks_of(&spec),
+            operations,
+            cpus: self.machine.cpus,
+            duration: self.duration,
+        })
+    }
+
+    fn with_text(&self, text: String) -> Self {
+        let workload = Written {
+            text,
+            ..self.workload.clone()
+        };
+        Self {
+            workload,
+            ..self.clone()
+        }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            tasks,
+            operations,
+            cpus,
+            duration,
+        } = self;
+        write!(f, "{tasks} tasks, {operations} operations, {cpus} CPUs")?;
+        match duration {
+            Some(duration) => write!(f, ", {duration}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Shrunk {
+    /// The smallest case.
+    pub case: Case,
+    /// What is wrong with it.
+    pub finding: Finding,
+    /// Runs that were made.
+    pub runs: usize,
+    /// The time was over before nothing more could be left out.
+    pub is_cut: bool,
+}
+
+/// Tasks that exist from the start.
+fn tasks_of(spec: &RunSpec) -> u32 {
+    spec.workload.groups.iter().map(|group| group.count).sum()
+}
+
+/// How it is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort<'a> {
+    /// What the run must keep, besides that nobody starves and nothing errs.
+    pub properties: &'a [Property],
+    /// Threads.
+    pub jobs: NonZeroUsize,
+    /// No new run is made after this time.
+    pub time: Duration,
+}
+
+/// Makes `case`, which shows `finding`, smaller.
+///
+/// # Errors
+/// When a thread of ours fails.
+pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Result<Shrunk> {
+    let mut shrinker = Shrinker {
+        wanted: Signature::of(&finding),
+        least: starvation(&finding).map(|wait| wait.min(LONG)),
+        best: (case, finding),
+        effort,
+        until: Instant::now() + effort.time,
+        runs: 0,
+    };
+    let mut has_changed = true;
+    while has_changed && !shrinker.is_over() {
+        has_changed = false;
+        for step in STEPS {
+            while !shrinker.is_over() && shrinker.take_first(step(&shrinker.best.0))? {
+                has_changed = true;
+            }
+        }
+    }
+    let (case, finding) = shrinker.best.clone();
+    Ok(Shrunk {
+        case,
+        finding,
+        runs: shrinker.runs,
+        is_cut: shrinker.is_over(),
+    })
+}
+
+/// Smaller cases, those that leave out most first.
+type Step = fn(&Case) -> Vec<Case>;
+
+/// Cheap ones first: a short run on few CPUs makes all others cheaper.
+const STEPS: [Step; 8] = [
+    shorter,
+    without_tables,
+    fewer_cpus,
+    fewer_tasks,
+    plainer_machine,
+    without_operations,
+    without_keys,
+    plain_seed,
+];
+
+struct Shrinker<'a> {
+    wanted: Signature,
+    /// Somebody must wait so long: in a short run everybody waits for a part of it.
+    least: Option<Nanos>,
+    best: (Case, Finding),
+    effort: Effort<'a>,
+    until: Instant,
+    runs: usize,
+}
+
+impl Shrinker<'_> {
+    fn is_over(&self) -> bool {
+        self.runs >= MOST_RUNS || Instant::now() >= self.until
+    }
+
+    /// Goes on with the first of `cases` that shows the same fault, if there is one.
+    fn take_first(&mut self, cases: Vec<Case>) -> anyhow::Result<bool> {
+        // What is no workload costs no run.
+        // Without its key `count` a group may have more tasks than with it.
+        let tasks = |case: &Case| case.spec().ok().map(|spec| tasks_of(&spec));
+        let most = tasks(&self.best.0);
+        let cases = cases.into_iter();
+        let cases = cases.filter(|it| tasks(it).is_some_and(|tasks| Some(tasks) <= most));
+        let cases: Vec<_> = cases.collect();
+        for round in cases.chunks(ROUND) {
+            if self.is_over() {
+                return Ok(false);
+            }
+            self.runs += round.len();
+            let judge = |case: &Case| Ok(self.shows(case));
+            let found = parallel::map(round, self.effort.jobs, "runs", judge)?;
+            let first = round.iter().zip(found).find_map(|(case, finding)| {
+                let finding = finding?;
+                Some((case.clone(), finding))
+            });
+            if let Some(best) = first {
+                self.best = best;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The finding, if it is the same fault. A case that cannot run shows none.
+    fn shows(&self, case: &Case) -> Option<Finding> {
+        let spec = case.spec().ok()?;
+        let finding = violation::find(&spec, self.effort.properties).ok()??;
+        let waits = starvation(&finding);
+        let is_same = Signature::of(&finding) == self.wanted;
+        (is_same && self.least.is_none_or(|least| waits >= Some(least))).then_some(finding)
+    }
+}
+
+/// A wait of a second is one that nobody takes for a turn.
+const LONG: Nanos = Nanos::from_secs(1);
+
+/// How long the victim waits, if that is the fault: not if the policy was ejected for a misuse.
+fn starvation(finding: &Finding) -> Option<Nanos> {
+    let message = finding.message.as_ref();
+    let is_misuse = message.is_some_and(|it| !it.contains("failed to run for"));
+    let victim = finding.victim.as_ref().filter(|_| !is_misuse)?;
+    victim.since.map(|_| victim.waited)
+}
+
+/// Ends the run earlier.
+fn shorter(case: &Case) -> Vec<Case> {
+    const LEAST: u64 = 1_000_000;
+    let Some(duration) = case.duration.map(Nanos::get) else {
+        return Vec::new();
+    };
+    let parts = [(1, 16), (1, 4), (1, 2), (3, 4)];
+    let shorter = parts.map(|(part, of)| duration / of * part / LEAST * LEAST);
+    let shorter = shorter.into_iter().filter(|it| *it >= LEAST);
+    let with = |ns| Case {
+        duration: Some(Nanos::new(ns)),
+        ..case.clone()
+    };
+    shorter.map(with).collect()
+}
+
+fn fewer_cpus(case: &Case) -> Vec<Case> {
+    let cpus = case.machine.cpus;
+    let mut fewer: Vec<_> = [1, 2, 3, cpus / 2, cpus.saturating_sub(1)]
+        .into_iter()
+        .filter(|it| *it > 0 && *it < cpus)
+        .collect();
+    fewer.dedup();
+    let with = |cpus| {
+        let machine = MachineSpec {
+            cpus,
+            ..case.machine.clone()
+        };
+        Case {
+            machine,
+            ..case.clone()
+        }
+    };
+    fewer.into_iter().map(with).collect()
+}
+
+/// One setting of the machine as it is by default.
+fn plainer_machine(case: &Case) -> Vec<Case> {
+    let (usual, now) = (MachineSpec::default(), &case.machine);
+    let plainer = [
+        MachineSpec {
+            profile: usual.profile.clone(),
+            ..now.clone()
+        },
+        MachineSpec {
+            smt: 1,
+            ..now.clone()
+        },
+        MachineSpec {
+            llc: 0,
+            node: 0,
+            ..now.clone()
+        },
+        MachineSpec {
+            node: 0,
+            ..now.clone()
+        },
+        MachineSpec {
+            hz: usual.hz,
+            ..now.clone()
+        },
+        MachineSpec {
+            kernel: usual.kernel,
+            ..now.clone()
+        },
+    ];
+    let plainer = plainer.into_iter().filter(|machine| machine != now);
+    let with = |machine| Case {
+        machine,
+        ..case.clone()
+    };
+    plainer.map(with).collect()
+}
+
+fn plain_seed(case: &Case) -> Vec<Case> {
+    let one = Case {
+        seed: 1,
+        ..case.clone()
+    };
+    if case.seed == 1 {
+        Vec::new()
+    } else {
+        vec![one]
+    }
+}
+
+/// The cases of other texts.
+fn texts(case: &Case, variants: impl Fn(&Tables) -> Vec<Tables>) -> Vec<Case> {
+    let Some(tables) = Tables::read(&case.workload.text) else {
+        return Vec::new();
+    };
+    let variants = variants(&tables).into_iter();
+    variants.map(|it| case.with_text(it.text())).collect()
+}
+
+fn without_tables(case: &Case) -> Vec<Case> {
+    texts(case, Tables::without_some)
+}
+
+fn fewer_tasks(case: &Case) -> Vec<Case> {
+    texts(case, Tables::fewer_tasks)
+}
+
+fn without_operations(case: &Case) -> Vec<Case> {
+    texts(case, Tables::fewer_operations)
+}
+
+/// Without keys of tables, and without parameters that are set.
+fn without_keys(case: &Case) -> Vec<Case> {
+    let mut cases = texts(case, Tables::fewer_keys);
+    cases.extend((0..case.scale.len()).map(|at| {
+        let mut fewer = case.clone();
+        fewer.scale.remove(at);
+        fewer
+    }));
+    cases
+}

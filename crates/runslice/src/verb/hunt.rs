@@ -1,0 +1,369 @@
+//! `runslice hunt POLICY`: random machines and loads, until one shows a fault.
+
+mod load;
+mod state;
+
+use std::fs;
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::Args;
+use model::{PolicySpec, span};
+use serde_json::json;
+use stats::why::{Fault, Finding};
+
+use crate::exit::{Status, UsageError};
+use crate::explanation::{Explanation, text};
+use crate::prepare::Prepare;
+use crate::say::say;
+use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
+use crate::violation::{self, Property, Signature};
+use crate::workload_arg::Written;
+use crate::{output, parallel, policy};
+
+use state::{Hunted, State};
+
+/// Arguments of `runslice hunt`.
+#[derive(Debug, Args)]
+pub struct Hunt {
+    /// Policy to search: a built-in name or a BPF object, with knobs after a colon, or a bundle.
+    policy: String,
+
+    /// Also search for runs that break this property. May be repeated. `wait < 100ms`: no task
+    /// waits so long for a CPU. `weights`: of two tasks that always want the CPU, the one of more
+    /// weight gets no less of it.
+    ///
+    /// Without it, only a task that starves and an ejection count.
+    #[arg(long, value_name = "PROPERTY", value_parser = Property::parse)]
+    property: Vec<Property>,
+
+    /// Seed of the trials. The same seed tries the same machines and loads.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Number of trials in all, those of an earlier search in the same folder included.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    trials: u64,
+
+    /// Begin no trial after this time, such as 5m or 90s. Default: no limit.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    length: Option<Duration>,
+
+    /// Go on after the first fault, and report each fault once.
+    #[arg(long)]
+    all: bool,
+
+    /// Leave the runs that show faults as they are. Default: make them as small as possible.
+    #[arg(long)]
+    no_shrink: bool,
+
+    /// Folder for what was found and how far the search is. The same command goes on there.
+    /// Default: `hunt-POLICY`.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+
+    /// Options that prepare the policy.
+    #[command(flatten)]
+    prepare: Prepare,
+
+    /// Threads. The number does not change what is found. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Trials that are made before the state is written again.
+const ROUND: u64 = 16;
+/// Longest time for making one fault's run smaller.
+const SHRINK: Duration = Duration::from_secs(600);
+
+/// Reads a time of this computer: `5m`, or one as in simulated runs.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    match text.strip_suffix('m').map(str::parse::<u32>) {
+        Some(Ok(minutes)) => Ok(Duration::from_secs(60 * u64::from(minutes))),
+        _ => span::parse(text).map(|time| Duration::from_nanos(time.get())),
+    }
+}
+
+/// Searches, and writes what it finds.
+///
+/// # Errors
+/// When the policy or the folder is bad.
+pub fn run(request: &Hunt) -> anyhow::Result<Status> {
+    let mut found = policy::open(&request.policy)?;
+    if found.policy.program.is_some() {
+        let message = format!(
+            "{} is a recording of a program, which fits no other load",
+            request.policy
+        );
+        return Err(UsageError(message).into());
+    }
+    request.prepare.apply(&mut found.policy);
+    let folder = request.folder(&found.policy);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let asked = request.key(&found.policy);
+    let mut state = State::open(&folder, &asked)?;
+    let mut hunter = Hunter {
+        request,
+        policy: found.policy,
+        folder,
+        until: request.length.map(|length| Instant::now() + length),
+        reports: Vec::new(),
+    };
+    let before = state.hunted.len();
+    hunter.search(&mut state)?;
+    hunter.report(&state, before)?;
+    Ok(match state.hunted.is_empty() {
+        true => Status::Done,
+        false => Status::Ejected,
+    })
+}
+
+impl Hunt {
+    fn folder(&self, policy: &PolicySpec) -> PathBuf {
+        let name: String = policy.name.chars().map(plain).collect();
+        let folder = || PathBuf::from(format!("hunt-{name}"));
+        self.output.clone().unwrap_or_else(folder)
+    }
+
+    /// What a search must have in common with the one that it continues.
+    fn key(&self, policy: &PolicySpec) -> String {
+        let mut hash = model::Fnv1a::new();
+        hash.write(&policy.object);
+        hash.write(format!("{:?}{:?}{:?}", policy.set, policy.setup, policy.table).as_bytes());
+        let properties: Vec<_> = self.property.iter().map(|it| it.text()).collect();
+        format!(
+            "seed {}, policy {:016x}, properties [{}]",
+            self.seed,
+            hash.value(),
+            properties.join("; ")
+        )
+    }
+
+    fn jobs(&self) -> NonZeroUsize {
+        parallel::jobs(self.jobs)
+    }
+}
+
+/// What of a policy's name can stand in that of a file.
+fn plain(letter: char) -> char {
+    match letter {
+        '-' | '_' | '.' | '=' | ',' => letter,
+        letter if letter.is_ascii_alphanumeric() => letter,
+        _ => '-',
+    }
+}
+
+/// A fault that this search has found.
+struct Report {
+    finding: Finding,
+    trial: u64,
+    /// The command that shows it.
+    again: String,
+    size: Size,
+    /// What making it smaller took.
+    shrunk: Option<(Size, usize, bool)>,
+}
+
+struct Hunter<'a> {
+    request: &'a Hunt,
+    policy: PolicySpec,
+    folder: PathBuf,
+    until: Option<Instant>,
+    reports: Vec<Report>,
+}
+
+impl Hunter<'_> {
+    fn is_over(&self, state: &State) -> bool {
+        let is_found = !self.request.all && !state.hunted.is_empty();
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        is_found || is_late || state.next >= self.request.trials
+    }
+
+    fn search(&mut self, state: &mut State) -> anyhow::Result<()> {
+        while !self.is_over(state) {
+            let end = (state.next + ROUND).min(self.request.trials);
+            let numbers: Vec<u64> = (state.next..end).collect();
+            let trial = |number: &u64| self.trial(*number);
+            let results = parallel::map(&numbers, self.request.jobs(), "trials", trial)?;
+            for (number, result) in numbers.into_iter().zip(results) {
+                state.next = number + 1;
+                if let Some((case, finding)) = result {
+                    self.take(state, number, case, finding)?;
+                    if !self.request.all {
+                        break;
+                    }
+                }
+            }
+            state.write(&self.folder)?;
+        }
+        Ok(())
+    }
+
+    /// The run of a trial, if it shows a fault.
+    fn trial(&self, number: u64) -> anyhow::Result<Option<(Case, Finding)>> {
+        let (case, finding) = self.try_it(number, true)?;
+        // A policy without callbacks for CPUs that come and go leaves when one does, as it should.
+        let (case, finding) = match finding {
+            Some(finding) if leaves(&finding) => self.try_it(number, false)?,
+            finding => (case, finding),
+        };
+        Ok(finding.map(|finding| (case, finding)))
+    }
+
+    fn try_it(&self, number: u64, has_hotplug: bool) -> anyhow::Result<(Case, Option<Finding>)> {
+        let trial = load::trial(self.request.seed, number, has_hotplug);
+        let case = Case {
+            policy: self.policy.clone(),
+            machine: trial.machine,
+            workload: Written {
+                file: format!("trial-{number}.toml"),
+                text: trial.text,
+            },
+            scale: Vec::new(),
+            seed: trial.seed,
+            duration: Some(trial.duration),
+        };
+        let spec = case.spec().context("a load of our own")?;
+        let finding = violation::find(&spec, &self.request.property)?;
+        Ok((case, finding))
+    }
+
+    /// Makes a new fault's run small and writes it.
+    fn take(
+        &mut self,
+        state: &mut State,
+        number: u64,
+        case: Case,
+        finding: Finding,
+    ) -> anyhow::Result<()> {
+        let signature = Signature::of(&finding).text();
+        if state.hunted.iter().any(|it| it.fault == signature) {
+            return Ok(());
+        }
+        let size = case.size()?;
+        let (case, finding, shrunk) = match self.request.no_shrink {
+            true => (case, finding, None),
+            false => {
+                let effort = Effort {
+                    properties: &self.request.property,
+                    jobs: self.request.jobs(),
+                    time: SHRINK,
+                };
+                let Shrunk {
+                    case,
+                    finding,
+                    runs,
+                    is_cut,
+                } = shrink(case, finding, effort)?;
+                let size = case.size()?;
+                (case, finding, Some((size, runs, is_cut)))
+            }
+        };
+        let name = format!("{}-{}.bundle", finding.fault.word(), state.hunted.len() + 1);
+        let file = self.folder.join(name);
+        write(&file, &case.bundle().write())?;
+        state.hunted.push(Hunted {
+            fault: signature,
+            trial: number,
+            file: file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into(),
+        });
+        // A wait that only breaks a property is no fault to `explain`.
+        let mut properties = self.request.property.iter();
+        let asks = properties.any(|it| matches!(it, Property::Wait(_)));
+        let worst = if asks { " --worst 1" } else { "" };
+        self.reports.push(Report {
+            finding,
+            again: format!("runslice explain {}{worst}", file.display()),
+            trial: number,
+            size,
+            shrunk,
+        });
+        Ok(())
+    }
+
+    fn report(&self, state: &State, before: usize) -> anyhow::Result<()> {
+        let mut to = output::open(None)?;
+        if self.request.json {
+            let all = state.hunted.iter().map(|it| {
+                let file = self.folder.join(&it.file);
+                json!({ "fault": it.fault, "trial": it.trial, "capsule": file })
+            });
+            let found: Vec<_> = all.collect();
+            let document = json!({
+                "policy": self.policy.name,
+                "seed": self.request.seed,
+                "trials": state.next,
+                "found": found,
+            });
+            writeln!(to, "{document:#}")?;
+            return Ok(to.flush()?);
+        }
+        for (at, report) in self.reports.iter().enumerate() {
+            if at > 0 {
+                writeln!(to)?;
+            }
+            report.write(&mut to)?;
+        }
+        if before > 0 {
+            for hunted in &state.hunted[..before] {
+                let file = self.folder.join(&hunted.file);
+                writeln!(to, "Found before: {}, {}", hunted.fault, file.display())?;
+            }
+        }
+        if state.hunted.is_empty() {
+            writeln!(
+                to,
+                "{}: no fault in {} trials.",
+                self.policy.name, state.next
+            )?;
+        }
+        to.flush()?;
+        if self
+            .reports
+            .iter()
+            .any(|it| it.shrunk.is_some_and(|(_, _, is_cut)| is_cut))
+        {
+            say("hunt", "the time for making the run smaller was over");
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn write(&self, to: &mut dyn std::io::Write) -> anyhow::Result<()> {
+        writeln!(to, "Trial {}: {}", self.trial, self.size)?;
+        if let Some((size, runs, _)) = &self.shrunk {
+            writeln!(to, "Smallest run that shows it: {size} (after {runs} runs)")?;
+        }
+        let explanation = Explanation {
+            finding: Some(self.finding.clone()),
+            again: Some(self.again.clone()),
+            ..Explanation::default()
+        };
+        writeln!(to)?;
+        Ok(write!(to, "{}", text::of(&explanation))?)
+    }
+}
+
+/// Whether the kernel ended the policy for want of callbacks, which is no fault.
+fn leaves(finding: &Finding) -> bool {
+    finding.fault == Fault::Restart
+}
+
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut to = output::create(path)?;
+    let written = to.write_all(bytes).and_then(|()| to.flush());
+    written.with_context(|| format!("cannot write {}", path.display()))
+}

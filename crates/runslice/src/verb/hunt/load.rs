@@ -1,0 +1,276 @@
+//! Random machines and loads.
+//!
+//! A load is a text, so that whoever gets one can read and change it. It is made of stretches of
+//! work as they occur: tasks that wake often, that compute for ever, that are bound to a CPU, that
+//! wait for each other, that come late, fork or yield; and of what disturbs them: changes of
+//! affinity, nice value and class, real-time tasks, CPUs that go and come.
+
+use std::fmt::Write as _;
+
+use model::{Kernel, MachineSpec, Nanos, Rng};
+
+/// Streams of trials are apart from all others of a seed.
+const STREAM: u64 = 7 << 60;
+
+/// A machine and a load for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// The machine.
+    pub machine: MachineSpec,
+    /// The load.
+    pub text: String,
+    /// Seed of the load's own choices.
+    pub seed: u64,
+    /// How long it runs.
+    pub duration: Nanos,
+}
+
+/// Trial `number` of `seed`; without CPUs that go if the policy ends itself then.
+pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
+    let mut rng = Rng::new(seed, STREAM + number);
+    let machine = machine(&mut rng);
+    let millis = [1_500, 2_000, 4_000, 4_000, 8_000, 16_000];
+    let duration = Nanos::from_millis(pick(&mut rng, &millis));
+    let seed = rng.next_u64() >> 11;
+    let mut load = Load {
+        text: format!("[workload]\nname = \"trial-{number}\"\n"),
+        cpus: machine.cpus.into(),
+        groups: Vec::new(),
+        rng,
+    };
+    let groups = 1 + load.below(5);
+    for _ in 0..groups {
+        load.group();
+    }
+    // What disturbs needs somebody to disturb.
+    let disturbances = load.below(4);
+    for _ in 0..disturbances {
+        load.disturbance();
+    }
+    let goes = load.below(3) == 0 && load.cpus > 1;
+    if goes && has_hotplug {
+        load.hotplug(duration);
+    }
+    Trial {
+        machine,
+        text: load.text,
+        seed,
+        duration,
+    }
+}
+
+fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.below(from.len() as u64) as usize]
+}
+
+fn machine(rng: &mut Rng) -> MachineSpec {
+    let cpus = pick(rng, &[1, 1, 2, 2, 2, 3, 4, 4, 8]);
+    let can_share = cpus % 2 == 0;
+    let smt = if can_share && rng.below(6) == 0 { 2 } else { 1 };
+    let llc = if cpus >= 4 && rng.below(4) == 0 {
+        cpus / 2
+    } else {
+        0
+    };
+    MachineSpec {
+        cpus,
+        smt,
+        llc,
+        hz: pick(rng, &[250, 250, 1000, 100]),
+        kernel: pick(rng, &[Kernel::V6_18, Kernel::V7_2]),
+        ..MachineSpec::default()
+    }
+}
+
+struct Load {
+    text: String,
+    cpus: u64,
+    /// Groups that can be disturbed, with how many tasks they have.
+    groups: Vec<(String, u64)>,
+    rng: Rng,
+}
+
+impl Load {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.rng.below(bound)
+    }
+
+    /// A span of `from` to `to` microseconds, short ones as often as long ones.
+    fn span(&mut self, from: u64, to: u64) -> String {
+        let doublings = (to / from).max(1).ilog2() + 1;
+        let low = from << self.below(doublings.into());
+        format!("{}us", low + self.below(low))
+    }
+
+    /// A CPU or all of them.
+    fn place(&mut self) -> String {
+        match self.below(4) {
+            0 => format!("cpus = \"{}\"\n", self.below(self.cpus)),
+            1 if self.cpus > 2 => format!("cpus = \"0-{}\"\n", self.below(self.cpus - 1)),
+            _ => String::new(),
+        }
+    }
+
+    fn nice(&mut self) -> String {
+        match pick(&mut self.rng, &[0, 0, 0, -10, -5, 5, 10, 19]) {
+            0 => String::new(),
+            nice => format!("nice = {nice}\n"),
+        }
+    }
+
+    fn add(&mut self, count: u64, keys: &str, operations: &str) {
+        let name = format!("t{}", self.groups.len());
+        let _ = write!(
+            self.text,
+            "[task.{name}]\ncount = {count}\n{keys}do = \"{operations}\"\n"
+        );
+        self.groups.push((name, count));
+    }
+
+    fn group(&mut self) {
+        let keys = self.nice() + &self.place();
+        match self.below(8) {
+            0 | 1 => self.sleepers(&keys),
+            2 | 3 => {
+                let count = 1 + self.below(self.cpus + 2);
+                self.add(count, &keys, "run(inf)");
+            }
+            4 => {
+                let (late, count) = (self.span(100_000, 2_000_000), 1 + self.below(2));
+                self.add(count, &keys, &format!("sleep({late}), run(inf)"));
+            }
+            5 => {
+                let (run, count) = (self.span(100, 10_000), 1 + self.below(self.cpus + 2));
+                self.add(count, &keys, &format!("loop(inf)[ run({run}), yield ]"));
+            }
+            6 => self.pair(&keys),
+            _ => self.family(&keys),
+        }
+    }
+
+    fn sleepers(&mut self, keys: &str) {
+        let (run, sleep) = (self.span(200, 8_000), self.span(500, 20_000));
+        let count = 1 + self.below(self.cpus * 4);
+        let operations = match self.below(2) {
+            0 => format!("loop(inf)[ run({run}), sleep({sleep}) ]"),
+            _ => format!("loop(inf)[ run(exp({run})), sleep(exp({sleep})) ]"),
+        };
+        self.add(count, keys, &operations);
+    }
+
+    /// Two groups that wake each other.
+    fn pair(&mut self, keys: &str) {
+        let at = self.groups.len();
+        let (run, sleep) = (self.span(100, 4_000), self.span(500, 8_000));
+        let count = 1 + self.below(3);
+        let _ = write!(
+            self.text,
+            "[chan.c{at}]\nkind = \"pipe\"\ncount = {count}\n"
+        );
+        let send = format!("loop(inf)[ run({run}), send(c{at}[self]), sleep({sleep}) ]");
+        self.add(count, keys, &send);
+        let receive = format!("loop(inf)[ recv(c{at}[self]), run({run}) ]");
+        self.add(count, "", &receive);
+    }
+
+    /// A parent whose children come and go.
+    fn family(&mut self, keys: &str) {
+        let at = self.groups.len();
+        let (run, sleep) = (self.span(500, 20_000), self.span(1_000, 20_000));
+        let _ = write!(self.text, "[task.child{at}]\n{keys}do = \"run({run})\"\n");
+        let width = 1 + self.below(self.cpus * 2);
+        let parent = format!("loop(inf)[ pool(child{at}, {width}, {width}), sleep({sleep}) ]");
+        self.add(1, "", &parent);
+    }
+
+    fn disturbance(&mut self) {
+        let (group, count) = pick_clone(&mut self.rng, &self.groups);
+        let target = format!("{group}[{}]", self.below(count));
+        let (pause, other) = (self.span(5_000, 100_000), self.span(5_000, 100_000));
+        let at = self.groups.len();
+        let operations = match self.below(4) {
+            0 => {
+                let cpu = self.below(self.cpus);
+                format!(
+                    "loop(inf)[ sleep({pause}), setaffinity({target}, {{{cpu}}}), \
+                     sleep({other}), setaffinity({target}, all) ]"
+                )
+            }
+            1 => format!(
+                "loop(inf)[ sleep({pause}), setnice({target}, 10), sleep({other}), \
+                 setnice({target}, 0) ]"
+            ),
+            2 => format!(
+                "loop(inf)[ sleep({pause}), setpolicy({target}, batch), sleep({other}), \
+                 setpolicy({target}, normal) ]"
+            ),
+            _ => return self.real_time(),
+        };
+        let _ = write!(self.text, "[task.disturber{at}]\ndo = \"{operations}\"\n");
+        self.groups.push((format!("disturber{at}"), 1));
+    }
+
+    /// A real-time task that takes a CPU for at most a tenth of the time.
+    fn real_time(&mut self) {
+        let at = self.groups.len();
+        let (run, sleep) = (self.span(100, 2_000), self.span(20_000, 80_000));
+        let cpu = match self.below(2) {
+            0 => String::new(),
+            _ => format!("cpus = \"{}\"\n", self.below(self.cpus)),
+        };
+        let _ = write!(
+            self.text,
+            "[task.rt{at}]\npolicy = \"fifo:50\"\n{cpu}\
+             do = \"loop(inf)[ sleep({sleep}), run({run}) ]\"\n"
+        );
+        self.groups.push((format!("rt{at}"), 1));
+    }
+
+    fn hotplug(&mut self, duration: Nanos) {
+        let cpu = 1 + self.below(self.cpus - 1);
+        let millis = duration.get() / 1_000_000;
+        let offline = 1 + self.below(millis / 2);
+        let _ = write!(
+            self.text,
+            "[hotplug.h]\ncpu = {cpu}\noffline = \"{offline}ms\"\n"
+        );
+        if self.below(2) == 0 {
+            let online = offline + 1 + self.below(millis / 4);
+            let _ = writeln!(self.text, "online = \"{online}ms\"");
+        }
+    }
+}
+
+fn pick_clone(rng: &mut Rng, from: &[(String, u64)]) -> (String, u64) {
+    from[rng.below(from.len() as u64) as usize].clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use workload::Workload;
+
+    use super::*;
+
+    #[test]
+    fn every_trial_is_a_load_and_is_the_same_again() {
+        let mut texts = std::collections::BTreeSet::new();
+        for number in 0..500 {
+            let made = trial(3, number, true);
+            assert_eq!(made, trial(3, number, true));
+            let workload = Workload::parse(&made.text, "trial.toml");
+            let workload = workload.unwrap_or_else(|error| panic!("{error}\n{}", made.text));
+            assert!(!workload.groups.is_empty());
+            texts.insert(made.text);
+        }
+        assert_eq!(texts.len(), 500, "each has its number in its name");
+    }
+
+    #[test]
+    fn every_kind_of_disturbance_occurs_and_hotplug_only_where_it_may() {
+        let texts: String = (0..200).map(|it| trial(1, it, true).text).collect();
+        for part in ["setaffinity", "setnice", "setpolicy", "fifo:50", "[hotplug"] {
+            assert!(texts.contains(part), "{part}");
+        }
+        assert!((0..200).all(|it| !trial(1, it, false).text.contains("[hotplug")));
+    }
+}

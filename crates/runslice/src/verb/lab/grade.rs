@@ -1,0 +1,172 @@
+//! Objects against properties.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use stats::why::Finding;
+
+use super::run::Course;
+use super::{Load, spec};
+use crate::exit::UsageError;
+use crate::policy;
+use crate::say::printable;
+use crate::violation::{self, Property, Signature};
+
+/// Objects of a folder.
+const MOST: usize = 10_000;
+
+/// What an object must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A property of its runs.
+    Property(Property),
+    /// Every task ends when it does under this policy.
+    Like(String),
+}
+
+impl Wanted {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When there is no such property or policy.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.trim().strip_prefix("like ") {
+            Some(name) if policies::find(name.trim()).is_some() => {
+                Ok(Self::Like(name.trim().to_owned()))
+            }
+            Some(name) => Err(format!("no built-in policy is called `{}`", name.trim())),
+            None => Property::parse(text)
+                .map(Self::Property)
+                .map_err(|error| format!("{error}, or `like POLICY`")),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Property(property) => property.text(),
+            Self::Like(name) => format!("like {name}"),
+        }
+    }
+}
+
+/// Grades every object of a folder.
+///
+/// # Errors
+/// When the folder cannot be read or has no object.
+pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Result<Value> {
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut objects: Vec<PathBuf> = entries
+        .take(MOST)
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|it| it == "o"))
+        .collect();
+    objects.sort();
+    if objects.is_empty() {
+        let message = format!("{} has no BPF object (*.o)", folder.display());
+        return Err(UsageError(message).into());
+    }
+    let graded = objects.iter().map(|path| object(path, loads, wanted));
+    let graded: Vec<_> = graded.collect();
+    let passed = graded.iter().filter(|it| it["passed"] == true).count();
+    Ok(json!({ "objects": graded.len(), "passed": passed, "results": graded }))
+}
+
+/// Grades one object. What is wrong with it is a result, not an error.
+fn object(path: &Path, loads: &[Load], wanted: &[Wanted]) -> Value {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut results = vec![result("no fault", judge(path, loads, None))];
+    results.extend(wanted.iter().map(|wanted| {
+        let verdict = judge(path, loads, Some(wanted));
+        result(&wanted.text(), verdict)
+    }));
+    let passed = results.iter().all(|it| it["holds"] == true);
+    json!({ "object": printable(&name), "passed": passed, "properties": results })
+}
+
+fn result(property: &str, verdict: Result<(), String>) -> Value {
+    json!({
+        "property": property,
+        "holds": verdict.is_ok(),
+        "why": verdict.err().map(|why| printable(&why)),
+    })
+}
+
+/// Whether the object has a property under every load, or why not.
+fn judge(path: &Path, loads: &[Load], wanted: Option<&Wanted>) -> Result<(), String> {
+    let words = |error: anyhow::Error| format!("{error:#}");
+    for load in loads {
+        let policy = policy::find(&path.to_string_lossy()).map_err(words)?;
+        let own = spec(policy, load);
+        let properties = match wanted {
+            Some(Wanted::Like(name)) => {
+                like(name, load, &Course::of(&own).map_err(words)?).map_err(words)??;
+                continue;
+            }
+            Some(Wanted::Property(property)) => vec![*property],
+            None => Vec::new(),
+        };
+        if let Some(finding) = violation::find(&own, &properties).map_err(words)? {
+            return Err(why(&finding, load));
+        }
+    }
+    Ok(())
+}
+
+fn why(finding: &Finding, load: &Load) -> String {
+    let victim = finding.victim.as_ref();
+    let victim = victim.map(|it| format!(", {} waits for {}", it.name, it.waited));
+    format!(
+        "{}{} (seed {})",
+        Signature::of(finding).text(),
+        victim.unwrap_or_default(),
+        load.seed
+    )
+}
+
+/// Whether every task ends when it does under the policy `name`.
+fn like(name: &str, load: &Load, own: &Course) -> anyhow::Result<Result<(), String>> {
+    let wanted = Course::of(&spec(policy::find(name)?, load))?;
+    let pairs = own.tasks.iter().zip(&wanted.tasks);
+    let other = pairs.into_iter().find(|(own, it)| own.ended != it.ended);
+    let at =
+        |time: Option<model::SimTime>| time.map_or("never".to_owned(), |it| format!("at {it} s"));
+    Ok(match other {
+        None if own.tasks.len() == wanted.tasks.len() => Ok(()),
+        None => Err(format!(
+            "other tasks than under {name} (seed {})",
+            load.seed
+        )),
+        Some((own, it)) => Err(format!(
+            "{} ends {}, under {name} {} (seed {})",
+            own.name,
+            at(own.ended),
+            at(it.ended),
+            load.seed
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wanted_property_is_one_of_a_run_or_another_policy() {
+        assert_eq!(
+            Wanted::parse("like sjf"),
+            Ok(Wanted::Like("sjf".to_owned()))
+        );
+        assert_eq!(
+            Wanted::parse("weights"),
+            Ok(Wanted::Property(Property::Weights))
+        );
+        assert!(
+            Wanted::parse("like nothing")
+                .unwrap_err()
+                .contains("nothing")
+        );
+        assert!(Wanted::parse("quick").unwrap_err().contains("like POLICY"));
+    }
+}

@@ -1,0 +1,73 @@
+//! Tasks that waited for long: nothing that starves goes unsaid.
+
+use model::{Nanos, span};
+use stats::TaskReport;
+
+use crate::report::{Outcome, Results};
+use crate::say::say;
+
+/// Tasks that are named one by one.
+const NAMED: usize = 5;
+/// A wait of a second is named if it is among the worst thousandth.
+const LONG: Nanos = Nanos::from_secs(1);
+
+/// Reads `wait=TIME`.
+///
+/// # Errors
+/// When it is anything else.
+pub fn parse_fail_on(text: &str) -> Result<Nanos, String> {
+    match text.split_once('=') {
+        Some(("wait", time)) => span::parse(time),
+        _ => Err("write wait=TIME, for example wait=1s".to_owned()),
+    }
+}
+
+/// Says on standard error which tasks waited for long, of the first run of each policy that has
+/// some. Gives whether one waited as long as `limit`, in any run.
+pub fn report(limit: Option<Nanos>, results: &Results) -> bool {
+    let mut has_failed = false;
+    let mut told: Vec<&str> = Vec::new();
+    for outcome in &results.outcomes {
+        let mut failed = of(outcome, |task| limit.is_some_and(|it| task.wait_max >= it));
+        has_failed |= !failed.is_empty();
+        if let (Some(limit), false) = (limit, failed.is_empty()) {
+            tell(outcome, &mut failed, &format!("for {limit} or longer"));
+            continue;
+        }
+        let worst = outcome.report.wait_p999.unwrap_or(Nanos::ZERO);
+        let half = outcome.summary.watchdog.map(|it| Nanos::new(it.get() / 2));
+        let mut long = of(outcome, |task| {
+            let is_stall = half.is_some_and(|half| task.wait_max > half);
+            is_stall || task.wait_max > LONG && task.wait_max >= worst
+        });
+        if !long.is_empty() && !told.contains(&outcome.policy.as_str()) {
+            told.push(&outcome.policy);
+            tell(outcome, &mut long, "for long");
+        }
+    }
+    if !told.is_empty() {
+        say("runslice", "`explain --worst 5` says why");
+    }
+    has_failed
+}
+
+fn of(outcome: &Outcome, is_long: impl Fn(&TaskReport) -> bool) -> Vec<&TaskReport> {
+    let tasks = outcome.report.tasks.iter();
+    tasks.filter(|task| is_long(task)).collect()
+}
+
+fn tell(outcome: &Outcome, long: &mut [&TaskReport], how: &str) {
+    long.sort_by_key(|task| (std::cmp::Reverse(task.wait_max), task.task));
+    let named = long.iter().take(NAMED);
+    let named: Vec<_> = named
+        .map(|task| format!("{} for {}", task.name, task.wait_max))
+        .collect();
+    let more = if long.len() > NAMED { ", ..." } else { "" };
+    let (policy, count) = (&outcome.policy, long.len());
+    let tasks = if count == 1 { "task" } else { "tasks" };
+    let text = format!(
+        "{policy}: {count} {tasks} waited {how}: {}{more}",
+        named.join(", ")
+    );
+    say("runslice", &text);
+}

@@ -1,0 +1,115 @@
+//! What is wrong with a simulated run: that it starves, errs, or breaks a property that somebody
+//! states.
+
+use model::{Nanos, span};
+use stats::why::{Fault, Finding, Observer};
+use workload::RunSpec;
+
+use crate::simulate;
+
+/// What a run is asked for besides that nobody starves and nothing errs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// No task waits so long for a CPU.
+    Wait(Nanos),
+    /// Of two tasks that always want the CPU, the one of more weight gets no less of it.
+    Weights,
+}
+
+impl Property {
+    /// Reads `wait < TIME` or `weights`.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let words: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        match words.strip_prefix("wait<") {
+            Some(time) => span::parse(time).map(Self::Wait),
+            None if words == "weights" => Ok(Self::Weights),
+            None => Err("write `wait < TIME`, such as `wait < 100ms`, or `weights`".to_owned()),
+        }
+    }
+
+    /// As the user writes it.
+    pub fn text(self) -> String {
+        match self {
+            Self::Wait(time) => format!("wait < {time}"),
+            Self::Weights => "weights".to_owned(),
+        }
+    }
+}
+
+/// Most BPF instructions of a run that is one of many.
+const BUDGET: u64 = 20_000_000_000;
+
+/// Makes the run, and gives what is wrong with it first: a fault of its own, or a broken property.
+///
+/// # Errors
+/// When the policy or the machine is bad.
+pub fn find(spec: &RunSpec, properties: &[Property]) -> anyhow::Result<Option<Finding>> {
+    let mut observer = Observer::new(1, None);
+    let options = sim::Options {
+        total_budget: Some(BUDGET),
+        ..sim::Options::default()
+    };
+    let _summary = simulate::run_with(spec, &mut observer, options)?;
+    let own = observer.finding();
+    let weights = properties.contains(&Property::Weights);
+    if let Some(own) = own.filter(|own| own.fault != Fault::UnfairShare || weights) {
+        return Ok(Some(own));
+    }
+    let limits = properties.iter().filter_map(|property| match property {
+        Property::Wait(limit) => Some(*limit),
+        Property::Weights => None,
+    });
+    let longest = observer.worst().into_iter().next();
+    let broken = longest.filter(|wait| limits.min().is_some_and(|limit| wait.span >= limit));
+    Ok(broken.map(|wait| wait.finding))
+}
+
+/// What makes two findings the same fault: its class, and the line to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signature {
+    /// The class.
+    pub fault: Fault,
+    /// Function, file and line.
+    pub place: Option<(String, Option<String>, u32)>,
+}
+
+impl Signature {
+    /// That of `finding`.
+    pub fn of(finding: &Finding) -> Self {
+        let place = finding.culprit.as_ref().and_then(|act| act.place.clone());
+        Self {
+            fault: finding.fault,
+            place: place.map(|place| (place.function, place.file, place.line)),
+        }
+    }
+
+    /// For people, in one line.
+    pub fn text(&self) -> String {
+        let word = self.fault.word();
+        match &self.place {
+            Some((function, Some(file), line)) => format!("{word} at {file}:{line} ({function})"),
+            Some((function, None, _)) => format!("{word} in {function}"),
+            None => word.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_property_is_a_longest_wait_or_weights() {
+        let wait = Property::Wait(Nanos::from_millis(100));
+        assert_eq!(Property::parse("wait < 100ms"), Ok(wait));
+        assert_eq!(Property::parse("wait<100ms"), Ok(wait));
+        assert_eq!(Property::parse(&wait.text()), Ok(wait));
+        assert_eq!(Property::parse(" weights "), Ok(Property::Weights));
+        for wrong in ["", "wait", "wait > 1s", "wait < 1", "fair"] {
+            Property::parse(wrong).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! `hunt`, `explain --shrink`, `diff`, `lab` and what else tells why: from a policy to a file that
+//! repeats its fault.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hunt-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the folder for tests is writable");
+        Self(path)
+    }
+
+    /// The object of a test policy, in this folder.
+    fn object(&self, name: &str) -> String {
+        let object = runslice_tests::policy::object(name).expect("a test policy");
+        let file = format!("{name}.bpf.o");
+        fs::write(self.0.join(&file), &*object).expect("writable");
+        file
+    }
+
+    /// What a command that ends with `status` prints on standard output and standard error.
+    fn said(&self, arguments: &str, status: i32) -> (String, String) {
+        let words = shell_words(arguments);
+        let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args(words)
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .output()
+            .expect("runslice starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        let (out, err) = (text(output.stdout), text(output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments}: {out}{err}"
+        );
+        (out, err)
+    }
+}
+
+/// Words at spaces; `'...'` is one.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in text.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+const LOAD: &str = "[workload]\nname = \"load\"\nstop = \"duration:6s\"\n[machine]\ncpus = 4\n\
+    [chan.c]\nkind = \"pipe\"\n\
+    [task.shell]\ncount = 6\nnice = 3\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n\
+    [task.writer]\ndo = \"loop(inf)[ run(1ms), send(c), sleep(5ms) ]\"\n\
+    [task.reader]\ndo = \"loop(inf)[ recv(c), run(1ms) ]\"\n\
+    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n";
+
+#[test]
+fn a_shrunk_run_is_small_shows_the_same_and_repeats_byte_for_byte() {
+    let folder = Folder::new("shrink");
+    let object = folder.object("faulty-drops");
+    fs::write(folder.0.join("load.toml"), LOAD).expect("writable");
+    let (whole, _) = folder.said(&format!("explain {object} -w load.toml --json"), 3);
+    let (small, said) = folder.said(
+        &format!("explain {object} -w load.toml --shrink small.bundle --json"),
+        3,
+    );
+    let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).expect("JSON") };
+    let (whole, small) = (read(&whole), read(&small));
+    for part in ["fault", "what"] {
+        assert_eq!(whole["finding"][part], small["finding"][part]);
+    }
+    let line = |value: &serde_json::Value| value["finding"]["culprit"]["line"].clone();
+    assert_eq!(line(&whole), line(&small));
+    assert!(said.contains("to 1 tasks, "), "{said}");
+    // Whoever gets the file needs nothing else.
+    fs::remove_file(folder.0.join(&object)).expect("it is there");
+    fs::remove_file(folder.0.join("load.toml")).expect("it is there");
+    folder.said("explain small.bundle", 3);
+    for file in ["one.jsonl", "two.jsonl"] {
+        folder.said(&format!("sim small.bundle --events {file}"), 3);
+    }
+    let bytes = |file: &str| fs::read(folder.0.join(file)).expect("it was written");
+    assert_eq!(bytes("one.jsonl"), bytes("two.jsonl"));
+    // It may be varied, unlike a recording.
+    folder.said("sim small.bundle --seed 2 --cpus 3 --duration 10ms", 0);
+}
+
+#[test]
+fn a_search_finds_a_fault_and_goes_on_where_it_was() {
+    let folder = Folder::new("search");
+    let object = folder.object("faulty-cpu-99");
+    let (found, _) = folder.said(&format!("hunt {object} -o found"), 3);
+    assert!(found.contains("no-such-cpu: "), "{found}");
+    assert!(found.contains("faulty-cpu-99.bpf.c:"), "{found}");
+    folder.said("explain found/no-such-cpu-1.bundle", 3);
+    let (again, _) = folder.said(&format!("hunt {object} -o found"), 3);
+    assert!(
+        again.starts_with("Found before: no-such-cpu at "),
+        "{again}"
+    );
+    let (_, said) = folder.said(&format!("hunt {object} -o found --seed 2"), 2);
+    assert!(said.contains("is of another search"), "{said}");
+    fs::write(folder.0.join("found/hunt.json"), "{}").expect("writable");
+    folder.said(&format!("hunt {object} -o found"), 1);
+}
+
+#[test]
+fn a_search_gives_the_same_on_any_number_of_threads_and_accuses_nobody_wrongly() {
+    let folder = Folder::new("threads");
+    let said = |jobs: u8| {
+        let command = format!("hunt fifo --trials 24 --jobs {jobs} -o fifo-{jobs} --json");
+        folder.said(&command, 0).0
+    };
+    assert_eq!(said(1), said(3));
+    let object = folder.object("faulty-stream");
+    let found = |jobs: u8| {
+        let command =
+            format!("hunt {object} --trials 200 --no-shrink --jobs {jobs} -o stream-{jobs}");
+        folder.said(&command, 3);
+        fs::read(folder.0.join(format!("stream-{jobs}/passed-over-1.bundle"))).expect("written")
+    };
+    assert_eq!(found(1), found(3));
+}
+
+#[test]
+fn a_property_is_broken_by_a_wait_that_nobody_would_call_a_fault() {
+    let folder = Folder::new("property");
+    let command = "hunt fifo --property 'wait < 1ms' --no-shrink -o short";
+    folder.said(command, 3);
+    let (_, said) = folder.said("hunt fifo --property 'wait > 1ms'", 2);
+    assert!(said.contains("wait < TIME"), "{said}");
+}
+
+#[test]
+fn two_versions_part_at_a_decision_with_a_line() {
+    let folder = Folder::new("diff");
+    let (same, _) = folder.said("diff fifo fifo -w desk --duration 300ms", 0);
+    assert!(same.starts_with("fifo and fifo decide alike: "), "{same}");
+    let (other, _) = folder.said(
+        "diff fifo fifo:slice_ns=3000000 -w desk --duration 300ms",
+        0,
+    );
+    assert!(
+        other.contains("gives ") && other.contains("fifo.bpf.c:"),
+        "{other}"
+    );
+    assert!(other.contains("What it led to"), "{other}");
+    let (json, _) = folder.said("diff fifo mlfq -w desk --duration 300ms --json", 0);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["differs"], true);
+}
+
+#[test]
+fn a_timeline_fits_80_columns_without_color() {
+    let folder = Folder::new("timeline");
+    let (text, _) = folder.said(
+        "sim mlfq -w desk --duration 200ms --timeline 50ms..150ms",
+        0,
+    );
+    let picture: Vec<_> = text
+        .lines()
+        .take_while(|line| !line.starts_with('#'))
+        .collect();
+    assert!(
+        picture[0].starts_with("mlfq: 0.050000 s to 0.150000 s"),
+        "{text}"
+    );
+    let cpus = picture.iter().filter(|line| line.starts_with("CPU "));
+    assert_eq!(cpus.count(), 4);
+    for line in &picture {
+        assert!(line.chars().count() <= 80 && line.is_ascii(), "{line}");
+    }
+    let colored = "sim mlfq -w desk --duration 200ms --timeline 100ms --color always";
+    assert!(folder.said(colored, 0).0.contains("\u{1b}[32m#"));
+    folder.said("sim mlfq -w desk --timeline 100ms --format json", 2);
+    folder.said("sim mlfq -w desk --decisions", 2);
+}
+
+#[test]
+fn long_waits_are_named_without_a_question() {
+    let folder = Folder::new("waits");
+    let load = "[workload]\nname = \"w\"\nstop = \"duration:9s\"\n[machine]\ncpus = 1\n\
+        [task.shell]\ndo = \"loop(inf)[ run(1ms), sleep(5ms) ]\"\n\
+        [task.long_3000]\ncount = 1\ndo = \"sleep(1s), run(3s)\"\n";
+    fs::write(folder.0.join("w.toml"), load).expect("writable");
+    let (_, said) = folder.said("sim fcfs -w w.toml", 0);
+    assert!(
+        said.contains("fcfs: 1 task waited for long: shell for "),
+        "{said}"
+    );
+    assert!(
+        !folder
+            .said("sim fifo -w w.toml", 0)
+            .1
+            .contains("waited for long")
+    );
+}
+
+#[test]
+fn decisions_about_a_task_are_listed_and_drawn() {
+    let folder = Folder::new("decisions");
+    let run = "--sim fifo -w desk --for 300ms --decisions";
+    let (text, _) = folder.said(&format!("trace pid shell {run}"), 0);
+    assert!(
+        text.contains("\nDecisions\n") && text.contains("fifo.bpf.c:"),
+        "{text}"
+    );
+    let (json, _) = folder.said(&format!("trace pid shell {run} --format json"), 0);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let decisions = json["decisions"].as_array().expect("a list");
+    assert!(decisions.iter().any(|it| it["line"].as_u64() > Some(0)));
+    folder.said(&format!("trace pid shell {run} --format csv"), 2);
+    folder.said("sim fifo -w desk --duration 100ms --trace plain.pftrace", 0);
+    folder.said(
+        "sim fifo -w desk --duration 100ms --trace t.pftrace --decisions",
+        0,
+    );
+    let trace = fs::read(folder.0.join("t.pftrace")).expect("written");
+    let plain = fs::read(folder.0.join("plain.pftrace")).expect("written");
+    let has = |trace: &[u8], text: &str| trace.windows(text.len()).any(|it| it == text.as_bytes());
+    for text in [
+        "local queue, CPU 3",
+        "decisions, CPU 0",
+        "into queue 0",
+        "fifo.bpf.c:",
+    ] {
+        assert!(has(&trace, text) && !has(&plain, text), "{text}");
+    }
+}
+
+#[test]
+fn questions_depend_on_the_seed_and_objects_are_graded() {
+    let folder = Folder::new("lab");
+    let (asked, _) = folder.said("lab srtf --seed 4", 0);
+    assert_eq!(folder.said("lab srtf --seed 4", 0).0, asked);
+    assert_ne!(folder.said("lab srtf --seed 5", 0).0, asked);
+    let (answered, _) = folder.said("lab srtf --seed 4 --answers", 0);
+    assert!(
+        answered.lines().count() > asked.lines().count(),
+        "{answered}"
+    );
+    let handed_in = folder.0.join("in");
+    fs::create_dir_all(&handed_in).expect("writable");
+    let built_in = |name: &str| policies::find(name).expect("built in").object;
+    fs::write(handed_in.join("good.o"), built_in("sjf")).expect("writable");
+    fs::write(handed_in.join("other.o"), built_in("fcfs")).expect("writable");
+    fs::write(handed_in.join("text.o"), "no object").expect("writable");
+    let lost = runslice_tests::policy::object("faulty-unread").expect("a test policy");
+    fs::write(handed_in.join("lost.o"), &*lost).expect("writable");
+    let (json, _) = folder.said("lab --grade in --property 'like sjf'", 0);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let passed: Vec<_> = json["results"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["passed"].as_bool().expect("a word"))
+        .collect();
+    assert_eq!(passed, [true, false, false, false], "{json:#}");
+    let lost = json["results"][1]["properties"][0]["why"]
+        .as_str()
+        .expect("a reason");
+    assert!(lost.contains("unread-queue"), "{lost}");
+    folder.said("lab --grade nowhere", 1);
+}
