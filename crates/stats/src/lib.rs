@@ -35,6 +35,7 @@ pub mod schedstat;
 mod sinks;
 #[cfg(test)]
 mod stream;
+mod tails;
 pub mod trace;
 pub mod why;
 mod words;
@@ -56,3 +57,4 @@ pub use report::{
     NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
 pub use sinks::{Filter, Tee};
+pub use tails::Tails;

@@ -4,6 +4,7 @@ use model::{Nanos, SimTime, TaskTimes};
 
 use super::tasks::{Group, Task};
 use super::{NICE_MIN, Run};
+use crate::tails::Tails;
 use crate::names::task_name;
 use crate::report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
@@ -30,6 +31,19 @@ impl Run {
             nice: self.nice_reports(),
             tasks: self.task_reports(),
         }
+    }
+
+    /// The waits of each group.
+    pub(super) fn tails(&self) -> Tails {
+        let groups = self.header.groups.iter().zip(&self.groups);
+        let waits = groups.map(|(named, group)| {
+            let mut waits = group.wakeup.clone();
+            for more in [&group.start, &group.preempt, &group.waiting] {
+                waits.merge(more);
+            }
+            (named.name.clone(), waits)
+        });
+        Tails::new(waits.collect())
     }
 
     /// Length of the run in nanoseconds.
