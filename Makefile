@@ -27,9 +27,9 @@ release: setup ## the program as it is shipped, stripped; its debug information 
 			runslice runslice.stripped && \
 		mv runslice.stripped runslice
 
-demo: release ## simulates a desktop under load, once under each shipped policy
-	@$(RELEASE)/runslice sim \
-		fifo goodness elsc o1 staircase staircase5 mlfq eevdf -w desk
+demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html
+	@$(RELEASE)/runslice sim -w desk -o demo.html \
+		fifo goodness elsc o1 staircase staircase5 mlfq eevdf
 
 test: setup ## every test that a change must pass, two minutes of it in virtual machines
 	@[ -n "$$RUNSLICE_NO_VM" ] || scripts/setup.sh vm

@@ -63,7 +63,7 @@ impl Sample {
         flatten("machine", &report["machine"], &mut put);
         flatten("all", &report["all"], &mut put);
         for row in rows(report, "groups") {
-            flatten(text(row, "name"), row, &mut put);
+            flatten(text(row, "group"), row, &mut put);
         }
         for (list, prefix) in [
             ("deadlines", "deadline"),
@@ -72,7 +72,7 @@ impl Sample {
             ("phases", "phase"),
         ] {
             for row in rows(report, list) {
-                let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, "name"));
+                let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, prefix));
                 flatten(&prefix, row, &mut put);
             }
         }
@@ -286,8 +286,8 @@ mod tests {
         let document = json!({
             "report": {
                 "machine": {"elapsed_ns": 5},
-                "groups": [{"name": "cc", "delay": {"p99_ns": 8, "max_ns": null}}],
-                "spans": [{"group": "ab", "name": "request", "length": {"mean_ns": 7}}],
+                "groups": [{"group": "cc", "delay_ns_p99": 8, "delay_ns_max": null}],
+                "spans": [{"group": "ab", "span": "request", "length_ns_mean": 7}],
                 "nice": [{"nice": -5, "run_ns": 3}],
             },
             "tasks": [{"name": "hog.0", "run_ns": 4}],
@@ -301,8 +301,8 @@ mod tests {
         let sample = Sample::of(&document);
         for (name, want) in [
             ("machine.elapsed_ns", 5.0),
-            ("cc.delay.p99_ns", 8.0),
-            ("span.ab.request.length.mean_ns", 7.0),
+            ("cc.delay_ns_p99", 8.0),
+            ("span.ab.request.length_ns_mean", 7.0),
             ("nice.m5.run_ns", 3.0),
             ("task.hog.0.run_ns", 4.0),
             ("policy.examined", 9.0),
@@ -312,7 +312,7 @@ mod tests {
         ] {
             assert_eq!(sample.numbers.get(name), Some(&want), "{name}");
         }
-        assert_eq!(sample.numbers.get("cc.delay.max_ns"), None);
+        assert_eq!(sample.numbers.get("cc.delay_ns_max"), None);
         let (rounded, exact) = ("1:2".to_owned(), "1:19".to_owned());
         assert_eq!(sample.traces["p"], Sequence { rounded, exact });
         assert_eq!(sample.points["p"], [(3, 4)]);

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod about;
 mod bundle;
 mod cli;
 mod comparison;

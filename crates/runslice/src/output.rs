@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::ValueEnum;
 
 use crate::exit::UsageError;
 use crate::export;
@@ -53,6 +54,75 @@ pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn W
         return Ok(Box::new(to));
     }
     open_form(shape.format.export(), path)
+}
+
+/// Endings of files and the formats that they stand for.
+const ENDINGS: [(&str, &str); 7] = [
+    ("html", "html"),
+    ("htm", "html"),
+    ("json", "json"),
+    ("csv", "csv"),
+    ("parquet", "parquet"),
+    ("md", "markdown"),
+    ("xml", "junit"),
+];
+
+/// The format of results: the one that the user named, or else the one that the ending of the file
+/// stands for, or else that for people.
+///
+/// # Errors
+/// When the ending stands for a format that these results do not have.
+pub fn form<F: ValueEnum + Copy>(
+    given: Option<F>,
+    path: Option<&Path>,
+    people: F,
+) -> Result<F, UsageError> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    let ending = path
+        .and_then(Path::extension)
+        .map(|it| it.to_string_lossy().to_lowercase());
+    let known = ENDINGS
+        .iter()
+        .find(|(known, _)| Some(*known) == ending.as_deref());
+    let (Some((_, name)), Some(path)) = (known, path) else {
+        return Ok(people);
+    };
+    F::from_str(name, true).map_err(|_| {
+        let has = |(_, name): &&(&str, &str)| F::from_str(name, true).is_ok();
+        let endings: Vec<String> =
+            ENDINGS.iter().filter(has).map(|(ending, _)| format!(".{ending}")).collect();
+        UsageError(format!(
+            "{}: there are no such results as {name}; name a file that ends in {}, or give --format",
+            path.display(),
+            endings.join(", ")
+        ))
+    })
+}
+
+/// Says on standard output what a page says first, and where it is.
+///
+/// # Errors
+/// When standard output does not take it.
+pub fn announce(verdict: &[String], path: Option<&Path>) -> anyhow::Result<()> {
+    let mut to = open(None)?;
+    for sentence in verdict {
+        writeln!(to, "{sentence}")?;
+    }
+    if let Some(path) = path {
+        writeln!(to, "Pictures: {}", path.display())?;
+    }
+    Ok(to.flush()?)
+}
+
+/// Refuses a page for standard output: nobody reads one there.
+///
+/// # Errors
+/// When there is no file for it.
+pub fn page_file(path: Option<&Path>) -> Result<&Path, UsageError> {
+    let message = "a page needs a file: name one with --output, such as page.html";
+    path.ok_or_else(|| UsageError(message.to_owned()))
 }
 
 /// Refuses bytes that no terminal can show, before the work for them is done.
@@ -264,6 +334,27 @@ mod tests {
         };
         assert_eq!(written(false), "a\\u001b");
         assert_eq!(written(true), "\u{1b}[32ma\\u001b\u{1b}[0m");
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+    enum Some3 {
+        Human,
+        Json,
+        Html,
+    }
+
+    #[test]
+    fn the_ending_of_the_file_decides_unless_the_user_does() {
+        let of = |given, path: &str| form(given, Some(Path::new(path)), Some3::Human);
+        assert_eq!(of(None, "a.HTML").unwrap(), Some3::Html);
+        assert_eq!(of(None, "a.json").unwrap(), Some3::Json);
+        assert_eq!(of(None, "a.txt").unwrap(), Some3::Human);
+        assert_eq!(of(None, "a").unwrap(), Some3::Human);
+        assert_eq!(of(Some(Some3::Human), "a.json").unwrap(), Some3::Human);
+        let said = of(None, "x/a.csv").unwrap_err().to_string();
+        let want = "x/a.csv: there are no such results as csv; name a file that ends in .html, \
+                    .htm, .json, or give --format";
+        assert_eq!(said, want);
     }
 
     #[test]

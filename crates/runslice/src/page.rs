@@ -1,43 +1,251 @@
-//! What the pages of `report` and `reproduce` have in common.
+//! The design of every page: the verdict in words, the pictures that carry it, the rest folded.
+//!
+//! A page is one file that needs nothing else. Its own policy forbids that anything is fetched, and
+//! that any script runs but the one that is part of this program. Its figures need no script.
 
 use std::io::{self, Write};
 
-use stats::figure::style;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use stats::figure::{Chart, both_widths, style};
 
-/// The style of every page that this program writes.
-const STYLE: &str = "\
-:root{color-scheme:light dark}\
-body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;max-width:62rem;margin:2rem auto;\
-padding:0 1rem;color:#1a1a1a;background:#fff}\
-h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.25rem;margin:2.5rem 0 .25rem;\
-border-top:1px solid #ccc;padding-top:1.25rem}\
-p.where,figcaption,footer{color:#5a5a5a;font-size:.85rem}\
-nav ul{padding-left:1.2rem}\
-figure{margin:1.5rem 0 2rem}svg{width:100%;height:auto;display:block}\
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.8rem;\
-font-variant-numeric:tabular-nums;margin:.75rem 0}\
-th,td{padding:.2rem .55rem;text-align:right;white-space:nowrap;border-bottom:1px solid #e2e2e2}\
-th:first-child,td:first-child,caption{text-align:left}caption{font-weight:600}\
-@media (prefers-color-scheme:dark){body{color:#ececec;background:#17191c}\
-h2{border-color:#3a3d42}p.where,figcaption,footer{color:#a8a8a8}th,td{border-color:#3a3d42}\
-a{color:#8cc4ff}}\
-@media print{figure{break-inside:avoid}}";
+use crate::about::About;
+use crate::look::Tone;
+use crate::table::Table;
 
-/// Writes what every page of ours begins with: a policy of its own that forbids that anything is
-/// fetched or executed, the title, the style with `more` behind it, and the heading. Both texts
-/// are HTML.
-///
-/// # Errors
-/// When `to` does not take it.
-pub fn head(title: &str, more: &str, heading: &str, to: &mut dyn Write) -> io::Result<()> {
-    write!(
-        to,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>{STYLE}{more}\n{}</style>\n</head>\n<body>\n\
-         <h1>{heading}</h1>\n",
-        style()
-    )
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+/// SHA-256 of the script's text, as a browser wants it.
+const SCRIPT_HASH: &str = "sha256-JwdDB6Pue8jr8N3tYsmf0lrSxQSt5aubeTy9w/W+rEM=";
+
+/// Everything that a page has.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// What it is about, for the window and above the verdict.
+    pub title: String,
+    /// The verdict: a sentence that anybody understands, and more.
+    pub verdict: Vec<String>,
+    /// What the verdict is made of: question and answer.
+    pub answers: Vec<(String, String)>,
+    /// The pictures that carry it.
+    pub pictures: Vec<Chart>,
+    /// What follows, folded.
+    pub folds: Vec<Fold>,
+    /// Where it comes from.
+    pub about: Vec<(String, String)>,
+}
+
+/// A part of a page that opens when its reader wants it.
+#[derive(Debug)]
+pub struct Fold {
+    /// For links.
+    pub id: String,
+    /// What is in it.
+    pub title: String,
+    /// It.
+    pub body: Markup,
+}
+
+impl Fold {
+    /// Figures, each with its caption.
+    pub fn figures(id: &str, title: &str, charts: &[Chart]) -> Option<Self> {
+        (!charts.is_empty()).then(|| Self {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            body: html! { @for chart in charts { (figure(chart)) } },
+        })
+    }
+}
+
+/// A figure with its caption.
+pub fn figure(chart: &Chart) -> Markup {
+    html! {
+        figure id=(format!("figure-{}", chart.id)) {
+            // The drawing escapes all text that is in it.
+            (PreEscaped(both_widths(chart)))
+            figcaption { (chart.description) }
+        }
+    }
+}
+
+/// A table, all of its columns.
+pub fn table(caption: &str, table: &Table) -> Markup {
+    let heads: Vec<_> = table.heads().collect();
+    let side = |at: usize| (at > 0 && heads[at].2).then_some("l");
+    html! {
+        @if !table.is_empty() {
+            div .scroll role="region" aria-label=(caption) tabindex="0" {
+                table {
+                    caption { (caption) }
+                    thead { tr {
+                        @for (at, (above, title, _)) in heads.iter().enumerate() {
+                            th scope="col" class=[side(at)] {
+                                (above) @if !above.is_empty() && !title.is_empty() { " " } (title)
+                            }
+                        }
+                    } }
+                    tbody { @for row in table.cells() { tr {
+                        @for (at, (text, tone)) in row.enumerate() {
+                            td class=[class(tone).or_else(|| side(at))] { (text) }
+                        }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+const fn class(tone: Tone) -> Option<&'static str> {
+    match tone {
+        Tone::Plain => None,
+        Tone::Good => Some("best"),
+        Tone::Bad => Some("worst"),
+    }
+}
+
+impl Page {
+    /// Adds a folded table.
+    pub fn fold(&mut self, id: &str, title: &str, it: &Table) {
+        self.folds.push(Fold {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            body: table(title, it),
+        });
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// When `to` does not take it.
+    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        let policy =
+            format!("default-src 'none'; style-src 'unsafe-inline'; script-src '{SCRIPT_HASH}'");
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { "runslice: " (self.title) }
+                    style { (PreEscaped(STYLE)) (PreEscaped(style())) }
+                }
+                body {
+                    main { (self.body()) }
+                    footer { p {
+                        "Made by runslice " (About::VERSION)
+                        ". docs/events.md defines every number. "
+                        "With a script running, values appear under the pointer, and dragging over "
+                        "a figure of time shows a part of it."
+                    } }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        };
+        to.write_all(page.into_string().as_bytes())?;
+        writeln!(to)
+    }
+
+    fn body(&self) -> Markup {
+        html! {
+            h1 { (self.title) }
+            section .verdict #verdict aria-label="Verdict" {
+                @for (at, sentence) in self.verdict.iter().enumerate() {
+                    p class=[(at == 0).then_some("first")] { (sentence) }
+                }
+                @if !self.answers.is_empty() {
+                    dl .answers { @for (question, answer) in &self.answers {
+                        dt { (question) } dd { (answer) }
+                    } }
+                }
+            }
+            section #pictures aria-label="Pictures" {
+                @for chart in &self.pictures { (figure(chart)) }
+            }
+            section #details aria-label="Details" {
+                @for fold in &self.folds {
+                    details id=(fold.id) { summary { (fold.title) } (fold.body) }
+                }
+                details #about {
+                    summary { "Where this comes from" }
+                    dl .about { @for (name, value) in &self.about {
+                        dt { (name) } dd { (value) }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// The bytes that hexadecimal digits stand for, in base 64.
+    fn base64(hex: &str) -> String {
+        const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let byte = |at: usize| u32::from_str_radix(&hex[at..at + 2], 16).expect("digits");
+        let bytes: Vec<u32> = (0..hex.len()).step_by(2).map(byte).collect();
+        let quads = bytes.chunks(3).map(|part| {
+            let word = (0..3).fold(0, |word, at| word << 8 | part.get(at).unwrap_or(&0));
+            let digit = |at: usize| match at <= part.len() {
+                true => char::from(DIGITS[(word >> (18 - 6 * at) & 63) as usize]),
+                false => '=',
+            };
+            (0..4).map(digit).collect::<String>()
+        });
+        quads.collect()
+    }
+
+    /// A browser runs no script whose text is not the one that the page's policy names.
+    #[test]
+    fn the_policy_names_the_script() {
+        let mut child = Command::new("sha256sum")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("coreutils");
+        let mut to = child.stdin.take().expect("a pipe");
+        to.write_all(SCRIPT.as_bytes()).expect("it reads");
+        drop(to);
+        let output = child.wait_with_output().expect("it ends");
+        let hash = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(SCRIPT_HASH, format!("sha256-{}", base64(&hash[..64])));
+    }
+
+    #[test]
+    fn whatever_names_say_a_page_has_one_script_and_no_address() {
+        let mut hostile = Table::default().names("</table>").numbers("<b>");
+        let bad = "</script><script>alert(1)</script><img src=x onerror=y>\"'&";
+        hostile.row([bad.to_owned(), bad.to_owned()]);
+        let page = Page {
+            title: bad.to_owned(),
+            verdict: vec![bad.to_owned()],
+            answers: vec![(bad.to_owned(), bad.to_owned())],
+            about: vec![(bad.to_owned(), bad.to_owned())],
+            folds: vec![Fold {
+                id: bad.to_owned(),
+                title: bad.to_owned(),
+                body: table(bad, &hostile),
+            }],
+            pictures: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        page.write(&mut bytes).expect("to memory");
+        let text = String::from_utf8(bytes).expect("text");
+        assert_eq!(text.matches("<script").count(), 1);
+        assert_eq!(text.matches("</script").count(), 1);
+        assert_eq!(text.matches("<img").count(), 0);
+        for way_out in [
+            "<link", "<iframe", "src=\"", "url(", "@import", "http:", "https:",
+        ] {
+            let body = text.replace(SVG, "");
+            assert!(!body.contains(way_out), "{way_out}");
+        }
+        assert!(!STYLE.contains("</") && !SCRIPT.contains("</"));
+    }
+
+    /// The name of the format, which is no address.
+    const SVG: &str = "http://www.w3.org/2000/svg";
 }

@@ -1,16 +1,11 @@
 //! Independent work on all CPUs, with results in the order of the work.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
-/// From one line of progress to the next.
-const REFRESH: Duration = Duration::from_millis(200);
-/// Nothing is shown before this, so that short work stays silent.
-const PATIENCE: Duration = Duration::from_secs(1);
+use crate::progress::Bar;
 
 /// As many threads as the user asked for, or as this process may use CPUs.
 pub fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
@@ -31,7 +26,7 @@ pub fn map<Item: Sync, Result_: Send>(
 ) -> anyhow::Result<Vec<Result_>> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    let line = Mutex::new(Line::new(name, items.len()));
+    let bar = Mutex::new((Bar::of_things(name, items.len() as u64), 0));
     let worker = || {
         let mut done = Vec::new();
         while !failed.load(Ordering::Relaxed) {
@@ -40,7 +35,10 @@ pub fn map<Item: Sync, Result_: Send>(
             let result = work(item);
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             done.push((at, result));
-            line.lock().unwrap_or_else(PoisonError::into_inner).step();
+            let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.1 += 1;
+            let count = bar.1;
+            bar.0.set(count);
         }
         done
     };
@@ -58,56 +56,10 @@ pub fn map<Item: Sync, Result_: Send>(
         };
         threads.into_iter().flat_map(join).collect()
     });
-    line.into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .end();
+    let (bar, _) = bar.into_inner().unwrap_or_else(PoisonError::into_inner);
+    bar.end();
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, result)| result).collect()
-}
-
-/// A line on a terminal that says how much is done.
-#[derive(Debug)]
-struct Line<'a> {
-    name: &'a str,
-    done: usize,
-    all: usize,
-    next: Instant,
-    shown: bool,
-}
-
-impl<'a> Line<'a> {
-    fn new(name: &'a str, all: usize) -> Self {
-        Self {
-            name,
-            done: 0,
-            all,
-            next: Instant::now() + PATIENCE,
-            shown: false,
-        }
-    }
-
-    fn step(&mut self) {
-        self.done += 1;
-        let now = Instant::now();
-        if now >= self.next && io::stderr().is_terminal() {
-            self.next = now + REFRESH;
-            self.shown = true;
-            // A line that cannot be shown is no reason to stop.
-            let _ = write!(
-                io::stderr(),
-                "\r\x1b[K{}: {} of {}",
-                self.name,
-                self.done,
-                self.all
-            );
-        }
-    }
-
-    fn end(&self) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
 }
 
 #[cfg(test)]

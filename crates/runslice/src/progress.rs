@@ -1,36 +1,133 @@
-//! A progress bar on standard error, for people who wait.
+//! Progress on standard error, for people who wait: how much is done, how fast, and how long the
+//! rest will take.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
 
-/// Nothing is shown before this, so that short runs stay silent.
+/// Nothing is shown before this, so that short work stays silent.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// From one picture to the next.
+/// From one look at the clock to the next.
 const REFRESH: Duration = Duration::from_millis(100);
-/// Marks of a full bar.
-const WIDTH: u64 = 30;
+/// Pictures in a second at the most.
+const RATE: u8 = 10;
+/// Simulated time is counted in microseconds: a bar of nanoseconds has long numbers.
+const STEP: u64 = 1_000;
+
+/// A bar that stays hidden while it is young, and is none where standard error is no terminal.
+#[derive(Debug)]
+pub struct Bar {
+    bar: ProgressBar,
+    born: Instant,
+    shown: bool,
+}
+
+impl Bar {
+    /// A bar for `all` things of this name.
+    pub fn of_things(name: &str, all: u64) -> Self {
+        let template = "{prefix} [{bar:30}] {pos} of {len}, {rate}, {eta} left";
+        Self::new(name, Some(all), template)
+    }
+
+    /// A bar for the simulated time of a run, which ends at the latest at `end` if that is known.
+    fn of_time(name: &str, end: Option<Nanos>) -> Self {
+        let template = match end {
+            Some(_) => "{prefix} [{bar:30}] {percent} % of {whole}, {rate}, {eta} left",
+            None => "{prefix} {spinner} {done} simulated, {rate}",
+        };
+        Self::new(name, end.map(|end| end.get() / STEP), template)
+    }
+
+    fn new(name: &str, length: Option<u64>, template: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
+        bar.set_prefix(clean(name));
+        bar.set_style(style(template));
+        Self {
+            bar,
+            born: Instant::now(),
+            shown: false,
+        }
+    }
+
+    /// Says how much is done.
+    pub fn set(&mut self, done: u64) {
+        self.bar.set_position(done);
+        if !self.shown && self.born.elapsed() >= PATIENCE {
+            self.shown = true;
+            // Draws nothing where standard error is no terminal.
+            self.bar
+                .set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A name without what a terminal would obey.
+fn clean(name: &str) -> String {
+    name.chars().filter(|it| !it.is_control()).collect()
+}
+
+/// The style of a bar; with the numbers that only we know how to write.
+fn style(template: &'static str) -> ProgressStyle {
+    use indicatif::ProgressState;
+    let time = |micros: u64| Nanos::new(micros.saturating_mul(STEP)).to_string();
+    let is_time = template.contains("{whole}") || template.contains("{done}");
+    let style = ProgressStyle::with_template(template).expect("the templates above are right");
+    style
+        .progress_chars("##-")
+        .with_key(
+            "whole",
+            move |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                let _ = to.write_str(&time(state.len().unwrap_or(0)));
+            },
+        )
+        .with_key(
+            "done",
+            move |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                let _ = to.write_str(&time(state.pos()));
+            },
+        )
+        .with_key(
+            "rate",
+            move |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                let _ = to.write_str(&rate(state.per_sec(), is_time));
+            },
+        )
+}
+
+/// How much is done in a second: things, or simulated time.
+fn rate(per_second: f64, is_time: bool) -> String {
+    if !per_second.is_finite() || per_second < 0.0 {
+        return "-".to_owned();
+    }
+    match is_time {
+        true => format!("{} a second", Nanos::new((per_second * STEP as f64) as u64)),
+        false if per_second >= 10.0 => format!("{per_second:.0} a second"),
+        false => format!("{per_second:.1} a second"),
+    }
+}
 
 /// Shows how much of a run's time has passed. Looks at the clock of the computer, so it is a sink
 /// and never part of a machine.
 #[derive(Debug)]
 pub struct Progress {
-    name: String,
-    /// When the run ends at the latest; `None`: nobody knows.
-    end: Option<Nanos>,
+    bar: Bar,
     next_look: Instant,
-    shown: bool,
 }
 
 impl Progress {
-    /// A bar for the run called `name`, or none when standard error is no terminal.
+    /// A bar for the run called `name`, which ends at `end` at the latest, or none when standard
+    /// error is no terminal.
     pub fn on_terminal(name: &str, end: Option<Nanos>) -> Option<Self> {
-        io::stderr().is_terminal().then(|| Self {
-            name: name.to_owned(),
-            end,
+        use std::io::IsTerminal as _;
+        std::io::stderr().is_terminal().then(|| Self {
+            bar: Bar::of_time(name, end.filter(|end| !end.is_zero())),
             next_look: Instant::now() + PATIENCE,
-            shown: false,
         })
     }
 }
@@ -49,68 +146,59 @@ impl Sink for Progress {
             return;
         }
         self.next_look = now + REFRESH;
-        self.shown = true;
-        // A bar that cannot be drawn is no reason to end the run.
-        let _ = write!(
-            io::stderr(),
-            "\r\x1b[K{}",
-            picture(&self.name, last.time, self.end)
-        );
+        self.bar.set(last.time.as_nanos() / STEP);
     }
 
     fn finish(&mut self, _: SimTime) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        self.bar.end();
     }
-}
-
-/// The bar as text.
-fn picture(name: &str, now: SimTime, end: Option<Nanos>) -> String {
-    let passed = now.since(SimTime::ZERO);
-    let Some(end) = end.filter(|end| !end.is_zero()) else {
-        return format!("{name}: {passed} simulated");
-    };
-    let share = |of: u64| {
-        let part = u128::from(passed.get()) * u128::from(of) / u128::from(end.get());
-        u64::try_from(part).unwrap_or(of).min(of)
-    };
-    let full = share(WIDTH) as usize;
-    let bar = format!("{}{}", "#".repeat(full), "-".repeat(WIDTH as usize - full));
-    format!("{name} [{bar}] {:>3} % of {end}", share(100))
 }
 
 #[cfg(test)]
 mod tests {
+    use indicatif::InMemoryTerm;
+
     use super::*;
 
-    #[test]
-    fn the_bar_fills_with_simulated_time_and_never_overflows() {
-        let at = |ms: u64| {
-            picture(
-                "fifo",
-                SimTime::from_nanos(ms * 1_000_000),
-                Some(Nanos::from_secs(1)),
-            )
-        };
-        assert_eq!(at(0), format!("fifo [{}]   0 % of 1.00 s", "-".repeat(30)));
-        assert_eq!(
-            at(500),
-            format!(
-                "fifo [{}{}]  50 % of 1.00 s",
-                "#".repeat(15),
-                "-".repeat(15)
-            )
-        );
-        assert_eq!(
-            at(9000),
-            format!("fifo [{}] 100 % of 1.00 s", "#".repeat(30))
-        );
+    /// What a bar shows when it is drawn.
+    fn seen(bar: &mut Bar, done: u64) -> String {
+        let terminal = InMemoryTerm::new(2, 100);
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        bar.bar.set_draw_target(target);
+        bar.bar.set_position(done);
+        bar.bar.tick();
+        terminal.contents()
     }
 
     #[test]
-    fn a_run_without_a_known_end_shows_its_time() {
-        let text = picture("fifo", SimTime::from_nanos(2_000_000), None);
-        assert_eq!(text, "fifo: 2.00 ms simulated");
+    fn a_bar_says_how_much_is_done_how_fast_and_how_long_it_takes() {
+        let mut bar = Bar::of_things("runs", 40);
+        let text = seen(&mut bar, 10);
+        assert!(text.starts_with("runs [#######"), "{text}");
+        assert!(
+            text.contains("] 10 of 40, ") && text.contains(" a second, "),
+            "{text}"
+        );
+        assert!(text.ends_with(" left"), "{text}");
+        bar.end();
+    }
+
+    #[test]
+    fn the_time_of_a_run_is_written_as_time_and_its_name_commands_no_terminal() {
+        let mut bar = Bar::of_time("fi\u{1b}[2Jfo", Some(Nanos::from_secs(1)));
+        let text = seen(&mut bar, 500_000);
+        assert!(text.starts_with("fi[2Jfo [###############"), "{text}");
+        assert!(text.contains("50 % of 1.00 s, "), "{text}");
+        let mut endless = Bar::of_time("fifo", None);
+        let text = seen(&mut endless, 2_000);
+        assert!(text.contains("2.00 ms simulated, "), "{text}");
+    }
+
+    #[test]
+    fn rates_are_numbers_of_things_or_time() {
+        assert_eq!(rate(12.4, false), "12 a second");
+        assert_eq!(rate(0.25, false), "0.2 a second");
+        assert_eq!(rate(2_000_000.0, true), "2.00 s a second");
+        assert_eq!(rate(f64::NAN, true), "-");
     }
 }

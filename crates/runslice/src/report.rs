@@ -1,15 +1,17 @@
 //! What `sim` found, and the forms in which it is written.
 
+pub mod checks;
 mod goals;
 mod human;
 mod json;
 mod one_table;
+pub mod page;
 pub mod runs;
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use model::{Exit, ExitKind, MachineSpec, Summary};
+use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::Report;
 
 use crate::export;
@@ -45,6 +47,40 @@ impl Format {
             #[cfg(feature = "parquet")]
             Self::Parquet => Some(export::Form::Parquet),
         }
+    }
+}
+
+/// Output format of simulated runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunFormat {
+    /// Tables to read.
+    Human,
+    /// A page with pictures, for --output.
+    Html,
+    /// One JSON document with all results.
+    Json,
+    /// One table. docs/events.md describes its columns.
+    Csv,
+    /// The same table as a Parquet file.
+    #[cfg(feature = "parquet")]
+    Parquet,
+    /// JUnit's XML: a test for each policy that it keeps to the rules and starves no task.
+    Junit,
+    /// The answer in Markdown, for the summary of a pull request.
+    Markdown,
+}
+
+impl RunFormat {
+    /// The format of a form that has no pictures and is no report of tests.
+    pub const fn plain(self) -> Option<Format> {
+        Some(match self {
+            Self::Human => Format::Human,
+            Self::Json => Format::Json,
+            Self::Csv => Format::Csv,
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Format::Parquet,
+            Self::Html | Self::Junit | Self::Markdown => return None,
+        })
     }
 }
 
@@ -154,7 +190,7 @@ impl Results {
     /// When `to` does not take them.
     pub fn write(&self, form: Shape, to: &mut dyn Write) -> io::Result<()> {
         match (form.format, form.format.export()) {
-            (_, Some(export)) => one_table::of(self, form.table, false).write(export, to),
+            (_, Some(export)) => one_table::of(self, form.table).write(export, to),
             (Format::Json, _) => json::write(self, to),
             _ => human::write(self, form.look, to),
         }
@@ -166,7 +202,7 @@ impl Results {
     /// When `to` does not take them.
     pub fn write_runs(&self, form: Shape, to: &mut dyn Write) -> io::Result<()> {
         match (form.format, form.format.export()) {
-            (_, Some(export)) => one_table::of(self, form.table, true).write(export, to),
+            (_, Some(export)) => one_table::of(self, form.table).write(export, to),
             (Format::Json, _) => json::write_runs(self, to),
             _ => runs::write(self, form.look, to),
         }
@@ -179,6 +215,51 @@ impl Results {
 }
 
 impl Outcome {
+    /// A run of which only the events are known: whether the policy was ejected is not among them.
+    pub fn of_events(policy: String, report: Report) -> Self {
+        let end = SimTime::from_nanos(report.machine.elapsed.get());
+        let exit = Exit {
+            kind: ExitKind::Unreg,
+            code: 0,
+            message: String::new(),
+            time: end,
+            fault: None,
+        };
+        let summary = Summary {
+            end,
+            exit,
+            cpus: Vec::new(),
+            tasks: Vec::new(),
+            counters: Vec::new(),
+            spent: Vec::new(),
+            policy_counters: Vec::new(),
+            printed: String::new(),
+            instructions: 0,
+            callbacks: 0,
+            starved: Vec::new(),
+            watchdog: None,
+            notes: Vec::new(),
+        };
+        Self {
+            policy,
+            set: Vec::new(),
+            report,
+            summary,
+        }
+    }
+
+    /// What was set in the policy, as one text; `as built` if nothing was.
+    pub fn knobs(&self) -> String {
+        let set = self
+            .set
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        match self.set.is_empty() {
+            true => "as built".to_owned(),
+            false => set.collect::<Vec<_>>().join(","),
+        }
+    }
+
     /// Kind, message and time in the kernel's words, when the policy was ejected.
     pub fn ejection(&self) -> Option<String> {
         ejection(&self.policy, &self.summary.exit)
@@ -206,8 +287,6 @@ pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use model::SimTime;
-
     use super::*;
 
     #[test]

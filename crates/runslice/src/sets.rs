@@ -86,13 +86,24 @@ fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
 
 /// The runs of one document, whoever wrote it.
 fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
-    for (mark, version, read) in own::KINDS {
+    for (mark, versions, read) in own::KINDS {
         if let Some(found) = document.get(mark) {
-            if found.as_u64() != Some(version) {
-                bail!("`{mark}` is {found}; this program reads version {version}");
+            if !found.as_u64().is_some_and(|it| versions.contains(&it)) {
+                let known: Vec<String> = versions.iter().map(u64::to_string).collect();
+                let known = known.join(" and ");
+                bail!("`{mark}` is {found}; this program reads version {known}");
             }
-            if mark != own::ONE_RUN {
-                check_runs(document)?;
+            if mark == own::ONE_RUN {
+                return Ok(read(document));
+            }
+            check_runs(document)?;
+            if found.as_u64() == Some(1) {
+                let mut document = document.clone();
+                for run in document["runs"].as_array_mut().into_iter().flatten() {
+                    run["report"] = own::modern(&run["report"]);
+                    run["knobs"] = run["set"].take();
+                }
+                return Ok(read(&document));
             }
             return Ok(read(document));
         }
@@ -206,10 +217,45 @@ mod tests {
     #[test]
     fn a_document_of_a_later_version_is_refused_by_name() {
         let error = of_document(&json!({"runslice_results": 9})).unwrap_err();
-        let want = "`runslice_results` is 9; this program reads version 1";
+        let want = "`runslice_results` is 9; this program reads version 1 and 2";
         assert_eq!(error.to_string(), want);
         let error = of_document(&json!({"x": 1})).unwrap_err().to_string();
         assert!(error.starts_with("neither results"), "{error}");
+    }
+
+    #[test]
+    fn a_document_of_the_first_version_has_its_figures_under_their_new_names() {
+        let run = json!({
+            "policy": "mlfq", "set": {"queues": "3"}, "exit": {"kind": 64},
+            "report": {
+                "seed": 1, "machine": {"elapsed_ns": 5},
+                "all": {"name": "all", "wakeup": {"count": 4, "p99_ns": 9}, "migrations": 2},
+                "groups": [{"name": "ui", "delay": {"count": 1, "mean_ns": 8}}],
+                "deadlines": [{"group": "ui", "name": "frame", "missed": 3,
+                               "lateness": {"count": 3, "max_ns": 7}}],
+                "spans": [{"group": "ui", "name": "draw", "length": {"count": 2, "p99_ns": 6}}],
+            },
+        });
+        let of = |version: u32| json!({"runslice_results": version, "workload": "desk", "runs": [run.clone()]});
+        let entries = of_document(&of(1)).unwrap();
+        assert_eq!(entries[0].arm, "mlfq queues=3");
+        let found = entries[0].run.as_ref().unwrap();
+        for (name, value) in [
+            ("all.wakeup_ns_p99", 9.0),
+            ("all.migrations", 2.0),
+            ("ui.delay_ns_mean", 8.0),
+            ("deadline.ui.frame.missed", 3.0),
+            ("deadline.ui.frame.late_ns_max", 7.0),
+            ("span.ui.draw.length_ns_p99", 6.0),
+        ] {
+            let value_of = found.iter().find(|it| it.name == name).map(|it| it.value);
+            assert_eq!(value_of, Some(value), "{name}");
+        }
+        // What this version writes is read as it is.
+        assert_eq!(
+            own::modern(&own::modern(&run["report"])),
+            own::modern(&run["report"])
+        );
     }
 
     #[test]

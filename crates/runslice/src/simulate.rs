@@ -14,17 +14,17 @@ use crate::scheduler;
 /// # Errors
 /// When a policy or the machine is bad.
 pub fn measure(spec: &RunSpec) -> anyhow::Result<Outcome> {
-    measure_within(spec, Options::default())
+    Ok(measure_within(spec, Options::default())?.0)
 }
 
-/// As [`measure`], within limits.
+/// As [`measure`], within limits; also gives what else the metrics know.
 ///
 /// # Errors
 /// As [`measure`].
-pub fn measure_within(spec: &RunSpec, options: Options) -> anyhow::Result<Outcome> {
+pub fn measure_within(spec: &RunSpec, options: Options) -> anyhow::Result<(Outcome, Metrics)> {
     let mut metrics = Metrics::new();
     let summary = run_with(spec, &mut metrics, options)?;
-    Ok(outcome(spec, &metrics, summary))
+    Ok((outcome(spec, &metrics, summary), metrics))
 }
 
 /// Simulates a run of a policy, or of a scheduler's own program.

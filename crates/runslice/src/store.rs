@@ -128,7 +128,10 @@ impl Store {
     pub fn finish(&self, name: &str, lines: &[String]) -> anyhow::Result<PathBuf> {
         let path = self.folder.join(name);
         let runs = lines.join(",\n");
-        let text = format!("{{\n\"runslice_sweep\": 1,\n\"runs\": [\n{runs}\n]\n}}\n");
+        // The command line is not in it: parts of a sweep that are put together give the same bytes.
+        let version = env!("CARGO_PKG_VERSION");
+        let head = format!("\"runslice_sweep\": 2,\n\"version\": \"{version}\"");
+        let text = format!("{{\n{head},\n\"runs\": [\n{runs}\n]\n}}\n");
         write_whole(&path, text.as_bytes())?;
         Ok(path)
     }

@@ -136,6 +136,21 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The titles of all columns, each with the heading that it may share with its neighbours, and
+    /// whether its cells are pushed to the left.
+    pub fn heads(&self) -> impl Iterator<Item = (&str, &str, bool)> {
+        let head = |it: &'_ Column| it.cells != Cells::Numbers;
+        self.columns
+            .iter()
+            .map(move |it| (it.above.as_str(), it.title.as_str(), head(it)))
+    }
+
+    /// The text and the tone of each cell, row by row.
+    pub fn cells(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, Tone)>> {
+        let rows = self.rows.iter();
+        rows.map(|row| row.iter().map(|cell| (cell.text.as_str(), cell.tone)))
+    }
+
     /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

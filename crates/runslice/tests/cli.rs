@@ -86,24 +86,27 @@ fn the_output_is_as_the_golden_files_say() {
 }
 
 #[test]
-fn the_readme_shows_what_the_program_prints() {
+fn the_readme_shows_all_that_the_program_prints() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(&path).expect("readable");
-    let command = "$ runslice sim fifo mlfq -w desk | head -";
+    let command = "$ runslice sim fifo mlfq -w desk -o desk.html\n";
     let begin = readme.find(command).expect("the README begins with a run") + command.len();
-    let (lines, rest) = readme[begin..].split_once('\n').expect("a number of lines");
-    let shown = &rest[..rest.find("```").expect("the block ends")];
-    let output = run("sim fifo mlfq -w desk");
+    let shown = &readme[begin..begin + readme[begin..].find("```").expect("the block ends")];
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    let mut command = runslice();
+    command
+        .current_dir(&folder)
+        .args("sim fifo mlfq -w desk -o desk.html".split(' '));
+    let output = command.output().expect("runslice starts");
     let printed = String::from_utf8(output.stdout).expect("UTF-8");
-    let lines: usize = lines.parse().expect("a number of lines");
-    let head: String = printed.split_inclusive('\n').take(lines).collect();
+    assert!(folder.join("desk.html").is_file());
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let at = readme.len() - rest.len();
-        let text = format!("{}{head}{}", &readme[..at], &readme[at + shown.len()..]);
-        std::fs::write(&path, text).expect("writable");
+        let (before, after) = (&readme[..begin], &readme[begin + shown.len()..]);
+        std::fs::write(&path, format!("{before}{printed}{after}")).expect("writable");
         return;
     }
-    assert_eq!(shown, head, "UPDATE_GOLDEN=1 writes what it is now");
+    assert_eq!(shown, printed, "UPDATE_GOLDEN=1 writes what it is now");
 }
 
 /// The service's command line must be one that this program takes; no systemd is asked.
@@ -161,7 +164,7 @@ fn json_has_the_request_the_end_and_the_report_of_every_run() {
     assert_eq!(json["machine"]["cpus"], 1);
     let runs = json["runs"].as_array().expect("a list of runs");
     assert_eq!(runs.len(), 2);
-    assert_eq!(runs[0]["set"]["slice_ns"], "5000000");
+    assert_eq!(runs[0]["knobs"]["slice_ns"], "5000000");
     for run in runs {
         assert_eq!(run["exit"]["reason"], "unregistered from user space");
         assert_eq!(run["report"]["groups"][0]["name"], "hog");

@@ -80,7 +80,7 @@ fn the_number_of_threads_changes_no_byte_and_the_first_run_is_the_single_one() {
     );
     assert_ne!(seed(0), seed(1));
     let spread = many["spread"].as_array().expect("a list");
-    let wakeup = spread.iter().find(|it| it["metric"] == "all.wakeup.p99_ns");
+    let wakeup = spread.iter().find(|it| it["metric"] == "all.wakeup_ns_p99");
     let wakeup = wakeup.expect("the metric");
     assert_eq!(
         (&wakeup["policy"], &wakeup["runs"]),
@@ -114,7 +114,7 @@ fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
         "the first is told: {text}"
     );
     folder.said(&format!("{sim} --format json -o a.json"), 3);
-    let text = folder.said("compare a.json --metric all.wakeup.p99_ns", 1);
+    let text = folder.said("compare a.json --metric all.wakeup_ns_p99", 1);
     assert!(
         text.contains("loser: 5 of 5 runs are void and left out"),
         "{text}"
@@ -134,21 +134,21 @@ fn a_difference_is_found_and_fails_a_build_that_asks_for_it() {
     // Five metrics take eight pairs.
     let sim = DESK.replace("--runs 6", "--runs 8");
     folder.said(&format!("{sim} --format json -o a.json"), 0);
-    let text = folder.said("compare a.json --metric all.*.p99_ns", 0);
+    let text = folder.said("compare a.json --metric all.*_ns_p99", 0);
     assert!(
-        text.contains("mlfq against fifo: faster in all.wakeup.p99_ns"),
+        text.contains("mlfq against fifo: faster in all.wakeup_ns_p99"),
         "{text}"
     );
-    assert_eq!(text, folder.said("compare a.json --metric all.*.p99_ns", 0));
+    assert_eq!(text, folder.said("compare a.json --metric all.*_ns_p99", 0));
     folder.said(
-        "compare a.json --metric all.wakeup.p99_ns --fail-if slower",
+        "compare a.json --metric all.wakeup_ns_p99 --fail-if slower",
         0,
     );
     folder.said(
-        "compare a.json --metric all.wakeup.p99_ns --fail-if different",
+        "compare a.json --metric all.wakeup_ns_p99 --fail-if different",
         5,
     );
-    let back = "compare a.json --baseline mlfq --metric all.wakeup.p99_ns --fail-if";
+    let back = "compare a.json --baseline mlfq --metric all.wakeup_ns_p99 --fail-if";
     folder.said(&format!("{back} slower"), 5);
     folder.said(&format!("{back} slower=10"), 5);
     folder.said(&format!("{back} slower=1000"), 0);
@@ -178,7 +178,7 @@ fn late_moves_of_a_desk_under_fifo_against_none_are_decided() {
         (&"faster".into(), &true.into())
     );
     // What is no goal has numbers and no verdict.
-    let delay = of("all.delay.p99_ns");
+    let delay = of("all.delay_ns_p99");
     assert_eq!(
         (&delay["goal"], &delay["verdict"]),
         (&false.into(), &serde_json::Value::Null)
@@ -267,7 +267,7 @@ fn the_same_policy_with_other_seeds_is_not_called_different() {
     let sim = "sim mlfq -w desk --duration 500ms --runs 12 --format json";
     folder.said(&format!("{sim} -o a.json --seed 1"), 0);
     folder.said(&format!("{sim} -o b.json --seed 2"), 0);
-    let metric = "--metric all.delay.mean_ns --margin 20";
+    let metric = "--metric all.delay_ns_mean --margin 20";
     let text = folder.said(
         &format!("compare a.json b.json {metric} --fail-if different"),
         0,
@@ -277,7 +277,7 @@ fn the_same_policy_with_other_seeds_is_not_called_different() {
         "{text}"
     );
     // With less of interest the runs do not say.
-    let narrow = "compare a.json b.json --metric all.delay.mean_ns --margin 0";
+    let narrow = "compare a.json b.json --metric all.delay_ns_mean --margin 0";
     folder.said(&format!("{narrow} --fail-if different"), 6);
     folder.said(narrow, 6);
 }
@@ -425,7 +425,7 @@ fn a_sweep_is_compared_load_by_load() {
     folder.write("s.toml", &SWEEP.replace("seeds = 3", "seeds = 8"));
     folder.said("sweep s.toml", 0);
     let text = folder.said(
-        "compare s.results --metric all.wakeup.p99_ns --format csv",
+        "compare s.results --metric all.wakeup_ns_p99 --format csv",
         0,
     );
     let rows: Vec<&str> = text.lines().skip(1).collect();

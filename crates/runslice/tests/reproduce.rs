@@ -40,7 +40,7 @@ workload = \"hogs.toml\"
 scale    = { hogs = [2, 3] }
 
 [metric.turn]
-value = \"hog.runslice.mean_ns / 1e6\"
+value = \"hog.runslice_ns_mean / 1e6\"
 unit  = \"ms\"
 
 [[statement]]

@@ -236,7 +236,7 @@ fn document(path: &Path) -> Value {
 
 fn count(report: &Value, name: &str) -> u64 {
     let counters = report["counters"].as_array().expect("a list");
-    let named = counters.iter().filter(|counter| counter["name"] == name);
+    let named = counters.iter().filter(|counter| counter["counter"] == name);
     named
         .map(|counter| counter["total"].as_u64().unwrap())
         .sum()
@@ -394,7 +394,7 @@ fn ping_pong_recorded_on_a_kernel_takes_half_the_time_at_half_the_cost() {
         let report = &report["runs"][0]["report"];
         assert_eq!(count(report, "round"), 300, "{name}");
         let groups = report["groups"].as_array().expect("a list");
-        let own = |it: &&Value| it["name"] == "ping" || it["name"] == "pong";
+        let own = |it: &&Value| it["group"] == "ping" || it["group"] == "pong";
         let own = groups.iter().filter(own);
         own.map(|group| group["run_ns"].as_u64().unwrap())
             .sum::<u64>()

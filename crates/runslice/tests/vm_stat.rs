@@ -498,7 +498,7 @@ fn the_runslice_of_who_computes_is_its_timeslice_and_of_who_waits_a_few_millisec
         let groups = document["runs"][0]["report"]["groups"].as_array();
         let groups = groups.expect("a list");
         let runslice = |name: &str, key: &str| {
-            let group = groups.iter().find(|group| group["name"] == name);
+            let group = groups.iter().find(|group| group["group"] == name);
             let group = group.unwrap_or_else(|| panic!("{kernel}: no {name}: {text}"));
             let number = group["runslice"][key].as_u64();
             number.unwrap_or_else(|| panic!("{kernel}: {name} has no {key}: {text}"))

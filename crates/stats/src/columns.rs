@@ -1,10 +1,13 @@
 //! The columns of every table, each with its name, unit, meaning and source in the report.
 //!
-//! CSV headers, the titles of human tables and the lists in docs/events.md come from here.
+//! The names in CSV, Parquet and JSON, the titles of human tables and the lists in docs/events.md
+//! come from here.
 
 use std::fmt;
 
 use model::Nanos;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 
 use crate::report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, MachineReport, Millionths, NiceReport,
@@ -76,6 +79,56 @@ impl Value {
     }
 }
 
+impl Serialize for Value {
+    /// As [`Self::plain`], but numbers are numbers, and what was not measured is nothing.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => to.serialize_str(text),
+            Self::Count(count) => to.serialize_u64(*count),
+            Self::Signed(number) => to.serialize_i64(*number),
+            Self::Nanos(span) => span.map(Nanos::get).serialize(to),
+            Self::Share(share) => share.serialize(to),
+            Self::Average(average) => average.serialize(to),
+        }
+    }
+}
+
+/// A row under the names of its columns.
+fn by_columns<Row, S: Serializer>(
+    row: &Row,
+    columns: &[Column<Row>],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(columns.len()))?;
+    for column in columns {
+        map.serialize_entry(column.name, &(column.value)(row))?;
+    }
+    map.end()
+}
+
+/// Makes rows serialise under the names of their columns: JSON has the names that CSV has.
+macro_rules! serialised {
+    ($($row:ty: $columns:expr;)*) => {
+        $(impl Serialize for $row {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                by_columns(self, $columns, to)
+            }
+        })*
+    };
+}
+
+serialised! {
+    GroupReport: columns();
+    TaskReport: task_columns();
+    DeadlineReport: deadline_columns();
+    SpanReport: span_columns();
+    CounterReport: counter_columns();
+    PhaseReport: phase_columns();
+    NiceReport: nice_columns();
+    MachineReport: machine_columns();
+    CpuReport: cpu_columns();
+}
+
 impl fmt::Display for Value {
     /// Prints for people: spans with the unit that fits, shares in per cent with one digit,
     /// averages with two; `-` when nothing was measured.
@@ -132,6 +185,7 @@ pub const fn columns() -> &'static [Column<GroupReport>] {
         "wakeup_ns_p99", "wake p99", Nanos(row.wakeup.p99), "wakeup latency: 99 % are not above";
         "wakeup_ns_max", "wake max", Nanos(row.wakeup.max), "wakeup latency: largest";
         "starts", "starts", Count(row.start.count), "start latencies measured";
+        "start_ns_mean", "start mean", Nanos(row.start.mean), "start latency: mean";
         "start_ns_p50", "start p50", Nanos(row.start.p50), "start latency: median";
         "start_ns_p99", "start p99", Nanos(row.start.p99), "start latency: 99 % are not above";
         "start_ns_max", "start max", Nanos(row.start.max), "start latency: largest";
@@ -149,7 +203,11 @@ pub const fn columns() -> &'static [Column<GroupReport>] {
         "runslice_ns_p50", "slice p50", Nanos(row.runslice.p50), "runslice: median";
         "runslice_ns_p99", "slice p99", Nanos(row.runslice.p99), "runslice: 99 % are not above";
         "runslice_ns_max", "slice max", Nanos(row.runslice.max), "runslice: largest";
+        "sleeps", "sleeps", Count(row.sleep.count), "sleeps measured";
+        "sleep_ns_mean", "sleep mean", Nanos(row.sleep.mean), "sleep: mean";
         "sleep_ns_p50", "sleep p50", Nanos(row.sleep.p50), "sleep: median";
+        "sleep_ns_p99", "sleep p99", Nanos(row.sleep.p99), "sleep: 99 % are not above";
+        "sleep_ns_max", "sleep max", Nanos(row.sleep.max), "sleep: largest";
         "run_ns", "run", Nanos(Some(row.times.run)), "time on a CPU, all tasks together";
         "stolen_ns", "stolen", Nanos(Some(row.times.stolen)),
             "time on a CPU that the kernel used, all tasks together";
@@ -201,6 +259,7 @@ pub const fn deadline_columns() -> &'static [Column<DeadlineReport>] {
         "late", "late", Count(row.late), "work done late";
         "skipped", "skipped", Count(row.skipped), "of the missed those whose work was never done";
         "missed", "missed", Count(row.missed), "late and skipped together";
+        "late_ns_mean", "late mean", Nanos(row.lateness.mean), "lateness of the late: mean";
         "late_ns_p50", "late p50", Nanos(row.lateness.p50), "lateness of the late: median";
         "late_ns_p99", "late p99", Nanos(row.lateness.p99),
             "lateness of the late: 99 % are not above";

@@ -35,6 +35,7 @@ pub mod schedstat;
 mod sinks;
 #[cfg(test)]
 mod stream;
+mod tails;
 pub mod timeline;
 pub mod trace;
 pub mod why;
@@ -57,3 +58,4 @@ pub use report::{
     NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
 pub use sinks::{Filter, Tee};
+pub use tails::Tails;

@@ -1,6 +1,6 @@
 //! The numbers of one run, ready for tables, JSON and CSV.
 //!
-//! Each has its definition in docs/events.md. Serialised names end in their unit.
+//! Each has its definition in docs/events.md. Rows serialise under the names of their columns.
 
 use model::Nanos;
 use serde::{Serialize, Serializer};
@@ -70,27 +70,21 @@ impl From<&Histogram> for Spread {
 }
 
 /// Lengths of spans: a [`Spread`] with two numbers more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
     /// How many.
     pub count: u64,
     /// The mean, rounded down.
-    #[serde(rename = "mean_ns", serialize_with = "maybe_ns")]
     pub mean: Option<Nanos>,
     /// The shortest.
-    #[serde(rename = "min_ns", serialize_with = "maybe_ns")]
     pub min: Option<Nanos>,
     /// The median.
-    #[serde(rename = "p50_ns", serialize_with = "maybe_ns")]
     pub p50: Option<Nanos>,
     /// The length that 95 of 100 do not exceed.
-    #[serde(rename = "p95_ns", serialize_with = "maybe_ns")]
     pub p95: Option<Nanos>,
     /// The length that 99 of 100 do not exceed.
-    #[serde(rename = "p99_ns", serialize_with = "maybe_ns")]
     pub p99: Option<Nanos>,
     /// The longest.
-    #[serde(rename = "max_ns", serialize_with = "maybe_ns")]
     pub max: Option<Nanos>,
 }
 
@@ -110,24 +104,20 @@ impl From<&Histogram> for Lengths {
 }
 
 /// How time was spent; the four sum to all of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// On a CPU, executing its own work.
-    #[serde(rename = "run_ns", serialize_with = "ns")]
     pub run: Nanos,
     /// On a CPU that the kernel used.
-    #[serde(rename = "stolen_ns", serialize_with = "ns")]
     pub stolen: Nanos,
     /// Runnable, not on a CPU.
-    #[serde(rename = "wait_ns", serialize_with = "ns")]
     pub wait: Nanos,
     /// Not runnable.
-    #[serde(rename = "sleep_ns", serialize_with = "ns")]
     pub sleep: Nanos,
 }
 
 /// The tasks of one group together; also all tasks of the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupReport {
     /// The group's name in the workload; `all` for the whole run.
     pub name: String,
@@ -152,17 +142,14 @@ pub struct GroupReport {
     /// From falling asleep until the wakeup.
     pub sleep: Spread,
     /// Sums over the tasks.
-    #[serde(flatten)]
     pub times: Times,
     /// `run` as a share of all CPU time of the machine.
-    #[serde(rename = "share_ppm")]
     pub share: Millionths,
     /// Changes of a task's CPU.
     pub migrations: u64,
     /// Tasks that waited for a CPU when the run ended.
     pub waiting_at_end: u64,
     /// How long the one of them that waited longest had waited.
-    #[serde(rename = "waiting_at_end_max_ns", serialize_with = "maybe_ns")]
     pub waiting_at_end_max: Option<Nanos>,
     /// Deadlines met.
     pub met: u64,
@@ -171,7 +158,7 @@ pub struct GroupReport {
 }
 
 /// One task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskReport {
     /// Its number in the run.
     pub task: u32,
@@ -182,43 +169,36 @@ pub struct TaskReport {
     /// Its nice value at its end.
     pub nice: i8,
     /// When it came to be.
-    #[serde(rename = "born_ns")]
     pub born: u64,
     /// When it exited; `None` if it outlived the run.
-    #[serde(rename = "exited_ns")]
     pub exited: Option<u64>,
     /// Turns on a CPU.
     pub runs: u64,
     /// Wakeups, its start included.
     pub wakeups: u64,
     /// How it spent its life.
-    #[serde(flatten)]
     pub times: Times,
     /// Its longest run delay, a wait that was open at the end included.
-    #[serde(rename = "wait_max_ns", serialize_with = "ns")]
     pub wait_max: Nanos,
     /// `run` as a share of all CPU time of the machine.
-    #[serde(rename = "share_ppm")]
     pub share: Millionths,
     /// Changes of its CPU.
     pub migrations: u64,
 }
 
 /// Tasks of one nice value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NiceReport {
     /// The nice value, -20 to 19.
     pub nice: i8,
     /// What tasks ran while they had it.
-    #[serde(rename = "run_ns", serialize_with = "ns")]
     pub run: Nanos,
     /// The same as a share of all CPU time of the machine.
-    #[serde(rename = "share_ppm")]
     pub share: Millionths,
 }
 
 /// One deadline of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlineReport {
     /// The group whose tasks have it.
     pub group: String,
@@ -239,7 +219,7 @@ pub struct DeadlineReport {
 }
 
 /// One named span of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanReport {
     /// The group whose tasks have it.
     pub group: String,
@@ -250,7 +230,7 @@ pub struct SpanReport {
 }
 
 /// One counter of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterReport {
     /// The group whose tasks raised it.
     pub group: String,
@@ -261,7 +241,7 @@ pub struct CounterReport {
 }
 
 /// One phase of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseReport {
     /// The group whose tasks were in it.
     pub group: String,
@@ -270,41 +250,34 @@ pub struct PhaseReport {
     /// How often a task entered it.
     pub entries: u64,
     /// How long tasks were in it.
-    #[serde(rename = "time_ns", serialize_with = "ns")]
     pub time: Nanos,
     /// How long they ran in it.
-    #[serde(rename = "run_ns", serialize_with = "ns")]
     pub run: Nanos,
 }
 
 /// One CPU. The four spans sum to the length of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuReport {
     /// Its number.
     pub cpu: u16,
     /// Tasks ran.
-    #[serde(rename = "run_ns", serialize_with = "ns")]
     pub run: Nanos,
     /// Interrupts.
-    #[serde(rename = "stolen_ns", serialize_with = "ns")]
     pub stolen: Nanos,
     /// Nothing to do.
-    #[serde(rename = "idle_ns", serialize_with = "ns")]
     pub idle: Nanos,
     /// Switches and what the policy cost.
-    #[serde(rename = "overhead_ns", serialize_with = "ns")]
     pub overhead: Nanos,
     /// Changes of its task, to and from idle included.
     pub switches: u64,
 }
 
 /// The machine as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineReport {
     /// Number of CPUs.
     pub cpus: u16,
     /// Length of the run.
-    #[serde(rename = "elapsed_ns", serialize_with = "ns")]
     pub elapsed: Nanos,
     /// Changes of a CPU's task, to and from idle included.
     pub switches: u64,
@@ -315,30 +288,22 @@ pub struct MachineReport {
     /// Kicks by the policy.
     pub kicks: u64,
     /// Share of CPU time in which tasks ran.
-    #[serde(rename = "run_ppm")]
     pub run: Millionths,
     /// Share of CPU time that interrupts took.
-    #[serde(rename = "stolen_ppm")]
     pub stolen: Millionths,
     /// Share of CPU time without anything to do.
-    #[serde(rename = "idle_ppm")]
     pub idle: Millionths,
     /// Share of CPU time that switches and the policy took.
-    #[serde(rename = "overhead_ppm")]
     pub overhead: Millionths,
     /// Run-queue length of a CPU, running task included, averaged over time and CPUs.
-    #[serde(rename = "queue_mean_milli")]
     pub queue_mean: Thousandths,
     /// The longest run queue that a CPU had.
     pub queue_max: u32,
     /// Tasks runnable and not on a CPU, averaged over time.
-    #[serde(rename = "waiting_mean_milli")]
     pub waiting_mean: Thousandths,
     /// The longest run queue less the shortest, averaged over time.
-    #[serde(rename = "imbalance_mean_milli")]
     pub imbalance_mean: Thousandths,
     /// CPU time that idled although a task waited.
-    #[serde(rename = "idle_while_waiting_ns", serialize_with = "ns")]
     pub idle_while_waiting: Nanos,
 }
 
@@ -377,14 +342,6 @@ pub struct Report {
     pub wait_p999: Option<Nanos>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde fixes the signature"
-)]
-fn ns<S: Serializer>(span: &Nanos, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(span.get())
-}
-
 #[expect(clippy::ref_option, reason = "serde fixes the signature")]
 pub(crate) fn maybe_ns<S: Serializer>(span: &Option<Nanos>, to: S) -> Result<S::Ok, S::Error> {
     span.map(Nanos::get).serialize(to)
@@ -420,14 +377,20 @@ mod tests {
     fn lengths_have_the_shortest_and_the_one_that_nineteen_of_twenty_do_not_exceed() {
         let mut histogram = Histogram::new();
         (1..=20).for_each(|length| histogram.record(Nanos::new(length)));
-        let text = serde_json::to_string(&Lengths::from(&histogram)).unwrap();
-        let least = r#"{"count":20,"mean_ns":10,"min_ns":1,"p50_ns":10"#;
-        let most = r#","p95_ns":19,"p99_ns":20,"max_ns":20}"#;
-        assert_eq!(text, format!("{least}{most}"));
-        let none = serde_json::to_string(&Lengths::default()).unwrap();
-        assert!(
-            none.contains(r#""min_ns":null,"p50_ns":null,"p95_ns":null"#),
-            "{none}"
-        );
+        let of = |name: &str, histogram: &Histogram| {
+            let row = SpanReport {
+                group: "window".to_owned(),
+                name: "frame".to_owned(),
+                length: Lengths::from(histogram),
+            };
+            serde_json::to_value(row).unwrap()[name].as_u64()
+        };
+        let names = ["count", "mean", "min", "p50", "p95", "p99", "max"].map(|it| match it {
+            "count" => it.to_owned(),
+            it => format!("length_ns_{it}"),
+        });
+        let have = names.clone().map(|name| of(&name, &histogram));
+        assert_eq!(have, [20, 10, 1, 10, 19, 20, 20].map(Some));
+        assert_eq!(of("length_ns_min", &Histogram::new()), None);
     }
 }

@@ -174,6 +174,24 @@ impl Family {
         questions.collect()
     }
 
+    /// All sets, the baselines before what is held against them, each once.
+    pub fn sets(&self) -> Vec<&Set> {
+        let mut sets: Vec<&Set> = Vec::new();
+        for member in &self.members {
+            let all = [&member.base]
+                .into_iter()
+                .chain(&member.again)
+                .chain(&member.others);
+            for set in all {
+                let same = |it: &&Set| (&it.arm, &it.place) == (&set.arm, &set.place);
+                if !sets.iter().any(same) {
+                    sets.push(set);
+                }
+            }
+        }
+        sets
+    }
+
     /// The names of all metrics of the baselines.
     pub fn metrics(&self) -> Vec<&str> {
         let mut names = Vec::new();

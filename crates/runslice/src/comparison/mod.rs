@@ -4,14 +4,16 @@
 mod family;
 mod write;
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use stats::compare::{Limit, Outcome, Row, Settings, Verdict};
 
-use crate::exit::Status;
-use crate::export;
+use crate::exit::{Status, UsageError};
+use crate::{export, output};
 
 pub use family::Family;
-pub use write::write;
+pub use write::{Compared, page, verdict, write};
 
 /// Options of all comparisons.
 #[derive(Clone, Copy, Debug, Args)]
@@ -35,6 +37,8 @@ pub struct Judging {
 pub enum Form {
     /// Tables to read.
     Human,
+    /// A page with pictures, for --output.
+    Html,
     /// One JSON document with all results.
     Json,
     /// One row for each comparison.
@@ -48,12 +52,26 @@ impl Form {
     /// The form of an exported table; `None` for the others.
     pub const fn export(self) -> Option<export::Form> {
         match self {
-            Self::Human | Self::Json => None,
+            Self::Human | Self::Html | Self::Json => None,
             Self::Csv => Some(export::Form::Csv),
             #[cfg(feature = "parquet")]
             Self::Parquet => Some(export::Form::Parquet),
         }
     }
+}
+
+/// The form of a comparison that goes to `path`: what the user named, or what the file's ending
+/// stands for.
+///
+/// # Errors
+/// When the ending stands for another form, or a terminal would get bytes or a page.
+pub fn form_of(given: Option<Form>, path: Option<&Path>) -> Result<Form, UsageError> {
+    let form = output::form(given, path, Form::Human)?;
+    output::check(form.export(), path)?;
+    if form == Form::Html {
+        output::page_file(path)?;
+    }
+    Ok(form)
 }
 
 /// What fails a build.

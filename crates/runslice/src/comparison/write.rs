@@ -1,6 +1,7 @@
 //! A comparison as tables, JSON and CSV.
 
 mod human;
+mod page;
 
 use std::io::{self, Write};
 
@@ -11,7 +12,10 @@ use stats::compare::{
 
 use super::Form;
 use super::family::Family;
+use crate::about::About;
 use crate::export::{ExportTable, Kind};
+
+pub use page::{Compared, page, verdict};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 2;
@@ -19,6 +23,8 @@ const VERSION: u32 = 2;
 #[derive(Serialize)]
 struct Document<'a> {
     runslice_comparison: u32,
+    version: &'static str,
+    command: Vec<String>,
     alpha_ppm: u64,
     looks: u32,
     margin_ppm: u64,
@@ -172,6 +178,8 @@ pub fn write(
         (Form::Json, _) => {
             let document = Document {
                 runslice_comparison: VERSION,
+                version: About::VERSION,
+                command: About::words(),
                 alpha_ppm: (settings.alpha * 1e6).round() as u64,
                 looks: settings.looks,
                 margin_ppm: (settings.margin * 1e6).round() as u64,
@@ -182,6 +190,14 @@ pub fn write(
             };
             serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
             writeln!(to)
+        }
+        (Form::Html, _) => {
+            let compared = Compared {
+                family,
+                rows,
+                settings,
+            };
+            page(&compared).write(to)
         }
         _ => human::write(rows, settings, &notes().collect::<Vec<_>>(), to),
     }
@@ -197,7 +213,10 @@ fn plain(value: f64) -> String {
 }
 
 /// The columns of the exported table.
-const COLUMNS: [(&str, Kind); 17] = [
+const COLUMNS: [(&str, Kind); 20] = [
+    ("schema", Kind::Text),
+    ("version", Kind::Text),
+    ("command", Kind::Text),
     ("place", Kind::Text),
     ("metric", Kind::Text),
     ("baseline", Kind::Text),
@@ -244,7 +263,8 @@ fn export(rows: &[Row]) -> ExportTable {
             Err(refusal) => result[8] = refusal.to_string(),
         }
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
-        table.row(names.into_iter().chain(sides).chain(result));
+        let front = About::cells("comparison", VERSION);
+        table.row(front.into_iter().chain(names).chain(sides).chain(result));
     }
     table
 }

@@ -11,6 +11,8 @@ use stats::compare::{
     ends_by_clock,
 };
 
+use stats::figure::Shown;
+
 use super::Results;
 use super::runs::{sets, shown_value};
 use crate::look::Tone;
@@ -96,11 +98,11 @@ fn goals(results: &Results, sets: &[Set]) -> Vec<Goal> {
         let same =
             |other: &&stats::SpanReport| (&other.group, &other.name) == (&it.group, &it.name);
         let of_all = reports().filter_map(|report| report.spans.iter().find(same));
-        let (path, figure) = match of_all.map(|span| span.length.count).min() {
-            Some(MANY_SPANS..) => ("p99_ns", "p99"),
-            _ => ("mean_ns", "mean"),
+        let figure = match of_all.map(|span| span.length.count).min() {
+            Some(MANY_SPANS..) => "p99",
+            _ => "mean",
         };
-        let metric = format!("span.{}.{}.length.{path}", it.group, it.name);
+        let metric = format!("span.{}.{}.length_ns_{figure}", it.group, it.name);
         let what = format!("{} {figure}", it.name);
         add(
             &mut goals,
@@ -116,8 +118,8 @@ fn goals(results: &Results, sets: &[Set]) -> Vec<Goal> {
     }
     if goals.is_empty() {
         for (what, path) in [
-            ("wakeup p99", "wakeup.p99_ns"),
-            ("delay mean", "delay.mean_ns"),
+            ("wakeup p99", "wakeup_ns_p99"),
+            ("delay mean", "delay_ns_mean"),
         ] {
             add(
                 &mut goals,
@@ -159,25 +161,211 @@ fn find<'a>(goals: &'a [Goal], sets: &[Set]) -> Vec<Found<'a>> {
     found.collect()
 }
 
-/// Writes the answer from one run of each policy: a sentence a goal, a line a policy.
-///
-/// # Errors
-/// When `to` does not take it.
-pub fn write(results: &Results, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+/// What runs say about what their load is for.
+#[derive(Debug)]
+pub struct Answer {
+    /// The runs by policy.
+    pub sets: Vec<Set>,
+    /// For each goal who is best, and who is worst; empty with one policy.
+    pub said: Vec<(String, String)>,
+    /// All of it in a sentence or two that need no other.
+    pub short: String,
+    /// How sure that is, and what would say more.
+    pub advice: String,
+    /// The goals: whose, and what.
+    pub heads: Vec<(String, String)>,
+    /// How each policy did at them.
+    pub rows: Vec<(String, Vec<(String, Tone)>)>,
+    /// The metrics of the goals.
+    pub shown: Vec<Shown>,
+}
+
+/// The answer of these runs, of which there are many of each policy or one.
+pub fn answer(results: &Results, is_many: bool) -> Answer {
     let sets = sets(results);
     let goals = goals(results, &sets);
     let found = find(&goals, &sets);
-    if sets.len() > 1 {
-        let said = found
-            .iter()
-            .map(|it| (it.goal.title(), sentence(it, &sets)));
-        say(&said.collect::<Vec<_>>(), to)?;
-    }
-    let advice = match sets.len() {
-        1 => "This is one run.",
-        _ => "One run each: --runs 10 tells which differences hold for other seeds.",
+    let (said, firsts) = match is_many {
+        true => of_many(&found, &sets),
+        false => of_one(&found, &sets),
     };
-    table(&found, &sets, width, to)?.write(advice, to)
+    let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
+    let advice = match (is_many, sets.len()) {
+        (true, _) => format!("Medians of {runs} runs each."),
+        (false, 0 | 1) => "This is one run.".to_owned(),
+        _ => "One run each: --runs 10 tells which differences hold for other seeds.".to_owned(),
+    };
+    let shown = found.iter().map(|it| Shown {
+        metric: it.goal.shown.clone(),
+        title: it.goal.title(),
+    });
+    let rows = sets.iter().enumerate();
+    let rows = rows.map(|(at, set)| (set.arm.clone(), cells(&found, at)));
+    Answer {
+        said: if sets.len() > 1 { said } else { Vec::new() },
+        short: short(&found, &sets, &firsts),
+        advice,
+        heads: found
+            .iter()
+            .map(|it| (it.goal.of.clone(), it.goal.what.clone()))
+            .collect(),
+        rows: rows.collect(),
+        shown: shown.collect(),
+        sets,
+    }
+}
+
+/// A sentence a goal with its title, and for each goal the policies that are first.
+type Said = (Vec<(String, String)>, Vec<Vec<usize>>);
+
+fn of_one(found: &[Found<'_>], sets: &[Set]) -> Said {
+    let said = found.iter().map(|it| (it.goal.title(), sentence(it, sets)));
+    let firsts = found.iter().map(|it| {
+        let (best, _) = ends(it);
+        let best = best.map(|best| shown_value(it.measure, best));
+        let is_first = |at: &usize| {
+            it.values[*at].is_some_and(|value| Some(shown_value(it.measure, value)) == best)
+        };
+        (0..sets.len()).filter(is_first).collect()
+    });
+    (said.collect(), firsts.collect())
+}
+
+fn of_many(found: &[Found<'_>], sets: &[Set]) -> Said {
+    let leaders: Vec<_> = found.iter().map(|it| leader(it.goal, sets)).collect();
+    let rows = tested(found, &leaders);
+    let told = found.iter().zip(&leaders).map(|(it, leader)| {
+        let said = decided(it, leader.as_ref(), (sets, &rows));
+        (it.goal.title(), said)
+    });
+    let firsts = found.iter().zip(&leaders).map(|(it, leader)| {
+        let Some((best, _)) = leader else {
+            return Vec::new();
+        };
+        let is_first = |at: &usize| {
+            let arm = &sets[*at].arm;
+            let row = rows
+                .iter()
+                .find(|row| row.metric == it.goal.tested && row.arm == *arm);
+            let verdict = row.and_then(|row| row.result.as_ref().ok()?.verdict);
+            *arm == best.arm || verdict == Some(Verdict::NoDifference)
+        };
+        (0..sets.len()).filter(is_first).collect()
+    });
+    (told.collect(), firsts.collect())
+}
+
+/// Who does best and who does worst, with an example of what that is.
+fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
+    let shown = |it: &Found<'_>, at: usize| {
+        let value = it.values[at];
+        value.map_or_else(
+            || "no value".to_owned(),
+            |value| shown_value(it.measure, value),
+        )
+    };
+    if let [only] = sets {
+        if found.iter().all(|it| it.values[0].is_none()) {
+            return format!("{} came to no result.", only.arm);
+        }
+        let told = found
+            .iter()
+            .map(|it| format!("{}: {}", it.goal.title(), shown(it, 0)));
+        return format!(
+            "Under {}: {}.",
+            only.arm,
+            told.collect::<Vec<_>>().join("; ")
+        );
+    }
+    // Of more work nobody knows whether it is good, and what all do alike tells nobody apart.
+    let known = found.iter().zip(firsts);
+    let known: Vec<_> = known
+        .filter(|(it, firsts)| it.goal.better != Better::Neither && firsts.len() < sets.len())
+        .collect();
+    if known.is_empty() {
+        return "All policies do alike at what this load is for.".to_owned();
+    }
+    let times = |is: &dyn Fn(&(&Found<'_>, &Vec<usize>), usize) -> bool| -> Vec<usize> {
+        let of = |at| known.iter().filter(|it| is(it, at)).count();
+        (0..sets.len()).map(of).collect()
+    };
+    let first = times(&|(_, firsts), at| firsts.contains(&at));
+    let last = times(&|(it, firsts), at| {
+        let (_, worst) = ends(it);
+        let worst = worst.map(|worst| shown_value(it.measure, worst));
+        !firsts.contains(&at) && Some(shown(it, at)) == worst
+    });
+    let most = |of: &[usize]| of.iter().copied().max().unwrap_or(0);
+    let names = |of: &[usize], most: usize| {
+        let at = (0..sets.len()).filter(|at| most > 0 && of[*at] == most);
+        at.collect::<Vec<_>>()
+    };
+    let (best, worst) = (names(&first, most(&first)), names(&last, most(&last)));
+    let called = |at: &[usize]| {
+        let names: Vec<&str> = at.iter().map(|at| sets[*at].arm.as_str()).collect();
+        (listed(&names), if names.len() == 1 { "does" } else { "do" })
+    };
+    let (who, does) = called(&best);
+    let all = known.len();
+    let mut said = match (most(&first), all) {
+        (_, 1) => format!("{who} {does} best at the one thing that tells the policies apart."),
+        (count, all) if count == all => {
+            format!("{who} {does} best at all {all} things that tell the policies apart.")
+        }
+        (count, all) => {
+            format!("{who} {does} best: first at {count} of {all} things that this load is for.")
+        }
+    };
+    let (Some(&winner), Some(&loser)) = (best.first(), worst.first()) else {
+        return said;
+    };
+    let example = known.iter().find(|(it, firsts)| {
+        let is_worst = shown(it, loser) != shown(it, winner);
+        firsts.contains(&winner) && is_worst && it.values[loser].is_some()
+    });
+    let (who, does) = called(&worst);
+    said += &format!(" {who} {does} worst");
+    if let Some((it, _)) = example {
+        let [winner, loser] = [winner, loser].map(|at| (&sets[at].arm, shown(it, at)));
+        said += &format!(
+            ": {}, {} under {} and {} under {}",
+            it.goal.title(),
+            loser.1,
+            loser.0,
+            winner.1,
+            winner.0
+        );
+    }
+    said + "."
+}
+
+/// Writes the answer: a sentence a goal, a line a policy.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+    say(&answer.said, to)?;
+    table(answer, width, to)?.write(&answer.advice, to)
+}
+
+/// How a policy did at each goal, the best and the worst in their tones.
+fn cells(found: &[Found<'_>], at: usize) -> Vec<(String, Tone)> {
+    let cells = found.iter().map(|it| {
+        let Some(value) = it.values[at] else {
+            return ("-".to_owned(), Tone::Plain);
+        };
+        let shown = |value| shown_value(it.measure, value);
+        let text = shown(value);
+        let is_end = |end: Option<f64>| end.is_some_and(|end| shown(end) == text);
+        let (best, worst) = ends(it);
+        let tone = match (is_end(best), is_end(worst)) {
+            (true, false) if it.goal.better != Better::Neither => Tone::Good,
+            (false, true) if it.goal.better != Better::Neither => Tone::Bad,
+            _ => Tone::Plain,
+        };
+        (text, tone)
+    });
+    cells.collect()
 }
 
 /// Sentences below each other, with what they are about in front.
@@ -186,7 +374,9 @@ fn say(sentences: &[(String, String)], to: &mut dyn Write) -> io::Result<()> {
         .iter()
         .map(|(title, _)| title.chars().count())
         .max();
-    let width = width.unwrap_or(0);
+    let Some(width) = width else {
+        return Ok(());
+    };
     for (title, sentence) in sentences {
         writeln!(to, "{title:<width$}  {sentence}")?;
     }
@@ -260,66 +450,22 @@ impl Left {
 }
 
 /// A line for each policy, the best and the worst of each goal in their tones.
-fn table(
-    found: &[Found<'_>],
-    sets: &[Set],
-    width: Option<usize>,
-    to: &mut dyn Write,
-) -> io::Result<Left> {
+fn table(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<Left> {
     let mut table = Table::default().names("policy");
-    for (rank, it) in (1..).zip(found) {
-        let (of, what) = (it.goal.of.clone(), it.goal.what.clone());
-        table = table.numbers_of(of, what).rank(rank);
+    for (rank, (of, what)) in (1..).zip(&answer.heads) {
+        table = table.numbers_of(of.clone(), what.clone()).rank(rank);
     }
-    for (at, set) in sets.iter().enumerate() {
-        let cells = found.iter().map(|it| {
-            let Some(value) = it.values[at] else {
-                return Cell::from("-".to_owned());
-            };
-            let shown = |value| shown_value(it.measure, value);
-            let text = shown(value);
-            let is_end = |end: Option<f64>| end.is_some_and(|end| shown(end) == text);
-            let (best, worst) = ends(it);
-            let tone = match (is_end(best), is_end(worst)) {
-                (true, false) if it.goal.better != Better::Neither => Tone::Good,
-                (false, true) if it.goal.better != Better::Neither => Tone::Bad,
-                _ => Tone::Plain,
-            };
-            Cell::from(text).toned(tone)
-        });
-        let front = [Cell::from(set.arm.clone())];
-        table.row(front.into_iter().chain(cells.collect::<Vec<_>>()));
+    for (arm, cells) in &answer.rows {
+        let front = [Cell::from(arm.clone())];
+        let cells = cells
+            .iter()
+            .map(|(text, tone)| Cell::from(text.clone()).toned(*tone));
+        table.row(front.into_iter().chain(cells));
     }
     let (table, lost) = table.fit(width);
     table.write(to)?;
     writeln!(to)?;
     Ok(Left(lost))
-}
-
-/// Writes the answer from many runs of each policy: who is best is tested against all others, over
-/// all goals.
-///
-/// # Errors
-/// When `to` does not take it.
-pub fn write_runs(
-    results: &Results,
-    sets: &[Set],
-    width: Option<usize>,
-    to: &mut dyn Write,
-) -> io::Result<()> {
-    let goals = goals(results, sets);
-    let found = find(&goals, sets);
-    if sets.len() > 1 {
-        let leaders: Vec<_> = found.iter().map(|it| leader(it.goal, sets)).collect();
-        let rows = tested(&found, &leaders);
-        let told = found.iter().zip(&leaders).map(|(it, leader)| {
-            let said = decided(it, leader.as_ref(), (sets, &rows));
-            (it.goal.title(), said)
-        });
-        say(&told.collect::<Vec<_>>(), to)?;
-    }
-    let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
-    table(&found, sets, width, to)?.write(&format!("Medians of {runs} runs each."), to)
 }
 
 /// The policy that is best at a goal, and the others.

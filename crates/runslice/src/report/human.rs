@@ -16,16 +16,9 @@ use crate::table::Table;
 /// When `to` does not take them.
 pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}\n", heading(results))?;
-    goals::write(results, look.width(), to)?;
-    let tables = [
-        groups(results),
-        deadlines(results),
-        spans(results),
-        counters(results),
-        machine(results),
-    ];
+    goals::write(&goals::answer(results, false), look.width(), to)?;
     let mut has_lost = false;
-    for table in tables.into_iter().filter(|table| !table.is_empty()) {
+    for (_, table) in tables(results) {
         let (table, lost) = table.fit(look.width());
         has_lost |= lost > 0;
         writeln!(to)?;
@@ -37,8 +30,20 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     remarks(results, look.verbose, to)
 }
 
+/// The tables that have something to say, with what is in them.
+pub fn tables(results: &Results) -> impl Iterator<Item = (&'static str, Table)> {
+    let tables = [
+        ("Groups of tasks", groups(results)),
+        ("Deadlines", deadlines(results)),
+        ("Spans", spans(results)),
+        ("Counters", counters(results)),
+        ("The machine", machine(results)),
+    ];
+    tables.into_iter().filter(|(_, table)| !table.is_empty())
+}
+
 /// What ran where, in one line.
-fn heading(results: &Results) -> String {
+pub fn heading(results: &Results) -> String {
     let MachineSpec {
         cpus, hz, kernel, ..
     } = &results.machine;
@@ -298,6 +303,15 @@ fn machine(results: &Results) -> Table {
 /// What is to be said besides the figures: tasks that still waited at the end, the policy's own
 /// counters and words, hints of the machine, ejections.
 fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Result<()> {
+    let lines = remarked(results, is_verbose);
+    if !lines.is_empty() {
+        writeln!(to)?;
+    }
+    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+}
+
+/// The same as lines; with `is_verbose` all of them.
+pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for Outcome {
         policy,
@@ -334,8 +348,5 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
         lines.extend(printed.filter(|_| is_verbose));
     }
     lines.extend(results.ejections());
-    if !lines.is_empty() {
-        writeln!(to)?;
-    }
-    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+    lines
 }

@@ -7,15 +7,18 @@ use model::{Exit, MachineSpec, Summary};
 use serde::Serialize;
 use stats::Report;
 
+use crate::about::About;
 use crate::report::runs::{self, Spread};
 use crate::report::{Outcome, Results};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Document<'a> {
     runslice_results: u32,
+    version: &'static str,
+    command: Vec<String>,
     world: &'static str,
     workload: &'a str,
     machine: &'a MachineSpec,
@@ -29,7 +32,7 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Run<'a> {
     policy: &'a str,
-    set: BTreeMap<&'a str, &'a str>,
+    knobs: BTreeMap<&'a str, &'a str>,
     exit: End<'a>,
     report: &'a Report,
     #[serde(flatten)]
@@ -95,7 +98,7 @@ impl<'a> From<&'a Outcome> for Run<'a> {
         let set = outcome.set.iter();
         Self {
             policy: &outcome.policy,
-            set: set
+            knobs: set
                 .map(|(name, value)| (name.as_str(), value.as_str()))
                 .collect(),
             exit: End::from(&outcome.summary.exit),
@@ -133,6 +136,8 @@ pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
 fn put(results: &Results, spread: Vec<Spread<'_>>, to: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         runslice_results: VERSION,
+        version: About::VERSION,
+        command: About::words(),
         world: results.world.name(),
         workload: &results.workload,
         machine: &results.machine,

@@ -13,9 +13,9 @@ use crate::table::Table;
 
 /// Figures of a group that are shown, besides those that are compared unasked.
 const OF_GROUPS: [&str; 4] = [
-    ".wakeup.p50_ns",
-    ".wakeup.p99_ns",
-    ".delay.p99_ns",
+    ".wakeup_ns_p50",
+    ".wakeup_ns_p99",
+    ".delay_ns_p99",
     ".share_ppm",
 ];
 
@@ -70,11 +70,18 @@ pub fn spreads(sets: &[Set]) -> Vec<Spread<'_>> {
 /// # Errors
 /// When `to` does not take them.
 pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
-    let sets = sets(results);
+    let answer = goals::answer(results, true);
+    writeln!(to, "{}\n", heading(results, &answer.sets))?;
+    goals::write(&answer, look.width(), to)?;
+    writeln!(to)?;
+    write_sets(&answer.sets, to)
+}
+
+/// What ran where and how often, in one line.
+pub fn heading(results: &Results, sets: &[Set]) -> String {
     let runs = sets.iter().map(|set| set.runs + set.void).max();
-    writeln!(
-        to,
-        "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}\n",
+    format!(
+        "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}",
         results.workload,
         super::human::counted(results.machine.cpus.into(), "CPU"),
         results.machine.hz,
@@ -82,10 +89,7 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
         super::human::profile(&results.machine),
         runs.unwrap_or(0),
         results.seed,
-    )?;
-    goals::write_runs(results, &sets, look.width(), to)?;
-    writeln!(to)?;
-    write_sets(&sets, to)
+    )
 }
 
 /// Writes the table of several policies, and how many of their runs were ejected.
@@ -105,7 +109,8 @@ pub fn write_sets(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn table(sets: &[Set]) -> Table {
+/// The spread of the figures that people look at first.
+pub fn table(sets: &[Set]) -> Table {
     let mut table = Table::default()
         .names("figure")
         .names("policy")

@@ -20,12 +20,57 @@ pub const RUNS: &str = "runs.jsonl";
 
 type Reader = fn(&Value) -> Vec<Entry>;
 
-/// The key that names a document's kind, its version, and who reads it.
-pub(super) const KINDS: [(&str, u64, Reader); 3] = [
-    ("runslice_results", 1, results),
-    ("runslice_sweep", 1, sweep),
-    (ONE_RUN, 1, run),
+/// The key that names a document's kind, the versions of it, and who reads them. The readers know
+/// the last version; [`modern`] makes it of the first.
+pub(super) const KINDS: [(&str, &[u64], Reader); 3] = [
+    ("runslice_results", &[1, 2], results),
+    ("runslice_sweep", &[1, 2], sweep),
+    (ONE_RUN, &[1], run),
 ];
+
+/// A report of the first version under the names of the second: figures that stood in objects of
+/// their own have one name, and rows are named for what they are.
+pub(super) fn modern(report: &Value) -> Value {
+    let lists = ["deadline", "span", "counter", "phase"];
+    let lists = lists.map(|name| (format!("{name}s"), name));
+    let mut report = report.clone();
+    for row in [&mut report["all"]] {
+        *row = modern_row(row, "group");
+    }
+    let lists = lists.iter().map(|(list, name)| (list.as_str(), *name));
+    for (list, name) in lists.chain([("groups", "group"), ("tasks", "name")]) {
+        for row in report[list].as_array_mut().into_iter().flatten() {
+            *row = modern_row(row, name);
+        }
+    }
+    report
+}
+
+fn modern_row(row: &Value, name: &str) -> Value {
+    let mut modern = serde_json::Map::new();
+    for (key, value) in row.as_object().into_iter().flatten() {
+        let Some(figures) = value.as_object() else {
+            let key = match key.as_str() {
+                "name" => name,
+                "wait_max_ns" => "wait_ns_max",
+                "waiting_at_end_max_ns" => "waiting_at_end_ns_max",
+                key => key,
+            };
+            modern.insert(key.to_owned(), value.clone());
+            continue;
+        };
+        for (figure, value) in figures {
+            let stem = if key == "lateness" { "late" } else { key };
+            let key = match (figure.as_str(), stem) {
+                ("count", "length") => "count".to_owned(),
+                ("count", stem) => format!("{stem}s"),
+                (figure, stem) => format!("{stem}_ns_{}", figure.trim_end_matches("_ns")),
+            };
+            modern.insert(key, value.clone());
+        }
+    }
+    Value::Object(modern)
+}
 
 /// The mark of a document that is one run.
 pub const ONE_RUN: &str = "runslice_run";
@@ -78,7 +123,7 @@ fn results(document: &Value) -> Vec<Entry> {
     let runs = document["runs"].as_array();
     let entry = |run: &Value| Entry {
         world: world.name(),
-        arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
+        arm: arm(run["policy"].as_str().unwrap_or_default(), &run["knobs"]),
         place: place.clone(),
         seed: (world == World::Simulated).then(|| seed(run)).flatten(),
         run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
@@ -96,7 +141,7 @@ fn sweep(document: &Value) -> Vec<Entry> {
         }
         Entry {
             world: "simulated",
-            arm: arm(run["policy"].as_str().unwrap_or_default(), &run["set"]),
+            arm: arm(run["policy"].as_str().unwrap_or_default(), &run["knobs"]),
             place,
             seed: seed(run),
             run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
@@ -223,7 +268,7 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
             seed: None,
             run: run["void"].is_null().then(|| {
                 let mut found = command_measures(&figures(&run));
-                found.extend(played_measures(&run["played"]));
+                found.extend(played_measures(&modern(&run["played"])));
                 found
             }),
         });

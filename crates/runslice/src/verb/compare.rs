@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use stats::compare::{Choice, Row, Series, compare};
 
-use crate::comparison::{FailIf, Family, Form, Judging, status, write};
+use crate::comparison::{FailIf, Family, Form, Judging, form_of, status, verdict, write};
 use crate::exit::{Status, UsageError};
 use crate::{output, sets};
 
@@ -29,7 +29,7 @@ pub struct Compare {
     #[arg(long, value_name = "NAME")]
     again: Option<String>,
 
-    /// Metric to compare, such as `all.wakeup.p99_ns`; `*` stands for any text. May be repeated.
+    /// Metric to compare, such as `all.wakeup_ns_p99`; `*` stands for any text. May be repeated.
     /// Default: the goals of the workload or command.
     ///
     /// Each metric gets a verdict. By default, other metrics that explain the goals are shown
@@ -48,9 +48,10 @@ pub struct Compare {
     #[arg(long, value_name = "WHAT", value_parser = FailIf::parse)]
     fail_if: Option<FailIf>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
+    /// .parquet), else `human`.
+    #[arg(long, value_enum)]
+    format: Option<Form>,
 
     /// Write the comparison to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -62,7 +63,7 @@ pub struct Compare {
 /// # Errors
 /// When a file cannot be read, or its sets cannot be held against each other.
 pub fn run(request: &Compare) -> anyhow::Result<Status> {
-    output::check(request.format.export(), request.output.as_deref())?;
+    let format = form_of(request.format, request.output.as_deref())?;
     for path in &request.files {
         output::distinct(&[
             ("runs", Some(path)),
@@ -89,9 +90,13 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     if rows.is_empty() {
         anyhow::bail!("the baseline has no valid run");
     }
-    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
-    write(&family, &rows, &settings, request.format, &mut to)?;
+    let mut to = output::open_form(format.export(), request.output.as_deref())?;
+    write(&family, &rows, &settings, format, &mut to)?;
     to.flush()?;
+    if format == Form::Html {
+        let verdict = verdict(&rows);
+        output::announce(&verdict, request.output.as_deref())?;
+    }
     if let Some(reasons) = none_made(&rows) {
         anyhow::bail!("nothing can be compared\n{reasons}");
     }
@@ -127,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text() {
-        assert!(matches("all.*.p99_ns", "all.wakeup.p99_ns"));
+        assert!(matches("all.*_ns_p99", "all.wakeup_ns_p99"));
         assert!(matches("*", "x") && matches("*", "") && matches("a*", "a"));
-        assert!(!matches("all.*.p99_ns", "all.wakeup.p50_ns"));
+        assert!(!matches("all.*_ns_p99", "all.wakeup_ns_p50"));
         assert!(!matches("all", "all.x"));
         assert!(matches("*é*", "né"));
     }

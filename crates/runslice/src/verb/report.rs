@@ -1,21 +1,23 @@
 //! `runslice report RUN...`: figures of runs, as one page or as single files.
 
-mod page;
 #[cfg(feature = "png")]
 mod picture;
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{Nanos, SimTime};
+use model::{Header, Nanos, SimTime};
 use stats::figure::{self, Chart, Collector, Statistics};
 use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
-use stats::{Metrics, Tee};
+use stats::{Metrics, Tails, Tee};
 
 use crate::exit::Status;
+use crate::page::{Fold, Page};
+use crate::report::page::{self, Part};
+use crate::report::{Outcome, Results, World};
 use crate::{output, schedstat};
 use model::span;
 
@@ -55,7 +57,9 @@ pub struct Report {
 /// One run that sent events.
 struct Run {
     collected: Collector,
+    header: Header,
     report: stats::Report,
+    tails: Tails,
 }
 
 /// All that was read.
@@ -63,13 +67,6 @@ struct Run {
 struct Input {
     runs: Vec<Run>,
     logs: Vec<Statistics>,
-}
-
-/// A part of the page: figures with a heading, and the run that they are of.
-struct Section<'a> {
-    heading: String,
-    of: Option<&'a Run>,
-    charts: Vec<Chart>,
 }
 
 /// Reads two times with two points between them.
@@ -97,11 +94,11 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
         ])?;
         read(path, request, &mut input)?;
     }
-    let sections = sections(&input);
+    let charts = figures(&input);
     let mut has_files = false;
     if let Some(folder) = &request.svg {
         has_files = true;
-        figures(&sections, folder, "svg", |chart| {
+        write_figures(&charts, folder, "svg", |chart| {
             Ok(figure::svg(chart, true).into_bytes())
         })?;
     }
@@ -109,36 +106,115 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
     if let Some(folder) = &request.png {
         has_files = true;
         let painter = picture::Painter::new();
-        figures(&sections, folder, "png", |chart| painter.paint(chart))?;
+        write_figures(&charts, folder, "png", |chart| painter.paint(chart))?;
     }
     let page = match &request.output {
         Some(path) => Some(path.as_path()),
         None => (!has_files).then(|| Path::new("report.html")),
     };
     if let Some(path) = page {
+        let page = page_of(input);
         let mut to = output::create(path)?;
-        page::write(&sections, &mut to)
+        page.write(&mut to)
             .and_then(|()| to.flush())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        let figures: usize = sections.iter().map(|section| section.charts.len()).sum();
-        writeln!(
-            io::stderr(),
-            "runslice: {} has {figures} figures",
-            path.display()
-        )?;
+        output::announce(&page.verdict, Some(path))?;
     }
     Ok(Status::Done)
 }
 
+/// The page: what runs of one load on one machine say is one answer.
+fn page_of(input: Input) -> Page {
+    let names = figure::names_of(
+        &input
+            .runs
+            .iter()
+            .map(|run| &run.collected)
+            .collect::<Vec<_>>(),
+    );
+    let mut places: Vec<(String, Results, Vec<(String, Tails)>, Vec<Collector>)> = Vec::new();
+    for (run, name) in input.runs.into_iter().zip(names) {
+        let place = run.collected.place();
+        let at = places.iter().position(|(known, ..)| *known == place);
+        let at = at.unwrap_or_else(|| {
+            let results = Results {
+                world: World::default(),
+                workload: run.header.workload.clone(),
+                machine: run.header.machine.clone(),
+                seed: run.header.seed,
+                outcomes: Vec::new(),
+            };
+            places.push((place, results, Vec::new(), Vec::new()));
+            places.len() - 1
+        });
+        let (_, results, tails, collected) = &mut places[at];
+        // Runs of one policy are told apart as in the figures.
+        let is_known = results
+            .outcomes
+            .iter()
+            .any(|it| it.policy == run.header.policy);
+        let policy = if is_known {
+            name
+        } else {
+            run.header.policy.clone()
+        };
+        tails.push((policy.clone(), run.tails));
+        collected.push(run.collected);
+        results
+            .outcomes
+            .push(Outcome::of_events(policy, run.report));
+    }
+    let parts: Vec<Part<'_>> = places
+        .iter_mut()
+        .map(|(_, results, tails, collected)| Part {
+            results,
+            tails: std::mem::take(tails),
+            collected: std::mem::take(collected),
+        })
+        .collect();
+    let mut page = page::page(&parts, false);
+    statistics_of(&input.logs, &mut page);
+    page
+}
+
+/// Adds the figures of scheduler statistics, and what they say as a whole if there is nothing else.
+fn statistics_of(logs: &[Statistics], page: &mut Page) {
+    let charts = figure::of_statistics(logs);
+    if logs.is_empty() {
+        return;
+    }
+    for log in logs {
+        page.answers.push((log.name.clone(), log.in_words()));
+    }
+    if page.verdict.is_empty() {
+        let names: Vec<&str> = logs.iter().map(|log| log.name.as_str()).collect();
+        page.title = format!("Scheduler statistics of {}", names.join(", "));
+        page.verdict = logs
+            .iter()
+            .map(|log| format!("{}: {}.", log.name, log.in_words()))
+            .collect();
+        page.answers.clear();
+    }
+    let open = 2_usize
+        .saturating_sub(page.pictures.len())
+        .min(charts.len());
+    page.pictures.extend(charts[..open].iter().cloned());
+    page.folds.extend(Fold::figures(
+        "statistics",
+        "Scheduler statistics",
+        &charts[open..],
+    ));
+}
+
 /// Writes each figure into a file of its own, named for it.
-fn figures(
-    sections: &[Section<'_>],
+fn write_figures(
+    charts: &[Chart],
     folder: &Path,
     ending: &str,
     drawn: impl Fn(&Chart) -> anyhow::Result<Vec<u8>>,
 ) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for chart in sections.iter().flat_map(|section| &section.charts) {
+    for chart in charts {
         let path = folder.join(format!("{}.{ending}", chart.id));
         let bytes = drawn(chart).with_context(|| path.display().to_string())?;
         let mut to = output::create(&path)?;
@@ -175,9 +251,12 @@ fn events(source: impl BufRead, between: Option<(SimTime, SimTime)>) -> anyhow::
     let mut collected = Collector::new(between);
     let mut metrics = Metrics::new();
     stats::replay(source, &mut Tee::new(vec![&mut collected, &mut metrics]))?;
+    let header = collected.header().context("there is no header")?.clone();
     Ok(Run {
         collected,
+        header,
         report: metrics.report(),
+        tails: metrics.tails(),
     })
 }
 
@@ -207,40 +286,28 @@ fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Re
     })
 }
 
-/// What the page has, from what runs have in common to each run.
-fn sections(input: &Input) -> Vec<Section<'_>> {
-    let mut sections = Vec::new();
-    let several = input.runs.len() > 1;
+/// Every figure, from what runs have in common to each run.
+fn figures(input: &Input) -> Vec<Chart> {
     let collected: Vec<&Collector> = input.runs.iter().map(|run| &run.collected).collect();
-    let common = figure::comparison(&collected);
-    if several {
-        sections.push(Section {
-            heading: "All runs".to_owned(),
-            of: None,
-            charts: common.clone(),
-        });
-    }
-    for (index, run) in input.runs.iter().enumerate() {
-        let mut charts = run.collected.charts();
-        if several {
-            for chart in &mut charts {
-                chart.id = format!("run{}-{}", index + 1, chart.id);
-            }
-        } else {
-            charts = [common.clone(), charts].concat();
+    let mut charts = figure::comparison(&collected);
+    let several = collected.len() > 1;
+    for (index, run) in collected.iter().enumerate() {
+        let mut own = run.charts();
+        for chart in own.iter_mut().filter(|_| several) {
+            chart.id = format!("run{}-{}", index + 1, chart.id);
         }
-        sections.push(Section {
-            heading: run.collected.policy().to_owned(),
-            of: Some(run),
-            charts,
-        });
+        charts.extend(own);
     }
-    if !input.logs.is_empty() {
-        sections.push(Section {
-            heading: "Scheduler statistics".to_owned(),
-            of: None,
-            charts: figure::of_statistics(&input.logs),
-        });
+    let names = figure::names_of(&collected);
+    let tails: Vec<(&str, &Tails)> = names
+        .iter()
+        .zip(&input.runs)
+        .map(|(name, run)| (name.as_str(), &run.tails))
+        .collect();
+    if let Some(first) = collected.first() {
+        charts.push(figure::tails(&tails, &first.place()));
     }
-    sections
+    charts.extend(figure::of_statistics(&input.logs));
+    charts.retain(|chart| !chart.body.is_empty());
+    charts
 }

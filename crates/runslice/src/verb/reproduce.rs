@@ -70,7 +70,8 @@ pub struct Reproduce {
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// Output format. Default: `html` if the output file ends with .html, else `human`.
+    /// Output format. Default: what the ending of the output file stands for (.html, .json), else
+    /// `human`.
     #[arg(long, value_enum)]
     format: Option<Format>,
 
@@ -108,17 +109,6 @@ impl Machine {
             Self::Vm => "vm",
             Self::Host => "host",
         }
-    }
-}
-
-impl Reproduce {
-    fn format(&self) -> Format {
-        let is_page = self.output.as_ref().and_then(|path| path.extension());
-        self.format
-            .unwrap_or(match is_page.is_some_and(|it| it == "html") {
-                true => Format::Html,
-                false => Format::Human,
-            })
     }
 }
 
@@ -176,6 +166,10 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         Some(folder) => Files::of_folder(folder)?,
         None => Files::embedded(),
     };
+    let format = output::form(request.format, request.output.as_deref(), Format::Human)?;
+    if format == Format::Html {
+        output::page_file(request.output.as_deref())?;
+    }
     let mut machines = request.machine.clone();
     machines.sort_unstable();
     machines.dedup();
@@ -218,9 +212,12 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         })
     };
     let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
-    match request.format() {
+    match format {
         Format::Human => human::write(&pages, &mut to)?,
-        Format::Html => page::write(&pages, &mut to)?,
+        Format::Html => {
+            let verdict = page::write(&pages, &mut to)?;
+            output::announce(&verdict, request.output.as_deref())?;
+        }
         Format::Json => json::write(&pages, &mut to)?,
     }
     to.flush()?;

@@ -7,12 +7,14 @@ mod waits;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use clap::Args;
 use import::Window;
 use model::{Nanos, Sink};
-use stats::{JsonLines, Metrics, Perfetto, Tee};
+use stats::figure::Collector;
+use stats::{JsonLines, Metrics, Perfetto, Tails, Tee};
 use workload::{CostScale, RunSpec, Workload};
 
 use crate::exit::{Status, UsageError};
@@ -22,7 +24,8 @@ use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::recording::Wanted;
-use crate::report::{self, Format, Outcome, Results, Shape, TableName, World};
+use crate::report::page::{self, Part};
+use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, World, checks};
 use crate::runs::{self, Asked};
 use crate::say::say;
 use crate::scheduler::Schedulers;
@@ -113,9 +116,12 @@ pub struct Sim {
     #[arg(long, conflicts_with_all = ["events", "trace", "format", "table"])]
     audit: bool,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
+    /// .parquet, .xml, .md), else `human`.
+    ///
+    /// With `html` the answer also stands on standard output.
+    #[arg(long, value_enum)]
+    format: Option<RunFormat>,
 
     /// Table to write as CSV or Parquet.
     #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
@@ -204,21 +210,18 @@ impl Sim {
         }
     }
 
-    const fn shape(&self) -> Shape {
+    const fn shape(&self, format: Format) -> Shape {
         Shape {
-            format: self.format,
+            format,
             table: self.table,
             look: self.look,
         }
     }
 
     /// What must be refused before anything runs.
-    fn check(&self) -> Result<(), UsageError> {
-        let is_for_people = self.format == Format::Human && self.output.is_none();
+    fn check(&self, format: RunFormat) -> Result<(), UsageError> {
+        let is_for_people = format == RunFormat::Human && self.output.is_none();
         let message = match () {
-            () if self.table != TableName::Groups && self.format.export().is_none() => {
-                report::TABLE_OF_CSV
-            }
             () if self.decisions && self.events.is_none() && self.trace.is_none() => {
                 "--decisions adds to a file: give --events or --trace"
             }
@@ -288,8 +291,54 @@ fn number_namesakes(specs: &mut [RunSpec]) {
 /// # Errors
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
-    request.check()?;
-    output::check(request.format.export(), request.output.as_deref())?;
+    let format = check(request)?;
+    let specs = request.specs()?;
+    if request.runs.is_some() {
+        runs::refuse_recordings_of_runs(&specs)?;
+    }
+    if request.audit {
+        let mut to = output::open(request.output.as_deref())?;
+        for spec in &specs {
+            writeln!(to, "{}", audit::audit(spec, request.limits.options())?)?;
+        }
+        to.flush()?;
+        return Ok(Status::Done);
+    }
+    let is_page = format == RunFormat::Html;
+    let (outcomes, drawn) = match request.runs {
+        Some(runs) => many(request, &specs, runs, is_page)?,
+        None => {
+            let all = specs.iter().map(|spec| run_one(request, spec, is_page));
+            all.collect::<anyhow::Result<Vec<_>>>()?.into_iter().unzip()
+        }
+    };
+    let results = Results {
+        world: World::Simulated,
+        workload: specs[0].workload.name.clone(),
+        machine: specs[0].machine.clone(),
+        seed: specs[0].seed,
+        outcomes,
+    };
+    write(request, format, &results, drawn)?;
+    let starved = report_starved(request, format, &results);
+    let starved = starved | waits::report(request.fail_on, &results);
+    let ejected = report_ejections(request, format, &results);
+    Ok(if starved { Status::Ejected } else { ejected })
+}
+
+/// Refuses what does not fit together, before the work; the format of the results.
+fn check(request: &Sim) -> anyhow::Result<RunFormat> {
+    let output = request.output.as_deref();
+    let format = output::form(request.format, output, RunFormat::Human)?;
+    let export = format.plain().and_then(Format::export);
+    if request.table != TableName::Groups && export.is_none() {
+        return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
+    }
+    request.check(format)?;
+    output::check(export, output)?;
+    if format == RunFormat::Html {
+        output::page_file(output)?;
+    }
     let [printed, metrics] = request.schedulers.files();
     let policies = request.policy.iter().map(|it| policy::file_of(it));
     let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
@@ -310,50 +359,81 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         let message = "--loader-output and --scheduler-stats are of one run: leave out --runs";
         return Err(UsageError(message.to_owned()).into());
     }
-    let specs = request.specs()?;
-    if request.runs.is_some() {
-        runs::refuse_recordings_of_runs(&specs)?;
+    Ok(format)
+}
+
+/// Writes the results where they are wanted.
+fn write(
+    request: &Sim,
+    format: RunFormat,
+    results: &Results,
+    drawn: Vec<Drawn>,
+) -> anyhow::Result<()> {
+    let is_many = request.runs.is_some();
+    let output = request.output.as_deref();
+    let Some(plain) = format.plain() else {
+        return write_for_readers(request, format, results, drawn);
+    };
+    let shape = request.shape(plain);
+    let mut to = output::open_shape(shape, output)?;
+    match is_many {
+        true => results.write_runs(shape, &mut to)?,
+        false => results.write(shape, &mut to)?,
     }
-    if request.audit {
-        let mut to = output::open(request.output.as_deref())?;
-        for spec in &specs {
-            writeln!(to, "{}", audit::audit(spec, request.limits.options())?)?;
+    Ok(to.flush()?)
+}
+
+/// As [`write`], of a page and of what is read in a pull request. What a page says stands on
+/// standard output, too.
+fn write_for_readers(
+    request: &Sim,
+    format: RunFormat,
+    results: &Results,
+    drawn: Vec<Drawn>,
+) -> anyhow::Result<()> {
+    let is_many = request.runs.is_some();
+    let output = request.output.as_deref();
+    if format != RunFormat::Html {
+        let mut to = output::open(output)?;
+        match format {
+            RunFormat::Junit => checks::junit(results, request.fail_on, &mut to)?,
+            _ => checks::markdown(results, request.fail_on, is_many, &mut to)?,
         }
-        to.flush()?;
-        return Ok(Status::Done);
+        return Ok(to.flush()?);
     }
-    let outcomes = match request.runs {
-        Some(runs) => many(request, &specs, runs)?,
-        None => specs
-            .iter()
-            .map(|spec| run_one(request, spec))
-            .collect::<Result<_, _>>()?,
+    let path = output::page_file(output)?;
+    let shape = request.shape(Format::Human);
+    let mut to = output::open_shape(shape, None)?;
+    page::write_answer(results, is_many, request.look.width(), &mut to)?;
+    let (tails, collected): (Vec<_>, Vec<_>) = drawn
+        .into_iter()
+        .map(|it| ((it.policy, it.tails), it.collected))
+        .unzip();
+    let part = Part {
+        results,
+        tails,
+        collected: collected.into_iter().flatten().collect(),
     };
-    let results = Results {
-        world: World::Simulated,
-        workload: specs[0].workload.name.clone(),
-        machine: specs[0].machine.clone(),
-        seed: specs[0].seed,
-        outcomes,
-    };
-    let shape = request.shape();
-    let mut to = output::open_shape(shape, request.output.as_deref())?;
-    match request.runs {
-        Some(_) => results.write_runs(shape, &mut to)?,
-        None => results.write(shape, &mut to)?,
-    }
-    to.flush()?;
-    let starved = report_starved(request, &results) | waits::report(request.fail_on, &results);
-    let ejected = report_ejections(request, &results)?;
-    Ok(if starved { Status::Ejected } else { ejected })
+    let mut file = output::create(path)?;
+    page::write(part, is_many, &mut file)?;
+    file.flush()?;
+    writeln!(to, "Pictures: {}", path.display())?;
+    Ok(to.flush()?)
+}
+
+/// What is drawn of a run, or of all runs of a policy.
+struct Drawn {
+    policy: String,
+    tails: Tails,
+    collected: Option<Collector>,
 }
 
 /// Whether a task starved in any run: one that ends before the watchdog looks would be silent
 /// otherwise. Says on standard error which, where the results on standard output do not.
-fn report_starved(request: &Sim, results: &Results) -> bool {
+fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
     let outcomes = results.outcomes.iter();
     let starved = outcomes.clone().any(|it| !it.summary.starved.is_empty());
-    if request.output.is_none() && request.format == Format::Human && request.runs.is_none() {
+    if request.output.is_none() && format == RunFormat::Human && request.runs.is_none() {
         return starved;
     }
     let mut told: Vec<&str> = Vec::new();
@@ -376,9 +456,9 @@ fn report_starved(request: &Sim, results: &Results) -> bool {
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
-fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> {
-    let is_shown = request.format == Format::Human && request.runs.is_none();
-    let seen = request.output.is_none() && is_shown;
+fn report_ejections(request: &Sim, format: RunFormat, results: &Results) -> Status {
+    let is_shown = format == RunFormat::Human && request.runs.is_none();
+    let seen = request.output.is_none() && is_shown || format == RunFormat::Html;
     let mut status = Status::Done;
     let mut told: Vec<&str> = Vec::new();
     for outcome in &results.outcomes {
@@ -392,11 +472,16 @@ fn report_ejections(request: &Sim, results: &Results) -> anyhow::Result<Status> 
             say("runslice", &ejection);
         }
     }
-    Ok(status)
+    status
 }
 
 /// Many runs of each policy, policy by policy.
-fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outcome>> {
+fn many(
+    request: &Sim,
+    specs: &[RunSpec],
+    runs: u32,
+    is_page: bool,
+) -> anyhow::Result<(Vec<Outcome>, Vec<Drawn>)> {
     let of_policy = |spec: &RunSpec| -> Vec<RunSpec> {
         let seeds = (0..u64::from(runs)).map(|run| seeds::of_run(spec.seed, run));
         let spec = |seed| RunSpec {
@@ -407,12 +492,30 @@ fn many(request: &Sim, specs: &[RunSpec], runs: u32) -> anyhow::Result<Vec<Outco
     };
     let all: Vec<RunSpec> = specs.iter().flat_map(of_policy).collect();
     let options = request.limits.options();
-    let run = |spec: &RunSpec| measure_within(spec, options);
-    parallel::map(&all, parallel::jobs(request.jobs), "runs", run)
+    // The waits of all runs of a policy are added as they come; their order changes nothing.
+    let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();
+    let run = |spec: &RunSpec| {
+        let (outcome, metrics) = measure_within(spec, options)?;
+        let at = specs
+            .iter()
+            .position(|it| it.policy.name == spec.policy.name);
+        if let Some(at) = at.filter(|_| is_page) {
+            let mut tails = drawn[at].lock().unwrap_or_else(PoisonError::into_inner);
+            tails.merge(&metrics.tails());
+        }
+        Ok(outcome)
+    };
+    let outcomes = parallel::map(&all, parallel::jobs(request.jobs), "runs", run)?;
+    let drawn = specs.iter().zip(drawn).map(|(spec, tails)| Drawn {
+        policy: spec.policy.name.clone(),
+        tails: tails.into_inner().unwrap_or_else(PoisonError::into_inner),
+        collected: None,
+    });
+    Ok((outcomes, drawn.collect()))
 }
 
 /// One run, with everything that listens to it.
-fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
+fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outcome, Drawn)> {
     let name = &spec.policy.name;
     let several = request.policy.len() + request.schedulers.commands.len() > 1;
     let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
@@ -433,7 +536,9 @@ fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
     let mut trace = create(&request.trace)?.map(|(to, path)| (perfetto(to), path));
     let mut timeline = request.timeline.map(|it| it.collector(request.look));
     let mut progress = Progress::on_terminal(name, end_of(spec));
+    let mut collected = is_page.then(|| Collector::new(None));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
+    sinks.extend(collected.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(timeline.as_mut().map(|sink| sink as &mut dyn Sink));
@@ -460,12 +565,17 @@ fn run_one(request: &Sim, spec: &RunSpec) -> anyhow::Result<Outcome> {
         result.with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(timeline) = timeline {
-        let mut to = output::open_shape(request.shape(), None)?;
+        let mut to = output::open_shape(request.shape(Format::Human), None)?;
         timeline::write(name, &timeline, &mut to)?;
         writeln!(to)?;
         to.flush()?;
     }
-    Ok(outcome(spec, &metrics, summary))
+    let drawn = Drawn {
+        policy: name.clone(),
+        tails: metrics.tails(),
+        collected,
+    };
+    Ok((outcome(spec, &metrics, summary), drawn))
 }
 
 /// When the run ends at the latest.

@@ -11,12 +11,16 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use model::Nanos;
 use serde_json::{Value, json};
-use stats::compare::{Extent, Set};
+use stats::compare::{Choice, Extent, Role, Set, Settings, compare};
+use stats::figure::{Shown, every_run};
 use workload::RunSpec;
 
+use crate::about::About;
+use crate::comparison::{self, Compared, Family, Form, form_of};
 use crate::exit::Status;
 use crate::export::{ExportTable, Kind};
-use crate::report::{self, Format, Outcome};
+use crate::page::Page;
+use crate::report::{self, Outcome};
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
 use crate::simulate::measure;
@@ -59,9 +63,10 @@ pub struct Sweep {
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// Output format of the summary. For `compare`, the folder keeps every run.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    /// Output format of the summary. Default: what the ending of the output file stands for (.html,
+    /// .json, .csv, .parquet), else `human`. For `compare`, the folder keeps every run.
+    #[arg(long, value_enum)]
+    format: Option<Form>,
 
     /// Write the summary to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -95,7 +100,7 @@ impl Shard {
 /// # Errors
 /// When the file is wrong, a run cannot be made, or the folder cannot be written.
 pub fn run(request: &Sweep) -> anyhow::Result<Status> {
-    output::check(request.format.export(), request.output.as_deref())?;
+    form_of(request.format, request.output.as_deref())?;
     output::spare(
         &[("the sweep", Some(&request.file))],
         &[("--output", request.output.as_deref())],
@@ -235,9 +240,19 @@ fn finish(
         store.get(*key).with_context(gone)
     })?;
     let path = store.finish(sets::SWEEP, &lines)?;
-    let sets = File::read(&path)?.sets;
-    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
-    write(&sets, request.format, &mut to)?;
+    let file = File::read(&path)?;
+    let sets = file.sets.clone();
+    let form = form_of(request.format, request.output.as_deref())?;
+    let mut to = output::open_form(form.export(), request.output.as_deref())?;
+    match form {
+        Form::Html => {
+            let page = page_of(file, &request.file);
+            page.write(&mut to)?;
+            to.flush()?;
+            output::announce(&page.verdict, request.output.as_deref())?;
+        }
+        form => write(&sets, form, &mut to)?,
+    }
     to.flush()?;
     say(&format!("every run is in {}", path.display()));
     match sets.iter().any(|set| set.void > 0) {
@@ -246,12 +261,69 @@ fn finish(
     }
 }
 
-fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
+/// The page: under each load, every scheduler against the first that it was run with.
+fn page_of(file: File, name: &Path) -> Page {
+    let sets = file.sets.clone();
+    let settings = Settings::default();
+    let places: BTreeSet<&str> = sets.iter().map(|set| set.place.as_str()).collect();
+    let spread = report::runs::table(&sets);
+    let mut page = match Family::of(vec![file], None, None) {
+        Ok(family) => {
+            let rows = compare(&family.questions(), Choice::Stated, &settings);
+            comparison::page(&Compared {
+                family: &family,
+                rows: &rows,
+                settings: &settings,
+            })
+        }
+        // One scheduler, or none that two loads have in common.
+        Err(_) => alone(&sets),
+    };
+    page.title = format!(
+        "Sweep of {}: {}, {}",
+        name.display(),
+        report::counted(sets.len() as u64, "arm"),
+        match places.len() {
+            1 => "one load and machine".to_owned(),
+            count => format!("{count} loads or machines"),
+        },
+    );
+    page.fold("spread", "Median, least and most of each figure", &spread);
+    page
+}
+
+/// Sets of which none can be held against another.
+fn alone(sets: &[Set]) -> Page {
+    let goals = sets.iter().flat_map(|set| &set.series);
+    let goals = goals.filter(|it| it.role == Role::Goal);
+    let mut shown: Vec<Shown> = Vec::new();
+    for goal in goals {
+        let one = Shown {
+            metric: goal.name.clone(),
+            title: goal.name.clone(),
+        };
+        if !shown.contains(&one) {
+            shown.push(one);
+        }
+    }
+    let sets: Vec<&Set> = sets.iter().collect();
+    Page {
+        verdict: vec!["There are no two schedulers under one load to compare.".to_owned()],
+        pictures: vec![every_run(&sets, &shown, &[], report::runs::shown_value)],
+        about: vec![
+            ("program".to_owned(), format!("runslice {}", About::VERSION)),
+            ("command".to_owned(), About::command()),
+        ],
+        ..Page::default()
+    }
+}
+
+fn write(sets: &[Set], format: Form, to: &mut dyn Write) -> io::Result<()> {
     if let Some(form) = format.export() {
         return export(sets).write(form, to);
     }
     match format {
-        Format::Json => {
+        Form::Json => {
             let sets: Vec<_> = sets
                 .iter()
                 .map(|set| {
@@ -264,7 +336,12 @@ fn write(sets: &[Set], format: Format, to: &mut dyn Write) -> io::Result<()> {
                     })
                 })
                 .collect();
-            let document = json!({"runslice_sweep_spread": 1, "sets": sets});
+            let document = json!({
+                "runslice_sweep_spread": 1,
+                "version": About::VERSION,
+                "command": About::words(),
+                "sets": sets,
+            });
             serde_json::to_writer_pretty(&mut *to, &document)?;
             writeln!(to)
         }
@@ -308,7 +385,8 @@ fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
 
 /// A row for each metric of each set.
 fn export(sets: &[Set]) -> ExportTable {
-    let names = ["place", "policy", "metric"].map(|name| (name, Kind::Text));
+    let names = ["schema", "version", "command", "place", "policy", "metric"];
+    let names = names.map(|name| (name, Kind::Text));
     let numbers = ["median", "min", "max"].map(|name| (name, Kind::Real));
     let columns = names.into_iter().chain([("runs", Kind::Whole)]);
     let mut table = ExportTable::new(columns.chain(numbers));
@@ -320,7 +398,8 @@ fn export(sets: &[Set]) -> ExportTable {
             let names = [&set.place, &set.arm, &series.name].map(Clone::clone);
             let numbers = [extent.median, extent.min, extent.max].map(|it| it.to_string());
             let cells = names.into_iter().chain([extent.runs.to_string()]);
-            table.row(cells.chain(numbers));
+            let front = About::cells("sweep_spread", 1);
+            table.row(front.into_iter().chain(cells).chain(numbers));
         }
     }
     table

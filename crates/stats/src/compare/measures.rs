@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Better, Measure, Measured, Role};
 
-/// A number of the report: its path in a row, which way is good, what it is to the load.
+/// A number of the report: its column, which way is good, what it is to the load.
 type Known = (&'static str, Better, Role);
 
 use Better::{Higher, Lower, Neither};
@@ -12,26 +12,26 @@ use Role::{Goal, Other, Shown};
 
 /// Of a task group, and of all tasks.
 const GROUP: &[Known] = &[
-    ("wakeup.mean_ns", Lower, Other),
-    ("wakeup.p50_ns", Lower, Other),
-    ("wakeup.p99_ns", Lower, Shown),
-    ("wakeup.max_ns", Lower, Other),
-    ("start.mean_ns", Lower, Other),
-    ("start.p50_ns", Lower, Other),
-    ("start.p99_ns", Lower, Other),
-    ("start.max_ns", Lower, Other),
-    ("preempt.mean_ns", Lower, Other),
-    ("preempt.p50_ns", Lower, Other),
-    ("preempt.p99_ns", Lower, Other),
-    ("preempt.max_ns", Lower, Other),
-    ("delay.mean_ns", Lower, Shown),
-    ("delay.p50_ns", Lower, Other),
-    ("delay.p99_ns", Lower, Shown),
-    ("delay.max_ns", Lower, Other),
-    ("runslice.mean_ns", Neither, Other),
-    ("runslice.p50_ns", Neither, Other),
-    ("runslice.p99_ns", Neither, Other),
-    ("runslice.max_ns", Neither, Other),
+    ("wakeup_ns_mean", Lower, Other),
+    ("wakeup_ns_p50", Lower, Other),
+    ("wakeup_ns_p99", Lower, Shown),
+    ("wakeup_ns_max", Lower, Other),
+    ("start_ns_mean", Lower, Other),
+    ("start_ns_p50", Lower, Other),
+    ("start_ns_p99", Lower, Other),
+    ("start_ns_max", Lower, Other),
+    ("preempt_ns_mean", Lower, Other),
+    ("preempt_ns_p50", Lower, Other),
+    ("preempt_ns_p99", Lower, Other),
+    ("preempt_ns_max", Lower, Other),
+    ("delay_ns_mean", Lower, Shown),
+    ("delay_ns_p50", Lower, Other),
+    ("delay_ns_p99", Lower, Shown),
+    ("delay_ns_max", Lower, Other),
+    ("runslice_ns_mean", Neither, Other),
+    ("runslice_ns_p50", Neither, Other),
+    ("runslice_ns_p99", Neither, Other),
+    ("runslice_ns_max", Neither, Other),
     ("runs", Neither, Other),
     ("run_ns", Neither, Other),
     ("wait_ns", Lower, Other),
@@ -61,18 +61,18 @@ const DEADLINE: &[Known] = &[
     ("met", Higher, Other),
     ("missed", Lower, Goal),
     ("missed_ppm", Lower, Other),
-    ("lateness.mean_ns", Lower, Other),
-    ("lateness.p99_ns", Lower, Other),
-    ("lateness.max_ns", Lower, Other),
+    ("late_ns_mean", Lower, Other),
+    ("late_ns_p99", Lower, Other),
+    ("late_ns_max", Lower, Other),
 ];
 
 const SPAN: &[Known] = &[
-    ("length.mean_ns", Lower, Goal),
-    ("length.min_ns", Lower, Other),
-    ("length.p50_ns", Lower, Other),
-    ("length.p95_ns", Lower, Other),
-    ("length.p99_ns", Lower, Goal),
-    ("length.max_ns", Lower, Other),
+    ("length_ns_mean", Lower, Goal),
+    ("length_ns_min", Lower, Other),
+    ("length_ns_p50", Lower, Other),
+    ("length_ns_p95", Lower, Other),
+    ("length_ns_p99", Lower, Goal),
+    ("length_ns_max", Lower, Other),
 ];
 
 /// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
@@ -156,8 +156,8 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
 }
 
 /// Every metric of a report that was serialised, as the results of `runslice sim` hold it:
-/// `all.`, `GROUP.` and `machine.` with a path, `deadline.`, `span.`, `counter.` and `phase.` with
-/// group, name and path. What was not measured in the run is left out.
+/// `all.`, `GROUP.` and `machine.` with a column, `deadline.`, `span.`, `counter.` and `phase.` with
+/// group, name and column. What was not measured in the run is left out.
 #[must_use]
 pub fn measures(report: &Value) -> Vec<Measured> {
     let mut found = Vec::new();
@@ -173,13 +173,13 @@ pub fn measures(report: &Value) -> Vec<Measured> {
         ("phases", "phase", PHASE),
     ] {
         for row in rows(report, list) {
-            let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, "name"));
+            let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, prefix));
             add(&prefix, &with_share(row), known);
         }
     }
     for row in rows(report, "groups") {
         let known: Vec<Known> = GROUP.iter().map(|it| (it.0, it.1, Other)).collect();
-        add(text(row, "name"), row, &known);
+        add(text(row, "group"), row, &known);
     }
     found
 }
@@ -222,25 +222,25 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
 }
 
 fn of(prefix: &str, row: &Value, known: Known) -> Option<Measured> {
-    let (path, better, role) = known;
-    let value = path.split('.').fold(row, |value, key| &value[key]);
+    let (column, better, role) = known;
     Some(Measured {
-        name: format!("{prefix}.{path}"),
-        measure: measure(path),
+        name: format!("{prefix}.{column}"),
+        measure: measure(column),
         better,
         role,
-        value: value.as_f64()?,
+        value: row[column].as_f64()?,
     })
 }
 
-/// What a name's last word says.
-fn measure(path: &str) -> Measure {
-    match path.rsplit('_').next() {
-        Some("ns") => Measure::Nanos,
-        Some("ppm") => Measure::Millionths,
-        Some("milli") => Measure::Thousandths,
-        _ => Measure::Count,
-    }
+/// What the unit in a column's name says.
+fn measure(column: &str) -> Measure {
+    let unit = |word: &str| match word {
+        "ns" => Some(Measure::Nanos),
+        "ppm" => Some(Measure::Millionths),
+        "milli" => Some(Measure::Thousandths),
+        _ => None,
+    };
+    column.split('_').find_map(unit).unwrap_or(Measure::Count)
 }
 
 #[cfg(test)]
@@ -251,12 +251,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_by_their_path_and_those_that_are_not_there_are_left_out() {
+    fn numbers_are_found_by_their_column_and_those_that_are_not_there_are_left_out() {
         let report = json!({
             "machine": {"elapsed_ns": 5, "idle_ppm": 7},
-            "all": {"wakeup": {"p99_ns": null}, "delay": {"p99_ns": 9}},
-            "groups": [{"name": "cc", "migrations": 3, "delay": {"p99_ns": 8}}],
-            "deadlines": [{"group": "ui", "name": "frame", "missed": 2}],
+            "all": {"wakeup_ns_p99": null, "delay_ns_p99": 9},
+            "groups": [{"group": "cc", "migrations": 3, "delay_ns_p99": 8}],
+            "deadlines": [{"group": "ui", "deadline": "frame", "missed": 2}],
         });
         let found = measures(&report);
         let list: Vec<_> = found
@@ -266,9 +266,9 @@ mod tests {
         let want = [
             ("machine.elapsed_ns", 5.0, Goal),
             ("machine.idle_ppm", 7.0, Other),
-            ("all.delay.p99_ns", 9.0, Shown),
+            ("all.delay_ns_p99", 9.0, Shown),
             ("deadline.ui.frame.missed", 2.0, Goal),
-            ("cc.delay.p99_ns", 8.0, Other),
+            ("cc.delay_ns_p99", 8.0, Other),
             ("cc.migrations", 3.0, Other),
         ];
         assert_eq!(list, want);
@@ -281,17 +281,17 @@ mod tests {
         let report = json!({
             "machine": {"elapsed_ns": 5},
             "deadlines": [
-                {"group": "ui", "name": "frame", "met": 6, "missed": 2},
-                {"group": "ui", "name": "key", "met": 0, "missed": 0},
+                {"group": "ui", "deadline": "frame", "met": 6, "missed": 2},
+                {"group": "ui", "deadline": "key", "met": 0, "missed": 0},
             ],
-            "spans": [{"group": "ui", "name": "draw", "length": {"p99_ns": 9}}],
+            "spans": [{"group": "ui", "span": "draw", "length_ns_p99": 9}],
         });
         let found = played_measures(&report);
         let goals = found.iter().filter(|it| it.role == Goal);
         let list: Vec<_> = goals.map(|it| (it.name.as_str(), it.value)).collect();
         let want = [
             ("deadline.ui.frame.missed_ppm", 250_000.0),
-            ("span.ui.draw.length.p99_ns", 9.0),
+            ("span.ui.draw.length_ns_p99", 9.0),
         ];
         assert_eq!(list, want);
         // In a run of its own the number is compared, as every run lasts as long.
@@ -318,18 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn every_path_is_in_a_real_report() {
+    fn every_column_is_in_a_real_report() {
         let mut metrics = crate::Metrics::new();
         metrics.begin(&crate::stream::header(1));
         metrics.finish(SimTime::ZERO);
         let report = serde_json::to_value(metrics.report()).unwrap();
         for (row, known) in [("machine", MACHINE), ("all", GROUP)] {
-            for (path, ..) in known {
-                let keys: Vec<_> = path.split('.').collect();
-                let parent = keys[..keys.len() - 1]
-                    .iter()
-                    .fold(&report[row], |value, key| &value[*key]);
-                assert!(parent.get(keys[keys.len() - 1]).is_some(), "{row}.{path}");
+            for (column, ..) in known {
+                assert!(report[row].get(*column).is_some(), "{row}.{column}");
             }
         }
     }

@@ -52,7 +52,7 @@ pub enum Role {
 /// One number of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The metric: its path in the run's results, such as `all.wakeup.p99_ns`.
+    /// The metric: its path in the run's results, such as `all.wakeup_ns_p99`.
     pub name: String,
     /// What the value is.
     pub measure: Measure,

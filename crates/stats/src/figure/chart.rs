@@ -1,5 +1,6 @@
 //! What a figure shows, before it is drawn.
 
+use super::ink::Ink;
 use super::scale::Axis;
 
 /// A figure.
@@ -28,7 +29,7 @@ pub enum Body {
         y: Axis,
         /// Where the lower axis begins and ends, if not with the curves.
         span: Option<(u64, u64)>,
-        /// At most [`super::COLOURS`] have a colour of their own.
+        /// All of them.
         curves: Vec<Curve>,
     },
     /// A panel for each curve, one above the other, over common axes: for curves that would hide
@@ -43,11 +44,28 @@ pub enum Body {
         /// From the top.
         curves: Vec<Curve>,
     },
+    /// Small panels with common axes, whose curves have one legend: one thing under several
+    /// schedulers, for each of several groups of tasks.
+    Grid {
+        /// The axis below each panel.
+        x: Axis,
+        /// The axis at the left.
+        y: Axis,
+        /// Who is drawn in which colour.
+        names: Vec<(String, Ink)>,
+        /// Each with its own name.
+        panels: Vec<(String, Vec<Curve>)>,
+    },
+    /// Single values on axes of their own, a row for each scheduler.
+    Dots {
+        /// Each with its own axis.
+        panels: Vec<DotPanel>,
+    },
     /// Who has each CPU when.
     Lanes {
         /// Begin and end of all lanes, nanoseconds.
         span: (u64, u64),
-        /// What the colours mean, in the order of their numbers.
+        /// What the colours mean, in the order of [`Ink::kind`].
         names: Vec<String>,
         /// From the lowest CPU on.
         lanes: Vec<Lane>,
@@ -59,6 +77,8 @@ pub enum Body {
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
+    /// Its colour.
+    pub ink: Ink,
     /// How points are joined.
     pub join: Join,
     /// Points in rising order of `x`; `None` interrupts the curve.
@@ -72,6 +92,44 @@ pub enum Join {
     Line,
     /// A value holds until the next point.
     Step,
+    /// Not at all: each is a hollow mark, as of numbers that somebody else measured.
+    Mark,
+    /// Two by two, the ends of intervals.
+    Bars,
+}
+
+/// Values of one thing.
+#[derive(Clone, Debug)]
+pub struct DotPanel {
+    /// What is measured.
+    pub name: String,
+    /// The axis below.
+    pub axis: Axis,
+    /// Where the axis begins and ends, if not with the values.
+    pub span: Option<(u64, u64)>,
+    /// Marks of the axis, if not its own.
+    pub marks: Vec<(u64, String)>,
+    /// A line through all rows, and a band around it: no difference, and a small one.
+    pub origin: Option<(u64, (u64, u64))>,
+    /// From the top.
+    pub rows: Vec<DotRow>,
+}
+
+/// A row of values.
+#[derive(Clone, Debug)]
+pub struct DotRow {
+    /// Whose they are.
+    pub name: String,
+    /// Their colour.
+    pub ink: Ink,
+    /// Each value, with what a reader is told of it.
+    pub dots: Vec<(u64, String)>,
+    /// An interval around the middle, both of its ends.
+    pub bar: Option<(u64, u64)>,
+    /// The middle: a median, or an estimate.
+    pub middle: Option<(u64, String)>,
+    /// What somebody else published, drawn as a hollow mark.
+    pub published: Option<(u64, String)>,
 }
 
 /// One CPU's row.
@@ -91,6 +149,16 @@ impl Body {
             Self::Curves { curves, .. } | Self::Panels { curves, .. } => curves
                 .iter()
                 .all(|curve| curve.points.iter().all(|(_, y)| y.is_none())),
+            Self::Grid { panels, .. } => {
+                let mut curves = panels.iter().flat_map(|(_, curves)| curves);
+                curves.all(|curve| curve.points.iter().all(|(_, y)| y.is_none()))
+            }
+            Self::Dots { panels } => panels.iter().all(|panel| {
+                let mut rows = panel.rows.iter();
+                rows.all(|row| {
+                    row.dots.is_empty() && row.middle.is_none() && row.published.is_none()
+                })
+            }),
             Self::Lanes { lanes, .. } => lanes.iter().all(|lane| lane.stretches.is_empty()),
         }
     }

@@ -157,6 +157,12 @@ impl Collector {
         }
     }
 
+    /// What the run said of itself; nothing before it began.
+    #[must_use]
+    pub const fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
     /// Whether a moment is in the window.
     fn shows(&self, now: u64) -> bool {
         self.window

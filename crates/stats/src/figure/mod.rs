@@ -7,16 +7,22 @@
 mod bins;
 mod chart;
 mod collect;
+mod differences;
+mod ink;
 mod run;
 mod scale;
 mod statistics;
 mod svg;
+mod tails;
 #[cfg(test)]
 mod tests;
 
-pub use chart::{Body, Chart, Curve, Join, Lane};
+pub use chart::{Body, Chart, Curve, DotPanel, DotRow, Join, Lane};
 pub use collect::Collector;
-pub use run::comparison;
+pub use differences::{Shown, changes, every_run};
+pub use ink::Ink;
+pub use run::{comparison, names_of};
 pub use scale::{Axis, Quantity};
 pub use statistics::{Statistics, of_statistics};
-pub use svg::{COLOURS, escape, style, svg};
+pub use svg::{both_widths, escape, style, svg};
+pub use tails::tails;

@@ -2,8 +2,8 @@
 
 use super::chart::{Body, Chart, Curve, Join, Lane};
 use super::collect::{Bin, Collector, Share, TaskRecord};
+use super::ink::{COLOURS, Ink};
 use super::scale::{Axis, Quantity};
-use super::svg::COLOURS;
 use crate::{Histogram, Millionths};
 
 /// Tasks whose priority is drawn.
@@ -27,7 +27,8 @@ impl Collector {
     }
 
     /// Workload, machine and seed in a line.
-    fn place(&self) -> String {
+    #[must_use]
+    pub fn place(&self) -> String {
         let Some(header) = &self.header else {
             return String::new();
         };
@@ -56,9 +57,10 @@ impl Collector {
         .collect()
     }
 
-    fn curve(&self, name: String, value: impl Fn(&Bin, u64) -> Option<u64>) -> Curve {
+    fn curve(&self, name: &str, ink: Ink, value: impl Fn(&Bin, u64) -> Option<u64>) -> Curve {
         Curve {
-            name,
+            name: name.to_owned(),
+            ink,
             join: Join::Line,
             points: self.bins_of(value),
         }
@@ -80,14 +82,16 @@ impl Collector {
             Some(u64::try_from(rate).unwrap_or(u64::MAX))
         };
         let mut curves = vec![
-            self.curve("switches".into(), |bin, ns| rate(bin.switches, ns)),
-            self.curve("wakeups".into(), |bin, ns| rate(bin.wakeups, ns)),
-            self.curve("migrations".into(), |bin, ns| rate(bin.migrations, ns)),
+            self.curve("switches", Ink::kind(0), |bin, ns| rate(bin.switches, ns)),
+            self.curve("wakeups", Ink::kind(1), |bin, ns| rate(bin.wakeups, ns)),
+            self.curve("migrations", Ink::kind(2), |bin, ns| {
+                rate(bin.migrations, ns)
+            }),
         ];
         if self.has_callbacks {
             let callbacks = |bin: &Bin, ns| rate(bin.callbacks, ns);
-            curves.push(self.curve("callbacks of the policy".into(), callbacks));
-            curves.push(self.curve("kicks".into(), |bin, ns| rate(bin.kicks, ns)));
+            curves.push(self.curve("callbacks of the policy", Ink::kind(3), callbacks));
+            curves.push(self.curve("kicks", Ink::kind(4), |bin, ns| rate(bin.kicks, ns)));
         }
         Chart {
             id: "calls".into(),
@@ -183,6 +187,7 @@ impl Collector {
         })
     }
 
+    /// One curve, in the colour of the scheduler.
     fn steps(&self, record: &TaskRecord, of: fn(u32, u32) -> u32) -> Curve {
         let reports = record.reports.iter();
         let mut points: Vec<(u64, Option<u64>)> = reports
@@ -193,6 +198,7 @@ impl Collector {
         }
         Curve {
             name: record.name.clone(),
+            ink: Ink::of_schedulers([self.policy()])[0],
             join: Join::Step,
             points,
         }
@@ -280,15 +286,16 @@ fn joined(columns: impl Iterator<Item = (u64, u64, Option<usize>)>) -> Vec<(u64,
 #[must_use]
 pub fn comparison(runs: &[&Collector]) -> Vec<Chart> {
     let names = names(runs);
+    let inks = inks(runs, &names);
     let spans = runs.iter().map(|run| run.span);
     let begin = spans.clone().map(|span| span.0).min().unwrap_or(0);
     let end = spans.map(|span| span.1).max().unwrap_or(0);
     let subtitle = subtitle(runs);
     let over_time = |id: &str, title: &str, text: &str, y: Axis, value: &Value| {
-        let curves = runs.iter().zip(&names);
-        let curves = curves.map(|(run, name)| {
+        let curves = runs.iter().zip(names.iter().zip(&inks));
+        let curves = curves.map(|(run, (name, ink))| {
             let cpus = run.rows.len().max(1) as u64;
-            run.curve(name.clone(), |bin, ns| value(bin, ns, cpus))
+            run.curve(name, *ink, |bin, ns| value(bin, ns, cpus))
         });
         Chart {
             id: id.into(),
@@ -335,13 +342,27 @@ pub fn comparison(runs: &[&Collector]) -> Vec<Chart> {
             &|bin, ns, cpus| Some(millionths(bin.busy, ns.saturating_mul(cpus))),
         ),
     ];
-    charts.extend(histograms(runs, &names, &subtitle));
+    charts.extend(histograms(runs, &names, &inks));
     charts.retain(|chart| !chart.body.is_empty());
     charts
 }
 
+/// The colours of runs that are called so: one each, those of the schedulers if nothing else tells
+/// them apart.
+fn inks(runs: &[&Collector], names: &[String]) -> Vec<Ink> {
+    let is_told_apart = runs
+        .iter()
+        .zip(names)
+        .all(|(run, name)| run.policy() == name);
+    match is_told_apart {
+        true => Ink::of_schedulers(runs.iter().map(|run| run.policy())),
+        false => Ink::of_schedulers(names.iter().map(String::as_str)),
+    }
+}
+
 /// How long tasks waited, in each run.
-fn histograms(runs: &[&Collector], names: &[String], subtitle: &str) -> Vec<Chart> {
+fn histograms(runs: &[&Collector], names: &[String], inks: &[Ink]) -> Vec<Chart> {
+    let subtitle = subtitle(runs);
     let mut charts = Vec::new();
     let histograms = [
         (
@@ -358,14 +379,15 @@ fn histograms(runs: &[&Collector], names: &[String], subtitle: &str) -> Vec<Char
         ),
     ];
     for (index, (id, title, label, text)) in histograms.into_iter().enumerate() {
-        let curves = runs.iter().zip(names).map(|(run, name)| {
+        let curves = runs.iter().zip(names.iter().zip(inks));
+        let curves = curves.map(|(run, (name, ink))| {
             let of = if index == 0 { &run.wakeup } else { &run.delay };
-            histogram(name, of)
+            histogram(name, *ink, of)
         });
         charts.push(Chart {
             id: id.into(),
             title: title.into(),
-            subtitle: subtitle.to_owned(),
+            subtitle: subtitle.clone(),
             description: format!(
                 "{text} The share of all waits that have the length below, in bars that are a \
                  quarter of a power of two wide; waits below 100 ns stand at the left edge."
@@ -388,6 +410,11 @@ fn histograms(runs: &[&Collector], names: &[String], subtitle: &str) -> Vec<Char
 type Value = dyn Fn(&Bin, u64, u64) -> Option<u64>;
 
 /// Names that tell the runs apart: policies if they do, then workloads and seeds too.
+#[must_use]
+pub fn names_of(runs: &[&Collector]) -> Vec<String> {
+    names(runs)
+}
+
 fn names(runs: &[&Collector]) -> Vec<String> {
     let forms: [fn(&Collector) -> String; 3] = [
         |run| run.policy().to_owned(),
@@ -435,7 +462,7 @@ fn subtitle(runs: &[&Collector]) -> String {
 }
 
 /// The shares of a distribution's values, by quarters of powers of two.
-fn histogram(name: &str, of: &Histogram) -> Curve {
+fn histogram(name: &str, ink: Ink, of: &Histogram) -> Curve {
     const LEAST: u64 = 100;
     let mut bars: Vec<(u64, u64)> = Vec::new();
     for (value, count) in of.values() {
@@ -460,12 +487,13 @@ fn histogram(name: &str, of: &Histogram) -> Curve {
     points.extend(end.map(|end| (end, Some(0))));
     Curve {
         name: name.to_owned(),
+        ink,
         join: Join::Step,
         points,
     }
 }
 
-fn millionths(part: u64, whole: u64) -> u64 {
+pub(super) fn millionths(part: u64, whole: u64) -> u64 {
     Millionths::of(part.into(), whole.into()).0
 }
 

@@ -16,6 +16,47 @@ pub enum Quantity {
     Share,
 }
 
+impl Quantity {
+    /// A number of its own in writing, with the unit that fits.
+    #[must_use]
+    pub fn written(self, value: u64) -> String {
+        let tidy = |value: u64, divisor: u64, unit: &str| {
+            let text = decimal(value, divisor);
+            match unit {
+                "" => text,
+                unit => format!("{text} {unit}"),
+            }
+        };
+        match self {
+            Self::Time => {
+                let (divisor, unit) = TIMES
+                    .iter()
+                    .find(|(divisor, _)| value >= *divisor)
+                    .unwrap_or(&TIMES[3]);
+                match value {
+                    0 => "0".to_owned(),
+                    _ => tidy(value, *divisor, unit),
+                }
+            }
+            Self::Count => value.to_string(),
+            Self::Thousandths => tidy(value, 1_000, ""),
+            Self::Rate => tidy(value, 1_000, "1/s"),
+            Self::Share => tidy(value, 10_000, "%"),
+        }
+    }
+
+    /// A letter for it, by which the script of a page writes values.
+    pub(super) const fn letter(self) -> char {
+        match self {
+            Self::Time => 't',
+            Self::Count => 'c',
+            Self::Thousandths => 'm',
+            Self::Rate => 'r',
+            Self::Share => 's',
+        }
+    }
+}
+
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
@@ -49,6 +90,8 @@ pub(super) struct Scale {
     high: u64,
     /// In tenths of a pixel.
     length: i64,
+    /// The least room for a mark, in tenths of a pixel.
+    gap: i64,
     divisor: u64,
     unit: &'static str,
 }
@@ -91,9 +134,16 @@ impl Scale {
             low,
             high,
             length,
+            gap: 150,
             divisor,
             unit,
         }
+    }
+
+    /// The same for an axis below, where marks with long texts stand beside each other.
+    pub const fn below(mut self) -> Self {
+        self.gap = 480;
+        self
     }
 
     /// As [`Self::new`], with room up to the next mark.
@@ -107,6 +157,19 @@ impl Scale {
         scale
     }
 
+    /// Begin, end, the letter of the quantity, and `l` for logarithmic and `i` for inverted: what the
+    /// script of a page needs to read values off.
+    pub fn told(&self) -> String {
+        let mut text = format!("{} {} {}", self.low, self.high, self.axis.quantity.letter());
+        if self.axis.logarithmic {
+            text.push('l');
+        }
+        if self.axis.inverted {
+            text.push('i');
+        }
+        text
+    }
+
     /// The axis's label with its unit.
     pub fn label(&self) -> String {
         let log = if self.axis.logarithmic {
@@ -116,6 +179,9 @@ impl Scale {
         };
         if self.axis.quantity == Quantity::Time && self.axis.logarithmic {
             return format!("{}{log}", self.axis.label);
+        }
+        if self.axis.label.is_empty() {
+            return self.unit.to_owned();
         }
         match self.unit {
             "" => format!("{}{log}", self.axis.label),
@@ -143,7 +209,7 @@ impl Scale {
     /// The distance of marks: 1, 2 or 5 times a power of ten of what is written.
     fn step(&self) -> u64 {
         // A mark every 35 pixels at the most.
-        let marks = (self.length / 350).clamp(2, 6) as u64;
+        let marks = (self.length / self.gap.max(350)).clamp(2, 6) as u64;
         let wanted = ((self.high - self.low) / marks).max(1);
         // Fractions of what is written are allowed, but not of things.
         let mut power = 1_u64;
@@ -175,9 +241,14 @@ impl Scale {
             while value < self.low {
                 value = value.saturating_mul(10);
             }
+            // Where there is no room for each power of ten, only every other has a mark, or fewer.
+            let decades = (log2(self.high) - log2(self.low)) / log2(10) + 1;
+            let room = (self.length / self.gap).max(1) as u64;
+            let every = decades.div_ceil(room).max(1);
             while value <= self.high {
                 add(value, self.decade(value));
-                let Some(next) = value.checked_mul(10) else {
+                let next = (0..every).try_fold(value, |it, _| it.checked_mul(10));
+                let Some(next) = next else {
                     break;
                 };
                 value = next;

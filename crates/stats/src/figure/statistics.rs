@@ -1,6 +1,7 @@
 //! The figures of a log of `/proc/schedstat`.
 
 use super::chart::{Body, Chart, Curve, Join};
+use super::ink::Ink;
 use super::scale::{Axis, Quantity};
 use crate::schedstat::{CpuInterval, Interval};
 use model::Nanos;
@@ -17,8 +18,46 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Latency, runslice and use of the CPUs over the whole log, in a line.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let mut parts = Vec::new();
+        let sums = self.intervals.iter().map(|interval| {
+            let cpus = interval.cpus.len();
+            (
+                interval.jiffies(),
+                interval.figures(&interval.total(), cpus, self.hz),
+            )
+        });
+        let sums: Vec<_> = sums.collect();
+        let jiffies: u64 = sums.iter().map(|(length, _)| length).sum();
+        let nanos = |of: &dyn Fn(&crate::schedstat::Figures) -> Option<Nanos>| {
+            // The mean over all turns on a CPU, of which each interval has its number.
+            let known = sums
+                .iter()
+                .filter_map(|(_, it)| Some((of(it)?, it.slices?)));
+            let (sum, count) = known.fold((0_u128, 0_u128), |(sum, count), (span, slices)| {
+                let slices = u128::from(slices);
+                (sum + u128::from(span.get()) * slices, count + slices)
+            });
+            let mean = sum.checked_div(count)?;
+            u64::try_from(mean).ok().map(Nanos::new)
+        };
+        if let Some(latency) = nanos(&|it| it.latency) {
+            parts.push(format!("tasks waited {latency} for a CPU on average"));
+        }
+        if let Some(runslice) = nanos(&|it| it.runslice) {
+            parts.push(format!("and kept it for {runslice}"));
+        }
+        let length = Nanos::new(nanoseconds(jiffies, self.hz));
+        match parts.is_empty() {
+            true => format!("{length} of statistics, which do not count waits"),
+            false => format!("{} ({length})", parts.join(" ")),
+        }
+    }
+
     /// A curve of a number of each interval, at its middle.
-    fn curve(&self, of: &Value) -> Curve {
+    fn curve(&self, ink: Ink, of: &Value) -> Curve {
         let mut now = 0_u64;
         let points = self.intervals.iter().map(|interval| {
             let length = nanoseconds(interval.jiffies(), self.hz);
@@ -35,6 +74,7 @@ impl Statistics {
         });
         Curve {
             name: self.name.clone(),
+            ink,
             join: Join::Line,
             points: points.collect(),
         }
@@ -89,6 +129,7 @@ pub fn of_statistics(logs: &[Statistics]) -> Vec<Chart> {
     let ends = logs.iter().map(|log| nanoseconds(length(log), log.hz));
     let end = ends.max().unwrap_or(0);
     let subtitles: Vec<String> = logs.iter().map(subtitle).collect();
+    let inks = Ink::of_schedulers(logs.iter().map(|log| log.name.as_str()));
     let chart = |id: &str, title: &str, text: &str, y: Axis, value: &Value| Chart {
         id: format!("statistics-{id}"),
         title: title.into(),
@@ -98,7 +139,11 @@ pub fn of_statistics(logs: &[Statistics]) -> Vec<Chart> {
             x: Axis::new("time", Quantity::Time),
             y,
             span: Some((0, end)),
-            curves: logs.iter().map(|log| log.curve(value)).collect(),
+            curves: logs
+                .iter()
+                .zip(&inks)
+                .map(|(log, ink)| log.curve(*ink, value))
+                .collect(),
         },
     };
     let mut charts = vec![

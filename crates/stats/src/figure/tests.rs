@@ -120,6 +120,7 @@ fn names_from_outside_cannot_leave_their_place() {
             curves: ["<a>", "b"]
                 .map(|name| Curve {
                     name: name.into(),
+                    ink: Ink::GREY,
                     join: Join::Line,
                     points: vec![(0, Some(1)), (5, None), (7, Some(u64::MAX))],
                 })
@@ -140,6 +141,7 @@ fn a_curve_keeps_its_peak_however_many_points_it_has() {
     let points = (0..100_000_u64).map(|x| (x, Some(u64::from(x == 50_000) * 1_000)));
     let curve = Curve {
         name: "peak".into(),
+        ink: Ink::GREY,
         join: Join::Line,
         points: points.collect(),
     };

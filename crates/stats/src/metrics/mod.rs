@@ -8,8 +8,8 @@ mod tests;
 
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
-use crate::Report;
 use crate::ledger::CpuLedger;
+use crate::{Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
 pub(crate) use tasks::{high, low};
@@ -66,6 +66,17 @@ impl Metrics {
     pub fn report(&self) -> Report {
         let run = self.run.as_ref().filter(|run| run.end.is_some());
         run.expect("a report needs a run that is over").report()
+    }
+
+    /// How long the tasks of each group waited for a CPU: after wakeups, at the start, after
+    /// preemptions. Waits that were open at the end count with what they had reached.
+    ///
+    /// # Panics
+    /// As [`Self::report`].
+    #[must_use]
+    pub fn tails(&self) -> Tails {
+        let run = self.run.as_ref().filter(|run| run.end.is_some());
+        run.expect("tails need a run that is over").tails()
     }
 
     fn run(&mut self) -> &mut Run {

@@ -10,6 +10,7 @@ use crate::report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
     NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
+use crate::tails::Tails;
 
 /// Stands for the group where an interrupt did something.
 const NOBODY: &str = "-";
@@ -32,6 +33,19 @@ impl Run {
             tasks: self.task_reports(),
             wait_p999: delay(&self.whole()).quantile(999),
         }
+    }
+
+    /// The waits of each group.
+    pub(super) fn tails(&self) -> Tails {
+        let groups = self.header.groups.iter().zip(&self.groups);
+        let waits = groups.map(|(named, group)| {
+            let mut waits = group.wakeup.clone();
+            for more in [&group.start, &group.preempt, &group.waiting] {
+                waits.merge(more);
+            }
+            (named.name.clone(), waits)
+        });
+        Tails::new(waits.collect())
     }
 
     /// Length of the run in nanoseconds.

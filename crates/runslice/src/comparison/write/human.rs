@@ -38,7 +38,27 @@ pub fn write(
             writeln!(to, "what describes it, without a verdict:\n{rest}")?;
         }
     }
-    let told = [summary(rows), noise(rows), outliers(rows)].concat();
+    let told = [summary(rows), noise(rows), outliers(rows), refused(rows)].concat();
+    let told = told.into_iter().chain(notes.iter().cloned());
+    for line in told.chain(method(rows, settings)) {
+        writeln!(to, "{line}")?;
+    }
+    Ok(())
+}
+
+/// What else is to be said of a comparison, as lines.
+pub fn told(rows: &[Row], settings: &Settings) -> Vec<String> {
+    [
+        noise(rows),
+        outliers(rows),
+        refused(rows),
+        method(rows, settings),
+    ]
+    .concat()
+}
+
+/// What could not be compared.
+fn refused(rows: &[Row]) -> Vec<String> {
     let refused = rows.iter().filter_map(|row| {
         let refusal = row.result.as_ref().err()?;
         Some(format!(
@@ -46,15 +66,11 @@ pub fn write(
             row.metric, row.arm
         ))
     });
-    let told = told.into_iter().chain(refused).chain(notes.iter().cloned());
-    for line in told.chain(method(rows, settings)) {
-        writeln!(to, "{line}")?;
-    }
-    Ok(())
+    refused.collect()
 }
 
 /// Each once, in the order in which they first come.
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for it in all {
         if !found.contains(&it) {
@@ -66,7 +82,7 @@ fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 
 /// The baseline's row once for each metric, and for each that is held against it a row and one
 /// without the ends.
-fn table(rows: &[&Row]) -> Table {
+pub fn table(rows: &[&Row]) -> Table {
     let mut table = Table::default()
         .names("metric")
         .names("scheduler")
@@ -145,7 +161,7 @@ fn side(name: &str, extent: Option<Extent>, measure: Measure) -> [String; 5] {
 
 /// A shift as people read it: a ratio as a change in per cent, and a large one as a factor; a
 /// difference in the metric's own unit; and a dash for a limit that so few runs do not set.
-fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
+pub fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
     let said = effect.scale.said(shift);
     match (effect.scale, said) {
         _ if !shift.is_finite() => "-".to_owned(),

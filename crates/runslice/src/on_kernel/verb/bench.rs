@@ -16,7 +16,9 @@ use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 
-use crate::comparison::{Family, Form, Judging, is_decided, status, write};
+use crate::comparison::{
+    Compared, Family, Form, Judging, form_of, is_decided, page, status, write,
+};
 use crate::exit::{Status, UsageError};
 use crate::output;
 use crate::scheduler::number_of_file;
@@ -98,9 +100,10 @@ pub struct Bench {
     #[command(flatten)]
     judging: Judging,
 
-    /// Output format of the verdict.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    /// Output format of the verdict. Default: what the ending of the output file stands for (.html,
+    /// .json, .csv, .parquet), else `human`.
+    #[arg(long, value_enum)]
+    format: Option<Form>,
 
     /// Write the verdict to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -150,7 +153,7 @@ trait Runner {
 /// # Errors
 /// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
-    output::check(request.format.export(), request.output.as_deref())?;
+    let form = request.form()?;
     let arms = plan::arms(request.policies.as_deref(), &request.schedulers)?;
     let looks = request.looks()?;
     let beside = request.beside()?;
@@ -176,7 +179,7 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         say("interrupted; the same command goes on from here");
         return Ok(Status::Interrupted);
     };
-    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
+    let mut to = output::open_form(form.export(), request.output.as_deref())?;
     let status = request.conclude(&arms, &host, runs, &mut to)?;
     to.flush()?;
     match folder.ejected() {
@@ -349,6 +352,11 @@ impl Bench {
         plan
     }
 
+    /// In which form the verdict is wanted.
+    fn form(&self) -> Result<Form, UsageError> {
+        form_of(self.format, self.output.as_deref())
+    }
+
     /// The verdict on all runs of the folder, `runs` of each scheduler.
     fn conclude(
         &self,
@@ -358,15 +366,37 @@ impl Bench {
         to: &mut dyn Write,
     ) -> anyhow::Result<Status> {
         let (family, rows, settings) = self.judge()?;
-        if self.format == Form::Human {
-            writeln!(
-                to,
-                "kernel {}: {runs} runs of each scheduler in blocks of random order, seed {}\n",
-                host.kernel, self.seed
-            )?;
+        let form = self.form()?;
+        let heading = format!(
+            "kernel {}: {runs} runs of each scheduler in blocks of random order, seed {}",
+            host.kernel, self.seed
+        );
+        if form == Form::Html {
+            let compared = Compared {
+                family: &family,
+                rows: &rows,
+                settings: &settings,
+            };
+            let mut page = page(&compared);
+            page.title = format!("{}, {heading}", page.title);
+            if self.play.is_some() {
+                let runs = own::lines(&self.folder.join(own::RUNS))?;
+                page.fold(
+                    "played",
+                    "The workload beside the command",
+                    &played::table(arms, &runs),
+                );
+            }
+            page.write(to)?;
+            to.flush()?;
+            output::announce(&page.verdict, self.output.as_deref())?;
+            return Ok(status(&rows, None));
         }
-        write(&family, &rows, &settings, self.format, to)?;
-        if self.format == Form::Human && self.play.is_some() {
+        if form == Form::Human {
+            writeln!(to, "{heading}\n")?;
+        }
+        write(&family, &rows, &settings, form, to)?;
+        if form == Form::Human && self.play.is_some() {
             let runs = own::lines(&self.folder.join(own::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;
         }

@@ -1,11 +1,13 @@
 //! The figures of an experiment, drawn of our own runs.
 
 use anyhow::anyhow;
-use stats::figure::{Axis, Body, Chart, Curve, Join, Quantity};
+use stats::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
 
-use experiments::Figure;
+use super::human::number;
 use experiments::cells::{CellId, Results};
+use experiments::claim::Part;
 use experiments::experiment::{Experiment, Metric};
+use experiments::{Figure, Judged};
 
 /// Every figure of an experiment that has something to draw.
 ///
@@ -25,6 +27,101 @@ pub fn charts(experiment: &Experiment, results: &Results) -> anyhow::Result<Vec<
         }
     }
     Ok(charts)
+}
+
+/// Ratios are drawn as thousandths on a logarithmic axis.
+const STEPS: f64 = 1e3;
+/// Statements of one figure.
+const PANELS_MAX: usize = 24;
+
+/// Every published number that ours are held against: a hollow mark beside our estimate with its
+/// interval, a panel for each statement.
+pub fn published(judged: &[Judged<'_>]) -> Option<Chart> {
+    let with_number = judged.iter().filter_map(|judged| {
+        let parts = judged.parts.iter().filter_map(|(name, finding)| {
+            let (published, ours) = (finding.published?, finding.parts.first()?);
+            let numbers = [published, ours.value, ours.low, ours.high];
+            let can_be_drawn = numbers.iter().all(|it| it.is_finite() && *it >= 0.0);
+            can_be_drawn.then(|| published_row(&judged.statement.id, name, (published, ours)))
+        });
+        let rows: Vec<DotRow> = parts.collect();
+        (!rows.is_empty()).then_some((judged, rows))
+    });
+    let mut panels: Vec<DotPanel> = with_number
+        .map(|(judged, rows)| {
+            let text = &judged.statement.text;
+            published_panel(format!("{}: {text}", judged.statement.id), rows)
+        })
+        .collect();
+    let left = panels.len().saturating_sub(PANELS_MAX);
+    panels.truncate(PANELS_MAX);
+    let more = match left {
+        0 => String::new(),
+        left => format!(" {left} more statements are below only."),
+    };
+    (!panels.is_empty()).then(|| Chart {
+        id: "published".to_owned(),
+        title: "Published, and here".to_owned(),
+        subtitle: "ratios, slopes and other numbers that statements were judged by".to_owned(),
+        description: format!(
+            "A hollow mark is the published number. The upright line is ours and the pale bar its \
+             interval of 95 %.{more}"
+        ),
+        body: Body::Dots { panels },
+    })
+}
+
+fn published_row(id: &str, name: &str, (published, ours): (f64, &Part)) -> DotRow {
+    let place = |value: f64| (value * STEPS).round().min(1e18) as u64;
+    let name = name.strip_prefix(id).unwrap_or(name).trim();
+    let text = format!(
+        "here {}, from {} to {}",
+        number(ours.value),
+        number(ours.low),
+        number(ours.high)
+    );
+    DotRow {
+        name: if name.is_empty() {
+            ours.name.clone()
+        } else {
+            name.to_owned()
+        },
+        ink: Ink::kind(0),
+        dots: Vec::new(),
+        bar: Some((place(ours.low), place(ours.high))),
+        middle: Some((place(ours.value), text)),
+        published: Some((place(published), format!("published {}", number(published)))),
+    }
+}
+
+fn published_panel(name: String, rows: Vec<DotRow>) -> DotPanel {
+    let values = rows.iter().flat_map(|row| {
+        let bar = row.bar.into_iter().flat_map(|(from, to)| [from, to]);
+        bar.chain(
+            [&row.middle, &row.published]
+                .into_iter()
+                .flatten()
+                .map(|(at, _)| *at),
+        )
+    });
+    let (low, high) = values.fold((u64::MAX, 0), |(low, high), it| (low.min(it), high.max(it)));
+    let logarithmic = low > 0 && high / low >= 20;
+    let room = ((high - low) / 10).max(high / 50).max(1);
+    let span = match logarithmic {
+        true => (low - low / 5, high.saturating_add(high / 4)),
+        false => (low.saturating_sub(room), high.saturating_add(room)),
+    };
+    DotPanel {
+        name,
+        axis: Axis {
+            logarithmic,
+            ..Axis::new("", Quantity::Thousandths)
+        },
+        span: Some(span),
+        marks: Vec::new(),
+        origin: None,
+        rows,
+    }
 }
 
 struct Drawing<'a> {
@@ -81,7 +178,9 @@ impl Drawing<'_> {
                 self.experiment.document, figure.place
             ),
             description: format!(
-                "{}, a curve for each scheduler and other parameter. The document's own is {}.",
+                "{}, a curve for each scheduler and other parameter, with a pale bar from the least \
+                 to the most of our runs. Hollow marks are published values. The document's own \
+                 figure is {}.",
                 figure.title, figure.place
             ),
             body,
@@ -126,7 +225,13 @@ impl Drawing<'_> {
         };
         let points = self.points(set);
         let mut curves = Vec::new();
-        for arm in self.arms(set)? {
+        let mut marks = Vec::new();
+        let arms = self.arms(set)?;
+        let labels = arms
+            .iter()
+            .map(|arm| self.experiment.arms[*arm].label.as_str());
+        let inks = Ink::of_schedulers(labels);
+        for (arm, ink) in arms.into_iter().zip(inks) {
             let mut drawn: Vec<usize> = Vec::new();
             for &point in &points {
                 if drawn.contains(&point) {
@@ -135,21 +240,34 @@ impl Drawing<'_> {
                 let along = whole.along(point, x);
                 let along: Vec<usize> =
                     along.into_iter().filter(|it| points.contains(it)).collect();
-                let mut line: Vec<(u64, Option<u64>)> = along
-                    .iter()
-                    .map(|&at| {
-                        let id = CellId {
-                            set,
-                            arm,
-                            point: at,
-                        };
-                        let values = self.results.values(self.experiment, id, metric).ok();
-                        let mean = values.map(|it| it.iter().sum::<f64>() / it.len() as f64);
-                        let place = whole.points[at].get(x).unwrap_or_default();
-                        let y = mean.map(|mean| (mean * factor).round().max(0.0) as u64);
-                        (place.unsigned_abs(), y)
-                    })
-                    .collect();
+                let mut line = Vec::new();
+                for &at in &along {
+                    let id = CellId {
+                        set,
+                        arm,
+                        point: at,
+                    };
+                    let place = whole.points[at].get(x).unwrap_or_default().unsigned_abs();
+                    let height = |value: f64| (value * factor).round().max(0.0) as u64;
+                    let values = self.results.values(self.experiment, id, metric).ok();
+                    let ends = |it: &Vec<f64>| {
+                        let low = it.iter().copied().fold(f64::INFINITY, f64::min);
+                        [low, it.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
+                    };
+                    let bar = values.as_ref().map(ends).filter(|[low, high]| low < high);
+                    let mean = values.map(|it| it.iter().sum::<f64>() / it.len() as f64);
+                    line.push((place, mean.map(height)));
+                    if let Some(ends) = bar {
+                        let points = ends.map(|end| (place, Some(height(end))));
+                        marks.push(self.single(arm, ink, Join::Bars, points.to_vec(), ""));
+                    }
+                    let published = self.experiment.published(set, at, arm, &metric.name);
+                    if let Some(value) = published.and_then(|row| row.value.number()) {
+                        let said = format!(", published: {value} {}", metric.unit);
+                        let point = vec![(place, Some(height(value)))];
+                        marks.push(self.single(arm, ink, Join::Mark, point, &said));
+                    }
+                }
                 line.sort_unstable_by_key(|(x, _)| *x);
                 let label = whole.points[point].label_without([Some(x), None]);
                 let arm = &self.experiment.arms[arm].label;
@@ -159,12 +277,14 @@ impl Drawing<'_> {
                     } else {
                         format!("{arm}, {label}")
                     },
+                    ink,
                     join: Join::Line,
                     points: line,
                 });
                 drawn.extend(along);
             }
         }
+        curves.extend(marks);
         let unit = &metric.unit;
         let label = match (nanos_of(unit), unit.is_empty()) {
             (Some(_), _) | (_, true) => metric.label.clone(),
@@ -182,6 +302,23 @@ impl Drawing<'_> {
         })
     }
 
+    /// Points beside the curve of an arm.
+    fn single(
+        &self,
+        arm: usize,
+        ink: Ink,
+        join: Join,
+        points: Vec<(u64, Option<u64>)>,
+        more: &str,
+    ) -> Curve {
+        Curve {
+            name: format!("{}{more}", self.experiment.arms[arm].label),
+            ink,
+            join,
+            points,
+        }
+    }
+
     /// A curve for each arm and point: the levels that a probe saw in the first run.
     fn over_time(&self, set: usize, probe: &str) -> anyhow::Result<Body> {
         let whole = &self.experiment.sets[set];
@@ -189,8 +326,13 @@ impl Drawing<'_> {
             return Err(self.lacks("probe", probe));
         }
         let mut curves = Vec::new();
+        let arms = self.arms(set)?;
+        let labels = arms
+            .iter()
+            .map(|arm| self.experiment.arms[*arm].label.as_str());
+        let inks = Ink::of_schedulers(labels);
         for point in self.points(set) {
-            for arm in self.arms(set)? {
+            for (&arm, &ink) in arms.iter().zip(&inks) {
                 let samples = self.results.cells.get(&CellId { set, arm, point });
                 let Some(sample) = samples.and_then(|samples| samples.first()) else {
                     continue;
@@ -204,6 +346,7 @@ impl Drawing<'_> {
                     } else {
                         format!("{arm}, {label}")
                     },
+                    ink,
                     join: Join::Step,
                     points: points.map(|(time, level)| (*time, Some(*level))).collect(),
                 });

@@ -278,7 +278,7 @@ fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
             to,
             "  {:<16} {}",
             finding.verdict.words(),
-            part(name, finding)
+            part(&statement.id, name, finding)
         )?;
     }
     if let Some(note) = &statement.note {
@@ -291,8 +291,9 @@ fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A part in sentences: its name with its numbers, its words, its probability.
-pub fn part(name: &str, finding: &Finding) -> String {
+/// A part in sentences: what was tried, its numbers beside the published one, what else there is to
+/// say, and how probable that is by chance. `id` is that of the statement.
+pub fn part(id: &str, name: &str, finding: &Finding) -> String {
     let numbers: Vec<String> = finding
         .parts
         .iter()
@@ -301,21 +302,43 @@ pub fn part(name: &str, finding: &Finding) -> String {
             let (low, high) = (number(part.low), number(part.high));
             match low == high {
                 true => format!("{} is {value}", part.name),
-                false => format!("{} is {value} [{low}, {high}]", part.name),
+                false => format!("{} is {value}, from {low} to {high}", part.name),
             }
         })
         .collect();
-    let mut sentences = vec![match numbers.as_slice() {
-        [] => format!("{name}."),
-        numbers => format!("{name}: {}.", numbers.join("; ")),
-    }];
-    let mut letters = finding.words.chars();
-    if let Some(first) = letters.next() {
-        let words = first.to_uppercase().chain(letters).collect::<String>();
-        sentences.push(format!("{}.", words.trim_end_matches(['.', ';'])));
+    let name = name.strip_prefix(id).unwrap_or(name).trim();
+    let mut sentences = Vec::new();
+    if !name.is_empty() {
+        sentences.push(sentence(name));
     }
-    sentences.extend(finding.p.map(|p| format!("p = {}.", number(p))));
+    let published = finding
+        .published
+        .map(|it| format!("; {} was published", number(it)));
+    if !numbers.is_empty() {
+        sentences.push(format!(
+            "Here {}{}.",
+            numbers.join("; "),
+            published.unwrap_or_default()
+        ));
+    }
+    if !finding.words.is_empty() {
+        sentences.push(sentence(&finding.words));
+    }
+    sentences.extend(finding.p.map(|p| {
+        format!(
+            "Were it wrong, such runs would have a probability of {}.",
+            number(p)
+        )
+    }));
     sentences.join(" ")
+}
+
+/// A phrase as a sentence: its first letter large, a full stop at its end.
+fn sentence(words: &str) -> String {
+    let mut letters = words.trim_end_matches(['.', ';']).chars();
+    let first = letters.next().map(char::to_uppercase);
+    let words: String = first.into_iter().flatten().chain(letters).collect();
+    format!("{words}.")
 }
 
 /// How many statements got which verdict, and how many of them by chance.

@@ -1,18 +1,21 @@
-//! What came of experiments, as one page that needs nothing else. Its own policy forbids that
-//! anything is fetched or executed.
+//! What came of experiments, as one page.
 
 use std::io::{self, Write};
 
-use experiments::claim::{Rules, Verdict};
-use stats::figure::{Chart, escape, svg};
-
-use super::human::{part, rows, summary};
-use super::sides;
-use crate::page::head;
 use experiments::Judged;
 use experiments::cells::Results;
+use experiments::claim::{Rules, Verdict};
 use experiments::expected::Published;
 use experiments::experiment::Experiment;
+use maud::{Markup, html};
+use stats::figure::Chart;
+
+use super::human::{part, rows, summary};
+use super::{figures, sides};
+use crate::about::About;
+use crate::page::{self, Fold, figure};
+use crate::report::counted;
+use crate::table::Table;
 
 /// Everything that one kind of machine has to show.
 pub struct Page<'a> {
@@ -32,233 +35,254 @@ pub struct Page<'a> {
     pub calibration: &'a str,
 }
 
-const MORE: &str = "\
-.v{font-weight:600;white-space:nowrap}.reproduced{color:#00734f}.same-direction{color:#0072b2}\
-.undecided{color:#8a5a00}.not-reproduced,.opposite-direction{color:#b33a00}\
-.not-testable{color:#5a5a5a}\
-td.l,th.l{text-align:left}td.w{white-space:normal}ul.t{font-size:.85rem}\
-@media (prefers-color-scheme:dark){.reproduced{color:#33c9a0}.same-direction{color:#8cc4ff}\
-.undecided{color:#f0c14b}.not-reproduced,.opposite-direction{color:#ff8c42}\
-.not-testable{color:#a8a8a8}}";
-
 const fn class(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Reproduced => "reproduced",
-        Verdict::SameDirection => "same-direction",
-        Verdict::Undecided => "undecided",
-        Verdict::NotReproduced => "not-reproduced",
-        Verdict::OppositeDirection => "opposite-direction",
-        Verdict::CannotFail | Verdict::NotTestable => "not-testable",
+        Verdict::Reproduced => "v reproduced",
+        Verdict::SameDirection => "v same-direction",
+        Verdict::Undecided => "v undecided",
+        Verdict::NotReproduced => "v not-reproduced",
+        Verdict::OppositeDirection => "v opposite-direction",
+        Verdict::CannotFail | Verdict::NotTestable => "v not-testable",
     }
 }
 
-/// Writes the page; what several machines say stands side by side before the rest.
+/// Writes the page; what several machines say stands side by side before the rest. Returns what a
+/// terminal is told of it.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
-    head(
-        "runslice: experiments, rerun",
-        MORE,
-        "Experiments, rerun",
-        to,
-    )?;
+pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<Vec<String>> {
+    let names: Vec<&str> = pages.iter().map(|page| page.machine).collect();
+    let mut whole = page::Page {
+        title: format!("Published experiments, rerun ({})", names.join(", ")),
+        verdict: pages
+            .iter()
+            .map(|page| page.verdict(pages.len() > 1))
+            .collect(),
+        ..page::Page::default()
+    };
+    for page in pages {
+        let before = match pages.len() {
+            1 => String::new(),
+            _ => format!("{}, ", page.machine),
+        };
+        for judged in &page.judged {
+            let (statement, words) = (judged.statement, judged.verdict.words());
+            let said = format!("{words}: {}", statement.text);
+            whole
+                .answers
+                .push((format!("{before}{}", statement.id), said));
+        }
+    }
+    whole.pictures = pictures(pages);
     if pages.len() > 1 {
-        side_by_side(pages, to)?;
+        whole.folds.push(side_by_side(pages));
     }
     for page in pages {
         let prefix = match pages.len() {
             1 => String::new(),
-            _ => {
-                writeln!(to, "<h2>Machine {}</h2>", page.machine)?;
-                format!("{}-", page.machine)
-            }
+            _ => format!("{}-", page.machine),
         };
-        writeln!(
-            to,
-            "<p class=\"where\">{} Calibration {}. Numbers are compared as ratios, slopes and \
-             orders only.</p>",
-            escape(&summary(&page.judged, page.rules)),
-            escape(page.calibration),
-        )?;
-        page.verdicts(&prefix, to)?;
         for index in 0..page.experiments.len() {
-            page.experiment(index, &prefix, to)?;
+            whole.folds.push(page.experiment(index, &prefix));
         }
+        whole.folds.push(page.method(&prefix));
     }
-    write!(
-        to,
-        "<footer><p>Made by runslice {}. experiments/README.md says how verdicts are \
-         made.</p></footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    )
+    whole.about = about(pages);
+    whole.write(to)?;
+    Ok(whole.verdict)
 }
 
-fn side_by_side(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        to,
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Side by side\" tabindex=\"0\">\n\
-         <table><caption>What each machine says</caption>\n<thead><tr>\
-         <th scope=\"col\">statement</th><th scope=\"col\" class=\"l\">machine</th>\
-         <th scope=\"col\" class=\"l\">verdict</th><th scope=\"col\" class=\"l\">numbers</th>\
-         <th scope=\"col\" class=\"l\">says</th></tr></thead>\n<tbody>"
-    )?;
-    for said in sides::of(pages) {
-        for (machine, judged) in said.by {
-            writeln!(
-                to,
-                "<tr><td><a href=\"#{machine}-{id}\">{id}</a></td><td class=\"l\">{machine}</td>\
-                 <td class=\"l v {}\">{}</td><td class=\"l w\">{}</td>\
-                 <td class=\"l w\">{}</td></tr>",
-                class(judged.verdict),
-                judged.verdict.words(),
-                escape(&sides::numbers(judged)),
-                escape(said.text),
-                id = escape(said.id),
-            )?;
+/// The published numbers beside ours, and the first figure that an experiment has.
+fn pictures(pages: &[Page<'_>]) -> Vec<Chart> {
+    let mut charts: Vec<Chart> = Vec::new();
+    for page in pages {
+        if let Some(mut chart) = figures::published(&page.judged) {
+            if pages.len() > 1 {
+                chart.id += &format!("-{}", page.machine);
+                chart.title += &format!(" ({})", page.machine);
+            }
+            charts.push(chart);
         }
     }
-    writeln!(to, "</tbody></table></div>")
+    let first = pages.iter().flat_map(|page| &page.charts).flatten().next();
+    charts.extend(first.map(|chart| Chart {
+        id: format!("first-{}", chart.id),
+        ..chart.clone()
+    }));
+    charts
+}
+
+fn side_by_side(pages: &[Page<'_>]) -> Fold {
+    Fold {
+        id: "side-by-side".to_owned(),
+        title: "What each machine says".to_owned(),
+        body: html! {
+            div .scroll role="region" aria-label="Side by side" tabindex="0" { table {
+                thead { tr {
+                    th scope="col" { "statement" }
+                    th scope="col" .l { "machine" }
+                    th scope="col" .l { "verdict" }
+                    th scope="col" .l { "numbers" }
+                    th scope="col" .l { "says" }
+                } }
+                tbody { @for said in sides::of(pages) { @for (machine, judged) in &said.by { tr {
+                    td { (said.id) }
+                    td .l { (machine) }
+                    td .l { span class=(class(judged.verdict)) { (judged.verdict.words()) } }
+                    td .l .w { (sides::numbers(judged)) }
+                    td .l .w { (said.text) }
+                } } } }
+            } }
+        },
+    }
+}
+
+fn about(pages: &[Page<'_>]) -> Vec<(String, String)> {
+    let mut about = vec![
+        ("program".to_owned(), format!("runslice {}", About::VERSION)),
+        ("command".to_owned(), About::command()),
+    ];
+    for page in pages {
+        about.push((
+            format!("calibration of {}", page.machine),
+            page.calibration.to_owned(),
+        ));
+    }
+    about
 }
 
 impl Page<'_> {
-    /// The table of all statements.
-    fn verdicts(&self, prefix: &str, to: &mut dyn Write) -> io::Result<()> {
-        writeln!(
-            to,
-            "<div class=\"scroll\" role=\"region\" aria-label=\"Verdicts\" tabindex=\"0\">\n\
-             <table><caption>Statements</caption>\n<thead><tr><th scope=\"col\">statement</th>\
-             <th scope=\"col\" class=\"l\">verdict</th><th scope=\"col\" class=\"l\">says</th>\
-             <th scope=\"col\" class=\"l\">experiment</th></tr></thead>\n<tbody>"
-        )?;
-        for judged in &self.judged {
-            let statement = judged.statement;
-            let name = &self.experiments[judged.experiment].name;
-            writeln!(
-                to,
-                "<tr><td><a href=\"#{prefix}{id}\">{id}</a></td><td class=\"l v {}\">{}</td>\
-                 <td class=\"l w\">{}</td><td class=\"l\">\
-                 <a href=\"#{prefix}{name}\">{name}</a></td></tr>",
-                class(judged.verdict),
-                judged.verdict.words(),
-                escape(&statement.text),
-                id = escape(&statement.id),
-                name = escape(name),
-            )?;
+    /// The verdict in a sentence.
+    fn verdict(&self, names_machine: bool) -> String {
+        let count = |is: &[Verdict]| {
+            let all = self.judged.iter();
+            all.filter(|it| is.contains(&it.verdict)).count()
+        };
+        let tried = self.judged.iter().filter(|it| it.verdict.counts()).count();
+        let reproduced = count(&[Verdict::Reproduced]);
+        let same = count(&[Verdict::SameDirection]);
+        let open = count(&[Verdict::Undecided]);
+        let not = count(&[Verdict::NotReproduced, Verdict::OppositeDirection]);
+        let machine = match names_machine {
+            true => format!("{}: ", self.machine),
+            false => String::new(),
+        };
+        let mut said = format!(
+            "{machine}Of {} that can be tried here, {} {}: {reproduced} with the published size, \
+             {same} in direction.",
+            counted(tried as u64, "published statement"),
+            reproduced + same,
+            if reproduced + same == 1 {
+                "holds"
+            } else {
+                "hold"
+            },
+        );
+        if not > 0 {
+            let verb = if not == 1 { "does" } else { "do" };
+            said += &format!(" {not} {verb} not hold.");
         }
-        writeln!(to, "</tbody></table></div>")
+        if open > 0 {
+            said += &format!(" {open} stay undecided.");
+        }
+        said
     }
 
-    fn experiment(&self, index: usize, prefix: &str, to: &mut dyn Write) -> io::Result<()> {
+    fn method(&self, prefix: &str) -> Fold {
+        Fold {
+            id: format!("{prefix}method"),
+            title: format!("How it was judged ({})", self.machine),
+            body: html! { p {
+                (summary(&self.judged, self.rules)) " Numbers are compared as ratios, slopes and "
+                "orders only. experiments/README.md says how verdicts are made."
+            } },
+        }
+    }
+
+    fn experiment(&self, index: usize, prefix: &str) -> Fold {
         let experiment = &self.experiments[index];
-        writeln!(
-            to,
-            "<section aria-labelledby=\"{prefix}{name}\">\n\
-             <h2 id=\"{prefix}{name}\">{name}: {}</h2>\n\
-             <p class=\"where\">Document {}, {}.</p>",
-            escape(&experiment.title),
-            escape(&experiment.document),
-            escape(&experiment.source),
-            name = escape(&experiment.name),
-        )?;
-        for (before, texts) in [
-            ("Note: ", &experiment.notes),
-            (
-                "The document contradicts itself: ",
-                &experiment.contradictions,
-            ),
-        ] {
-            for text in texts {
-                writeln!(to, "<p>{before}{}</p>", escape(text))?;
-            }
+        let judged: Vec<&Judged<'_>> = self
+            .judged
+            .iter()
+            .filter(|it| it.experiment == index)
+            .collect();
+        let verdicts = judged
+            .iter()
+            .map(|it| format!("{} {}", it.statement.id, it.verdict.words()));
+        let verdicts = verdicts.collect::<Vec<_>>().join(", ");
+        Fold {
+            id: format!("{prefix}{}", experiment.name),
+            title: format!("{}: {} ({verdicts})", experiment.name, experiment.title),
+            body: html! {
+                p .where { "Document " (experiment.document) ", " (experiment.source) "." }
+                @for note in &experiment.notes { p { "Note: " (note) } }
+                @for text in &experiment.contradictions {
+                    p { "The document contradicts itself: " (text) }
+                }
+                @for judged in &judged { (statement(judged, prefix)) }
+                @for chart in &self.charts[index] { (figure(chart)) }
+                (numbers(experiment, &self.results[index]))
+            },
         }
-        for judged in self.judged.iter().filter(|it| it.experiment == index) {
-            statement(judged, prefix, to)?;
-        }
-        for chart in &self.charts[index] {
-            write!(
-                to,
-                "<figure>\n{}<figcaption>{}</figcaption>\n</figure>\n",
-                svg(chart, false),
-                escape(&chart.description)
-            )?;
-        }
-        numbers(experiment, &self.results[index], to)?;
-        writeln!(to, "</section>")
     }
 }
 
-fn statement(judged: &Judged<'_>, prefix: &str, to: &mut dyn Write) -> io::Result<()> {
+fn statement(judged: &Judged<'_>, prefix: &str) -> Markup {
     let statement = judged.statement;
-    writeln!(
-        to,
-        "<p id=\"{prefix}{id}\"><b>{id}</b> <span class=\"v {}\">{}</span>: {}</p>\n\
-         <ul class=\"t\">",
-        class(judged.verdict),
-        judged.verdict.words(),
-        escape(&statement.text),
-        id = escape(&statement.id),
-    )?;
-    for (name, finding) in &judged.parts {
-        writeln!(
-            to,
-            "<li><span class=\"v {}\">{}</span>: {}</li>",
-            class(finding.verdict),
-            finding.verdict.words(),
-            escape(&part(name, finding))
-        )?;
-    }
-    writeln!(to, "</ul>")?;
-    for (before, text) in [("Note", &statement.note), ("Cause", &statement.cause)] {
-        if let Some(text) = text {
-            writeln!(to, "<p>{before}: {}</p>", escape(text))?;
+    html! {
+        p id=(format!("{prefix}{}", statement.id)) {
+            b { (statement.id) } " "
+            span class=(class(judged.verdict)) { (judged.verdict.words()) }
+            ": " (statement.text)
         }
+        ul .t { @for (name, finding) in &judged.parts { li {
+            span class=(class(finding.verdict)) { (finding.verdict.words()) }
+            ": " (part(&statement.id, name, finding))
+        } } }
+        @if let Some(note) = &statement.note { p { "Note: " (note) } }
+        @if let Some(cause) = &statement.cause { p { "Cause: " (cause) } }
     }
-    Ok(())
 }
 
 /// The table of numbers, and the published ones that nothing is held against.
-fn numbers(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    let rows = rows(experiment, results);
-    if !rows.is_empty() {
-        let name = format!("Numbers of {}", experiment.name);
-        writeln!(
-            to,
-            "<div class=\"scroll\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\">\n\
-             <table><caption>Published, and here: mean, lowest and highest run</caption>\n\
-             <thead><tr><th scope=\"col\">runs</th><th scope=\"col\" class=\"l\">metric</th>\
-             <th scope=\"col\" class=\"l\">scheduler</th><th scope=\"col\">published</th>\
-             <th scope=\"col\">here</th><th scope=\"col\">ratio</th>\
-             <th scope=\"col\">ratio here</th></tr></thead>\n<tbody>",
-            name = escape(&name)
-        )?;
-        for row in &rows {
-            let [published, here] = &row.ratios;
-            writeln!(
-                to,
-                "<tr><td>{}</td><td class=\"l\">{}</td><td class=\"l\">{}</td><td>{}</td>\
-                 <td>{}</td><td>{}</td><td>{}</td></tr>",
-                escape(&row.place),
-                escape(&row.metric),
-                escape(&row.arm),
-                escape(&row.published),
-                escape(&row.ours),
-                escape(published),
-                escape(here)
-            )?;
-        }
-        writeln!(to, "</tbody></table></div>")?;
+fn numbers(experiment: &Experiment, results: &Results) -> Markup {
+    let mut table = Table::default()
+        .names("runs")
+        .names("metric")
+        .names("scheduler")
+        .numbers("published")
+        .numbers("here")
+        .numbers("ratio")
+        .numbers("ratio here");
+    for row in rows(experiment, results) {
+        let [published, here] = row.ratios;
+        table.row([
+            row.place,
+            row.metric,
+            row.arm,
+            row.published,
+            row.ours,
+            published,
+            here,
+        ]);
     }
-    for row in experiment.expected.iter().filter(|row| row.runs.is_empty()) {
-        let value = match row.value {
-            Published::Number(value) => format!("{value}"),
-            Published::Picture => "not available as numbers".to_owned(),
-            Published::Missing => "missing".to_owned(),
-        };
-        let words = [&row.place, &row.arm, &row.metric, &value, &row.note];
-        let words: Vec<&str> = words.into_iter().map(String::as_str).collect();
-        let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
-        writeln!(to, "<p class=\"where\">{}</p>", escape(&words.join(": ")))?;
+    let alone = experiment.expected.iter().filter(|row| row.runs.is_empty());
+    let alone: Vec<String> = alone
+        .map(|row| {
+            let value = match row.value {
+                Published::Number(value) => format!("{value}"),
+                Published::Picture => "not available as numbers".to_owned(),
+                Published::Missing => "missing".to_owned(),
+            };
+            let words = [&row.place, &row.arm, &row.metric, &value, &row.note];
+            let words: Vec<&str> = words.into_iter().map(String::as_str).collect();
+            let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
+            words.join(": ")
+        })
+        .collect();
+    html! {
+        (page::table("Published, and here: mean, lowest and highest run", &table))
+        @for line in &alone { p .where { (line) } }
     }
-    Ok(())
 }

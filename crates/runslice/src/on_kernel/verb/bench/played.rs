@@ -107,7 +107,7 @@ pub fn table(arms: &[Arm], runs: &[Value]) -> Table {
             continue;
         };
         for row in run["played"]["deadlines"].as_array().into_iter().flatten() {
-            let name = ["group", "name", "word"].map(|key| text(row, key));
+            let name = ["group", "deadline", "word"].map(|key| text(row, key));
             let known = names.iter().position(|it| *it == name);
             let at = known.unwrap_or_else(|| {
                 names.push(name);
@@ -161,9 +161,9 @@ mod tests {
             json!({
                 "arm": arm, "warmup": warmup, "void": void,
                 "played": {"deadlines": [
-                    {"group": "window", "name": "frame", "word": "missed frame",
+                    {"group": "window", "deadline": "frame", "word": "missed frame",
                      "met": 100 - missed, "missed": missed},
-                    {"group": "audio", "name": "audio", "word": "underrun",
+                    {"group": "audio", "deadline": "audio", "word": "underrun",
                      "met": 10, "missed": 0},
                 ]},
             })

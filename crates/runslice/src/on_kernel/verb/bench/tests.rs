@@ -95,7 +95,7 @@ fn request(folder: &Path) -> Bench {
             margin: 0.03,
             resample_seed: 1,
         },
-        format: Form::Human,
+        format: Some(Form::Human),
         output: None,
         play: None,
         scale: Vec::new(),

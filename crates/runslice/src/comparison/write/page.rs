@@ -1,0 +1,218 @@
+//! A comparison as a page: every run as a dot, and each difference with its interval.
+
+use maud::html;
+use stats::compare::{Row, Set, Settings, Verdict};
+use stats::figure::{Chart, Shown, changes, every_run};
+
+use super::super::family::Family;
+use super::human;
+use crate::about::About;
+use crate::page::{Fold, Page, table};
+use crate::report::counted;
+use crate::report::runs::shown_value;
+
+/// Goals that the verdict names.
+const NAMED: usize = 4;
+
+/// A comparison that was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// What was held against what.
+    pub family: &'a Family,
+    /// What came of it.
+    pub rows: &'a [Row],
+    /// How it was judged.
+    pub settings: &'a Settings,
+}
+
+/// The page of a comparison.
+pub fn page(compared: &Compared<'_>) -> Page {
+    let Compared {
+        family,
+        rows,
+        settings,
+    } = *compared;
+    let sets = family.sets();
+    let shown = shown(rows);
+    let places = human::distinct(sets.iter().map(|set| set.place.as_str()));
+    let mut page = Page {
+        title: title(&sets, &places),
+        verdict: verdict(rows),
+        answers: answers(rows),
+        pictures: pictures(&sets, rows, settings, &shown),
+        ..Page::default()
+    };
+    for (at, place) in places.iter().enumerate() {
+        let here = |is_goal| -> Vec<&Row> {
+            let here = rows.iter().filter(|row| row.place == *place);
+            here.filter(|row| row.is_goal == is_goal).collect()
+        };
+        let (goals, rest) = (human::table(&here(true)), human::table(&here(false)));
+        let of = if places.len() > 1 {
+            format!(": {place}")
+        } else {
+            String::new()
+        };
+        page.folds.push(Fold {
+            id: format!("tables{}", at + 1),
+            title: format!("Tables{of}"),
+            body: html! {
+                (table("Goals, with a verdict", &goals))
+                (table("What describes it, without a verdict", &rest))
+            },
+        });
+    }
+    let notes: Vec<String> = human::told(rows, settings)
+        .into_iter()
+        .chain(family.voids())
+        .chain(family.notes.clone())
+        .collect();
+    page.folds.push(Fold {
+        id: "method".to_owned(),
+        title: "How it was compared, and what to know".to_owned(),
+        body: html! { ul .t { @for line in &notes { li { (line) } } } },
+    });
+    page.about = vec![
+        ("program".to_owned(), format!("runslice {}", About::VERSION)),
+        ("command".to_owned(), About::command()),
+        ("loads and machines".to_owned(), places.join("; ")),
+    ];
+    page
+}
+
+fn title(sets: &[&Set], places: &[&str]) -> String {
+    let arms = human::distinct(sets.iter().map(|set| set.arm.as_str()));
+    let places = match places {
+        [] | [""] => String::new(),
+        [place] => format!(", {place}"),
+        several => format!(", {} loads or machines", several.len()),
+    };
+    format!("{}{places}", arms.join(", "))
+}
+
+/// The goals that are drawn, or all that was compared if there are none.
+fn shown(rows: &[Row]) -> Vec<Shown> {
+    let goals = rows.iter().filter(|row| row.is_goal);
+    human::distinct(goals.map(|row| row.metric.as_str()))
+        .into_iter()
+        .map(|metric| Shown {
+            metric: metric.to_owned(),
+            title: metric.to_owned(),
+        })
+        .collect()
+}
+
+/// One sentence for each scheduler that was held against a baseline.
+pub fn verdict(rows: &[Row]) -> Vec<String> {
+    let places = human::distinct(rows.iter().map(|row| row.place.as_str())).len();
+    let pairs = human::distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));
+    let sentences = pairs.into_iter().map(|(arm, base)| {
+        let here = rows.iter().filter(|row| row.arm == arm && row.base == base);
+        let goals: Vec<&Row> = here.filter(|row| row.is_goal).collect();
+        let of = |is: &dyn Fn(Verdict) -> bool| -> Vec<&Row> {
+            let judged = goals.iter().copied();
+            judged
+                .filter(|row| {
+                    row.result
+                        .as_ref()
+                        .is_ok_and(|it| it.verdict.is_some_and(is))
+                })
+                .collect()
+        };
+        let better = of(&|it| it == Verdict::Faster);
+        let worse = of(&|it| it == Verdict::Slower);
+        let other = of(&|it| matches!(it, Verdict::More | Verdict::Less));
+        let same = of(&|it| it == Verdict::NoDifference);
+        let open = of(&|it| matches!(it, Verdict::Undecided(_)));
+        let mut parts = Vec::new();
+        for (rows, words) in [
+            (&better, "is better than"),
+            (&worse, "is worse than"),
+            (&other, "differs from"),
+            (&same, "does not differ from"),
+        ] {
+            if !rows.is_empty() {
+                parts.push(format!("{words} {base} in {}", named(rows, places)));
+            }
+        }
+        if !open.is_empty() {
+            parts.push(format!(
+                "is not told from {base} in {}",
+                named(&open, places)
+            ));
+        }
+        match parts.is_empty() {
+            true => format!("{arm} could not be compared with {base}."),
+            false => format!("{arm} {}.", parts.join("; it ")),
+        }
+    });
+    sentences.collect()
+}
+
+/// Some goals by name with their changes, and how many more there are; of several loads, in how
+/// many of them.
+fn named(rows: &[&Row], places: usize) -> String {
+    if places > 1 {
+        let metrics = human::distinct(rows.iter().map(|row| row.metric.as_str()));
+        let told = metrics.iter().map(|metric| {
+            let count = rows.iter().filter(|row| row.metric == *metric).count();
+            format!("{metric} (under {count} of {places} loads or machines)")
+        });
+        return told.collect::<Vec<_>>().join(", ");
+    }
+    let told = rows.iter().take(NAMED).map(|row| {
+        let change = row.result.as_ref().ok().map(|judged| {
+            let effect = &judged.effect;
+            human::change(effect, row.measure, effect.shift)
+        });
+        match change {
+            Some(change) => format!("{} ({change})", row.metric),
+            None => row.metric.clone(),
+        }
+    });
+    let told: Vec<String> = told.collect();
+    match rows.len().saturating_sub(NAMED) {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
+    }
+}
+
+/// Each goal with its change, interval and verdict.
+fn answers(rows: &[Row]) -> Vec<(String, String)> {
+    let goals = rows.iter().filter(|row| row.is_goal);
+    let told = goals.filter_map(|row| {
+        let judged = row.result.as_ref().ok()?;
+        let change = |shift| human::change(&judged.effect, row.measure, shift);
+        let effect = &judged.effect;
+        let needed = judged.runs_needed.map_or_else(String::new, |runs| {
+            format!(", {} might decide", counted(runs as u64, "run"))
+        });
+        let place = if row.place.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", row.place)
+        };
+        Some((
+            format!("{}{place}", row.metric),
+            format!(
+                "{} against {}: {} (from {} to {}), {}{needed}",
+                row.arm,
+                row.base,
+                change(effect.shift),
+                change(effect.low),
+                change(effect.high),
+                judged.verdict?.words(),
+            ),
+        ))
+    });
+    told.take(4 * NAMED).collect()
+}
+
+fn pictures(sets: &[&Set], rows: &[Row], settings: &Settings, shown: &[Shown]) -> Vec<Chart> {
+    let mut charts = vec![
+        every_run(sets, shown, rows, shown_value),
+        changes(rows, settings, shown, shown_value),
+    ];
+    charts.retain(|chart| !chart.body.is_empty());
+    charts
+}

@@ -1,0 +1,546 @@
+//! Sets of runs beside each other: every run as a dot, and how far sets are apart.
+//!
+//! Places on the axes are whole numbers; where they are made of floating point, the logarithms are
+//! those of [`crate::compare`], so that figures are the same on every computer.
+
+use super::chart::{Body, Chart, DotPanel, DotRow};
+use super::ink::Ink;
+use super::scale::{Axis, Quantity};
+use crate::compare::{Extent, Measure, Row, Scale, Set, Settings};
+
+/// Panels of one figure.
+const PANELS_MAX: usize = 24;
+/// Dots of one row: more lie on top of each other.
+const DOTS_MAX: usize = 400;
+/// Where no difference stands on an axis of differences, which has negative values too.
+const ORIGIN: u64 = 1 << 60;
+/// Steps of such an axis for a shift of 1 on the scale of logarithms.
+const LOG_STEPS: f64 = 1e6;
+/// Larger values would not fit; nothing is so large.
+const LARGEST: f64 = 1e17;
+/// Marks of an axis of differences.
+const MARKS_MAX: usize = 5;
+
+/// A metric that is drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its name in the sets.
+    pub metric: String,
+    /// What people call it.
+    pub title: String,
+}
+
+/// How a value is told to people.
+type Says = fn(Measure, f64) -> String;
+
+/// What values of this kind are on an axis, and how many steps of it one of them is.
+const fn quantity(measure: Measure) -> (Quantity, f64) {
+    match measure {
+        Measure::Nanos => (Quantity::Time, 1.0),
+        Measure::Count => (Quantity::Thousandths, 1e3),
+        Measure::Rate => (Quantity::Rate, 1e3),
+        Measure::Millionths => (Quantity::Share, 1.0),
+        Measure::Thousandths => (Quantity::Thousandths, 1.0),
+        Measure::Bytes => (Quantity::Thousandths, 1e3 / 1_048_576.0),
+    }
+}
+
+/// A value as a place on its axis.
+fn place(measure: Measure, value: f64) -> u64 {
+    (value * quantity(measure).1).round().clamp(0.0, LARGEST) as u64
+}
+
+/// A place on an axis of differences.
+fn beside(steps: f64) -> u64 {
+    ORIGIN.saturating_add_signed(steps.round().clamp(-LARGEST, LARGEST) as i64)
+}
+
+/// Every run of every set as a dot, with the median, a panel for each metric of `shown` that any
+/// set has, and a row for each set. `rows` are the comparisons, if some were made: their interval
+/// is drawn around the place where the baseline's mean would be under the other scheduler.
+#[must_use]
+pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Chart {
+    let inks = Ink::of_schedulers(sets.iter().map(|set| set.arm.as_str()));
+    let mut places: Vec<&str> = sets.iter().map(|set| set.place.as_str()).collect();
+    places.dedup();
+    places.sort_unstable();
+    places.dedup();
+    let mut panels = Vec::new();
+    for place in &places {
+        for metric in shown {
+            let here = || {
+                sets.iter()
+                    .zip(&inks)
+                    .filter(|(set, _)| set.place == **place)
+            };
+            let Some(series) = here().find_map(|(set, _)| set.find(&metric.metric)) else {
+                continue;
+            };
+            let measure = series.measure;
+            let of = |(set, ink): (&&Set, &Ink)| {
+                let row = rows.iter().find(|row| {
+                    (&row.metric, &row.arm, &row.place) == (&metric.metric, &set.arm, &set.place)
+                });
+                run_row(set, *ink, metric, row, says)
+            };
+            let found = here().map(of);
+            panels.push(DotPanel {
+                name: match places.len() {
+                    1 => metric.title.clone(),
+                    _ => format!("{}, {place}", metric.title),
+                },
+                span: None,
+                marks: Vec::new(),
+                origin: None,
+                rows: found.collect(),
+                axis: Axis::new(unit(measure), quantity(measure).0),
+            });
+        }
+    }
+    let left = panels.len().saturating_sub(PANELS_MAX);
+    panels.truncate(PANELS_MAX);
+    panels.iter_mut().for_each(fit);
+    let more = match left {
+        0 => String::new(),
+        left => format!(" {left} more of these are in the tables only."),
+    };
+    let interval = match rows.is_empty() {
+        true => "",
+        false => " The pale bar is the interval of the difference from the baseline.",
+    };
+    Chart {
+        id: "runs".into(),
+        title: "Every run".into(),
+        subtitle: places
+            .iter()
+            .take(2)
+            .copied()
+            .collect::<Vec<_>>()
+            .join("; "),
+        description: format!(
+            "Each dot is a run, the upright line the median of a scheduler's runs.{interval}{more}"
+        ),
+        body: Body::Dots { panels },
+    }
+}
+
+const fn unit(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Bytes => "MiB",
+        Measure::Nanos | Measure::Count | Measure::Rate => "",
+        Measure::Millionths | Measure::Thousandths => "",
+    }
+}
+
+fn run_row(set: &Set, ink: Ink, shown: &Shown, row: Option<&Row>, says: Says) -> DotRow {
+    let series = set.find(&shown.metric);
+    let values = series.map_or(&[][..], |it| &it.values);
+    let measure = series.map_or(Measure::Count, |it| it.measure);
+    let dots = values.iter().enumerate().take(DOTS_MAX).map(|(at, value)| {
+        let seed = series.and_then(|it| it.seeds[at]);
+        let seed = seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
+        let text = format!("{}: {}{seed}", set.arm, says(measure, *value));
+        (place(measure, *value), text)
+    });
+    let median = Extent::of(values).filter(|it| it.runs > 1).map(|it| {
+        let text = format!("{}: median {}", set.arm, says(measure, it.median));
+        (place(measure, it.median), text)
+    });
+    DotRow {
+        name: set.arm.clone(),
+        ink,
+        dots: dots.collect(),
+        bar: row.and_then(|row| bar(row, measure)),
+        middle: median,
+        published: None,
+    }
+}
+
+/// The interval of a difference, around where the baseline is: both ends.
+fn bar(row: &Row, measure: Measure) -> Option<(u64, u64)> {
+    let effect = &row.result.as_ref().ok()?.effect;
+    if !effect.low.is_finite() || !effect.high.is_finite() {
+        return None;
+    }
+    let ends = [effect.low, effect.high].map(|end| match effect.scale {
+        // Shifts are between means of logarithms; around the mean of the other set they differ
+        // from those by nothing that could be seen.
+        Scale::Log => effect.other * libm::exp(end - effect.shift),
+        Scale::Linear => effect.other + end - effect.shift,
+    });
+    Some((place(measure, ends[0]), place(measure, ends[1])))
+}
+
+/// Chooses where the axis begins, and whether equal steps multiply.
+fn fit(panel: &mut DotPanel) {
+    let rows = panel.rows.iter();
+    let values = rows.flat_map(|row| {
+        let dots = row.dots.iter().map(|(at, _)| *at);
+        let bar = row.bar.into_iter().flat_map(|(from, to)| [from, to]);
+        let single = [&row.middle, &row.published]
+            .into_iter()
+            .flatten()
+            .map(|(at, _)| *at);
+        dots.chain(bar).chain(single)
+    });
+    let (low, high) = values.fold((u64::MAX, 0), |(low, high), it| (low.min(it), high.max(it)));
+    if low > high {
+        panel.span = Some((0, 1));
+        return;
+    }
+    if low > 0 && high / low >= 50 {
+        panel.axis.logarithmic = true;
+        panel.span = Some((low - low / 5, high.saturating_add(high / 4)));
+        return;
+    }
+    let room = ((high - low) / 12).max(high / 100).max(1);
+    let from = if low < high / 2 {
+        0
+    } else {
+        low.saturating_sub(room)
+    };
+    panel.span = Some((from, high.saturating_add(room)));
+}
+
+/// How far each scheduler is from the baseline: the estimate with its interval, a panel for each
+/// goal, with a line at no difference and a band of those that are too small to matter.
+#[must_use]
+pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) -> Chart {
+    let goals: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.is_goal && row.result.is_ok())
+        .collect();
+    let names = rows
+        .iter()
+        .flat_map(|row| [row.base.as_str(), row.arm.as_str()]);
+    let names: Vec<&str> = names.collect();
+    let inks = Ink::of_schedulers(names.iter().copied());
+    let ink = |arm: &str| {
+        names
+            .iter()
+            .position(|it| *it == arm)
+            .map_or(Ink::GREY, |at| inks[at])
+    };
+    let mut panels: Vec<(&Row, Vec<&Row>)> = Vec::new();
+    for row in goals {
+        let same = |(first, _): &&mut (&Row, Vec<&Row>)| {
+            // Differences and shares have axes of their own.
+            let scale = |row: &Row| row.result.as_ref().ok().map(|it| it.effect.scale);
+            (&first.metric, &first.place, &first.base, scale(first))
+                == (&row.metric, &row.place, &row.base, scale(row))
+        };
+        match panels.iter_mut().find(same) {
+            Some((_, of)) => of.push(row),
+            None => panels.push((row, vec![row])),
+        }
+    }
+    let left = panels.len().saturating_sub(PANELS_MAX);
+    panels.truncate(PANELS_MAX);
+    let has_places = panels.iter().any(|(row, _)| row.place != panels[0].0.place);
+    let drawn = panels.iter().map(|(first, of)| {
+        let title = titles.iter().find(|it| it.metric == first.metric);
+        let title = title.map_or(first.metric.as_str(), |it| it.title.as_str());
+        let name = match has_places {
+            true => format!("{title}, {}", first.place),
+            false => title.to_owned(),
+        };
+        let rows = of.iter().map(|row| change_row(row, ink(&row.arm), says));
+        change_panel(name, first, rows.collect(), settings)
+    });
+    let more = match left {
+        0 => String::new(),
+        left => format!(" {left} more of these are in the tables only."),
+    };
+    Chart {
+        id: "changes".into(),
+        title: "How far from the baseline".into(),
+        subtitle: baseline(rows),
+        description: format!(
+            "The estimate of each difference and its interval of {} %. The line is no difference, \
+             and differences inside of the band are too small to matter.{more}",
+            (1.0 - settings.level()) * 100.0
+        ),
+        body: Body::Dots {
+            panels: drawn.collect(),
+        },
+    }
+}
+
+fn baseline(rows: &[Row]) -> String {
+    let mut names: Vec<&str> = rows.iter().map(|row| row.base.as_str()).collect();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    match names.as_slice() {
+        [one] => format!("baseline {one}"),
+        several => format!("baselines {}", several.join(", ")),
+    }
+}
+
+/// A shift as a number of steps of the axis.
+fn steps(scale: Scale, measure: Measure, shift: f64) -> f64 {
+    match scale {
+        Scale::Log => shift * LOG_STEPS,
+        Scale::Linear => shift * quantity(measure).1,
+    }
+}
+
+/// A shift in words: per cent, or the difference in its unit.
+fn said(scale: Scale, measure: Measure, shift: f64, says: Says) -> String {
+    match scale {
+        Scale::Log => ratio(libm::exp(shift)),
+        Scale::Linear => {
+            let sign = if shift < 0.0 { "\u{2212}" } else { "+" };
+            format!("{sign}{}", says(measure, shift.abs()))
+        }
+    }
+}
+
+/// A ratio as a change.
+fn ratio(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let digits = usize::from(change.abs() < 10.0 && (change - change.round()).abs() > 1e-6);
+    match ratio {
+        10.0.. => format!("\u{d7} {ratio:.0}"),
+        _ if change < -1e-9 => format!("\u{2212}{:.digits$} %", -change),
+        _ if change > 1e-9 => format!("+{change:.digits$} %"),
+        _ => "0 %".to_owned(),
+    }
+}
+
+fn change_row(row: &Row, ink: Ink, says: Says) -> DotRow {
+    let found = row.result.as_ref().ok();
+    let middle = found.map(|judged| {
+        let effect = &judged.effect;
+        let said = |shift| said(effect.scale, row.measure, shift, says);
+        let interval = match effect.low.is_finite() && effect.high.is_finite() {
+            true => format!(" ({} to {})", said(effect.low), said(effect.high)),
+            false => String::new(),
+        };
+        let verdict = judged
+            .verdict
+            .map_or("", super::super::compare::Verdict::words);
+        let (arm, base) = (&row.arm, &row.base);
+        let text = format!(
+            "{arm} against {base}: {}{interval}, {verdict}",
+            said(effect.shift)
+        );
+        (beside(steps(effect.scale, row.measure, effect.shift)), text)
+    });
+    DotRow {
+        name: row.arm.clone(),
+        ink,
+        dots: Vec::new(),
+        bar: found.map(|judged| {
+            let effect = &judged.effect;
+            let end = |shift| beside(steps(effect.scale, row.measure, shift));
+            (end(effect.low), end(effect.high))
+        }),
+        middle,
+        published: None,
+    }
+}
+
+fn change_panel(name: String, row: &Row, rows: Vec<DotRow>, settings: &Settings) -> DotPanel {
+    let scale = row.result.as_ref().map_or(Scale::Log, |it| it.effect.scale);
+    let margin = steps(scale, row.measure, scale.margin(settings, row.measure)).abs();
+    // An end that so few runs do not set is no part of the axis; the bar goes to its edge.
+    let is_set = |at: &u64| at.abs_diff(ORIGIN) < LARGEST as u64;
+    let places = rows.iter().flat_map(|row| {
+        let bar = row.bar.into_iter().flat_map(|(from, to)| [from, to]);
+        bar.chain(row.middle.as_ref().map(|(at, _)| *at))
+    });
+    let around = [beside(-2.0 * margin), beside(2.0 * margin)];
+    let places: Vec<u64> = places.filter(is_set).chain(around).collect();
+    let low = places.iter().copied().min().unwrap_or(ORIGIN);
+    let high = places.iter().copied().max().unwrap_or(ORIGIN);
+    let room = ((high - low) / 20).max(1);
+    let span = (low - room, high + room);
+    let steps_of = |at: u64| at.wrapping_sub(ORIGIN).cast_signed() as f64;
+    let ends = (steps_of(span.0), steps_of(span.1));
+    let marks = match scale {
+        Scale::Log => ratio_marks(ends.0 / LOG_STEPS, ends.1 / LOG_STEPS),
+        Scale::Linear => difference_marks(ends, row.measure),
+    };
+    DotPanel {
+        name,
+        axis: Axis::new("", Quantity::Count),
+        span: Some(span),
+        marks,
+        origin: Some((ORIGIN, (beside(-margin), beside(margin)))),
+        rows,
+    }
+}
+
+/// Marks at round changes: in per cent while they are few, at powers where the range is wide.
+fn ratio_marks(low: f64, high: f64) -> Vec<(u64, String)> {
+    let (least, most) = (libm::exp(low), libm::exp(high));
+    let mark = |ratio_of: f64| (beside(libm::log(ratio_of) * LOG_STEPS), ratio(ratio_of));
+    for percent in [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0] {
+        let (from, to) = (
+            (least - 1.0) * 100.0 / percent,
+            (most - 1.0) * 100.0 / percent,
+        );
+        let (from, to) = (from.ceil(), to.floor());
+        if to - from < MARKS_MAX as f64 {
+            let all = (from as i64..=to as i64).map(|at| 1.0 + at as f64 * percent / 100.0);
+            return all.filter(|it| *it > 0.0).map(mark).collect();
+        }
+    }
+    for factor in [2.0_f64, 4.0, 10.0, 100.0, 1e4, 1e8] {
+        let unit = libm::log(factor);
+        let (from, to) = ((low / unit).ceil(), (high / unit).floor());
+        if to - from < MARKS_MAX as f64 {
+            let all = (from as i64..=to as i64).map(|at| libm::exp(at as f64 * unit));
+            return all.map(mark).collect();
+        }
+    }
+    vec![mark(1.0)]
+}
+
+/// Marks at 1, 2 or 5 times a power of ten.
+fn difference_marks((low, high): (f64, f64), measure: Measure) -> Vec<(u64, String)> {
+    let (quantity, _) = quantity(measure);
+    let mut step = 1.0;
+    'found: loop {
+        for times in [1.0, 2.0, 5.0] {
+            if (high - low) / (step * times) <= MARKS_MAX as f64 {
+                step *= times;
+                break 'found;
+            }
+        }
+        step *= 10.0;
+    }
+    let (from, to) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+    let marks = (from..=to).map(|at| {
+        let value = at as f64 * step;
+        let sign = match at {
+            0 => "",
+            1.. => "+",
+            _ => "\u{2212}",
+        };
+        (
+            beside(value),
+            format!("{sign}{}", quantity.written(value.abs() as u64)),
+        )
+    });
+    marks.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Better, Choice, Measured, Question, Role, compare};
+
+    fn set(arm: &str, values: &[f64]) -> Set {
+        let mut set = Set::new(arm, "desk", "simulated");
+        for (seed, value) in (0..).zip(values) {
+            let measured = |name: &str, measure, value| Measured {
+                name: name.to_owned(),
+                measure,
+                better: Better::Lower,
+                role: Role::Goal,
+                value,
+            };
+            let late = measured("late", Measure::Count, *value);
+            set.add(
+                vec![late, measured("long", Measure::Nanos, 1e6 + value * 1e6)],
+                Some(seed),
+            );
+        }
+        set
+    }
+
+    fn says(_: Measure, value: f64) -> String {
+        format!("{value}")
+    }
+
+    fn shown() -> Vec<Shown> {
+        ["late", "long", "nobody's"]
+            .map(|name| Shown {
+                metric: name.to_owned(),
+                title: format!("title of {name}"),
+            })
+            .to_vec()
+    }
+
+    fn compared() -> (Set, Set, Vec<Row>) {
+        let base = set("fifo", &[4.0, 5.0, 6.0, 5.0, 4.0, 6.0, 5.0, 4.0]);
+        let other = set("mlfq", &[0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
+        let question = Question {
+            base: &base,
+            others: &[other.clone()],
+            again: None,
+            only: None,
+        };
+        let rows = compare(&[question], Choice::Stated, &Settings::default());
+        (base, other, rows)
+    }
+
+    fn panels(chart: &Chart) -> &[DotPanel] {
+        match &chart.body {
+            Body::Dots { panels } => panels,
+            _ => panic!("dots"),
+        }
+    }
+
+    #[test]
+    fn every_run_is_a_dot_that_names_its_seed_and_the_interval_is_around_the_other_set() {
+        let (base, other, rows) = compared();
+        let chart = every_run(&[&base, &other], &shown(), &rows, says);
+        let panels = panels(&chart);
+        assert_eq!(panels.len(), 2, "a metric that no set has is not drawn");
+        assert_eq!(panels[0].name, "title of late");
+        let [fifo, mlfq] = panels[0].rows.as_slice() else {
+            panic!("two rows");
+        };
+        assert_eq!((fifo.dots.len(), mlfq.dots.len()), (8, 8));
+        assert_eq!(fifo.dots[1], (5_000, "fifo: 5, seed 1".to_owned()));
+        assert_eq!(fifo.bar, None, "the baseline");
+        let (low, high) = mlfq.bar.unwrap();
+        assert!(low < 500 && 500 < high && high < 4_000, "{low} {high}");
+        assert_eq!(fifo.ink, Ink::of_schedulers(["fifo"])[0]);
+    }
+
+    #[test]
+    fn changes_have_their_line_and_band_and_marks_on_both_sides_of_it() {
+        let (.., rows) = compared();
+        let chart = changes(&rows, &Settings::default(), &shown(), says);
+        assert_eq!(chart.subtitle, "baseline fifo");
+        let panels = panels(&chart);
+        // Zeros make a difference of the one, the other has a ratio.
+        let late = &panels[0];
+        let origin = late.origin.unwrap();
+        assert_eq!(origin, (ORIGIN, (ORIGIN - 1_000, ORIGIN + 1_000)));
+        let marks: Vec<&str> = late.marks.iter().map(|(_, text)| text.as_str()).collect();
+        assert!(
+            marks.contains(&"0") && marks.contains(&"\u{2212}2"),
+            "{marks:?}"
+        );
+        let long: Vec<&str> = panels[1]
+            .marks
+            .iter()
+            .map(|(_, text)| text.as_str())
+            .collect();
+        assert!(long.contains(&"0 %"), "{long:?}");
+        let (at, told) = panels[1].rows[0].middle.clone().unwrap();
+        assert!(at < ORIGIN);
+        assert!(told.starts_with("mlfq against fifo: \u{2212}"), "{told}");
+        assert!(told.ends_with(" %), faster"), "{told}");
+    }
+
+    #[test]
+    fn marks_of_ratios_are_few_and_round_over_any_range() {
+        for wide in [0.001, 0.02, 0.3, 1.0, 3.0, 9.0, 40.0] {
+            let marks = ratio_marks(-wide, wide / 2.0);
+            assert!((1..=6).contains(&marks.len()), "{wide}: {marks:?}");
+            assert!(
+                marks.iter().any(|(at, _)| *at == ORIGIN),
+                "{wide}: {marks:?}"
+            );
+        }
+        assert_eq!(ratio(1.5), "+50 %");
+        assert_eq!(ratio(0.975), "\u{2212}2.5 %");
+        assert_eq!(ratio(100.0), "\u{d7} 100");
+    }
+}

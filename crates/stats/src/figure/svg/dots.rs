@@ -1,0 +1,164 @@
+//! Single values, a row for each scheduler.
+
+use super::super::chart::{DotPanel, DotRow};
+use super::super::scale::Scale;
+use super::escape;
+use super::paper::{Frame, Paper, Tenths, short};
+
+const ROW: i64 = 20;
+/// Above a panel, for its name.
+const HEAD: i64 = 26;
+/// Below it, for its marks and what they are.
+const FOOT: i64 = 34;
+const GAP: i64 = 26;
+/// The most that names of rows may take, and the least.
+const NAMES: (i64, i64) = (170, 50);
+
+impl Paper {
+    /// Draws panels, two beside each other where there is room.
+    pub fn dots(&mut self, panels: &[DotPanel]) {
+        let columns = self.columns(2).min(panels.len().max(1) as i64);
+        let margin = 12;
+        let room = self.width - 2 * margin - GAP * (columns - 1);
+        let width = room / columns;
+        let begin = self.bottom;
+        let mut tops = vec![begin; columns as usize];
+        for (at, panel) in panels.iter().enumerate() {
+            let column = at % tops.len();
+            // Panels of one row begin at one height.
+            if column == 0 {
+                let lowest = tops.iter().copied().max().unwrap_or(begin);
+                tops.iter_mut().for_each(|top| *top = lowest);
+            }
+            let frame = Frame {
+                left: margin + column as i64 * (width + GAP),
+                top: tops[column] + HEAD,
+                width,
+                height: panel.rows.len() as i64 * ROW,
+            };
+            self.dot_panel(panel, frame);
+            tops[column] = frame.bottom() + FOOT;
+        }
+        self.bottom = tops.into_iter().max().unwrap_or(begin) + 4;
+    }
+
+    fn dot_panel(&mut self, panel: &DotPanel, whole: Frame) {
+        let title = short(&panel.name, Self::letters(whole.width));
+        self.add(format_args!(
+            "<text class=\"ink\" x=\"{}\" y=\"{}\" font-weight=\"600\" \
+             fill=\"#1a1a1a\">{}</text>\n",
+            whole.left,
+            whole.top - 8,
+            escape(&title)
+        ));
+        let longest = panel.rows.iter().map(|row| row.name.chars().count()).max();
+        let wanted = longest.unwrap_or(0) as i64 * 7 + 10;
+        let names = wanted.clamp(NAMES.1, NAMES.0.min(whole.width * 2 / 5));
+        let frame = Frame {
+            left: whole.left + names,
+            width: whole.width - names - 8,
+            ..whole
+        };
+        let (low, high) = panel.span.unwrap_or((0, 1));
+        let across = Scale::new(&panel.axis, low, high, frame.width * 10).below();
+        if let Some((at, (from, to))) = panel.origin {
+            let (left, right) = (across.place(from), across.place(to));
+            self.add(format_args!(
+                "<rect class=\"band\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
+                 fill=\"#efefef\"/>\n<path class=\"edge\" d=\"M{} {}v{}\" stroke=\"#5a5a5a\"/>\n",
+                Tenths(frame.left * 10 + left),
+                frame.top,
+                Tenths((right - left).max(1)),
+                frame.height,
+                Tenths(frame.left * 10 + across.place(at)),
+                frame.top,
+                frame.height
+            ));
+        }
+        for (index, row) in panel.rows.iter().enumerate() {
+            let y = frame.top + index as i64 * ROW + ROW / 2;
+            self.row(row, &across, (whole.left, y), frame);
+        }
+        let own = across.marks();
+        let own = own.iter().map(|it| (it.at, it.text.as_str()));
+        let given = panel
+            .marks
+            .iter()
+            .map(|(at, text)| (across.place(*at), text.as_str()));
+        let marks: Vec<(i64, &str)> = match panel.marks.is_empty() {
+            true => own.collect(),
+            false => given.collect(),
+        };
+        let marks = self.with_unit(&marks, &across.label(), frame);
+        let marks: Vec<(i64, &str)> = marks
+            .iter()
+            .map(|(at, text)| (*at, text.as_str()))
+            .collect();
+        self.marks_below(&marks, frame);
+    }
+
+    /// The marks, the last one with the unit of all.
+    fn with_unit(&self, marks: &[(i64, &str)], unit: &str, _: Frame) -> Vec<(i64, String)> {
+        let unit = unit.trim_end_matches(", logarithmic").trim();
+        let unit = unit.trim_start_matches('(').trim_end_matches(')');
+        let last = marks.len().saturating_sub(1);
+        let all = marks.iter().enumerate().map(|(at, (place, text))| {
+            let has_unit = text.ends_with(|it: char| !it.is_ascii_digit());
+            match at == last && !unit.is_empty() && !has_unit {
+                true => (*place, format!("{text} {unit}")),
+                false => (*place, (*text).to_owned()),
+            }
+        });
+        all.collect()
+    }
+
+    fn row(&mut self, row: &DotRow, across: &Scale, (left, y): (i64, i64), frame: Frame) {
+        let name = short(&row.name, Self::letters(frame.left - left - 6));
+        let (number, colour) = (row.ink.number(), row.ink.light());
+        self.add(format_args!(
+            "<text class=\"ink\" x=\"{left}\" y=\"{}\" fill=\"#1a1a1a\"><title>{}</title>{}</text>\n\
+             <path class=\"rule\" d=\"M{} {y}h{}\" stroke=\"#e2e2e2\"/>\n",
+            y + 4,
+            escape(&row.name),
+            escape(&name),
+            frame.left,
+            frame.width
+        ));
+        let at = |value: u64| Tenths(frame.left * 10 + across.place(value));
+        if let Some((from, to)) = row.bar {
+            let (from, to) = (across.place(from), across.place(to));
+            self.add(format_args!(
+                "<rect class=\"f{number}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"8\" \
+                 fill=\"{colour}\" fill-opacity=\"0.3\"/>\n",
+                Tenths(frame.left * 10 + from),
+                y - 4,
+                Tenths((to - from).max(10))
+            ));
+        }
+        for (value, text) in &row.dots {
+            let x = at(*value);
+            self.add(format_args!(
+                "<circle class=\"f{number}\" cx=\"{x}\" cy=\"{y}\" r=\"3.2\" fill=\"{colour}\" \
+                 fill-opacity=\"0.65\"><title>{}</title></circle>\n",
+                escape(text)
+            ));
+        }
+        if let Some((value, text)) = &row.middle {
+            let (x, top) = (at(*value), y - 8);
+            self.add(format_args!(
+                "<path class=\"l{number}\" d=\"M{x} {top}v16\" stroke=\"{colour}\" \
+                 stroke-width=\"3\" fill=\"none\"><title>{}</title></path>\n",
+                escape(text)
+            ));
+        }
+        if let Some((value, text)) = &row.published {
+            let x = Tenths(frame.left * 10 + across.place(*value) - 60);
+            self.add(format_args!(
+                "<path class=\"mark edge\" d=\"M{x} {y}l6 -6l6 6l-6 6z\" stroke=\"#1a1a1a\" \
+                 stroke-width=\"1.6\" fill=\"none\" pointer-events=\"all\">\
+                 <title>{}</title></path>\n",
+                escape(text)
+            ));
+        }
+    }
+}

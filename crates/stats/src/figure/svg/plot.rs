@@ -1,0 +1,418 @@
+//! Curves, and rows of what had a CPU.
+
+use std::fmt::Write as _;
+
+use super::super::chart::{Body, Curve, Join, Lane};
+use super::super::ink::{COLOURS, Ink};
+use super::super::scale::{Axis, Quantity, Scale};
+use super::escape;
+use super::paper::{DASHES, FOOT, Frame, Paper, Tenths};
+
+const CURVES_HEIGHT: i64 = 230;
+const PANEL_HEIGHT: i64 = 72;
+const PANEL_GAP: i64 = 30;
+const CELL_HEIGHT: i64 = 130;
+/// Between two panels of a grid, and above each of them for its name.
+const CELL_GAP: i64 = 20;
+const CELL_HEAD: i64 = 22;
+/// Room for the marks below a panel of a grid.
+const CELL_FOOT: i64 = 26;
+
+/// Where curves are drawn: the scales of both axes, and the frame.
+struct Area<'a> {
+    across: &'a Scale,
+    up: &'a Scale,
+    frame: Frame,
+}
+
+impl Paper {
+    /// Draws curves.
+    pub fn curves(&mut self, body: &Body) {
+        let Body::Curves { x, y, span, curves } = body else {
+            return;
+        };
+        let points = || curves.iter().flat_map(|curve| curve.points.iter());
+        let xs = points().map(|(x, _)| *x);
+        let (first, last) = span.unwrap_or((xs.clone().min().unwrap_or(0), xs.max().unwrap_or(1)));
+        let ys = points().filter_map(|(_, y)| *y);
+        // A share or a wait is seen against nothing at all; a priority has no such zero.
+        let floor = ys.clone().min().unwrap_or(0);
+        let low = if y.inverted || y.logarithmic {
+            floor
+        } else {
+            0
+        };
+        let lines = || {
+            curves
+                .iter()
+                .filter(|it| matches!(it.join, Join::Line | Join::Step))
+        };
+        let names: Vec<(&str, Ink)> = lines().map(|it| (it.name.as_str(), it.ink)).collect();
+        self.legend(&names, true);
+        let frame = self.plot(self.bottom, CURVES_HEIGHT);
+        let across = Scale::new(x, first, last, frame.width * 10).below();
+        let up = Scale::rounded(y, low, ys.max().unwrap_or(1), CURVES_HEIGHT * 10);
+        self.rules(&up, frame, true);
+        self.left_label(&up.label(), frame.top, CURVES_HEIGHT);
+        self.lower_axis(&across, frame);
+        let area = Area {
+            across: &across,
+            up: &up,
+            frame,
+        };
+        // The first is drawn without gaps and lies at the bottom: where curves coincide, the dashes
+        // of the others show that they are there.
+        self.open(&area, is_time(x));
+        for (index, curve) in lines().enumerate() {
+            self.stroke(DASHES[index % DASHES.len()], curve, &area);
+        }
+        let single = curves
+            .iter()
+            .filter(|it| matches!(it.join, Join::Mark | Join::Bars));
+        for curve in single {
+            self.stroke("", curve, &area);
+        }
+        self.close();
+        self.bottom = frame.bottom() + FOOT;
+    }
+
+    /// Draws a panel for each curve.
+    pub fn panels(&mut self, body: &Body) {
+        let Body::Panels { x, y, span, curves } = body else {
+            return;
+        };
+        let ys = curves
+            .iter()
+            .flat_map(|curve| curve.points.iter().filter_map(|(_, y)| *y));
+        let (low, high) = (ys.clone().min().unwrap_or(0), ys.max().unwrap_or(1));
+        let begin = self.bottom;
+        let mut frame = self.plot(begin, PANEL_HEIGHT);
+        let across = Scale::new(x, span.0, span.1, frame.width * 10).below();
+        let up = Scale::rounded(y, low, high, PANEL_HEIGHT * 10);
+        for (index, curve) in curves.iter().enumerate() {
+            frame.top += if index == 0 { 18 } else { PANEL_GAP };
+            self.name_of(&curve.name, frame);
+            self.rules(&up, frame, true);
+            // The name tells the curves apart, so all have the plainest dash.
+            let area = Area {
+                across: &across,
+                up: &up,
+                frame,
+            };
+            self.open(&area, is_time(x));
+            self.stroke("", curve, &area);
+            self.close();
+            frame.top += PANEL_HEIGHT;
+        }
+        self.left_label(&up.label(), begin, frame.top - begin);
+        frame.height = 0;
+        self.lower_axis(&across, frame);
+        self.bottom = frame.bottom() + FOOT;
+    }
+
+    /// Draws small panels beside and below each other, all with the same axes.
+    pub fn grid(&mut self, body: &Body) {
+        let Body::Grid {
+            x,
+            y,
+            names,
+            panels,
+        } = body
+        else {
+            return;
+        };
+        let named: Vec<(&str, Ink)> = names.iter().map(|(it, ink)| (it.as_str(), *ink)).collect();
+        self.legend(&named, true);
+        let dash = |curve: &Curve| {
+            let at = names.iter().position(|(name, _)| *name == curve.name);
+            DASHES[at.unwrap_or(0) % DASHES.len()]
+        };
+        let points = || {
+            panels
+                .iter()
+                .flat_map(|(_, curves)| curves)
+                .flat_map(|it| &it.points)
+        };
+        let xs = || points().map(|(x, _)| *x);
+        let ys = || points().filter_map(|(_, y)| *y);
+        let columns = self.columns(3).min(panels.len().max(1) as i64);
+        let room = self.plot(0, 0).width - CELL_GAP * (columns - 1);
+        let width = room / columns;
+        let across = Scale::new(
+            x,
+            xs().min().unwrap_or(0),
+            xs().max().unwrap_or(1),
+            width * 10,
+        );
+        let across = across.below();
+        let (low, high) = (ys().min().unwrap_or(0), ys().max().unwrap_or(1));
+        let up = Scale::rounded(y, low, high, CELL_HEIGHT * 10);
+        let begin = self.bottom;
+        let mut end = begin;
+        for (at, (name, curves)) in (0_i64..).zip(panels) {
+            let (row, column) = (at / columns, at % columns);
+            let frame = Frame {
+                left: self.left() + column * (width + CELL_GAP),
+                top: begin + CELL_HEAD + row * (CELL_HEAD + CELL_HEIGHT + CELL_FOOT),
+                width,
+                height: CELL_HEIGHT,
+            };
+            self.name_of(name, frame);
+            self.rules(&up, frame, column == 0);
+            let marks = across.marks();
+            let marks: Vec<_> = marks.iter().map(|it| (it.at, it.text.as_str())).collect();
+            self.marks_below(&marks, frame);
+            let area = Area {
+                across: &across,
+                up: &up,
+                frame,
+            };
+            self.open(&area, false);
+            for curve in curves {
+                self.stroke(dash(curve), curve, &area);
+            }
+            self.close();
+            end = frame.bottom() + CELL_FOOT;
+        }
+        self.left_label(&up.label(), begin, end - begin);
+        let label = self.plot(begin, 0);
+        self.add(format_args!(
+            "<text class=\"ink\" x=\"{}\" y=\"{}\" text-anchor=\"middle\" \
+             fill=\"#1a1a1a\">{}</text>\n",
+            label.left + label.width / 2,
+            end + 10,
+            escape(&across.label())
+        ));
+        self.bottom = end + 20;
+    }
+
+    /// The name of a panel above its frame.
+    fn name_of(&mut self, name: &str, frame: Frame) {
+        let text = super::paper::short(name, Self::letters(frame.width));
+        self.add(format_args!(
+            "<text class=\"ink\" x=\"{}\" y=\"{}\" fill=\"#1a1a1a\">{}</text>\n",
+            frame.left,
+            frame.top - 6,
+            escape(&text)
+        ));
+    }
+
+    /// Begins what is drawn inside of a frame, and says for a script where its axes begin and end.
+    /// With `is_time` the script may show a part of it.
+    fn open(&mut self, area: &Area<'_>, is_time: bool) {
+        let Frame {
+            left,
+            top,
+            width,
+            height,
+        } = area.frame;
+        let zoom = if is_time { " data-zoom=\"\"" } else { "" };
+        // A line along the edge must not be cut in half.
+        let (top, height) = (top - 2, height + 4);
+        self.add(format_args!(
+            "<svg class=\"area\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"{left} {top} {width} {height}\" preserveAspectRatio=\"none\" \
+             data-x=\"{}\" data-y=\"{}\"{zoom}>\n",
+            area.across.told(),
+            area.up.told()
+        ));
+    }
+
+    fn close(&mut self) {
+        self.out.push_str("</svg>\n");
+    }
+
+    fn stroke(&mut self, dash: &str, curve: &Curve, area: &Area<'_>) {
+        if matches!(curve.join, Join::Mark | Join::Bars) {
+            return self.marks(curve, area);
+        }
+        let (left, bottom) = (area.frame.left * 10, area.frame.bottom() * 10);
+        let mut path = String::new();
+        let mut before = None;
+        let points = thinned(&curve.points, area.across, area.up);
+        for (at, point) in points.iter().enumerate() {
+            let Some((x, y)) = *point else {
+                before = None;
+                continue;
+            };
+            let (x, y) = (Tenths(left + x), Tenths(bottom - y));
+            let lonely = points.get(at + 1).is_none_or(Option::is_none);
+            let _ = match before {
+                // A point without neighbours is a short dash, or nobody would see it.
+                None if lonely => write!(path, "M{x} {y}h2"),
+                None => write!(path, "M{x} {y}"),
+                Some(()) if curve.join == Join::Step => write!(path, "H{x}V{y}"),
+                Some(()) => write!(path, "L{x} {y}"),
+            };
+            before = Some(());
+        }
+        let (colour, number) = (curve.ink.light(), curve.ink.number());
+        self.add(format_args!(
+            "<path class=\"l{number}\" data-n=\"{}\" d=\"{path}\" fill=\"none\" \
+             stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\" \
+             stroke-linejoin=\"round\" vector-effect=\"non-scaling-stroke\"/>\n",
+            escape(&curve.name)
+        ));
+    }
+
+    /// Single points, or intervals of two points each.
+    fn marks(&mut self, curve: &Curve, area: &Area<'_>) {
+        let (left, bottom) = (area.frame.left * 10, area.frame.bottom() * 10);
+        let (colour, number) = (curve.ink.light(), curve.ink.number());
+        let points = curve.points.iter().filter_map(|(x, y)| Some((*x, (*y)?)));
+        let points: Vec<(u64, u64)> = points.collect();
+        let at = |x: u64| Tenths(left + area.across.place(x));
+        if curve.join == Join::Bars {
+            let mut path = String::new();
+            for ends in points.chunks_exact(2) {
+                let (low, high) = (area.up.place(ends[0].1), area.up.place(ends[1].1));
+                let _ = write!(
+                    path,
+                    "M{} {}V{}",
+                    at(ends[0].0),
+                    Tenths(bottom - low),
+                    Tenths(bottom - high)
+                );
+            }
+            self.add(format_args!(
+                "<path class=\"l{number}\" d=\"{path}\" fill=\"none\" stroke=\"{colour}\" \
+                 stroke-width=\"5\" stroke-opacity=\"0.35\"/>\n"
+            ));
+            return;
+        }
+        for (x, y) in points {
+            let (x, y) = (
+                Tenths(left + area.across.place(x) - 50),
+                Tenths(bottom - area.up.place(y)),
+            );
+            self.add(format_args!(
+                "<path class=\"l{number}\" d=\"M{x} {y}l5 -5l5 5l-5 5z\" fill=\"none\" \
+                 stroke=\"{colour}\" stroke-width=\"1.8\" pointer-events=\"all\">\
+                 <title>{}</title></path>\n",
+                escape(&curve.name)
+            ));
+        }
+    }
+
+    /// Draws a row for each CPU.
+    pub fn lanes(&mut self, span: (u64, u64), names: &[String], lanes: &[Lane]) {
+        let named: Vec<(&str, Ink)> = (0..)
+            .zip(names)
+            .map(|(at, name)| (name.as_str(), Ink::kind(at)))
+            .collect();
+        self.legend(&named, false);
+        let top = self.bottom + 4;
+        // Many CPUs have thin rows, and not each has room for its name.
+        let row = (620 / lanes.len().max(1) as i64).clamp(7, 26);
+        let every = (12 / row + 1) as usize;
+        let axis = Axis::new("time", Quantity::Time);
+        let frame = self.plot(top, lanes.len() as i64 * row);
+        let across = Scale::new(&axis, span.0, span.1, frame.width * 10).below();
+        let none = Scale::new(&Axis::new("", Quantity::Count), 0, 1, 10);
+        let height = (row - 3).max(row * 3 / 4);
+        for (index, lane) in lanes.iter().enumerate() {
+            let y = top + index as i64 * row;
+            self.add(format_args!(
+                "<path class=\"rule\" d=\"M{} {}h{}\" stroke=\"#e2e2e2\"/>\n",
+                frame.left,
+                y + height,
+                frame.width
+            ));
+            if index.is_multiple_of(every) {
+                self.add(format_args!(
+                    "<text class=\"pale\" x=\"{}\" y=\"{}\" text-anchor=\"end\" \
+                     fill=\"#5a5a5a\">{}</text>\n",
+                    frame.left - 7,
+                    y + height / 2 + 4,
+                    escape(&lane.name)
+                ));
+            }
+        }
+        let area = Area {
+            across: &across,
+            up: &none,
+            frame,
+        };
+        self.open(&area, true);
+        for (index, lane) in lanes.iter().enumerate() {
+            let y = top + index as i64 * row;
+            // One path a colour: thousands of rectangles are slow to show.
+            for colour in 0..=COLOURS {
+                let ink = Ink::kind(colour);
+                let path = lane_path(lane, ink, &across, (frame.left, y, height));
+                if !path.is_empty() {
+                    let group = names.get(colour).map_or("others", String::as_str);
+                    self.add(format_args!(
+                        "<path class=\"f{}\" data-n=\"{}: {}\" d=\"{path}\" fill=\"{}\"/>\n",
+                        ink.number(),
+                        escape(&lane.name),
+                        escape(group),
+                        ink.light()
+                    ));
+                }
+            }
+        }
+        self.close();
+        self.lower_axis(&across, frame);
+        self.bottom = frame.bottom() + FOOT;
+    }
+}
+
+fn is_time(axis: &Axis) -> bool {
+    axis.quantity == Quantity::Time && !axis.logarithmic
+}
+
+/// The stretches of one colour as rectangles, from `left` on, at `y` and of `height`.
+fn lane_path(lane: &Lane, ink: Ink, across: &Scale, (left, y, height): (i64, i64, i64)) -> String {
+    let mut path = String::new();
+    for &(from, to, index) in &lane.stretches {
+        if Ink::kind(index) == ink {
+            let (from, to) = (across.place(from), across.place(to));
+            let (x, width) = (Tenths(left * 10 + from), Tenths((to - from).max(1)));
+            let _ = write!(path, "M{x} {y}h{width}v{height}h-{width}z");
+        }
+    }
+    path
+}
+
+/// The points in tenths of a pixel. Of those that fall into one column of half a pixel the first,
+/// the extremes and the last are kept, so that a peak is never lost.
+fn thinned(points: &[(u64, Option<u64>)], across: &Scale, up: &Scale) -> Vec<Option<(i64, i64)>> {
+    const COLUMN: i64 = 5;
+    let mut kept: Vec<Option<(i64, i64)>> = Vec::new();
+    let mut column: Vec<(i64, i64)> = Vec::new();
+    let flush = |column: &mut Vec<(i64, i64)>, kept: &mut Vec<Option<(i64, i64)>>| {
+        let places = [
+            Some(0),
+            (0..column.len()).min_by_key(|&at| column[at].1),
+            (0..column.len()).max_by_key(|&at| column[at].1),
+            column.len().checked_sub(1),
+        ];
+        let mut places: Vec<usize> = places.into_iter().flatten().collect();
+        places.sort_unstable();
+        places.dedup();
+        kept.extend(
+            places
+                .into_iter()
+                .filter_map(|at| column.get(at).copied().map(Some)),
+        );
+        column.clear();
+    };
+    for &(x, y) in points {
+        let Some(y) = y else {
+            flush(&mut column, &mut kept);
+            kept.push(None);
+            continue;
+        };
+        let place = (across.place(x), up.place(y));
+        if column
+            .first()
+            .is_some_and(|first| place.0 - first.0 >= COLUMN)
+        {
+            flush(&mut column, &mut kept);
+        }
+        column.push(place);
+    }
+    flush(&mut column, &mut kept);
+    kept
+}
