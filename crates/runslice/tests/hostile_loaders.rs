@@ -141,6 +141,7 @@ fn one_that_makes_no_call_is_killed() {
 }
 
 #[test]
+#[ignore = "takes 200,000 turns, minutes on a busy computer: make test-long"]
 fn one_that_spins_is_refused_after_a_second_of_its_cpu_time() {
     let folders = Folders::new("spins");
     has(
@@ -166,7 +167,8 @@ fn children_of_one_that_ends_are_killed_with_it() {
         &["before it attached a policy", "child said"],
     );
     let said = folders.said("forks", &[], 1);
-    has(&said, &["attached no policy within 1 s of CPU time"]);
+    // One child makes no system call, which is the sooner end.
+    has(&said, &["has made no system call for 10 s"]);
     wait_for("its children", || processes("child of forks").is_empty());
 }
 

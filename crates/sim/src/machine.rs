@@ -343,8 +343,8 @@ impl Machine {
         self.rq_curr(self.exec).task()
     }
 
-    /// What programs find in `rq->curr` of `cpu`: while a task takes the CPU, in `ops.running()` and
-    /// `ops.update_idle()`, still what had it before.
+    /// What programs find in `rq->curr` of `cpu`. While a task takes the CPU, in `ops.running()`
+    /// and `ops.update_idle()`, it is still what had the CPU before.
     ///
     /// Source: `__schedule()`, kernel 6.18: `pick_next_task()` calls them, `rq->curr` is set after
     /// it, and `current` changes in `context_switch()`.
