@@ -7,6 +7,7 @@
 mod bundle;
 mod cli;
 mod comparison;
+mod complete;
 mod embedded;
 mod exit;
 mod export;
@@ -32,6 +33,7 @@ mod schedstat;
 mod scheduler;
 mod sets;
 mod simulate;
+mod source;
 mod store;
 mod table;
 mod verb;
@@ -57,6 +59,8 @@ static ALLOCATOR: bpf::CheckedAllocator = bpf::CheckedAllocator {
 };
 
 fn main() -> ExitCode {
+    // A shell that completes a line runs this program, and gets its answer here.
+    clap_complete::CompleteEnv::with_factory(complete::command).complete();
     match verb::run(Cli::parse().verb) {
         Ok(code) => code,
         Err(error) => explain(&error).into(),

@@ -182,6 +182,7 @@ fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
 
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let spec = request.spec()?;
+    simulate::say_end(&spec);
     let mut observer = request.observer();
     simulate::run(&spec, &mut observer)?;
     Ok(request.explanation(&observer, Some(command())))
