@@ -10,7 +10,7 @@ VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --tes
 # Where cargo puts what it builds for users.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help setup release demo test test-long test-vm fuzz bench lint
+.PHONY: help setup release dist install demo test test-long test-vm fuzz bench lint
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,6 +26,14 @@ release: setup ## the program as it is shipped, stripped; its debug information 
 		objcopy --strip-all --add-gnu-debuglink=runslice.debug \
 			runslice runslice.stripped && \
 		mv runslice.stripped runslice
+
+dist: setup ## a program without shared libraries, .deb, .rpm and an archive, in target/dist
+	@CARGO=$(CARGO) scripts/dist.sh
+
+PREFIX ?= /usr/local
+
+install: release ## program, manual pages, completions, unit and examples, below DESTDIR and PREFIX
+	@scripts/stage.sh $(RELEASE)/runslice "$(DESTDIR)" "$(PREFIX)"
 
 demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html
 	@$(RELEASE)/runslice sim -w desk -o demo.html \

@@ -13,6 +13,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write_table(&root, &root, &out.join("table.rs"));
     write_table(&root.join("lessons"), &root, &out.join("lessons.rs"));
+    fs::write(out.join("headers.rs"), headers(&root.join("include"))).expect("OUT_DIR is writable");
 }
 
 /// Compiles the sources in `folder` and writes what the library includes of them to `table_file`.
@@ -32,10 +33,21 @@ fn write_table(folder: &Path, root: &Path, table_file: &Path) {
         if let Err(error) = bpf_build::compile_into(&source, &[&include], &object) {
             panic!("{error}");
         }
-        table += &entry(name, &Header::read(&source), &object);
+        table += &entry(name, &source, &object);
     }
     table += "]\n";
     fs::write(table_file, table).expect("OUT_DIR is writable");
+}
+
+/// The table of all that policies include. A part lies elsewhere, behind a link.
+fn headers(folder: &Path) -> String {
+    let mut table = String::from("&[\n");
+    for path in bpf_build::files_below(folder) {
+        println!("cargo::rerun-if-changed={}", path.display());
+        let name = path.strip_prefix(folder).expect("it lies below");
+        table += &format!("    Header {{ path: {name:?}, text: include_str!({path:?}) }},\n");
+    }
+    table + "]\n"
 }
 
 /// The sources, by name.
@@ -49,17 +61,19 @@ fn policies(root: &Path) -> Vec<PathBuf> {
     sources
 }
 
-fn entry(name: &str, header: &Header, object: &Path) -> String {
+fn entry(name: &str, source: &Path, object: &Path) -> String {
+    let header = Header::read(source);
     format!(
-        "    Policy {{ name: {name:?}, summary: {:?}, source: {:?}, differs: {:?}, \
-         object: include_bytes!({:?}) }},\n",
-        header.summary, header.source, header.differs, object,
+        "    Policy {{ name: {name:?}, summary: {:?}, promise: {:?}, source: {:?}, differs: {:?}, \
+         text: include_str!({source:?}), object: include_bytes!({object:?}) }},\n",
+        header.summary, header.promise, header.source, header.differs,
     )
 }
 
 /// What the first comment of a policy says.
 struct Header {
     summary: String,
+    promise: String,
     source: String,
     differs: String,
 }
@@ -87,10 +101,31 @@ impl Header {
         };
         Self {
             summary: lines.first().copied().unwrap_or_default().to_owned(),
+            promise: promise(&lines),
             source: part("Source:"),
             differs: part("Differs from the source:"),
         }
     }
+}
+
+/// The paragraphs between the first line and the source, apart by empty lines.
+fn promise(lines: &[&str]) -> String {
+    let lines = lines.iter().skip(1);
+    let lines: Vec<_> = lines
+        .take_while(|line| !line.starts_with("Source:"))
+        .collect();
+    let mut paragraphs: Vec<String> = vec![String::new()];
+    for line in lines {
+        let last = paragraphs.last_mut().expect("never empty");
+        match (line.is_empty(), last.is_empty()) {
+            (true, true) => {}
+            (true, false) => paragraphs.push(String::new()),
+            (false, true) => *last += line,
+            (false, false) => *last += &format!(" {line}"),
+        }
+    }
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs.join("\n\n")
 }
 
 /// The text behind `begins`, up to an empty line or the next part.

@@ -3,11 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-#[path = "../bpf-build/src/files.rs"]
-mod files;
-
 fn main() {
-    experiments(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments"));
+    experiments(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"));
 }
 
 /// Endings of the files that are built in; `Files` in src/files.rs has them, too.
@@ -19,7 +16,7 @@ fn experiments(folder: &Path) {
     let folder = folder
         .canonicalize()
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files = files::files_below(&folder);
+    let mut files = bpf_build::files_below(&folder);
     files.retain(|path| {
         path.extension()
             .is_some_and(|it| ENDINGS.iter().any(|known| it == *known))

@@ -7,11 +7,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    compile_below(
-        &root.join("src"),
-        &root.join("../../policies/include"),
-        &out,
-    );
+    compile_below(&root.join("src"), &root.join("include"), &out);
 }
 
 fn compile_below(folder: &Path, include: &Path, out: &Path) {

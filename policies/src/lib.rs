@@ -10,13 +10,29 @@ pub struct Policy {
     pub name: &'static str,
     /// What it is, one line.
     pub summary: &'static str,
+    /// What it promises: paragraphs, apart by empty lines.
+    pub promise: &'static str,
     /// The publication that it follows.
     pub source: &'static str,
     /// Where it does not follow the publication.
     pub differs: &'static str,
+    /// The source file, as in the folder `policies/`.
+    pub text: &'static str,
     /// The object file.
     pub object: &'static [u8],
 }
+
+/// A header that policies include, also those of other people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Where it lies, from the folder that a compiler is given, such as `scx/common.bpf.h`.
+    pub path: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// Every header, by path. A policy needs no others.
+pub const HEADERS: &[Header] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
 /// Every shipped policy, by name.
 pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
@@ -89,6 +105,22 @@ mod tests {
                 policy.differs
             );
         }
+    }
+
+    #[test]
+    fn the_headers_are_complete_and_have_no_path_of_a_computer() {
+        for path in ["fifo.bpf.c", "/fifo.bpf.c"] {
+            assert!(HEADERS.iter().all(|header| header.path != path));
+        }
+        for path in [
+            "bpf.h",
+            "vmlinux.h",
+            "scx/common.bpf.h",
+            "kernel/6.18/types.h",
+        ] {
+            assert!(HEADERS.iter().any(|header| header.path == path), "{path}");
+        }
+        assert!(HEADERS.iter().all(|header| !header.path.starts_with('/')));
     }
 
     #[test]

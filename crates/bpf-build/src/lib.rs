@@ -1,4 +1,4 @@
-//! Compiles C to BPF objects, for build scripts and tests.
+//! Compiles C to BPF objects, for build scripts, tests and `runslice build`.
 //!
 //! The bytes of an object depend on its sources and on the compiler's version, and on nothing
 //! else: the compiler runs in the source's folder, sees relative paths only and no header of the
@@ -8,6 +8,7 @@
 
 mod clang;
 mod files;
+mod others;
 mod paths;
 
 use std::fs;
@@ -17,6 +18,7 @@ use std::process::Command;
 
 pub use clang::Clang;
 pub use files::files_below;
+pub use others::{Built, compile_others};
 
 /// Why there is no object.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +40,17 @@ pub enum Error {
         path: PathBuf,
         /// Its major version.
         version: u32,
+    },
+    /// The compiler does not come to an end.
+    #[error(
+        "{}: clang took longer than {seconds} s and was stopped; simplify the source",
+        .path.display()
+    )]
+    Endless {
+        /// The source.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
     },
     /// The source does not compile.
     #[error("{} does not compile:\n{stderr}", .path.display())]
@@ -97,7 +110,7 @@ pub fn compile_into(source: &Path, includes: &[&Path], out: &Path) -> Result<(),
 fn command(clang: &Clang, source: &Path, includes: &[&Path]) -> Result<Command, Error> {
     let folder = paths::folder(source)?;
     let mut command = Command::new(clang.path());
-    command.args(FLAGS);
+    command.args(FLAGS).arg("-Werror");
     for include in includes {
         let include = paths::canonical(include)?;
         command.arg("-I").arg(paths::relative(&folder, &include));
@@ -122,7 +135,6 @@ const FLAGS: &[&str] = &[
     "-g",
     "-O2",
     "-Wall",
-    "-Werror",
     "-nostdinc",
     "-fno-ident",
     "-fno-strict-aliasing",

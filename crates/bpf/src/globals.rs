@@ -11,17 +11,13 @@ use crate::path::{self, PathError};
 #[non_exhaustive]
 pub enum SetError {
     /// No variable of that name.
-    #[error(
-        "no global variable `{name}`{}; {}",
-        did_you_mean(.nearest.as_deref()),
-        tunables(.knobs)
-    )]
+    #[error("no knob or variable `{name}`; {}", meant(.nearest.as_deref(), .knobs))]
     Unknown {
         /// What was asked for.
         name: String,
-        /// The name most like it.
+        /// The name most like it; of a knob with range and unit.
         nearest: Option<String>,
-        /// The tunables, each with unit and range.
+        /// The names of the knobs.
         knobs: Vec<String>,
     },
     /// A variable whose value cannot be written as text.
@@ -116,15 +112,12 @@ fn listed(programs: &[String]) -> String {
     format!("the object has {}", programs.join(", "))
 }
 
-fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
-}
-
-fn tunables(knobs: &[String]) -> String {
-    if knobs.is_empty() {
-        return "the object declares no tunables".to_owned();
+fn meant(nearest: Option<&str>, knobs: &[String]) -> String {
+    match (nearest, knobs) {
+        (Some(nearest), _) => format!("did you mean {nearest}?"),
+        (None, []) => "the policy declares no knobs".to_owned(),
+        (None, knobs) => format!("its knobs are {}", knobs.join(", ")),
     }
-    format!("the tunables are {}", knobs.join(", "))
 }
 
 fn unit_suffix(unit: &str) -> String {
@@ -171,7 +164,9 @@ impl Image {
     /// and `weights[*]` for all elements; `weights[]` is the number of elements of an array that is
     /// the last variable of its section, and of a map its capacity. `queues[0-7]` set to `new` puts
     /// new maps into an array of maps. Else `text` is `true`, `false`, 1 or 0 for a `bool`, and for
-    /// all others a number in decimal or, with `0x`, in hexadecimal, perhaps negative.
+    /// all others a number in decimal or, with `0x`, in hexadecimal, perhaps negative. For a knob
+    /// whose unit is one of time, and for a variable whose name ends in `_ns`, `_us` or `_ms`, it
+    /// may have a unit of time: `5ms`.
     ///
     /// # Errors
     /// [`SetError`] says what may be set, in which unit and range.
@@ -200,8 +195,11 @@ impl Image {
         let Some(scalar) = places.first().map(|place| place.scalar) else {
             return Ok(());
         };
-        let value = number(name, text, scalar)?;
         let knob = self.knobs.iter().find(|knob| knob.symbol as usize == index);
+        let value = match nanos_per_unit(knob, name) {
+            Some(per) => number_or_span(name, text, scalar, per)?,
+            None => number(name, text, scalar)?,
+        };
         let (min, max) =
             knob.map_or_else(|| scalar.range(), |knob| (knob.min.into(), knob.max.into()));
         if !(min..=max).contains(&value) {
@@ -329,8 +327,13 @@ impl Image {
             .map(|symbol| (edits(name, &symbol.name), &symbol.name))
             .filter(|(edits, _)| *edits <= name.len().div_ceil(3))
             .min()
-            .map(|(_, name)| name.clone());
-        let knobs = self.knobs.iter().map(describe).collect();
+            .map(
+                |(_, name)| match self.knobs.iter().find(|knob| knob.name == *name) {
+                    Some(knob) => describe(knob),
+                    None => format!("`{name}`"),
+                },
+            );
+        let knobs = self.knobs.iter().map(|knob| knob.name.clone()).collect();
         SetError::Unknown {
             name: name.to_owned(),
             nearest,
@@ -341,7 +344,7 @@ impl Image {
 
 fn describe(knob: &Knob) -> String {
     format!(
-        "{} ({} to {}{})",
+        "`{}` ({} to {}{})",
         knob.name,
         knob.min,
         knob.max,
@@ -411,6 +414,40 @@ fn nth_field(program: &str, ty: Option<&Type>, nth: usize) -> Result<String, Set
             name: program.to_owned(),
             fields: numbers.by_ref().map(|field| field.name.clone()).collect(),
         })
+}
+
+/// Nanoseconds in the unit of a knob, or of a variable by its name; `None` if it is no time.
+fn nanos_per_unit(knob: Option<&Knob>, name: &str) -> Option<u64> {
+    let unit = match knob {
+        Some(knob) => knob.unit.as_str(),
+        None => name.rsplit_once('_')?.1,
+    };
+    match unit {
+        "ns" => Some(1),
+        "us" => Some(1_000),
+        "ms" => Some(1_000_000),
+        _ => None,
+    }
+}
+
+/// As [`number`], for a variable in a unit of `per` ns: `5ms` is a number of these, too.
+fn number_or_span(name: &str, text: &str, scalar: Scalar, per: u64) -> Result<i128, SetError> {
+    if let Some(number) = parse(text, scalar) {
+        return Ok(number);
+    }
+    let span = model::span::parse(text).map(model::Nanos::get);
+    match span {
+        Ok(span) if span.is_multiple_of(per) => Ok((span / per).into()),
+        _ => Err(SetError::BadValue {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            expected: match per {
+                1 => "a number of ns, or with its unit, such as 5ms",
+                1_000 => "a whole number of us, or with its unit, such as 5ms",
+                _ => "a whole number of ms, or with its unit, such as 2s",
+            },
+        }),
+    }
 }
 
 /// The number that `text` says, for `name` of type `scalar`; it may be out of the type's range.

@@ -144,7 +144,7 @@ pub enum RunQueueLock {
 }
 
 static DEFAULT_V0: LazyLock<Costs> = LazyLock::new(|| {
-    let text = include_str!("../../../profiles/default-v0.toml");
+    let text = include_str!("../profiles/default-v0.toml");
     let shipped = file::parse_shipped(text, "profiles/default-v0.toml");
     shipped.unwrap_or_else(|error| panic!("{error}"))
 });

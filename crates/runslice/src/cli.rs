@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use crate::exit::{Status, statuses};
 use crate::on_kernel;
+use crate::verb::build::Build;
 use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
@@ -38,6 +39,10 @@ pub enum Verb {
     /// Run policies on a simulated machine and print latency, CPU time and other results.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Sim(Box<Sim>),
+
+    /// Compile a policy from its C source, with the headers that runslice has inside.
+    #[command(after_help = statuses(&[]))]
+    Build(Build),
 
     /// Save a policy with its variables, set-up and machine, or a recording of a scheduler's own
     /// program, in one file for `sim`.

@@ -8,6 +8,7 @@ mod about;
 mod bundle;
 mod cli;
 mod comparison;
+mod complete;
 mod embedded;
 mod exit;
 mod explanation;
@@ -35,6 +36,7 @@ mod scheduler;
 mod sets;
 mod shrink;
 mod simulate;
+mod source;
 mod store;
 mod table;
 mod timeline;
@@ -62,6 +64,8 @@ static ALLOCATOR: bpf::CheckedAllocator = bpf::CheckedAllocator {
 };
 
 fn main() -> ExitCode {
+    // A shell that completes a line runs this program, and gets its answer here.
+    clap_complete::CompleteEnv::with_factory(complete::command).complete();
     match verb::run(Cli::parse().verb) {
         Ok(code) => code,
         Err(error) => explain(&error).into(),

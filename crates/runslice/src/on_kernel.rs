@@ -48,6 +48,17 @@ pub fn count(enable: bool, as_version: Option<u32>) -> anyhow::Result<Option<Swi
     Ok(None)
 }
 
+/// The policy that runslice runs on this machine, and what it counts; `None` when there is none or
+/// its counters may not be read.
+pub fn policy_counters() -> Option<(String, Vec<(String, u64)>)> {
+    let place = session::Place::below(Path::new("/"));
+    let session::Found::Running(record) = place.find().ok()? else {
+        return None;
+    };
+    let counters = record.counted(&place).ok()?;
+    Some((record.policy, counters))
+}
+
 /// Whether a signal came that is caught.
 pub fn is_interrupted() -> bool {
     live::process::signal().is_some()

@@ -1,4 +1,5 @@
-//! What the user calls a policy: a built-in name or an object file, with knobs behind a colon.
+//! What the user calls a policy: a built-in name, an object file or a C source, with knobs behind a
+//! colon.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use model::{MachineSpec, PolicySpec};
 use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
 use crate::exit::UsageError;
-use crate::input;
+use crate::{input, source};
 use model::suggest;
 
 /// A policy, and the machine that it came with.
@@ -33,6 +34,28 @@ impl Found {
             bound: None,
         }
     }
+}
+
+/// The policies of a list: words as they are, or with commas between them, as in
+/// `fifo,mlfq:queues=5,up=2,o1`. What stands behind a comma and has an `=` is a knob of the policy
+/// before it, if that has knobs.
+pub fn list(words: &[String]) -> Vec<String> {
+    let mut list: Vec<String> = Vec::new();
+    for word in words {
+        if Path::new(word).is_file() {
+            list.push(word.clone());
+            continue;
+        }
+        let begin = list.len();
+        for part in word.split(',').map(str::trim) {
+            let is_knob = part.contains('=') && !part.contains(':');
+            match list[begin..].last_mut() {
+                Some(last) if is_knob && last.contains(':') => *last += &format!(",{part}"),
+                _ => list.push(part.to_owned()),
+            }
+        }
+    }
+    list
 }
 
 /// Finds the policy that `argument` names, for example `fifo`, `mlfq:cumulative=1,nq=10` or
@@ -120,7 +143,10 @@ fn plain(object: Arc<[u8]>) -> Found {
 /// callbacks, and so the object that has it.
 fn load(name: &str) -> anyhow::Result<Found> {
     let (path, wanted) = place(name);
-    let file = read(Path::new(path))?;
+    let file = match source::is_source(Path::new(path)) {
+        true => source::object(Path::new(path))?,
+        false => read(Path::new(path))?,
+    };
     if bundle::is_bundle(&file) {
         let bundle = Bundle::read(&file).with_context(|| path.to_owned())?;
         return Ok(Found {
@@ -214,7 +240,8 @@ fn split(argument: &str) -> (&str, &str) {
 fn looks_like_a_path(name: &str) -> bool {
     let file = name.split_once('@').map_or(name, |(file, _)| file);
     let ending = Path::new(file).extension();
-    name.contains('/') || ending.is_some_and(|ending| ending == "o" || ending == "bundle")
+    let is_file = |ending: &std::ffi::OsStr| ["o", "bundle", "c"].iter().any(|it| ending == *it);
+    name.contains('/') || ending.is_some_and(is_file)
 }
 
 /// What tables call it: the argument without folders and without the ending of an object.
@@ -224,10 +251,9 @@ pub fn label(argument: &str) -> String {
         .file_name()
         .unwrap_or_default()
         .to_string_lossy();
-    let short = file
-        .strip_suffix(".bpf.o")
-        .or(file.strip_suffix(".o"))
-        .unwrap_or(&file);
+    let endings = [".bpf.o", ".o", ".bpf.c", ".c"];
+    let short = endings.iter().find_map(|it| file.strip_suffix(it));
+    let short = short.unwrap_or(&file);
     match knobs {
         "" => short.to_owned(),
         knobs => format!("{short}:{knobs}"),
@@ -247,7 +273,7 @@ fn unknown(name: &str) -> anyhow::Error {
     let known = known.map(|policy| policy.name);
     let hint = suggest::hint(name, known);
     UsageError(format!(
-        "no policy is called `{name}`: {hint}; or give the path of a .bpf.o file"
+        "no policy is called `{name}`: {hint}; or give the path of a .bpf.c or .bpf.o file"
     ))
     .into()
 }
@@ -269,7 +295,19 @@ mod tests {
     }
 
     #[test]
+    fn lists_have_spaces_or_commas_and_knobs_stay_with_their_policy() {
+        let list = |words: &[&str]| list(&words.iter().map(|&it| it.into()).collect::<Vec<_>>());
+        assert_eq!(list(&["fifo", "mlfq"]), list(&["fifo,mlfq"]));
+        assert_eq!(
+            list(&["fifo, mlfq:queues=5,up=2,o1", "eevdf"]),
+            ["fifo", "mlfq:queues=5,up=2", "o1", "eevdf"]
+        );
+        assert_eq!(list(&["mlfq:up=2,", "a=1"]), ["mlfq:up=2", "", "a=1"]);
+    }
+
+    #[test]
     fn a_table_calls_a_file_by_its_stem() {
+        assert_eq!(label("out/mine.bpf.c:slice_ns=5"), "mine:slice_ns=5");
         assert_eq!(label("out/mine.bpf.o:slice_ns=5"), "mine:slice_ns=5");
         assert_eq!(label("fifo"), "fifo");
     }

@@ -7,6 +7,7 @@ use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::report::Outcome;
+use crate::say::say;
 use crate::scheduler;
 
 /// Simulates a run of which only the figures are wanted.
@@ -62,6 +63,13 @@ pub fn run_sampled(
         Some(program) => scheduler::run(program, spec, |user| {
             sim::run_program_sampled(spec, sampler, every, user).map_err(explain)
         }),
+    }
+}
+
+/// Says, before a run begins, that it ends at another time than the user may think.
+pub fn say_end(spec: &RunSpec) {
+    if let (_, Some(note)) = sim::latest_end(spec) {
+        say("runslice", &note);
     }
 }
 

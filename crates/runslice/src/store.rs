@@ -93,6 +93,13 @@ impl Store {
         })
     }
 
+    /// The store that is in `folder`, or would be; nothing is made.
+    pub fn at(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
     fn path(&self, key: Key) -> PathBuf {
         self.folder.join(RUNS).join(key.file())
     }

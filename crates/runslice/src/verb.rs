@@ -1,5 +1,6 @@
 //! The verbs of the command line.
 
+pub mod build;
 pub mod bundle;
 pub mod check;
 pub mod compare;
@@ -33,6 +34,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     let status: Status = match verb {
         Verb::OnKernel(verb) => return on_kernel::run(verb),
         Verb::Sim(request) => sim::run(&request),
+        Verb::Build(request) => build::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Diff(request) => diff::run(&request),

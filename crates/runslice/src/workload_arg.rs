@@ -35,7 +35,7 @@ macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
         &[$(Shipped {
             name: $name,
-            text: include_str!(concat!("../../../workloads/", $name, ".toml")),
+            text: include_str!(concat!("../workloads/", $name, ".toml")),
         }),*]
     };
 }

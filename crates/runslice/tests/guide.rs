@@ -10,8 +10,8 @@
 //!   chapters are run in one guest;
 //! * `text`: shows something and has no command.
 //!
-//! The folder looks like a clone of the project with `runslice` and `clang` on the path, and has
-//! the files of the chapter's own folder. Any other block is an error. `UPDATE_GOLDEN=1` writes
+//! The folder is empty but for the files of the chapter's own folder. `runslice` is on the path, as
+//! after an installation; clang is where the set-up has put it. Any other block is an error. `UPDATE_GOLDEN=1` writes
 //! what the program prints.
 
 use std::fmt::Write as _;
@@ -197,7 +197,7 @@ fn renewed(expected: &[String], lines: &[&str]) -> Vec<String> {
 }
 
 /// The folder that a chapter's commands are run in.
-fn clone(name: &str) -> PathBuf {
+fn empty(name: &str) -> PathBuf {
     let stem = name.trim_end_matches(".md").replace('/', "-");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("guide")
@@ -205,14 +205,6 @@ fn clone(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     let bin = folder.join(".bin");
     fs::create_dir_all(&bin).expect("the folder for tests is writable");
-    for part in ["policies", "workloads", "profiles", "docs"] {
-        symlink(root().join(part), folder.join(part)).expect("links can be made");
-    }
-    let clang = bpf_build::Clang::find().expect("clang compiled the policies");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).map(|place| place.join(clang.path()));
-    let clang = places.into_iter().find(|place| place.is_file());
-    symlink(clang.expect("on the path"), bin.join("clang")).expect("links can be made");
     symlink(env!("CARGO_BIN_EXE_runslice"), bin.join("runslice")).expect("links can be made");
     let own = pages().join(name.trim_end_matches(".md"));
     for entry in fs::read_dir(own).into_iter().flatten().flatten() {
@@ -244,7 +236,7 @@ fn every_command_of_the_guide_prints_what_the_guide_says() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let (mut wrong, mut failures, mut commands) = (String::new(), String::new(), 0);
     for (name, text) in chapters() {
-        let folder = clone(&name);
+        let folder = empty(&name);
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         // From the end, so that the lines before stay where they are.
         let mut changes: Vec<(usize, usize, Vec<String>)> = Vec::new();

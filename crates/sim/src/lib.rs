@@ -536,32 +536,41 @@ fn go(
     Ok(())
 }
 
-/// When the run ends at the latest, and says so where that is not what was asked for.
-fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
+/// When the run ends at the latest, and the words for it where that is not what was asked for.
+#[must_use]
+pub fn latest_end(spec: &RunSpec) -> (Option<Nanos>, Option<String>) {
     let stop = &spec.workload.stop;
     match (spec.duration, stop.after) {
         (Some(asked), Some(after)) => {
-            if asked > after {
-                machine.note(format!(
-                    "the workload ends after {after}, as its `stop` says: a duration of {asked} \
-                     cannot lengthen it"
-                ));
-            }
-            Some(asked.min(after))
+            let note = format!(
+                "the workload ends after {after}, as its `stop` says: a duration of {asked} cannot \
+                 lengthen it"
+            );
+            (Some(asked.min(after)), (asked > after).then_some(note))
         }
         (None, None) if stop.groups.is_empty() && stop.requests.is_empty() => {
             let endless = spec.workload.groups.iter();
-            let endless = endless.into_iter().find(|group| is_endless(&group.body))?;
-            machine.note(format!(
+            let Some(endless) = endless.into_iter().find(|group| is_endless(&group.body)) else {
+                return (None, None);
+            };
+            let note = format!(
                 "nothing says when the run ends, and `{}` never does: it ends after \
                  {MOST_WITHOUT_END} at the latest; a duration or the workload's `stop` can say \
                  otherwise",
                 endless.name
-            ));
-            Some(MOST_WITHOUT_END)
+            );
+            (Some(MOST_WITHOUT_END), Some(note))
         }
-        (asked, after) => asked.or(after),
+        (asked, after) => (asked.or(after), None),
     }
+}
+
+fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
+    let (end, note) = latest_end(spec);
+    if let Some(note) = note {
+        machine.note(note);
+    }
+    end
 }
 
 /// How long a run lasts of which nothing says when it ends, if a task goes on for ever.

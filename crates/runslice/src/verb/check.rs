@@ -13,7 +13,7 @@ use crate::exit::Status;
 use crate::scheduler::LoaderOptions;
 use crate::simulate::explain;
 use crate::table::Table;
-use crate::{kernel, on_kernel, output, policy};
+use crate::{kernel, on_kernel, output, policy, source};
 
 mod costs;
 mod needs;
@@ -84,7 +84,17 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
         return on_kernel::ask_here(name, &file, &mut to);
     }
     if request.vm {
-        return on_kernel::ask(name, &request.kernel, &mut to);
+        // There is no compiler in a guest.
+        let built = policy::file_of(name).filter(|path| source::is_source(path));
+        let Some(path) = built else {
+            return on_kernel::ask(name, &request.kernel, &mut to);
+        };
+        let folder = folder::OwnFolder::new()?;
+        let object = folder
+            .path()
+            .join(path.with_extension("o").file_name().unwrap_or_default());
+        std::fs::write(&object, &*file)?;
+        return on_kernel::ask(&object.to_string_lossy(), &request.kernel, &mut to);
     }
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;

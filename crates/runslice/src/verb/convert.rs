@@ -19,7 +19,8 @@ pub struct Convert {
     /// made.
     workload: String,
 
-    /// Language to convert to. Default: the other one of the two.
+    /// Language to convert to. Default: the other one of the two. With `toml`, a built-in workload
+    /// is written as it is, with its comments.
     #[arg(long, value_enum)]
     to: Option<Language>,
 
@@ -80,7 +81,14 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
             imported.toml
         }
         (Language::Toml, false) => {
-            anyhow::bail!("{} is a workload file already", request.workload)
+            if workload_arg::file_of(&request.workload).is_some() {
+                anyhow::bail!("{} is a workload file already", request.workload);
+            }
+            if !request.scale.is_empty() {
+                let message = "--scale does not change the file: write it, and change its `scale`";
+                return Err(UsageError(message.to_owned()).into());
+            }
+            workload_arg::Written::find(&request.workload)?.text
         }
         (Language::RtApp, _) => {
             let workload = workload_arg::find(&request.workload, &request.scale)?;

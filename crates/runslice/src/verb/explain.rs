@@ -251,6 +251,7 @@ fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let found = request.found()?;
     let spec = request.spec(found.clone())?;
+    simulate::say_end(&spec);
     let mut observer = request.observer();
     let summary = simulate::run(&spec, &mut observer)?;
     if let (Some(path), Some(finding)) = (&request.shrink, observer.finding()) {

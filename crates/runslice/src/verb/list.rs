@@ -1,44 +1,106 @@
 //! `runslice list`.
 
+use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bpf::{Knob, Object};
-use clap::Args;
-use model::Kernel;
+use clap::{Args, ValueHint};
+use model::{Kernel, suggest};
+use policies::Policy;
 
-use crate::exit::Status;
+use crate::exit::{Status, UsageError};
 use crate::table::Table;
+use crate::workload_arg::{SHIPPED, Shipped};
 use crate::{kernel, output, workload_arg};
 
 /// Arguments of `runslice list`.
 #[derive(Debug, Args)]
 pub struct List {
+    /// Show all of this policy or workload: what it is for, its source, its knobs or parameters.
+    #[arg(value_hint = ValueHint::Other)]
+    name: Option<String>,
+
     /// List the knobs of the policies, with default, range, unit and effect.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "name")]
     knobs: bool,
 
     /// List the workloads instead of the policies.
-    #[arg(long, conflicts_with = "knobs")]
+    #[arg(long, conflicts_with_all = ["knobs", "name"])]
     workloads: bool,
+
+    /// Write the file of NAME, to change it: NAME.bpf.c of a policy, NAME.toml of a workload. A
+    /// file that is there is never written over.
+    #[arg(long, requires = "name")]
+    copy: bool,
+
+    /// File to write with --copy. Default: as the file is called in the project, in this folder.
+    #[arg(short, long, value_name = "FILE", requires = "copy")]
+    output: Option<PathBuf>,
+}
+
+/// Something that is built in.
+enum BuiltIn {
+    Policy(&'static Policy),
+    Workload(&'static Shipped),
 }
 
 /// Prints what is built in.
 ///
 /// # Errors
-/// When standard output is closed.
+/// When nothing has the name, a file is there already, or standard output is closed.
 pub fn run(request: &List) -> anyhow::Result<Status> {
-    let table = match request {
-        List {
-            workloads: true, ..
-        } => workloads(),
-        List { knobs: true, .. } => knobs()?,
-        List { .. } => policies(),
+    let text = match (&request.name, request.copy) {
+        (Some(name), true) => copy(name, request.output.as_deref())?,
+        (Some(name), false) => match find(name)? {
+            BuiltIn::Policy(policy) => policy_in_full(policy)?,
+            BuiltIn::Workload(workload) => workload_in_full(workload)?,
+        },
+        (None, _) if request.workloads => workloads().to_string(),
+        (None, _) if request.knobs => knobs()?.to_string(),
+        (None, _) => policies().to_string(),
     };
     let mut to = output::open(None)?;
-    write!(to, "{table}")?;
+    write!(to, "{text}")?;
     to.flush()?;
     Ok(Status::Done)
+}
+
+fn find(name: &str) -> Result<BuiltIn, UsageError> {
+    if let Some(policy) = policies::find(name) {
+        return Ok(BuiltIn::Policy(policy));
+    }
+    if let Some(workload) = SHIPPED.iter().find(|workload| workload.name == name) {
+        return Ok(BuiltIn::Workload(workload));
+    }
+    let policies = policies::ALL.iter().map(|policy| policy.name);
+    let known = policies.chain(SHIPPED.iter().map(|workload| workload.name));
+    let hint = suggest::hint(name, known);
+    Err(UsageError(format!(
+        "nothing built in is called `{name}`: {hint}"
+    )))
+}
+
+/// Writes the file of `name`, and says where it is and what to do with it.
+fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
+    let (usual, text, next) = match find(name)? {
+        BuiltIn::Policy(policy) => {
+            let next = "runslice sim FILE -w desk";
+            (format!("{name}.bpf.c"), policy.text, next)
+        }
+        BuiltIn::Workload(workload) => {
+            let next = "runslice sim fifo mlfq -w FILE";
+            (format!("{name}.toml"), workload.text, next)
+        }
+    };
+    let path = to.map_or_else(|| PathBuf::from(usual), Path::to_owned);
+    let shown = path.display().to_string();
+    let made = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    made.with_context(|| format!("cannot write {shown}; name another file with -o"))?;
+    let next = next.replace("FILE", &shown);
+    Ok(format!("{shown}: change it, then run it: {next}\n"))
 }
 
 fn policies() -> Table {
@@ -51,10 +113,99 @@ fn policies() -> Table {
 
 fn workloads() -> Table {
     let mut table = Table::default().names("workload").prose("what it is");
-    for shipped in workload_arg::SHIPPED {
+    for shipped in SHIPPED {
         table.row([shipped.name.to_owned(), shipped.summary()]);
     }
     table
+}
+
+fn policy_in_full(policy: &Policy) -> anyhow::Result<String> {
+    let mut text = format!("{}: {}\n\n", policy.name, policy.summary);
+    for part in [
+        policy.promise,
+        &format!("Source: {}", policy.source),
+        &format!("Differs from the source: {}", policy.differs),
+    ] {
+        for paragraph in part.split("\n\n").filter(|it| !it.is_empty()) {
+            text += &wrapped(paragraph);
+            text.push('\n');
+        }
+    }
+    let mut table = Table::default()
+        .names("knob")
+        .numbers("default")
+        .numbers("from")
+        .numbers("to")
+        .names("unit")
+        .prose("what it does");
+    for knob in knobs_of(policy)? {
+        let [_, name, default, _, min, max, unit, doc] = row(String::new(), &knob);
+        table.row([name, default, min, max, unit, doc]);
+    }
+    let _ = write!(text, "{table}");
+    let name = policy.name;
+    text += &format!("\nIts source: runslice list --copy {name}\n");
+    Ok(text)
+}
+
+fn workload_in_full(shipped: &Shipped) -> anyhow::Result<String> {
+    let name = shipped.name;
+    let workload = workload_arg::find(name, &[])?;
+    let mut text = wrapped(&format!("{name}: {}", shipped.summary()));
+    let machine = &workload.machine;
+    let end = workload.stop.after.map(|after| format!(", {after} long"));
+    let _ = writeln!(
+        text,
+        "\n{} CPUs, HZ {}, kernel {}, seed {}{}\n",
+        machine.cpus,
+        machine.hz,
+        machine.kernel.name(),
+        workload.seed,
+        end.unwrap_or_default()
+    );
+    let mut table = Table::default()
+        .names("tasks")
+        .numbers("count")
+        .numbers("nice");
+    for group in &workload.groups {
+        let [count, nice] = [group.count.to_string(), group.nice.to_string()];
+        table.row([group.name.clone(), count, nice]);
+    }
+    let _ = write!(text, "{table}");
+    if !workload.scale.is_empty() {
+        let mut table = Table::default().names("parameter").numbers("default");
+        for (parameter, value) in &workload.scale {
+            table.row([parameter.clone(), value.to_string()]);
+        }
+        let (first, value) = &workload.scale[0];
+        let _ = write!(
+            text,
+            "\n{table}\nChange one: --scale {first}={}\n",
+            value * 2
+        );
+    }
+    text += &format!("Its file: runslice list --copy {name}\n");
+    Ok(text)
+}
+
+/// One paragraph, in lines of at most 80 columns.
+fn wrapped(paragraph: &str) -> String {
+    const COLUMNS: usize = 80;
+    let mut text = String::new();
+    let mut width = 0;
+    for word in paragraph.split_whitespace() {
+        let len = word.chars().count();
+        if width > 0 && width + 1 + len > COLUMNS {
+            text.push('\n');
+            width = 0;
+        } else if width > 0 {
+            text.push(' ');
+            width += 1;
+        }
+        text += word;
+        width += len;
+    }
+    text + "\n"
 }
 
 fn knobs() -> anyhow::Result<Table> {
@@ -68,14 +219,19 @@ fn knobs() -> anyhow::Result<Table> {
         .names("unit")
         .prose("what it does");
     for policy in policies::ALL {
-        let object = Object::parse(policy.object).context(policy.name)?;
-        let image = kernel::link(&object, Kernel::default()).context(policy.name)?;
         let mut name = policy.name.to_owned();
-        for knob in &image.knobs {
+        for knob in &knobs_of(policy)? {
             table.row(row(std::mem::take(&mut name), knob));
         }
     }
     Ok(table)
+}
+
+fn knobs_of(policy: &Policy) -> anyhow::Result<Vec<Knob>> {
+    let object = Object::parse(policy.object).context(policy.name)?;
+    Ok(kernel::link(&object, Kernel::default())
+        .context(policy.name)?
+        .knobs)
 }
 
 fn row(policy: String, knob: &Knob) -> [String; 8] {

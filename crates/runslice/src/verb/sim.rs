@@ -37,9 +37,11 @@ use model::{seeds, span};
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Policy to run: a built-in name, a BPF object, the binary of a scheduler, or a bundle. With
-    /// several policies, each runs under the same workload, and the tables show them side by side.
+    /// Policy to run: a built-in name, a C source, a BPF object, the binary of a scheduler, or a
+    /// bundle. With several policies, each runs under the same workload, and the tables show them
+    /// side by side: `sim fifo mlfq` or `sim fifo,mlfq`.
     ///
+    /// A source (mine.bpf.c) is compiled first, as by `runslice build`; that takes clang.
     /// Put knobs after a colon: `mlfq:cumulative=1,queues=10`. From a binary, the BPF object in it
     /// is used; if it has several, write FILE@NAME. A bundle is a file from `runslice bundle`: a
     /// policy with its variables and its machine.
@@ -236,8 +238,8 @@ impl Sim {
     /// The policies, those of schedulers' own programs last.
     fn policies(&self) -> anyhow::Result<Vec<Found>> {
         let mut all = Vec::new();
-        for argument in &self.policy {
-            let mut found = policy::open(argument)?;
+        for argument in policy::list(&self.policy) {
+            let mut found = policy::open(&argument)?;
             self.prepare.apply(&mut found.policy);
             all.push(found);
         }
@@ -304,6 +306,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         to.flush()?;
         return Ok(Status::Done);
     }
+    simulate::say_end(&specs[0]);
     let is_page = format == RunFormat::Html;
     let (outcomes, drawn) = match request.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
@@ -340,7 +343,8 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
         output::page_file(output)?;
     }
     let [printed, metrics] = request.schedulers.files();
-    let policies = request.policy.iter().map(|it| policy::file_of(it));
+    let policies = policy::list(&request.policy);
+    let policies = policies.iter().map(|it| policy::file_of(it));
     let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
     read.push(("--from", request.from.as_deref()));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
@@ -517,7 +521,7 @@ fn many(
 /// One run, with everything that listens to it.
 fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outcome, Drawn)> {
     let name = &spec.policy.name;
-    let several = request.policy.len() + request.schedulers.commands.len() > 1;
+    let several = policy::list(&request.policy).len() + request.schedulers.commands.len() > 1;
     let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
         let Some(path) = path else { return Ok(None) };
         let path = output::path_for(path, name, several);

@@ -2,14 +2,14 @@
 
 mod plan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::Nanos;
+use model::{MachineSpec, Nanos};
 use serde_json::{Value, json};
 use stats::compare::{Choice, Extent, Role, Set, Settings, compare};
 use stats::figure::{Shown, every_run};
@@ -58,6 +58,10 @@ pub struct Sweep {
     /// Take the runs from this folder, which has one part, and make no runs. May be repeated.
     #[arg(long, value_name = "DIR")]
     merge: Vec<PathBuf>,
+
+    /// Say how many runs the file asks for, of what, and how many are there already; make none.
+    #[arg(long, conflicts_with = "merge")]
+    dry_run: bool,
 
     /// Threads. The number does not change the results. Default: one for each CPU.
     #[arg(long, value_name = "NUMBER")]
@@ -114,7 +118,10 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         Some(folder) => folder.clone(),
         None => request.file.with_extension("results"),
     };
-    let store = Store::open(&folder)?;
+    let store = match request.dry_run {
+        true => Store::at(&folder),
+        false => Store::open(&folder)?,
+    };
     // What a run depends on is a long text: numbers and files of many runs are shared out, too.
     let jobs = parallel::jobs(request.jobs);
     let keys = parallel::map(&runs, jobs, "keys", |run| Ok(key(run)))?;
@@ -123,6 +130,9 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         None => mine,
         Some(Shard { index, count }) => mine.into_iter().skip(index).step_by(count).collect(),
     };
+    if request.dry_run {
+        return foretell(&store, &mine, &folder);
+    }
     if request.merge.is_empty() {
         make(&store, &mine, request)?;
     } else {
@@ -143,6 +153,60 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
 
 fn key(run: &Planned) -> Key {
     Key::of(&run.spec, &run.scale, "")
+}
+
+/// Prints which runs would be made.
+fn foretell(store: &Store, runs: &[(Key, &Planned)], folder: &Path) -> anyhow::Result<Status> {
+    let missing: BTreeMap<Key, &Planned> = runs
+        .iter()
+        .filter(|(key, _)| store.get(*key).is_none())
+        .map(|(key, run)| (*key, *run))
+        .collect();
+    let ends = missing.values().map(|run| sim::latest_end(&run.spec).0);
+    let longest = ends.fold(Some(0_u64), |sum, end| sum?.checked_add(end?.get()));
+    let longest = longest.map(Nanos::new);
+    let time = longest.map_or_else(
+        || "nothing says how long all of them last".to_owned(),
+        |longest| format!("at most {longest} of simulated time"),
+    );
+    let distinct = |of: &dyn Fn(&RunSpec) -> String| {
+        let mut all: Vec<String> = Vec::new();
+        for (_, run) in runs {
+            let one = of(&run.spec);
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        all
+    };
+    let mut to = output::open(None)?;
+    writeln!(
+        to,
+        "{} runs, {} of them to be made: {time}; results in {}",
+        runs.len(),
+        missing.len(),
+        folder.display()
+    )?;
+    let machine = |spec: &RunSpec| {
+        let MachineSpec {
+            cpus, hz, kernel, ..
+        } = &spec.machine;
+        format!("{cpus} CPUs, HZ {hz}, kernel {}", kernel.name())
+    };
+    writeln!(
+        to,
+        "policies: {}",
+        distinct(&|it| it.policy.name.clone()).join("  ")
+    )?;
+    writeln!(
+        to,
+        "workloads: {}",
+        distinct(&|it| it.workload.name.clone()).join("  ")
+    )?;
+    writeln!(to, "machines: {}", distinct(&machine).join("; "))?;
+    writeln!(to, "seeds: {}", distinct(&|it| it.seed.to_string()).len())?;
+    to.flush()?;
+    Ok(Status::Done)
 }
 
 /// Makes the runs that the store does not have.

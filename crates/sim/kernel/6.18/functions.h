@@ -5,12 +5,14 @@
  * ---- Functions ----
  *
  * What counts is the prototype; bodies are the simulator's. They are defined,
- * since the compiler records only functions that are.
+ * since the compiler records only functions that are. policies/include/vmlinux.h declares them.
  */
 
+#ifndef KFUNC
 #define KFUNC __attribute__((btf_decl_tag("bpf_kfunc")))
 #define VOID(name, args...) KFUNC void name(args) {}
 #define GIVES(type, name, args...) KFUNC type name(args) { return (type)0; }
+#endif
 
 /* Queues. */
 VOID(scx_bpf_dsq_insert, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
@@ -146,9 +148,11 @@ GIVES(struct bpf_list_node *, bpf_list_front, struct bpf_list_head *head)
 GIVES(struct bpf_list_node *, bpf_list_back, struct bpf_list_head *head)
 VOID(bpf_local_irq_save, unsigned long *flags__irq_flag)
 VOID(bpf_local_irq_restore, unsigned long *flags__irq_flag)
+#ifndef WITHOUT_ARENAS
 GIVES(int, bpf_arena_reserve_pages, void *p__map, void *ptr__ign, u32 page_cnt)
 GIVES(void *, bpf_arena_alloc_pages, void *p__map, void *addr__ign, u32 page_cnt, int node_id,
       u64 flags)
 VOID(bpf_arena_free_pages, void *p__map, void *ptr__ign, u32 page_cnt)
+#endif
 GIVES(int, bpf_stream_vprintk_impl, int stream_id, const char *fmt__str, const void *args,
       u32 len__sz, void *aux__prog)

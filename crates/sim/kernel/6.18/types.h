@@ -55,7 +55,9 @@ typedef struct {
 /* ---- Masks of CPUs and nodes ---- */
 
 /* The simulator's limit of CPUs; a kernel's is a matter of configuration. */
+#ifndef NR_CPUS
 #define NR_CPUS 1024
+#endif
 #define MAX_NUMNODES 64
 
 struct cpumask {
@@ -436,7 +438,9 @@ struct cpufreq_policy {
 	unsigned int cur;
 };
 
+#ifndef PERCPU
 #define PERCPU __attribute__((section(".data..percpu"), used))
+#endif
 
 PERCPU struct rq runqueues;
 /* Null, as on a machine without a frequency driver: no CPU changes its speed. */

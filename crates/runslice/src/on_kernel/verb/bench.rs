@@ -44,12 +44,13 @@ const EJECTED: &str = "ejected";
 /// Arguments of `runslice bench`.
 #[derive(Debug, Args)]
 pub struct Bench {
-    /// Policies with commas between them, and knobs after a colon: `mlfq,staircase:compute=1`.
+    /// Policies, with spaces or commas between them, and knobs after a colon:
+    /// `mlfq,staircase:compute=1`.
     ///
     /// The kernel's own scheduler, `default`, is always measured as two more arms. The difference
     /// between these two is noise.
     #[arg(value_name = "POLICIES", required_unless_present = "schedulers")]
-    policies: Option<String>,
+    policies: Vec<String>,
 
     /// Also measure a scheduler's own program, for example `--scheduler 'scx_lavd --performance'`.
     /// May be repeated.
@@ -154,7 +155,7 @@ trait Runner {
 /// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
     let form = request.form()?;
-    let arms = plan::arms(request.policies.as_deref(), &request.schedulers)?;
+    let arms = plan::arms(&request.policies, &request.schedulers)?;
     let looks = request.looks()?;
     let beside = request.beside()?;
     process::catch_signals();

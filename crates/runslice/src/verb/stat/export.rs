@@ -1,5 +1,7 @@
 //! `runslice stat export`: the counters for Prometheus.
 
+mod kernel;
+
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,6 +15,7 @@ use stats::schedstat::{Field, FieldUnit, HzEvidence, Layout, SchedstatReader, Sn
 
 use super::processes;
 use crate::exit::{Status, UsageError};
+use crate::on_kernel;
 use crate::schedstat::{hz_of, statistics};
 
 /// Arguments of `runslice stat export`.
@@ -27,9 +30,14 @@ pub struct Export {
     #[arg(long, conflicts_with = "listen")]
     once: bool,
 
-    /// Also export the counters of each process.
+    /// Also export the counters of each thread of each process.
     #[arg(long)]
     processes: bool,
+
+    /// Most threads to export: those that had a CPU for the longest time. Others are counted.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, requires = "processes",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    processes_max: u32,
 
     /// File with the statistics.
     #[arg(long, value_name = "FILE", default_value = "/proc/schedstat")]
@@ -47,6 +55,8 @@ pub struct Export {
 
 /// Longest request that is read, in bytes.
 const REQUEST_MAX: u64 = 8 << 10;
+/// Most header lines of a request.
+const HEADERS_MAX: usize = 64;
 /// How long somebody may take to ask.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most connections that are served at once; others are closed.
@@ -73,7 +83,7 @@ pub fn run(request: &Export) -> anyhow::Result<Status> {
         }
     };
     if request.once {
-        let text = metrics(&first, hz, request.processes);
+        let text = everything(&first, hz, request);
         io::stdout().write_all(text.as_bytes())?;
         return Ok(Status::Done);
     }
@@ -124,20 +134,31 @@ fn read(path: &Path, cpu_lines: bool) -> anyhow::Result<Snapshot> {
 }
 
 fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
-    let asked = asked(&mut stream)?;
-    let mut lines = asked.split("\r\n");
-    let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
-    let (status, kind, body) = match words.as_slice() {
-        _ if !for_this_machine(lines, words.last() == Some(&"HTTP/1.0")) => (
+    let head = asked(&mut stream)?;
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut asked = httparse::Request::new(&mut headers);
+    if !asked.parse(&head).is_ok_and(|status| status.is_complete()) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let method = asked.method.unwrap_or_default();
+    // What stands behind a question mark is nobody's business here.
+    let path = asked
+        .path
+        .unwrap_or_default()
+        .split('?')
+        .next()
+        .unwrap_or_default();
+    let (status, kind, body) = match [method, path] {
+        _ if !for_this_machine(asked.headers, asked.version == Some(0)) => (
             "403 Forbidden",
             "text/plain",
             "Host must be localhost or an address of this machine, such as 127.0.0.1\n".to_owned(),
         ),
-        ["GET" | "HEAD", "/metrics", ..] => match read(&request.from, request.cpu_lines) {
+        ["GET" | "HEAD", "/metrics"] => match read(&request.from, request.cpu_lines) {
             Ok(snapshot) => (
                 "200 OK",
                 "text/plain; version=0.0.4; charset=utf-8",
-                metrics(&snapshot, hz, request.processes),
+                everything(&snapshot, hz, request),
             ),
             Err(error) => (
                 "503 Service Unavailable",
@@ -145,7 +166,7 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
                 format!("{error:#}\n"),
             ),
         },
-        ["GET" | "HEAD", "/", ..] => {
+        ["GET" | "HEAD", "/"] => {
             let body = "<!DOCTYPE html><title>runslice</title><a href=\"/metrics\">/metrics</a>\n";
             ("200 OK", "text/html", body.to_owned())
         }
@@ -162,7 +183,7 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
          Connection: close\r\n\r\n",
         body.len()
     )?;
-    if words.first() != Some(&"HEAD") {
+    if method != "HEAD" {
         stream.write_all(body.as_bytes())?;
     }
     stream.flush()
@@ -172,14 +193,12 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
 /// for any page whose name its owner has led to 127.0.0.1, and lets that page read the answer (DNS
 /// rebinding); `Host` is then that page's name. Who speaks HTTP/1.0 may leave the line out, which
 /// no browser does.
-fn for_this_machine<'a>(headers: impl Iterator<Item = &'a str>, optional: bool) -> bool {
-    let values = headers.filter_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.trim()
-            .eq_ignore_ascii_case("host")
-            .then_some(value.trim())
-    });
-    let hosts: Vec<&str> = values.collect();
+fn for_this_machine(headers: &[httparse::Header<'_>], optional: bool) -> bool {
+    let hosts = headers
+        .iter()
+        .filter(|it| it.name.eq_ignore_ascii_case("host"));
+    let hosts = hosts.map(|it| std::str::from_utf8(it.value).unwrap_or_default());
+    let hosts: Vec<&str> = hosts.collect();
     match hosts.as_slice() {
         [] => optional,
         [host] => is_loopback(host),
@@ -212,7 +231,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// The head of a request, to its end.
-fn asked(stream: &mut TcpStream) -> io::Result<String> {
+fn asked(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let end = Instant::now() + PATIENCE;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut head = Vec::new();
@@ -228,7 +247,7 @@ fn asked(stream: &mut TcpStream) -> io::Result<String> {
             count => head.extend_from_slice(&part[..count]),
         }
     }
-    Ok(String::from_utf8_lossy(&head).into_owned())
+    Ok(head)
 }
 
 /// Names that the node exporter gives to the same numbers, and what they are.
@@ -251,7 +270,39 @@ const NODE: [(&str, &str, &str); 3] = [
 ];
 
 /// The text of all metrics, in Prometheus's format.
-fn metrics(snapshot: &Snapshot, hz: u32, with_processes: bool) -> String {
+fn everything(snapshot: &Snapshot, hz: u32, request: &Export) -> String {
+    let mut out = metrics(snapshot, hz);
+    kernel::add(&mut out, Path::new("/"));
+    add_counters(&mut out, on_kernel::policy_counters());
+    if request.processes {
+        add_processes(&mut out, Path::new("/proc"), request.processes_max as usize);
+    }
+    out
+}
+
+/// Adds what the policy that runslice runs here counts itself.
+fn add_counters(out: &mut String, policy: Option<(String, Vec<(String, u64)>)>) {
+    let Some((policy, counters)) = policy else {
+        return;
+    };
+    let name = "runslice_policy_counter_total";
+    head(
+        out,
+        name,
+        Kind::Counter,
+        "What the attached policy counts, by its own names.",
+    );
+    for (counter, value) in counters {
+        let (policy, counter) = (escaped(&policy), escaped(&counter));
+        let _ = writeln!(
+            out,
+            "{name}{{policy=\"{policy}\",counter=\"{counter}\"}} {value}"
+        );
+    }
+}
+
+/// The text of the kernel's counters of CPUs and scheduling domains.
+fn metrics(snapshot: &Snapshot, hz: u32) -> String {
     let mut out = String::new();
     let layout = snapshot.layout();
     for (index, field) in layout.cpu.iter().enumerate() {
@@ -263,7 +314,7 @@ fn metrics(snapshot: &Snapshot, hz: u32, with_processes: bool) -> String {
                 format!("Counter {} of a CPU.", field.name),
             ),
         };
-        head(&mut out, &name, &help);
+        head(&mut out, &name, Kind::Counter, &help);
         for cpu in snapshot.cpus() {
             let value = value(field, cpu.values()[index], layout, hz);
             let _ = writeln!(out, "{name}{{cpu=\"{}\"}} {value}", cpu.number());
@@ -274,6 +325,7 @@ fn metrics(snapshot: &Snapshot, hz: u32, with_processes: bool) -> String {
         head(
             &mut out,
             &name,
+            Kind::Counter,
             &format!("Counter {} of a scheduling domain.", field.name),
         );
         for cpu in snapshot.cpus() {
@@ -289,14 +341,22 @@ fn metrics(snapshot: &Snapshot, hz: u32, with_processes: bool) -> String {
             }
         }
     }
-    if with_processes {
-        add_processes(&mut out, Path::new("/proc"));
-    }
     out
 }
 
-fn head(out: &mut String, name: &str, help: &str) {
-    let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n");
+/// Whether a number only grows.
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+fn head(out: &mut String, name: &str, kind: Kind, help: &str) {
+    let kind = match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+    };
+    let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
 }
 
 /// Times in seconds, all else as it is.
@@ -320,8 +380,21 @@ fn seconds(ns: u64) -> String {
 /// A number of a process as text.
 type Number = fn(&processes::Process) -> String;
 
-fn add_processes(out: &mut String, proc: &Path) {
-    let tasks = processes::read(proc);
+/// Adds at most `most` threads, by their numbers: those that had a CPU for the longest time.
+fn add_processes(out: &mut String, proc: &Path, most: usize) {
+    let mut tasks: Vec<_> = processes::read(proc).into_iter().collect();
+    tasks.sort_by_key(|(thread, task)| (std::cmp::Reverse(task.counters.cpu_time), *thread));
+    let left_out = tasks.len().saturating_sub(most);
+    tasks.truncate(most);
+    tasks.sort_by_key(|(thread, _)| *thread);
+    let name = "runslice_process_left_out";
+    head(
+        out,
+        name,
+        Kind::Gauge,
+        "Threads that --processes-max leaves out.",
+    );
+    let _ = writeln!(out, "{name} {left_out}");
     let metrics: [(&str, &str, Number); 3] = [
         ("running_seconds", "Time on a CPU of the thread.", |task| {
             seconds(task.counters.cpu_time)
@@ -337,7 +410,7 @@ fn add_processes(out: &mut String, proc: &Path) {
     ];
     for (name, help, of) in metrics {
         let name = format!("runslice_process_{name}_total");
-        head(out, &name, help);
+        head(out, &name, Kind::Counter, help);
         for (thread, task) in &tasks {
             let (comm, pid) = (escaped(&task.name), task.process);
             let labels = format!("pid=\"{pid}\",tid=\"{thread}\",comm=\"{comm}\"");
@@ -368,8 +441,17 @@ mod tests {
             std::fs::write(task.join("schedstat"), "5000000000 6 9\n").unwrap();
         }
         let mut out = String::new();
-        add_processes(&mut out, &folder);
+        add_processes(&mut out, &folder, 2);
+        std::fs::write(folder.join("7/task/8/schedstat"), "5000000001 6 9\n").unwrap();
+        let mut one = String::new();
+        add_processes(&mut one, &folder, 1);
         std::fs::remove_dir_all(folder).unwrap();
+        assert!(
+            one.contains("worker") && !one.contains("comm=\"main\""),
+            "{one}"
+        );
+        assert!(one.contains("\nrunslice_process_left_out 1\n"), "{one}");
+        assert!(out.contains("\nrunslice_process_left_out 0\n"), "{out}");
         for labels in ["tid=\"7\",comm=\"main\"", "tid=\"8\",comm=\"worker\""] {
             let line = format!("runslice_process_timeslices_total{{pid=\"7\",{labels}}} 9");
             assert!(out.lines().any(|it| it == line), "{out}");
@@ -389,7 +471,7 @@ mod tests {
 
     #[test]
     fn what_the_node_exporter_has_too_has_its_name() {
-        let text = metrics(&snapshot(17), 1, false);
+        let text = metrics(&snapshot(17), 1);
         let lines = [
             "node_schedstat_running_seconds_total{cpu=\"3\"} 0.000003500",
             "node_schedstat_waiting_seconds_total{cpu=\"3\"} 0.000004000",
@@ -439,24 +521,44 @@ mod tests {
         for host in bad {
             assert!(!is_loopback(host), "{host}");
         }
-        let asked = |head: &str, optional| for_this_machine(head.split("\r\n"), optional);
+        let asked = |head: &str, optional| {
+            let text = format!("GET /metrics HTTP/1.1\r\n{head}");
+            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+            let mut request = httparse::Request::new(&mut headers);
+            assert!(request.parse(text.as_bytes()).unwrap().is_complete());
+            for_this_machine(request.headers, optional)
+        };
         assert!(asked("Accept: a:b\r\nHOST: localhost\r\n\r\n", false));
         assert!(asked("\r\n", true) && !asked("\r\n", false));
-        assert!(!asked(
-            "Host: localhost\r\nHost: page.example\r\n\r\n",
-            true
-        ));
+        let two = "Host: localhost\r\nHost: page.example\r\n\r\n";
+        assert!(!asked(two, true));
+    }
+
+    #[test]
+    fn a_policy_s_counters_have_its_names() {
+        let mut out = String::new();
+        add_counters(&mut out, None);
+        assert_eq!(out, "");
+        let counters = vec![("kicks".to_owned(), 7), ("a\"b".to_owned(), 0)];
+        add_counters(&mut out, Some(("mlfq".to_owned(), counters)));
+        for line in [
+            "runslice_policy_counter_total{policy=\"mlfq\",counter=\"kicks\"} 7",
+            "runslice_policy_counter_total{policy=\"mlfq\",counter=\"a\\\"b\"} 0",
+        ] {
+            assert!(out.lines().any(|it| it == line), "{line}: {out}");
+        }
     }
 
     #[test]
     fn jiffies_become_seconds() {
-        let text = metrics(&snapshot(4), 1_000, false);
+        let text = metrics(&snapshot(4), 1_000);
         assert!(text.contains("node_schedstat_running_seconds_total{cpu=\"3\"} 10.500000000\n"));
     }
 
     #[test]
     fn this_process_is_exported() {
-        let text = metrics(&snapshot(17), 1, true);
+        let mut text = String::new();
+        add_processes(&mut text, Path::new("/proc"), usize::MAX);
         let name = format!(
             "runslice_process_timeslices_total{{pid=\"{}\",",
             std::process::id()

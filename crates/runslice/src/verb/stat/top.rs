@@ -75,8 +75,7 @@ pub fn run(request: &Top) -> anyhow::Result<Status> {
         what,
         sort: request.sort,
         reversed: false,
-        paused: false,
-        scrolled: 0,
+        ..Screen::default()
     };
     if request.file.is_none() && what == What::Cpus {
         // Says what this kernel lacks.
@@ -104,9 +103,7 @@ fn print(
 ) -> anyhow::Result<Status> {
     let mut to = output::open(None)?;
     for interval in intervals {
-        let mut lines = screen.lines(&interval?, usize::MAX, usize::MAX);
-        // The line with the keys.
-        lines.remove(1);
+        let lines = screen.lines(&interval?);
         writeln!(to, "{}\n", lines.join("\n"))?;
         to.flush()?;
     }
@@ -154,27 +151,25 @@ fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
         title: "a moment".to_owned(),
         ..Interval::default()
     };
-    let terminal = Terminal::take()?;
-    let mut size = terminal.size();
+    let mut terminal = Terminal::take()?;
     let mut next = begin + every.min(Duration::from_millis(300));
-    terminal.show(&screen.lines(&interval, size.0, size.1))?;
+    terminal.show(&screen, &interval)?;
     while end.is_none_or(|end| Instant::now() < end) {
-        let keys = terminal.keys()?;
+        let (keys, resized) = terminal.keys()?;
         if keys.iter().any(|&key| screen.key(key) == Asked::Quit) {
             break;
         }
         let due = Instant::now() >= next;
         if due {
             next = Instant::now() + every;
-            size = terminal.size();
             if !screen.paused {
                 let after = Look::now(request.cpu_lines)?;
                 interval = before.until(&after, request.which(), begin)?;
                 before = after;
             }
         }
-        if due || !keys.is_empty() {
-            terminal.show(&screen.lines(&interval, size.0, size.1))?;
+        if due || resized || !keys.is_empty() {
+            terminal.show(&screen, &interval)?;
         }
     }
     Ok(Status::Done)
@@ -182,22 +177,21 @@ fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
 
 /// A recording on a terminal.
 fn leaf(mut screen: Screen, intervals: &[Interval]) -> anyhow::Result<Status> {
-    let terminal = Terminal::take()?;
+    let mut terminal = Terminal::take()?;
     let mut at = 0;
-    let mut shown = None;
     loop {
-        let size = terminal.size();
-        if shown != Some(size) {
-            terminal.show(&screen.lines(&intervals[at], size.0, size.1))?;
-            shown = Some(size);
-        }
-        for key in terminal.keys()? {
-            shown = None;
-            match screen.key(key) {
-                Asked::Quit => return Ok(Status::Done),
-                Asked::Next => at = (at + 1).min(intervals.len() - 1),
-                Asked::Previous => at = at.saturating_sub(1),
-                Asked::Nothing => {}
+        terminal.show(&screen, &intervals[at])?;
+        let mut changed = false;
+        while !changed {
+            let (keys, resized) = terminal.keys()?;
+            changed = resized || !keys.is_empty();
+            for key in keys {
+                match screen.key(key) {
+                    Asked::Quit => return Ok(Status::Done),
+                    Asked::Next => at = (at + 1).min(intervals.len() - 1),
+                    Asked::Previous => at = at.saturating_sub(1),
+                    Asked::Nothing => {}
+                }
             }
         }
     }

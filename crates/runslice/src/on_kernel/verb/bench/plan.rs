@@ -38,15 +38,8 @@ pub struct Turn {
 ///
 /// # Errors
 /// When a policy is unknown, or listed twice.
-pub fn arms(list: Option<&str>, schedulers: &[String]) -> anyhow::Result<Vec<Arm>> {
-    let mut words: Vec<String> = Vec::new();
-    for word in list.into_iter().flat_map(|list| list.split(',')) {
-        let is_knob = word.contains('=') && !word.contains(':');
-        match words.last_mut() {
-            Some(last) if is_knob && last.contains(':') => *last += &format!(",{word}"),
-            _ => words.push(word.trim().to_owned()),
-        }
-    }
+pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<Arm>> {
+    let words = policy::list(list);
     let own = |name: &str| Arm {
         name: name.to_owned(),
         policy: None,
@@ -55,7 +48,7 @@ pub fn arms(list: Option<&str>, schedulers: &[String]) -> anyhow::Result<Vec<Arm
     let mut policies = Vec::new();
     for word in words.iter().filter(|word| *word != DEFAULT) {
         if word.is_empty() {
-            let list = list.unwrap_or_default();
+            let list = list.join(" ");
             let message = format!("`{list}` has an empty name; write default,POLICY,POLICY");
             return Err(UsageError(message).into());
         }
@@ -106,7 +99,7 @@ mod tests {
     use super::*;
 
     fn names(list: &str) -> Vec<String> {
-        arms(Some(list), &[])
+        arms(&[list.to_owned()], &[])
             .unwrap()
             .into_iter()
             .map(|arm| arm.name)
@@ -126,18 +119,18 @@ mod tests {
     #[test]
     fn schedulers_programs_stand_behind_the_policies() {
         let programs = ["/x/scx_a -p".to_owned()];
-        let arms = arms(Some("fifo"), &programs).unwrap();
+        let arms = arms(&["fifo".to_owned()], &programs).unwrap();
         let program = arms[3].policy.as_ref().and_then(|it| it.program.as_ref());
         assert_eq!(arms[3].name, "scx_a -p");
         assert_eq!(program.unwrap().command, ["/x/scx_a", "-p"]);
         let twice = [&programs[..], &programs[..]].concat();
-        assert!(super::arms(None, &twice).unwrap_err().is::<UsageError>());
+        assert!(super::arms(&[], &twice).unwrap_err().is::<UsageError>());
     }
 
     #[test]
     fn a_wrong_list_is_a_usage_error() {
         for bad in ["", "fifo,", "fifo,fifo", "no-such", "default,up=1"] {
-            let error = arms(Some(bad), &[]).unwrap_err();
+            let error = arms(&[bad.to_owned()], &[]).unwrap_err();
             assert!(error.is::<UsageError>(), "{bad}: {error}");
         }
     }

@@ -112,7 +112,7 @@ fn bench(request: &Bench, runner: &mut Pretended) -> anyhow::Result<bool> {
 
 /// The same; how many runs of each scheduler there are.
 fn watched(request: &Bench, runner: &mut Pretended) -> anyhow::Result<Option<u32>> {
-    let arms = plan::arms(request.policies.as_deref(), &[])?;
+    let arms = plan::arms(&request.policies, &[])?;
     let plan = request.plan(&arms, &Host::default(), None);
     let mut folder = Folder::open(&request.folder, &plan)?;
     request.watch(runner, &arms, &request.looks()?, &mut folder)
@@ -188,7 +188,7 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
     let mut runner = Pretended::new(1, &FACTORS);
     runner.ejects = Some(2);
     assert!(bench(&request, &mut runner).unwrap());
-    let arms = plan::arms(request.policies.as_deref(), &[]).unwrap();
+    let arms = plan::arms(&request.policies, &[]).unwrap();
     let plan = request.plan(&arms, &Host::default(), None);
     let folder = Folder::open(&request.folder, &plan).unwrap();
     assert_eq!(folder.ejected(), VOID_MAX, "also when it is opened again");

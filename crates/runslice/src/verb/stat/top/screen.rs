@@ -1,6 +1,13 @@
-//! What `stat top` shows, as text; what keys change in it.
+//! What `stat top` shows, on a terminal or as lines; what keys change in it.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use model::Nanos;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Flex, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph, Table};
+use ratatui::{layout::Rect, widgets};
 
 /// Counters of one CPU or task over an interval, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,20 +33,22 @@ pub struct Interval {
 }
 
 /// Lists to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum What {
     /// CPUs.
     Cpus,
     /// Tasks.
+    #[default]
     Tasks,
 }
 
 /// Column to sort by: greatest first, but names and numbers in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sort {
     /// Number of the CPU or task.
     Id,
     /// Part of the interval on a CPU.
+    #[default]
     Busy,
     /// Part of the interval in a run queue, waiting.
     Waiting,
@@ -81,7 +90,7 @@ pub enum Asked {
 }
 
 /// The state of the screen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Screen {
     pub what: What,
     pub sort: Sort,
@@ -89,32 +98,121 @@ pub struct Screen {
     pub paused: bool,
     /// Rows that are scrolled away.
     pub scrolled: usize,
+    /// What a name or number must contain to be shown, in any case of letters.
+    pub filter: String,
+    /// Keys go into the filter.
+    pub is_typing: bool,
+    /// The keys are explained.
+    pub has_help: bool,
 }
 
+/// Longest filter, in characters; names have at most 15 bytes.
+const FILTER_MAX: usize = 40;
+
+/// Rows that a page key goes on by.
+const PAGE: usize = 10;
+
+/// The keys and what they do.
+const HELP: [(&str, &str); 12] = [
+    ("t c", "tasks, CPUs"),
+    ("< >", "sort by the column to the left, right"),
+    (
+        "B W L U S I",
+        "sort by busy, waiting, latency, runslice, slices, number",
+    ),
+    ("r", "reverse the order"),
+    (
+        "/",
+        "show only names and numbers with what you type; Enter ends",
+    ),
+    ("Esc", "show all again"),
+    ("space", "pause, and go on"),
+    ("j k \u{2191} \u{2193}", "scroll by a row"),
+    ("PgUp PgDn Home", "scroll by ten rows, to the top"),
+    ("n p", "next and previous interval of a recording"),
+    ("h ?", "this help; any key closes it"),
+    ("q", "quit"),
+];
+
 impl Screen {
-    /// The lines of a terminal of `rows` times `columns`; never more, and never longer.
-    pub fn lines(&self, interval: &Interval, rows: usize, columns: usize) -> Vec<String> {
+    /// The rows that are shown, in their order.
+    fn rows<'a>(&self, interval: &'a Interval) -> Vec<&'a Row> {
         let list = match self.what {
             What::Cpus => &interval.cpus,
             What::Tasks => &interval.tasks,
         };
-        let mut list: Vec<&Row> = list.iter().collect();
+        let wanted = self.filter.to_lowercase();
+        let shown =
+            |row: &&Row| row.id.contains(&wanted) || row.name.to_lowercase().contains(&wanted);
+        let mut list: Vec<&Row> = list.iter().filter(shown).collect();
         list.sort_by(|a, b| self.order(a, b));
-        let paused = if self.paused { ", paused" } else { "" };
-        let mut lines = vec![
-            format!("{}{paused}", interval.title),
-            "q quit  c CPUs  t tasks  < > sort by  r reverse  space pause  j k scroll".to_owned(),
-            self.heading(),
+        list
+    }
+
+    /// Everything as lines, for where there is no terminal.
+    pub fn lines(&self, interval: &Interval) -> Vec<String> {
+        let line = |cells: [String; 7]| {
+            let [id, busy, waiting, latency, runslice, slices, name] = cells;
+            let line = format!(
+                "{id:>8}  {busy:>8}  {waiting:>9}  {latency:>10}  {runslice:>10}  {slices:>9}  \
+                 {name}"
+            );
+            line.trim_end().to_owned()
+        };
+        let rows = self.rows(interval).into_iter();
+        let rows = rows.map(|row| line(self.cells(row, interval.length)));
+        let head = [interval.title.clone(), line(self.heading())];
+        head.into_iter().chain(rows).collect()
+    }
+
+    /// Draws all of the terminal.
+    pub fn draw(&self, frame: &mut Frame<'_>, interval: &Interval) {
+        let parts = [
+            Constraint::Length(1),
+            Constraint::Min(0),
+            Constraint::Length(1),
         ];
-        let room = rows.saturating_sub(lines.len());
-        let first = self.scrolled.min(list.len().saturating_sub(1));
-        let shown = list.into_iter().skip(first).take(room);
-        lines.extend(shown.map(|row| self.line(row, interval.length)));
-        lines.truncate(rows);
-        lines
-            .into_iter()
-            .map(|line| line.trim_end().chars().take(columns).collect())
-            .collect()
+        let [top, middle, bottom] = Layout::vertical(parts).areas(frame.area());
+        let rows = self.rows(interval);
+        let mut title = interval.title.clone();
+        if !self.filter.is_empty() {
+            title += &format!(", {} with \"{}\"", rows.len(), self.filter);
+        }
+        if self.paused {
+            title += ", paused";
+        }
+        frame.render_widget(Line::styled(title, Modifier::BOLD), top);
+        self.draw_table(frame, middle, &rows, interval.length);
+        let keys = match self.is_typing {
+            true => format!("/{}_   Enter: keep   Esc: show all", self.filter),
+            false => "q quit  h help  t tasks  c CPUs  < > sort  r reverse  / filter  space pause"
+                .to_owned(),
+        };
+        frame.render_widget(Line::styled(keys, Modifier::DIM), bottom);
+        if self.has_help {
+            help(frame);
+        }
+    }
+
+    fn draw_table(&self, frame: &mut Frame<'_>, area: Rect, rows: &[&Row], length: u64) {
+        let first = self.scrolled.min(rows.len().saturating_sub(1));
+        let right = |cells: [String; 7]| {
+            let [numbers @ .., name] = cells;
+            let numbers = numbers
+                .into_iter()
+                .map(|cell| Line::from(cell).right_aligned());
+            widgets::Row::new(numbers.chain([Line::from(name)]))
+        };
+        // No more than fits is laid out.
+        let shown = rows.iter().skip(first).take(area.height.into());
+        let shown = shown.map(|row| right(self.cells(row, length)));
+        let widths = [8, 8, 9, 10, 10, 9].map(Constraint::Length);
+        let widths = widths.into_iter().chain([Constraint::Min(4)]);
+        let heading = right(self.heading()).style(Style::new().add_modifier(Modifier::REVERSED));
+        frame.render_widget(
+            Table::new(shown, widths).header(heading).column_spacing(2),
+            area,
+        );
     }
 
     fn order(&self, a: &Row, b: &Row) -> std::cmp::Ordering {
@@ -137,7 +235,7 @@ impl Screen {
         order.then(by_number)
     }
 
-    fn heading(&self) -> String {
+    fn heading(&self) -> [String; 7] {
         let marked = |sort: Sort, title: &str| {
             if sort == self.sort {
                 format!("{title}{}", if self.reversed { "^" } else { "v" })
@@ -149,18 +247,18 @@ impl Screen {
             What::Cpus => ("CPU", ""),
             What::Tasks => ("task", "name"),
         };
-        format!(
-            "{:>8}  {:>8}  {:>9}  {:>10}  {:>10}  {:>9}  {name}",
+        [
             marked(Sort::Id, id),
             marked(Sort::Busy, "busy"),
             marked(Sort::Waiting, "waiting"),
             marked(Sort::Latency, "latency"),
             marked(Sort::Runslice, "runslice"),
             marked(Sort::Slices, "slices/s"),
-        )
+            name.to_owned(),
+        ]
     }
 
-    fn line(&self, row: &Row, length: u64) -> String {
+    fn cells(&self, row: &Row, length: u64) -> [String; 7] {
         let share = |part: u64| {
             let tenths = (u128::from(part) * 1_000).checked_div(u128::from(length));
             tenths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
@@ -170,36 +268,88 @@ impl Screen {
         };
         let rate = (u128::from(row.slices) * 10_000_000_000).checked_div(u128::from(length));
         let rate = rate.map_or_else(|| "-".to_owned(), |t| format!("{}.{}", t / 10, t % 10));
-        format!(
-            "{:>8}  {:>8}  {:>9}  {:>10}  {:>10}  {rate:>9}  {}",
-            row.id,
+        [
+            row.id.clone(),
             share(row.run),
             share(row.wait),
             span(row.wait),
             span(row.run),
-            row.name
-        )
+            rate,
+            row.name.clone(),
+        ]
     }
 
     /// Does what a key says.
-    pub fn key(&mut self, key: u8) -> Asked {
-        match key {
-            // Control-C and Control-D come as bytes.
-            b'q' | 3 | 4 => return Asked::Quit,
-            b'c' => (self.what, self.scrolled) = (What::Cpus, 0),
-            b't' => (self.what, self.scrolled) = (What::Tasks, 0),
-            b'>' | b's' => self.sort = self.sort.step(1),
-            b'<' => self.sort = self.sort.step(Sort::ALL.len() - 1),
-            b'r' => self.reversed = !self.reversed,
-            b' ' => self.paused = !self.paused,
-            b'j' => self.scrolled += 1,
-            b'k' => self.scrolled = self.scrolled.saturating_sub(1),
-            b'n' => return Asked::Next,
-            b'p' => return Asked::Previous,
+    pub fn key(&mut self, key: KeyEvent) -> Asked {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if is_control && matches!(key.code, KeyCode::Char('c' | 'd')) {
+            return Asked::Quit;
+        }
+        if self.has_help {
+            self.has_help = false;
+            return Asked::Nothing;
+        }
+        if self.is_typing {
+            self.type_filter(key.code);
+            return Asked::Nothing;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Asked::Quit,
+            KeyCode::Char('n') => return Asked::Next,
+            KeyCode::Char('p') => return Asked::Previous,
+            KeyCode::Char('c') => (self.what, self.scrolled) = (What::Cpus, 0),
+            KeyCode::Char('t') => (self.what, self.scrolled) = (What::Tasks, 0),
+            KeyCode::Char('>' | 's') => self.sort = self.sort.step(1),
+            KeyCode::Char('<') => self.sort = self.sort.step(Sort::ALL.len() - 1),
+            KeyCode::Char('r') => self.reversed = !self.reversed,
+            KeyCode::Char(' ') => self.paused = !self.paused,
+            KeyCode::Char('/' | 'f') => self.is_typing = true,
+            KeyCode::Char('h' | '?') => self.has_help = true,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('j') | KeyCode::Down => self.scrolled += 1,
+            KeyCode::Char('k') | KeyCode::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            KeyCode::PageDown => self.scrolled += PAGE,
+            KeyCode::PageUp => self.scrolled = self.scrolled.saturating_sub(PAGE),
+            KeyCode::Home => self.scrolled = 0,
+            KeyCode::Char(letter) => {
+                let known = "IBWLUS".find(letter).map(|at| Sort::ALL[at]);
+                self.sort = known.unwrap_or(self.sort);
+            }
             _ => {}
         }
         Asked::Nothing
     }
+
+    fn type_filter(&mut self, key: KeyCode) {
+        self.scrolled = 0;
+        match key {
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(letter) if self.filter.chars().count() < FILTER_MAX => {
+                self.filter.push(letter);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Draws the explanation of the keys over the middle of the screen.
+fn help(frame: &mut Frame<'_>) {
+    let lines = HELP.map(|(keys, what)| Line::from(format!(" {keys:<15} {what} ")));
+    let width = lines.iter().map(Line::width).max().unwrap_or(0);
+    let [width, height] = [width, lines.len()].map(|it| u16::try_from(it + 2).unwrap_or(u16::MAX));
+    let across = Layout::horizontal([Constraint::Max(width)]).flex(Flex::Center);
+    let [area] = across.areas(frame.area());
+    let [area] = Layout::vertical([Constraint::Max(height)])
+        .flex(Flex::Center)
+        .areas(area);
+    frame.render_widget(Clear, area);
+    let block = Block::bordered().title(" Keys ");
+    frame.render_widget(Paragraph::new(lines.to_vec()).block(block), area);
 }
 
 fn mean(sum: u64, count: u64) -> Option<u64> {
@@ -236,89 +386,140 @@ mod tests {
         }
     }
 
-    fn screen() -> Screen {
-        Screen {
-            what: What::Tasks,
-            sort: Sort::Busy,
-            reversed: false,
-            paused: false,
-            scrolled: 0,
-        }
+    fn press(screen: &mut Screen, keys: &str) -> Asked {
+        let keys = keys.chars().map(|key| match key {
+            '\n' => KeyCode::Enter,
+            '\u{1b}' => KeyCode::Esc,
+            key => KeyCode::Char(key),
+        });
+        let asked = keys.map(|key| screen.key(KeyEvent::from(key)));
+        asked.last().unwrap_or(Asked::Nothing)
     }
 
     fn ids(screen: &Screen) -> Vec<String> {
-        let lines = screen.lines(&interval(), 24, 80);
-        let ids = lines[3..]
+        let interval = interval();
+        screen
+            .rows(&interval)
             .iter()
-            .filter_map(|line| line.split_whitespace().next());
-        ids.map(str::to_owned).collect()
+            .map(|row| row.id.clone())
+            .collect()
+    }
+
+    /// What a terminal of this size shows.
+    fn shown(screen: &Screen, columns: u16, rows: u16) -> Vec<String> {
+        let backend = ratatui::backend::TestBackend::new(columns, rows);
+        let mut terminal = ratatui::Terminal::new(backend).unwrap();
+        terminal
+            .draw(|frame| screen.draw(frame, &interval()))
+            .unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| {
+            (0..columns)
+                .map(|x| buffer[(x, y)].symbol())
+                .collect::<String>()
+        };
+        (0..rows).map(|y| line(y).trim_end().to_owned()).collect()
     }
 
     #[test]
     fn a_frame_is_what_a_terminal_shows() {
-        let lines = screen().lines(&interval(), 24, 80);
         let want = [
             "3.0 s",
-            "q quit  c CPUs  t tasks  < > sort by  r reverse  space pause  j k scroll",
             "    task     busyv    waiting     latency    runslice   slices/s  name",
             "     812    90.0 %     10.0 %     11.1 ms      100 ms        9.0  hog",
             "      99    10.0 %     10.0 %     3.23 ms     3.23 ms       31.0  shell",
             "       7     0.0 %      0.0 %           -           -        0.0  idle",
         ];
-        assert_eq!(lines, want);
+        assert_eq!(Screen::default().lines(&interval()), want);
+        let lines = shown(&Screen::default(), 80, 7);
+        assert_eq!(lines[..5], want);
+        assert!(lines[6].starts_with("q quit  h help"), "{lines:?}");
     }
 
     #[test]
     fn keys_choose_list_order_and_direction() {
-        let mut screen = screen();
+        let mut screen = Screen::default();
         assert_eq!(ids(&screen), ["812", "99", "7"]);
-        screen.key(b'r');
+        press(&mut screen, "r");
         assert_eq!(ids(&screen), ["7", "99", "812"]);
-        screen.key(b'r');
-        screen.key(b'<');
+        press(&mut screen, "r<");
         assert_eq!(
             (screen.sort, ids(&screen)),
             (Sort::Id, ["7", "99", "812"].map(str::to_owned).to_vec())
         );
-        screen.key(b'<');
+        press(&mut screen, "S");
         assert_eq!(
             (screen.sort, ids(&screen)[0].as_str()),
             (Sort::Slices, "99")
         );
-        screen.key(b'c');
+        press(&mut screen, "c");
         assert_eq!(ids(&screen), ["cpu0", "cpu1"]);
+        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(screen.key(control_c), Asked::Quit);
+        let asked = ["q", "n", "p", "x"].map(|key| press(&mut screen, key));
         assert_eq!(
-            [b'q', 3, b'n', b'p', b'x'].map(|key| screen.key(key)),
-            [
-                Asked::Quit,
-                Asked::Quit,
-                Asked::Next,
-                Asked::Previous,
-                Asked::Nothing
-            ]
+            asked,
+            [Asked::Quit, Asked::Next, Asked::Previous, Asked::Nothing]
         );
     }
 
     #[test]
     fn equals_keep_their_places() {
-        let mut screen = screen();
-        screen.sort = Sort::Waiting;
+        let screen = Screen {
+            sort: Sort::Waiting,
+            ..Screen::default()
+        };
         // Both wait 100 ms.
         assert_eq!(ids(&screen)[..2], ["99", "812"]);
     }
 
     #[test]
+    fn a_filter_shows_what_contains_it_until_escape() {
+        let mut screen = Screen::default();
+        press(&mut screen, "/SHq");
+        assert_eq!(ids(&screen), [""; 0], "q is typed and does not quit");
+        assert!(screen.is_typing);
+        screen.key(KeyEvent::from(KeyCode::Backspace));
+        press(&mut screen, "\n");
+        assert_eq!(ids(&screen), ["99"]);
+        let lines = shown(&screen, 80, 6);
+        assert_eq!(lines[0], "3.0 s, 1 with \"SH\"");
+        press(&mut screen, "\u{1b}");
+        assert_eq!(ids(&screen).len(), 3);
+        press(&mut screen, &format!("/{}", "x".repeat(500)));
+        assert_eq!(screen.filter.len(), FILTER_MAX);
+    }
+
+    #[test]
+    fn help_explains_every_key_and_any_key_closes_it() {
+        let mut screen = Screen::default();
+        press(&mut screen, "?");
+        let lines = shown(&screen, 80, 20).join("\n");
+        for (keys, what) in HELP {
+            assert!(
+                lines.contains(what) && lines.contains(keys),
+                "{keys}: {lines}"
+            );
+        }
+        assert_eq!(press(&mut screen, "q"), Asked::Nothing);
+        assert!(!screen.has_help);
+    }
+
+    #[test]
     fn a_small_terminal_is_not_overrun() {
-        let mut screen = screen();
-        for (rows, columns) in [(0, 0), (1, 10), (4, 30), (5, 200)] {
-            let lines = screen.lines(&interval(), rows, columns);
-            assert!(lines.len() <= rows && lines.iter().all(|l| l.chars().count() <= columns));
+        let mut screen = Screen::default();
+        for (columns, rows) in [(1, 1), (10, 2), (30, 4), (200, 5)] {
+            shown(&screen, columns, rows);
+            screen.has_help = !screen.has_help;
         }
-        screen.key(b'j');
-        assert_eq!(ids(&screen), ["99", "7"]);
-        for _ in 0..9 {
-            screen.key(b'j');
-        }
-        assert_eq!(ids(&screen), ["7"], "the last row stays");
+        screen.has_help = false;
+        press(&mut screen, "j");
+        assert_eq!(&shown(&screen, 80, 5)[2][..8], "      99");
+        press(&mut screen, "jjjjjjjjj");
+        assert_eq!(
+            &shown(&screen, 80, 5)[2][..8],
+            "       7",
+            "the last row stays"
+        );
     }
 }

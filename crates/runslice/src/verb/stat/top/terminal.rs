@@ -1,91 +1,59 @@
 //! The terminal: keys without waiting for the end of a line, a screen of its own, and all of it
 //! put back.
-//!
-//! `stty` changes and restores the line's settings, as calls for that are not safe Rust.
 
-use std::io::{self, Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::io;
+use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::DefaultTerminal;
 
-/// A terminal in the state that a screen needs; dropped, it is as it was.
+use super::screen::{Interval, Screen};
+
+/// A terminal in the state that a screen needs; dropped, it is as it was. A panic puts it back, too.
 #[derive(Debug)]
-pub struct Terminal {
-    was: String,
-}
-
-fn stty(arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("stty")
-        .args(arguments)
-        .stdin(Stdio::inherit())
-        .output()
-        .context("cannot run stty, which sets up the terminal")?;
-    if !output.status.success() {
-        bail!("stty: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
+pub struct Terminal(DefaultTerminal);
 
 impl Terminal {
-    /// Takes the terminal that standard input is.
+    /// Takes the terminal that standard output is.
     ///
     /// # Errors
     /// When it is none.
     pub fn take() -> anyhow::Result<Self> {
-        let was = stty(&["-g"])?;
-        let terminal = Self { was };
-        // A read waits a tenth of a second; Control-C is a key, so that all is put back.
-        stty(&["-icanon", "-echo", "-isig", "min", "0", "time", "1"])?;
-        // The alternative screen, without a cursor.
-        io::stdout().write_all(b"\x1b[?1049h\x1b[?25l")?;
-        io::stdout().flush()?;
-        Ok(terminal)
+        ratatui::try_init()
+            .map(Self)
+            .context("cannot set up the terminal")
     }
 
-    /// Rows and columns.
-    pub fn size(&self) -> (usize, usize) {
-        let size = stty(&["size"]).unwrap_or_default();
-        let mut words = size.split(' ').map(|word| word.parse().unwrap_or(0));
-        match (words.next(), words.next()) {
-            (Some(rows), Some(columns)) if rows > 0 && columns > 0 => (rows, columns),
-            _ => (24, 80),
-        }
-    }
-
-    /// Shows lines, from the top of the screen.
+    /// Shows the screen.
     ///
     /// # Errors
     /// When the terminal has gone.
-    pub fn show(&self, lines: &[String]) -> io::Result<()> {
-        let mut frame = String::from("\x1b[H");
-        for (index, line) in lines.iter().enumerate() {
-            if index > 0 {
-                frame.push_str("\r\n");
+    pub fn show(&mut self, screen: &Screen, interval: &Interval) -> io::Result<()> {
+        self.0.draw(|frame| screen.draw(frame, interval)).map(drop)
+    }
+
+    /// Keys that were pressed within a tenth of a second, and whether the terminal changed its size.
+    ///
+    /// # Errors
+    /// When the terminal has gone.
+    pub fn keys(&self) -> io::Result<(Vec<KeyEvent>, bool)> {
+        let (mut keys, mut resized) = (Vec::new(), false);
+        let mut patience = Duration::from_millis(100);
+        while event::poll(patience)? {
+            patience = Duration::ZERO;
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => keys.push(key),
+                Event::Resize(..) => resized = true,
+                _ => {}
             }
-            frame.push_str(line);
-            frame.push_str("\x1b[K");
         }
-        frame.push_str("\x1b[J");
-        let mut out = io::stdout();
-        out.write_all(frame.as_bytes())?;
-        out.flush()
-    }
-
-    /// Keys that were pressed within a tenth of a second.
-    ///
-    /// # Errors
-    /// When the terminal has gone.
-    pub fn keys(&self) -> io::Result<Vec<u8>> {
-        let mut keys = [0; 32];
-        let count = io::stdin().lock().read(&mut keys)?;
-        Ok(keys[..count].to_vec())
+        Ok((keys, resized))
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = io::stdout().write_all(b"\x1b[?25h\x1b[?1049l");
-        let _ = io::stdout().flush();
-        let _ = stty(&[&self.was]);
+        ratatui::restore();
     }
 }

@@ -1,0 +1,134 @@
+//! Policies as C sources: compiled where a policy is asked for, with the headers that this program
+//! carries.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::Context as _;
+use bpf_build::Built;
+use folder::OwnFolder;
+
+use crate::input;
+use crate::say::say;
+
+/// Whether `path` names a source: C files end so, and objects do not.
+pub fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "c")
+}
+
+/// The object of the policy in `path`, compiled once in the life of this process.
+///
+/// # Errors
+/// As [`compile`].
+pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
+    static DONE: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let mut done = DONE.lock().expect("whoever held it did not panic");
+    if let Some(object) = done.get(path) {
+        return Ok(object.clone());
+    }
+    let object = compile(path, &[])?.object;
+    done.insert(path.to_owned(), object.clone());
+    Ok(object)
+}
+
+/// Compiles `path`, also with headers of `includes`. Warnings go to standard error.
+///
+/// # Errors
+/// When there is no suitable clang, the file cannot be read, or it does not compile.
+pub fn compile(path: &Path, includes: &[&Path]) -> anyhow::Result<Built> {
+    // The compiler would read a device to its end.
+    input::bytes(path, input::WRITTEN)?;
+    let scratch = OwnFolder::new().context("no folder for the compiler")?;
+    let headers = scratch.path().join("include");
+    write_headers(&headers)?;
+    let built = bpf_build::compile_others(path, includes, &headers, scratch.path())
+        .map_err(|error| anyhow::anyhow!(in_words(&error, scratch.path())))?;
+    if !built.warnings.is_empty() {
+        say(
+            "runslice",
+            hidden(&built.warnings, scratch.path()).trim_end(),
+        );
+    }
+    Ok(built)
+}
+
+/// Writes the headers into `folder`, which is made.
+///
+/// # Errors
+/// When a file is there already, or cannot be written; the message names it.
+pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
+    for header in policies::HEADERS {
+        let path = folder.join(header.path);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::File::create_new(&path))
+            .and_then(|mut file| std::io::Write::write_all(&mut file, header.text.as_bytes()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn in_words(error: &bpf_build::Error, scratch: &Path) -> String {
+    hidden(&error.to_string(), scratch).trim_end().to_owned()
+}
+
+/// Names the headers as the object does: their folder is gone when somebody reads the message.
+fn hidden(text: &str, scratch: &Path) -> String {
+    let headers = scratch.join("include");
+    let mut text = text.to_owned();
+    let whole = headers.canonicalize().unwrap_or_else(|_| headers.clone());
+    for folder in [whole, headers] {
+        text = text.replace(&*folder.to_string_lossy(), "runslice");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIMPLE: &str = "#include <scx/common.bpf.h>\n\
+        char _license[] SEC(\"license\") = \"GPL\";\n\
+        void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)\n\
+        {\n\tscx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);\n}\n\
+        SCX_OPS_DEFINE(mine_ops, .enqueue = (void *)mine_enqueue, .name = \"mine\");\n";
+
+    fn source(folder: &OwnFolder, text: &str) -> std::path::PathBuf {
+        let path = folder.path().join("mine.bpf.c");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_policy_of_the_tools_compiles_anywhere_to_the_same_object() {
+        let [one, other] = [(); 2].map(|()| OwnFolder::new().unwrap());
+        let built = compile(&source(&one, SIMPLE), &[]).unwrap();
+        assert_eq!(built, compile(&source(&other, SIMPLE), &[]).unwrap());
+        assert_eq!(built.warnings, "");
+        let object = bpf::Object::parse(&built.object).unwrap();
+        assert_eq!(object.tables(), ["mine_ops"]);
+    }
+
+    /// Both families of headers, so that none is forgotten in the program.
+    #[test]
+    fn the_shipped_sources_compile_with_the_headers_of_the_program() {
+        for policy in policies::ALL {
+            let folder = OwnFolder::new().unwrap();
+            let built = compile(&source(&folder, policy.text), &[]);
+            let built = built.unwrap_or_else(|error| panic!("{}: {error}", policy.name));
+            assert!(bpf::Object::parse(&built.object).is_ok(), "{}", policy.name);
+        }
+    }
+
+    #[test]
+    fn a_message_names_no_folder_that_is_gone() {
+        let folder = OwnFolder::new().unwrap();
+        let text = "#include <scx/common.bpf.h>\nint f(void) { return MEMBER_VPTR(1, 2); }\n";
+        let error = compile(&source(&folder, text), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("mine.bpf.c:2:"), "{error}");
+        assert!(!error.contains("runslice-"), "{error}");
+    }
+}

@@ -1,0 +1,74 @@
+//! `runslice build SOURCE`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use bpf::Object;
+use clap::Args;
+
+use crate::exit::{Status, UsageError};
+use crate::{embedded, output, source};
+
+/// Arguments of `runslice build`.
+#[derive(Debug, Args)]
+pub struct Build {
+    /// Source of the policy, such as mine.bpf.c. It may include bpf.h, scx.h and what lies beside
+    /// them in policies/include, or scx/common.bpf.h, which the sched_ext tools include.
+    #[arg(required_unless_present = "headers", value_hint = clap::ValueHint::FilePath)]
+    source: Option<PathBuf>,
+
+    /// Object to write. Default: the source's name with .o instead of .c, in this folder.
+    #[arg(short, long, value_name = "FILE", requires = "source")]
+    output: Option<PathBuf>,
+
+    /// Look for headers in this folder, too. May be repeated.
+    #[arg(short = 'I', long, value_name = "FOLDER", requires = "source")]
+    include: Vec<PathBuf>,
+
+    /// Write the headers that this program has inside into a new folder, for an editor.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "source")]
+    headers: Option<PathBuf>,
+}
+
+/// Compiles a policy.
+///
+/// # Errors
+/// When there is no clang, the source does not compile, or the object cannot be written.
+pub fn run(request: &Build) -> anyhow::Result<Status> {
+    if let Some(folder) = &request.headers {
+        source::write_headers(folder)?;
+        return Ok(Status::Done);
+    }
+    let path = request.source.as_deref().unwrap_or(Path::new(""));
+    if !source::is_source(path) {
+        let message = format!(
+            "{}: a source ends in .c, such as mine.bpf.c",
+            path.display()
+        );
+        return Err(UsageError(message).into());
+    }
+    let beside = PathBuf::from(path.with_extension("o").file_name().unwrap_or_default());
+    let to = request.output.clone().unwrap_or(beside);
+    output::spare(&[("the source", Some(path))], &[("--output", Some(&to))])?;
+    if std::fs::read(&to).is_ok_and(|old| !old.is_empty() && !embedded::is_object(&old)) {
+        bail!(
+            "{} is no object, and stays as it is; give another name with -o",
+            to.display()
+        );
+    }
+    let includes: Vec<&Path> = request.include.iter().map(PathBuf::as_path).collect();
+    let built = source::compile(path, &includes)?;
+    let tables = Object::parse(&built.object).map(|object| object.tables())?;
+    let mut file = output::create(&to)?;
+    file.write_all(&built.object)?;
+    file.flush()?;
+    let what = match tables.as_slice() {
+        [] => "no policy: it has no table of callbacks (SCX_OPS_DEFINE or POLICY)".to_owned(),
+        tables => tables.join(", "),
+    };
+    let mut out = output::open(None)?;
+    writeln!(out, "{}: {what} (clang {})", to.display(), built.clang)?;
+    out.flush()?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,156 @@
+//! C sources where a policy may stand, and those of the sched_ext tools, unchanged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use runslice_tests::folder;
+
+const MINE: &str = "#include <scx.h>\n#include <knobs.bpf.h>\n\nBPF_LICENSE();\n\n\
+    KNOB(u64, slice_ns, 20000000, \"ns\", \"Slice.\", 1000, 10000000000);\n\n\
+    void OP(mine_enqueue, struct task_struct *p, u64 enq_flags)\n\
+    {\n\tscx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);\n}\n\n\
+    POLICY(mine_ops, .enqueue = (void *)mine_enqueue, .name = \"mine\");\n";
+
+fn run(folder: &Path, words: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(words.split(' '))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("runslice starts")
+}
+
+/// What a run that ends well prints.
+fn good(folder: &Path, words: &str) -> String {
+    let output = run(folder, words);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn own(name: &str) -> PathBuf {
+    let folder = folder!(name);
+    fs::write(folder.join("mine.bpf.c"), MINE).expect("writable");
+    folder
+}
+
+#[test]
+fn a_source_stands_wherever_a_policy_does_and_is_its_object() {
+    let folder = own("source");
+    let built = good(&folder, "build mine.bpf.c");
+    assert!(built.starts_with("mine.bpf.o: mine_ops (clang "), "{built}");
+    let run = "-w desk --duration 200ms --audit";
+    let of_source = good(&folder, &format!("sim mine.bpf.c {run}"));
+    assert_eq!(of_source, good(&folder, &format!("sim mine.bpf.o {run}")));
+    assert!(of_source.starts_with("mine: "), "{of_source}");
+    let check = good(&folder, "check mine.bpf.c");
+    assert!(check.contains("slice_ns"), "{check}");
+    let explain = good(&folder, "explain mine.bpf.c -w desk --duration 200ms");
+    assert!(explain.contains("mine"), "{explain}");
+    let sweep = "policy = [\"mine.bpf.c\"]\nworkload = [\"desk\"]\nduration = \"10ms\"\n\
+                 [knobs.\"mine.bpf.c\"]\nslice_ns = [1000000, 2000000]\n";
+    fs::write(folder.join("s.toml"), sweep).expect("writable");
+    let told = good(&folder, "sweep s.toml --dry-run");
+    assert!(told.starts_with("2 runs, 2 of them to be made"), "{told}");
+    assert!(!folder.join("s.results").exists(), "nothing is made");
+    good(&folder, "sweep s.toml");
+    let told = good(&folder, "sweep s.toml --dry-run");
+    assert!(told.starts_with("2 runs, 0 of them to be made"), "{told}");
+}
+
+#[test]
+fn a_knob_takes_a_span_of_time() {
+    let folder = own("span");
+    let hash = |knob: &str| {
+        let line = good(
+            &folder,
+            &format!("sim mine.bpf.c:slice_ns={knob} -w desk --audit"),
+        );
+        line.split_once(": ")
+            .expect("a name and a hash")
+            .1
+            .to_owned()
+    };
+    assert_eq!(hash("5ms"), hash("5000000"));
+    assert_ne!(hash("5ms"), hash("6ms"));
+}
+
+#[test]
+fn no_file_of_another_kind_is_written_over() {
+    let folder = own("over");
+    fs::write(folder.join("notes.txt"), "mine").expect("writable");
+    for words in [
+        "build mine.bpf.c -o notes.txt",
+        "build mine.bpf.c -o mine.bpf.c",
+        "list --copy mlfq -o notes.txt",
+    ] {
+        assert!(!run(&folder, words).status.success(), "{words}");
+    }
+    let read = |name| fs::read_to_string(folder.join(name)).expect("readable");
+    assert_eq!(
+        (read("notes.txt").as_str(), read("mine.bpf.c").as_str()),
+        ("mine", MINE)
+    );
+}
+
+#[test]
+fn a_copy_is_what_was_built_in_and_runs() {
+    let folder = own("copy");
+    let said = good(&folder, "list --copy mlfq");
+    assert!(said.starts_with("mlfq.bpf.c: "), "{said}");
+    good(&folder, "list --copy desk");
+    let hash = |policy: &str, load: &str| {
+        let words = format!("sim {policy} -w {load} --duration 500ms --audit");
+        good(&folder, &words)
+    };
+    assert_eq!(hash("mlfq", "desk"), hash("mlfq.bpf.c", "desk.toml"));
+    good(&folder, "convert desk --to toml -o again.toml");
+    let read = |name| fs::read_to_string(folder.join(name)).expect("readable");
+    assert_eq!(read("again.toml"), read("desk.toml"));
+}
+
+#[test]
+fn the_headers_are_written_for_an_editor() {
+    let folder = own("headers");
+    good(&folder, "build --headers include");
+    assert!(folder.join("include/scx/common.bpf.h").exists());
+    assert!(
+        !run(&folder, "build --headers include").status.success(),
+        "not twice"
+    );
+}
+
+/// The sources that must compile unchanged: those of the sched_ext tools.
+const TOOLS: [&str; 7] = [
+    "simple", "qmap", "central", "flatcg", "pair", "userland", "sdt",
+];
+
+#[test]
+#[ignore = "RUNSLICE_SCX_SOURCES names folders with scx_simple.bpf.c and others, by colons"]
+fn the_tools_sources_compile_unchanged_and_run() {
+    let folders = std::env::var_os("RUNSLICE_SCX_SOURCES").expect("the variable names folders");
+    let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    let work = own("tools");
+    for name in TOOLS {
+        let file = format!("scx_{name}.bpf.c");
+        let source = folders
+            .iter()
+            .map(|it| it.join(&file))
+            .find(|it| it.exists());
+        let source = source.unwrap_or_else(|| panic!("{file} is in none of {folders:?}"));
+        let source = source.canonicalize().expect("it exists");
+        good(&work, &format!("build {}", source.display()));
+        for kernel in ["6.18", "7.2"] {
+            let words = format!("sim scx_{name}.bpf.o -w desk --duration 300ms --kernel {kernel}");
+            let output = run(&work, &words);
+            // Without its loader scx_userland serves nobody; what counts is that it is attached.
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let status = output.status.code();
+            assert!(
+                matches!(status, Some(0 | 3)),
+                "{words}: {status:?} {stderr}"
+            );
+        }
+    }
+}

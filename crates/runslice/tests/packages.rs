@@ -1,0 +1,243 @@
+//! The package in a bare system, and files that belong to it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runslice_tests::folder;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The .deb that `make dist` has made.
+fn package() -> Option<PathBuf> {
+    let places = ["RUNSLICE_DIST"].into_iter().filter_map(std::env::var_os);
+    let places = places
+        .map(PathBuf::from)
+        .chain([root().join("target/dist")]);
+    let files = places
+        .filter_map(|place| fs::read_dir(place).ok())
+        .flatten()
+        .flatten();
+    files
+        .map(|file| file.path())
+        .find(|path| path.extension().is_some_and(|it| it == "deb"))
+}
+
+fn works(program: &str, words: &[&str]) -> bool {
+    let output = Command::new(program).args(words).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// What users do first, with the package alone.
+const SCRIPT: &str = r#"
+set -e
+dpkg -i /runslice.deb
+runslice --version
+cd "$(mktemp -d)"
+runslice list | head -3
+runslice sim fifo mlfq -w desk --duration 2s
+runslice list mlfq | head -5
+runslice list --copy desk
+runslice sim mlfq:base_ns=5ms -w desk.toml --duration 1s --audit
+runslice explain fifo -w desk --duration 1s
+runslice sim fifo mlfq -w desk --duration 500ms --runs 5 --format json -o runs.json
+runslice compare runs.json || test $? -eq 6
+runslice report /dev/null -o page.html && exit 9
+runslice stat export --once | grep -c node_context_switches_total
+test -e /usr/share/man/man1/runslice-sim.1.gz
+test -e /usr/lib/systemd/system/runslice@.service
+grep -q '^ExecStart=/usr/bin/runslice ' /usr/lib/systemd/system/runslice@.service
+. /usr/share/bash-completion/completions/runslice
+ls /usr/share/doc/runslice/examples/policies/fifo.bpf.c
+runslice build /usr/share/doc/runslice/examples/policies/fifo.bpf.c 2>message && exit 9
+grep 'install clang-19' message
+dpkg -r runslice
+test ! -e /usr/bin/runslice
+echo all is well
+"#;
+
+#[test]
+#[ignore = "takes `make dist`, root, mmdebstrap and a network: says which of them is missing"]
+fn the_package_installs_and_runs_in_a_bare_debian() {
+    let package = package().expect("no .deb: run `make dist`, or name its folder in RUNSLICE_DIST");
+    assert!(
+        works("mmdebstrap", &["--version"]),
+        "mmdebstrap is missing: install it"
+    );
+    assert!(
+        works("sh", &["-c", "test $(id -u) = 0"]),
+        "making a root takes root"
+    );
+    for suite in ["bookworm", "trixie"] {
+        let place = folder!(&format!("root-{suite}"));
+        let name = place.to_str().expect("plain text");
+        let made = works(
+            "mmdebstrap",
+            &[
+                "--variant=minbase",
+                suite,
+                name,
+                "http://deb.debian.org/debian",
+            ],
+        );
+        assert!(made, "mmdebstrap {suite} failed: is there a network?");
+        fs::copy(&package, place.join("runslice.deb")).expect("writable");
+        let output = Command::new("unshare")
+            .args(["--mount", "--pid", "--fork", "sh", "-c"])
+            .arg("mount -t proc proc \"$0/proc\" && exec chroot \"$0\" bash -c \"$1\"")
+            .arg(&place)
+            .arg(SCRIPT)
+            .env("LC_ALL", "C")
+            .output()
+            .expect("unshare is there");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let wrong = String::from_utf8_lossy(&output.stderr);
+        println!("== {suite}\n{said}{wrong}");
+        assert!(said.ends_with("all is well\n"), "{suite}: {said}\n{wrong}");
+        fs::remove_dir_all(&place).expect("it is ours");
+    }
+}
+
+/// The schema, and every file that it must accept.
+fn accepted(kind: &str, files: &[PathBuf]) {
+    let path = root().join(format!("schemas/{kind}.schema.json"));
+    let text = fs::read_to_string(&path).expect("the schema is there");
+    let schema: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    assert!(files.len() > 1, "{kind}: files to check");
+    for file in files {
+        let text = fs::read_to_string(file).expect("readable");
+        let value: serde_json::Value = toml::from_str(&text).expect("it is TOML");
+        let errors = check(&schema, &value);
+        assert!(errors.is_empty(), "{}: {errors:?}", file.display());
+    }
+}
+
+/// What is wrong with `value`, for the words of JSON Schema that the schemas here use.
+fn check(schema: &serde_json::Value, value: &serde_json::Value) -> Vec<String> {
+    use serde_json::Value;
+    let mut wrong = Vec::new();
+    if let Some(ways) = schema["anyOf"].as_array()
+        && !ways.iter().any(|way| check(way, value).is_empty())
+    {
+        wrong.push(format!("{value} is none of {ways:?}"));
+    }
+    if let Some(known) = schema["enum"].as_array()
+        && !known.contains(value)
+    {
+        wrong.push(format!("{value} is none of {known:?}"));
+    }
+    let is_type = match schema["type"].as_str() {
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some(other) => panic!("a type {other}"),
+        None => true,
+    };
+    if !is_type {
+        wrong.push(format!("{value} is no {}", schema["type"]));
+    }
+    if let (Some(least), Some(number)) = (schema["minimum"].as_i64(), value.as_i64())
+        && (number < least || number > schema["maximum"].as_i64().unwrap_or(i64::MAX))
+    {
+        wrong.push(format!("{number} is out of range"));
+    }
+    for item in value.as_array().into_iter().flatten() {
+        wrong.extend(check(&schema["items"], item));
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if value.is_object() && value.get(name.as_str().unwrap_or_default()).is_none() {
+            wrong.push(format!("{name} is missing"));
+        }
+    }
+    for (name, item) in value.as_object().into_iter().flatten() {
+        match (
+            schema["properties"].get(name),
+            &schema["additionalProperties"],
+        ) {
+            (Some(schema), _) => wrong.extend(check(schema, item)),
+            (None, Value::Bool(false)) => wrong.push(format!("`{name}` is unknown")),
+            (None, schema) => wrong.extend(check(schema, item)),
+        }
+    }
+    wrong
+}
+
+fn below(folder: &str, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut files = bpf_build::files_below(&root().join(folder));
+    files.retain(|path| path.extension().is_some_and(|it| it == "toml") && wanted(path));
+    files
+}
+
+#[test]
+fn editors_accept_every_file_of_the_project() {
+    let is_experiment = |path: &Path| path.file_name().is_some_and(|it| it == "experiment.toml");
+    let is_load = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().any(|line| line == "[workload]")
+    };
+    let mut loads = below("workloads", |_| true);
+    loads.extend(below("experiments", is_load));
+    accepted("workload", &loads);
+    accepted("experiment", &below("experiments", is_experiment));
+}
+
+#[test]
+fn editors_refuse_what_the_program_refuses() {
+    let read = |kind: &str| -> serde_json::Value {
+        let path = root().join(format!("schemas/{kind}.schema.json"));
+        serde_json::from_str(&fs::read_to_string(path).expect("there")).expect("JSON")
+    };
+    let bad = [
+        ("workload", "[task.t]\ndo = \"run(1ms)\"\n"),
+        (
+            "workload",
+            "[workload]\nname = \"x\"\n[task.t]\ndo = \"\"\nnicee = 3\n",
+        ),
+        (
+            "workload",
+            "[workload]\nname = \"x\"\n[machine]\nhz = 123\n",
+        ),
+        ("sweep", "policy = \"fifo\"\nworkload = [\"desk\"]\n"),
+        ("sweep", "policy = [\"fifo\"]\n"),
+        ("sweep", "workload = [\"desk\"]\ncpus = [5000]\n"),
+        ("experiment", "[experiment]\ntitle = \"x\"\n"),
+    ];
+    for (kind, text) in bad {
+        let value: serde_json::Value = toml::from_str(text).expect("TOML");
+        assert!(!check(&read(kind), &value).is_empty(), "{kind}: {text}");
+    }
+    let good = "policy = [\"fifo\"]\nworkload = [\"desk\"]\nseeds = [1, 2]\n[knobs.fifo]\n\
+                slice_ns = [1, \"5ms\"]\n[[exclude]]\ncpus = 4\n";
+    let value: serde_json::Value = toml::from_str(good).expect("TOML");
+    assert_eq!(check(&read("sweep"), &value), Vec::<String>::new());
+}
+
+/// Every option that the workflow's commands use is one that the program knows.
+#[test]
+fn the_workflow_s_commands_are_the_program_s() {
+    let text = fs::read_to_string(root().join("dist/github/simulate.yml")).expect("there");
+    let mut verbs = 0;
+    for line in text.lines().filter(|line| line.contains("runslice ")) {
+        let Some((_, command)) = line.split_once("runslice ") else {
+            continue;
+        };
+        let verb = command.split(' ').next().unwrap_or_default();
+        if !["sim", "check", "explain"].contains(&verb) {
+            continue;
+        }
+        verbs += 1;
+        let help = Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args(["help", verb])
+            .output();
+        let help = String::from_utf8_lossy(&help.expect("it starts").stdout).into_owned();
+        for option in command.split(' ').filter(|word| word.starts_with("--")) {
+            assert!(help.contains(option), "{verb} {option}");
+        }
+    }
+    assert!(verbs >= 4, "{verbs} commands");
+}

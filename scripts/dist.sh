@@ -1,0 +1,81 @@
+#!/bin/sh
+# Builds what users install, into target/dist: a program without shared libraries, a .deb, an .rpm
+# where rpmbuild is there, and an archive. Needs libelf.a, libz.a (libelf-dev, zlib1g-dev), libc.a.
+set -eu
+cd "$(dirname "$0")/.."
+
+machine=$(uname -m)
+target=$machine-unknown-linux-gnu
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# The greatest size of the program: it goes through slow networks into small machines.
+most=$((30 * 1024 * 1024))
+out=${CARGO_TARGET_DIR:-target}/dist
+# The same sources give the same packages.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+export SOURCE_DATE_EPOCH
+
+libelf=$(cc -print-file-name=libelf.a)
+[ "$libelf" != libelf.a ] || { echo 'dist: no libelf.a; install libelf-dev zlib1g-dev' >&2; exit 1; }
+# Newer libelf compresses with zstd, too.
+more=
+if nm "$libelf" 2>/dev/null | grep -q ZSTD_; then
+    more='-l static=zstd'
+fi
+RUSTFLAGS="-C target-feature=+crt-static $more" LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
+    "${CARGO:-scripts/cargo}" build --release --target "$target" --bin runslice \
+    --features static
+program=${CARGO_TARGET_DIR:-target}/$target/release/runslice
+
+rm -rf "$out"
+mkdir -p "$out"
+objcopy --strip-all "$program" "$out/runslice"
+if readelf -d "$out/runslice" | grep -q NEEDED; then
+    echo 'dist: the program needs shared libraries:' >&2
+    readelf -d "$out/runslice" | grep NEEDED >&2
+    exit 1
+fi
+size=$(stat -c %s "$out/runslice")
+[ "$size" -le $most ] || { echo "dist: the program has $size bytes, more than $most" >&2; exit 1; }
+
+# The archive, whose folder has bin and share as below /usr.
+name=runslice-$version-$machine-linux
+scripts/stage.sh "$out/runslice" "$out/$name" ''
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@"$SOURCE_DATE_EPOCH" \
+    -C "$out" -czf "$out/$name.tar.gz" "$name"
+rm -r "${out:?}/$name"
+
+# Debian and its relatives.
+case $machine in
+    x86_64) debian=amd64 ;;
+    aarch64) debian=arm64 ;;
+    *) debian= ;;
+esac
+if [ -n "$debian" ] && command -v dpkg-deb >/dev/null; then
+    root=$out/deb
+    scripts/stage.sh "$out/runslice" "$root" /usr
+    gzip -9n "$root/usr/share/doc/runslice/CHANGELOG.md"
+    mv "$root/usr/share/doc/runslice/CHANGELOG.md.gz" "$root/usr/share/doc/runslice/changelog.gz"
+    mkdir "$root/DEBIAN"
+    sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$debian/" \
+        -e "s/@SIZE@/$(du -sk "$root/usr" | cut -f 1)/" dist/control >"$root/DEBIAN/control"
+    (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+    dpkg-deb --root-owner-group --build "$root" "$out/runslice_${version}_$debian.deb" >/dev/null
+    rm -r "$root"
+fi
+
+# Fedora, openSUSE and their relatives.
+if command -v rpmbuild >/dev/null; then
+    root=$(realpath "$out")/rpm
+    scripts/stage.sh "$out/runslice" "$root/files" /usr
+    mkdir -p "$root/files/usr/share/zsh/site-functions"
+    mv "$root/files/usr/share/zsh/vendor-completions/_runslice" \
+        "$root/files/usr/share/zsh/site-functions/"
+    rmdir "$root/files/usr/share/zsh/vendor-completions"
+    rpmbuild --quiet -bb --target "$machine" --define "_topdir $root" --define "_rpmdir $root" \
+        --define "version_of $version" --define "files_of $root/files" dist/runslice.spec
+    mv "$root/$machine"/*.rpm "$out/"
+    rm -r "$root"
+else
+    echo 'dist: no rpmbuild, so no .rpm; install the package rpm' >&2
+fi
+ls -l "$out"

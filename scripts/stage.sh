@@ -1,0 +1,48 @@
+#!/bin/sh
+# stage.sh PROGRAM ROOT PREFIX: lays out below ROOT what an installation has, PREFIX being /usr or
+# /usr/local. Packages, the archive and `make install` use it. It runs PROGRAM for its manual pages.
+set -eu
+program=$(realpath "$1")
+root=$2$3
+prefix=$3
+cd "$(dirname "$0")/.."
+
+put() { # put MODE FROM... FOLDER
+    mode=$1
+    shift
+    for last; do :; done
+    mkdir -p "$root/$last"
+    while [ $# -gt 1 ]; do
+        install -m "$mode" "$1" "$root/$last/"
+        shift
+    done
+}
+
+mkdir -p "$root/share/man/man1"
+put 755 "$program" bin
+"$program" man "$root/share/man/man1"
+gzip -9nf "$root"/share/man/man1/*.1
+
+for shell in bash zsh fish; do
+    case $shell in
+        bash) to=share/bash-completion/completions/runslice ;;
+        zsh) to=share/zsh/vendor-completions/_runslice ;;
+        fish) to=share/fish/vendor_completions.d/runslice.fish ;;
+    esac
+    mkdir -p "$root/$(dirname "$to")"
+    "$program" completions "$shell" >"$root/$to"
+done
+
+mkdir -p "$root/lib/systemd/system"
+sed "s,/usr/local/bin/,${prefix:-/usr/local}/bin/," dist/runslice@.service \
+    >"$root/lib/systemd/system/runslice@.service"
+
+doc=share/doc/runslice
+put 644 README.md CHANGELOG.md dist/copyright $doc
+put 644 LICENSES/*.txt $doc/licenses
+put 644 policies/*.bpf.c policies/README.md $doc/examples/policies
+put 644 workloads/*.toml $doc/examples/workloads
+put 644 profiles/*.toml $doc/examples/profiles
+put 644 dist/github/simulate.yml $doc/examples
+put 644 schemas/*.json share/runslice/schemas
+chmod -R u=rwX,go=rX "$root"
