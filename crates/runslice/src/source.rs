@@ -94,7 +94,7 @@ mod tests {
         {\n\tscx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);\n}\n\
         SCX_OPS_DEFINE(mine_ops, .enqueue = (void *)mine_enqueue, .name = \"mine\");\n";
 
-    fn source(folder: &OwnFolder, text: &str) -> std::path::PathBuf {
+    fn source(folder: &OwnFolder, text: &str) -> PathBuf {
         let path = folder.path().join("mine.bpf.c");
         fs::write(&path, text).unwrap();
         path

@@ -93,7 +93,7 @@ const TESTS: &[Test] = &[
         |bin| replayed(bin, "scx_userland"),
     ),
     ("a_replay_of_rusty_is_the_run", &["scx_rusty"], |bin| {
-        replayed(bin, "scx_rusty")
+        replayed(bin, "scx_rusty");
     }),
 ];
 

@@ -84,7 +84,7 @@ impl Drop for Scratch {
 
 fn request(folder: &Path) -> Bench {
     Bench {
-        policies: Some("mlfq,fifo".to_owned()),
+        policies: vec!["mlfq,fifo".to_owned()],
         schedulers: Vec::new(),
         runs: 20,
         until_decided: false,
