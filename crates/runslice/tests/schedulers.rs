@@ -57,10 +57,10 @@ const TESTS: &[Test] = &[
         rustland,
     ),
     ("lavd_starts_on_two_nodes", &["scx_lavd"], |bin| {
-        two_nodes(bin, "scx_lavd")
+        two_nodes(bin, "scx_lavd");
     }),
     ("p2dq_starts_on_two_nodes", &["scx_p2dq"], |bin| {
-        two_nodes(bin, "scx_p2dq")
+        two_nodes(bin, "scx_p2dq");
     }),
     (
         "an_ejection_is_printed_by_its_program",
