@@ -68,7 +68,11 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
     let mut panels = Vec::new();
     for place in &places {
         for metric in shown {
-            let here = || sets.iter().zip(&inks).filter(|(set, _)| set.place == **place);
+            let here = || {
+                sets.iter()
+                    .zip(&inks)
+                    .filter(|(set, _)| set.place == **place)
+            };
             let Some(series) = here().find_map(|(set, _)| set.find(&metric.metric)) else {
                 continue;
             };
@@ -100,6 +104,10 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
         0 => String::new(),
         left => format!(" {left} more of these are in the tables only."),
     };
+    let median = match sets.iter().any(|set| set.runs > 1) {
+        true => ", the upright line the median of a scheduler's runs",
+        false => "",
+    };
     let interval = match rows.is_empty() {
         true => "",
         false => " The pale bar is the interval of the difference from the baseline.",
@@ -107,10 +115,13 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
     Chart {
         id: "runs".into(),
         title: "Every run".into(),
-        subtitle: places.iter().take(2).copied().collect::<Vec<_>>().join("; "),
-        description: format!(
-            "Each dot is a run, the upright line the median of a scheduler's runs.{interval}{more}"
-        ),
+        subtitle: places
+            .iter()
+            .take(2)
+            .copied()
+            .collect::<Vec<_>>()
+            .join("; "),
+        description: format!("Each dot is a run{median}.{interval}{more}"),
         body: Body::Dots { panels },
     }
 }
@@ -168,7 +179,10 @@ fn fit(panel: &mut DotPanel) {
     let values = rows.flat_map(|row| {
         let dots = row.dots.iter().map(|(at, _)| *at);
         let bar = row.bar.into_iter().flat_map(|(from, to)| [from, to]);
-        let single = [&row.middle, &row.published].into_iter().flatten().map(|(at, _)| *at);
+        let single = [&row.middle, &row.published]
+            .into_iter()
+            .flatten()
+            .map(|(at, _)| *at);
         dots.chain(bar).chain(single)
     });
     let (low, high) = values.fold((u64::MAX, 0), |(low, high), it| (low.min(it), high.max(it)));
@@ -181,8 +195,17 @@ fn fit(panel: &mut DotPanel) {
         panel.span = Some((low - low / 5, high.saturating_add(high / 4)));
         return;
     }
+    if high == 0 {
+        // Nothing but zeros: the axis must not look as if they were small.
+        panel.span = Some((0, 1_000));
+        return;
+    }
     let room = ((high - low) / 12).max(high / 100).max(1);
-    let from = if low < high / 2 { 0 } else { low.saturating_sub(room) };
+    let from = if low < high / 2 {
+        0
+    } else {
+        low.saturating_sub(room)
+    };
     panel.span = Some((from, high.saturating_add(room)));
 }
 
@@ -190,11 +213,21 @@ fn fit(panel: &mut DotPanel) {
 /// goal, with a line at no difference and a band of those that are too small to matter.
 #[must_use]
 pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) -> Chart {
-    let goals: Vec<&Row> = rows.iter().filter(|row| row.is_goal && row.result.is_ok()).collect();
-    let names = rows.iter().flat_map(|row| [row.base.as_str(), row.arm.as_str()]);
+    let goals: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.is_goal && row.result.is_ok())
+        .collect();
+    let names = rows
+        .iter()
+        .flat_map(|row| [row.base.as_str(), row.arm.as_str()]);
     let names: Vec<&str> = names.collect();
     let inks = Ink::of_schedulers(names.iter().copied());
-    let ink = |arm: &str| names.iter().position(|it| *it == arm).map_or(Ink::GREY, |at| inks[at]);
+    let ink = |arm: &str| {
+        names
+            .iter()
+            .position(|it| *it == arm)
+            .map_or(Ink::GREY, |at| inks[at])
+    };
     let mut panels: Vec<(&Row, Vec<&Row>)> = Vec::new();
     for row in goals {
         let same = |(first, _): &&mut (&Row, Vec<&Row>)| {
@@ -234,7 +267,9 @@ pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) 
              and differences inside of the band are too small to matter.{more}",
             (1.0 - settings.level()) * 100.0
         ),
-        body: Body::Dots { panels: drawn.collect() },
+        body: Body::Dots {
+            panels: drawn.collect(),
+        },
     }
 }
 
@@ -289,9 +324,14 @@ fn change_row(row: &Row, ink: Ink, says: Says) -> DotRow {
             true => format!(" ({} to {})", said(effect.low), said(effect.high)),
             false => String::new(),
         };
-        let verdict = judged.verdict.map_or("", super::super::compare::Verdict::words);
+        let verdict = judged
+            .verdict
+            .map_or("", super::super::compare::Verdict::words);
         let (arm, base) = (&row.arm, &row.base);
-        let text = format!("{arm} against {base}: {}{interval}, {verdict}", said(effect.shift));
+        let text = format!(
+            "{arm} against {base}: {}{interval}, {verdict}",
+            said(effect.shift)
+        );
         (beside(steps(effect.scale, row.measure, effect.shift)), text)
     });
     DotRow {
@@ -343,8 +383,16 @@ fn change_panel(name: String, row: &Row, rows: Vec<DotRow>, settings: &Settings)
 fn ratio_marks(low: f64, high: f64) -> Vec<(u64, String)> {
     let (least, most) = (libm::exp(low), libm::exp(high));
     let mark = |ratio_of: f64| (beside(libm::log(ratio_of) * LOG_STEPS), ratio(ratio_of));
-    for percent in [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0] {
-        let (from, to) = ((least - 1.0) * 100.0 / percent, (most - 1.0) * 100.0 / percent);
+    // Far apart, equal factors stand at equal distances, and round percentages do not.
+    let percents: &[f64] = match most / least < 3.0 {
+        true => &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0],
+        false => &[],
+    };
+    for &percent in percents {
+        let (from, to) = (
+            (least - 1.0) * 100.0 / percent,
+            (most - 1.0) * 100.0 / percent,
+        );
         let (from, to) = (from.ceil(), to.floor());
         if to - from < MARKS_MAX as f64 {
             let all = (from as i64..=to as i64).map(|at| 1.0 + at as f64 * percent / 100.0);
@@ -383,7 +431,10 @@ fn difference_marks((low, high): (f64, f64), measure: Measure) -> Vec<(u64, Stri
             1.. => "+",
             _ => "\u{2212}",
         };
-        (beside(value), format!("{sign}{}", quantity.written(value.abs() as u64)))
+        (
+            beside(value),
+            format!("{sign}{}", quantity.written(value.abs() as u64)),
+        )
     });
     marks.collect()
 }
@@ -404,7 +455,10 @@ mod tests {
                 value,
             };
             let late = measured("late", Measure::Count, *value);
-            set.add(vec![late, measured("long", Measure::Nanos, 1e6 + value * 1e6)], Some(seed));
+            set.add(
+                vec![late, measured("long", Measure::Nanos, 1e6 + value * 1e6)],
+                Some(seed),
+            );
         }
         set
     }
@@ -415,14 +469,22 @@ mod tests {
 
     fn shown() -> Vec<Shown> {
         ["late", "long", "nobody's"]
-            .map(|name| Shown { metric: name.to_owned(), title: format!("title of {name}") })
+            .map(|name| Shown {
+                metric: name.to_owned(),
+                title: format!("title of {name}"),
+            })
             .to_vec()
     }
 
     fn compared() -> (Set, Set, Vec<Row>) {
         let base = set("fifo", &[4.0, 5.0, 6.0, 5.0, 4.0, 6.0, 5.0, 4.0]);
         let other = set("mlfq", &[0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
-        let question = Question { base: &base, others: &[other.clone()], again: None, only: None };
+        let question = Question {
+            base: &base,
+            others: &[other.clone()],
+            again: None,
+            only: None,
+        };
         let rows = compare(&[question], Choice::Stated, &Settings::default());
         (base, other, rows)
     }
@@ -463,8 +525,15 @@ mod tests {
         let origin = late.origin.unwrap();
         assert_eq!(origin, (ORIGIN, (ORIGIN - 1_000, ORIGIN + 1_000)));
         let marks: Vec<&str> = late.marks.iter().map(|(_, text)| text.as_str()).collect();
-        assert!(marks.contains(&"0") && marks.contains(&"\u{2212}2"), "{marks:?}");
-        let long: Vec<&str> = panels[1].marks.iter().map(|(_, text)| text.as_str()).collect();
+        assert!(
+            marks.contains(&"0") && marks.contains(&"\u{2212}2"),
+            "{marks:?}"
+        );
+        let long: Vec<&str> = panels[1]
+            .marks
+            .iter()
+            .map(|(_, text)| text.as_str())
+            .collect();
         assert!(long.contains(&"0 %"), "{long:?}");
         let (at, told) = panels[1].rows[0].middle.clone().unwrap();
         assert!(at < ORIGIN);
@@ -477,7 +546,10 @@ mod tests {
         for wide in [0.001, 0.02, 0.3, 1.0, 3.0, 9.0, 40.0] {
             let marks = ratio_marks(-wide, wide / 2.0);
             assert!((1..=6).contains(&marks.len()), "{wide}: {marks:?}");
-            assert!(marks.iter().any(|(at, _)| *at == ORIGIN), "{wide}: {marks:?}");
+            assert!(
+                marks.iter().any(|(at, _)| *at == ORIGIN),
+                "{wide}: {marks:?}"
+            );
         }
         assert_eq!(ratio(1.5), "+50 %");
         assert_eq!(ratio(0.975), "\u{2212}2.5 %");

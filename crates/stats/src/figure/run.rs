@@ -2,8 +2,8 @@
 
 use super::chart::{Body, Chart, Curve, Join, Lane};
 use super::collect::{Bin, Collector, Share, TaskRecord};
-use super::scale::{Axis, Quantity};
 use super::ink::{COLOURS, Ink};
+use super::scale::{Axis, Quantity};
 use crate::{Histogram, Millionths};
 
 /// Tasks whose priority is drawn.
@@ -84,7 +84,9 @@ impl Collector {
         let mut curves = vec![
             self.curve("switches", Ink::kind(0), |bin, ns| rate(bin.switches, ns)),
             self.curve("wakeups", Ink::kind(1), |bin, ns| rate(bin.wakeups, ns)),
-            self.curve("migrations", Ink::kind(2), |bin, ns| rate(bin.migrations, ns)),
+            self.curve("migrations", Ink::kind(2), |bin, ns| {
+                rate(bin.migrations, ns)
+            }),
         ];
         if self.has_callbacks {
             let callbacks = |bin: &Bin, ns| rate(bin.callbacks, ns);
@@ -348,7 +350,10 @@ pub fn comparison(runs: &[&Collector]) -> Vec<Chart> {
 /// The colours of runs that are called so: one each, those of the schedulers if nothing else tells
 /// them apart.
 fn inks(runs: &[&Collector], names: &[String]) -> Vec<Ink> {
-    let is_told_apart = runs.iter().zip(names).all(|(run, name)| run.policy() == name);
+    let is_told_apart = runs
+        .iter()
+        .zip(names)
+        .all(|(run, name)| run.policy() == name);
     match is_told_apart {
         true => Ink::of_schedulers(runs.iter().map(|run| run.policy())),
         false => Ink::of_schedulers(names.iter().map(String::as_str)),

@@ -24,13 +24,18 @@ impl Statistics {
         let mut parts = Vec::new();
         let sums = self.intervals.iter().map(|interval| {
             let cpus = interval.cpus.len();
-            (interval.jiffies(), interval.figures(&interval.total(), cpus, self.hz))
+            (
+                interval.jiffies(),
+                interval.figures(&interval.total(), cpus, self.hz),
+            )
         });
         let sums: Vec<_> = sums.collect();
         let jiffies: u64 = sums.iter().map(|(length, _)| length).sum();
         let nanos = |of: &dyn Fn(&crate::schedstat::Figures) -> Option<Nanos>| {
             // The mean over all turns on a CPU, of which each interval has its number.
-            let known = sums.iter().filter_map(|(_, it)| Some((of(it)?, it.slices?)));
+            let known = sums
+                .iter()
+                .filter_map(|(_, it)| Some((of(it)?, it.slices?)));
             let (sum, count) = known.fold((0_u128, 0_u128), |(sum, count), (span, slices)| {
                 let slices = u128::from(slices);
                 (sum + u128::from(span.get()) * slices, count + slices)
@@ -134,7 +139,11 @@ pub fn of_statistics(logs: &[Statistics]) -> Vec<Chart> {
             x: Axis::new("time", Quantity::Time),
             y,
             span: Some((0, end)),
-            curves: logs.iter().zip(&inks).map(|(log, ink)| log.curve(*ink, value)).collect(),
+            curves: logs
+                .iter()
+                .zip(&inks)
+                .map(|(log, ink)| log.curve(*ink, value))
+                .collect(),
         },
     };
     let mut charts = vec![

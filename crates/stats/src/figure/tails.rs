@@ -32,9 +32,10 @@ pub fn tails(runs: &[(&str, &Tails)], subtitle: &str) -> Chart {
     kept.sort_unstable();
     let panels = kept.into_iter().map(|at| {
         let name = groups[at].0;
-        let curves = runs.iter().zip(&inks).filter_map(|((run, tails), ink)| {
-            Some(tail(run, *ink, tails.find(name)?))
-        });
+        let curves = runs
+            .iter()
+            .zip(&inks)
+            .filter_map(|((run, tails), ink)| Some(tail(run, *ink, tails.find(name)?)));
         (name.to_owned(), curves.collect())
     });
     let more = match all.saturating_sub(GROUPS_SHOWN) {
@@ -46,7 +47,9 @@ pub fn tails(runs: &[(&str, &Tails)], subtitle: &str) -> Chart {
         ..Axis::new(label, quantity)
     };
     let named = runs.iter().zip(&inks);
-    let names = named.map(|((name, _), ink)| ((*name).to_owned(), *ink)).collect();
+    let names = named
+        .map(|((name, _), ink)| ((*name).to_owned(), *ink))
+        .collect();
     let panels: Vec<(String, Vec<Curve>)> = panels.collect();
     Chart {
         id: "tails".into(),
@@ -103,7 +106,9 @@ mod tests {
 
     fn waits(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
-        values.iter().for_each(|it| histogram.record(Nanos::new(*it)));
+        values
+            .iter()
+            .for_each(|it| histogram.record(Nanos::new(*it)));
         histogram
     }
 
@@ -137,7 +142,11 @@ mod tests {
             panic!("a grid");
         };
         let called: Vec<&str> = panels.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(called, ["pointer", "hog"], "a group that never waits has no tail");
+        assert_eq!(
+            called,
+            ["pointer", "hog"],
+            "a group that never waits has no tail"
+        );
         assert_eq!(panels[0].1[0].points.len(), 3, "two runs");
         assert_eq!(panels[0].1[1].ink, names[1].1);
     }

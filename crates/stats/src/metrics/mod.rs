@@ -8,8 +8,8 @@ mod tests;
 
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
-use crate::{Report, Tails};
 use crate::ledger::CpuLedger;
+use crate::{Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
 pub(crate) use tasks::{high, low};

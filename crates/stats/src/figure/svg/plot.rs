@@ -42,7 +42,11 @@ impl Paper {
         } else {
             0
         };
-        let lines = || curves.iter().filter(|it| matches!(it.join, Join::Line | Join::Step));
+        let lines = || {
+            curves
+                .iter()
+                .filter(|it| matches!(it.join, Join::Line | Join::Step))
+        };
         let names: Vec<(&str, Ink)> = lines().map(|it| (it.name.as_str(), it.ink)).collect();
         self.legend(&names, true);
         let frame = self.plot(self.bottom, CURVES_HEIGHT);
@@ -62,7 +66,9 @@ impl Paper {
         for (index, curve) in lines().enumerate() {
             self.stroke(DASHES[index % DASHES.len()], curve, &area);
         }
-        let single = curves.iter().filter(|it| matches!(it.join, Join::Mark | Join::Bars));
+        let single = curves
+            .iter()
+            .filter(|it| matches!(it.join, Join::Mark | Join::Bars));
         for curve in single {
             self.stroke("", curve, &area);
         }
@@ -121,13 +127,23 @@ impl Paper {
             let at = names.iter().position(|(name, _)| *name == curve.name);
             DASHES[at.unwrap_or(0) % DASHES.len()]
         };
-        let points = || panels.iter().flat_map(|(_, curves)| curves).flat_map(|it| &it.points);
+        let points = || {
+            panels
+                .iter()
+                .flat_map(|(_, curves)| curves)
+                .flat_map(|it| &it.points)
+        };
         let xs = || points().map(|(x, _)| *x);
         let ys = || points().filter_map(|(_, y)| *y);
         let columns = self.columns(3).min(panels.len().max(1) as i64);
         let room = self.plot(0, 0).width - CELL_GAP * (columns - 1);
         let width = room / columns;
-        let across = Scale::new(x, xs().min().unwrap_or(0), xs().max().unwrap_or(1), width * 10);
+        let across = Scale::new(
+            x,
+            xs().min().unwrap_or(0),
+            xs().max().unwrap_or(1),
+            width * 10,
+        );
         let across = across.below();
         let (low, high) = (ys().min().unwrap_or(0), ys().max().unwrap_or(1));
         let up = Scale::rounded(y, low, high, CELL_HEIGHT * 10);
@@ -265,7 +281,10 @@ impl Paper {
             return;
         }
         for (x, y) in points {
-            let (x, y) = (Tenths(left + area.across.place(x) - 50), Tenths(bottom - area.up.place(y)));
+            let (x, y) = (
+                Tenths(left + area.across.place(x) - 50),
+                Tenths(bottom - area.up.place(y)),
+            );
             self.add(format_args!(
                 "<path class=\"l{number}\" d=\"M{x} {y}l5 -5l5 5l-5 5z\" fill=\"none\" \
                  stroke=\"{colour}\" stroke-width=\"1.8\" pointer-events=\"all\">\
@@ -344,12 +363,7 @@ fn is_time(axis: &Axis) -> bool {
 }
 
 /// The stretches of one colour as rectangles, from `left` on, at `y` and of `height`.
-fn lane_path(
-    lane: &Lane,
-    ink: Ink,
-    across: &Scale,
-    (left, y, height): (i64, i64, i64),
-) -> String {
+fn lane_path(lane: &Lane, ink: Ink, across: &Scale, (left, y, height): (i64, i64, i64)) -> String {
     let mut path = String::new();
     for &(from, to, index) in &lane.stretches {
         if Ink::kind(index) == ink {
