@@ -285,29 +285,14 @@ fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
     if known.is_empty() {
         return "All policies do alike at what this load is for.".to_owned();
     }
-    let times = |is: &dyn Fn(&(&Found<'_>, &Vec<usize>), usize) -> bool| -> Vec<usize> {
-        let of = |at| known.iter().filter(|it| is(it, at)).count();
-        (0..sets.len()).map(of).collect()
-    };
-    let first = times(&|(_, firsts), at| firsts.contains(&at));
-    let last = times(&|(it, firsts), at| {
-        let (_, worst) = ends(it);
-        let worst = worst.map(|worst| shown_value(it.measure, worst));
-        !firsts.contains(&at) && Some(shown(it, at)) == worst
-    });
-    let most = |of: &[usize]| of.iter().copied().max().unwrap_or(0);
-    let names = |of: &[usize], most: usize| {
-        let at = (0..sets.len()).filter(|at| most > 0 && of[*at] == most);
-        at.collect::<Vec<_>>()
-    };
-    let (best, worst) = (names(&first, most(&first)), names(&last, most(&last)));
+    let ((best, count), worst) = standing(&known, sets.len());
     let called = |at: &[usize]| {
         let names: Vec<&str> = at.iter().map(|at| sets[*at].arm.as_str()).collect();
         (listed(&names), if names.len() == 1 { "does" } else { "do" })
     };
     let (who, does) = called(&best);
     let all = known.len();
-    let mut said = match (most(&first), all) {
+    let mut said = match (count, all) {
         (_, 1) => format!("{who} {does} best at the one thing that tells the policies apart."),
         (count, all) if count == all => {
             format!("{who} {does} best at all {all} things that tell the policies apart.")
@@ -324,19 +309,49 @@ fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
         firsts.contains(&winner) && is_worst && it.values[loser].is_some()
     });
     let (who, does) = called(&worst);
-    said += &format!(" {who} {does} worst");
+    said += &format!(" {who} {does} worst.");
     if let Some((it, _)) = example {
         let [winner, loser] = [winner, loser].map(|at| (&sets[at].arm, shown(it, at)));
+        let of = match it.goal.of.as_str() {
+            ALL => String::new(),
+            of => format!(" of {of}"),
+        };
         said += &format!(
-            ": {}, {} under {} and {} under {}",
-            it.goal.title(),
-            loser.1,
-            loser.0,
-            winner.1,
-            winner.0
+            " For example, {}{of}: {} under {} and {} under {}.",
+            it.goal.what, loser.1, loser.0, winner.1, winner.0
         );
     }
-    said + "."
+    said
+}
+
+/// Which of so many policies are first most often, and how often that is; and which are last most
+/// often.
+fn standing(
+    known: &[(&Found<'_>, &Vec<usize>)],
+    policies: usize,
+) -> ((Vec<usize>, usize), Vec<usize>) {
+    let is_last = |it: &Found<'_>, at: usize| {
+        let (_, worst) = ends(it);
+        let shown = |value: Option<f64>| value.map(|value| shown_value(it.measure, value));
+        it.values[at].is_some() && shown(it.values[at]) == shown(worst)
+    };
+    let mut first = vec![0_usize; policies];
+    let mut last = vec![0_usize; policies];
+    for (it, firsts) in known {
+        for at in 0..policies {
+            let is_first = firsts.contains(&at);
+            first[at] += usize::from(is_first);
+            last[at] += usize::from(!is_first && is_last(it, at));
+        }
+    }
+    let most = |of: &[usize]| of.iter().copied().max().unwrap_or(0);
+    let names = |of: &[usize]| -> Vec<usize> {
+        let most = most(of);
+        (0..policies)
+            .filter(|at| most > 0 && of[*at] == most)
+            .collect()
+    };
+    ((names(&first), most(&first)), names(&last))
 }
 
 /// Writes the answer: a sentence a goal, a line a policy.

@@ -104,6 +104,10 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
         0 => String::new(),
         left => format!(" {left} more of these are in the tables only."),
     };
+    let median = match sets.iter().any(|set| set.runs > 1) {
+        true => ", the upright line the median of a scheduler's runs",
+        false => "",
+    };
     let interval = match rows.is_empty() {
         true => "",
         false => " The pale bar is the interval of the difference from the baseline.",
@@ -117,9 +121,7 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
             .copied()
             .collect::<Vec<_>>()
             .join("; "),
-        description: format!(
-            "Each dot is a run, the upright line the median of a scheduler's runs.{interval}{more}"
-        ),
+        description: format!("Each dot is a run{median}.{interval}{more}"),
         body: Body::Dots { panels },
     }
 }
@@ -191,6 +193,11 @@ fn fit(panel: &mut DotPanel) {
     if low > 0 && high / low >= 50 {
         panel.axis.logarithmic = true;
         panel.span = Some((low - low / 5, high.saturating_add(high / 4)));
+        return;
+    }
+    if high == 0 {
+        // Nothing but zeros: the axis must not look as if they were small.
+        panel.span = Some((0, 1_000));
         return;
     }
     let room = ((high - low) / 12).max(high / 100).max(1);
@@ -376,7 +383,12 @@ fn change_panel(name: String, row: &Row, rows: Vec<DotRow>, settings: &Settings)
 fn ratio_marks(low: f64, high: f64) -> Vec<(u64, String)> {
     let (least, most) = (libm::exp(low), libm::exp(high));
     let mark = |ratio_of: f64| (beside(libm::log(ratio_of) * LOG_STEPS), ratio(ratio_of));
-    for percent in [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0] {
+    // Far apart, equal factors stand at equal distances, and round percentages do not.
+    let percents: &[f64] = match most / least < 3.0 {
+        true => &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0],
+        false => &[],
+    };
+    for &percent in percents {
         let (from, to) = (
             (least - 1.0) * 100.0 / percent,
             (most - 1.0) * 100.0 / percent,

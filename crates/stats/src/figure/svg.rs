@@ -32,7 +32,8 @@ pub fn both_widths(chart: &Chart) -> String {
 }
 
 fn drawn(chart: &Chart, alone: bool, mut paper: Paper) -> String {
-    paper.heading(&chart.title, &chart.subtitle);
+    let names = matches!(chart.body, Body::Dots { .. });
+    paper.heading(&chart.title, &chart.subtitle, names);
     match &chart.body {
         Body::Curves { .. } => paper.curves(&chart.body),
         Body::Panels { .. } => paper.panels(&chart.body),

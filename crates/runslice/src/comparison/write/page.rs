@@ -90,16 +90,55 @@ fn title(sets: &[&Set], places: &[&str]) -> String {
     format!("{}{places}", arms.join(", "))
 }
 
-/// The goals that are drawn, or all that was compared if there are none.
+/// The goals that are drawn: those in which any run differs from any other, unless there are none.
 fn shown(rows: &[Row]) -> Vec<Shown> {
-    let goals = rows.iter().filter(|row| row.is_goal);
-    human::distinct(goals.map(|row| row.metric.as_str()))
-        .into_iter()
-        .map(|metric| Shown {
-            metric: metric.to_owned(),
-            title: metric.to_owned(),
-        })
-        .collect()
+    let goals = || rows.iter().filter(|row| row.is_goal);
+    let differing = goals().filter(|row| !is_alike(row));
+    let mut metrics = human::distinct(differing.map(|row| row.metric.as_str()));
+    if metrics.is_empty() {
+        metrics = human::distinct(goals().map(|row| row.metric.as_str()));
+    }
+    let shown = metrics.into_iter().map(|metric| Shown {
+        metric: metric.to_owned(),
+        title: spoken(metric),
+    });
+    shown.collect()
+}
+
+/// Whether all runs of both sets have one value: of a load that ends by the clock its length.
+fn is_alike(row: &Row) -> bool {
+    let extents = [row.base_extent, row.arm_extent];
+    let [Some(base), Some(arm)] = extents else {
+        return false;
+    };
+    // Two runs that a clock ends differ by a context switch at most.
+    let (least, most) = (base.min.min(arm.min), base.max.max(arm.max));
+    most <= least * (1.0 + 1e-3)
+}
+
+/// What people call a metric.
+fn spoken(metric: &str) -> String {
+    let words: Vec<&str> = metric.split('.').collect();
+    let of = |group: &str, name: &str| match group == name {
+        true => group.to_owned(),
+        false => format!("{group}, {name}"),
+    };
+    match words.as_slice() {
+        ["machine", "elapsed_ns"] => "time to end".to_owned(),
+        ["time_ns"] => "time of the command".to_owned(),
+        ["deadline", group, name, "missed"] => format!("{}: missed deadlines", of(group, name)),
+        ["deadline", group, name, "missed_ppm"] => {
+            format!("{}: share of missed deadlines", of(group, name))
+        }
+        ["span", group, name, column] if column.starts_with("length_ns_") => {
+            format!(
+                "{}: {}",
+                of(group, name),
+                column.trim_start_matches("length_ns_")
+            )
+        }
+        _ => metric.to_owned(),
+    }
 }
 
 /// One sentence for each scheduler that was held against a baseline.
@@ -108,7 +147,7 @@ pub fn verdict(rows: &[Row]) -> Vec<String> {
     let pairs = human::distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));
     let sentences = pairs.into_iter().map(|(arm, base)| {
         let here = rows.iter().filter(|row| row.arm == arm && row.base == base);
-        let goals: Vec<&Row> = here.filter(|row| row.is_goal).collect();
+        let goals: Vec<&Row> = here.filter(|row| row.is_goal && !is_alike(row)).collect();
         let of = |is: &dyn Fn(Verdict) -> bool| -> Vec<&Row> {
             let judged = goals.iter().copied();
             judged
@@ -142,7 +181,9 @@ pub fn verdict(rows: &[Row]) -> Vec<String> {
             ));
         }
         match parts.is_empty() {
-            true => format!("{arm} could not be compared with {base}."),
+            true => {
+                format!("{arm} and {base} do the same at every goal, or could not be compared.")
+            }
             false => format!("{arm} {}.", parts.join("; it ")),
         }
     });
@@ -156,7 +197,10 @@ fn named(rows: &[&Row], places: usize) -> String {
         let metrics = human::distinct(rows.iter().map(|row| row.metric.as_str()));
         let told = metrics.iter().map(|metric| {
             let count = rows.iter().filter(|row| row.metric == *metric).count();
-            format!("{metric} (under {count} of {places} loads or machines)")
+            format!(
+                "{} (under {count} of {places} loads or machines)",
+                spoken(metric)
+            )
         });
         return told.collect::<Vec<_>>().join(", ");
     }
@@ -166,8 +210,8 @@ fn named(rows: &[&Row], places: usize) -> String {
             human::change(effect, row.measure, effect.shift)
         });
         match change {
-            Some(change) => format!("{} ({change})", row.metric),
-            None => row.metric.clone(),
+            Some(change) => format!("{} ({change})", spoken(&row.metric)),
+            None => spoken(&row.metric),
         }
     });
     let told: Vec<String> = told.collect();
@@ -179,7 +223,8 @@ fn named(rows: &[&Row], places: usize) -> String {
 
 /// Each goal with its change, interval and verdict.
 fn answers(rows: &[Row]) -> Vec<(String, String)> {
-    let goals = rows.iter().filter(|row| row.is_goal);
+    let goals = rows.iter().filter(|row| row.is_goal && !is_alike(row));
+    let places = human::distinct(rows.iter().map(|row| row.place.as_str())).len();
     let told = goals.filter_map(|row| {
         let judged = row.result.as_ref().ok()?;
         let change = |shift| human::change(&judged.effect, row.measure, shift);
@@ -187,13 +232,13 @@ fn answers(rows: &[Row]) -> Vec<(String, String)> {
         let needed = judged.runs_needed.map_or_else(String::new, |runs| {
             format!(", {} might decide", counted(runs as u64, "run"))
         });
-        let place = if row.place.is_empty() {
+        let place = if places < 2 {
             String::new()
         } else {
             format!(" ({})", row.place)
         };
         Some((
-            format!("{}{place}", row.metric),
+            format!("{}{place}", spoken(&row.metric)),
             format!(
                 "{} against {}: {} (from {} to {}), {}{needed}",
                 row.arm,
@@ -209,10 +254,28 @@ fn answers(rows: &[Row]) -> Vec<(String, String)> {
 }
 
 fn pictures(sets: &[&Set], rows: &[Row], settings: &Settings, shown: &[Shown]) -> Vec<Chart> {
+    let drawn = |row: &&Row| shown.iter().any(|it| it.metric == row.metric);
+    let drawn: Vec<Row> = rows.iter().filter(drawn).cloned().collect();
     let mut charts = vec![
         every_run(sets, shown, rows, shown_value),
-        changes(rows, settings, shown, shown_value),
+        changes(&drawn, settings, shown, shown_value),
     ];
     charts.retain(|chart| !chart.body.is_empty());
     charts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_have_names_that_people_use() {
+        assert_eq!(
+            spoken("deadline.ui.frame.missed"),
+            "ui, frame: missed deadlines"
+        );
+        assert_eq!(spoken("span.make.make.length_ns_p99"), "make: p99");
+        assert_eq!(spoken("machine.elapsed_ns"), "time to end");
+        assert_eq!(spoken("all.wakeup_ns_p99"), "all.wakeup_ns_p99");
+    }
 }

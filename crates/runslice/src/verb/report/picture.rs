@@ -52,7 +52,7 @@ impl Painter {
 mod tests {
     use std::collections::HashSet;
 
-    use stats::figure::{Axis, Body, Curve, Join, Quantity};
+    use stats::figure::{Axis, Body, Curve, Ink, Join, Quantity};
 
     use super::*;
 
@@ -68,6 +68,7 @@ mod tests {
                 span: Some((0, 1_000_000)),
                 curves: vec![Curve {
                     name: "all".to_owned(),
+                    ink: Ink::GREY,
                     join: Join::Line,
                     points: curve.to_vec(),
                 }],

@@ -8,7 +8,7 @@ use experiments::claim::{Rules, Verdict};
 use experiments::expected::Published;
 use experiments::experiment::Experiment;
 use maud::{Markup, html};
-use stats::figure::Chart;
+use stats::figure::{Body, Chart, Join};
 
 use super::human::{part, rows, summary};
 use super::{figures, sides};
@@ -105,12 +105,24 @@ fn pictures(pages: &[Page<'_>]) -> Vec<Chart> {
             charts.push(chart);
         }
     }
-    let first = pages.iter().flat_map(|page| &page.charts).flatten().next();
+    // A figure that has published values beside ours, or else any.
+    let all = || pages.iter().flat_map(|page| &page.charts).flatten();
+    let first = all()
+        .find(|chart| has_marks(chart))
+        .or_else(|| all().next());
     charts.extend(first.map(|chart| Chart {
         id: format!("first-{}", chart.id),
         ..chart.clone()
     }));
     charts
+}
+
+/// Whether published values are drawn in it.
+fn has_marks(chart: &Chart) -> bool {
+    match &chart.body {
+        Body::Curves { curves, .. } => curves.iter().any(|curve| curve.join == Join::Mark),
+        _ => false,
+    }
 }
 
 fn side_by_side(pages: &[Page<'_>]) -> Fold {
@@ -185,6 +197,9 @@ impl Page<'_> {
         }
         if open > 0 {
             said += &format!(" {open} stay undecided.");
+        }
+        if self.rules.quick {
+            said += " This was a quick look at 3 runs, which says the direction at most.";
         }
         said
     }

@@ -3,16 +3,28 @@
 use super::super::chart::{DotPanel, DotRow};
 use super::super::scale::Scale;
 use super::escape;
-use super::paper::{Frame, Paper, Tenths, short};
+use super::paper::{Frame, Paper, Tenths, lines, short};
 
 const ROW: i64 = 20;
 /// Above a panel, for its name.
 const HEAD: i64 = 26;
+/// A second line of it.
+const LINE: i64 = 16;
 /// Below it, for its marks and what they are.
 const FOOT: i64 = 34;
 const GAP: i64 = 26;
 /// The most that names of rows may take, and the least.
 const NAMES: (i64, i64) = (170, 50);
+
+/// A title in two lines at the most.
+fn title(name: &str, most: usize) -> Vec<String> {
+    let mut all = lines(name, most);
+    if all.len() > 2 {
+        all.truncate(2);
+        all[1] = short(&format!("{} \u{2026}", all[1]), most);
+    }
+    all
+}
 
 impl Paper {
     /// Draws panels, two beside each other where there is room.
@@ -23,7 +35,14 @@ impl Paper {
         let width = room / columns;
         let begin = self.bottom;
         let mut tops = vec![begin; columns as usize];
-        for (at, panel) in panels.iter().enumerate() {
+        // Titles are bold, so fewer letters have room.
+        let most = Self::letters(width) * 9 / 10;
+        let titles: Vec<Vec<String>> = panels.iter().map(|it| title(&it.name, most)).collect();
+        let head = match titles.iter().all(|lines| lines.len() < 2) {
+            true => HEAD,
+            false => HEAD + LINE,
+        };
+        for (at, (panel, title)) in panels.iter().zip(&titles).enumerate() {
             let column = at % tops.len();
             // Panels of one row begin at one height.
             if column == 0 {
@@ -32,25 +51,26 @@ impl Paper {
             }
             let frame = Frame {
                 left: margin + column as i64 * (width + GAP),
-                top: tops[column] + HEAD,
+                top: tops[column] + head,
                 width,
                 height: panel.rows.len() as i64 * ROW,
             };
-            self.dot_panel(panel, frame);
+            self.dot_panel(panel, title, frame);
             tops[column] = frame.bottom() + FOOT;
         }
         self.bottom = tops.into_iter().max().unwrap_or(begin) + 4;
     }
 
-    fn dot_panel(&mut self, panel: &DotPanel, whole: Frame) {
-        let title = short(&panel.name, Self::letters(whole.width));
-        self.add(format_args!(
-            "<text class=\"ink\" x=\"{}\" y=\"{}\" font-weight=\"600\" \
-             fill=\"#1a1a1a\">{}</text>\n",
-            whole.left,
-            whole.top - 8,
-            escape(&title)
-        ));
+    fn dot_panel(&mut self, panel: &DotPanel, title: &[String], whole: Frame) {
+        for (at, line) in (0..).zip(title.iter().rev()) {
+            self.add(format_args!(
+                "<text class=\"ink\" x=\"{}\" y=\"{}\" font-weight=\"600\" \
+                 fill=\"#1a1a1a\">{}</text>\n",
+                whole.left,
+                whole.top - 8 - at * LINE,
+                escape(line)
+            ));
+        }
         let longest = panel.rows.iter().map(|row| row.name.chars().count()).max();
         let wanted = longest.unwrap_or(0) as i64 * 7 + 10;
         let names = wanted.clamp(NAMES.1, NAMES.0.min(whole.width * 2 / 5));

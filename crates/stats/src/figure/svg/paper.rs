@@ -139,10 +139,11 @@ impl Paper {
         usize::try_from(pixels * 10 / LETTER).unwrap_or(0).max(4)
     }
 
-    /// Title and subtitle; long ones have several lines.
-    pub fn heading(&mut self, title: &str, subtitle: &str) {
-        // Wide figures have their heading above the plot, narrow ones need all the room.
-        let left = if self.is_wide() { self.left() } else { 12 };
+    /// Title and subtitle; long ones have several lines. Narrow figures need all the room for them,
+    /// and those with `names` at the left begin there.
+    pub fn heading(&mut self, title: &str, subtitle: &str, names: bool) {
+        let is_above = self.is_wide() && !names;
+        let left = if is_above { self.left() } else { 12 };
         let room = self.width - left - self.right();
         let most = usize::try_from(room * 10 / TITLE_LETTER)
             .unwrap_or(0)
@@ -176,7 +177,7 @@ impl Paper {
         let (mut x, mut row) = (left, 0);
         for (index, (name, ink)) in names.iter().enumerate() {
             let name = short(name, Self::letters(room - 34));
-            let width = 34 + name.chars().count() as i64 * LETTER / 10;
+            let width = 42 + name.chars().count() as i64 * 7;
             if x > left && x + width > left + room {
                 (x, row) = (left, row + 1);
             }
