@@ -15,7 +15,10 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 export SOURCE_DATE_EPOCH
 
 libelf=$(cc -print-file-name=libelf.a)
-[ "$libelf" != libelf.a ] || { echo 'dist: no libelf.a; install libelf-dev zlib1g-dev' >&2; exit 1; }
+if [ "$libelf" = libelf.a ]; then
+    echo 'dist: no libelf.a; install libelf-dev and zlib1g-dev' >&2
+    exit 1
+fi
 # Newer libelf compresses with zstd, too.
 more=
 if nm "$libelf" 2>/dev/null | grep -q ZSTD_; then

@@ -11,8 +11,8 @@
 //! * `text`: shows something and has no command.
 //!
 //! The folder is empty but for the files of the chapter's own folder. `runslice` is on the path, as
-//! after an installation; clang is where the set-up has put it. Any other block is an error. `UPDATE_GOLDEN=1` writes
-//! what the program prints.
+//! after an installation; clang is where the set-up has put it. Any other block is an error.
+//! `UPDATE_GOLDEN=1` writes what the program prints.
 
 use std::fmt::Write as _;
 use std::fs;

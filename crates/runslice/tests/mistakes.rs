@@ -44,7 +44,7 @@ const FILES: [(&str, &str); 12] = [
     ("text.bpf.o", "this is no object\n"),
     (
         "sweep.toml",
-        "policy = [\"fifo\"]\nworkload = [\"good.toml\"]\nseeds = 2\n[knobs.fifo]\nslice = [1, 2]\n",
+        "policy = [\"fifo\"]\nworkload = [\"good.toml\"]\n[knobs.fifo]\nslice = [1, 2]\n",
     ),
 ];
 

@@ -34,7 +34,7 @@ extern void *bpf_rdonly_cast(const void *obj, unsigned int btf_id) __ksym __weak
 #define bpf_core_read_str(dst, size, src)				\
 	bpf_probe_read_kernel_str(dst, size, (const void *)__builtin_preserve_access_index(src))
 
-/* Follows pointers, at most six: BPF_CORE_READ(task, real_parent, pid) is task->real_parent->pid. */
+/* Follows pointers, at most five: BPF_CORE_READ(p, mm, mm_id) is p->mm->mm_id. */
 #define ___core_step(type, from, field) ({				\
 	typeof(((type)0)->field) ___value;				\
 	bpf_core_read(&___value, sizeof(___value), &((type)(from))->field);	\

@@ -10,7 +10,7 @@ use ratatui::DefaultTerminal;
 
 use super::screen::{Interval, Screen};
 
-/// A terminal in the state that a screen needs; dropped, it is as it was. A panic puts it back, too.
+/// A terminal in the state that a screen needs. Dropped, it is as it was, and after a panic, too.
 #[derive(Debug)]
 pub struct Terminal(DefaultTerminal);
 
@@ -33,7 +33,7 @@ impl Terminal {
         self.0.draw(|frame| screen.draw(frame, interval)).map(drop)
     }
 
-    /// Keys that were pressed within a tenth of a second, and whether the terminal changed its size.
+    /// Keys that were pressed within a tenth of a second, and whether the terminal's size changed.
     ///
     /// # Errors
     /// When the terminal has gone.
