@@ -135,8 +135,11 @@ fn policies_and_headers_include_others_before_all_else() {
         entries.map(|entry| entry.expect("a file").path())
     });
     let is_c = |path: &PathBuf| path.extension().is_some_and(|e| e == "c" || e == "h");
+    // It stands for a header that others generate, and gives the simulated kernels' lists of types
+    // and functions their meaning before it reads them.
+    let is_ours = |path: &PathBuf| !path.ends_with("vmlinux.h");
     let mut seen = 0;
-    for path in files.filter(is_c) {
+    for path in files.filter(|path| is_c(path) && is_ours(path)) {
         let text = fs::read_to_string(&path).expect("a source");
         let code = text.lines().scan(false, |inside, line| {
             let comment = *inside || line.trim_start().starts_with("/*") || line.is_empty();
