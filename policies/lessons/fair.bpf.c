@@ -9,7 +9,7 @@
  * Source: Linux 2.6.23, the Completely Fair Scheduler, in outline: Molnar,
  * Documentation/sched-design-CFS.txt, 2007.
  * Differs from the source: one queue and one slice for all; a woken task displaces
- * nobody; no groups.
+ * nobody; time on an idle CPU is forgotten; no groups.
  */
 #include "lesson.bpf.h"
 
@@ -39,8 +39,11 @@ void OP(fair_enqueue, struct task_struct *p, u64 enq_flags)
 		put(p, slice_ns, now_v, enq_flags);
 		return;
 	}
-	/* Who slept for long would otherwise run alone for as long. */
-	if ((s64)(now_v - credit_ns - job->key) > 0)
+	/*
+	 * Who slept for long would otherwise run alone for as long. Whoever only lost the
+	 * CPU keeps its key: others may wait with it for the one CPU that they may use.
+	 */
+	if (enq_flags & SCX_ENQ_WAKEUP && (s64)(now_v - credit_ns - job->key) > 0)
 		job->key = now_v - credit_ns;
 	put(p, slice_ns, job->key, enq_flags);
 }
@@ -64,7 +67,15 @@ void OP(fair_running, struct task_struct *p)
 	if (!job)
 		return;
 	job->since_ns = bpf_ktime_get_ns();
-	if ((s64)(job->key - now_v) > 0)
+	if ((s64)(job->key - now_v) <= 0)
+		return;
+	/*
+	 * Time on an idle CPU costs nobody anything, so it is forgotten: it would take the
+	 * virtual time of all others along, who would then wait for whoever is left behind.
+	 */
+	if (job->took_idle)
+		job->key = now_v;
+	else
 		now_v = job->key;
 }
 

@@ -27,6 +27,7 @@ struct job {
 	u64 since_ns;		/* it runs since then; 0: it does not run */
 	u64 burst_ns;		/* it has run so long since it slept */
 	u64 expected_ns;	/* so long it is expected to run between two sleeps */
+	bool took_idle;		/* it found an idle CPU and passed the queue */
 	bool is_told;		/* expected_ns is not a guess: its name says it */
 	u64 key;		/* what the lesson sorts by */
 	s64 distance;		/* how far its key was from the others' when it slept */
@@ -115,7 +116,10 @@ static __always_inline s32 take_idle(struct task_struct *p, s32 prev_cpu, u64 wa
 {
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	struct job *job = job_of(p);
 
+	if (job)
+		job->took_idle = is_idle;
 	if (is_idle) {
 		count(COUNT_DIRECT);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);

@@ -22,6 +22,20 @@ const UNFAIR: u64 = 8;
 /// Both must have been runnable for this part of the run.
 const ALWAYS: u64 = 2;
 
+/// Who is owed less CPU time waits for its turn: five slices of the default (kernel 6.18).
+const OWED: Nanos = Nanos::from_millis(100);
+
+/// What a nice value weighs, 1024 at 0: a quarter more each step (sched_prio_to_weight, kernel
+/// 6.18, kernel/sched/core.c, up to its rounding).
+const fn weight(nice: i8) -> u128 {
+    let (up, down) = match nice {
+        ..0 => (5_u128, 4_u128),
+        _ => (4, 5),
+    };
+    let steps = nice.unsigned_abs() as u32;
+    1024 * up.pow(steps) / down.pow(steps)
+}
+
 /// Looks at the state at one moment.
 pub(super) struct Judge<'a> {
     pub state: &'a State,
@@ -296,7 +310,7 @@ impl Judge<'_> {
         }
         match self.grip(cpu, self.put_at(id)) {
             Some(given) => (Fault::CpuHeld, Some(given)),
-            None if overtaken > 0 => (Fault::PassedOver, put),
+            None if overtaken > 0 && self.is_owed(id) => (Fault::PassedOver, put),
             None if running.slice.is_none() => (Fault::CpuHeld, put),
             None => (Fault::Waited, put),
         }
@@ -332,8 +346,15 @@ impl Judge<'_> {
         // A look long ago says little of those who have looked away since.
         let waited = self.now.since(self.put_at(id));
         let is_read = looked.is_some_and(|time| self.now.since(time).get() <= waited.get() / 2);
-        if is_read && (entry.overtaken > 0 || entry.takes == 0) {
+        if is_read && entry.takes == 0 {
             return (Fault::PassedOver, put);
+        }
+        if is_read && entry.overtaken > 0 {
+            let fault = match self.is_owed(id) {
+                true => Fault::PassedOver,
+                false => Fault::Waited,
+            };
+            return (fault, put);
         }
         // Those before it were taken: what has happened since the last of them?
         let since = looked.unwrap_or(self.put_at(id));
@@ -377,6 +398,16 @@ impl Judge<'_> {
             return (Fault::ForgottenKick, put);
         }
         self.held(&usable, since, put)
+    }
+
+    /// Whether weights do not explain that others go first: shared by weight among all tasks of
+    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits.
+    fn is_owed(&self, id: TaskId) -> bool {
+        let waited = self.state.waited(id, self.now).unwrap_or(Nanos::ZERO);
+        let all = self.state.tasks.iter().filter(|task| task.is_managed);
+        let all: u128 = all.map(|task| weight(task.nice)).sum();
+        let own = weight(self.state.tasks[id.index()].nice);
+        u128::from(waited.get()) * own / all.max(1) > u128::from(OWED.get())
     }
 
     /// The last `dispatch` on one of `cpus` since `since` that ended without work.
