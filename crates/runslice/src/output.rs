@@ -91,10 +91,14 @@ pub fn form<F: ValueEnum + Copy>(
     };
     F::from_str(name, true).map_err(|_| {
         let has = |(_, name): &&(&str, &str)| F::from_str(name, true).is_ok();
-        let endings: Vec<String> =
-            ENDINGS.iter().filter(has).map(|(ending, _)| format!(".{ending}")).collect();
+        let endings: Vec<String> = ENDINGS
+            .iter()
+            .filter(has)
+            .map(|(ending, _)| format!(".{ending}"))
+            .collect();
         UsageError(format!(
-            "{}: there are no such results as {name}; name a file that ends in {}, or give --format",
+            "{}: there are no such results as {name}; name a file that ends in {}, or give \
+             --format",
             path.display(),
             endings.join(", ")
         ))

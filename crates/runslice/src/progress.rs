@@ -156,18 +156,59 @@ impl Sink for Progress {
 
 #[cfg(test)]
 mod tests {
-    use indicatif::InMemoryTerm;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::TermLike;
 
     use super::*;
 
+    /// A terminal that remembers what was written.
+    #[derive(Clone, Debug, Default)]
+    struct Written(Arc<Mutex<String>>);
+
+    impl TermLike for Written {
+        fn width(&self) -> u16 {
+            100
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            self.0.lock().unwrap().clear();
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     /// What a bar shows when it is drawn.
     fn seen(bar: &mut Bar, done: u64) -> String {
-        let terminal = InMemoryTerm::new(2, 100);
+        let terminal = Written::default();
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
         bar.bar.set_draw_target(target);
         bar.bar.set_position(done);
+        terminal.0.lock().unwrap().clear();
         bar.bar.tick();
-        terminal.contents()
+        let text = terminal.0.lock().unwrap().trim().to_owned();
+        text
     }
 
     #[test]

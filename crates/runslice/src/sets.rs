@@ -236,7 +236,10 @@ mod tests {
                 "spans": [{"group": "ui", "name": "draw", "length": {"count": 2, "p99_ns": 6}}],
             },
         });
-        let of = |version: u32| json!({"runslice_results": version, "workload": "desk", "runs": [run.clone()]});
+        let of = |version: u32| {
+            let runs = [run.clone()];
+            json!({"runslice_results": version, "workload": "desk", "runs": runs})
+        };
         let entries = of_document(&of(1)).unwrap();
         assert_eq!(entries[0].arm, "mlfq queues=3");
         let found = entries[0].run.as_ref().unwrap();

@@ -135,7 +135,7 @@ impl Store {
     pub fn finish(&self, name: &str, lines: &[String]) -> anyhow::Result<PathBuf> {
         let path = self.folder.join(name);
         let runs = lines.join(",\n");
-        // The command line is not in it: parts of a sweep that are put together give the same bytes.
+        // Without the command line, parts of a sweep that are put together give the same bytes.
         let version = env!("CARGO_PKG_VERSION");
         let head = format!("\"runslice_sweep\": 2,\n\"version\": \"{version}\"");
         let text = format!("{{\n{head},\n\"runs\": [\n{runs}\n]\n}}\n");

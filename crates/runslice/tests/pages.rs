@@ -141,7 +141,8 @@ fn every_page_begins_with_a_verdict_and_two_pictures_and_needs_nothing_else() {
             "src=",
             "url(",
             "@import",
-            "http",
+            "http:",
+            "https:",
             "javascript:",
             "onload",
             "onclick",
@@ -166,14 +167,14 @@ fn every_page_begins_with_a_verdict_and_two_pictures_and_needs_nothing_else() {
             "{name}: {out}"
         );
     }
-    let short = pages["sim.html"]
-        .1
-        .lines()
-        .find(|line| line.starts_with("In short: "));
-    assert_eq!(
-        short.expect("the answer in short"),
-        format!("In short: {}", verdict(&pages["sim.html"].0))
+    // The terminal says the same, in lines that have room there.
+    let (page, out) = &pages["sim.html"];
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(&format!("In short: {}", verdict(page))),
+        "{out}"
     );
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
     assert!(
         verdict(&pages["compare.html"].0).starts_with("mlfq is "),
         "{}",
@@ -318,10 +319,7 @@ fn the_ending_of_the_output_decides_its_form_for_every_verb() {
         ("compare runs.json", &[0, 6]),
         ("sweep s.toml", &[0]),
     ] {
-        for (ending, begin) in [
-            ("csv", "schema,version,command,"),
-            ("json", "{\n  \"runslice_"),
-        ] {
+        for (ending, begin) in [("csv", "schema,version,command,"), ("json", "{\n")] {
             let output = runslice(&folder, &format!("{verb} -o out.{ending}"));
             let status = output.status.code().expect("it ends");
             assert!(statuses.contains(&status), "{verb} {ending}: {status}");
@@ -419,7 +417,7 @@ fn a_pull_request_gets_a_test_for_each_promise_and_the_answer_in_markdown() {
     let starved = read(&folder, "starved.xml");
     assert!(starved.contains("tests=\"3\" failures=\"2\""), "{starved}");
     assert!(
-        starved.contains("<failure message=\"1 task starved to the end\">a waited for "),
+        starved.contains("<failure message=\"1 task starved to the end\">a[100] waited for "),
         "{starved}"
     );
     said(&folder, "sim fifo mlfq -w fed.toml -o fed.md", 0);

@@ -78,6 +78,10 @@ fn same_in_both(name: &str, arguments: &[&str]) -> Vec<Vec<(String, Field)>> {
         assert_eq!(row.len(), titles.len(), "{name}");
         for (((column, field), title), cell) in row.iter().zip(titles).zip(cells) {
             assert_eq!(column, title, "{name}");
+            if column == "command" {
+                // Two commands made them.
+                continue;
+            }
             assert!(
                 is_same(field, cell),
                 "{name}, {column}: {field:?} and `{cell}`"
@@ -104,10 +108,9 @@ fn every_table_of_a_simulation_is_the_same_as_in_csv() {
         let rows = same_in_both(table, &arguments);
         let numbers = rows[0].iter().filter(|it| matches!(it.1, Field::ULong(_)));
         assert!(numbers.count() > 0, "{table}: {:?}", rows[0]);
-        assert!(
-            rows.iter()
-                .any(|row| row[0].1 == Field::Str("mlfq:up=1".to_owned()))
-        );
+        assert!(rows.iter().flatten().any(|(name, value)| {
+            name == "policy" && *value == Field::Str("mlfq:up=1".to_owned())
+        }));
     }
 }
 

@@ -5,6 +5,7 @@ mod human;
 mod json;
 mod page;
 mod sides;
+mod words;
 
 use std::io::Write;
 use std::num::NonZeroUsize;

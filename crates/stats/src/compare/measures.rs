@@ -156,8 +156,8 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
 }
 
 /// Every metric of a report that was serialised, as the results of `runslice sim` hold it:
-/// `all.`, `GROUP.` and `machine.` with a column, `deadline.`, `span.`, `counter.` and `phase.` with
-/// group, name and column. What was not measured in the run is left out.
+/// `all.`, `GROUP.` and `machine.` with a column; `deadline.`, `span.`, `counter.` and `phase.`
+/// with group, name and column. What was not measured in the run is left out.
 #[must_use]
 pub fn measures(report: &Value) -> Vec<Measured> {
     let mut found = Vec::new();

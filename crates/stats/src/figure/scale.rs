@@ -157,8 +157,8 @@ impl Scale {
         scale
     }
 
-    /// Begin, end, the letter of the quantity, and `l` for logarithmic and `i` for inverted: what the
-    /// script of a page needs to read values off.
+    /// Begin, end, the letter of the quantity, and `l` for logarithmic and `i` for inverted: what
+    /// the script of a page needs to read values off.
     pub fn told(&self) -> String {
         let mut text = format!("{} {} {}", self.low, self.high, self.axis.quantity.letter());
         if self.axis.logarithmic {

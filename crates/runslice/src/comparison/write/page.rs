@@ -176,7 +176,7 @@ pub fn verdict(rows: &[Row]) -> Vec<String> {
         }
         if !open.is_empty() {
             parts.push(format!(
-                "is not told from {base} in {}",
+                "cannot be told from {base} by these runs in {}",
                 named(&open, places)
             ));
         }

@@ -68,7 +68,7 @@ mod tests {
                 span: Some((0, 1_000_000)),
                 curves: vec![Curve {
                     name: "all".to_owned(),
-                    ink: Ink::GREY,
+                    ink: Ink::of_schedulers(["mlfq"])[0],
                     join: Join::Line,
                     points: curve.to_vec(),
                 }],

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use stats::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
 
-use super::human::number;
+use super::words::number;
 use experiments::cells::{CellId, Results};
 use experiments::claim::Part;
 use experiments::experiment::{Experiment, Metric};
@@ -178,9 +178,9 @@ impl Drawing<'_> {
                 self.experiment.document, figure.place
             ),
             description: format!(
-                "{}, a curve for each scheduler and other parameter, with a pale bar from the least \
-                 to the most of our runs. Hollow marks are published values. The document's own \
-                 figure is {}.",
+                "{}, a curve for each scheduler and other parameter. Pale bars are from the least \
+                 to the most of our runs, hollow marks published values. The document's own figure \
+                 is {}.",
                 figure.title, figure.place
             ),
             body,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::human::number;
 use super::page::Page;
+use super::words::number;
 use experiments::Judged;
 
 /// A statement, and what each machine that decides it says.
