@@ -167,6 +167,12 @@ mod tests {
     #[derive(Clone, Debug, Default)]
     struct Written(Arc<Mutex<String>>);
 
+    impl Written {
+        fn text(&self) -> String {
+            self.0.lock().unwrap().trim().to_owned()
+        }
+    }
+
     impl TermLike for Written {
         fn width(&self) -> u16 {
             100
@@ -207,8 +213,7 @@ mod tests {
         bar.bar.set_position(done);
         terminal.0.lock().unwrap().clear();
         bar.bar.tick();
-        let text = terminal.0.lock().unwrap().trim().to_owned();
-        text
+        terminal.text()
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub enum RunFormat {
     /// The same table as a Parquet file.
     #[cfg(feature = "parquet")]
     Parquet,
-    /// JUnit's XML: a test for each policy that it keeps to the rules and starves no task.
+    /// The XML of `JUnit`: a test for each policy that it keeps to the rules and starves no task.
     Junit,
     /// The answer in Markdown, for the summary of a pull request.
     Markdown,

@@ -99,6 +99,28 @@ fn verdict(page: &str) -> &str {
     rest.split("</p>").next().unwrap_or_default()
 }
 
+/// Nothing else is loaded, and no script runs but that of the program.
+fn needs_nothing_else(name: &str, page: &str) {
+    let rest = without_script(page).replace("http://www.w3.org/2000/svg", "");
+    for way_out in [
+        "<script",
+        "<link",
+        "<img",
+        "<iframe",
+        "src=",
+        "url(",
+        "@import",
+        "http:",
+        "https:",
+        "javascript:",
+        "onload",
+        "onclick",
+    ] {
+        assert!(!rest.contains(way_out), "{name}: {way_out}");
+    }
+    assert!(page.contains("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"));
+}
+
 #[test]
 fn every_page_begins_with_a_verdict_and_two_pictures_and_needs_nothing_else() {
     let (_, pages) = pages("design");
@@ -131,27 +153,7 @@ fn every_page_begins_with_a_verdict_and_two_pictures_and_needs_nothing_else() {
             page.matches("</svg>").count(),
             "{name}"
         );
-        // Nothing else is loaded, and no script runs but that of the program.
-        let rest = without_script(page).replace("http://www.w3.org/2000/svg", "");
-        for way_out in [
-            "<script",
-            "<link",
-            "<img",
-            "<iframe",
-            "src=",
-            "url(",
-            "@import",
-            "http:",
-            "https:",
-            "javascript:",
-            "onload",
-            "onclick",
-        ] {
-            assert!(!rest.contains(way_out), "{name}: {way_out}");
-        }
-        assert!(
-            page.contains("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
-        );
+        needs_nothing_else(name, page);
         // Ids are unique, or descriptions would be those of other figures.
         let ids = values(page, "id");
         let unique: BTreeSet<_> = ids.iter().collect();

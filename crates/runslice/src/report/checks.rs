@@ -1,4 +1,4 @@
-//! Results for whoever looks at a pull request: JUnit's XML, and Markdown.
+//! Results for whoever looks at a pull request: the XML of `JUnit`, and Markdown.
 
 use std::io::{self, Write};
 
@@ -65,7 +65,7 @@ fn cases(outcome: &Outcome, limit: Option<Nanos>) -> Vec<Case> {
     cases
 }
 
-/// Writes JUnit's XML: a suite for each run, a test for each thing that a policy must not do.
+/// Writes the XML of `JUnit`: a suite for each run, a test for each thing that a policy must not do.
 ///
 /// # Errors
 /// When `to` does not take it.

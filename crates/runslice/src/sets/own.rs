@@ -34,9 +34,7 @@ pub(super) fn modern(report: &Value) -> Value {
     let lists = ["deadline", "span", "counter", "phase"];
     let lists = lists.map(|name| (format!("{name}s"), name));
     let mut report = report.clone();
-    for row in [&mut report["all"]] {
-        *row = modern_row(row, "group");
-    }
+    report["all"] = modern_row(&report["all"], "group");
     let lists = lists.iter().map(|(list, name)| (list.as_str(), *name));
     for (list, name) in lists.chain([("groups", "group"), ("tasks", "name")]) {
         for row in report[list].as_array_mut().into_iter().flatten() {

@@ -123,6 +123,9 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
+/// Runs of one load on one machine: where, what they gave, and what is drawn of them.
+type Place = (String, Results, Vec<(String, Tails)>, Vec<Collector>);
+
 /// The page: what runs of one load on one machine say is one answer.
 fn page_of(input: Input) -> Page {
     let names = figure::names_of(
@@ -132,7 +135,7 @@ fn page_of(input: Input) -> Page {
             .map(|run| &run.collected)
             .collect::<Vec<_>>(),
     );
-    let mut places: Vec<(String, Results, Vec<(String, Tails)>, Vec<Collector>)> = Vec::new();
+    let mut places: Vec<Place> = Vec::new();
     for (run, name) in input.runs.into_iter().zip(names) {
         let place = run.collected.place();
         let at = places.iter().position(|(known, ..)| *known == place);

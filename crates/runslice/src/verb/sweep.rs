@@ -162,8 +162,8 @@ fn foretell(store: &Store, runs: &[(Key, &Planned)], folder: &Path) -> anyhow::R
         .filter(|(key, _)| store.get(*key).is_none())
         .map(|(key, run)| (*key, *run))
         .collect();
-    let ends = missing.values().map(|run| sim::latest_end(&run.spec).0);
-    let longest = ends.fold(Some(0_u64), |sum, end| sum?.checked_add(end?.get()));
+    let mut ends = missing.values().map(|run| sim::latest_end(&run.spec).0);
+    let longest = ends.try_fold(0_u64, |sum, end| sum.checked_add(end?.get()));
     let longest = longest.map(Nanos::new);
     let time = longest.map_or_else(
         || "nothing says how long all of them last".to_owned(),

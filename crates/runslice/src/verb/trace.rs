@@ -177,42 +177,7 @@ impl Trace {
 /// # Errors
 /// When a policy, a workload or a file is bad, or there is no such task.
 pub fn run(request: &Trace) -> anyhow::Result<Status> {
-    if request.all_cpus && request.call != Call::Queue {
-        let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    let is_simulated = request.sim.is_some() || !request.schedulers.commands.is_empty();
-    if !is_simulated && request.describes_a_run() {
-        let message = "options of a machine, a policy and a workload are for a simulated run: give \
-                       --sim or --scheduler";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    if request.decisions
-        && (request.format.export().is_some() || !is_simulated)
-        && (request.format.export().is_some() || request.from.is_none())
-    {
-        let message = "--decisions adds a table to a simulated run or its file: give --sim or \
-                       --from, and no --format of one table";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    if request.from.is_some() && is_simulated {
-        let message = "--from reads the events of a run that is over: leave out --scheduler";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    output::check(request.format.export(), request.output.as_deref())?;
-    let (from, to) = (request.from.as_deref(), request.output.as_deref());
-    let [printed, metrics] = request.schedulers.files();
-    let policy = request.sim.as_deref().and_then(policy::file_of);
-    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
-    output::spare(
-        &[
-            ("--from", from),
-            ("--sim", policy),
-            ("--workload", workload),
-            ("--profile", request.machine.profile_file()),
-        ],
-        &[("--output", to), printed, metrics],
-    )?;
+    check(request)?;
     let mut tracer = Tracer::new(request.selection());
     let mut decider = request.decisions.then(|| Decider::new(request.selection()));
     let exit = fill(request, &mut tracer, decider.as_mut())?;
@@ -252,6 +217,47 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
         say("runslice", &line);
     }
     Ok(Status::Ejected)
+}
+
+/// Refuses what does not fit together, before the work.
+fn check(request: &Trace) -> anyhow::Result<()> {
+    if request.all_cpus && request.call != Call::Queue {
+        let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let is_simulated = request.sim.is_some() || !request.schedulers.commands.is_empty();
+    if !is_simulated && request.describes_a_run() {
+        let message = "options of a machine, a policy and a workload are for a simulated run: give \
+                       --sim or --scheduler";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    if request.decisions
+        && (request.format.export().is_some() || !is_simulated)
+        && (request.format.export().is_some() || request.from.is_none())
+    {
+        let message = "--decisions adds a table to a simulated run or its file: give --sim or \
+                       --from, and no --format of one table";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    if request.from.is_some() && is_simulated {
+        let message = "--from reads the events of a run that is over: leave out --scheduler";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    output::check(request.format.export(), request.output.as_deref())?;
+    let (from, to) = (request.from.as_deref(), request.output.as_deref());
+    let [printed, metrics] = request.schedulers.files();
+    let policy = request.sim.as_deref().and_then(policy::file_of);
+    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
+    output::spare(
+        &[
+            ("--from", from),
+            ("--sim", policy),
+            ("--workload", workload),
+            ("--profile", request.machine.profile_file()),
+        ],
+        &[("--output", to), printed, metrics],
+    )?;
+    Ok(())
 }
 
 /// Sends the events of the run, or of the file, to the tracer and to the one of decisions.

@@ -481,7 +481,7 @@ mod tests {
         let other = set("mlfq", &[0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
         let question = Question {
             base: &base,
-            others: &[other.clone()],
+            others: std::slice::from_ref(&other),
             again: None,
             only: None,
         };

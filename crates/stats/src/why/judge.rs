@@ -25,8 +25,8 @@ const ALWAYS: u64 = 2;
 /// Who is owed less CPU time waits for its turn: five slices of the default (kernel 6.18).
 const OWED: Nanos = Nanos::from_millis(100);
 
-/// What a nice value weighs, 1024 at 0: a quarter more each step (sched_prio_to_weight, kernel
-/// 6.18, kernel/sched/core.c, up to its rounding).
+/// What a nice value weighs, 1024 at 0: a quarter more each step (`sched_prio_to_weight`,
+/// kernel 6.18, kernel/sched/core.c, up to its rounding).
 const fn weight(nice: i8) -> u128 {
     let (up, down) = match nice {
         ..0 => (5_u128, 4_u128),

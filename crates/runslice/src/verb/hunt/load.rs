@@ -65,7 +65,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 
 fn machine(rng: &mut Rng) -> MachineSpec {
     let cpus = pick(rng, &[1, 1, 2, 2, 2, 3, 4, 4, 8]);
-    let can_share = cpus % 2 == 0;
+    let can_share = u16::is_multiple_of(cpus, 2);
     let smt = if can_share && rng.below(6) == 0 { 2 } else { 1 };
     let llc = if cpus >= 4 && rng.below(4) == 0 {
         cpus / 2

@@ -249,24 +249,9 @@ impl Drawing<'_> {
                     };
                     let place = whole.points[at].get(x).unwrap_or_default().unsigned_abs();
                     let height = |value: f64| (value * factor).round().max(0.0) as u64;
-                    let values = self.results.values(self.experiment, id, metric).ok();
-                    let ends = |it: &Vec<f64>| {
-                        let low = it.iter().copied().fold(f64::INFINITY, f64::min);
-                        [low, it.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
-                    };
-                    let bar = values.as_ref().map(ends).filter(|[low, high]| low < high);
-                    let mean = values.map(|it| it.iter().sum::<f64>() / it.len() as f64);
-                    line.push((place, mean.map(height)));
-                    if let Some(ends) = bar {
-                        let points = ends.map(|end| (place, Some(height(end))));
-                        marks.push(self.single(arm, ink, Join::Bars, points.to_vec(), ""));
-                    }
-                    let published = self.experiment.published(set, at, arm, &metric.name);
-                    if let Some(value) = published.and_then(|row| row.value.number()) {
-                        let said = format!(", published: {value} {}", metric.unit);
-                        let point = vec![(place, Some(height(value)))];
-                        marks.push(self.single(arm, ink, Join::Mark, point, &said));
-                    }
+                    let (mean, beside) = self.at(id, metric, (place, &height));
+                    line.push((place, mean));
+                    marks.extend(beside.into_iter().map(|curve| Curve { ink, ..curve }));
                 }
                 line.sort_unstable_by_key(|(x, _)| *x);
                 let label = whole.points[point].label_without([Some(x), None]);
@@ -302,21 +287,45 @@ impl Drawing<'_> {
         })
     }
 
-    /// Points beside the curve of an arm.
-    fn single(
+    /// The mean of a cell's runs, and what is drawn beside the curve: their ends, and what was
+    /// published. `place` and `height` say where; the ink is still to be chosen.
+    fn at(
         &self,
-        arm: usize,
-        ink: Ink,
-        join: Join,
-        points: Vec<(u64, Option<u64>)>,
-        more: &str,
-    ) -> Curve {
-        Curve {
-            name: format!("{}{more}", self.experiment.arms[arm].label),
-            ink,
+        id: CellId,
+        metric: &Metric,
+        (place, height): (u64, &dyn Fn(f64) -> u64),
+    ) -> (Option<u64>, Vec<Curve>) {
+        let name = &self.experiment.arms[id.arm].label;
+        let single = |join, points, more: &str| Curve {
+            name: format!("{name}{more}"),
+            ink: Ink::kind(0),
             join,
             points,
+        };
+        let mut beside = Vec::new();
+        let values = self.results.values(self.experiment, id, metric).ok();
+        let ends = |it: &Vec<f64>| {
+            let low = it.iter().copied().fold(f64::INFINITY, f64::min);
+            [low, it.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
+        };
+        let bar = values.as_ref().map(ends).filter(|[low, high]| low < high);
+        if let Some(ends) = bar {
+            let points = ends.map(|end| (place, Some(height(end))));
+            beside.push(single(Join::Bars, points.to_vec(), ""));
         }
+        let published = self
+            .experiment
+            .published(id.set, id.point, id.arm, &metric.name);
+        if let Some(value) = published.and_then(|row| row.value.number()) {
+            let said = format!(", published: {value} {}", metric.unit);
+            beside.push(single(
+                Join::Mark,
+                vec![(place, Some(height(value)))],
+                &said,
+            ));
+        }
+        let mean = values.map(|it| it.iter().sum::<f64>() / it.len() as f64);
+        (mean.map(height), beside)
     }
 
     /// A curve for each arm and point: the levels that a probe saw in the first run.
