@@ -19,7 +19,16 @@ pub const RESULTS: u64 = 8 << 30;
 /// # Errors
 /// When it cannot be read or is longer; the message names it.
 pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", path.display());
+    let cannot = || {
+        // Most often somebody is in another folder than he thinks.
+        let is_lost = path.is_relative() && !path.exists();
+        let advice = if is_lost {
+            "; check the name, and the folder that you are in"
+        } else {
+            ""
+        };
+        format!("cannot read {}{advice}", path.display())
+    };
     let file = File::open(path).with_context(cannot)?;
     let has_end = file.metadata().is_ok_and(|it| it.is_file());
     let most = if has_end { most } else { most.min(WRITTEN) };

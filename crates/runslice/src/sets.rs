@@ -79,9 +79,12 @@ impl File {
 fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
     let text = input::text(path, input::RESULTS)?;
     let documents = serde_json::Deserializer::from_str(&text).into_iter();
-    documents
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("{}: no JSON", path.display()))
+    documents.collect::<Result<_, _>>().with_context(|| {
+        format!(
+            "{}: no JSON; name a file that `--format json` made, or a folder",
+            path.display()
+        )
+    })
 }
 
 /// The runs of one document, whoever wrote it.

@@ -70,7 +70,16 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
 }
 
 fn in_words(error: &bpf_build::Error, scratch: &Path) -> String {
-    hidden(&error.to_string(), scratch).trim_end().to_owned()
+    let text = error.to_string();
+    let text = hidden(&text, scratch);
+    match text.contains("file not found") {
+        true => format!(
+            "{}\nthere are the headers inside of runslice and those of `build -I FOLDER`; `build \
+             --headers FOLDER` writes the former",
+            text.trim_end()
+        ),
+        false => text.trim_end().to_owned(),
+    }
 }
 
 /// Names the headers as the object does: their folder is gone when somebody reads the message.

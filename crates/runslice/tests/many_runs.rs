@@ -328,7 +328,7 @@ fn hyperfine_is_read_and_files_of_different_kinds_are_not_mixed() {
     );
     folder.write("broken.json", "{\"results\": [");
     let text = folder.said("compare broken.json after.json", 1);
-    assert!(text.contains("broken.json: no JSON: "), "{text}");
+    assert!(text.contains("broken.json: no JSON; name a file"), "{text}");
     folder.write("other.json", "[1]");
     let text = folder.said("compare other.json", 1);
     assert!(

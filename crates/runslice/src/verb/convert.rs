@@ -82,7 +82,10 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
         }
         (Language::Toml, false) => {
             if workload_arg::file_of(&request.workload).is_some() {
-                anyhow::bail!("{} is a workload file already", request.workload);
+                anyhow::bail!(
+                    "{} is a workload file already; leave out --to for rt-app's language",
+                    request.workload
+                );
             }
             if !request.scale.is_empty() {
                 let message = "--scale does not change the file: write it, and change its `scale`";
