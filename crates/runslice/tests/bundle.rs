@@ -55,7 +55,7 @@ fn a_bundle_is_checked_when_it_is_made_and_when_it_is_read() {
     let bundle = scratch("two.bundle");
     let _ = std::fs::remove_file(&bundle);
     for (option, value, expected) in [
-        ("--set", "slice=1", "no global variable `slice`"),
+        ("--set", "slice=1", "no knob or variable `slice`"),
         ("--set", "slice_ns=1", "out of range for `slice_ns`"),
         ("--run", "setup:1", "no program `setup`"),
         ("--ops", "other_ops", "no scheduling policy"),
