@@ -121,6 +121,13 @@ fn subtitle(log: &Statistics) -> String {
     )
 }
 
+/// A curve of each log.
+fn curves(logs: &[Statistics], value: &Value) -> Vec<Curve> {
+    let inks = Ink::of_schedulers(logs.iter().map(|log| log.name.as_str()));
+    let logs = logs.iter().zip(inks);
+    logs.map(|(log, ink)| log.curve(ink, value)).collect()
+}
+
 /// The figures of one or more logs, over each other. Numbers that a version does not count are
 /// left out.
 #[must_use]
@@ -129,7 +136,6 @@ pub fn of_statistics(logs: &[Statistics]) -> Vec<Chart> {
     let ends = logs.iter().map(|log| nanoseconds(length(log), log.hz));
     let end = ends.max().unwrap_or(0);
     let subtitles: Vec<String> = logs.iter().map(subtitle).collect();
-    let inks = Ink::of_schedulers(logs.iter().map(|log| log.name.as_str()));
     let chart = |id: &str, title: &str, text: &str, y: Axis, value: &Value| Chart {
         id: format!("statistics-{id}"),
         title: title.into(),
@@ -139,11 +145,7 @@ pub fn of_statistics(logs: &[Statistics]) -> Vec<Chart> {
             x: Axis::new("time", Quantity::Time),
             y,
             span: Some((0, end)),
-            curves: logs
-                .iter()
-                .zip(&inks)
-                .map(|(log, ink)| log.curve(*ink, value))
-                .collect(),
+            curves: curves(logs, value),
         },
     };
     let mut charts = vec![

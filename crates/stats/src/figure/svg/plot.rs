@@ -175,15 +175,20 @@ impl Paper {
             end = frame.bottom() + CELL_FOOT;
         }
         self.left_label(&up.label(), begin, end - begin);
-        let label = self.plot(begin, 0);
+        self.name_below(&across.label(), end);
+        self.bottom = end + 20;
+    }
+
+    /// What the lower axes of all panels show, in the middle below them.
+    fn name_below(&mut self, label: &str, end: i64) {
+        let frame = self.plot(end, 0);
         self.add(format_args!(
             "<text class=\"ink\" x=\"{}\" y=\"{}\" text-anchor=\"middle\" \
              fill=\"#1a1a1a\">{}</text>\n",
-            label.left + label.width / 2,
+            frame.left + frame.width / 2,
             end + 10,
-            escape(&across.label())
+            escape(label)
         ));
-        self.bottom = end + 20;
     }
 
     /// The name of a panel above its frame.
