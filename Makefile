@@ -27,12 +27,12 @@ release: setup ## the program as it is shipped, stripped; its debug information 
 			runslice runslice.stripped && \
 		mv runslice.stripped runslice
 
-dist: setup ## a program without shared libraries, .deb, .rpm and an archive, in target/dist
+dist: setup ## (begun, untried) a program without shared libraries, .deb, .rpm and an archive, in target/dist
 	@CARGO=$(CARGO) scripts/dist.sh
 
 PREFIX ?= /usr/local
 
-install: release ## program, manual pages, completions, unit and examples, below DESTDIR and PREFIX
+install: release ## (begun, untried) program, manual pages, completions, unit and examples, below DESTDIR and PREFIX
 	@scripts/stage.sh $(RELEASE)/runslice "$(DESTDIR)" "$(PREFIX)"
 
 demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html

@@ -11,8 +11,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{MachineSpec, Nanos, PolicySpec};
-use stats::why::Finding;
+use model::{MachineSpec, Nanos, PolicySpec, SimTime};
+use stats::why::{Fault, Finding};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
@@ -225,8 +225,8 @@ impl Shrinker<'_> {
 
     /// Goes on with the first of `cases` that shows the same fault, if there is one.
     fn take_first(&mut self, cases: Vec<Case>) -> anyhow::Result<bool> {
-        // What is no workload costs no run.
-        // Without its key `count` a group may have more tasks than with it.
+        // What is no workload costs no run. Without its key `count` a group may have more tasks
+        // than with it.
         let tasks = |case: &Case| case.spec().ok().map(|spec| tasks_of(&spec));
         let most = tasks(&self.best.0);
         let cases = cases.into_iter();
@@ -264,8 +264,12 @@ impl Shrinker<'_> {
 /// A wait of a second is one that nobody takes for a turn.
 const LONG: Nanos = Nanos::from_secs(1);
 
-/// How long the victim waits, if that is the fault: not if the policy was ejected for a misuse.
+/// How long the victim waits, if that is the fault: not if the policy was ejected for a misuse. Of
+/// unfair shares, how long they have been so.
 fn starvation(finding: &Finding) -> Option<Nanos> {
+    if finding.fault == Fault::UnfairShare {
+        return Some(finding.time.since(SimTime::ZERO));
+    }
     let message = finding.message.as_ref();
     let is_misuse = message.is_some_and(|it| !it.contains("failed to run for"));
     let victim = finding.victim.as_ref().filter(|_| !is_misuse)?;

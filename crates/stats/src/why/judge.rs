@@ -27,12 +27,12 @@ const OWED: Nanos = Nanos::from_millis(100);
 
 /// What a nice value weighs, 1024 at 0: a quarter more each step (`sched_prio_to_weight`,
 /// kernel 6.18, kernel/sched/core.c, up to its rounding).
-const fn weight(nice: i8) -> u128 {
+fn weight(nice: i8) -> u128 {
     let (up, down) = match nice {
         ..0 => (5_u128, 4_u128),
         _ => (4, 5),
     };
-    let steps = nice.unsigned_abs() as u32;
+    let steps = u32::from(nice.unsigned_abs());
     1024 * up.pow(steps) / down.pow(steps)
 }
 

@@ -30,7 +30,8 @@ pub struct Course {
     pub tasks: Vec<Task>,
     /// Who got a CPU when, in their order; `None`: nobody.
     pub turns: Vec<(SimTime, u16, Option<usize>)>,
-    header: Option<Header>,
+    /// Of the run, once it has begun.
+    pub header: Option<Header>,
     /// CPUs of the machine.
     pub cpus: u16,
     /// When the run was over.
