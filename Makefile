@@ -27,12 +27,12 @@ release: setup ## the program as it is shipped, stripped; its debug information 
 			runslice runslice.stripped && \
 		mv runslice.stripped runslice
 
-dist: setup ## (begun, untried) a program without shared libraries, .deb, .rpm and an archive, in target/dist
+dist: setup ## (untried) a static program, .deb, .rpm and an archive, in target/dist
 	@CARGO=$(CARGO) scripts/dist.sh
 
 PREFIX ?= /usr/local
 
-install: release ## (begun, untried) program, manual pages, completions, unit and examples, below DESTDIR and PREFIX
+install: release ## (untried) program, manuals, completions, unit, below DESTDIR and PREFIX
 	@scripts/stage.sh $(RELEASE)/runslice "$(DESTDIR)" "$(PREFIX)"
 
 demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lottery: for each slice a ticket is drawn, and its owner gets the CPU. A task has
- * as many tickets as its weight: 100 at nice 0.
+ * Lottery: for each slice a ticket is drawn, and its owner gets the CPU.
+ *
+ * A task has as many tickets as its weight: 100 at nice 0.
  *
  * What it shows: shares follow the tickets, roughly at once and closely in the long
  * run; nobody starves, because every ticket can win.

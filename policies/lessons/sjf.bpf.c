@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shortest job first: of those that wait, the one that needs least gets the CPU,
- * and keeps it until it sleeps.
+ * Shortest job first: whoever needs least gets the CPU, and keeps it until it sleeps.
  *
  * A job is what a task runs between two sleeps. Its length stands behind the last
  * `_` of the task's name, in milliseconds (`edit_20`); otherwise it is guessed: the

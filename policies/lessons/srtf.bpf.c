@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shortest remaining time first: a task that comes takes the CPU of the one that
- * needs most from now on, if it needs less itself.
+ * Shortest remaining time first: who comes and needs less takes the CPU.
+ *
+ * It takes it from the task that needs most from now on.
  *
  * A job is what a task runs between two sleeps. Its length stands behind the last
  * `_` of the task's name, in milliseconds (`edit_20`); otherwise it is guessed: the

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stride: each task has a pass, which grows with what it runs, slowly for a task
- * with many tickets. The lowest pass gets the CPU. Tickets are the task's weight.
+ * Stride: the task with the lowest pass gets the CPU.
+ *
+ * A pass grows with what its task runs, slowly for one with many tickets. The lowest pass gets the CPU. Tickets are the task's weight.
  *
  * What it shows: the shares of a lottery without its luck: over any time they are
  * right within about a slice.

@@ -138,6 +138,10 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("mine.bpf.c:2:"), "{error}");
+        // The source's own folder stands where it is named; that of the headers nowhere.
+        let own = folder.path().display().to_string();
+        let error = error.replace(&own, "");
+        assert!(!error.contains("/include"), "{error}");
         assert!(!error.contains("runslice-"), "{error}");
     }
 }

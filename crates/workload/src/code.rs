@@ -1,7 +1,7 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use crate::{Binary, Expr, Operation, Place, Quick, Step};
+use crate::{Binary, Expr, Operation, Place, Quick, Step, Workload};
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -264,4 +264,35 @@ struct Turns<'a> {
 
 fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
     Expr::Binary(op, Box::new(x), Box::new(y))
+}
+
+/// Whose deadlines are those of messages that nobody has taken yet: group, channel and deadline. Of
+/// several groups that take a channel's messages to a deadline the first that `lives`.
+///
+/// `codes` are the code of each group, in order.
+#[must_use]
+pub fn receivers<'a>(
+    workload: &Workload,
+    codes: impl IntoIterator<Item = &'a Code>,
+    lives: impl Fn(u32) -> bool,
+) -> Vec<(u32, u32, u32)> {
+    let mut found: Vec<(u32, u32, u32)> = Vec::new();
+    for (group, code) in (0..).zip(codes).filter(|(group, _)| lives(*group)) {
+        let mut last = None;
+        for instr in &code.instrs {
+            match instr {
+                Instr::Do(Operation::Recv(place)) => last = Some(place.of),
+                Instr::Do(Operation::Release(deadline)) => {
+                    let period = workload.deadlines[*deadline as usize].period;
+                    let channel = last.filter(|_| period.is_none());
+                    let is_new = |channel: &u32| found.iter().all(|it| it.1 != *channel);
+                    if let Some(channel) = channel.filter(is_new) {
+                        found.push((group, channel, *deadline));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }

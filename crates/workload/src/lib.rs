@@ -29,7 +29,7 @@ mod token;
 mod tree;
 
 pub use cgroup::*;
-pub use code::{Code, Instr};
+pub use code::{Code, Instr, receivers};
 pub use cpuset::{CPUS_MAX, CpuSet};
 pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
@@ -38,7 +38,7 @@ pub use grouped::{AsFile, Grouped};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
 pub use recorded::{CostScale, Recorded, Wakeups};
-pub use release::{latest, overdue, receivers};
+pub use release::{latest, overdue};
 pub use request::RunSpec;
 pub use stepper::{
     CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,

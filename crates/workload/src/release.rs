@@ -2,8 +2,6 @@
 
 use model::{Nanos, SimTime};
 
-use crate::{Code, Instr, Operation, Workload};
-
 /// The releases of one task's deadlines.
 #[derive(Clone, Debug, Default)]
 pub struct Releases(Vec<Release>);
@@ -109,37 +107,6 @@ pub fn overdue(
     let due = release + slack;
     let late = (due < end).then(|| end.since(due).get())?;
     Some(period.map_or(1, |period| late.div_ceil(period.get().max(1))))
-}
-
-/// Whose deadlines are those of messages that nobody has taken yet: group, channel and deadline. Of
-/// several groups that take a channel's messages to a deadline the first that `lives`.
-///
-/// `codes` are the code of each group, in order.
-#[must_use]
-pub fn receivers<'a>(
-    workload: &Workload,
-    codes: impl IntoIterator<Item = &'a Code>,
-    lives: impl Fn(u32) -> bool,
-) -> Vec<(u32, u32, u32)> {
-    let mut found: Vec<(u32, u32, u32)> = Vec::new();
-    for (group, code) in (0..).zip(codes).filter(|(group, _)| lives(*group)) {
-        let mut last = None;
-        for instr in &code.instrs {
-            match instr {
-                Instr::Do(Operation::Recv(place)) => last = Some(place.of),
-                Instr::Do(Operation::Release(deadline)) => {
-                    let period = workload.deadlines[*deadline as usize].period;
-                    let channel = last.filter(|_| period.is_none());
-                    let is_new = |channel: &u32| found.iter().all(|it| it.1 != *channel);
-                    if let Some(channel) = channel.filter(is_new) {
-                        found.push((group, channel, *deadline));
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    found
 }
 
 /// Messages are overdue at `end` that were sent before this, if each has `slack`.

@@ -121,10 +121,10 @@ fn an_unknown_name_gets_the_nearest_and_all_knobs() {
         .set_global("KNOB_slcie", "1")
         .unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("did you mean `KNOB_slice`?"), "{text}");
-    assert!(text.contains("KNOB_slice (1000 to 1000000 ns)"), "{text}");
-    assert!(text.contains("KNOB_eager (0 to 1)"), "{text}");
+    let nearest = "did you mean `KNOB_slice` (1000 to 1000000 ns)?";
+    assert!(text.contains(nearest), "{text}");
     let far = linked("whole.bpf.c").set_global("zzz", "1").unwrap_err();
+    assert!(far.to_string().contains("KNOB_eager"), "{far}");
     assert!(!far.to_string().contains("did you mean"), "{far}");
 }
 

@@ -12,6 +12,7 @@ mod cgroups;
 mod devices;
 mod marks;
 mod names;
+mod queue;
 mod refuse;
 mod run;
 pub(crate) mod shared;

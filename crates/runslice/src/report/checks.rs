@@ -65,7 +65,8 @@ fn cases(outcome: &Outcome, limit: Option<Nanos>) -> Vec<Case> {
     cases
 }
 
-/// Writes the XML of `JUnit`: a suite for each run, a test for each thing that a policy must not do.
+/// Writes the XML of `JUnit`: a suite for each run, a test for each thing that a policy must not
+/// do.
 ///
 /// # Errors
 /// When `to` does not take it.

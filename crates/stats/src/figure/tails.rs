@@ -56,8 +56,8 @@ pub fn tails(runs: &[(&str, &Tails)], subtitle: &str) -> Chart {
         title: "How long tasks waited for a CPU".into(),
         subtitle: subtitle.to_owned(),
         description: format!(
-            "Which share of a group's waits is at least as long as the time below: the further left \
-             and the lower a curve ends, the better. All waits count: after a wakeup, at the start \
+            "Which share of a group's waits is at least as long as the time below: the further \
+             left and the lower a curve ends, the better. All waits count: after a wakeup, at the start \
              and after a preemption. Those below 1 \u{b5}s stand at the left edge.{more}"
         ),
         body: Body::Grid {

@@ -196,7 +196,10 @@ mod tests {
                     &["slice_ns=1"][..],
                     "out of range for `slice_ns`: 1000 to 10000000000 ns",
                 ),
-                (&["slices=5000"], "did you mean `slice_ns`?"),
+                (
+                    &["slices=5000"],
+                    "did you mean `slice_ns` (1000 to 10000000000 ns)?",
+                ),
                 (&["slice_ns=x"], "no value for `slice_ns`"),
                 (&["slice_ns=5000", "slice_ns=x"], "no value for `slice_ns`"),
             ] {

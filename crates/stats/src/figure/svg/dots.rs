@@ -136,7 +136,8 @@ impl Paper {
         let name = short(&row.name, Self::letters(frame.left - left - 6));
         let (number, colour) = (row.ink.number(), row.ink.light());
         self.add(format_args!(
-            "<text class=\"ink\" x=\"{left}\" y=\"{}\" fill=\"#1a1a1a\"><title>{}</title>{}</text>\n\
+            "<text class=\"ink\" x=\"{left}\" y=\"{}\" fill=\"#1a1a1a\">\
+             <title>{}</title>{}</text>\n\
              <path class=\"rule\" d=\"M{} {y}h{}\" stroke=\"#e2e2e2\"/>\n",
             y + 4,
             escape(&row.name),
