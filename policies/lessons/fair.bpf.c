@@ -12,7 +12,7 @@
  * Differs from the source: one queue and one slice for all; a woken task displaces
  * nobody; time on an idle CPU is forgotten; no groups.
  */
-#include "lesson.bpf.h"
+#include <lesson.bpf.h>
 
 KNOB(u64, slice_ns, 4000000, "ns", "time on the CPU before others are looked at", 1000000,
      1000000000);

@@ -10,7 +10,7 @@
  * Differs from the source: several CPUs share the queue; a woken task takes an
  * idle CPU first.
  */
-#include "lesson.bpf.h"
+#include <lesson.bpf.h>
 
 s32 OP(fcfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {

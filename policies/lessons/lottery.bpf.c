@@ -12,7 +12,7 @@
  * Differs from the source: no currencies, no transfers, and no compensation for a
  * task that sleeps before its slice is over; a woken task takes an idle CPU first.
  */
-#include "lesson.bpf.h"
+#include <lesson.bpf.h>
 
 KNOB(u64, slice_ns, 10000000, "ns", "time on the CPU that a ticket wins", 1000000, 1000000000);
 

@@ -18,7 +18,7 @@
  * idle CPU first; a job that has run longer than its guess is taken to need as much
  * again.
  */
-#include "lesson.bpf.h"
+#include <lesson.bpf.h>
 
 /* When the task of a CPU is expected to sleep; 0: nobody can be displaced there. */
 static volatile u64 ends_ns[CPUS_MAX];

@@ -13,7 +13,7 @@
  * was chosen last; a task that sleeps keeps its distance to it, at most a slice; a
  * woken task takes an idle CPU first.
  */
-#include "lesson.bpf.h"
+#include <lesson.bpf.h>
 
 KNOB(u64, slice_ns, 10000000, "ns", "time on the CPU before the passes are compared", 1000000,
      1000000000);
