@@ -2,7 +2,8 @@
 /*
  * A fair queue: whoever has had least, for its weight, gets the CPU.
  *
- * A task's virtual time goes by as it runs, slowly for one of much weight. Whoever is furthest behind gets the CPU.
+ * A task's virtual time goes by as it runs, slowly for one of much weight. Whoever
+ * is furthest behind gets the CPU.
  *
  * What it shows: shares by weight, and short waits for tasks that sleep, which are
  * behind when they wake; why that must have a bound.

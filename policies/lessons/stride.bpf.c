@@ -2,7 +2,8 @@
 /*
  * Stride: the task with the lowest pass gets the CPU.
  *
- * A pass grows with what its task runs, slowly for one with many tickets. The lowest pass gets the CPU. Tickets are the task's weight.
+ * A pass grows with what its task runs, slowly for one with many tickets. The
+ * lowest pass gets the CPU. Tickets are the task's weight.
  *
  * What it shows: the shares of a lottery without its luck: over any time they are
  * right within about a slice.

@@ -1,7 +1,8 @@
 //! What reading the statistics of a large machine costs: `make bench`.
 //!
 //! 512 CPUs with three domains each, version 17. The aims: decoding takes 1 ms at the most, and
-//! what a recording at 1 Hz does besides the kernel's own printing 0.1 % of a CPU, which is 1 ms, too.
+//! what a recording at 1 Hz does besides the kernel's own printing 0.1 % of a CPU, which is 1 ms,
+//! too.
 //! Asserts nothing: a shared machine may be half as fast as yesterday.
 
 use std::fs::{self, File};

@@ -57,8 +57,8 @@ pub fn tails(runs: &[(&str, &Tails)], subtitle: &str) -> Chart {
         subtitle: subtitle.to_owned(),
         description: format!(
             "Which share of a group's waits is at least as long as the time below: the further \
-             left and the lower a curve ends, the better. All waits count: after a wakeup, at the start \
-             and after a preemption. Those below 1 \u{b5}s stand at the left edge.{more}"
+             left and the lower a curve ends, the better. All waits count: after a wakeup, at the \
+             start and after a preemption. Those below 1 \u{b5}s stand at the left edge.{more}"
         ),
         body: Body::Grid {
             x: logarithmic("wait", Quantity::Time),
