@@ -387,7 +387,7 @@ fn write(
     Ok(to.flush()?)
 }
 
-/// As [`write`], of a page and of what is read in a pull request. What a page says stands on
+/// As `write()`, of a page and of what is read in a pull request. What a page says stands on
 /// standard output, too.
 fn write_for_readers(
     request: &Sim,
