@@ -218,7 +218,11 @@ impl Bundle {
             let version: String = version.chars().take(20).collect();
             bail!("the bundle has version `{version}`; this program reads 1 to 3");
         };
-        let (header, object): (Header, _) = split(rest)?;
+        let (header, object) = split(rest)?;
+        Self::of(header, object, None)
+    }
+
+    fn of(header: Header, object: &[u8], bound: Option<Bound>) -> anyhow::Result<Self> {
         check_length(object, header.object_bytes)?;
         let setup = header.setup.into_iter().map(SetUp::from);
         Ok(Self {
@@ -231,14 +235,22 @@ impl Bundle {
                 program: None,
             },
             machine: header.machine,
-            bound: None,
+            bound,
         })
     }
 
     fn read_capsule(rest: &[u8]) -> anyhow::Result<Self> {
         let (header, object): (HeaderOfCapsule, _) = split(rest)?;
-        check_length(object, header.object_bytes)?;
         let duration = header.run.duration_ns;
+        let plain = Header {
+            name: header.name,
+            table: header.table,
+            set: header.set,
+            setup: header.setup,
+            machine: header.machine,
+            object_bytes: header.object_bytes,
+        };
+        let bundle = Self::of(plain, object, Some(header.run))?;
         ensure!(
             duration <= Some(i64::MAX.cast_unsigned()),
             "the bundle's run would last for ever"
@@ -248,19 +260,7 @@ impl Bundle {
             let text = format!("made by runslice {made}; {here} may simulate its run differently");
             say("bundle", &text);
         }
-        let setup = header.setup.into_iter().map(SetUp::from);
-        Ok(Self {
-            policy: PolicySpec {
-                name: header.name,
-                object: Arc::from(object),
-                table: header.table,
-                set: header.set,
-                setup: setup.collect(),
-                program: None,
-            },
-            machine: header.machine,
-            bound: Some(header.run),
-        })
+        Ok(bundle)
     }
 
     fn read_recording(rest: &[u8]) -> anyhow::Result<Self> {

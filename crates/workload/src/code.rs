@@ -266,18 +266,22 @@ fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
     Expr::Binary(op, Box::new(x), Box::new(y))
 }
 
-/// Whose deadlines are those of messages that nobody has taken yet: group, channel and deadline. Of
-/// several groups that take a channel's messages to a deadline the first that `lives`.
+/// Whose deadlines are those of messages that nobody has taken yet: who, channel and deadline. Of
+/// several groups that take a channel's messages to a deadline the first in which somebody is
+/// `alive`.
 ///
 /// `codes` are the code of each group, in order.
 #[must_use]
-pub fn receivers<'a>(
+pub fn receivers<'a, T: Copy>(
     workload: &Workload,
     codes: impl IntoIterator<Item = &'a Code>,
-    lives: impl Fn(u32) -> bool,
-) -> Vec<(u32, u32, u32)> {
-    let mut found: Vec<(u32, u32, u32)> = Vec::new();
-    for (group, code) in (0..).zip(codes).filter(|(group, _)| lives(*group)) {
+    alive: impl Fn(u32) -> Option<T>,
+) -> Vec<(T, u32, u32)> {
+    let mut found: Vec<(T, u32, u32)> = Vec::new();
+    for (group, code) in (0..).zip(codes) {
+        let Some(receiver) = alive(group) else {
+            continue;
+        };
         let mut last = None;
         for instr in &code.instrs {
             match instr {
@@ -287,7 +291,7 @@ pub fn receivers<'a>(
                     let channel = last.filter(|_| period.is_none());
                     let is_new = |channel: &u32| found.iter().all(|it| it.1 != *channel);
                     if let Some(channel) = channel.filter(is_new) {
-                        found.push((group, channel, *deadline));
+                        found.push((receiver, channel, *deadline));
                     }
                 }
                 _ => {}

@@ -450,15 +450,15 @@ impl SharedState {
     pub fn unread(&self, end: SimTime) -> Vec<Overdue> {
         let mut found = Vec::new();
         let receivers = workload::receivers(&self.workload, &self.codes, |group| {
-            self.first_alive(group).is_some()
+            Some((group, self.first_alive(group)?))
         });
-        for (group, channel, deadline) in receivers {
+        for ((group, index), channel, deadline) in receivers {
             let slack = self.workload.deadlines[deadline as usize].slack;
             let latest = workload::latest(end, slack).as_nanos();
             let instances = 0..self.channels[channel as usize].len();
             let sent = instances.flat_map(|index| self.left_in(channel, index));
             let count = sent.filter(|sent| *sent < latest).count() as u64;
-            if let Some(index) = self.first_alive(group).filter(|_| count > 0) {
+            if count > 0 {
                 found.push(Overdue {
                     group,
                     index,

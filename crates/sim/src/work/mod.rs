@@ -514,13 +514,12 @@ impl Work {
                 overdue.map(move |(deadline, count)| (id, deadline, count))
             })
             .collect();
-        for (group, channel, deadline) in receivers(&self.workload, &self.codes, |group| {
-            self.first_alive(group).is_some()
-        }) {
+        let receivers = receivers(&self.workload, &self.codes, |group| self.first_alive(group));
+        for (receiver, channel, deadline) in receivers {
             let latest = latest(end, declared(deadline).slack);
             let queues = &self.channels[channel as usize];
             let count = queues.iter().map(|queue| queue.sent_before(latest)).sum();
-            if let Some(receiver) = self.first_alive(group).filter(|_| count > 0) {
+            if count > 0 {
                 found.push((receiver, deadline, count));
             }
         }
