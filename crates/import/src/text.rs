@@ -28,10 +28,10 @@ pub fn is_text(begin: &[u8]) -> bool {
 
 /// Whether one of the lines is a record, or looks like the begin of a trace.
 pub fn has_record(begin: &[u8]) -> bool {
+    // The first line of `trace-cmd report`. Further down it may be a line of a workload in TOML.
     let mut lines = begin.split(|byte| *byte == b'\n');
-    lines.any(|line| {
-        line.starts_with(b"# tracer:") || line.starts_with(b"cpus=") || parse(line) != Line::Other
-    })
+    begin.starts_with(b"cpus=")
+        || lines.any(|line| line.starts_with(b"# tracer:") || parse(line) != Line::Other)
 }
 
 /// Reads every line. Lines that are no records are counted only.

@@ -242,6 +242,17 @@ impl Dsqs {
         self.len(dsq) == 0
     }
 
+    /// Whether a task can be inserted so: by vtime or not.
+    #[inline]
+    pub fn takes(&self, dsq: DsqIndex, by_vtime: bool) -> bool {
+        let queue = self.queue(dsq);
+        if by_vtime {
+            queue.listed == 0 && queue.id & flags::dsq::BUILTIN == 0
+        } else {
+            queue.sorted.is_empty()
+        }
+    }
+
     /// What content an insert would clash with.
     pub fn clash(&self, dsq: DsqIndex, by_vtime: bool) -> Option<Mixed> {
         let queue = self.queue(dsq);
@@ -257,44 +268,67 @@ impl Dsqs {
     /// Inserts at the front or the back.
     #[inline]
     pub fn push(&mut self, dsq: DsqIndex, task: TaskId, front: bool) {
-        self.stamp(dsq, task);
-        let (prev, next) = {
-            let queue = self.queue(dsq);
-            if front {
-                (NIL, queue.head)
-            } else {
-                (queue.tail, NIL)
-            }
+        let queue = &mut self.queues[dsq.0 as usize];
+        queue.sequence = queue.sequence.wrapping_add(1);
+        queue.listed += 1;
+        let (prev, next) = if front {
+            (NIL, queue.head)
+        } else {
+            (queue.tail, NIL)
         };
-        self.link(dsq, task.0, prev, next);
-        self.queue_mut(dsq).listed += 1;
+        // The queue's ends, and below the neighbours, which are none in an empty queue.
+        if prev == NIL {
+            queue.head = task.0;
+        }
+        if next == NIL {
+            queue.tail = task.0;
+        }
+        let place = &mut self.places[task.index()];
+        place.sequence = queue.sequence;
+        place.links = Links { prev, next };
+        if prev != NIL {
+            self.links_mut(prev).next = task.0;
+        }
+        if next != NIL {
+            self.links_mut(next).prev = task.0;
+        }
     }
 
     /// Inserts by vtime; equal ones keep their order of entry.
     pub fn insert(&mut self, dsq: DsqIndex, task: TaskId, vtime: u64) {
-        self.stamp(dsq, task);
-        let queue = self.queue_mut(dsq);
+        let queue = &mut self.queues[dsq.0 as usize];
+        queue.sequence = queue.sequence.wrapping_add(1);
         if queue.sorted.is_empty() {
             queue.base = vtime;
         }
         queue.entries += 1;
         let key = (vtime.wrapping_sub(queue.base).cast_signed(), queue.entries);
         queue.sorted.insert(key, task);
-        self.places[task.index()].key = Some(key);
+        let place = &mut self.places[task.index()];
+        (place.key, place.sequence) = (Some(key), queue.sequence);
     }
 
     /// Takes `task` out of the queue it is in.
+    #[inline(always)]
     pub fn remove(&mut self, dsq: DsqIndex, task: TaskId) {
-        if let Some(key) = self.places[task.index()].key.take() {
-            let removed = self.queue_mut(dsq).sorted.remove(key);
-            debug_assert_eq!(removed, Some(task), "queue and task disagree");
+        if self.places[task.index()].key.is_some() {
+            self.remove_sorted(dsq, task);
         } else {
             self.unlink(dsq, task.0);
             self.queue_mut(dsq).listed -= 1;
         }
     }
 
+    #[inline(never)]
+    fn remove_sorted(&mut self, dsq: DsqIndex, task: TaskId) {
+        if let Some(key) = self.places[task.index()].key.take() {
+            let removed = self.queue_mut(dsq).sorted.remove(key);
+            debug_assert_eq!(removed, Some(task), "queue and task disagree");
+        }
+    }
+
     /// The first task.
+    #[inline]
     pub fn first(&self, dsq: DsqIndex) -> Option<TaskId> {
         let queue = self.queue(dsq);
         if queue.sorted.is_empty() {
@@ -465,14 +499,6 @@ impl Dsqs {
             node = if reverse { links.prev } else { links.next };
         }
         (node != NIL).then_some(node)
-    }
-
-    #[inline]
-    fn stamp(&mut self, dsq: DsqIndex, task: TaskId) {
-        let queue = self.queue_mut(dsq);
-        queue.sequence = queue.sequence.wrapping_add(1);
-        let sequence = queue.sequence;
-        self.places[task.index()].sequence = sequence;
     }
 
     #[inline(always)]

@@ -17,6 +17,7 @@ use crate::task::{Class, Direct, OpsState};
 
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
+    #[inline(always)]
     pub(crate) fn enqueue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         match self.task(id).class {
             Class::Ext => self.enqueue_ext(vm, id, flags),
@@ -36,6 +37,7 @@ impl Machine {
     }
 
     /// Takes a task off the run queue of its CPU.
+    #[inline(always)]
     pub(crate) fn dequeue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         match self.task(id).class {
             Class::Ext => self.dequeue_ext(vm, id, flags),
@@ -306,20 +308,9 @@ impl Machine {
             "{} is in two queues",
             self.name(id)
         );
-        let built_in = self.dsqs.id(dsq) & flags::dsq::BUILTIN != 0;
         let mut by_vtime = flags & enq::DSQ_PRIQ != 0;
-        if built_in && by_vtime {
-            self.error("cannot use vtime ordering for built-in DSQs");
-            by_vtime = false;
-        }
-        if let Some(mixed) = self.dsqs.clash(dsq, by_vtime) {
-            let kind = if mixed == Mixed::Fifo { "FIFO" } else { "PRIQ" };
-            let number = self.dsqs.id(dsq);
-            self.error(format!(
-                "DSQ ID 0x{number:016x} already had {kind}-enqueued tasks"
-            ));
-            // The kernel inserts all the same; the run ends before anybody can tell how.
-            by_vtime = mixed == Mixed::Priq;
+        if !self.dsqs.takes(dsq, by_vtime) {
+            by_vtime = self.refuse_order(dsq, by_vtime);
         }
         if by_vtime {
             self.dsqs.insert(dsq, id, self.task(id).vtime);
@@ -337,6 +328,26 @@ impl Machine {
             Some(owner) => self.local_inserted(owner, id, flags),
             None => self.hold(Which::Queue(dsq), |costs| costs.call_insert),
         }
+    }
+
+    /// An insert into `dsq` was ordered as that queue cannot be. Whether it is done by vtime.
+    #[cold]
+    #[inline(never)]
+    fn refuse_order(&mut self, dsq: DsqIndex, mut by_vtime: bool) -> bool {
+        let number = self.dsqs.id(dsq);
+        if number & flags::dsq::BUILTIN != 0 && by_vtime {
+            self.error("cannot use vtime ordering for built-in DSQs");
+            by_vtime = false;
+        }
+        let Some(mixed) = self.dsqs.clash(dsq, by_vtime) else {
+            return by_vtime;
+        };
+        let kind = if mixed == Mixed::Fifo { "FIFO" } else { "PRIQ" };
+        self.error(format!(
+            "DSQ ID 0x{number:016x} already had {kind}-enqueued tasks"
+        ));
+        // The kernel inserts all the same; the run ends before anybody can tell how.
+        mixed == Mixed::Priq
     }
 
     /// A task has come into the local queue of `cpu`.
@@ -364,12 +375,20 @@ impl Machine {
     }
 
     /// Takes a task out of whatever queue it is in, or from a list of deferred inserts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave_dsq(&mut self, id: TaskId) {
         if let Some(dsq) = self.task_mut(id).dsq.take() {
             self.dsqs.remove(dsq, id);
             self.decisions.note_left(dsq);
         }
+        if self.task(id).deferred_on.is_some() {
+            self.leave_deferred(id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_deferred(&mut self, id: TaskId) {
         if let Some(cpu) = self.task_mut(id).deferred_on.take() {
             self.cpus[cpu].deferred.retain(|&other| other != id);
         }

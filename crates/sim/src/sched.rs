@@ -348,14 +348,11 @@ impl Machine {
     }
 
     /// A task of the policy's class takes the CPU, or goes on after a property change.
+    #[inline(always)]
     pub(crate) fn set_next_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        let task = self.task(id);
-        assert!(
-            self.masks.has(task.cpus, cpu)
-                || self.cpus[cpu].to_move.iter().any(|&(other, _)| other == id),
-            "{} runs on CPU {cpu}, where it may not",
-            self.name(id)
-        );
+        if !self.masks.has(self.task(id).cpus, cpu) {
+            self.check_leaving(cpu, id);
+        }
         self.leave_dsq(id);
         self.tell_removed(id, true);
         if self.task(id).queued {
@@ -373,6 +370,18 @@ impl Machine {
         }
         self.unwatch(id, true);
         self.sample_report(vm, id, cpu);
+    }
+
+    /// A task that may not run on `cpu` got it: only while it waits to be moved away.
+    #[cold]
+    #[inline(never)]
+    fn check_leaving(&self, cpu: CpuId, id: TaskId) {
+        let leaving = &self.cpus[cpu].to_move;
+        assert!(
+            leaving.iter().any(|&(other, _)| other == id),
+            "{} runs on CPU {cpu}, where it may not",
+            self.name(id)
+        );
     }
 
     /// The migration thread moves away the tasks that may not run here any more.
@@ -409,7 +418,11 @@ impl Machine {
         } else {
             skew + ((now - skew) / tick + 1) * tick
         };
-        let when = model::SimTime::from_nanos(next);
+        self.arm_tick_at(cpu, model::SimTime::from_nanos(next));
+    }
+
+    #[inline]
+    fn arm_tick_at(&mut self, cpu: CpuId, when: model::SimTime) {
         self.cpus[cpu].tick_at = Some(when);
         self.queue.push(when, cpu, Pending::Tick);
     }
@@ -419,11 +432,16 @@ impl Machine {
     /// Source: `sched_tick()` and `task_tick_scx()`, kernel 6.18.
     #[inline(never)]
     pub(crate) fn tick(&mut self, vm: &mut Vm, cpu: CpuId) {
-        self.cpus[cpu].tick_at = None;
+        let due = self.cpus[cpu].tick_at.take();
         let Curr::Task(id) = self.cpus[cpu].curr else {
             return;
         };
-        self.arm_tick(cpu);
+        if due == Some(self.now) {
+            // It came in time, so the next stands one period later.
+            self.arm_tick_at(cpu, self.now + self.spec.tick());
+        } else {
+            self.arm_tick(cpu);
+        }
         self.charge_interrupt(cpu, |costs| costs.tick);
         let held = self.take_own(cpu);
         match self.task(id).class {

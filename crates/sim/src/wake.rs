@@ -42,7 +42,7 @@ impl Machine {
     }
 
     /// Makes a sleeping or new task runnable on `cpu`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
         let new = flags & enq::INITIAL != 0;
         if new {
@@ -90,6 +90,7 @@ impl Machine {
     }
 
     /// The CPU for a task that becomes runnable, and whether the class was asked.
+    #[inline(always)]
     pub(crate) fn select_task_rq(
         &mut self,
         vm: &mut Vm,

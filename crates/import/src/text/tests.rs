@@ -227,3 +227,11 @@ fn the_other_events_are_read() {
         assert_eq!(what(text), Some(want), "{text}");
     }
 }
+
+/// `cpus=8` is how `trace-cmd report` begins. As a later line it is one of a workload.
+#[test]
+fn a_workload_that_names_its_cpus_is_no_trace() {
+    let workload = b"[machine]\ncpus=8\n[task.t]\ndo = \"run(inf)\"\n";
+    assert!(!crate::is_trace(workload));
+    assert!(crate::is_trace(b"cpus=8\n"));
+}

@@ -8,7 +8,7 @@ mod tests;
 
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
-use crate::ledger::CpuLedger;
+use crate::ledger::{CpuLedger, Portion};
 use crate::{Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
@@ -255,23 +255,27 @@ impl Run {
     #[inline]
     fn switched(&mut self, event: &Event) {
         let (cpu, now) = (event.cpu, event.time);
-        self.settle_cpu(cpu, now);
-        self.queues.settle(now);
-        if let Some(prev) = self.cpus[cpu.index()].task() {
-            self.switched_out(prev, event);
-        }
+        let ledger = &mut self.cpus[cpu.index()];
+        let portion = ledger.settle(now);
+        let prev = ledger.task();
         let next = tasks::task(event.task.0);
+        ledger.switch(next, Nanos::new(event.b));
+        self.queues.settle(now);
+        if let Some(prev) = prev {
+            self.switched_out(prev, portion, event);
+        }
         if let Some(next) = next {
             self.switched_in(next, cpu, now);
         }
-        self.cpus[cpu.index()].switch(next, Nanos::new(event.b));
     }
 
     #[inline]
-    fn switched_out(&mut self, prev: TaskId, event: &Event) {
+    fn switched_out(&mut self, prev: TaskId, portion: Portion, event: &Event) {
         let now = event.time;
         self.queues.release();
-        let task = self.task(prev);
+        let task = &mut self.tasks[prev.index()];
+        self.nice_run[task.level()] += portion.run;
+        task.book(portion);
         let (turn, group, place) = (task.turn, task.group, task.place);
         let was_queued = task.is_queued();
         task.turn = Nanos::ZERO;
@@ -395,12 +399,9 @@ impl Run {
         let ledger = &mut self.cpus[cpu.index()];
         let portion = ledger.settle(now);
         let Some(id) = ledger.task() else { return };
-        let task = self.task(id);
-        task.times.run += portion.run;
-        task.times.stolen += portion.stolen;
-        task.turn += portion.run;
-        let level = usize::try_from(i64::from(task.nice) - NICE_MIN).unwrap_or(0);
-        self.nice_run[level.min(NICE_LEVELS - 1)] += portion.run;
+        let task = &mut self.tasks[id.index()];
+        self.nice_run[task.level()] += portion.run;
+        task.book(portion);
     }
 
     fn finish(&mut self, end: SimTime) {

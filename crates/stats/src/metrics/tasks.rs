@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use model::{CpuId, Event, Nanos, SimTime, TaskId, TaskTimes};
 
+use super::{NICE_LEVELS, NICE_MIN};
 use crate::Histogram;
+use crate::ledger::Portion;
 
 /// Why a task waits for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,21 @@ impl Task {
             wait_max: Nanos::ZERO,
             phase: None,
         }
+    }
+
+    /// Books what it got of a stretch of time.
+    #[inline]
+    pub fn book(&mut self, portion: Portion) {
+        self.times.run += portion.run;
+        self.times.stolen += portion.stolen;
+        self.turn += portion.run;
+    }
+
+    /// Which nice value it has, counted from the least.
+    #[inline]
+    pub fn level(&self) -> usize {
+        let level = i64::from(self.nice) - NICE_MIN;
+        (level.max(0) as usize).min(NICE_LEVELS - 1)
     }
 
     /// Whether it counts in a run queue.
