@@ -93,8 +93,8 @@ impl Written {
             });
         }
         let path = Path::new(argument);
-        let has_ending = |ending| path.extension().is_some_and(|it| it == ending);
-        let is_path = argument.contains('/') || has_ending("toml") || has_ending("json");
+        // No workload that is built in has a dot in its name.
+        let is_path = argument.contains('/') || path.extension().is_some();
         if !is_path && !path.is_file() {
             let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
             let message =

@@ -75,6 +75,26 @@ struct Options {
     next: u64,
 }
 
+impl Options {
+    /// All of a file's begin, together with what other parts of it say.
+    fn complete(
+        self,
+        endian: Endian,
+        page_header: PageHeader,
+        formats: Formats,
+        buffers: Vec<Buffer>,
+    ) -> Meta {
+        Meta {
+            endian,
+            page_header,
+            formats,
+            buffers,
+            tsc: self.tsc,
+            overrun: self.overrun,
+        }
+    }
+}
+
 /// Reads everything before the records.
 pub fn read<R: Read + Seek>(input: &mut BufReader<R>) -> Result<Meta, Error> {
     let mut cursor = Cursor::new(&mut *input, 0, Endian::Little);
@@ -229,14 +249,7 @@ fn version6<R: Read + Seek>(input: &mut BufReader<R>, page: u32) -> Result<Meta,
             cpus: cpu_data(&mut cursor, cpus)?,
         });
     }
-    Ok(Meta {
-        endian,
-        page_header,
-        formats,
-        buffers,
-        tsc: options.tsc,
-        overrun: options.overrun,
-    })
+    Ok(options.complete(endian, page_header, formats, buffers))
 }
 
 /// The order of bytes, which stands at byte 12, after the version of one digit.
@@ -316,14 +329,7 @@ fn version7<R: Read + Seek>(input: &mut BufReader<R>, page: u32) -> Result<Meta,
     for buffer in &mut buffers {
         buffer.page = if buffer.page == 0 { page } else { buffer.page };
     }
-    Ok(Meta {
-        endian,
-        page_header,
-        formats,
-        buffers,
-        tsc: options.tsc,
-        overrun: options.overrun,
-    })
+    Ok(options.complete(endian, page_header, formats, buffers))
 }
 
 fn packing(cursor: &mut Cursor<impl BufRead>) -> Result<Option<Packing>, Error> {

@@ -23,7 +23,7 @@ pub struct List {
     #[arg(value_hint = ValueHint::Other)]
     name: Option<String>,
 
-    /// List the knobs of the policies, with default, range, unit and effect.
+    /// List the knobs of the policies and lessons, with default, range, unit and effect.
     #[arg(long, conflicts_with = "name")]
     knobs: bool,
 
@@ -60,7 +60,11 @@ pub fn run(request: &List) -> anyhow::Result<Status> {
         },
         (None, _) if request.workloads => workloads().to_string(),
         (None, _) if request.knobs => knobs()?.to_string(),
-        (None, _) => policies().to_string(),
+        (None, _) => format!(
+            "{}\n{}",
+            named("policy", policies::ALL),
+            named("lesson", policies::LESSONS)
+        ),
     };
     let mut to = output::open(None)?;
     write!(to, "{text}")?;
@@ -75,8 +79,10 @@ fn find(name: &str) -> Result<BuiltIn, UsageError> {
     if let Some(workload) = SHIPPED.iter().find(|workload| workload.name == name) {
         return Ok(BuiltIn::Workload(workload));
     }
-    let policies = policies::ALL.iter().map(|policy| policy.name);
-    let known = policies.chain(SHIPPED.iter().map(|workload| workload.name));
+    let policies = policies::ALL.iter().chain(policies::LESSONS);
+    let known = policies
+        .map(|policy| policy.name)
+        .chain(SHIPPED.iter().map(|workload| workload.name));
     let hint = suggest::hint(name, known);
     Err(UsageError(format!(
         "nothing built in is called `{name}`: {hint}"
@@ -103,9 +109,9 @@ fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
     Ok(format!("{shown}: change it, then run it: {next}\n"))
 }
 
-fn policies() -> Table {
-    let mut table = Table::default().names("policy").prose("what it is");
-    for policy in policies::ALL {
+fn named(kind: &str, policies: &[Policy]) -> Table {
+    let mut table = Table::default().names(kind).prose("what it is");
+    for policy in policies {
         table.row([policy.name, policy.summary].map(str::to_owned));
     }
     table
@@ -218,7 +224,7 @@ fn knobs() -> anyhow::Result<Table> {
         .numbers("to")
         .names("unit")
         .prose("what it does");
-    for policy in policies::ALL {
+    for policy in policies::ALL.iter().chain(policies::LESSONS) {
         let mut name = policy.name.to_owned();
         for knob in &knobs_of(policy)? {
             table.row(row(std::mem::take(&mut name), knob));
