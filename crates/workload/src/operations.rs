@@ -88,6 +88,16 @@ pub const OPERATIONS: &[Info] = &[
         read: Arguments(|p| p.amount().map(Operation::Exec)),
     },
     Info {
+        name: "poll",
+        forms: &["poll(D, P)"],
+        meaning: "computes in steps of P and looks at the clock after each, until a span drawn \
+                  from D has passed since its begin; the last step is not cut. Unlike `run` it \
+                  does not make up for time without the CPU. For threads that wait by \
+                  spinning, as in DPDK, io_uring's SQPOLL and adaptive mutexes",
+        played: Played::Yes,
+        read: Arguments(|p| p.poll()),
+    },
+    Info {
         name: "sleep",
         forms: &["sleep(D)"],
         meaning: "leaves the CPU for that span; nothing at all if it is zero",

@@ -96,7 +96,7 @@ fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
          [arrival.r]\nkind = \"poisson\"\nrate = 9\nsend = \"c\"\n[disk.d]\n\
          [mem]\nram = \"8MiB\"\nswap = \"d\"\n[deadline.e]\nperiod = \"1ms\"\n[cgroup.g]\n\
          [task.t]\ncount = 1\ndo = [\"run(1ms), exec(1ms), sleep(1ms), sleepuntil(1s)\",\n\
-         \"timer(1ms), send(c)\",\n\
+         \"poll(1ms, 1us), timer(1ms), send(c)\",\n\
          \"recv(c), bcast(c, 0, 1), lock(l) else [ exit ], unlock(l), lock(l), lock_shared(w)\",\n\
          \"unlock_all(k), sem_wait(s), sem_post(s), wait(v, l), signal(v), broadcast(v)\",\n\
          \"connect(a), accept(a), done(r), read(d, 1), write(d, 1), fsync(d), writeback(d)\",\n\
@@ -343,6 +343,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
     ("lock(c)", "12: unknown lock `c`; did you mean `l`?"),
     ("release(b)", "15: unknown deadline `b`"),
     ("timer(0s)", "13: the period is 0; expected 1ns or more"),
+    ("poll(1ms, 0us)", "17: the step is 0; expected 1ns or more"),
+    ("poll(1ms)", "15: found `)`; expected `,`"),
     (
         "choose(0: yield)",
         "13: found weights whose sum is 0 or exceeds 64 bits; expected weights to draw by",

@@ -397,6 +397,15 @@ pub enum Operation {
     Run(Option<Amount>),
     /// Starts another program, which costs this much CPU time.
     Exec(Amount),
+    /// Computes in steps until so long after its begin.
+    Poll {
+        /// How long, in time of the clock.
+        span: Amount,
+        /// Computed between two looks at the clock, never zero.
+        step: Nanos,
+        /// Variable that remembers when the poll ends; 0 before the first step.
+        slot: u32,
+    },
     /// Sleeps for so long.
     Sleep(Amount),
     /// Sleeps until so long after the begin of the run.
@@ -559,6 +568,7 @@ impl Operation {
         match self {
             Self::Run(Some(amount))
             | Self::Exec(amount)
+            | Self::Poll { span: amount, .. }
             | Self::Sleep(amount)
             | Self::SleepUntil(amount) => vec![&amount.times],
             Self::Send { to, bytes, value } => {
@@ -602,6 +612,7 @@ impl Operation {
         match self {
             Self::Run(_) => "run",
             Self::Exec(_) => "exec",
+            Self::Poll { .. } => "poll",
             Self::Sleep(_) => "sleep",
             Self::SleepUntil(_) => "sleepuntil",
             Self::Timer { .. } => "timer",

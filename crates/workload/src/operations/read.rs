@@ -222,7 +222,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn timer(&mut self) -> Result<Operation, Failure> {
-        let period = self.period()?;
+        let period = self.span_above_zero("the period")?;
         let mut grid = crate::Grid::default();
         let mut name = None;
         while self.accept(",") {
@@ -251,13 +251,23 @@ impl Parser<'_> {
         Ok(Operation::Timer { period, grid, slot })
     }
 
-    pub(super) fn period(&mut self) -> Result<model::Nanos, Failure> {
+    pub(super) fn poll(&mut self) -> Result<Operation, Failure> {
+        let span = self.amount()?;
+        self.expect(",")?;
+        Ok(Operation::Poll {
+            span,
+            step: self.span_above_zero("the step")?,
+            slot: self.hidden(),
+        })
+    }
+
+    fn span_above_zero(&mut self, what: &str) -> Result<model::Nanos, Failure> {
         let at = self.offset();
-        let period = self.span()?;
-        if period.is_zero() {
-            Err((range("the period", 0, "1ns or more"), at))
+        let span = self.span()?;
+        if span.is_zero() {
+            Err((range(what, 0, "1ns or more"), at))
         } else {
-            Ok(period)
+            Ok(span)
         }
     }
 

@@ -292,6 +292,7 @@ impl<W: World> Turn<'_, W> {
                 Command::Run(FOREVER)
             }
             Operation::Exec(amount) => Command::Exec(self.span(amount)?),
+            Operation::Poll { span, step, slot } => return self.poll(span, *step, *slot),
             Operation::Sleep(amount) => {
                 let span = self.span(amount)?;
                 let now = self.world.now();
@@ -469,6 +470,25 @@ impl<W: World> Turn<'_, W> {
         let times = self.within("the factor", &amount.times, 0, i64::MAX)?;
         let draw = amount.dist.sample(&mut self.task.rng);
         Ok(Nanos::new(draw.get().saturating_mul(times.unsigned_abs())).min(DRAW_MAX))
+    }
+
+    /// One step, unless the clock says that the poll is over. The variable holds when that is, or
+    /// 0 before the first step.
+    fn poll(&mut self, span: &Amount, step: Nanos, slot: u32) -> Result<Option<Command>, Fault> {
+        let now = self.world.now();
+        let kept = u64::try_from(self.task.variables[slot as usize]);
+        let end = match kept.expect("only this operation writes it") {
+            0 => later(now, self.span(span)?)?,
+            kept => SimTime::from_nanos(kept),
+        };
+        if end <= now {
+            self.task.answer(slot, 0);
+            return Ok(None);
+        }
+        let kept = i64::try_from(end.as_nanos()).map_err(|_| Fault::TooLate)?;
+        self.task.answer(slot, kept);
+        self.task.repeat();
+        Ok(Some(Command::Run(step)))
     }
 
     /// The variable holds the last point of the grid, plus 1, or 0 before the first turn.

@@ -142,6 +142,23 @@ fn a_task_sleeps_until_a_time_of_the_run_unless_it_has_passed() {
 }
 
 #[test]
+fn a_poll_takes_steps_until_the_clock_says_that_its_span_has_passed() {
+    // A millisecond passes with each command, however short its step: others have the CPU.
+    let (found, fault) = commands("loop(2)[ poll(1ms * (len(c[0]) - 2), 10us), yield ]");
+    let step = Command::Run(Nanos::from_micros(10));
+    let poll = [&step, &step, &step, &Command::Yield];
+    assert_eq!(fault, None);
+    assert_eq!(found.iter().collect::<Vec<_>>(), [poll, poll].concat());
+}
+
+#[test]
+fn a_poll_does_not_cut_its_last_step_and_without_a_span_takes_none() {
+    let (found, fault) = commands("poll(1ns, 5ms), poll(0ms, 5ms), poll(0ms, 5ms)");
+    let want = vec![Command::Run(Nanos::from_millis(5))];
+    assert_eq!((found, fault), (want, None));
+}
+
+#[test]
 fn a_pool_evaluates_its_numbers_once_and_is_never_wider() {
     let (found, fault) = commands("pool(t, 2, 1 + rand(1) + 2)");
     let (fork, wait) = (Command::Fork(0), Command::AwaitChild);
@@ -155,6 +172,7 @@ fn a_time_that_no_run_reaches_is_a_fault() {
     for ops in [
         "loop(400)[ sleep(8640000s) ]",
         "loop(400)[ timer(8640000s) ]",
+        "poll(1ns, 1ns)",
     ] {
         let workload = parse(&format!("[task.t]\ndo = '{ops}'\n"));
         let code = Code::new(&workload.groups[0].body, workload.groups[0].variables);
@@ -172,7 +190,9 @@ fn a_time_that_no_run_reaches_is_a_fault() {
 
 #[test]
 fn a_machine_can_stop_a_task_that_goes_round() {
-    let (found, fault) = commands("loop(inf)[ let x = 1 ]");
-    assert_eq!(found, []);
-    assert_eq!(fault, Some(Fault::NoProgress { steps: 1_000 }));
+    for ops in ["loop(inf)[ let x = 1 ]", "loop(inf)[ poll(0ns, 1ns) ]"] {
+        let (found, fault) = commands(ops);
+        assert_eq!(found, [], "{ops}");
+        assert_eq!(fault, Some(Fault::NoProgress { steps: 1_000 }), "{ops}");
+    }
 }

@@ -1,0 +1,36 @@
+//! What operations of a workload take on the simulated machine while others have its CPU.
+
+use model::{Nanos, SimTime};
+use runslice_tests::run::Run;
+
+/// From a task's first turn on the CPU to its exit, in microseconds; one for each of `count` tasks
+/// that do `operations`. They take turns of 1 ms on one CPU.
+fn lengths(count: u32, operations: &str) -> Vec<u64> {
+    let workload = format!("[task.t]\ncount = {count}\ndo = \"{operations}\"\n");
+    let run = Run {
+        set: &[("slice_ns", "1000000")],
+        ..Run::new("fifo", &workload)
+    };
+    let (collector, _) = run.go();
+    let end = SimTime::ZERO + Nanos::from_secs(10);
+    let turns = collector.turns(0, end);
+    let length = |name: &String| {
+        let turn = turns.iter().find(|(who, ..)| who == name);
+        let (_, begin, _) = turn.expect("each task runs");
+        collector.exit_of(name).since(*begin).get() / 1_000
+    };
+    let tasks = collector.names.iter();
+    let tasks = tasks.filter(|name| name.starts_with('t'));
+    tasks.map(length).collect()
+}
+
+#[test]
+fn a_poller_that_is_preempted_ends_by_the_clock_and_who_computes_makes_up_for_it() {
+    let poll = "poll(10500us, 100us)";
+    assert_eq!(lengths(1, poll), [10_500]);
+    assert_eq!(lengths(2, poll), [10_500, 10_500]);
+    let run = "run(10500us)";
+    assert_eq!(lengths(1, run), [10_500]);
+    // The second begins a turn later, and ends when both have had their time: after 21 ms.
+    assert_eq!(lengths(2, run), [20_500, 20_000]);
+}
