@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 use crate::exit::UsageError;
 use crate::export;
@@ -66,6 +66,31 @@ const ENDINGS: [(&str, &str); 7] = [
     ("md", "markdown"),
     ("xml", "junit"),
 ];
+
+/// Where results go, and as what.
+#[derive(Debug, Args)]
+pub struct To {
+    /// Output format. Default: what the ending of the output file stands for (.json, .csv,
+    /// .parquet), else `human`.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Write the results to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl To {
+    /// As what.
+    ///
+    /// # Errors
+    /// When the file's ending stands for another format, or a terminal would get bytes.
+    pub fn format(&self) -> Result<Format, UsageError> {
+        let format = form(self.format, self.output.as_deref(), Format::Human)?;
+        check(format.export(), self.output.as_deref())?;
+        Ok(format)
+    }
+}
 
 /// The format of results: the one that the user named, or else the one that the ending of the file
 /// stands for, or else that for people.

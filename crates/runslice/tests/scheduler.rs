@@ -279,9 +279,7 @@ fn a_damaged_recording_ends_with_an_error_and_never_with_a_panic() {
 
 /// The checksum at a recording's end.
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| {
-        (state ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    model::Fnv1a::of(bytes.iter().copied())
 }
 
 #[test]

@@ -17,6 +17,7 @@ use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
+use crate::output::To;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
@@ -101,13 +102,8 @@ pub struct Trace {
     #[arg(long)]
     decisions: bool,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
-
-    /// Write the results to this file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
 }
 
 impl Trace {
@@ -177,15 +173,15 @@ impl Trace {
 /// # Errors
 /// When a policy, a workload or a file is bad, or there is no such task.
 pub fn run(request: &Trace) -> anyhow::Result<Status> {
-    check(request)?;
+    let format = check(request)?;
     let mut tracer = Tracer::new(request.selection());
     let mut decider = request.decisions.then(|| Decider::new(request.selection()));
     let exit = fill(request, &mut tracer, decider.as_mut())?;
     if tracer.traced().next().is_none() {
         return Err(nobody(request, &tracer).into());
     }
-    let mut to = output::open_form(request.format.export(), request.output.as_deref())?;
-    match (request.format, request.format.export()) {
+    let mut to = output::open_form(format.export(), request.to.output.as_deref())?;
+    match (format, format.export()) {
         (_, Some(form)) => rows::export(request.call, &tracer).write(form, &mut to)?,
         (Format::Json, _) => {
             let decisions = decider.as_ref().map(|it| decided::json(it, &tracer));
@@ -219,8 +215,9 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
     Ok(Status::Ejected)
 }
 
-/// Refuses what does not fit together, before the work.
-fn check(request: &Trace) -> anyhow::Result<()> {
+/// Refuses what does not fit together, before the work. Returns the format of the results.
+fn check(request: &Trace) -> anyhow::Result<Format> {
+    let format = request.to.format()?;
     if request.all_cpus && request.call != Call::Queue {
         let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
         return Err(UsageError(message.to_owned()).into());
@@ -232,8 +229,8 @@ fn check(request: &Trace) -> anyhow::Result<()> {
         return Err(UsageError(message.to_owned()).into());
     }
     if request.decisions
-        && (request.format.export().is_some() || !is_simulated)
-        && (request.format.export().is_some() || request.from.is_none())
+        && (format.export().is_some() || !is_simulated)
+        && (format.export().is_some() || request.from.is_none())
     {
         let message = "--decisions adds a table to a simulated run or its file: give --sim or \
                        --from, and no --format of one table";
@@ -243,8 +240,7 @@ fn check(request: &Trace) -> anyhow::Result<()> {
         let message = "--from reads the events of a run that is over: leave out --scheduler";
         return Err(UsageError(message.to_owned()).into());
     }
-    output::check(request.format.export(), request.output.as_deref())?;
-    let (from, to) = (request.from.as_deref(), request.output.as_deref());
+    let (from, to) = (request.from.as_deref(), request.to.output.as_deref());
     let [printed, metrics] = request.schedulers.files();
     let policy = request.sim.as_deref().and_then(policy::file_of);
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
@@ -257,7 +253,7 @@ fn check(request: &Trace) -> anyhow::Result<()> {
         ],
         &[("--output", to), printed, metrics],
     )?;
-    Ok(())
+    Ok(format)
 }
 
 /// Sends the events of the run, or of the file, to the tracer and to the one of decisions.

@@ -10,8 +10,7 @@ use stats::schedstat::{Counted, CpuInterval, HzEvidence, Interval, SchedstatRead
 
 use super::rows::{self, Row, seconds};
 use crate::exit::Status;
-use crate::output;
-use crate::report::Format;
+use crate::output::{self, To};
 use crate::schedstat::{hz_of, open};
 
 /// Options of both verbs.
@@ -34,13 +33,8 @@ struct Form {
     #[arg(long)]
     cpu_lines: bool,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
-
-    /// Write the results to this file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
 }
 
 /// Arguments of `runslice stat report`.
@@ -299,9 +293,9 @@ impl Form {
     }
 
     fn write(&self, rows: &[Row]) -> anyhow::Result<()> {
-        output::check(self.format.export(), self.output.as_deref())?;
-        let mut to = output::open_form(self.format.export(), self.output.as_deref())?;
-        rows::write(rows, self.format, &mut to)?;
+        let format = self.to.format()?;
+        let mut to = output::open_form(format.export(), self.to.output.as_deref())?;
+        rows::write(rows, format, &mut to)?;
         to.flush()?;
         Ok(())
     }
