@@ -139,11 +139,14 @@ pub fn launch(
         let _ = rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL);
         StartError::Step("fork", error)
     })?;
-    let (process, thread) = first(&settings, &name, (pid, fd));
+    // Where the user is, so that names of files on the command line mean what they mean in a shell.
+    let begun_in = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let (process, thread) = first(&settings, &name, begun_in.clone(), (pid, fd));
     let state = State {
         settings,
         tree,
         listener,
+        begun_in,
         processes: vec![process],
         threads: vec![thread],
         objects: BTreeMap::new(),
@@ -161,12 +164,17 @@ pub fn launch(
 }
 
 /// The program's first process and its first thread.
-fn first(settings: &Settings, name: &str, (pid, fd): (i32, OwnedFd)) -> (Process, Thread) {
+fn first(
+    settings: &Settings,
+    name: &str,
+    cwd: PathBuf,
+    (pid, fd): (i32, OwnedFd),
+) -> (Process, Thread) {
     let process = Process {
         real: pid,
         shown: 0,
         fd,
-        cwd: "/".into(),
+        cwd,
         parent: None,
         lives: true,
         charged: Nanos::new(0),

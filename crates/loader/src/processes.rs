@@ -143,7 +143,8 @@ pub fn personality(cx: &mut Context<'_>) -> Answer {
 pub fn exec(cx: &mut Context<'_>) -> Answer {
     let found = files::executable(cx)?;
     let path = cx.read_string(cx.arg(0), 4096)?;
-    let is_there = path.first() == Some(&b'/') || cx.process().cwd.as_os_str() == "/";
+    let cwd = cx.process().cwd.clone();
+    let is_there = path.first() == Some(&b'/') || cwd == cx.state.begun_in;
     if found.place == Place::Tree || !is_there {
         return Err(Errno(libc::EACCES));
     }

@@ -212,6 +212,8 @@ pub struct State {
     pub tree: Tree,
     /// Where calls come in.
     pub listener: Listener,
+    /// The folder in which all processes really are, whatever they were told by `chdir()`.
+    pub begun_in: PathBuf,
     /// The first is the program itself.
     pub processes: Vec<Process>,
     /// By [`ThreadId`].
