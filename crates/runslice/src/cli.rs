@@ -14,6 +14,7 @@ use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
 use crate::verb::diff::Diff;
 use crate::verb::explain::Explain;
+use crate::verb::fidelity::Fidelity;
 use crate::verb::hunt::Hunt;
 use crate::verb::lab::Lab;
 use crate::verb::list::List;
@@ -91,6 +92,14 @@ pub enum Verb {
     /// Rerun published experiments and check their statements.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Reproduce(Box<Reproduce>),
+
+    /// Play workloads on a kernel, simulate them, and say how far apart the two machines are.
+    #[command(after_help = statuses(&[
+        Status::Unsupported,
+        Status::Exceeded,
+        Status::Inconclusive,
+    ]))]
+    Fidelity(Box<Fidelity>),
 
     /// List the built-in policies and workloads.
     List(List),

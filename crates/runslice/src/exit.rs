@@ -52,7 +52,7 @@ pub fn statuses(others: &[Status]) -> String {
             Status::Unsupported => {
                 "this computer lacks something that is needed; the message says what to do"
             }
-            Status::Exceeded => "a comparison exceeded the limit of --fail-if",
+            Status::Exceeded => "a comparison exceeded the limit of --fail-if or --least",
             Status::Inconclusive => {
                 "inconclusive: the runs do not decide, or a virtual machine gave no result"
             }

@@ -13,6 +13,8 @@ mod embedded;
 mod exit;
 mod explanation;
 mod export;
+mod fidelity;
+mod generate;
 mod input;
 mod kernel;
 mod look;

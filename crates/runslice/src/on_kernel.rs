@@ -3,6 +3,7 @@
 
 mod attach;
 mod dumps;
+mod fidelity;
 mod guest;
 mod loader;
 mod reproduce;
@@ -18,6 +19,7 @@ mod version4;
 
 use std::path::Path;
 
+pub use fidelity::{cpus, kernel as kernel_of_plays, perform, refusals};
 pub use reproduce::machine;
 pub use running::hz;
 pub use switch::SwitchedOn;

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::Report;
+use stats::compare::machines;
 
 use crate::export;
 use crate::look::LookOptions;
@@ -138,6 +139,8 @@ pub struct Outcome {
     pub report: Report,
     /// What is left besides the events.
     pub summary: Summary,
+    /// What `fidelity` compares, of a run that was played.
+    pub compared: Option<machines::Run>,
 }
 
 /// Whether a machine was simulated, or real.
@@ -245,6 +248,7 @@ impl Outcome {
             set: Vec::new(),
             report,
             summary,
+            compared: None,
         }
     }
 

@@ -80,6 +80,7 @@ pub fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
         set: spec.policy.set.clone(),
         report: metrics.report(),
         summary,
+        compared: None,
     }
 }
 

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod convert;
 pub mod diff;
 pub mod explain;
+pub mod fidelity;
 pub mod hunt;
 pub mod lab;
 pub mod list;
@@ -39,6 +40,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Trace(request) => trace::run(&request),
         Verb::Diff(request) => diff::run(&request),
         Verb::Explain(request) => explain::run(&request),
+        Verb::Fidelity(request) => fidelity::run(&request),
         Verb::Lab(request) => lab::run(&request),
         Verb::Hunt(request) => hunt::run(&request),
         Verb::Stat(request) => stat::run(&request),

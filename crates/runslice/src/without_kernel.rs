@@ -10,8 +10,10 @@ use std::sync::Arc;
 use model::Nanos;
 use stats::schedstat::Snapshot;
 use stats::trace::Tracer;
+use workload::Workload;
 
 use crate::exit::{Status, UnsupportedError};
+use crate::fidelity::{Brought, Errand};
 use crate::reproduce::Place;
 use crate::store::Store;
 
@@ -65,6 +67,32 @@ pub fn machine<'a>(
     _: Option<NonZeroUsize>,
 ) -> anyhow::Result<Box<dyn experiments::Machine + 'a>> {
     lacks("use --machine sim")
+}
+
+/// Never asked: there is no kernel that could play.
+pub const fn cpus() -> u16 {
+    0
+}
+
+/// No kernel can play.
+///
+/// # Errors
+/// Always.
+pub fn kernel_of_plays(_: Place, _: &str) -> anyhow::Result<String> {
+    lacks("give --from")
+}
+
+/// Nothing is refused by nobody.
+pub const fn refusals(_: &Workload, _: u16) -> Vec<String> {
+    Vec::new()
+}
+
+/// No command is run on a kernel.
+///
+/// # Errors
+/// Always.
+pub fn perform(_: &Errand) -> anyhow::Result<Vec<Brought>> {
+    lacks("give --from")
 }
 
 /// Nothing of the kernel is switched on.

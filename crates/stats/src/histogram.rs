@@ -69,6 +69,18 @@ impl Histogram {
         self.sum += u128::from(value.get());
     }
 
+    /// Adds one value `times` times.
+    pub fn record_times(&mut self, value: Nanos, times: u64) {
+        let Some(more) = times.checked_sub(1) else {
+            return;
+        };
+        self.record(value);
+        let (octave, bucket) = place(value.get());
+        self.octave(octave)[bucket].count += more;
+        self.count += more;
+        self.sum += u128::from(value.get()) * u128::from(more);
+    }
+
     /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
@@ -285,6 +297,15 @@ mod tests {
         let mut from_empty = Histogram::new();
         from_empty.merge(&some);
         assert_eq!((&merged, &from_empty), (&some, &some));
+    }
+
+    #[test]
+    fn a_value_that_is_added_several_times_at_once_is_there_as_often() {
+        let mut at_once = histogram(&[5, 700]);
+        at_once.record_times(Nanos::new(700), 3);
+        at_once.record_times(Nanos::new(9), 0);
+        at_once.record_times(Nanos::new(2), 1);
+        assert_eq!(at_once, histogram(&[5, 700, 700, 700, 700, 2]));
     }
 
     #[test]

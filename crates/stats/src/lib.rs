@@ -10,7 +10,7 @@
 //!
 //! Nothing here opens a file or reads a clock; writers and readers are given. No result passes
 //! through floating-point arithmetic but those of [`compare`], which says whether two sets of runs
-//! differ.
+//! differ and how far apart two machines are.
 
 #![forbid(unsafe_code)]
 

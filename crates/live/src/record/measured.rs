@@ -106,6 +106,13 @@ impl Distribution {
         }
     }
 
+    /// The value that stands for each bucket, in rising order, and how many values it has:
+    /// quantiles are made of the same.
+    pub fn values(&self) -> impl Iterator<Item = (Nanos, u64)> {
+        let buckets = self.buckets.iter();
+        buckets.map(|(bucket, count)| (Nanos::new(largest_of(*bucket).min(self.max)), *count))
+    }
+
     /// The mean, rounded down; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
@@ -258,6 +265,21 @@ mod tests {
         }
         assert_eq!(distribution.max().unwrap().get(), *values.last().unwrap());
         assert_eq!(Distribution::default().quantile(500), None);
+    }
+
+    #[test]
+    fn the_values_are_those_that_percentiles_are_made_of() {
+        let mut distribution = Distribution::default();
+        distribution.add(&bytes(&[3, 3, 1000, 5000]));
+        let values: Vec<_> = distribution.values().collect();
+        assert_eq!(values[0], (Nanos::new(3), 2));
+        assert_eq!(Some(values[1].0), distribution.quantile(750));
+        assert_eq!(
+            values[2],
+            (Nanos::new(5000), 1),
+            "none is above the largest"
+        );
+        assert_eq!(values.len(), 3);
     }
 
     #[test]

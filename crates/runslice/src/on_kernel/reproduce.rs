@@ -8,6 +8,8 @@ use std::num::NonZeroUsize;
 
 use crate::reproduce::Place;
 use crate::store::Store;
+pub use kernels::{check_host, failure};
+
 use kernels::Kernels;
 
 /// A kernel at `place` that runs experiments, as many guests at once as `jobs` says.

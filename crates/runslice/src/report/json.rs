@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use model::{Exit, MachineSpec, Summary};
 use serde::Serialize;
 use stats::Report;
+use stats::compare::machines;
 
 use crate::about::About;
 use crate::report::runs::{self, Spread};
@@ -37,6 +38,9 @@ struct Run<'a> {
     report: &'a Report,
     #[serde(flatten)]
     rest: Rest<'a>,
+    /// The figures by which another machine is compared, with the distributions of waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<&'a machines::Run>,
 }
 
 #[derive(Serialize)]
@@ -104,6 +108,7 @@ impl<'a> From<&'a Outcome> for Run<'a> {
             exit: End::from(&outcome.summary.exit),
             report: &outcome.report,
             rest: Rest::from(&outcome.summary),
+            compared: outcome.compared.as_ref(),
         }
     }
 }

@@ -168,6 +168,7 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
         set: run.spec.policy.set.clone(),
         report: metrics.report(),
         summary,
+        compared: None,
     };
     let mut document = report::json_of(&outcome).context("the results as JSON")?;
     let tasks = document["report"]

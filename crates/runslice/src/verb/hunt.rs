@@ -1,6 +1,5 @@
 //! `runslice hunt POLICY`: random machines and loads, until one shows a fault.
 
-mod load;
 mod state;
 
 use std::fs;
@@ -22,7 +21,7 @@ use crate::say::say;
 use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::workload_arg::Written;
-use crate::{output, parallel, policy};
+use crate::{generate, output, parallel, policy};
 
 use state::{Hunted, State};
 
@@ -219,7 +218,7 @@ impl Hunter<'_> {
     }
 
     fn try_it(&self, number: u64, has_hotplug: bool) -> anyhow::Result<(Case, Option<Finding>)> {
-        let trial = load::trial(self.request.seed, number, has_hotplug);
+        let trial = generate::trial(self.request.seed, number, has_hotplug);
         let case = Case {
             policy: self.policy.clone(),
             machine: trial.machine,

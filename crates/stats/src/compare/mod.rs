@@ -4,6 +4,9 @@
 //! gets a ratio or a difference with an interval ([`effect()`]), and what the load is for gets a
 //! [`Verdict`]. docs/comparing.md defines all of it, and says how many runs it takes.
 //!
+//! [`machines`] says how far apart two machines are that ran the same: how well one stands for the
+//! other.
+//!
 //! The one part of this crate that calculates in floating point. Logarithms are those of the crate
 //! `libm`, so that the same runs give the same bytes on every computer.
 
@@ -11,6 +14,7 @@
 mod calibration;
 mod effect;
 mod flips;
+pub mod machines;
 mod measures;
 mod relabel;
 mod robust;

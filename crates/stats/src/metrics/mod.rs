@@ -79,6 +79,17 @@ impl Metrics {
         run.expect("tails need a run that is over").tails()
     }
 
+    /// As [`Self::tails`], but only waits after wakeups and preemptions that were over at the end:
+    /// those that a kernel's histograms have, too.
+    ///
+    /// # Panics
+    /// As [`Self::report`].
+    #[must_use]
+    pub fn waits(&self) -> Tails {
+        let run = self.run.as_ref().filter(|run| run.end.is_some());
+        run.expect("waits need a run that is over").waits()
+    }
+
     fn run(&mut self) -> &mut Run {
         self.run.as_mut().expect("a header comes before the events")
     }

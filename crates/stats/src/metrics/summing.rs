@@ -48,6 +48,17 @@ impl Run {
         Tails::new(waits.collect())
     }
 
+    /// The waits of each group after wakeups and preemptions.
+    pub(super) fn waits(&self) -> Tails {
+        let groups = self.header.groups.iter().zip(&self.groups);
+        let waits = groups.map(|(named, group)| {
+            let mut waits = group.wakeup.clone();
+            waits.merge(&group.preempt);
+            (named.name.clone(), waits)
+        });
+        Tails::new(waits.collect())
+    }
+
     /// Length of the run in nanoseconds.
     fn elapsed(&self) -> u128 {
         u128::from(self.end.unwrap_or(SimTime::ZERO).as_nanos())

@@ -47,6 +47,18 @@ fn two_tasks_on_one_cpu() -> Stream {
 }
 
 #[test]
+fn waits_are_those_after_wakeups_and_preemptions() {
+    let mut metrics = Metrics::new();
+    two_tasks_on_one_cpu().feed(&mut metrics, 1, 150);
+    let waits = metrics.waits();
+    let solo = metrics.report().groups[0].name.clone();
+    let values: Vec<_> = waits.find(&solo).unwrap().values().collect();
+    // After its wakeup 20, after its preemption 10; its start's 10 are left out.
+    assert_eq!(values, [(10, 1), (20, 1)]);
+    assert_eq!(metrics.tails().find(&solo).unwrap().count(), 3);
+}
+
+#[test]
 fn each_wait_starts_and_stops_where_its_definition_says() {
     let report = report(&two_tasks_on_one_cpu(), 1, 150);
     let [solo, pair] = &report.groups[..] else {

@@ -384,8 +384,8 @@ fn write_plan(boot: &Boot<'_>, root: &Path, folder: &folder::OwnFolder) -> anyho
     fs::write(folder.join(PLAN), plan).with_context(cannot)
 }
 
-/// Why a guest has brought no results, in words.
-fn failure(outcome: &Outcome, text: &str) -> Option<String> {
+/// Why a guest has brought no results, in words; `text` is what it brought.
+pub fn failure(outcome: &Outcome, text: &str) -> Option<String> {
     let words = String::from_utf8_lossy(&outcome.stderr);
     let last = words.lines().last().unwrap_or_default();
     match &outcome.end {
@@ -447,11 +447,11 @@ fn below(root: &Path, patterns: &[String]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether this computer can run any of them.
+/// Whether this computer's kernel can run anything under a policy.
 ///
 /// # Errors
 /// What is missing, with the way out.
-fn check_host() -> anyhow::Result<()> {
+pub fn check_host() -> anyhow::Result<()> {
     let lacks = if !process::is_root() {
         "it takes root"
     } else if live::SchedExt::of_this_kernel().policy().is_some() {

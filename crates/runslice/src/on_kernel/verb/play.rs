@@ -11,7 +11,8 @@ use live::record::{self, Depth, Mended};
 use live::{Attached, Dump, process};
 use load::play::{self, AsItIs, Detached, How, OfKernel, Scheduler};
 use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
-use stats::{JsonLines, Metrics, Perfetto, Report, Tee};
+use stats::compare::machines;
+use stats::{JsonLines, Metrics, Perfetto, Report, Tails, Tee};
 use workload::{RunSpec, Workload};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
@@ -131,14 +132,16 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         true => Depth::Events,
         false => Depth::Histograms,
     };
-    let (mut report, summary, take) = request.report(&spec, depth)?;
+    let (mut report, mut waits, summary, take) = request.report(&spec, depth)?;
     if depth == Depth::Histograms {
         measured::fill(&mut report, &spec.workload, &take);
+        waits = measured::waits(&spec.workload, &take);
     }
     warn(&take);
     let outcome = Outcome {
         policy: spec.policy.name.clone(),
         set: spec.policy.set.clone(),
+        compared: Some(machines::Run::new(&report, &waits)),
         report,
         summary,
     };
@@ -275,7 +278,11 @@ impl Play {
     }
 
     /// Plays it for statistics and files.
-    fn report(&self, spec: &RunSpec, depth: Depth) -> anyhow::Result<(Report, Summary, OfKernel)> {
+    fn report(
+        &self,
+        spec: &RunSpec,
+        depth: Depth,
+    ) -> anyhow::Result<(Report, Tails, Summary, OfKernel)> {
         let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
             let Some(path) = path else { return Ok(None) };
             Ok(Some((output::create(path)?, path.clone())))
@@ -294,7 +301,7 @@ impl Play {
         if let Some((sink, path)) = trace {
             sink.close().with_context(|| written(&path))?;
         }
-        Ok((metrics.report(), summary, take))
+        Ok((metrics.report(), metrics.waits(), summary, take))
     }
 
     /// Writes tables.
@@ -311,7 +318,8 @@ impl Play {
                 ..spec.clone()
             };
             let simulated = against::simulate(&same)?;
-            against::write(&outcome.report, &simulated, self.format, &mut to)?;
+            let played = outcome.compared.as_ref().context("a play is compared")?;
+            against::write(played, &simulated, self.format, &mut to)?;
         } else {
             let results = Results {
                 world: World::Played,

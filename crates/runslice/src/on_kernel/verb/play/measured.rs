@@ -3,7 +3,7 @@
 use live::record::{Distribution, Measured};
 use load::play::{OfKernel, name_stem};
 use model::Nanos;
-use stats::{GroupReport, Millionths, Report, Spread};
+use stats::{GroupReport, Histogram, Millionths, Report, Spread, Tails};
 use workload::Workload;
 
 /// Fills in what only the kernel's histograms know. `report` has what the tasks said.
@@ -14,10 +14,7 @@ pub fn fill(report: &mut Report, load: &Workload, take: &OfKernel) {
     let mut own = vec![Measured::default(); load.groups.len()];
     for (name, measured) in &take.measured {
         all.merge(measured);
-        let group = (0..)
-            .zip(&load.groups)
-            .position(|(at, _)| name_stem(load, at) == *name);
-        match group {
+        match group_of(load, name) {
             Some(group) => own[group].merge(measured),
             None => others.merge(measured),
         }
@@ -55,6 +52,30 @@ pub fn fill(report: &mut Report, load: &Workload, take: &OfKernel) {
     report.cpus.clear();
     report.nice.clear();
     report.tasks.clear();
+}
+
+/// The group whose tasks the kernel calls so.
+fn group_of(load: &Workload, name: &str) -> Option<usize> {
+    let mut groups = (0..).zip(&load.groups);
+    groups.position(|(at, _)| name_stem(load, at) == name)
+}
+
+/// The waits of each group after wakeups and preemptions.
+pub fn waits(load: &Workload, take: &OfKernel) -> Tails {
+    let mut groups: Vec<(String, Histogram)> = load
+        .groups
+        .iter()
+        .map(|group| (group.name.clone(), Histogram::new()))
+        .collect();
+    for (name, measured) in &take.measured {
+        let Some(group) = group_of(load, name) else {
+            continue;
+        };
+        for (wait, times) in measured.delay().values() {
+            groups[group].1.record_times(wait, times);
+        }
+    }
+    Tails::new(groups)
 }
 
 fn put(row: &mut GroupReport, measured: &Measured, time: u128) {

@@ -1,4 +1,4 @@
-//! Random machines and loads.
+//! Random machines and loads, for `hunt`, and loads for real processes, for `fidelity`.
 //!
 //! A load is a text, so that whoever gets one can read and change it. It is made of stretches of
 //! work as they occur: tasks that wake often, that compute for ever, that are bound to a CPU, that
@@ -11,6 +11,8 @@ use model::{Kernel, MachineSpec, Nanos, Rng};
 
 /// Streams of trials are apart from all others of a seed.
 const STREAM: u64 = 7 << 60;
+/// Those of loads that are played, too.
+const PLAYED: u64 = 9 << 60;
 
 /// A machine and a load for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,21 +34,8 @@ pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
     let millis = [1_500, 2_000, 4_000, 4_000, 8_000, 16_000];
     let duration = Nanos::from_millis(pick(&mut rng, &millis));
     let seed = rng.next_u64() >> 11;
-    let mut load = Load {
-        text: format!("[workload]\nname = \"trial-{number}\"\n"),
-        cpus: machine.cpus.into(),
-        groups: Vec::new(),
-        rng,
-    };
-    let groups = 1 + load.below(5);
-    for _ in 0..groups {
-        load.group();
-    }
-    // What disturbs needs somebody to disturb.
-    let disturbances = load.below(4);
-    for _ in 0..disturbances {
-        load.disturbance();
-    }
+    let mut load = Load::new(&format!("trial-{number}"), machine.cpus, rng);
+    load.fill();
     let goes = load.below(3) == 0 && load.cpus > 1;
     if goes && has_hotplug {
         load.hotplug(duration);
@@ -57,6 +46,15 @@ pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
         seed,
         duration,
     }
+}
+
+/// Load `number` of `seed` for real processes on `cpus` CPUs: it has no end of its own, and
+/// nothing in it that only a simulated machine has.
+pub fn playable(seed: u64, number: u64, cpus: u16) -> String {
+    let rng = Rng::new(seed, PLAYED + number);
+    let mut load = Load::new(&format!("generated-{number}"), cpus, rng);
+    load.fill();
+    load.text
 }
 
 fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
@@ -91,6 +89,28 @@ struct Load {
 }
 
 impl Load {
+    fn new(name: &str, cpus: u16, rng: Rng) -> Self {
+        Self {
+            text: format!("[workload]\nname = \"{name}\"\n"),
+            cpus: cpus.into(),
+            groups: Vec::new(),
+            rng,
+        }
+    }
+
+    /// Adds groups of tasks and what disturbs them.
+    fn fill(&mut self) {
+        let groups = 1 + self.below(5);
+        for _ in 0..groups {
+            self.group();
+        }
+        // What disturbs needs somebody to disturb.
+        let disturbances = self.below(4);
+        for _ in 0..disturbances {
+            self.disturbance();
+        }
+    }
+
     fn below(&mut self, bound: u64) -> u64 {
         self.rng.below(bound)
     }
@@ -247,7 +267,7 @@ fn pick_clone(rng: &mut Rng, from: &[(String, u64)]) -> (String, u64) {
 
 #[cfg(test)]
 mod tests {
-    use workload::Workload;
+    use workload::{Code, Info, Instr, Played, Workload};
 
     use super::*;
 
@@ -263,6 +283,27 @@ mod tests {
             texts.insert(made.text);
         }
         assert_eq!(texts.len(), 500, "each has its number in its name");
+    }
+
+    #[test]
+    fn a_load_for_real_processes_has_only_operations_that_they_can_do() {
+        for number in 0..300 {
+            let text = playable(1, number, 2);
+            assert_eq!(text, playable(1, number, 2));
+            assert!(!text.contains("[hotplug"), "{text}");
+            let workload = Workload::parse(&text, "load.toml");
+            let workload = workload.unwrap_or_else(|error| panic!("{error}\n{text}"));
+            for group in &workload.groups {
+                let code = Code::new(&group.body, group.variables);
+                for instr in &code.instrs {
+                    if let Instr::Do(operation) = instr {
+                        let info = Info::of(operation);
+                        assert_eq!(info.played, Played::Yes, "{}: {text}", info.name);
+                    }
+                }
+            }
+        }
+        assert_ne!(playable(1, 0, 2), playable(2, 0, 2));
     }
 
     #[test]

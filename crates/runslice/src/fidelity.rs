@@ -1,0 +1,47 @@
+//! Workloads that a kernel played and that are simulated again: what is asked for, what is kept in
+//! a folder, and the same runs simulated. `verb::fidelity` prints; `on_kernel` plays.
+
+pub mod asked;
+pub mod first;
+pub mod kept;
+pub mod least;
+pub mod simulated;
+
+use std::path::PathBuf;
+
+use crate::reproduce::Place;
+
+/// Commands that a kernel is to run, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// Whose kernel.
+    pub place: Place,
+    /// Which kernel a guest boots.
+    pub kernel: String,
+    /// CPUs of the machine.
+    pub cpus: u16,
+    /// Where the commands start, with the files that they read. It gets the files that they write.
+    pub folder: PathBuf,
+    /// The commands.
+    pub commands: Vec<Command>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// By which its result is known.
+    pub id: String,
+    /// Its words; `runslice` is this program.
+    pub words: Vec<String>,
+    /// Seconds that it may take.
+    pub timeout_s: u64,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// That of the command.
+    pub id: String,
+    /// What it printed, or why it failed.
+    pub printed: Result<String, String>,
+}

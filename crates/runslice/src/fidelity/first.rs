@@ -1,0 +1,236 @@
+//! The first turn of a CPU in which two runs differ.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::Context as _;
+use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskId};
+use serde::Serialize;
+use stats::task_name;
+
+/// Turns that are looked at: runs that agree for so long need no first difference.
+const MOST: usize = 1_000_000;
+
+/// A task of the workload gets a CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    /// When, in nanoseconds since the begin.
+    pub time_ns: u64,
+    /// Which CPU.
+    pub cpu: u16,
+    /// Which task.
+    pub task: String,
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time_ns, cpu, task } = self;
+        write!(
+            f,
+            "{task} on CPU {cpu} at {} s",
+            SimTime::from_nanos(*time_ns)
+        )
+    }
+}
+
+/// Where two runs part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct First {
+    /// Number of the turn, from 1. All before it are of the same tasks on the same CPUs.
+    pub turn: usize,
+    /// What the kernel did; `None` if it had no more turns.
+    pub played: Option<Turn>,
+    /// What the simulated machine did.
+    pub simulated: Option<Turn>,
+}
+
+impl fmt::Display for First {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |turn: &Option<Turn>| {
+            let none = || "nothing more".to_owned();
+            turn.as_ref().map_or_else(none, Turn::to_string)
+        };
+        let (played, simulated) = (word(&self.played), word(&self.simulated));
+        write!(
+            f,
+            "turn {}: played {played}, simulated {simulated}",
+            self.turn
+        )
+    }
+}
+
+/// Collects the turns of the tasks of some groups.
+#[derive(Debug)]
+pub struct Turns {
+    groups: BTreeSet<String>,
+    header: Option<Header>,
+    /// Names of the tasks that count, by number.
+    tasks: Vec<Option<String>>,
+    turns: Vec<Turn>,
+}
+
+impl Turns {
+    /// Turns of the tasks of groups with these names. Others are the machine's own.
+    pub fn of(groups: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            groups: groups.into_iter().collect(),
+            header: None,
+            tasks: Vec::new(),
+            turns: Vec::new(),
+        }
+    }
+
+    /// Adds those of a file of events.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(mut self, path: &Path) -> anyhow::Result<Self> {
+        let name = || path.display().to_string();
+        let file = File::open(path).with_context(name)?;
+        stats::replay(BufReader::new(file), &mut self).with_context(name)?;
+        Ok(self)
+    }
+
+    /// The first turn in which they differ. Times may differ: they always do.
+    pub fn differ(&self, simulated: &Self) -> Option<First> {
+        let longest = self.turns.len().max(simulated.turns.len());
+        let place = |turn: &Turn| (turn.cpu, turn.task.clone());
+        (0..longest).find_map(|at| {
+            let [ours, theirs] = [&self.turns, &simulated.turns].map(|turns| turns.get(at));
+            let same = ours.map(place) == theirs.map(place);
+            (!same).then(|| First {
+                turn: at + 1,
+                played: ours.cloned(),
+                simulated: theirs.cloned(),
+            })
+        })
+    }
+
+    fn born(&mut self, event: &Event) {
+        let Some(header) = &self.header else { return };
+        let [group, index] = [event.a & u64::from(u32::MAX), event.a >> 32]
+            .map(|half| u32::try_from(half).unwrap_or(u32::MAX));
+        let named = header.groups.get(group as usize);
+        let counts = named.is_some_and(|it| self.groups.contains(&it.name));
+        // Tasks are numbered without gaps, in the order in which they come to be.
+        self.tasks
+            .push(counts.then(|| task_name(header, group, index)));
+    }
+
+    fn turn(&mut self, task: TaskId, cpu: CpuId, time: SimTime) {
+        let name = self.tasks.get(task.0 as usize).cloned().flatten();
+        if let Some(task) = name.filter(|_| self.turns.len() < MOST) {
+            self.turns.push(Turn {
+                time_ns: time.as_nanos(),
+                cpu: cpu.0,
+                task,
+            });
+        }
+    }
+}
+
+impl Sink for Turns {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(EventKind::New).with(EventKind::Switch)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.header = Some(header.clone());
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            match event.kind {
+                EventKind::New => self.born(event),
+                EventKind::Switch if event.task != TaskId::NONE => {
+                    self.turn(event.task, event.cpu, event.time);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use folder::OwnFolder;
+    use model::{MachineSpec, Nanos};
+    use stats::{JsonLines, Tee};
+    use workload::{RunSpec, Workload};
+
+    use super::*;
+
+    fn spec(policy: &str) -> RunSpec {
+        let text = "[workload]\nname = \"load\"\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
+                    [task.short]\ndo = \"loop(inf)[ run(1ms), sleep(7ms) ]\"\n";
+        RunSpec {
+            policy: crate::policy::find(policy).unwrap(),
+            machine: MachineSpec {
+                cpus: 2,
+                ..MachineSpec::default()
+            },
+            workload: Arc::new(Workload::parse(text, "load.toml").unwrap()),
+            seed: 1,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: Some(Nanos::from_secs(1)),
+        }
+    }
+
+    fn groups() -> [String; 2] {
+        ["hog", "short"].map(str::to_owned)
+    }
+
+    fn turns(policy: &str) -> Turns {
+        let mut turns = Turns::of(groups());
+        crate::simulate::run(&spec(policy), &mut turns).unwrap();
+        turns
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself_nor_from_its_file() {
+        let folder = OwnFolder::new().unwrap();
+        let path = folder.join("e.jsonl");
+        let (mut turns, mut file) = (
+            Turns::of(groups()),
+            JsonLines::new(File::create(&path).unwrap()),
+        );
+        let mut both = Tee::new(vec![&mut turns, &mut file]);
+        crate::simulate::run(&spec("fifo"), &mut both).unwrap();
+        drop(both);
+        file.close().unwrap();
+        assert!(turns.turns.len() > 50);
+        let read = Turns::of(groups()).read(&path).unwrap();
+        assert_eq!(read.differ(&turns), None);
+        std::fs::write(&path, "{}\n").unwrap();
+        Turns::of(groups()).read(&path).unwrap_err();
+    }
+
+    #[test]
+    fn where_two_policies_part_is_the_first_turn_of_another_task_or_cpu() {
+        let (fifo, mlfq) = (turns("fifo"), turns("mlfq"));
+        let first = fifo.differ(&mlfq).expect("they are no twins");
+        let before = first.turn - 1;
+        let place = |turn: &Turn| (turn.cpu, turn.task.clone());
+        let same = fifo.turns[..before].iter().zip(&mlfq.turns[..before]);
+        assert!(same.clone().count() == before && same.clone().all(|(a, b)| place(a) == place(b)));
+        assert_eq!(first.played.as_ref(), fifo.turns.get(before));
+        assert_eq!(first.simulated.as_ref(), mlfq.turns.get(before));
+        assert!(first.to_string().contains(" on CPU "), "{first}");
+    }
+
+    #[test]
+    fn tasks_of_no_group_are_the_machines_own_and_do_not_count() {
+        let mut hogs = Turns::of(["hog".to_owned()]);
+        crate::simulate::run(&spec("fifo"), &mut hogs).unwrap();
+        assert!(!hogs.turns.is_empty());
+        assert!(hogs.turns.iter().all(|turn| turn.task.starts_with("hog.")));
+    }
+}

@@ -1,0 +1,189 @@
+//! A file with the scores that a comparison must reach.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use model::file::{self, Source};
+use model::suggest;
+use serde::Deserialize;
+use stats::compare::machines::{Measure, Score};
+
+use crate::exit::UsageError;
+use crate::input;
+
+/// Limits by the name of a row of the table.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct Least(BTreeMap<String, Limits>);
+
+/// What a row must reach. What is left out is not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Limits {
+    /// The least part of pairs of policies in the same order, 0 to 1.
+    order: Option<f64>,
+    /// The greatest median factors, 1 or more.
+    share: Option<f64>,
+    runs: Option<f64>,
+    wakeup_p50: Option<f64>,
+    wakeup_p99: Option<f64>,
+    waits: Option<f64>,
+    switches: Option<f64>,
+}
+
+impl Limits {
+    fn factors(&self) -> [(Measure, Option<f64>); Measure::SCORED.len()] {
+        let limit = |measure| match measure {
+            Measure::Share => self.share,
+            Measure::Runs => self.runs,
+            Measure::WakeupP50 => self.wakeup_p50,
+            Measure::WakeupP99 => self.wakeup_p99,
+            Measure::Waits => self.waits,
+            Measure::Switches => self.switches,
+            _ => None,
+        };
+        Measure::SCORED.map(|measure| (measure, limit(measure)))
+    }
+}
+
+impl Least {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is wrong; the message names file and place.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = input::text(path, input::WRITTEN)?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    fn parse(text: &str, file: &str) -> anyhow::Result<Self> {
+        let least: Self = file::read(&Source { text, file })?;
+        for (row, limits) in &least.0 {
+            let is_part = limits.order.is_none_or(|part| (0.0..=1.0).contains(&part));
+            if !is_part {
+                let why = "`order` is a part of all pairs of policies, 0 to 1";
+                return Err(UsageError(why.to_owned())).context(format!("{file}: [{row}]"));
+            }
+            for (measure, limit) in limits.factors() {
+                // Neither NaN nor infinity is a limit.
+                if limit.is_some_and(|factor| !(1.0..1e9).contains(&factor)) {
+                    let name = measure.name();
+                    let why = format!("the limit of {name} is a factor: 1 is exact, more is worse");
+                    return Err(UsageError(why)).context(format!("{file}: [{row}]"));
+                }
+            }
+        }
+        Ok(least)
+    }
+
+    /// What does not reach its limit, a sentence each. `rows` are those of the table.
+    ///
+    /// # Errors
+    /// When the file names a row that the table does not have.
+    pub fn missed(&self, rows: &[(String, Score)]) -> Result<Vec<String>, UsageError> {
+        let mut missed = Vec::new();
+        for (name, limits) in &self.0 {
+            let Some((_, score)) = rows.iter().find(|(row, _)| row == name) else {
+                let hint = suggest::hint(name, rows.iter().map(|(row, _)| row.as_str()));
+                return Err(UsageError(format!(
+                    "--least: the table has no row `{name}`: {hint}; --profile adds rows"
+                )));
+            };
+            if let Some(least) = limits.order {
+                let part = score.order.part();
+                if part.is_none_or(|part| part < least) {
+                    let is = part.map_or_else(|| "open".to_owned(), percent);
+                    missed.push(format!(
+                        "{name}: order is {is}, and at least {} was asked for",
+                        percent(least)
+                    ));
+                }
+            }
+            for (measure, most) in limits.factors() {
+                let Some(most) = most else { continue };
+                let factor = score.median(measure);
+                if factor.is_none_or(|factor| factor > most) {
+                    let is = factor.map_or_else(|| "open".to_owned(), |it| format!("{it:.3}"));
+                    let what = measure.name();
+                    missed.push(format!(
+                        "{name}: {what} is {is}, and at most {most} was asked for"
+                    ));
+                }
+            }
+        }
+        Ok(missed)
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::compare::machines::Order;
+
+    use super::*;
+
+    fn rows() -> Vec<(String, Score)> {
+        let score = Score {
+            order: Order {
+                pairs: 10,
+                alike: 8,
+            },
+            medians: [Some(1.25), Some(1.5), None, Some(2.0), Some(1.1), Some(1.0)],
+            cells: 5,
+            lacking: 0,
+        };
+        vec![("ideal".to_owned(), score)]
+    }
+
+    fn missed(text: &str) -> Vec<String> {
+        Least::parse(text, "least.toml")
+            .unwrap()
+            .missed(&rows())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_score_that_reaches_its_limit_passes_and_a_worse_one_is_named() {
+        assert!(
+            missed("[ideal]\norder = 0.8\nshare = 1.25\nruns = 1.5\nswitches = 1\n").is_empty()
+        );
+        let worse = missed("[ideal]\norder = 0.81\nshare = 1.2\nwakeup_p99 = 2.0\n");
+        let want = [
+            "ideal: order is 80.0 %, and at least 81.0 % was asked for",
+            "ideal: share is 1.250, and at most 1.2 was asked for",
+        ];
+        assert_eq!(worse, want);
+    }
+
+    #[test]
+    fn a_figure_that_could_not_be_compared_does_not_reach_any_limit() {
+        assert_eq!(
+            missed("[ideal]\nwakeup_p50 = 100.0\n"),
+            ["ideal: wakeup p50 is open, and at most 100 was asked for"]
+        );
+    }
+
+    #[test]
+    fn a_limit_that_is_none_is_refused() {
+        for bad in [
+            "order = 1.1",
+            "order = nan",
+            "share = 0.9",
+            "runs = inf",
+            "waits = nan",
+            "p50 = 1.0",
+        ] {
+            Least::parse(&format!("[ideal]\n{bad}\n"), "least.toml").unwrap_err();
+        }
+        let other = Least::parse("[idael]\norder = 0.5\n", "least.toml").unwrap();
+        let error = other.missed(&rows()).unwrap_err().to_string();
+        assert!(
+            error.contains("idael") && error.contains("ideal"),
+            "{error}"
+        );
+    }
+}

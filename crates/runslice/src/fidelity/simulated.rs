@@ -1,0 +1,70 @@
+//! The same runs on the simulated machine.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use model::{MachineSpec, Nanos, Profile, Sink};
+use stats::Metrics;
+use stats::compare::machines::Run;
+use workload::RunSpec;
+
+use super::asked::{Play, Request};
+use super::kept::Kept;
+use crate::report::ejection;
+use crate::{policy, simulate};
+
+/// The run of a play: same policy, workload, CPUs, tick, kernel, seed and length.
+///
+/// # Errors
+/// When there is no such policy, or the workload is wrong.
+pub fn spec(
+    request: &Request,
+    play: &Play,
+    kept: &Kept,
+    profile: &Profile,
+) -> anyhow::Result<RunSpec> {
+    Ok(RunSpec {
+        policy: policy::find(&request.asked.policies[play.policy])?,
+        machine: MachineSpec {
+            profile: profile.clone(),
+            ..kept.machine.clone()
+        },
+        seed: play.seed,
+        tie_seed: None,
+        attach_after: Nanos::ZERO,
+        duration: Some(Nanos::new(request.asked.duration_ns)),
+        workload: Arc::new(request.workload(play)?),
+    })
+}
+
+/// Simulates a play; in the place of figures the reason if the policy was ejected.
+///
+/// # Errors
+/// As [`spec`], and when the machine is bad.
+pub fn run(
+    request: &Request,
+    play: &Play,
+    kept: &Kept,
+    profile: &Profile,
+) -> anyhow::Result<Result<Run, String>> {
+    let spec = spec(request, play, kept, profile)?;
+    let mut metrics = Metrics::new();
+    let summary = feed(&spec, &mut metrics, play)?;
+    if let Some(line) = ejection(&request.label(play), &summary.exit) {
+        return Ok(Err(line));
+    }
+    Ok(Ok(Run {
+        load: request.asked.workloads[play.workload].clone(),
+        policy: request.label(play),
+        seed: play.seed,
+        ..Run::new(&metrics.report(), &metrics.waits())
+    }))
+}
+
+/// Sends the events of a simulated play to `sink`.
+///
+/// # Errors
+/// When the policy or the machine is bad.
+pub fn feed(spec: &RunSpec, sink: &mut dyn Sink, play: &Play) -> anyhow::Result<model::Summary> {
+    simulate::run(spec, sink).with_context(|| play.id.clone())
+}

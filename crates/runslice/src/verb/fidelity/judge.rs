@@ -1,0 +1,351 @@
+//! Compares the plays of a folder with simulations of the same, and with each other.
+
+use std::path::Path;
+
+use model::Profile;
+use stats::compare::machines::{Cell, Pair, Run, Score, worst};
+
+use super::{Fidelity, Lacking, make};
+use crate::fidelity::asked::{Play, Request};
+use crate::fidelity::first::{First, Turns};
+use crate::fidelity::kept::{Kept, events_file};
+use crate::fidelity::simulated;
+use crate::parallel;
+
+/// The row of the kernel against itself.
+pub const CEILING: &str = "ceiling";
+
+/// What the tables say.
+#[derive(Debug)]
+pub struct Judged {
+    /// What was done, for the line above the tables.
+    pub headline: String,
+    /// What was compared: each profile, then the kernel with itself.
+    pub compared: Vec<(String, Score)>,
+    /// The same by policy.
+    pub policies: Vec<(String, Vec<(String, Score)>)>,
+    /// The same by workload.
+    pub workloads: Vec<(String, Vec<(String, Score)>)>,
+    /// The figures that are farthest apart.
+    pub worst: Vec<Worst>,
+    /// What could not be compared, with the reason.
+    pub missing: Vec<String>,
+}
+
+/// A figure that is far from the kernel's.
+#[derive(Debug)]
+pub struct Worst {
+    /// The profile.
+    pub row: String,
+    /// The workload.
+    pub workload: String,
+    /// The policy with its knobs.
+    pub policy: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// The figure.
+    pub cell: Cell,
+    /// The factor between two plays with other seeds.
+    pub ceiling: Option<f64>,
+    /// The command that plays it again and simulates it beside.
+    pub again: String,
+    /// The command that simulates it.
+    pub simulate: String,
+    /// The first turn of a CPU in which both runs differ, if events were kept.
+    pub first: Option<First>,
+}
+
+/// The plays that there are.
+type Plays = Vec<(Play, Kept)>;
+
+/// The runs of one row of the table against the kernel's.
+struct Against<'a> {
+    name: &'a str,
+    pairs: Vec<Pair<'a>>,
+    /// Of which play each pair is.
+    plays: Vec<usize>,
+}
+
+impl Judged {
+    /// Simulates the plays of `request` with each profile, and compares.
+    ///
+    /// # Errors
+    /// When a file of the folder is bad, or a policy or the machine cannot be simulated.
+    pub fn new(
+        request: &Request,
+        lacking: &Lacking,
+        profiles: &[(String, Profile)],
+        options: &Fidelity,
+    ) -> anyhow::Result<Self> {
+        let (plays, mut missing) = plays(request, lacking)?;
+        let mut simulated = Vec::new();
+        for (name, profile) in profiles {
+            let run = |(play, kept): &(Play, Kept)| simulated::run(request, play, kept, profile);
+            let jobs = parallel::jobs(options.jobs);
+            let runs = parallel::map(&plays, jobs, "simulated runs", run)?;
+            for (run, (play, _)) in runs.iter().zip(&plays) {
+                if let Err(line) = run {
+                    missing.push(format!("{} with {name}: simulated: {line}", play.id));
+                }
+            }
+            simulated.push(runs);
+        }
+        let mut rows: Vec<Against<'_>> = Vec::new();
+        for ((name, _), runs) in profiles.iter().zip(&simulated) {
+            rows.push(against(name, &plays, runs));
+        }
+        rows.push(ceiling(&plays));
+        let mut judged = Self {
+            headline: headline(request, plays.len()),
+            compared: scores(&rows, |_| true),
+            policies: Vec::new(),
+            workloads: Vec::new(),
+            worst: far(request, &plays, &rows, options),
+            missing,
+        };
+        for words in &request.asked.policies {
+            let policy = crate::policy::label(words);
+            let scores = scores(&rows, |run| run.policy == policy);
+            judged.policies.push((policy, scores));
+        }
+        for load in &request.asked.workloads {
+            let scores = scores(&rows, |run| run.load == *load);
+            judged.workloads.push((load.clone(), scores));
+        }
+        judged.find_first(request, &plays, profiles)?;
+        Ok(judged)
+    }
+
+    /// The rows of the first table.
+    pub fn rows(&self) -> Vec<(String, Score)> {
+        self.compared.clone()
+    }
+
+    /// Whether nothing was compared.
+    pub fn is_empty(&self) -> bool {
+        self.compared.iter().all(|(_, score)| score.cells == 0)
+    }
+
+    /// Says of each figure that is shown where the two runs part, if the play's events are there.
+    fn find_first(
+        &mut self,
+        request: &Request,
+        plays: &Plays,
+        profiles: &[(String, Profile)],
+    ) -> anyhow::Result<()> {
+        for worst in &mut self.worst {
+            let is_its = |(play, kept): &&(Play, Kept)| {
+                let run = &kept.run;
+                (&run.load, &run.policy, play.seed) == (&worst.workload, &worst.policy, worst.seed)
+            };
+            let its = plays.iter().find(is_its);
+            let profile = profiles.iter().find(|(name, _)| *name == worst.row);
+            let (Some((play, kept)), Some((_, profile))) = (its, profile) else {
+                continue;
+            };
+            let events = events_file(&request.folder, play);
+            if events.exists() {
+                worst.first = first(request, (play, kept), profile, &events)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn first(
+    request: &Request,
+    (play, kept): (&Play, &Kept),
+    profile: &Profile,
+    events: &Path,
+) -> anyhow::Result<Option<First>> {
+    let spec = simulated::spec(request, play, kept, profile)?;
+    let groups = || spec.workload.groups.iter().map(|group| group.name.clone());
+    let played = Turns::of(groups()).read(events)?;
+    let mut simulated = Turns::of(groups());
+    simulated::feed(&spec, &mut simulated, play)?;
+    Ok(played.differ(&simulated))
+}
+
+/// The plays of the folder, and a line for each that is not there.
+fn plays(request: &Request, lacking: &Lacking) -> anyhow::Result<(Plays, Vec<String>)> {
+    let (mut plays, mut missing) = (Vec::new(), Vec::new());
+    for play in request.plays() {
+        match Kept::read(request, &play)? {
+            Some(mut kept) => {
+                let workload = request.workload(&play)?;
+                let is_its = |name: &str| workload.groups.iter().any(|group| group.name == name);
+                // Only the kernel has others, and the ceiling is to be one for what is simulated.
+                kept.run.groups.retain(|group| is_its(&group.name));
+                plays.push((play, kept));
+            }
+            None => {
+                let why = lacking
+                    .get(&play.id)
+                    .map_or("it was not played", String::as_str);
+                missing.push(format!("{}: {why}", play.id));
+            }
+        }
+    }
+    Ok((plays, missing))
+}
+
+fn headline(request: &Request, plays: usize) -> String {
+    let asked = &request.asked;
+    let place = match asked.machine.as_str() {
+        "vm" => "counting VMs",
+        _ => "a host",
+    };
+    let policies = match asked.policies.len() {
+        1 => "1 policy".to_owned(),
+        count => format!("{count} policies"),
+    };
+    format!(
+        "{plays} plays of {} under {policies}, {} each, on {} of {place} with Linux {}",
+        crate::report::counted(asked.workloads.len() as u64, "workload"),
+        model::Nanos::new(asked.duration_ns),
+        crate::report::counted(asked.cpus.into(), "CPU"),
+        asked.kernel,
+    )
+}
+
+fn against<'a>(name: &'a str, plays: &'a Plays, runs: &'a [Result<Run, String>]) -> Against<'a> {
+    let both = plays.iter().zip(runs).enumerate();
+    let both = both.filter_map(|(at, ((_, kept), run))| Some((at, kept, run.as_ref().ok()?)));
+    let (plays, pairs) = both
+        .map(|(at, kept, run)| (at, Pair::new(&kept.run, run)))
+        .unzip();
+    Against { name, pairs, plays }
+}
+
+/// Each play of the first seed against the same of the other.
+fn ceiling(plays: &Plays) -> Against<'_> {
+    let mut found = Against {
+        name: CEILING,
+        pairs: Vec::new(),
+        plays: Vec::new(),
+    };
+    for (at, (play, kept)) in plays.iter().enumerate() {
+        let again = plays[at + 1..]
+            .iter()
+            .find(|(other, _)| (other.workload, other.policy) == (play.workload, play.policy));
+        if let Some((_, again)) = again {
+            found.pairs.push(Pair::new(&kept.run, &again.run));
+            found.plays.push(at);
+        }
+    }
+    found
+}
+
+fn scores(rows: &[Against<'_>], keep: impl Fn(&Run) -> bool) -> Vec<(String, Score)> {
+    let score = |row: &Against<'_>| Score::of(&row.pairs, |pair| keep(pair.reference));
+    rows.iter()
+        .map(|row| (row.name.to_owned(), score(row)))
+        .collect()
+}
+
+/// The figures that are farthest from the kernel's, over all profiles.
+fn far(request: &Request, plays: &Plays, rows: &[Against<'_>], options: &Fidelity) -> Vec<Worst> {
+    let Some((ceiling, simulated)) = rows.split_last() else {
+        return Vec::new();
+    };
+    let mut all: Vec<(&Against<'_>, usize, &Cell)> = Vec::new();
+    for row in simulated {
+        all.extend(
+            worst(&row.pairs)
+                .into_iter()
+                .map(|(at, cell)| (row, at, cell)),
+        );
+    }
+    // Stable: of equal figures that of the first row.
+    let factor = |cell: &Cell| cell.factor.unwrap_or(0.0);
+    all.sort_by(|(.., a), (.., b)| factor(b).total_cmp(&factor(a)));
+    let shown = all.into_iter().take(options.worst);
+    let shown = shown.map(|(row, at, cell)| {
+        let (play, kept) = &plays[row.plays[at]];
+        Worst {
+            row: row.name.to_owned(),
+            workload: kept.run.load.clone(),
+            policy: kept.run.policy.clone(),
+            seed: play.seed,
+            cell: cell.clone(),
+            ceiling: of_ceiling(ceiling, &kept.run, cell),
+            again: again(request, play),
+            simulate: simulate(request, play, kept, row.name),
+            first: None,
+        }
+    });
+    shown.collect()
+}
+
+/// The factor of the same figure between the two plays of the same workload under the same policy.
+fn of_ceiling(ceiling: &Against<'_>, run: &Run, cell: &Cell) -> Option<f64> {
+    let same = |pair: &&Pair<'_>| {
+        (&pair.reference.load, &pair.reference.policy) == (&run.load, &run.policy)
+    };
+    let cells = &ceiling.pairs.iter().find(same)?.cells;
+    let same = |it: &&Cell| it.group == cell.group && it.measure == cell.measure;
+    cells.iter().find(same)?.factor
+}
+
+fn joined(words: &[&str]) -> String {
+    // A word with a zero is no word of any command.
+    shlex::try_join(words.iter().copied()).unwrap_or_default()
+}
+
+/// The command that plays it again and simulates it beside.
+fn again(request: &Request, play: &Play) -> String {
+    let asked = &request.asked;
+    let file = request.load_file(play).display().to_string();
+    let (cpus, seed, span) = (
+        asked.cpus.to_string(),
+        play.seed.to_string(),
+        make::span_of(request),
+    );
+    let mut words = Vec::new();
+    if asked.machine == "vm" {
+        words.extend([
+            "runslice",
+            "vm",
+            "--det",
+            "--kernel",
+            &asked.kernel,
+            "--cpus",
+            &cpus,
+            "--",
+        ]);
+    }
+    words.extend([
+        "runslice",
+        "play",
+        &file,
+        "--policy",
+        &asked.policies[play.policy],
+    ]);
+    words.extend(["--seed", &seed, "--for", &span, "--against-sim"]);
+    joined(&words)
+}
+
+/// The command that simulates it.
+fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> String {
+    let machine = &kept.machine;
+    let file = request.load_file(play).display().to_string();
+    let [cpus, hz] = [machine.cpus.to_string(), machine.hz.to_string()];
+    let (seed, span) = (play.seed.to_string(), make::span_of(request));
+    let mut words = vec![
+        "runslice",
+        "sim",
+        &request.asked.policies[play.policy],
+        "-w",
+        &file,
+    ];
+    words.extend([
+        "--cpus",
+        &cpus,
+        "--hz",
+        &hz,
+        "--kernel",
+        machine.kernel.name(),
+    ]);
+    words.extend(["--profile", profile, "--seed", &seed, "--duration", &span]);
+    joined(&words)
+}

@@ -1,0 +1,195 @@
+//! Makes the plays that a folder lacks.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use folder::OwnFolder;
+
+use super::{Fidelity, Lacking, Machine};
+use crate::exit::UsageError;
+use crate::fidelity::asked::{Play, Request, Wanted};
+use crate::fidelity::kept::{self, Kept};
+use crate::fidelity::{Command, Errand};
+use crate::generate;
+use crate::reproduce::Place;
+use crate::say::say;
+use crate::workload_arg::{SHIPPED, Written};
+use crate::{on_kernel, policy};
+
+/// Policies that are compared unless others are named: four that differ much.
+const POLICIES: [&str; 4] = ["fifo", "mlfq", "o1", "staircase"];
+/// Workloads that are generated unless that is said.
+const GENERATED: u64 = 4;
+/// Plays of one boot. An interrupted command loses those of one.
+const PLAYS: usize = 16;
+/// What a play may take besides its length: two policies need 14 s to attach.
+const OVERHEAD_S: u64 = 60;
+
+/// The request, with every play in its folder that could be made; and why others are not there.
+///
+/// # Errors
+/// When something that was asked for does not exist, or this computer cannot play.
+pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
+    let place = match request.machine {
+        Machine::Vm => Place::Guest,
+        Machine::Host => Place::Host,
+    };
+    let words = match request.policy.is_empty() {
+        true => POLICIES.map(str::to_owned).to_vec(),
+        false => policy::list(&request.policy),
+    };
+    for word in &words {
+        policy::find(word)?;
+    }
+    let cpus = match place {
+        Place::Guest => request.cpus,
+        Place::Host => on_kernel::cpus(),
+    };
+    let loads = loads(request, cpus)?;
+    let wanted = Wanted {
+        machine: match request.machine {
+            Machine::Vm => "vm",
+            Machine::Host => "host",
+        },
+        kernel: on_kernel::kernel_of_plays(place, &request.kernel)?,
+        cpus,
+        duration: request.duration,
+        seed: request.seed,
+        events: request.events,
+        policies: words,
+    };
+    let asked = Request::new(wanted, &loads, &request.folder)?;
+    let plays = asked.plays();
+    // What cannot be played is said before anything is.
+    for play in plays.iter().filter(|play| play.seed == asked.asked.seed) {
+        let refusals = on_kernel::refusals(&asked.workload(play)?, cpus);
+        if !refusals.is_empty() {
+            let list = refusals.join("\n");
+            return Err(UsageError(format!("this workload cannot be played:\n{list}")).into());
+        }
+    }
+    let mut left = Vec::new();
+    for play in plays {
+        if Kept::read(&asked, &play)?.is_none() {
+            left.push(play);
+        }
+    }
+    let mut lacking = Lacking::new();
+    for (at, plays) in left.chunks(PLAYS).enumerate() {
+        let (first, last) = (at * PLAYS + 1, at * PLAYS + plays.len());
+        say(
+            "fidelity",
+            &format!("plays {first} to {last} of {}", left.len()),
+        );
+        lacking.extend(play(&asked, plays, place)?);
+    }
+    Ok((asked, lacking))
+}
+
+/// The workloads that are named, and those that are generated.
+fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>> {
+    let mut loads = Vec::new();
+    for name in &request.workload {
+        let written = Written::find(name)?;
+        let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == name);
+        if !is_shipped && Path::new(name).extension().is_none_or(|it| it != "toml") {
+            let message = format!("{name} is no workload file: `runslice convert` makes one of it");
+            return Err(UsageError(message).into());
+        }
+        let stem = Path::new(name).file_stem().unwrap_or_default();
+        let stem = crate::fidelity::asked::plain(&stem.to_string_lossy());
+        loads.push((stem, written));
+    }
+    let generated = match request.workload.is_empty() {
+        true => GENERATED,
+        false => 0,
+    };
+    for number in 1..=request.generate.unwrap_or(generated) {
+        let name = format!("generated-{number}");
+        let text = generate::playable(request.seed, number, cpus);
+        let file = format!("{name}.toml");
+        loads.push((name, Written { file, text }));
+    }
+    if loads.is_empty() {
+        return Err(UsageError("there is no workload: name or generate one".to_owned()).into());
+    }
+    Ok(loads)
+}
+
+/// Plays on the kernel, and keeps what comes. Says what did not.
+fn play(asked: &Request, plays: &[Play], place: Place) -> anyhow::Result<Lacking> {
+    let folder = OwnFolder::new()?;
+    let mut commands = Vec::new();
+    for (at, play) in plays.iter().enumerate() {
+        commands.push(command(asked, play, at, folder.path())?);
+    }
+    let errand = Errand {
+        place,
+        kernel: asked.asked.kernel.clone(),
+        cpus: asked.asked.cpus,
+        folder: folder.path().to_owned(),
+        commands,
+    };
+    let mut lacking = Lacking::new();
+    for brought in on_kernel::perform(&errand)? {
+        let its = plays.iter().find(|play| play.id == brought.id);
+        let Some(play) = its else { continue };
+        if let Err(error) = Kept::keep(&brought, asked, play, folder.path()) {
+            lacking.insert(play.id.clone(), crate::exit::words(&error));
+        }
+    }
+    Ok(lacking)
+}
+
+/// The command of a play, whose files are put into `folder`.
+fn command(asked: &Request, play: &Play, at: usize, folder: &Path) -> anyhow::Result<Command> {
+    let cannot = || format!("cannot write into {}", folder.display());
+    let load = format!("load-{}.toml", play.workload);
+    fs::write(folder.join(&load), &asked.texts[play.workload]).with_context(cannot)?;
+    let words = &asked.asked.policies[play.policy];
+    // A file of this computer is not where the command starts; its bytes and knobs are.
+    let policy = match policy::file_of(words) {
+        None => words.clone(),
+        Some(_) => {
+            let found = policy::find(words)?;
+            let object = format!("./policy-{at}.bpf.o");
+            fs::write(folder.join(&object), &found.object).with_context(cannot)?;
+            let knobs = found
+                .set
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            let knobs: Vec<String> = knobs.collect();
+            match knobs.is_empty() {
+                true => object,
+                false => format!("{object}:{}", knobs.join(",")),
+            }
+        }
+    };
+    let (seed, duration) = (play.seed.to_string(), span_of(asked));
+    let mut words = vec!["runslice", "play", &load, "--policy", &policy];
+    words.extend(["--seed", &seed, "--for", &duration, "--format", "json"]);
+    let events = kept::events_name(play);
+    if asked.asked.events {
+        words.extend(["--events", &events]);
+    }
+    Ok(Command {
+        id: play.id.clone(),
+        words: words.into_iter().map(str::to_owned).collect(),
+        timeout_s: OVERHEAD_S + asked.asked.duration_ns.div_ceil(1_000_000_000),
+    })
+}
+
+/// The length of each run as an option.
+pub fn span_of(asked: &Request) -> String {
+    let ns = asked.asked.duration_ns;
+    let units = [
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let whole = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit));
+    let (unit, name) = whole.unwrap_or((1, "ns"));
+    format!("{}{name}", ns / unit)
+}

@@ -1,0 +1,540 @@
+//! How far apart two machines are that ran the same load under the same policy.
+//!
+//! A [`Run`] has what is compared, of a simulated machine or of a real one. [`cells`] holds one run
+//! against another, figure by figure; [`Score`] sums up many such pairs. A factor is
+//! `max(a / b, b / a)`: 1 is exact, whichever of the two is larger. docs/fidelity.md says how the
+//! table that is made of it is read.
+
+use std::cmp::Ordering;
+
+use model::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::{GroupReport, Histogram, Millionths, Report, Tails, Thousandths, Value};
+
+#[cfg(test)]
+mod tests;
+
+/// Two policies are apart if their figures on the reference machine differ by this factor.
+pub const APART: f64 = 1.2;
+
+/// A distribution as values and how often each occurs, in rising order.
+///
+/// Of a histogram they are the values that stand for its buckets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>")]
+pub struct Waits(Vec<(u64, u64)>);
+
+impl Waits {
+    /// Waits in nanoseconds, each with how often it occurred, in any order. What occurred more than
+    /// 2^40 times, as it never does, counts as that often, so that no product overflows.
+    #[must_use]
+    pub fn new(values: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let values = values.into_iter().filter(|(_, count)| *count > 0);
+        let mut values: Vec<_> = values
+            .map(|(value, count)| (value, count.min(1 << 40)))
+            .collect();
+        values.sort_unstable();
+        Self(values)
+    }
+
+    /// How many there are.
+    fn count(&self) -> u128 {
+        self.0.iter().map(|(_, count)| u128::from(*count)).sum()
+    }
+
+    /// Each wait's logarithm, shorter ones than the floor as the floor.
+    fn logs(&self) -> impl Iterator<Item = (f64, u128)> {
+        let floor = Measure::Waits.floor();
+        let log = move |value: u64| libm::log(value.max(floor) as f64);
+        self.0
+            .iter()
+            .map(move |(value, count)| (log(*value), u128::from(*count)))
+    }
+
+    /// The geometric mean in nanoseconds; `None` without waits.
+    fn mean(&self) -> Option<u64> {
+        let count = self.count();
+        let sum: f64 = self.logs().map(|(log, times)| log * times as f64).sum();
+        (count > 0).then(|| libm::round(libm::exp(sum / count as f64)) as u64)
+    }
+
+    /// The Wasserstein-1 distance of the logarithms: how far, on average, a wait of the one has to
+    /// be moved to become one of the other. 0 if they are alike, `None` if one has no waits. Waits
+    /// under 10 us count as 10 us.
+    ///
+    /// It is the area between the two quantile functions (Vallender, 1974, "Calculation of the
+    /// Wasserstein Distance between Probability Distributions on the Line"). The ranks are exact.
+    #[must_use]
+    pub fn distance(&self, other: &Self) -> Option<f64> {
+        let (ours, theirs) = (self.count(), other.count());
+        if ours == 0 || theirs == 0 {
+            return None;
+        }
+        // Both are stretched to `ours * theirs` values, so that they have equally many.
+        let mut left = other.logs().map(|(log, count)| (log, count * ours));
+        let (mut at, mut room) = left.next()?;
+        let mut sum = 0.0;
+        for (log, count) in self.logs() {
+            let mut count = count * theirs;
+            while count > 0 {
+                if room == 0 {
+                    (at, room) = left.next()?;
+                    continue;
+                }
+                let moved = count.min(room);
+                sum += (log - at).abs() * moved as f64;
+                count -= moved;
+                room -= moved;
+            }
+        }
+        Some(sum / (ours as f64 * theirs as f64))
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Waits {
+    fn from(values: Vec<(u64, u64)>) -> Self {
+        Self::new(values)
+    }
+}
+
+impl From<&Histogram> for Waits {
+    fn from(histogram: &Histogram) -> Self {
+        Self::new(histogram.values())
+    }
+}
+
+/// What is compared of one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Name of the load.
+    pub load: String,
+    /// The policy with its knobs.
+    pub policy: String,
+    /// Seed of the load's own choices.
+    pub seed: u64,
+    /// Length of the run, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Changes of a CPU's task, to and from idle included, on the whole machine.
+    pub switches: u64,
+    /// The load's groups of tasks, and groups of others that the machine has.
+    pub groups: Vec<Group>,
+}
+
+/// What is compared of the tasks of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Its name in the load.
+    pub name: String,
+    /// Tasks that came to be.
+    pub tasks: u64,
+    /// Turns on a CPU.
+    pub runs: u64,
+    /// Share of all CPU time, in millionths.
+    pub share: u64,
+    /// Median wait after a wakeup, in nanoseconds.
+    pub wakeup_p50_ns: Option<u64>,
+    /// The wait after a wakeup that 99 of 100 do not exceed, in nanoseconds.
+    pub wakeup_p99_ns: Option<u64>,
+    /// Median time on a CPU, in nanoseconds.
+    pub runslice_p50_ns: Option<u64>,
+    /// Median wait after a preemption, in nanoseconds.
+    pub preempt_p50_ns: Option<u64>,
+    /// Deadlines met.
+    pub met: u64,
+    /// Deadlines missed.
+    pub missed: u64,
+    /// Waits after wakeups and preemptions.
+    pub waits: Waits,
+    /// Sums of counters by name.
+    pub counters: Vec<(String, u64)>,
+}
+
+impl Run {
+    /// What is compared of a report. `waits` has the waits after wakeups and preemptions of each
+    /// group: [`Metrics::waits`](crate::Metrics::waits), or what a kernel's histograms say.
+    #[must_use]
+    pub fn new(report: &Report, waits: &Tails) -> Self {
+        let group = |group: &GroupReport| Group::new(group, report, waits);
+        Self {
+            load: report.workload.clone(),
+            policy: report.policy.clone(),
+            seed: report.seed,
+            elapsed_ns: report.machine.elapsed.get(),
+            switches: report.machine.switches,
+            groups: report.groups.iter().map(group).collect(),
+        }
+    }
+}
+
+impl Group {
+    fn new(group: &GroupReport, report: &Report, waits: &Tails) -> Self {
+        let its = report.counters.iter().filter(|it| it.group == group.name);
+        Self {
+            name: group.name.clone(),
+            tasks: group.tasks,
+            runs: group.runs,
+            share: group.share.0,
+            wakeup_p50_ns: group.wakeup.p50.map(Nanos::get),
+            wakeup_p99_ns: group.wakeup.p99.map(Nanos::get),
+            runslice_p50_ns: group.runslice.p50.map(Nanos::get),
+            preempt_p50_ns: group.preempt.p50.map(Nanos::get),
+            met: group.met,
+            missed: group.missed,
+            waits: waits.find(&group.name).map(Waits::from).unwrap_or_default(),
+            counters: its.map(|it| (it.name.clone(), it.total)).collect(),
+        }
+    }
+
+    /// A figure of the group; `None` where it was not measured or does not apply.
+    fn value(&self, measure: Measure) -> Option<u64> {
+        let some = |count: u64| Some(count).filter(|count| *count > 0);
+        match measure {
+            Measure::Share => Some(self.share),
+            Measure::Runs => {
+                let tasks = some(self.tasks)?;
+                Some(Thousandths::of(self.runs.into(), tasks.into()).0)
+            }
+            Measure::WakeupP50 => self.wakeup_p50_ns,
+            Measure::WakeupP99 => self.wakeup_p99_ns,
+            Measure::Waits => self.waits.mean(),
+            Measure::RunsliceP50 => self.runslice_p50_ns,
+            Measure::PreemptP50 => self.preempt_p50_ns,
+            Measure::Met => some(self.met),
+            Measure::Missed => some(self.missed),
+            Measure::Count | Measure::Switches | Measure::Elapsed => None,
+        }
+    }
+}
+
+/// A figure that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Share of all CPU time, in millionths.
+    Share,
+    /// Turns on a CPU for each task, in thousandths.
+    Runs,
+    /// Median wait after a wakeup, in nanoseconds.
+    WakeupP50,
+    /// The wait after a wakeup that 99 of 100 do not exceed, in nanoseconds.
+    WakeupP99,
+    /// All waits after wakeups and preemptions; the value is their geometric mean in nanoseconds.
+    Waits,
+    /// Switches of the whole machine.
+    Switches,
+    /// Median time on a CPU, in nanoseconds.
+    RunsliceP50,
+    /// Median wait after a preemption, in nanoseconds.
+    PreemptP50,
+    /// Deadlines met.
+    Met,
+    /// Deadlines missed.
+    Missed,
+    /// A counter of the load.
+    Count,
+    /// Length of the run, in nanoseconds.
+    Elapsed,
+}
+
+impl Measure {
+    /// Those that a [`Score`] sums up, in the order of its columns.
+    pub const SCORED: [Self; 6] = [
+        Self::Share,
+        Self::Runs,
+        Self::WakeupP50,
+        Self::WakeupP99,
+        Self::Waits,
+        Self::Switches,
+    ];
+
+    /// Those that each group has, in the order of tables.
+    const OF_GROUPS: [Self; 9] = [
+        Self::WakeupP50,
+        Self::WakeupP99,
+        Self::RunsliceP50,
+        Self::PreemptP50,
+        Self::Waits,
+        Self::Runs,
+        Self::Share,
+        Self::Met,
+        Self::Missed,
+    ];
+
+    /// What tables call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Share => "share",
+            Self::Runs => "runs a task",
+            Self::WakeupP50 => "wakeup p50",
+            Self::WakeupP99 => "wakeup p99",
+            Self::Waits => "waits",
+            Self::Switches => "switches",
+            Self::RunsliceP50 => "runslice p50",
+            Self::PreemptP50 => "preempt p50",
+            Self::Met => "deadlines met",
+            Self::Missed => "missed",
+            Self::Count => "count",
+            Self::Elapsed => "elapsed",
+        }
+    }
+
+    /// Smaller values count as this: a share of 0.1 %, one run a task, 10 us, or 1. Below it both
+    /// machines say "hardly any". A wakeup itself takes a kernel some microseconds, which is no
+    /// wait behind other tasks.
+    #[must_use]
+    pub const fn floor(self) -> u64 {
+        match self {
+            Self::Share | Self::Runs => 1_000,
+            Self::WakeupP50
+            | Self::WakeupP99
+            | Self::Waits
+            | Self::RunsliceP50
+            | Self::PreemptP50
+            | Self::Elapsed => 10_000,
+            Self::Switches | Self::Met | Self::Missed | Self::Count => 1,
+        }
+    }
+
+    /// A value with its unit.
+    #[must_use]
+    pub const fn shown(self, value: u64) -> Value {
+        match self {
+            Self::Share => Value::Share(Millionths(value)),
+            Self::Runs => Value::Average(Thousandths(value)),
+            Self::Switches | Self::Met | Self::Missed | Self::Count => Value::Count(value),
+            _ => Value::Nanos(Some(Nanos::new(value))),
+        }
+    }
+
+    fn factor(self, reference: u64, other: u64) -> f64 {
+        let [reference, other] = [reference, other].map(|value| value.max(self.floor()) as f64);
+        reference.max(other) / reference.min(other)
+    }
+}
+
+/// One figure on both machines.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The group of tasks; `all` for the whole machine.
+    pub group: String,
+    /// The figure.
+    pub measure: Measure,
+    /// Which counter, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter: Option<String>,
+    /// Its value on the reference machine, in the unit of the measure.
+    pub reference: Option<u64>,
+    /// Its value on the other.
+    pub other: Option<u64>,
+    /// 1 if they are the same. Of waits it is the exponential of [`Waits::distance`]: how many
+    /// times longer or shorter a wait is on average. `None` if one of the values is missing.
+    pub factor: Option<f64>,
+}
+
+impl Cell {
+    fn new(group: &str, measure: Measure, [reference, other]: [Option<u64>; 2]) -> Self {
+        Self {
+            group: group.to_owned(),
+            measure,
+            counter: None,
+            reference,
+            other,
+            factor: Some(measure.factor(reference.unwrap_or(0), other.unwrap_or(0)))
+                .filter(|_| reference.is_some() && other.is_some()),
+        }
+    }
+}
+
+/// What the tables call the whole machine.
+const ALL: &str = "all";
+
+/// Every figure of the groups that both runs have, and of the machine. Figures that neither has are
+/// left out.
+#[must_use]
+pub fn cells(reference: &Run, other: &Run) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for theirs in &other.groups {
+        let Some(ours) = reference.groups.iter().find(|it| it.name == theirs.name) else {
+            continue;
+        };
+        for measure in Measure::OF_GROUPS {
+            let values = [ours, theirs].map(|group| group.value(measure));
+            let mut cell = Cell::new(&ours.name, measure, values);
+            if measure == Measure::Waits {
+                cell.factor = ours.waits.distance(&theirs.waits).map(libm::exp);
+            }
+            cells.push(cell);
+        }
+        for (name, total) in &theirs.counters {
+            let same = ours.counters.iter().find(|(known, _)| known == name);
+            let values = [same.map(|(_, total)| *total), Some(*total)];
+            let mut cell = Cell::new(&ours.name, Measure::Count, values);
+            cell.counter = Some(name.clone());
+            cells.push(cell);
+        }
+    }
+    let whole = [
+        (Measure::Switches, [reference.switches, other.switches]),
+        (Measure::Elapsed, [reference.elapsed_ns, other.elapsed_ns]),
+    ];
+    cells.extend(whole.map(|(measure, values)| Cell::new(ALL, measure, values.map(Some))));
+    cells.retain(|cell| cell.reference.is_some() || cell.other.is_some());
+    cells
+}
+
+/// A run of the reference machine, and one of the other with the same load and policy.
+#[derive(Clone, Debug)]
+pub struct Pair<'a> {
+    /// Of the reference machine.
+    pub reference: &'a Run,
+    /// Of the other.
+    pub other: &'a Run,
+    /// Their figures.
+    pub cells: Vec<Cell>,
+}
+
+impl<'a> Pair<'a> {
+    /// Holds one run against the other.
+    #[must_use]
+    pub fn new(reference: &'a Run, other: &'a Run) -> Self {
+        Self {
+            reference,
+            other,
+            cells: cells(reference, other),
+        }
+    }
+
+    /// Whether the other pair is of the same load, drawn by the same seed, under another policy.
+    fn is_beside(&self, other: &Self) -> bool {
+        let load = |pair: &Self| (pair.reference.load.clone(), pair.reference.seed);
+        load(self) == load(other) && self.reference.policy != other.reference.policy
+    }
+}
+
+/// How alike two machines order policies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Order {
+    /// Pairs of policies that are [`APART`] on the reference machine, by load, group and figure.
+    pub pairs: u64,
+    /// Those of them that the other machine puts in the same order.
+    pub alike: u64,
+}
+
+impl Order {
+    /// The part that is alike; `None` without pairs.
+    #[must_use]
+    pub fn part(self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.alike as f64 / self.pairs as f64)
+    }
+
+    /// Takes a figure of two policies.
+    fn take(&mut self, first: &Cell, second: &Cell) {
+        let measure = first.measure;
+        let (Some(a), Some(b)) = (first.reference, second.reference) else {
+            return;
+        };
+        if measure.factor(a, b) < APART {
+            return;
+        }
+        self.pairs += 1;
+        let (Some(c), Some(d)) = (first.other, second.other) else {
+            return;
+        };
+        let [c, d] = [c, d].map(|value| value.max(measure.floor()));
+        self.alike += u64::from(a.cmp(&b) == c.cmp(&d));
+    }
+}
+
+/// How far apart two machines are over many runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Score {
+    /// How alike they order policies.
+    pub order: Order,
+    /// The median factor of each of [`Measure::SCORED`], in that order; `None` without values.
+    pub medians: [Option<f64>; Measure::SCORED.len()],
+    /// Figures that have a factor.
+    pub cells: usize,
+    /// Figures that only one of the machines has.
+    pub lacking: usize,
+}
+
+impl Score {
+    /// The score of the pairs that `keep` wants. The order counts pairs of policies of which one is
+    /// kept.
+    #[must_use]
+    pub fn of<'p>(all: &[Pair<'p>], keep: impl Fn(&Pair<'p>) -> bool) -> Self {
+        let mut score = Self::default();
+        let mut factors: [Vec<f64>; Measure::SCORED.len()] = Default::default();
+        for cell in all
+            .iter()
+            .filter(|pair| keep(pair))
+            .flat_map(|it| &it.cells)
+        {
+            let place = Measure::SCORED.iter().position(|it| *it == cell.measure);
+            match (place, cell.factor) {
+                (Some(place), Some(factor)) => factors[place].push(factor),
+                (Some(_), None) => score.lacking += 1,
+                (None, _) => {}
+            }
+        }
+        score.cells = factors.iter().map(Vec::len).sum();
+        score.medians = factors.map(median);
+        for (at, first) in all.iter().enumerate() {
+            let beside = all[at + 1..].iter().filter(|it| first.is_beside(it));
+            for second in beside.filter(|second| keep(first) || keep(second)) {
+                score.order_of(first, second);
+            }
+        }
+        score
+    }
+
+    fn order_of(&mut self, first: &Pair<'_>, second: &Pair<'_>) {
+        for cell in &first.cells {
+            let is_same = |it: &&Cell| it.group == cell.group && it.measure == cell.measure;
+            let same = second.cells.iter().find(is_same);
+            if let (true, Some(same)) = (Measure::SCORED.contains(&cell.measure), same) {
+                self.order.take(cell, same);
+            }
+        }
+    }
+
+    /// The median factor of a figure.
+    #[must_use]
+    pub fn median(&self, measure: Measure) -> Option<f64> {
+        let place = Measure::SCORED.iter().position(|it| *it == measure)?;
+        self.medians[place]
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; `None` without values.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(match values.len() % 2 {
+        0 => f64::midpoint(values[middle - 1], upper),
+        _ => upper,
+    })
+}
+
+/// The scored figures of all pairs that are not exact, the worst first, each with the index of its
+/// pair; of equal ones the first.
+#[must_use]
+pub fn worst<'p>(pairs: &'p [Pair<'_>]) -> Vec<(usize, &'p Cell)> {
+    let cells = pairs.iter().enumerate();
+    let cells = cells.flat_map(|(at, pair)| pair.cells.iter().map(move |cell| (at, cell)));
+    let is_off = |cell: &Cell| cell.factor.is_none_or(|factor| factor > 1.0);
+    let scored = |cell: &Cell| Measure::SCORED.contains(&cell.measure);
+    let mut worst: Vec<_> = cells.filter(|(_, it)| scored(it) && is_off(it)).collect();
+    worst.sort_by(|(_, a), (_, b)| by_factor(b.factor, a.factor));
+    worst
+}
+
+/// What has no factor, because one machine lacks the figure, stands behind all that have one.
+fn by_factor(a: Option<f64>, b: Option<f64>) -> Ordering {
+    a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0))
+}
