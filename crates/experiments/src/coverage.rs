@@ -77,10 +77,10 @@ fn table(readme: &str) -> Result<(Vec<Row>, &str), String> {
             document = heading.split(':').next().unwrap_or(heading);
         } else if line.starts_with("Of ") {
             counted = line;
-        } else if line.starts_with("| ") && !line.starts_with("| place |") {
-            if !line.starts_with("| ---") {
-                rows.push(row(document, line)?);
-            }
+        } else if line.starts_with("| ")
+            && !(line.starts_with("| place |") || line.starts_with("| --- |"))
+        {
+            rows.push(row(document, line)?);
         }
     }
     Ok((rows, counted))
