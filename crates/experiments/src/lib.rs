@@ -11,6 +11,8 @@ mod ask;
 mod catalog;
 pub mod cells;
 pub mod claim;
+#[cfg(test)]
+mod coverage;
 mod draft;
 mod error;
 pub mod expected;
