@@ -39,7 +39,7 @@ pub struct Choose {
     #[command(flatten)]
     pub recording: RecordingOptions,
 
-    /// A scheduler's own program as a candidate, for example 'scx_lavd --performance'. May be
+    /// A scheduler's own program as a candidate, for example `scx_lavd --performance`. May be
     /// repeated. The program has your rights.
     #[arg(long = "scheduler", value_name = "COMMAND")]
     pub schedulers: Vec<String>,
