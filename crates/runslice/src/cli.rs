@@ -10,6 +10,7 @@ use crate::on_kernel;
 use crate::verb::build::Build;
 use crate::verb::bundle::BundleOf;
 use crate::verb::check::Check;
+use crate::verb::choose::Choose;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
 use crate::verb::diff::Diff;
@@ -40,6 +41,10 @@ pub enum Verb {
     /// Run policies on a simulated machine and print latency, CPU time and other results.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Sim(Box<Sim>),
+
+    /// Say which scheduler is best for a load: simulate candidates, and rank them by your goals.
+    #[command(after_help = statuses(&[Status::Inconclusive]))]
+    Choose(Box<Choose>),
 
     /// Compile a policy from its C source, with the headers that runslice has inside.
     #[command(after_help = statuses(&[]))]

@@ -3,13 +3,16 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::say::say;
 use anyhow::Context as _;
+use clap::Args;
 use import::{Imported, Window};
 use model::{Nanos, SimTime, Sink as _, TaskId, span};
 use workload::{AsFile, CostScale, Grouped, Recorded, SchedPolicy, Wakeups, Workload};
+
+use crate::exit::UsageError;
+use crate::say::say;
 
 /// Operations of a load that is made of a foreign trace, at most: each takes about 200 bytes.
 const MOST_OPERATIONS: u64 = 5_000_000;
@@ -21,6 +24,104 @@ pub struct Wanted {
     pub scale: CostScale,
     /// Which part of it is used.
     pub window: Window,
+}
+
+/// A recording in the place of a workload, as options of the verbs that simulate.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RecordingOptions {
+    /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`, or
+    /// a trace of perf, trace-cmd, ftrace or Perfetto.
+    ///
+    /// Each task needs the CPU time that it used in the recording. If another task woke it there,
+    /// it waits for that task again. Work from outside comes when it came. Other sleeps have their
+    /// recorded length. What a trace lacks is said. See docs/import.md.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
+    pub from: Option<PathBuf>,
+
+    /// Factor for the CPU time that the recorded tasks need: 0.5 is half. Needs --from. Default: 1.
+    #[arg(long, value_name = "FACTOR", value_parser = parse_scale)]
+    cost_scale: Option<CostScale>,
+
+    /// Part of the trace to use, in time since its begin, such as 2s..5s. Needs --from and a trace
+    /// of another program. Default: all.
+    #[arg(long, value_name = "FROM..TO", requires = "from",
+        value_parser = parse_window)]
+    window: Option<Window>,
+}
+
+impl RecordingOptions {
+    /// What is made of the recording.
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            scale: self.cost_scale.unwrap_or(CostScale::ONE),
+            window: self.window.unwrap_or_default(),
+        }
+    }
+
+    /// The recording that `--from` names, as a workload.
+    ///
+    /// # Errors
+    /// Those of [`load`], and when an option asks for a recording that is not there.
+    pub fn given(&self) -> anyhow::Result<Option<Workload>> {
+        match &self.from {
+            None if self.cost_scale.is_some() => {
+                let message = "--cost-scale changes the cost of a recording: it needs --from";
+                Err(UsageError(message.to_owned()).into())
+            }
+            None => Ok(None),
+            Some(path) => load(path, self.wanted()).map(Some),
+        }
+    }
+
+    /// So many parts of the trace at `path`, of equal length and without those in which no task
+    /// runs: in a rerun nothing is drawn, so that the parts are what differs by chance. `None` of
+    /// a recording of our own events, which has no parts.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn parts(&self, path: &Path, count: u32) -> anyhow::Result<Option<Vec<Workload>>> {
+        let wanted = self.wanted();
+        let name = path.display().to_string();
+        let open = || File::open(path).with_context(|| format!("cannot read {name}"));
+        let mut file = BufReader::new(open()?);
+        if !import::is_foreign(file.fill_buf().context("cannot read it")?) {
+            return Ok(None);
+        }
+        let whole = import::read(open()?, &stem(path), wanted.window, &mut |_| {
+            ControlFlow::Continue(())
+        });
+        let whole = whole.with_context(|| name.clone())?;
+        for sentence in whole.findings.sentences() {
+            say("from", &sentence);
+        }
+        let length = whole.end.since(SimTime::ZERO).get();
+        let begin = wanted.window.from.get();
+        // No product exceeds 64 bits: a trace of a century and a million parts do.
+        let at = |part: u32| {
+            let share = u128::from(length) * u128::from(part) / u128::from(count.max(1));
+            Nanos::new(begin + u64::try_from(share).unwrap_or(length))
+        };
+        let mut parts = Vec::new();
+        for part in 0..count {
+            let window = Window {
+                from: at(part),
+                until: Some(at(part + 1)),
+            };
+            let mut recorded = Recorded::new();
+            let file = BufReader::new(open()?);
+            let taken = take(file, path, window, &mut recorded).with_context(|| name.clone())?;
+            if taken.is_full {
+                let message = "--window or more --runs make the parts shorter";
+                anyhow::bail!(
+                    "{name}: part {} is too long for a load: {message}",
+                    part + 1
+                );
+            }
+            let load = recorded.into_workload(&name, wanted.scale);
+            parts.extend(load.filter(|load| !load.groups.is_empty()));
+        }
+        Ok(Some(parts))
+    }
 }
 
 impl Default for Wanted {
@@ -108,13 +209,20 @@ fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// Reads a trace of another program, and says what was found in it.
-fn foreign(
+/// What was read of a trace.
+struct Taken {
+    imported: Imported,
+    /// There was more of it than a load may have.
+    is_full: bool,
+}
+
+/// Reads a trace of another program into `to`.
+fn take(
     file: BufReader<File>,
     path: &Path,
     window: Window,
     to: &mut Recorded,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Taken> {
     let mut is_full = false;
     let imported = import::read(file, &stem(path), window, &mut |events| {
         to.events(events);
@@ -128,6 +236,17 @@ fn foreign(
     to.begin(&imported.header);
     to.finish(imported.end);
     set_policies(&imported, to);
+    Ok(Taken { imported, is_full })
+}
+
+/// Reads a trace of another program, and says what was found in it.
+fn foreign(
+    file: BufReader<File>,
+    path: &Path,
+    window: Window,
+    to: &mut Recorded,
+) -> anyhow::Result<()> {
+    let Taken { imported, is_full } = take(file, path, window, to)?;
     for sentence in imported.findings.sentences() {
         say("from", &sentence);
     }

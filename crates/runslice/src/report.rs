@@ -22,6 +22,7 @@ use crate::look::LookOptions;
 pub const TABLE_OF_CSV: &str =
     "--table chooses the table of --format csv or parquet; the other formats have them all";
 
+pub use self::goals::stated;
 pub use self::human::counted;
 pub use self::json::json_of;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{MachineSpec, Nanos, PolicySpec};
+use model::{MachineSpec, Nanos, PolicySpec, seeds};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::Bound;
@@ -125,6 +125,31 @@ impl Asked<'_> {
         }
         Ok(())
     }
+}
+
+/// Policies of one name are told apart: a second `fifo` becomes `fifo#2`. Their tables and files
+/// would be mixed up otherwise.
+pub fn number_namesakes(specs: &mut [RunSpec]) {
+    for at in (0..specs.len()).rev() {
+        let (before, rest) = specs.split_at_mut(at);
+        let name = &mut rest[0].policy.name;
+        let namesakes = before.iter().filter(|spec| spec.policy.name == *name);
+        match namesakes.count() {
+            0 => {}
+            others => *name += &format!("#{}", others + 1),
+        }
+    }
+}
+
+/// So many runs that differ in their seed: the first has that of `spec`, the others are derived
+/// from it.
+pub fn seeded(spec: &RunSpec, runs: u32) -> Vec<RunSpec> {
+    let seeds = (0..u64::from(runs)).map(|run| seeds::of_run(spec.seed, run));
+    let spec = |seed| RunSpec {
+        seed,
+        ..spec.clone()
+    };
+    seeds.map(spec).collect()
 }
 
 /// Refuses a recording of another machine.

@@ -295,7 +295,7 @@ impl fmt::Display for Table {
 }
 
 /// The words of `text` in lines of at most `room` characters; a longer word has its own line.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.len() - 1;

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod bundle;
 pub mod check;
+pub mod choose;
 pub mod compare;
 pub mod convert;
 pub mod diff;
@@ -37,6 +38,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sim(request) => sim::run(&request),
         Verb::Build(request) => build::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
+        Verb::Choose(request) => choose::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Diff(request) => diff::run(&request),
         Verb::Explain(request) => explain::run(&request),

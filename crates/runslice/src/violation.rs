@@ -1,10 +1,11 @@
 //! What is wrong with a simulated run: that it starves, errs, or breaks a property that somebody
 //! states.
 
-use model::{Nanos, span};
+use model::Nanos;
 use stats::why::{Fault, Finding, Observer};
 use workload::RunSpec;
 
+use crate::goal::wait_limit;
 use crate::simulate;
 
 /// What a run is asked for besides that nobody starves and nothing errs.
@@ -22,10 +23,9 @@ impl Property {
     /// # Errors
     /// When it is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let words: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        match words.strip_prefix("wait<") {
-            Some(time) => span::parse(time).map(Self::Wait),
-            None if words == "weights" => Ok(Self::Weights),
+        match wait_limit(text) {
+            Some(limit) => limit.map(Self::Wait),
+            None if text.trim() == "weights" => Ok(Self::Weights),
             None => Err("write `wait < TIME`, such as `wait < 100ms`, or `weights`".to_owned()),
         }
     }

@@ -449,7 +449,10 @@ fn stats_of(name: &str, command: &str, text: &str) -> Vec<Value> {
     said(&[&run[..], &["--scheduler-stats", &stats]].concat(), 0);
     let lines = std::fs::read_to_string(&stats).expect("kept");
     let read = |line: &str| serde_json::from_str::<Value>(line).expect("a line of JSON");
-    lines.lines().map(|line| read(line)["stats"].take()).collect()
+    lines
+        .lines()
+        .map(|line| read(line)["stats"].take())
+        .collect()
 }
 
 /// It deals new tasks out to the two caches in turn, so all that work come to one of them. With
@@ -463,7 +466,10 @@ fn balancer_of_rusty(bin: &Bin) {
         let command = bin.command("scx_rusty", &format!("-g 0 -D 0 {options}"));
         let lines = stats_of(name, &command, text);
         assert!(!lines.is_empty(), "no metrics");
-        lines.iter().filter_map(|it| it["nr_migrations"].as_f64()).sum()
+        lines
+            .iter()
+            .filter_map(|it| it["nr_migrations"].as_f64())
+            .sum()
     };
     assert!(moves("balanced", "") > 0.0, "nothing was moved");
     assert_eq!(moves("unbalanced", "--no-load-balance"), 0.0);

@@ -49,7 +49,7 @@ pub use conservation::{Conservation, Violation};
 pub use hash::TraceHash;
 pub use histogram::Histogram;
 pub use json_lines::JsonLines;
-pub use metrics::Metrics;
+pub use metrics::{Kind, Metrics};
 pub use names::task_name;
 pub use perfetto::Perfetto;
 pub use read::{EventReader, ReadError, replay};

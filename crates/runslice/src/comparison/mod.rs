@@ -13,7 +13,7 @@ use crate::exit::{Status, UsageError};
 use crate::{export, output};
 
 pub use family::Family;
-pub use write::{Compared, page, verdict, write};
+pub use write::{Compared, Comparison, page, table_of, verdict, write};
 
 /// Options of all comparisons.
 #[derive(Clone, Copy, Debug, Args)]
@@ -127,7 +127,10 @@ impl FailIf {
 }
 
 /// Reads per cent from 0 to 1000 as a part: `2.5` is 0.025.
-fn parse_percent(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// When `text` is none.
+pub fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     match percent {
         Some(percent @ 0.0..=1000.0) => Ok(percent / 100.0),

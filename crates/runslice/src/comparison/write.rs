@@ -34,8 +34,9 @@ struct Document<'a> {
     comparisons: Vec<Comparison<'a>>,
 }
 
+/// One comparison as documents have it.
 #[derive(Serialize)]
-struct Comparison<'a> {
+pub struct Comparison<'a> {
     place: &'a str,
     metric: &'a str,
     measure: Measure,
@@ -174,7 +175,7 @@ pub fn write(
 ) -> io::Result<()> {
     let notes = || family.voids().into_iter().chain(family.notes.clone());
     match (form, form.export()) {
-        (_, Some(form)) => export(rows).write(form, to),
+        (_, Some(form)) => table_of(rows).write(form, to),
         (Form::Json, _) => {
             let document = Document {
                 runslice_comparison: VERSION,
@@ -236,7 +237,8 @@ const COLUMNS: [(&str, Kind); 20] = [
     ("refused", Kind::Text),
 ];
 
-fn export(rows: &[Row]) -> ExportTable {
+/// The rows as a table for programs.
+pub fn table_of(rows: &[Row]) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
     for row in rows {
         let side = |extent: Option<Extent>| match extent {

@@ -82,6 +82,13 @@ fn add(goals: &mut Vec<Goal>, goal: Goal) {
     }
 }
 
+/// The metrics that decide what these runs are good for, as far as either way is good.
+pub fn stated(results: &Results) -> Vec<String> {
+    let goals = goals(results, &sets(results));
+    let known = goals.into_iter().filter(|it| it.better != Better::Neither);
+    known.map(|goal| goal.tested).collect()
+}
+
 /// What the load of these runs is for, in the order of its file.
 fn goals(results: &Results, sets: &[Set]) -> Vec<Goal> {
     let reports = || results.outcomes.iter().map(|outcome| &outcome.report);

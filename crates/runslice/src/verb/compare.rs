@@ -8,6 +8,7 @@ use stats::compare::{Choice, Row, Series, compare};
 
 use crate::comparison::{FailIf, Family, Form, Judging, form_of, status, verdict, write};
 use crate::exit::{Status, UsageError};
+use crate::goal::matches;
 use crate::{output, sets};
 
 /// Arguments of `runslice compare`.
@@ -111,31 +112,4 @@ fn none_made(rows: &[Row]) -> Option<String> {
         reasons.push(format!("  {}, {}: {refusal}", row.metric, row.arm));
     }
     Some(reasons.join("\n"))
-}
-
-/// Whether `name` is `pattern`, in which `*` stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(name) = name.strip_prefix(first) else {
-        return false;
-    };
-    (0..=name.len())
-        .filter(|at| name.is_char_boundary(*at))
-        .any(|at| matches(rest, &name[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        assert!(matches("all.*_ns_p99", "all.wakeup_ns_p99"));
-        assert!(matches("*", "x") && matches("*", "") && matches("a*", "a"));
-        assert!(!matches("all.*_ns_p99", "all.wakeup_ns_p50"));
-        assert!(!matches("all", "all.x"));
-        assert!(matches("*é*", "né"));
-    }
 }

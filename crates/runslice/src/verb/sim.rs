@@ -11,11 +11,10 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use clap::Args;
-use import::Window;
 use model::{Nanos, Sink};
 use stats::figure::Collector;
 use stats::{JsonLines, Metrics, Perfetto, Tails, Tee};
-use workload::{CostScale, RunSpec, Workload};
+use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
 use crate::look::LookOptions;
@@ -23,7 +22,7 @@ use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::progress::Progress;
-use crate::recording::Wanted;
+use crate::recording::RecordingOptions;
 use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, World, checks};
 use crate::runs::{self, Asked};
@@ -31,8 +30,8 @@ use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::simulate::{measure_within, outcome};
 use crate::timeline::{self, Stretch};
-use crate::{output, parallel, policy, recording, simulate, workload_arg};
-use model::{seeds, span};
+use crate::{output, parallel, policy, simulate, workload_arg};
+use model::span;
 
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
@@ -56,24 +55,8 @@ pub struct Sim {
     #[arg(short, long)]
     workload: Option<String>,
 
-    /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`, or
-    /// a trace of perf, trace-cmd, ftrace or Perfetto.
-    ///
-    /// Each task needs the CPU time that it used in the recording. If another task woke it there,
-    /// it waits for that task again. Work from outside comes when it came. Other sleeps have their
-    /// recorded length. What a trace lacks is said. See docs/import.md.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
-    from: Option<PathBuf>,
-
-    /// Factor for the CPU time that the recorded tasks need: 0.5 is half. Needs --from. Default: 1.
-    #[arg(long, value_name = "FACTOR", value_parser = recording::parse_scale)]
-    cost_scale: Option<CostScale>,
-
-    /// Part of the trace to use, in time since its begin, such as 2s..5s. Needs --from and a trace
-    /// of another program. Default: all.
-    #[arg(long, value_name = "FROM..TO", requires = "from",
-        value_parser = recording::parse_window)]
-    window: Option<Window>,
+    #[command(flatten)]
+    recording: RecordingOptions,
 
     #[command(flatten)]
     machine: MachineOptions,
@@ -194,24 +177,6 @@ impl Limits {
 }
 
 impl Sim {
-    /// The recording that `--from` names, as a workload.
-    fn given(&self) -> anyhow::Result<Option<Workload>> {
-        match &self.from {
-            None if self.cost_scale.is_some() => {
-                let message = "--cost-scale changes the cost of a recording: it needs --from";
-                Err(UsageError(message.to_owned()).into())
-            }
-            None => Ok(None),
-            Some(path) => {
-                let wanted = Wanted {
-                    scale: self.cost_scale.unwrap_or(CostScale::ONE),
-                    window: self.window.unwrap_or_default(),
-                };
-                recording::load(path, wanted).map(Some)
-            }
-        }
-    }
-
     const fn shape(&self, format: Format) -> Shape {
         Shape {
             format,
@@ -260,7 +225,7 @@ impl Sim {
             seed: self.seed,
             duration: self.duration,
         };
-        let mut specs = asked.specs(self.policies()?, self.given()?)?;
+        let mut specs = asked.specs(self.policies()?, self.recording.given()?)?;
         let mut machines = specs.iter().map(|spec| &spec.machine);
         let first = machines.next();
         if machines.any(|other| Some(other) != first) {
@@ -269,22 +234,8 @@ impl Sim {
                            them one by one";
             return Err(UsageError(message.to_owned()).into());
         }
-        number_namesakes(&mut specs);
+        runs::number_namesakes(&mut specs);
         Ok(specs)
-    }
-}
-
-/// Policies of one name are told apart: a second `fifo` becomes `fifo#2`. Their tables and files
-/// would be mixed up otherwise.
-fn number_namesakes(specs: &mut [RunSpec]) {
-    for at in (0..specs.len()).rev() {
-        let (before, rest) = specs.split_at_mut(at);
-        let name = &mut rest[0].policy.name;
-        let namesakes = before.iter().filter(|spec| spec.policy.name == *name);
-        match namesakes.count() {
-            0 => {}
-            others => *name += &format!("#{}", others + 1),
-        }
     }
 }
 
@@ -346,7 +297,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
     let policies = policy::list(&request.policy);
     let policies = policies.iter().map(|it| policy::file_of(it));
     let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
-    read.push(("--from", request.from.as_deref()));
+    read.push(("--from", request.recording.from.as_deref()));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     read.push(("--workload", workload));
     read.push(("--profile", request.machine.profile_file()));
@@ -486,15 +437,10 @@ fn many(
     runs: u32,
     is_page: bool,
 ) -> anyhow::Result<(Vec<Outcome>, Vec<Drawn>)> {
-    let of_policy = |spec: &RunSpec| -> Vec<RunSpec> {
-        let seeds = (0..u64::from(runs)).map(|run| seeds::of_run(spec.seed, run));
-        let spec = |seed| RunSpec {
-            seed,
-            ..spec.clone()
-        };
-        seeds.map(spec).collect()
-    };
-    let all: Vec<RunSpec> = specs.iter().flat_map(of_policy).collect();
+    let all: Vec<RunSpec> = specs
+        .iter()
+        .flat_map(|spec| runs::seeded(spec, runs))
+        .collect();
     let options = request.limits.options();
     // The waits of all runs of a policy are added as they come; their order changes nothing.
     let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();

@@ -1,7 +1,5 @@
 //! `runslice sweep FILE`.
 
-mod plan;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -27,7 +25,7 @@ use crate::simulate::measure;
 use crate::store::{Key, Store};
 use crate::{output, parallel};
 
-use plan::{Planned, Programs};
+use crate::plan::{self, Planned, Programs};
 
 /// Arguments of `runslice sweep`.
 #[derive(Debug, Args)]

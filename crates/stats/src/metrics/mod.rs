@@ -9,7 +9,7 @@ mod tests;
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
 use crate::ledger::{CpuLedger, Portion};
-use crate::{Report, Tails};
+use crate::{Histogram, Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
 pub(crate) use tasks::{high, low};
@@ -24,6 +24,21 @@ const MANY_TASKS: usize = 300;
 /// Nice values, -20 to 19.
 const NICE_LEVELS: usize = 40;
 const NICE_MIN: i64 = -20;
+
+/// The kinds of spans of time that [`Metrics::pooled`] gives; docs/events.md defines them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind<'a> {
+    /// From a wakeup until the task got a CPU.
+    Wakeup,
+    /// All waits for a CPU: after wakeups, of new tasks, after preemptions.
+    Delay,
+    /// Time on a CPU from getting to leaving it.
+    Runslice,
+    /// From falling asleep until the wakeup.
+    Sleep,
+    /// Lengths of the span of this name.
+    Span(&'a str),
+}
 
 /// Computes the metrics of a run, in memory that grows with the number of tasks and groups but
 /// not with the number of events.
@@ -88,6 +103,17 @@ impl Metrics {
     pub fn waits(&self) -> Tails {
         let run = self.run.as_ref().filter(|run| run.end.is_some());
         run.expect("waits need a run that is over").waits()
+    }
+
+    /// The spans of one kind of all tasks whose group's name is `wanted`, together.
+    ///
+    /// # Panics
+    /// As [`Self::report`].
+    #[must_use]
+    pub fn pooled(&self, kind: Kind<'_>, wanted: &dyn Fn(&str) -> bool) -> Histogram {
+        let run = self.run.as_ref().filter(|run| run.end.is_some());
+        run.expect("a distribution needs a run that is over")
+            .pooled(kind, wanted)
     }
 
     fn run(&mut self) -> &mut Run {

@@ -3,7 +3,7 @@
 use model::{Nanos, SimTime, TaskTimes};
 
 use super::tasks::{Group, Task};
-use super::{NICE_MIN, Run};
+use super::{Kind, NICE_MIN, Run};
 use crate::Histogram;
 use crate::names::task_name;
 use crate::report::{
@@ -57,6 +57,31 @@ impl Run {
             (named.name.clone(), waits)
         });
         Tails::new(waits.collect())
+    }
+
+    /// The spans of one kind of all groups whose name is `wanted`.
+    pub(super) fn pooled(&self, kind: Kind<'_>, wanted: &dyn Fn(&str) -> bool) -> Histogram {
+        let mut pooled = Histogram::new();
+        let groups = self.header.groups.iter().zip(&self.groups);
+        for (_, group) in groups.filter(|(named, _)| wanted(&named.name)) {
+            match kind {
+                Kind::Wakeup => pooled.merge(&group.wakeup),
+                Kind::Delay => pooled.merge(&delay(group)),
+                Kind::Runslice => pooled.merge(&group.runslice),
+                Kind::Sleep => pooled.merge(&group.sleep),
+                Kind::Span(name) => {
+                    let is_it = |at: u32| {
+                        self.header
+                            .spans
+                            .get(at as usize)
+                            .is_some_and(|it| it == name)
+                    };
+                    let spans = group.spans.iter().filter(|(at, _)| is_it(**at));
+                    spans.for_each(|(_, lengths)| pooled.merge(lengths));
+                }
+            }
+        }
+        pooled
     }
 
     /// Length of the run in nanoseconds.

@@ -343,3 +343,24 @@ fn a_report_before_the_end_is_a_bug() {
     metrics.begin(&crate::stream::header(1));
     let _ = metrics.report();
 }
+
+#[test]
+fn spans_of_several_groups_are_put_together_by_kind() {
+    let mut metrics = Metrics::new();
+    two_tasks_on_one_cpu().feed(&mut metrics, 1, 150);
+    let of = |kind, wanted: &dyn Fn(&str) -> bool| {
+        let pooled = metrics.pooled(kind, wanted);
+        (pooled.count(), pooled.sum())
+    };
+    let report = metrics.report();
+    let [solo, pair] = &report.groups[..] else {
+        panic!("two groups")
+    };
+    assert_eq!(of(Kind::Wakeup, &|_| true), (1, 20));
+    assert_eq!(of(Kind::Wakeup, &|name| name == pair.name), (0, 0));
+    let both = solo.delay.count + pair.delay.count;
+    assert_eq!(of(Kind::Delay, &|_| true).0, both);
+    assert_eq!(of(Kind::Runslice, &|name| name == solo.name).0, solo.runs);
+    assert_eq!(of(Kind::Sleep, &|name| name == solo.name), (1, 40));
+    assert_eq!(of(Kind::Span("none"), &|_| true), (0, 0));
+}

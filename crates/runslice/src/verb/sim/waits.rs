@@ -1,8 +1,9 @@
 //! Tasks that waited for long: nothing that starves goes unsaid.
 
-use model::{Nanos, span};
+use model::Nanos;
 use stats::TaskReport;
 
+use crate::goal::wait_limit;
 use crate::report::{Outcome, Results};
 use crate::say::say;
 
@@ -16,10 +17,8 @@ const LONG: Nanos = Nanos::from_secs(1);
 /// # Errors
 /// When it is anything else.
 pub fn parse_fail_on(text: &str) -> Result<Nanos, String> {
-    match text.split_once('=') {
-        Some(("wait", time)) => span::parse(time),
-        _ => Err("write wait=TIME, for example wait=1s".to_owned()),
-    }
+    let wrong = || Err("write wait=TIME, for example wait=1s".to_owned());
+    wait_limit(text).unwrap_or_else(wrong)
 }
 
 /// Says on standard error which tasks waited for long, of the first run of each policy that has

@@ -38,6 +38,7 @@ struct Draft {
     policy: Vec<Spanned<String>>,
     #[serde(default)]
     scheduler: Vec<Spanned<String>>,
+    #[serde(default)]
     workload: Vec<Spanned<String>>,
     #[serde(default)]
     knobs: Table<Scalar>,
@@ -191,6 +192,15 @@ impl Source<'_> {
 /// # Errors
 /// What is wrong, with the file's name, line and column.
 pub fn read(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<Planned>> {
+    with_source(path, programs, plan)
+}
+
+/// Does `what` with the file at `path`.
+fn with_source<T>(
+    path: &Path,
+    programs: Programs<'_>,
+    what: impl FnOnce(&Source<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let name = path.display().to_string();
     let text = input::text(path, input::WRITTEN)?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
@@ -198,16 +208,39 @@ pub fn read(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<Planned>>
         file: &name,
         text: &text,
     };
-    let source = Source {
+    what(&Source {
         file,
         folder: folder.unwrap_or(Path::new(".")),
         programs,
+    })
+}
+
+/// The policies and programs of a sweep's file, with every combination of their knobs. What else
+/// the file says is not looked at.
+///
+/// # Errors
+/// As [`read`].
+pub fn candidates(path: &Path, options: &LoaderOptions) -> anyhow::Result<Vec<Found>> {
+    let programs = Programs {
+        commands: &[],
+        options,
     };
-    plan(&source)
+    with_source(path, programs, |source| {
+        let draft: Draft = file::read(&source.file)?;
+        check_names(&draft.knobs, "policy", &draft.policy, source)?;
+        let arms = arms(&draft, source)?;
+        Ok(arms.into_iter().map(|arm| arm.found).collect())
+    })
 }
 
 fn plan(source: &Source<'_>) -> anyhow::Result<Vec<Planned>> {
     let draft: Draft = file::read(&source.file)?;
+    if draft.workload.is_empty() {
+        let name = source.file.file;
+        return Err(anyhow!(
+            "{name}: there is no `workload`; name one or more in a list"
+        ));
+    }
     let mut cells = product(&draft, source)?;
     for filter in &draft.exclude {
         let before = cells.len();

@@ -180,7 +180,7 @@ fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
 
 #[test]
 fn the_documents_example_has_as_many_runs_as_it_says() {
-    let document = include_str!("../../../../../../docs/sweep.md");
+    let document = include_str!("../../../../docs/sweep.md");
     let (_, rest) = document.split_once("```toml\n").unwrap();
     let (example, rest) = rest.split_once("```").unwrap();
     let runs = runs(example).unwrap();
