@@ -297,7 +297,7 @@ fn no_verb_imports_another() {
     }
     assert_eq!(
         verbs.len(),
-        28,
+        29,
         "verbs are found in both folders: {verbs:?}"
     );
 }
