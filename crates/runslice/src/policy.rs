@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bpf::Object;
-use model::{MachineSpec, PolicySpec};
+use model::{Kernel, MachineSpec, PolicySpec};
 
 use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
 use crate::exit::UsageError;
-use crate::{input, source};
+use crate::{input, kernel, source};
 use model::suggest;
 
 /// A policy, and the machine that it came with.
@@ -106,6 +106,31 @@ pub fn open(argument: &str) -> anyhow::Result<Found> {
     }
     found.policy.set.extend(knobs);
     Ok(found)
+}
+
+/// `argument` with the values that a kernel gets for knobs that it does not set: what is simulated
+/// to stand beside a run on a kernel must have them, too.
+///
+/// # Errors
+/// As [`find`], and when the object cannot be linked for `kernel`.
+pub fn as_on_kernel(argument: &str, kernel: Kernel) -> anyhow::Result<String> {
+    let policy = find(argument)?;
+    let object = Object::parse(&policy.object).with_context(|| argument.to_owned())?;
+    let image = kernel::link(&object, kernel).with_context(|| argument.to_owned())?;
+    let is_set = |name: &str| policy.set.iter().any(|(known, _)| known == name);
+    let knobs = image.knobs.iter().filter(|knob| !is_set(&knob.name));
+    let values: Vec<String> = knobs
+        .filter_map(|knob| Some(format!("{}={}", knob.name, knob.on_kernel?)))
+        .collect();
+    if values.is_empty() {
+        return Ok(argument.to_owned());
+    }
+    let sign = if split(argument).1.is_empty() {
+        ':'
+    } else {
+        ','
+    };
+    Ok(format!("{argument}{sign}{}", values.join(",")))
 }
 
 /// The file that `argument` names, if it names one, so that no result is written over it.

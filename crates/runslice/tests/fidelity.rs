@@ -143,7 +143,8 @@ fn the_command_behind_a_figure_gives_that_figure() {
         .iter()
         .find(is_share)
         .expect("a share that is not exact");
-    let words: Vec<&str> = its["simulate"].as_str().unwrap().split(' ').collect();
+    let words = shlex::split(its["simulate"].as_str().unwrap()).expect("a shell's words");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     assert_eq!(words[0], "runslice");
     let (out, _) = folder.said(&[&words[1..], &["--format", "json"]].concat(), 0);
     let run: Value = serde_json::from_str(&out).unwrap();
@@ -255,11 +256,9 @@ fn with_the_events_of_a_play_the_first_turn_that_differs_is_named() {
     // What the simulation itself wrote does not differ from it; with another seed it does.
     let simulate = worst["simulate"].as_str().unwrap().to_owned();
     let with = |command: &str| {
-        let words: Vec<&str> = command
-            .split(' ')
-            .skip(1)
-            .chain(["--events", &events])
-            .collect();
+        let split = shlex::split(command).expect("a shell's words");
+        let words = split.iter().map(String::as_str);
+        let words: Vec<&str> = words.skip(1).chain(["--events", &events]).collect();
         folder.said(&words, 0);
         folder.json(&["--worst", "1"])["worst"][0]["first_difference"].clone()
     };
@@ -268,7 +267,10 @@ fn with_the_events_of_a_play_the_first_turn_that_differs_is_named() {
         "fifo" => "mlfq",
         _ => "fifo",
     };
-    let other = simulate.replace(&format!(" sim {policy} "), &format!(" sim {other} "));
+    let mut words = shlex::split(&simulate).expect("a shell's words");
+    assert_eq!(&words[..2], ["runslice", "sim"]);
+    other.clone_into(&mut words[2]);
+    let other = shlex::try_join(words.iter().map(String::as_str)).unwrap();
     assert_ne!(other, simulate);
     let first = with(&other);
     assert!(
@@ -298,4 +300,18 @@ fn a_kernel_plays_what_is_compared_and_nothing_twice() {
     let (again, err) = folder.said(&words, 0);
     assert!(!err.contains("plays 1"), "{err}");
     assert_eq!(again, out);
+}
+
+/// mlfq has other values on a kernel than in a simulation of its own (docs/live.md).
+#[test]
+fn a_policy_is_simulated_with_the_values_that_the_kernel_had() {
+    let folder = Folder::new("knobs");
+    let found = folder.json(&["--worst", "1000"]);
+    let worst = found["worst"].as_array().unwrap();
+    let commands = worst.iter().map(|it| it["simulate"].as_str().unwrap());
+    let of_mlfq: Vec<&str> = commands.filter(|it| it.contains("mlfq")).collect();
+    assert!(!of_mlfq.is_empty());
+    for command in of_mlfq {
+        assert!(command.contains("guard_ms=8000"), "{command}");
+    }
 }

@@ -13,6 +13,14 @@ use super::kept::Kept;
 use crate::report::ejection;
 use crate::{policy, simulate};
 
+/// The policy of a play, with its knobs as the kernel had them.
+///
+/// # Errors
+/// When there is no such policy.
+pub fn policy(request: &Request, play: &Play, kept: &Kept) -> anyhow::Result<String> {
+    policy::as_on_kernel(&request.asked.policies[play.policy], kept.machine.kernel)
+}
+
 /// The run of a play: same policy, workload, CPUs, tick, kernel, seed and length.
 ///
 /// # Errors
@@ -24,7 +32,7 @@ pub fn spec(
     profile: &Profile,
 ) -> anyhow::Result<RunSpec> {
     Ok(RunSpec {
-        policy: policy::find(&request.asked.policies[play.policy])?,
+        policy: policy::find(&policy(request, play, kept)?)?,
         machine: MachineSpec {
             profile: profile.clone(),
             ..kept.machine.clone()

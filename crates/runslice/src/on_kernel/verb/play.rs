@@ -313,10 +313,14 @@ impl Play {
         };
         let mut to = output::open_shape(shape, self.output.as_deref())?;
         if self.against_sim {
-            let same = RunSpec {
+            let mut same = RunSpec {
                 machine: take.machine.clone(),
                 ..spec.clone()
             };
+            if let Some(argument) = &self.policy {
+                let argument = policy::as_on_kernel(argument, same.machine.kernel)?;
+                same.policy = policy::find(&argument)?;
+            }
             let simulated = against::simulate(&same)?;
             let played = outcome.compared.as_ref().context("a play is compared")?;
             against::write(played, &simulated, self.format, &mut to)?;

@@ -100,7 +100,7 @@ impl Judged {
             compared: scores(&rows, |_| true),
             policies: Vec::new(),
             workloads: Vec::new(),
-            worst: far(request, &plays, &rows, options),
+            worst: far(request, &plays, &rows, options)?,
             missing,
         };
         for words in &request.asked.policies {
@@ -244,9 +244,14 @@ fn scores(rows: &[Against<'_>], keep: impl Fn(&Run) -> bool) -> Vec<(String, Sco
 }
 
 /// The figures that are farthest from the kernel's, over all profiles.
-fn far(request: &Request, plays: &Plays, rows: &[Against<'_>], options: &Fidelity) -> Vec<Worst> {
+fn far(
+    request: &Request,
+    plays: &Plays,
+    rows: &[Against<'_>],
+    options: &Fidelity,
+) -> anyhow::Result<Vec<Worst>> {
     let Some((ceiling, simulated)) = rows.split_last() else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let mut all: Vec<(&Against<'_>, usize, &Cell)> = Vec::new();
     for row in simulated {
@@ -262,7 +267,7 @@ fn far(request: &Request, plays: &Plays, rows: &[Against<'_>], options: &Fidelit
     let shown = all.into_iter().take(options.worst);
     let shown = shown.map(|(row, at, cell)| {
         let (play, kept) = &plays[row.plays[at]];
-        Worst {
+        Ok(Worst {
             row: row.name.to_owned(),
             workload: kept.run.load.clone(),
             policy: kept.run.policy.clone(),
@@ -270,9 +275,9 @@ fn far(request: &Request, plays: &Plays, rows: &[Against<'_>], options: &Fidelit
             cell: cell.clone(),
             ceiling: of_ceiling(ceiling, &kept.run, cell),
             again: again(request, play),
-            simulate: simulate(request, play, kept, row.name),
+            simulate: simulate(request, play, kept, row.name)?,
             first: None,
-        }
+        })
     });
     shown.collect()
 }
@@ -326,18 +331,13 @@ fn again(request: &Request, play: &Play) -> String {
 }
 
 /// The command that simulates it.
-fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> String {
+fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> anyhow::Result<String> {
     let machine = &kept.machine;
     let file = request.load_file(play).display().to_string();
+    let policy = simulated::policy(request, play, kept)?;
     let [cpus, hz] = [machine.cpus.to_string(), machine.hz.to_string()];
     let (seed, span) = (play.seed.to_string(), make::span_of(request));
-    let mut words = vec![
-        "runslice",
-        "sim",
-        &request.asked.policies[play.policy],
-        "-w",
-        &file,
-    ];
+    let mut words = vec!["runslice", "sim", &policy, "-w", &file];
     words.extend([
         "--cpus",
         &cpus,
@@ -347,5 +347,5 @@ fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> Strin
         machine.kernel.name(),
     ]);
     words.extend(["--profile", profile, "--seed", &seed, "--duration", &span]);
-    joined(&words)
+    Ok(joined(&words))
 }
