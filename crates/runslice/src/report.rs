@@ -272,9 +272,10 @@ impl Outcome {
 }
 
 /// Kind, message and time in the kernel's words, if `exit` is anything but the normal end. A policy
-/// that leaves by itself (`scx_bpf_exit()`) did not schedule to the end either.
+/// that leaves by itself (`scx_bpf_exit()`), or that its program takes off, did not schedule to the
+/// end either.
 pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
-    if exit.kind == ExitKind::Unreg {
+    if exit.kind == ExitKind::Unreg && exit.fault.is_none() {
         return None;
     }
     let (reason, time) = (exit.kind.reason(), exit.time);

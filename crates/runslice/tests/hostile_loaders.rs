@@ -269,6 +269,58 @@ fn one_that_somebody_kills_is_told_with_the_signals_status() {
     folders.nothing_is_left("hang shot");
 }
 
+/// What a shell does that attaches a policy by another program in the background.
+fn after_attaching(name: &str, then: &str, status: i32, words: &[&str]) {
+    let folders = Folders::new(name);
+    // The name, so that processes are known by it.
+    let command = format!("sh -c \"'{RUNSLICE}' run fifo & {then} # {name}\"");
+    let mut sim = Command::new(RUNSLICE);
+    let arguments = ["sim", "-w", "desk", "--duration", "3s", "--scheduler"];
+    sim.args(arguments).arg(&command).stdin(Stdio::null());
+    sim.env("TMPDIR", &folders.temporary);
+    let output = sim.output().expect("runslice starts");
+    let said = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    has(&said, words);
+    folders.nothing_is_left(name);
+    let is_its = |it: fs::DirEntry| {
+        let line = fs::read_to_string(it.path().join("cmdline"));
+        line.is_ok_and(|line| line.contains("run fifo &") && line.contains(name))
+    };
+    let all = || fs::read_dir("/proc").expect("processes").flatten();
+    wait_for("its shell", || !all().any(is_its));
+}
+
+#[test]
+fn a_policy_that_its_program_takes_off_has_an_early_end() {
+    after_attaching(
+        "attached-and-shot",
+        "sleep 1; kill -9 \\$!; sleep 100",
+        3,
+        &["was ejected at 1.", "took it off before the run was over"],
+    );
+}
+
+#[test]
+fn one_that_makes_no_call_after_attaching_is_killed() {
+    after_attaching(
+        "attached-and-hangs",
+        "sleep 1; while :; do :; done",
+        1,
+        &["has made no system call for 10 s"],
+    );
+}
+
+#[test]
+fn one_that_does_not_hear_that_it_shall_end_is_killed() {
+    after_attaching(
+        "attached-and-deaf",
+        "trap '' INT; sleep 1000",
+        0,
+        &["did not end within 5 s of simulated time"],
+    );
+}
+
 #[test]
 fn when_runslice_is_killed_nothing_of_the_program_is_left() {
     let folders = Folders::new("killed");

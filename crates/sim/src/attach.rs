@@ -266,6 +266,13 @@ impl Machine {
         exit.expect("the policy has just been ejected")
     }
 
+    /// Why the policy's time has ended sooner than the run, if nothing else is said of its end.
+    pub(crate) fn note_early_end(&mut self, why: &str) {
+        if let Some(exit) = &mut self.attachment.exit {
+            exit.fault.get_or_insert_with(|| why.to_owned());
+        }
+    }
+
     fn take_off(&mut self, vm: &mut Vm) {
         self.attachment.bypass = true;
         self.exit_cgroups(vm);

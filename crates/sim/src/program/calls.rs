@@ -90,8 +90,12 @@ impl Machine {
             && links.iter().all(|(number, ..)| *number != link)
         {
             program.policy = None;
+            let is_early = program.phase == Phase::Attached && !self.is_halted();
             self.halt_if(true);
             self.detach(vm);
+            if is_early {
+                self.note_early_end("its program took it off before the run was over");
+            }
             return Ok(());
         }
         let BpfAnswer::Created(new) = *answer else {
