@@ -61,7 +61,7 @@ impl RecordingOptions {
     /// The recording that `--from` names, as a workload.
     ///
     /// # Errors
-    /// Those of [`load`], and when an option asks for a recording that is not there.
+    /// Those of [`load()`], and when an option asks for a recording that is not there.
     pub fn given(&self) -> anyhow::Result<Option<Workload>> {
         match &self.from {
             None if self.cost_scale.is_some() => {
@@ -78,7 +78,7 @@ impl RecordingOptions {
     /// a recording of our own events, which has no parts.
     ///
     /// # Errors
-    /// As [`load`].
+    /// As [`load()`].
     pub fn parts(&self, path: &Path, count: u32) -> anyhow::Result<Option<Vec<Workload>>> {
         let wanted = self.wanted();
         let name = path.display().to_string();

@@ -282,3 +282,18 @@ fn a_damaged_trace_is_an_error_with_file_and_place() {
         "{said}"
     );
 }
+
+#[test]
+fn runs_of_a_load_that_draws_nothing_are_told_to_be_the_same() {
+    let load = at("drawless.toml");
+    std::fs::write(&load, PING_PONG).expect("written");
+    let load = load.to_str().expect("UTF-8");
+    let said = |words: &[&str]| {
+        let output = runslice(&[&["sim", "fifo", "--runs", "3"], words].concat());
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let same = said(&["-w", load]);
+    assert!(same.contains("The 3 runs of each are the same"), "{same}");
+    let drawn = said(&["-w", "desk", "--duration", "1s"]);
+    assert!(drawn.contains("Medians of 3 runs each."), "{drawn}");
+}

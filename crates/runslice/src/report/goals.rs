@@ -198,6 +198,10 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
     };
     let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
     let advice = match (is_many, sets.len()) {
+        (true, _) if runs > 1 && is_same_each_time(&found, &sets) => format!(
+            "The {runs} runs of each are the same: nothing in this load is drawn. More runs say \
+             no more; `choose` cuts a trace into parts."
+        ),
         (true, _) => format!("Medians of {runs} runs each."),
         (false, 0 | 1) => "This is one run.".to_owned(),
         _ => "One run each: --runs 10 tells which differences hold for other seeds.".to_owned(),
@@ -220,6 +224,17 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
         shown: shown.collect(),
         sets,
     }
+}
+
+/// Whether each policy did the same at every goal in all of its runs.
+fn is_same_each_time(found: &[Found<'_>], sets: &[Set]) -> bool {
+    let is_same = |it: &Series| it.values.iter().all(|value| *value == it.values[0]);
+    let at = |goal: &Goal| {
+        sets.iter()
+            .filter_map(|set| set.find(&goal.shown))
+            .all(is_same)
+    };
+    !found.is_empty() && found.iter().all(|it| at(it.goal))
 }
 
 /// A sentence a goal with its title, and for each goal the policies that are first.
