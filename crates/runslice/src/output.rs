@@ -341,6 +341,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_ending_of_a_file_decides_the_format_unless_the_user_does() {
+        let of = |format, name: Option<&str>| {
+            let output = name.map(PathBuf::from);
+            To { format, output }.format()
+        };
+        assert_eq!(of(None, None).unwrap(), Format::Human);
+        assert_eq!(of(None, Some("runs.json")).unwrap(), Format::Json);
+        assert_eq!(of(None, Some("runs.txt")).unwrap(), Format::Human);
+        assert_eq!(of(Some(Format::Csv), Some("a.json")).unwrap(), Format::Csv);
+        let refused = of(None, Some("runs.html")).unwrap_err();
+        assert!(refused.0.contains(".json, .csv"), "{refused}");
+    }
+
+    #[test]
     fn results_cannot_command_a_terminal_however_they_are_cut() {
         let text = "a\x1b[2J\r\n\tb\u{9b}1m\u{7f} Gr\u{fc}\u{df}e \u{a0}";
         let want = "a\\u001b[2J\\u000d\n\tb\\u009b1m\\u007f Gr\u{fc}\u{df}e \u{a0}";

@@ -20,8 +20,9 @@ use crate::look::LookOptions;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::session::{Place, Record, Session};
 use crate::on_kernel::{dumps, running};
+use crate::output::To;
 use crate::report;
-use crate::report::{Format, Outcome, Results, Shape, TableName, World};
+use crate::report::{Outcome, Results, Shape, TableName, World};
 use crate::{output, policy, workload_arg};
 use model::span;
 
@@ -75,9 +76,8 @@ pub struct Play {
     #[arg(long, conflicts_with_all = ["events", "trace"])]
     overhead: bool,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[command(flatten)]
+    to: To,
 
     /// Table to write as CSV or Parquet.
     #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
@@ -85,10 +85,6 @@ pub struct Play {
 
     #[command(flatten)]
     how: AttachArgs,
-
-    /// Write the results to this file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
 
     #[command(flatten)]
     look: LookOptions,
@@ -99,10 +95,10 @@ pub struct Play {
 /// # Errors
 /// When the workload cannot be played, the machine is unsuitable, or a file cannot be written.
 pub fn run(request: &Play) -> anyhow::Result<Status> {
-    if request.table != TableName::Groups && request.format.export().is_none() {
+    let format = request.to.format()?;
+    if request.table != TableName::Groups && format.export().is_none() {
         return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
     }
-    output::check(request.format.export(), request.output.as_deref())?;
     let policy = request.policy.as_deref().and_then(policy::file_of);
     let workload = workload_arg::file_of(&request.workload);
     output::spare(
@@ -110,7 +106,7 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         &[
             ("--events", request.events.as_deref()),
             ("--trace", request.trace.as_deref()),
-            ("--output", request.output.as_deref()),
+            ("--output", request.to.output.as_deref()),
         ],
     )?;
     let load = workload_arg::find(&request.workload, &request.scale)?;
@@ -307,11 +303,11 @@ impl Play {
     /// Writes tables.
     fn publish(&self, spec: &RunSpec, outcome: Outcome, take: &OfKernel) -> anyhow::Result<Status> {
         let shape = Shape {
-            format: self.format,
+            format: self.to.format()?,
             table: self.table,
             look: self.look,
         };
-        let mut to = output::open_shape(shape, self.output.as_deref())?;
+        let mut to = output::open_shape(shape, self.to.output.as_deref())?;
         if self.against_sim {
             let mut same = RunSpec {
                 machine: take.machine.clone(),
@@ -323,7 +319,7 @@ impl Play {
             }
             let simulated = against::simulate(&same)?;
             let played = outcome.compared.as_ref().context("a play is compared")?;
-            against::write(played, &simulated, self.format, &mut to)?;
+            against::write(played, &simulated, shape.format, &mut to)?;
         } else {
             let results = Results {
                 world: World::Played,

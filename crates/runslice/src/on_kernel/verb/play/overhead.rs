@@ -52,7 +52,7 @@ pub fn run(request: &Play, spec: &RunSpec) -> anyhow::Result<Status> {
             status => return Ok(status),
         }
     }
-    let mut to = output::open(request.output.as_deref())?;
+    let mut to = output::open(request.to.output.as_deref())?;
     write!(to, "{table}")?;
     to.flush()?;
     Ok(Status::Done)
