@@ -71,4 +71,4 @@ lint: setup ## formatting, clippy, documentation, tidy
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
-	$(CARGO) test --quiet --package runslice --test tidy
+	$(CARGO) test --quiet --workspace --test tidy
