@@ -7,6 +7,7 @@ pub mod both;
 pub mod call;
 pub mod choices;
 pub mod collect;
+pub mod command;
 pub mod comparable;
 pub mod custody;
 pub mod door;

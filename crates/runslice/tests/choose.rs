@@ -2,40 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-use runslice_tests::object;
+use runslice_tests::{command, object};
 use serde_json::Value;
 
 /// A folder of one test's own.
 fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("choose-{name}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("the folder for tests is writable");
-    path
-}
-
-fn choose(folder: &Path, words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .arg("choose")
-        .args(words)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("runslice starts")
+    command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &format!("choose-{name}"))
 }
 
 /// What a call that ends with `status` prints, errors apart.
 fn said(folder: &Path, words: &[&str], status: i32) -> (String, String) {
-    let output = choose(folder, words);
-    let [stdout, stderr] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert_eq!(
-        output.status.code(),
-        Some(status),
-        "{words:?}: {stdout}{stderr}"
-    );
-    (stdout, stderr)
+    let words = [&["choose"], words].concat();
+    command::said(env!("CARGO_BIN_EXE_runslice"), folder, &words, status)
 }
 
 fn json(folder: &Path, words: &[&str], status: i32) -> Value {
@@ -347,11 +326,8 @@ fn knobs_of_a_sweep_and_programs_of_schedulers_are_candidates() {
         "{text}"
     );
     // A sweep still needs its workloads.
-    let sweep = Command::new(env!("CARGO_BIN_EXE_runslice"))
-        .args(["sweep", "k.toml"])
-        .current_dir(&folder)
-        .output()
-        .expect("runslice starts");
+    let program = env!("CARGO_BIN_EXE_runslice");
+    let sweep = command::run(program, &folder, &["sweep", "k.toml"]);
     let error = String::from_utf8_lossy(&sweep.stderr);
     assert!(error.contains("k.toml: there is no `workload`"), "{error}");
     let none = [&words[..4], &["--scheduler", "no-such-program"]].concat();

@@ -1,8 +1,9 @@
 //! `runslice explain`: from a policy, a file of events or a dump to an answer and a status.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+
+use runslice_tests::command;
 
 /// A folder of one test's own, with a load in it: a real-time task takes the only CPU for ever.
 struct Folder(PathBuf);
@@ -13,29 +14,17 @@ const LOAD: &str = "[workload]\nname = \"load\"\nstop = \"duration:4s\"\n[machin
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("explain-{name}"));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("the folder for tests is writable");
+        let name = format!("explain-{name}");
+        let path = command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &name);
         fs::write(path.join("load.toml"), LOAD).expect("writable");
         Self(path)
     }
 
-    fn run(&self, arguments: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_runslice"))
-            .args(arguments.split_whitespace())
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .expect("runslice starts")
-    }
-
     /// What a command that ends with `status` prints, errors included.
     fn said(&self, arguments: &str, status: i32) -> String {
-        let output = self.run(arguments);
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8(text).expect("text");
-        assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
-        text
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let (out, err) = command::said(env!("CARGO_BIN_EXE_runslice"), &self.0, &words, status);
+        out + &err
     }
 }
 

@@ -10,8 +10,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use runslice_tests::command;
 use serde_json::Value;
 
 struct Folder(PathBuf);
@@ -28,17 +28,7 @@ impl Folder {
 
     /// What a command that ends with `status` prints on standard output and standard error.
     fn said(&self, arguments: &[&str], status: i32) -> (String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .expect("runslice starts");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        let (out, err) = (text(output.stdout), text(output.stderr));
-        let code = output.status.code();
-        assert_eq!(code, Some(status), "{arguments:?}: {out}{err}");
-        (out, err)
+        command::said(env!("CARGO_BIN_EXE_runslice"), &self.0, arguments, status)
     }
 
     /// The JSON of the recorded plays, compared with these options more.

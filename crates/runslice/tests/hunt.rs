@@ -2,17 +2,16 @@
 //! repeats its fault.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+
+use runslice_tests::command;
 
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hunt-{name}"));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("the folder for tests is writable");
-        Self(path)
+        let name = format!("hunt-{name}");
+        Self(command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &name))
     }
 
     /// The object of a test policy, in this folder.
@@ -25,34 +24,9 @@ impl Folder {
 
     /// What a command that ends with `status` prints on standard output and standard error.
     fn said(&self, arguments: &str, status: i32) -> (String, String) {
-        let words = shell_words(arguments);
-        let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
-            .args(words)
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .expect("runslice starts");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        let (out, err) = (text(output.stdout), text(output.stderr));
-        assert_eq!(
-            output.status.code(),
-            Some(status),
-            "{arguments}: {out}{err}"
-        );
-        (out, err)
+        let words = shlex::split(arguments).expect("a shell's words");
+        command::said(env!("CARGO_BIN_EXE_runslice"), &self.0, &words, status)
     }
-}
-
-/// Words at spaces; `'...'` is one.
-fn shell_words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (at, part) in text.split('\'').enumerate() {
-        match at % 2 {
-            0 => words.extend(part.split_whitespace().map(str::to_owned)),
-            _ => words.push(part.to_owned()),
-        }
-    }
-    words
 }
 
 const LOAD: &str = "[workload]\nname = \"load\"\nstop = \"duration:6s\"\n[machine]\ncpus = 4\n\

@@ -1,20 +1,18 @@
 //! Many runs: `sim --runs`, `sweep` and `compare`, from files to exit statuses.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::Output;
 
-use runslice_tests::object;
+use runslice_tests::{command, object};
 
 /// A folder of one test's own.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("many-runs-{name}"));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("the folder for tests is writable");
-        Self(path)
+        let name = format!("many-runs-{name}");
+        Self(command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &name))
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -27,25 +25,15 @@ impl Folder {
     }
 
     fn run(&self, arguments: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_runslice"))
-            .args(arguments.split_whitespace())
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .expect("runslice starts")
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        command::run(env!("CARGO_BIN_EXE_runslice"), &self.0, &words)
     }
 
     /// What a command that ends with `status` prints.
     fn said(&self, arguments: &str, status: i32) -> String {
-        let output = self.run(arguments);
-        let [stdout, stderr] =
-            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        assert_eq!(
-            output.status.code(),
-            Some(status),
-            "{arguments}: {stdout}{stderr}"
-        );
-        format!("{stdout}{stderr}")
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let (out, err) = command::said(env!("CARGO_BIN_EXE_runslice"), &self.0, &words, status);
+        out + &err
     }
 
     fn json(&self, name: &str) -> serde_json::Value {

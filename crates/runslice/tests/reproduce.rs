@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+
+use runslice_tests::command;
 
 /// A folder of one test's own, with a small experiment in it.
 struct Folder(PathBuf);
@@ -114,24 +116,12 @@ impl Folder {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    fn run(&self, arguments: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_runslice"))
-            .arg("reproduce")
-            .args(arguments.split_whitespace())
-            .args(["--experiments", "e"])
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .expect("runslice starts")
-    }
-
     /// What a call that ends with `status` prints, and says on standard error.
     fn said(&self, arguments: &str, status: i32) -> (String, String) {
-        let output = self.run(arguments);
-        let [out, err] = [&output.stdout, &output.stderr]
-            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        assert_eq!(output.status.code(), Some(status), "{out}{err}");
-        (out, err)
+        let given = arguments.split_whitespace();
+        let words: Vec<&str> = ["reproduce"].into_iter().chain(given).collect();
+        let words = [&words[..], &["--experiments", "e"]].concat();
+        command::said(env!("CARGO_BIN_EXE_runslice"), &self.0, &words, status)
     }
 }
 
