@@ -570,7 +570,7 @@ fn pins() {
     let fd = map(2, 4, 8, 4);
     let mut value = 9_u64;
     println!("update {}", element(2, fd, &1, &raw mut value));
-    println!("elsewhere {}", errno(pin(6, c"/tmp/pinned", fd)));
+    println!("elsewhere {}", errno(pin(6, c"/etc/pinned", fd)));
     println!("no folder {}", errno(pin(6, c"/sys/fs/bpf/a/pinned", fd)));
     println!("pin {}", errno(pin(6, c"/sys/fs/bpf/pinned", fd)));
     println!("again {}", errno(pin(6, c"/sys/fs/bpf/pinned", fd)));

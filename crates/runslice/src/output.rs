@@ -315,6 +315,31 @@ impl<W: Write> Write for Printable<W> {
     }
 }
 
+/// Writes beside the file and then puts it in its place: it is there as a whole or not at all.
+///
+/// # Errors
+/// When the folder takes no file; then nothing is left beside it.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    // What is there already needs no writing, which a read-only file system would refuse.
+    if std::fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let thread = format!("{:?}", std::thread::current().id());
+    let number: String = thread.chars().filter(char::is_ascii_digit).collect();
+    let new = path.with_extension(format!("{}-{number}.new", std::process::id()));
+    let write = || {
+        let mut file = File::create(&new)?;
+        file.write_all(bytes)?;
+        std::fs::rename(&new, path)
+    };
+    let written = write();
+    if written.is_err() {
+        // Nobody would ever look at it.
+        let _ = std::fs::remove_file(&new);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.
 pub fn path_for(path: &Path, policy: &str, several: bool) -> PathBuf {
     if !several {

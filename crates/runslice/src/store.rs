@@ -1,13 +1,14 @@
 //! Results of runs that are kept by the key of what they depend on, in a folder.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use model::PolicySpec;
 use serde_json::Value;
 use workload::RunSpec;
+
+use crate::output::write_whole;
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
@@ -151,28 +152,6 @@ fn read(path: &Path) -> Option<String> {
     let value: Value = serde_json::from_str(line).ok()?;
     value.get("report")?;
     Some(line.to_owned())
-}
-
-/// Writes beside the file and then puts it in its place.
-fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // What is there already needs no writing, which a read-only file system would refuse.
-    if fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
-    }
-    let thread = format!("{:?}", std::thread::current().id());
-    let number: String = thread.chars().filter(char::is_ascii_digit).collect();
-    let new = path.with_extension(format!("{}-{number}.new", std::process::id()));
-    let write = || {
-        let mut file = fs::File::create(&new)?;
-        file.write_all(bytes)?;
-        fs::rename(&new, path)
-    };
-    let written = write();
-    if written.is_err() {
-        // Nobody would ever look at it.
-        let _ = fs::remove_file(&new);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

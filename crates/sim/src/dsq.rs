@@ -245,15 +245,12 @@ impl Dsqs {
     /// Whether a task can be inserted so: by vtime or not.
     #[inline]
     pub fn takes(&self, dsq: DsqIndex, by_vtime: bool) -> bool {
-        let queue = self.queue(dsq);
-        if by_vtime {
-            queue.listed == 0 && queue.id & flags::dsq::BUILTIN == 0
-        } else {
-            queue.sorted.is_empty()
-        }
+        let is_built_in = self.queue(dsq).id & flags::dsq::BUILTIN != 0;
+        !(by_vtime && is_built_in) && self.clash(dsq, by_vtime).is_none()
     }
 
     /// What content an insert would clash with.
+    #[inline]
     pub fn clash(&self, dsq: DsqIndex, by_vtime: bool) -> Option<Mixed> {
         let queue = self.queue(dsq);
         if by_vtime && queue.listed > 0 {

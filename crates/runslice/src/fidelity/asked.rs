@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use workload::Workload;
 
 use crate::exit::UsageError;
-use crate::input;
 use crate::workload_arg::Written;
+use crate::{input, output};
 
 /// The file's name in a folder of plays.
 const FILE: &str = "fidelity.json";
@@ -176,13 +176,7 @@ impl Request {
         }
         // What names the workloads comes last: whoever is interrupted before begins anew.
         let text = serde_json::to_string_pretty(&self.asked)?;
-        let (path, new) = (
-            self.folder.join(FILE),
-            self.folder.join("fidelity.json.new"),
-        );
-        fs::write(&new, text + "\n")
-            .and_then(|()| fs::rename(&new, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        output::write_whole(&self.folder.join(FILE), (text + "\n").as_bytes())
     }
 
     fn refuse_twins(&self) -> Result<(), UsageError> {

@@ -11,7 +11,7 @@ use stats::compare::machines::Run;
 
 use super::Brought;
 use super::asked::{Play, Request};
-use crate::input;
+use crate::{input, output};
 
 /// The folder of plays, below that of the request.
 const PLAYS: &str = "plays";
@@ -110,11 +110,8 @@ impl Kept {
         }
         let path = file(&request.folder, play);
         make(path.parent())?;
-        let new = path.with_extension("new");
         let text = serde_json::to_string(&kept)?;
-        fs::write(&new, text + "\n")
-            .and_then(|()| fs::rename(&new, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        output::write_whole(&path, (text + "\n").as_bytes())
     }
 }
 

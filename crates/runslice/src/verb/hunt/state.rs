@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
-use crate::input;
+use crate::{input, output};
 
 /// The file's name.
 const FILE: &str = "hunt.json";
@@ -85,10 +85,7 @@ impl State {
     /// # Errors
     /// When the folder takes no file.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let (path, new) = (folder.join(FILE), folder.join("hunt.json.new"));
         let text = serde_json::to_string_pretty(self).expect("names and numbers become JSON");
-        fs::write(&new, text + "\n")
-            .and_then(|()| fs::rename(&new, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        output::write_whole(&folder.join(FILE), (text + "\n").as_bytes())
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Arm, Turn};
 use super::{EJECTED, Measured};
+use crate::output;
 use crate::sets::own;
 
 /// Runs by number, and why they are void if they are.
@@ -37,10 +38,7 @@ impl Folder {
             Ok(text) => check_same(&file, &text, plan)?,
             Err(_) => {
                 let text = serde_json::to_string_pretty(plan).context("the plan")?;
-                let new = path.join("bench.json.new");
-                fs::write(&new, format!("{text}\n"))
-                    .and_then(|()| fs::rename(&new, &file))
-                    .with_context(|| format!("cannot write {}", file.display()))?;
+                output::write_whole(&file, (text + "\n").as_bytes())?;
             }
         }
         let (runs, done) = open_runs(&path.join(own::RUNS))?;
