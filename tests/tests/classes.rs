@@ -7,13 +7,21 @@ use runslice_tests::collect::Collector;
 use runslice_tests::policy;
 use workload::{RunSpec, Workload};
 
-/// Who runs on CPU 0 when, in milliseconds, under the policy `fifo` with slices of 20 ms.
-fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f64)>> {
+fn load(cpus: u16, tasks: &str) -> Workload {
     let text = format!(
         "[workload]\nname = \"classes\"\nstop = \"duration:500ms\"\n[machine]\ncpus = {cpus}\n\
          hz = 1000\n{tasks}"
     );
-    let workload = Workload::parse(&text, "classes.toml").unwrap();
+    Workload::parse(&text, "classes.toml").unwrap()
+}
+
+/// Who runs on each CPU when, in milliseconds, under the policy `fifo` with slices of 20 ms.
+fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f64)>> {
+    turns_of(load(cpus, tasks), attach_after)
+}
+
+fn turns_of(workload: Workload, attach_after: Nanos) -> Vec<Vec<(String, f64, f64)>> {
+    let cpus = workload.machine.cpus;
     let spec = RunSpec {
         policy: PolicySpec {
             name: "fifo".into(),
@@ -59,6 +67,30 @@ fn interrupt_time_is_not_charged_to_slices_and_delays_the_work() {
         turn("A", 23.0, 33.0),
     ];
     assert_eq!(turns(1, Nanos::ZERO, tasks)[0], want);
+}
+
+#[test]
+fn as_played_an_interrupt_is_a_thread_that_preempts_and_has_its_own_time() {
+    let tasks = "[chan.c]\nkind = \"pipe\"\n[irq.I]\nevery = \"400ms\"\nstart = \"5ms\"\n\
+                 cost = \"2ms\"\nsend = \"c\"\n[task.A]\ndo = \"run(30ms)\"\n\
+                 [task.B]\ndo = [\"recv(c)\", \"run(1ms)\"]\n";
+    // B waits from the message on, as after an interrupt; A keeps what is left of its slice. The
+    // thread, which begins to wait at once, keeps no run going that its load has left.
+    let want = [
+        turn("irq/I", 0.0, 0.0),
+        turn("A", 0.0, 5.0),
+        turn("irq/I", 5.0, 7.0),
+        turn("A", 7.0, 22.0),
+        turn("B", 22.0, 23.0),
+        turn("A", 23.0, 33.0),
+    ];
+    assert_eq!(turns_of(load(1, tasks).as_played(), Nanos::ZERO)[0], want);
+}
+
+#[test]
+fn a_load_without_interrupts_is_played_as_it_is() {
+    let load = load(2, "[task.A]\ndo = \"run(30ms)\"\n");
+    assert_eq!(load.as_played(), load);
 }
 
 #[test]

@@ -215,6 +215,17 @@ fn a_duration_that_lengthens_nothing_and_a_load_without_end_are_said() {
 }
 
 #[test]
+fn a_load_in_which_only_interrupts_go_on_ends_and_says_so() {
+    let tasks = "[chan.c]\nkind = \"pipe\"\n[irq.mouse]\nevery = \"1s\"\n\
+                 [task.A]\ndo = \"recv(c)\"\n";
+    let mut spec = spec(Case::Nothing, 1, tasks);
+    spec.duration = None;
+    let summary = sim::run(&spec, &mut Collector::default()).expect("the run can be made");
+    assert_eq!(summary.end.as_nanos(), 3_600_000_000_000);
+    assert!(has_note(&summary, "`mouse` goes on"), "{:?}", summary.notes);
+}
+
+#[test]
 fn a_run_that_lasts_longer_than_the_clock_is_an_error_with_a_place() {
     for steps in ["timer(8640000s)", "sleep(8640000s)"] {
         let tasks = format!("[task.A]\ndo = \"loop(2300)[{steps}]\"\n");

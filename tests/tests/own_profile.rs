@@ -300,3 +300,55 @@ fn time_is_conserved_in_random_runs_with_every_lock_and_cache() {
     }
     assert!(waits > MS && refills > MS, "{waits} and {refills} ns");
 }
+
+#[test]
+fn threads_in_the_background_keep_to_their_cpus_and_end_with_the_load() {
+    let tables = "[background.worker]\non = \"each\"\ngap = \"2ms\"\nrun = [\"10us\", \"30us\"]\n\
+                  [background.reclaim]\non = \"any\"\ngap = \"5ms\"\nrun = \"100us\"\n\
+                  real_time = 1\n";
+    let mut spec = Run::new("fifo", "[task.hog]\ncount = 2\ndo = \"run(1s)\"").spec();
+    spec.machine.cpus = 2;
+    let ideal = simulated(&spec).1;
+    spec.machine.profile = profile(tables);
+    let (events, summary) = simulated(&spec);
+    // Both hogs have the time that they ask for, and their end is the end.
+    let end = summary.end.as_nanos();
+    assert!(end > 1_000 * MS && end < 1_200 * MS, "{end}");
+    assert!(ideal.end < summary.end);
+    let mut turns = [0; 2];
+    for cpu in 0..2 {
+        for (name, from, to) in events.turns(cpu, summary.end) {
+            let length = to.since(from).get();
+            if let Some(own) = name.strip_prefix("kernel/worker.") {
+                assert_eq!(own, cpu.to_string(), "it never leaves its CPU");
+                assert!(length == 10 * US || length == 30 * US || length < 30 * US);
+                turns[0] += 1;
+            } else if name == "kernel/reclaim" {
+                // No task of a policy preempts it.
+                assert_eq!(length, 100 * US, "{name} on CPU {cpu} from {from} to {to}");
+                turns[1] += 1;
+            }
+        }
+    }
+    // About 2 x 500 and 200 wakeups in a second; under fifo a worker may wait for slices of hogs.
+    assert!(turns[0] > 50, "{turns:?}");
+    assert!((150..=250).contains(&turns[1]), "{turns:?}");
+    // The same seed gives the same moments.
+    assert_eq!(simulated(&spec).1.end, summary.end);
+}
+
+#[test]
+fn a_load_that_waits_for_ever_beside_background_threads_ends() {
+    let mut spec = Run::new(
+        "fifo",
+        "[chan.c]\nkind = \"pipe\"\n[task.a]\ndo = \"recv(c)\"",
+    )
+    .spec();
+    spec.duration = None;
+    spec.machine.profile =
+        profile("[background.worker]\non = \"any\"\ngap = \"1000ms\"\nrun = \"1us\"\n");
+    let (_, summary) = simulated(&spec);
+    assert_eq!(summary.end.as_nanos(), 3_600_000 * MS);
+    let noted = summary.notes.iter().any(|note| note.contains("`worker`"));
+    assert!(noted, "{:?}", summary.notes);
+}

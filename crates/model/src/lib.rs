@@ -31,7 +31,7 @@ pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
 pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{Kernel, MachineSpec};
-pub use profile::{Costs, OwnProfile, Profile, RunQueueLock};
+pub use profile::{Background, Costs, OwnProfile, Profile, RunQueueLock};
 pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};

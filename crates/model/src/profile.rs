@@ -1,10 +1,13 @@
 //! What actions cost on a machine.
 
+mod background;
 mod file;
 
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use background::Background;
 
 /// What actions cost on a machine, by name or as a table of the user's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,13 @@ pub struct OwnProfile {
     /// What things cost.
     #[serde(rename = "costs_ps")]
     pub costs: Costs,
+    /// The kernel's threads that run by themselves.
+    #[serde(
+        default,
+        deserialize_with = "background::checked",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub background: Vec<Background>,
 }
 
 /// Writes the struct of costs and the table of those that are spans of time.
@@ -143,7 +153,7 @@ pub enum RunQueueLock {
     Machine,
 }
 
-static DEFAULT_V0: LazyLock<Costs> = LazyLock::new(|| {
+static DEFAULT_V0: LazyLock<OwnProfile> = LazyLock::new(|| {
     let text = include_str!("../profiles/default-v0.toml");
     let shipped = file::parse_shipped(text, "profiles/default-v0.toml");
     shipped.unwrap_or_else(|error| panic!("{error}"))
@@ -175,8 +185,18 @@ impl Profile {
     pub fn costs(&self) -> Option<&Costs> {
         match self {
             Self::Ideal => None,
-            Self::DefaultV0 => Some(&DEFAULT_V0),
+            Self::DefaultV0 => Some(&DEFAULT_V0.costs),
             Self::Own(own) => Some(&own.costs),
+        }
+    }
+
+    /// The kernel's threads that run by themselves beside every load.
+    #[must_use]
+    pub fn background(&self) -> &[Background] {
+        match self {
+            Self::Ideal => &[],
+            Self::DefaultV0 => &DEFAULT_V0.background,
+            Self::Own(own) => &own.background,
         }
     }
 }

@@ -488,7 +488,7 @@ fn the_runslice_of_who_computes_is_its_timeslice_and_of_who_waits_a_few_millisec
             [task.waiter]\ncount = 3\ncpus = \"0\"\n\
             do = \"loop(inf)[ run(2ms), sleep(9ms) ]\"\n";
         fs::write(folder.join("both.toml"), load).expect("writable");
-        // The player wakes every 5 ms, at a real-time priority: not on the CPU of the hogs.
+        // The player wakes every 5 to 50 ms, at a real-time priority: not on the CPU of the hogs.
         let script =
             "taskset 1 runslice play both.toml --policy o1 --for 12s --format json -o both.json";
         let script = format!("{QUIET}{script}");

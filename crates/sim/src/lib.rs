@@ -69,7 +69,7 @@ use bpf::{
     Config, Door, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
 use model::{CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary};
-use workload::{Operation, RunSpec, Step};
+use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
@@ -449,7 +449,7 @@ fn program_before(
     options: Options,
     (user, free): (Box<dyn UserSpace>, bool),
 ) -> Result<(Summary, ProgramReport), Error> {
-    let spec = &with_threads(spec, free);
+    let spec = &with_threads(&spec.with_background(), free);
     let wants = audience.sink().wants();
     let (mut machine, mut vm) = begin_program(spec, wants, options, (user, free))?;
     go(spec, &mut machine, &mut vm, &mut audience)?;
@@ -498,6 +498,7 @@ fn run_before(
     tally: bool,
 ) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
     check_machine(&spec.machine)?;
+    let spec = &*spec.with_background();
     let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options, tally)?;
     machine.populate(&mut vm)?;
     machine
@@ -520,10 +521,17 @@ fn go(
     let workload = Arc::clone(&machine.workload);
     let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, duration);
     audience.sink().begin(&header);
-    if let Some(duration) = duration {
-        machine.end_at(duration);
+    let disturber = disturber(spec).filter(|_| duration.is_none());
+    if let Some(end) = duration.or(disturber.map(|_| MOST_WITHOUT_END)) {
+        machine.end_at(end);
     }
     machine.run(vm, audience)?;
+    if let Some(name) = disturber.filter(|_| machine.now >= SimTime::ZERO + MOST_WITHOUT_END) {
+        machine.note(format!(
+            "nothing says when the run ends, and `{name}` goes on for ever: it was ended after \
+             {MOST_WITHOUT_END}; a duration or the workload's `stop` can say otherwise"
+        ));
+    }
     if let Some(error) = machine.take_program_failure() {
         return Err(error.into());
     }
@@ -549,8 +557,9 @@ pub fn latest_end(spec: &RunSpec) -> (Option<Nanos>, Option<String>) {
             (Some(asked.min(after)), (asked > after).then_some(note))
         }
         (None, None) if stop.groups.is_empty() && stop.requests.is_empty() => {
-            let endless = spec.workload.groups.iter();
-            let Some(endless) = endless.into_iter().find(|group| is_endless(&group.body)) else {
+            let mut tasks = spec.workload.groups.iter();
+            let is_endless = |group: &&Group| !group.background && is_endless(&group.body);
+            let Some(endless) = tasks.find(is_endless) else {
                 return (None, None);
             };
             let note = format!(
@@ -573,8 +582,19 @@ fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
     end
 }
 
-/// How long a run lasts of which nothing says when it ends, if a task goes on for ever.
+/// How long a run lasts of which nothing says when it ends, if something goes on for ever.
 const MOST_WITHOUT_END: Nanos = Nanos::from_secs(3_600);
+
+/// What goes on after all tasks have begun to wait for what never comes: interrupts, and threads in
+/// the background. Without it such a run is over, because nothing can happen.
+fn disturber(spec: &RunSpec) -> Option<&str> {
+    let mut sources = spec.workload.interrupts.iter();
+    let source = sources.find(|source| source.arrival != Arrival::Once);
+    let thread = || spec.machine.profile.background().first();
+    source
+        .map(|source| source.name.as_str())
+        .or_else(|| thread().map(|thread| thread.name.as_str()))
+}
 
 /// Whether a task that does these steps never comes to their end.
 fn is_endless(steps: &[Step]) -> bool {

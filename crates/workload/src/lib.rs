@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod cgroup;
 mod code;
 mod cpuset;
@@ -17,6 +18,7 @@ mod irq;
 mod names;
 mod operations;
 mod parser;
+mod played;
 mod recorded;
 mod release;
 mod request;
@@ -37,6 +39,7 @@ pub use expr::{Binary, Expr, Scope};
 pub use grouped::{AsFile, Grouped};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
+pub use played::INTERRUPT_PRIORITY;
 pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;

@@ -310,6 +310,8 @@ impl Recorded {
                 start: Dist::Const(task.start),
                 kind: TaskKind::Process,
                 migration_disabled: false,
+                one_each_cpu: false,
+                background: false,
                 footprint: None,
                 body: (task.script.iter())
                     .filter_map(|act| maker.step(own, *act))

@@ -321,6 +321,10 @@ pub struct Group {
     pub kind: TaskKind,
     /// Born inside a section of the kernel that forbids migration, and stays there.
     pub migration_disabled: bool,
+    /// Whether member `i` may run on CPU `i` only; then `cpus` says nothing.
+    pub one_each_cpu: bool,
+    /// Whether these tasks go on as long as the machine does: no run waits for their end.
+    pub background: bool,
     /// Bytes that each uses of a cache; `None`: as the machine's profile says.
     pub footprint: Option<u64>,
     /// What each does, before it exits.

@@ -7,12 +7,14 @@
 mod convert;
 mod cost;
 mod measured;
+mod pace;
 mod raw;
 mod recorder;
 
 pub use convert::{Converted, Mended, Others, Records, convert};
 pub use cost::{Cost, ProgramCost};
 pub use measured::{Distribution, Measured, Totals};
+pub use pace::Pace;
 pub use raw::{Facts, Kind, Raw};
 pub use recorder::{
     Depth, Extras, Recorder, Recording, be_urgent, busy_between, busy_of, cpus, hz_between,

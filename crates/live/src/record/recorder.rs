@@ -18,6 +18,7 @@ use libbpf_rs::{
 
 use super::convert::{Converted, Others, Records, convert};
 use super::measured::{Measured, Totals};
+use super::pace::Pace;
 use super::raw::{self, Facts, Raw};
 use super::{ProgramCost, clock};
 use crate::variables::{self, Variable};
@@ -28,8 +29,8 @@ use model::{Nanos, TaskGroup};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// How messages call it.
 const NAME: &str = "the recorder";
-/// From one look at the ring buffer to the next; it holds 400,000 events.
-const PAUSE: Duration = Duration::from_millis(5);
+/// Events that the ring buffer holds (`events` in record.bpf.c).
+const ROOM: u64 = 400_000;
 /// Records that are kept at most, 1 GiB; more are counted as lost.
 const KEPT_MAX: usize = 1 << 25;
 /// After the end an event may still be under way on another CPU.
@@ -274,6 +275,11 @@ impl Recording {
 }
 
 impl Spool {
+    /// Records that have come, kept or not.
+    fn count(&self) -> u64 {
+        (self.raws.len() as u64).saturating_add(self.dropped)
+    }
+
     fn keep(&mut self, bytes: &[u8]) {
         let full = self.raws.len() >= KEPT_MAX;
         match raw::parse(bytes, &mut self.facts).filter(|_| !full) {
@@ -424,13 +430,17 @@ fn read_events(object: &Object) -> Result<Reader, Error> {
             0
         })?;
         let ring = builder.build()?;
+        let mut pace = Pace::new(ROOM);
+        let mut seen = 0;
         loop {
             let last = stopped.load(Ordering::Relaxed);
             ring.consume()?;
             if last {
                 break;
             }
-            thread::sleep(PAUSE);
+            let known = spool.borrow().count();
+            thread::sleep(pace.after(known - seen));
+            seen = known;
         }
         drop(ring);
         Ok(spool.into_inner())

@@ -7,7 +7,7 @@ use super::shared::{Plan, Shared};
 use live::record::{Kind, Raw};
 
 /// Marks that the ring holds; the player empties it every few milliseconds.
-const ENTRIES: u64 = 1 << 17;
+pub const ENTRIES: u64 = 1 << 17;
 /// Words of an entry: number, time, pid and `a`, `b` and kind, `c`.
 const WORDS: u64 = 5;
 

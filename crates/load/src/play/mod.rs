@@ -27,7 +27,9 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use model::{EventKind, Nanos, Rng, SimTime};
-use workload::{Effect, Expr, Instance, SchedPolicy, Source, Target, TaskKind, Workload};
+use workload::{
+    Effect, Expr, INTERRUPT_PRIORITY, Instance, SchedPolicy, Source, Target, TaskKind, Workload,
+};
 
 pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
@@ -35,16 +37,12 @@ pub use run::{AsItIs, Detached, How, OfKernel, Scheduler, play};
 
 use crate::Error;
 use cgroups::Cgroups;
-use live::record::{Kind, Raw, be_urgent, clock};
+use live::record::{Kind, Pace, Raw, be_urgent, clock};
 use state::{Failure, Overdue, SharedState};
 use sys::Forked;
 
 /// How long tasks may take until all of them are ready.
 const READY: Duration = Duration::from_secs(60);
-/// Between two looks at what tasks say.
-const PAUSE: Duration = Duration::from_millis(5);
-/// Real-time priority of the threads that stand for interrupts.
-const INTERRUPT_PRIORITY: u8 = 50;
 
 /// A counter at the end of a play: group, counter, sum.
 pub type Sum = (u32, u32, u64);
@@ -59,6 +57,8 @@ pub struct Player {
     said: Vec<Raw>,
     /// Number of the next mark.
     next: u64,
+    /// Between two looks at what tasks say.
+    pace: Pace,
     /// When there was no more waiting, and the books of that moment.
     ended: Option<Ended>,
     /// They go when everybody has gone.
@@ -118,6 +118,7 @@ impl Player {
             keeper: None,
             said: Vec::new(),
             next: 0,
+            pace: Pace::new(marks::ENTRIES),
             ended: None,
             _groups: groups,
         };
@@ -135,7 +136,7 @@ impl Player {
         let wanted = tasks + u32::try_from(workload.interrupts.len()).unwrap_or(u32::MAX);
         let patience = Instant::now() + READY;
         while player.state().ready() < wanted {
-            player.listen();
+            let pause = player.listen();
             let failure = player.state().failure();
             if failure.is_some() || player.has_lost_all() || Instant::now() > patience {
                 let ready = player.state().ready();
@@ -144,7 +145,7 @@ impl Player {
                 });
                 return Err(Error::Play { why });
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(pause);
         }
         Ok(player)
     }
@@ -177,9 +178,9 @@ impl Player {
     pub fn wait(&mut self, limit: Option<Nanos>, mut stop: impl FnMut() -> bool) {
         let end = limit.map(|limit| self.state().began().saturating_add(limit.get()));
         loop {
-            self.listen();
+            let pause = self.listen();
             let left = end.map(|end| Duration::from_nanos(end.saturating_sub(clock())));
-            let pause = left.unwrap_or(PAUSE).min(PAUSE);
+            let pause = left.unwrap_or(pause).min(pause);
             if pause.is_zero() || stop() || self.state().wait_for_end(pause) {
                 // Until the last task has met its end, others go on and count.
                 self.ended = Some(self.books());
@@ -188,14 +189,18 @@ impl Player {
         }
     }
 
-    /// Takes what the tasks have said since. Who does not [`wait`](Self::wait) does this every few
-    /// milliseconds, because there is room for so many marks only.
-    pub fn listen(&mut self) {
+    /// Takes what the tasks have said since. Who does not [`wait`](Self::wait) does this again after
+    /// the time that it returns, because there is room for so many marks only.
+    #[must_use]
+    pub fn listen(&mut self) -> Duration {
+        let before = self.next;
         self.drain();
+        let pause = self.pace.after(self.next - before);
         if self.has_lost_all() {
             self.state()
                 .fail(Failure::Killed, [0; 3], libc::SIGKILL.into());
         }
+        pause
     }
 
     /// Ends all tasks.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Costs, OwnProfile, Profile, RunQueueLock};
+use super::{Costs, OwnProfile, Profile, RunQueueLock, background};
 use crate::file::{FileError, Problem};
 use crate::file::{Source, Table, Text, Value, describe, text};
 
 /// Units of time, and picoseconds in each.
-const TIMES: [(&str, u64); 4] = [
+pub(super) const TIMES: [(&str, u64); 4] = [
     ("ps", 1),
     ("ns", 1_000),
     ("us", 1_000_000),
@@ -20,7 +20,7 @@ const SIZES: [(&str, u64); 3] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20)];
 /// Units of throughput, and bytes a second in each.
 const RATES: [(&str, u64); 2] = [("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
 
-const TIME: &str = "a span of time with its unit (ps, ns, us, ms), as \"1.2us\"";
+pub(super) const TIME: &str = "a span of time with its unit (ps, ns, us, ms), as \"1.2us\"";
 const SIZE: &str = "a size with its unit (B, KiB, MiB), as \"512KiB\"";
 const RATE: &str = "a throughput with its unit (MB/s, GB/s), as \"2.5GB/s\"";
 
@@ -34,17 +34,16 @@ impl Profile {
     /// # Errors
     /// If `text` is no profile: the first mistake, with its place.
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
-        let (name, costs) = parse(text, file, false)?;
-        Ok(Self::Own(Arc::new(OwnProfile { name, costs })))
+        Ok(Self::Own(Arc::new(parse(text, file, false)?)))
     }
 }
 
 /// Reads the file of a shipped profile, whose name is taken and which is based on nothing.
-pub(super) fn parse_shipped(text: &str, file: &str) -> Result<Costs, FileError> {
-    parse(text, file, true).map(|(_, costs)| costs)
+pub(super) fn parse_shipped(text: &str, file: &str) -> Result<OwnProfile, FileError> {
+    parse(text, file, true)
 }
 
-fn parse(text: &str, file: &str, shipped: bool) -> Result<(String, Costs), FileError> {
+fn parse(text: &str, file: &str, shipped: bool) -> Result<OwnProfile, FileError> {
     let source = &Source { text, file };
     let root = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -71,17 +70,33 @@ fn parse(text: &str, file: &str, shipped: bool) -> Result<(String, Costs), FileE
             )?;
         }
     }
+    let background = match root.get("background") {
+        None => Vec::new(),
+        Some(value) => {
+            let table = Table::new(source, "[background]".to_owned(), value)?;
+            background::read(source, &table)?
+        }
+    };
     root.finish()?;
-    Ok((name.text.to_owned(), costs))
+    Ok(OwnProfile {
+        name: name.text.to_owned(),
+        costs,
+        background,
+    })
+}
+
+/// Refuses a name at `at` with other characters than names have.
+pub(super) fn check_plain(source: &Source, name: &str, at: usize) -> Result<(), FileError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !name.is_empty() && name.chars().all(plain) {
+        return Ok(());
+    }
+    let expected = "a name of letters, digits, `-`, `_` and `.`";
+    Err(source.error(at, Problem::unexpected(format!("\"{name}\""), expected)))
 }
 
 fn check_name(source: &Source, name: Text, shipped: bool) -> Result<(), FileError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.text.is_empty() || !name.text.chars().all(plain) {
-        let expected = "a name of letters, digits, `-`, `_` and `.`";
-        let problem = Problem::unexpected(format!("\"{}\"", name.text), expected);
-        return Err(source.error(name.place(0), problem));
-    }
+    check_plain(source, name.text, name.place(0))?;
     if !shipped && Profile::shipped(name.text).is_some() {
         let problem = Problem::Taken(name.text.to_owned());
         return Err(source.error(name.place(0), problem));
@@ -138,7 +153,7 @@ fn times(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fil
 }
 
 /// A limit of a cost, ps.
-fn in_words(ps: u64) -> String {
+pub(super) fn in_words(ps: u64) -> String {
     let unit = TIMES
         .iter()
         .rev()
@@ -189,7 +204,7 @@ fn caches(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fi
 }
 
 /// Refuses a number above its limit, which has its words for the message.
-fn check(
+pub(super) fn check(
     source: &Source,
     value: Value,
     key: &str,
@@ -208,7 +223,7 @@ fn check(
 }
 
 /// A number with one of `units`, as whole units of the smallest.
-fn quantity(
+pub(super) fn quantity(
     source: &Source,
     value: Value,
     units: &[(&str, u64)],

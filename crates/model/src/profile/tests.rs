@@ -139,6 +139,26 @@ fn mistakes_are_told_with_their_place() {
             with("[caches]\nllc_refill = \"99999GB/s\"\n"),
             "p.toml:4:14: `llc_refill` is the string \"99999GB/s\"; expected at most".to_owned(),
         ),
+        (
+            with("[background.rcu]\non = \"all\"\n"),
+            "p.toml:4:6: found the string \"all\"; expected \"each\" (a thread".to_owned(),
+        ),
+        (
+            with("[background.rcu]\non = \"any\"\ngap = \"1us\"\nrun = \"1us\"\n"),
+            "p.toml:5:7: `gap` is the string \"1us\"; expected 10us to".to_owned(),
+        ),
+        (
+            with("[background.rcu]\non = \"any\"\ngap = \"1ms\"\nrun = []\n"),
+            "p.toml:6:7: the number of lengths is 0; expected 1 to 1000".to_owned(),
+        ),
+        (
+            with("[background.\"a/b\"]\non = \"any\"\n"),
+            "p.toml:3:13: found \"a/b\"; expected a name".to_owned(),
+        ),
+        (
+            with("[background.rcu]\non = \"any\"\ngap = \"1ms\"\nrun = \"1us\"\nreal_time = 0\n"),
+            "p.toml:7:13: found the number 0; expected a whole number, 1 to 99".to_owned(),
+        ),
     ] {
         assert!(found.starts_with(&want), "{found}\n{want}");
     }
@@ -146,7 +166,20 @@ fn mistakes_are_told_with_their_place() {
 
 #[test]
 fn a_recording_keeps_the_whole_of_an_own_profile_and_the_name_of_a_shipped_one() {
-    let text = format!("{HEAD}base = \"default-v0\"\n[caches]\ncore = \"1MiB\"\n");
+    let text = format!(
+        "{HEAD}base = \"default-v0\"\n[caches]\ncore = \"1MiB\"\n[background.rcu]\n\
+         on = \"each\"\ngap = \"4.5ms\"\nrun = [\"3us\", \"8us\"]\nreal_time = 1\n"
+    );
+    let background = Background {
+        name: "rcu".to_owned(),
+        each_cpu: true,
+        gap_ns: 4_500_000,
+        run_ns: vec![3_000, 8_000],
+        real_time: Some(1),
+        nice: 0,
+    };
+    let own = Profile::parse(&text, "p.toml").unwrap();
+    assert_eq!(own.background(), [background]);
     for profile in [
         Profile::Ideal,
         Profile::DefaultV0,
@@ -161,6 +194,29 @@ fn a_recording_keeps_the_whole_of_an_own_profile_and_the_name_of_a_shipped_one()
         let read: MachineSpec = toml::from_str(&written).unwrap();
         assert_eq!(read, machine, "{written}");
     }
+}
+
+#[test]
+fn a_recording_with_background_threads_that_no_file_could_have_is_refused() {
+    let text = "profile = { name = \"p\", costs_ps = {}, background = [{ name = \"b\", \
+                each_cpu = true, gap_ns = 20000, run_ns = [7], nice = 0 }] }";
+    assert!(toml::from_str::<Only>(text).is_ok());
+    for (right, wrong) in [
+        ("20000", "0"),
+        ("[7]", "[]"),
+        ("[7]", "[9000000000]"),
+        ("nice = 0", "nice = 90"),
+        ("nice = 0", "nice = 0, real_time = 100"),
+    ] {
+        let error = toml::from_str::<Only>(&text.replace(right, wrong)).unwrap_err();
+        assert!(error.to_string().contains("no profile can have"), "{error}");
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Only {
+    #[expect(dead_code, reason = "only whether it can be read is of interest")]
+    profile: OwnProfile,
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub fn policy(request: &Request, play: &Play, kept: &Kept) -> anyhow::Result<Str
     policy::as_on_kernel(&request.asked.policies[play.policy], kept.machine.kernel)
 }
 
-/// The run of a play: same policy, workload, CPUs, tick, kernel, seed and length.
+/// The run of a play: same policy, CPUs, tick, kernel, seed and length, and the workload as real
+/// processes play it.
 ///
 /// # Errors
 /// When there is no such policy, or the workload is wrong.
@@ -41,7 +42,7 @@ pub fn spec(
         tie_seed: None,
         attach_after: Nanos::ZERO,
         duration: Some(Nanos::new(request.asked.duration_ns)),
-        workload: Arc::new(request.workload(play)?),
+        workload: Arc::new(request.workload(play)?.as_played()),
     })
 }
 
@@ -61,11 +62,13 @@ pub fn run(
     if let Some(line) = ejection(&request.label(play), &summary.exit) {
         return Ok(Err(line));
     }
+    let own = request.workload(play)?.groups;
+    let own = |name: &str| own.iter().any(|group| group.name == name);
     Ok(Ok(Run {
         load: request.asked.workloads[play.workload].clone(),
         policy: request.label(play),
         seed: play.seed,
-        ..Run::new(&metrics.report(), &metrics.waits())
+        ..Run::new(&metrics.report(), &metrics.waits()).only(own)
     }))
 }
 

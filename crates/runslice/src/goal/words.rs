@@ -54,11 +54,10 @@ impl FromStr for Goal {
             [name] => Ok(Some((*name).to_owned())),
             _ => Err(unknown(text, names[1])),
         };
+        if let Some(stat) = rest.first().and_then(|word| stat_of(word)) {
+            return time(text, (stat, way), &rest[1..], whose);
+        }
         let goal = match rest.as_slice() {
-            [stat, rest @ ..] if stat_of(stat).is_some() => {
-                let stat = stat_of(stat).ok_or_else(|| unknown(text, front))?;
-                time(text, (stat, way), rest, whose)?
-            }
             ["late", names @ ..] => Self::Late {
                 deadline: name(names)?,
                 whose,
@@ -84,9 +83,9 @@ impl FromStr for Goal {
             }
             rest => return Err(unknown(text, rest.first().copied().unwrap_or_default())),
         };
-        match (&goal, way) {
-            (Self::Time { .. }, _) | (_, None) => Ok(goal),
-            _ => Err(format!(
+        match way {
+            None => Ok(goal),
+            Some(_) => Err(format!(
                 "`{text}`: it is known which way is good; leave out `lower` or `higher`"
             )),
         }

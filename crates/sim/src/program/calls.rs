@@ -194,6 +194,8 @@ pub(crate) fn with_program(spec: &RunSpec) -> RunSpec {
         start: Dist::Const(Nanos::ZERO),
         kind: TaskKind::Process,
         migration_disabled: false,
+        one_each_cpu: false,
+        background: true,
         footprint: None,
         body: Vec::new(),
         variables: 0,

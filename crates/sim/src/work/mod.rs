@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{
-    Code, Effect, Expr, Fault, Instr, Operation, Place, Source, Stepper, TASKS_MAX, TaskKind,
-    Workload, latest, receivers,
+    Code, CpuSet, Effect, Expr, Fault, Instr, Operation, Place, Source, Stepper, TASKS_MAX,
+    TaskKind, Workload, latest, receivers,
 };
 
 mod action;
@@ -65,12 +65,11 @@ pub struct Work {
     /// By [`TaskId`].
     tasks: Vec<Task>,
     groups: Vec<Members>,
-    /// Tasks that have been born and have not exited.
+    /// Tasks that have been born and have not exited, and whose end the workload waits for.
     alive: u32,
     /// Most tasks that may be born.
     born_max: usize,
-    /// The group of the scheduler's own program, if it runs on this machine: the workload does not
-    /// wait for its threads.
+    /// The group of the scheduler's own program, if it runs on this machine.
     program: Option<u32>,
 }
 
@@ -240,7 +239,12 @@ impl Work {
             nice: declared.nice,
             policy: declared.policy,
             cgroup: declared.cgroup,
-            cpus: declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
+            cpus: match declared.one_each_cpu {
+                true => u16::try_from(index)
+                    .ok()
+                    .map(|cpu| CpuSet::single(CpuId(cpu))),
+                false => declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
+            },
             start,
             process: declared.kind != TaskKind::Thread,
             kernel: declared.kind == TaskKind::Kernel,
@@ -267,11 +271,11 @@ impl Work {
         members.tasks[birth.index as usize] = Some(task);
         members.born += 1;
         members.alive += 1;
-        self.alive += u32::from(self.program != Some(birth.group));
+        self.alive += u32::from(!self.workload.groups[birth.group as usize].background);
     }
 
     /// The tasks of `group` are threads of the scheduler's own program: the machine says what they
-    /// do, and nobody waits for their end.
+    /// do.
     pub fn set_program(&mut self, group: u32) {
         self.program = Some(group);
     }
@@ -433,7 +437,7 @@ impl Work {
         state.shrink();
         let group = state.stepper.group();
         self.groups[group as usize].alive -= 1;
-        self.alive -= u32::from(self.program != Some(group));
+        self.alive -= u32::from(!self.workload.groups[group as usize].background);
     }
 
     /// What `task` is called in the workload.

@@ -167,6 +167,14 @@ impl Run {
             groups: report.groups.iter().map(group).collect(),
         }
     }
+
+    /// Without the groups that are not among these: threads that stand for something that the
+    /// other machine does not count. What is of the whole machine stays.
+    #[must_use]
+    pub fn only(mut self, mut is_compared: impl FnMut(&str) -> bool) -> Self {
+        self.groups.retain(|group| is_compared(&group.name));
+        self
+    }
 }
 
 impl Group {

@@ -217,6 +217,8 @@ impl<'a> Reader<'a> {
             start: start.unwrap_or(Dist::Const(Nanos::ZERO)),
             kind,
             migration_disabled,
+            one_each_cpu: false,
+            background: false,
             footprint: footprint.map(i64::unsigned_abs),
             body,
             variables,

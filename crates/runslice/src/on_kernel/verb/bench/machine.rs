@@ -22,8 +22,6 @@ use crate::scheduler;
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The same while a workload is played, whose tasks have room for so many words only.
-const LISTEN: Duration = Duration::from_millis(5);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -193,13 +191,11 @@ fn wait(
     is_alive: impl Fn() -> bool,
 ) -> anyhow::Result<Option<TimedEnd>> {
     let broken = "the command cannot be waited for";
-    let pause = player.as_ref().map_or(PAUSE, |_| LISTEN);
     loop {
+        // A workload's tasks have room for so many words only.
+        let pause = player.as_mut().map_or(PAUSE, |player| player.listen());
         if let Some(end) = timed.wait(pause).context(broken)? {
             return Ok(Some(end));
-        }
-        if let Some(player) = &mut player {
-            player.listen();
         }
         if process::signal().is_some() || !is_alive() {
             break;

@@ -1,6 +1,7 @@
 //! A play beside a simulation of the same workload.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -40,14 +41,19 @@ impl<'a> From<&'a Cell> for Row<'a> {
     }
 }
 
-/// Simulates what was played: same policy, CPUs, tick, seed and length.
+/// Simulates what was played: same policy, CPUs, tick, seed and length, and threads for interrupts.
 pub fn simulate(run: &RunSpec) -> anyhow::Result<machines::Run> {
     let mut metrics = Metrics::new();
-    let summary = sim::run(run, &mut metrics).context("the simulated half")?;
+    let played = RunSpec {
+        workload: Arc::new(run.workload.as_played()),
+        ..run.clone()
+    };
+    let summary = sim::run(&played, &mut metrics).context("the simulated half")?;
     if summary.exit.kind.is_error() {
         anyhow::bail!("the simulated half was ejected: {}", summary.exit.message);
     }
-    Ok(machines::Run::new(&metrics.report(), &metrics.waits()))
+    let own = |name: &str| run.workload.groups.iter().any(|group| group.name == name);
+    Ok(machines::Run::new(&metrics.report(), &metrics.waits()).only(own))
 }
 
 /// Writes both, and how far apart they are.

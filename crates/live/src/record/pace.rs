@@ -1,0 +1,66 @@
+//! How long to leave a buffer alone that others fill.
+
+use std::time::Duration;
+
+/// The least time from one look to the next.
+const LEAST: Duration = Duration::from_millis(5);
+/// The most. A buffer of 400,000 records takes 8 million a second for so long.
+const MOST: Duration = Duration::from_millis(50);
+
+/// The pauses between looks at a buffer.
+///
+/// Each look takes a CPU from the tasks that are measured: with one every 5 ms the recorder and the
+/// player of a workload took 400 turns a second, more than all of the kernel's own threads. So a
+/// buffer that fills slowly is looked at rarely.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Records for which there is room.
+    room: u64,
+    pause: Duration,
+}
+
+impl Pace {
+    /// For a buffer of `room` records. It begins with short pauses.
+    #[must_use]
+    pub fn new(room: u64) -> Self {
+        Self { room, pause: LEAST }
+    }
+
+    /// How long to wait after a look that found so many records: until an eighth of the buffer is
+    /// full at the same rate, at most twice as long as before, and 5 to 50 ms.
+    pub fn after(&mut self, found: u64) -> Duration {
+        let eighth = u128::from(self.room / 8) * self.pause.as_nanos() / u128::from(found.max(1));
+        let eighth = Duration::from_nanos(u64::try_from(eighth).unwrap_or(u64::MAX));
+        self.pause = eighth.min(self.pause * 2).clamp(LEAST, MOST);
+        self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_stays_empty_is_looked_at_ever_more_rarely() {
+        let mut pace = Pace::new(400_000);
+        let pauses: Vec<u128> = (0..6).map(|_| pace.after(0).as_millis()).collect();
+        assert_eq!(pauses, [10, 20, 40, 50, 50, 50]);
+    }
+
+    #[test]
+    fn a_burst_is_followed_at_once_and_never_fills_more_than_half_before_it_is_seen() {
+        let mut pace = Pace::new(400_000);
+        for _ in 0..6 {
+            pace.after(10);
+        }
+        // 4 million a second, all at once: half of the buffer within the longest pause.
+        let found = 4_000_000 * 50 / 1_000;
+        assert!(found <= 400_000 / 2);
+        let pause = pace.after(found);
+        assert_eq!(pause.as_micros(), 12_500);
+        // At that rate an eighth is filled until the next look, and it stays so.
+        assert_eq!(pace.after(50_000).as_micros(), 12_500);
+        // More than the shortest pause can take is looked at as often as can be.
+        assert_eq!(pace.after(u64::MAX), LEAST);
+    }
+}

@@ -1,0 +1,94 @@
+//! A workload as real processes play it.
+
+use model::Nanos;
+
+use crate::{
+    Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Effect, Expr, Group, Interrupt,
+    Operation, Place, SchedPolicy, Step, TaskKind, Workload,
+};
+
+/// Real-time priority of the threads that stand for interrupts: that of the kernel's own threads
+/// for interrupts (`sched_set_fifo()`, `MAX_RT_PRIO / 2`; kernel/sched/syscalls.c, Linux 6.18).
+pub const INTERRUPT_PRIORITY: u8 = 50;
+
+impl Workload {
+    /// The same load with what `play` does in the place of interrupts: no process can be one, so
+    /// each source is a thread with a real-time priority on its CPU, which a timer wakes. It computes
+    /// for the interrupt's cost and does what the interrupt would do. A task that it interrupts has
+    /// been preempted, and who is woken is woken by a thread.
+    ///
+    /// The timer remains, as an interrupt without cost at the same moments. The threads are groups
+    /// of their own behind all others, so that tasks keep their numbers: `groups[self.groups.len()..]`.
+    #[must_use]
+    pub fn as_played(&self) -> Self {
+        let mut played = self.clone();
+        for source in &mut played.interrupts {
+            let of = u32::try_from(played.channels.len()).unwrap_or(u32::MAX);
+            let name = format!("irq/{}", source.name);
+            played.groups.push(thread(name.clone(), source, of));
+            // It takes all: a timer that was late is not forgotten.
+            played.channels.push(Channel {
+                name,
+                kind: ChannelKind::Queue,
+                count: 1,
+                capacity: Capacity::Unbounded,
+                msg: 0,
+            });
+            source.cost = Dist::Const(Nanos::ZERO);
+            source.effect = Effect::Send(first(of));
+        }
+        played
+    }
+}
+
+/// The thread of a source, which takes its turns from channel `of`.
+fn thread(name: String, source: &Interrupt, of: u32) -> Group {
+    let step = |op| Step {
+        op,
+        line: source.line,
+    };
+    let mut body = vec![step(Operation::Recv(first(of)))];
+    if source.cost != Dist::Const(Nanos::ZERO) {
+        body.push(step(Operation::Run(Some(Amount {
+            dist: source.cost.clone(),
+            times: Expr::Number(1),
+        }))));
+    }
+    match &source.effect {
+        Effect::None => {}
+        Effect::Send(to) => body.push(step(Operation::Send {
+            to: to.clone(),
+            bytes: None,
+            value: None,
+        })),
+        Effect::Resume(target) => body.push(step(Operation::Resume(target.clone()))),
+    }
+    let forever = Operation::Loop {
+        count: None,
+        slot: 0,
+        body,
+    };
+    Group {
+        name,
+        count: 1,
+        nice: 0,
+        policy: SchedPolicy::Fifo(INTERRUPT_PRIORITY),
+        cgroup: None,
+        cpus: Some(CpuSet::single(source.cpu)),
+        start: Dist::Const(Nanos::ZERO),
+        kind: TaskKind::Process,
+        migration_disabled: false,
+        one_each_cpu: false,
+        background: true,
+        footprint: None,
+        body: vec![step(forever)],
+        variables: 1,
+    }
+}
+
+fn first(of: u32) -> Place {
+    Place {
+        of,
+        index: Expr::Number(0),
+    }
+}
