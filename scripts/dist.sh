@@ -25,9 +25,9 @@ if nm "$libelf" 2>/dev/null | grep -q ZSTD_; then
     more='-l static=zstd'
 fi
 RUSTFLAGS="-C target-feature=+crt-static $more" LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
-    "${CARGO:-scripts/cargo}" build --release --target "$target" --bin runslice \
+    "${CARGO:-scripts/cargo}" build --profile dist --target "$target" --bin runslice \
     --features static
-program=${CARGO_TARGET_DIR:-target}/$target/release/runslice
+program=${CARGO_TARGET_DIR:-target}/$target/dist/runslice
 
 rm -rf "$out"
 mkdir -p "$out"

@@ -9,6 +9,7 @@ use crate::exit::{Status, statuses};
 use crate::on_kernel;
 use crate::verb::build::Build;
 use crate::verb::bundle::BundleOf;
+use crate::verb::calibrate::Calibrate;
 use crate::verb::check::Check;
 use crate::verb::choose::Choose;
 use crate::verb::compare::Compare;
@@ -45,6 +46,10 @@ pub enum Verb {
     /// Say which scheduler is best for a load: simulate candidates, and rank them by your goals.
     #[command(after_help = statuses(&[Status::Inconclusive]))]
     Choose(Box<Choose>),
+
+    /// Measure a kernel's own threads in a recording, and write them as a machine's profile.
+    #[command(after_help = statuses(&[]))]
+    Calibrate(Calibrate),
 
     /// Compile a policy from its C source, with the headers that runslice has inside.
     #[command(after_help = statuses(&[]))]

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod bundle;
+pub mod calibrate;
 pub mod check;
 pub mod choose;
 pub mod compare;
@@ -38,6 +39,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sim(request) => sim::run(&request),
         Verb::Build(request) => build::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
+        Verb::Calibrate(request) => calibrate::run(&request),
         Verb::Choose(request) => choose::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Diff(request) => diff::run(&request),

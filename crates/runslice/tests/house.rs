@@ -297,7 +297,7 @@ fn no_verb_imports_another() {
     }
     assert_eq!(
         verbs.len(),
-        29,
+        30,
         "verbs are found in both folders: {verbs:?}"
     );
 }

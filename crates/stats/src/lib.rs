@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod background;
 mod columns;
 pub mod compare;
 mod conservation;

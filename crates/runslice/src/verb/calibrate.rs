@@ -1,0 +1,167 @@
+//! `runslice calibrate FILE`.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use model::Profile;
+use stats::background::{Chosen, FEWEST, Turns};
+
+use crate::exit::{Status, UsageError};
+use crate::say::{printable, say};
+use crate::{output, recording};
+
+/// Arguments of `runslice calibrate`.
+#[derive(Debug, Args)]
+pub struct Calibrate {
+    /// A recording of a kernel with events: of `trace`, `run` or `play --events`. A long one of a
+    /// machine that does what it will do later, without the load or with it.
+    file: PathBuf,
+
+    /// A group of tasks that is in the background, as `kernel` or `system=1`: `play` calls the
+    /// kernel's threads `kernel` and all others that are not the load's `system`; in a recording
+    /// of `trace` groups are names such as `kworker`. After `=` stands the real-time priority, 1
+    /// to 99, which no event says. May be repeated. Default: kernel.
+    #[arg(long, value_name = "NAME[=PRIORITY]", value_parser = parse_group)]
+    group: Vec<Chosen>,
+
+    /// The profile whose costs the new one has.
+    #[arg(long, value_name = "NAME", default_value = "ideal")]
+    base: String,
+
+    /// What the profile is called: letters, digits, `-`, `_` and `.`.
+    #[arg(long, value_name = "NAME", default_value = "calibrated")]
+    name: String,
+
+    /// Write the profile to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn parse_group(text: &str) -> Result<Chosen, String> {
+    let (group, real_time) = match text.split_once('=') {
+        None => (text, None),
+        Some((group, priority)) => {
+            let number = priority.parse::<u8>().ok();
+            let number = number.filter(|priority| (1..=99).contains(priority));
+            let number = number.ok_or(format!("`{priority}` is no real-time priority: 1 to 99"))?;
+            (group, Some(number))
+        }
+    };
+    if group.is_empty() {
+        return Err("it has no name".to_owned());
+    }
+    Ok(Chosen {
+        group: group.to_owned(),
+        real_time,
+    })
+}
+
+/// Measures what runs in the background of a recording, and writes it as a profile.
+///
+/// # Errors
+/// When a file cannot be read or written, or nothing can be measured.
+pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
+    if !["ideal", "default-v0"].contains(&request.base.as_str()) {
+        let message = format!("--base is `ideal` or `default-v0`, not `{}`", request.base);
+        return Err(UsageError(message).into());
+    }
+    output::spare(
+        &[("the recording", Some(&request.file))],
+        &[("--output", request.output.as_deref())],
+    )?;
+    let mut chosen = request.group.clone();
+    if chosen.is_empty() {
+        chosen.extend(parse_group("kernel"));
+    }
+    let text = profile(request, &measured(&request.file, chosen)?);
+    let file = request
+        .output
+        .as_deref()
+        .unwrap_or(Path::new("the profile"));
+    // What is written must be what is read; and `--name` may be bad.
+    Profile::parse(&text, &file.display().to_string())?;
+    match &request.output {
+        Some(path) => output::write_whole(path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => std::io::stdout().write_all(text.as_bytes())?,
+    }
+    Ok(Status::Done)
+}
+
+fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<Turns> {
+    let name = path.display().to_string();
+    if recording::is_trace(path) {
+        bail!("{name} is a trace of another program; calibrate reads what `--events` wrote");
+    }
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let mut turns = Turns::of(chosen);
+    stats::replay(BufReader::new(file), &mut turns).with_context(|| name.clone())?;
+    for missing in turns.missing() {
+        say(
+            "calibrate",
+            &format!("{name} has no group `{missing}`: nothing is measured of it"),
+        );
+    }
+    if turns.entries().is_empty() {
+        bail!(
+            "{name}: no group that was asked for has {FEWEST} turns on a CPU; name others with \
+             --group, or record for longer"
+        );
+    }
+    Ok(turns)
+}
+
+/// The text of the profile.
+fn profile(request: &Calibrate, turns: &Turns) -> String {
+    let mut text = format!(
+        "# Threads in the background: measured by `runslice calibrate` from {}, which has {} s of \
+         {} CPUs.\n",
+        printable(&request.file.display().to_string()),
+        turns.elapsed(),
+        turns.cpus(),
+    );
+    let _ = write!(
+        text,
+        "# docs/profiles.md says what each key means.\n\n[profile]\nname = \"{}\"\nbase = \"{}\"\n",
+        request.name, request.base
+    );
+    for entry in turns.entries() {
+        let on = if entry.each_cpu { "each" } else { "any" };
+        let run: Vec<String> = entry
+            .run_ns
+            .iter()
+            .map(|it| format!("\"{it}ns\""))
+            .collect();
+        let _ = write!(
+            text,
+            "\n[background.{}]\non = \"{on}\"\ngap = \"{}ns\"\nrun = [\n    {},\n]\n",
+            toml_key(&entry.name),
+            entry.gap_ns,
+            wrapped(&run)
+        );
+        if let Some(priority) = entry.real_time {
+            let _ = writeln!(text, "real_time = {priority}");
+        } else if entry.nice != 0 {
+            let _ = writeln!(text, "nice = {}", entry.nice);
+        }
+    }
+    text
+}
+
+/// Names with a dot are quoted.
+fn toml_key(name: &str) -> String {
+    match name.contains('.') {
+        true => format!("\"{name}\""),
+        false => name.to_owned(),
+    }
+}
+
+/// Eight to a line.
+fn wrapped(words: &[String]) -> String {
+    let lines: Vec<String> = words.chunks(8).map(|line| line.join(", ")).collect();
+    lines.join(",\n    ")
+}

@@ -1,0 +1,379 @@
+//! What runs beside a load: threads that wake up, run for a moment and sleep again, as a profile
+//! has them.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Background, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId,
+};
+
+/// Lengths of turns that are kept of each entry; what comes later counts, but its lengths do not.
+const KEPT: usize = 1_000_000;
+/// Lengths that an entry has at most.
+const LENGTHS: usize = 40;
+/// Turns below which nothing can be said of a thread.
+pub const FEWEST: usize = 10;
+/// No wakeups are closer together in a profile, ns.
+const SHORTEST_GAP: u64 = 10_000;
+
+/// A group of tasks that is in the background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name in the recording.
+    pub group: String,
+    /// Its real-time priority, 1 to 99, which no event says.
+    pub real_time: Option<u8>,
+}
+
+/// Measures the turns of some groups of tasks.
+///
+/// A turn is what a task runs from a wakeup to its next sleep, without the time in which others had
+/// its CPU.
+#[derive(Debug)]
+pub struct Turns {
+    chosen: Vec<Chosen>,
+    cpus: u16,
+    /// Which of them each group of the recording is, if any, and its nice value.
+    groups: Vec<(Option<usize>, i8)>,
+    tasks: BTreeMap<TaskId, Task>,
+    /// Who has each CPU since when.
+    running: BTreeMap<CpuId, (TaskId, SimTime)>,
+    end: SimTime,
+}
+
+/// What is known of a task.
+#[derive(Debug)]
+struct Task {
+    chosen: usize,
+    nice: i8,
+    /// Where it ran first, and whether it ever ran elsewhere.
+    cpu: Option<CpuId>,
+    has_moved: bool,
+    /// CPU time since its last wakeup.
+    so_far: u64,
+    turns: Vec<u64>,
+    count: u64,
+    total: u64,
+}
+
+/// What the tasks of an entry did.
+#[derive(Default)]
+struct Sum {
+    turns: Vec<u64>,
+    count: u64,
+    total: u64,
+    nice: i8,
+}
+
+impl Turns {
+    /// Of these groups.
+    #[must_use]
+    pub fn of(chosen: Vec<Chosen>) -> Self {
+        Self {
+            chosen,
+            cpus: 1,
+            groups: Vec::new(),
+            tasks: BTreeMap::new(),
+            running: BTreeMap::new(),
+            end: SimTime::ZERO,
+        }
+    }
+
+    /// How long the recording lasts.
+    #[must_use]
+    pub const fn elapsed(&self) -> SimTime {
+        self.end
+    }
+
+    /// CPUs of its machine.
+    #[must_use]
+    pub const fn cpus(&self) -> u16 {
+        self.cpus
+    }
+
+    /// Groups that the recording does not have.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        (0..)
+            .zip(&self.chosen)
+            .filter(|(at, _)| self.groups.iter().all(|(group, _)| *group != Some(*at)))
+            .map(|(_, chosen)| chosen.group.as_str())
+    }
+
+    /// The entries of a profile: of each group the tasks that ran on one CPU only, as one thread on
+    /// each CPU, and the others, as one that may run anywhere. Both have as many turns a second on
+    /// the whole machine as the recording, and as much CPU time. Entries with fewer than [`FEWEST`]
+    /// turns are left out.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Background> {
+        let mut sums: BTreeMap<(usize, bool), Sum> = BTreeMap::new();
+        for task in self.tasks.values() {
+            let sum = sums.entry((task.chosen, task.has_moved)).or_default();
+            let room = KEPT.saturating_sub(sum.turns.len());
+            sum.turns.extend(task.turns.iter().take(room));
+            sum.count += task.count;
+            sum.total += task.total;
+            sum.nice = task.nice;
+        }
+        let enough = sums
+            .into_iter()
+            .filter(|(_, sum)| sum.turns.len() >= FEWEST);
+        enough
+            .map(|((chosen, moves), sum)| self.entry(&self.chosen[chosen], moves, sum))
+            .collect()
+    }
+
+    fn entry(&self, chosen: &Chosen, moves: bool, mut sum: Sum) -> Background {
+        let threads = if moves { 1 } else { u64::from(self.cpus) };
+        let elapsed = self.end.as_nanos().saturating_mul(threads);
+        let suffix = if moves { "" } else { "-each" };
+        sum.turns.sort_unstable();
+        Background {
+            name: format!("{}{suffix}", plain(&chosen.group)),
+            each_cpu: !moves,
+            gap_ns: (elapsed.saturating_sub(sum.total) / sum.count.max(1)).max(SHORTEST_GAP),
+            run_ns: equally_likely(&sum.turns),
+            real_time: chosen.real_time,
+            nice: sum.nice,
+        }
+    }
+
+    fn born(&mut self, event: &Event) {
+        let group = usize::try_from(event.a & u64::from(u32::MAX)).ok();
+        let group = group.and_then(|group| self.groups.get(group));
+        if let Some(&(Some(chosen), nice)) = group {
+            let task = Task {
+                chosen,
+                nice,
+                cpu: None,
+                has_moved: false,
+                so_far: 0,
+                turns: Vec::new(),
+                count: 0,
+                total: 0,
+            };
+            self.tasks.insert(event.task, task);
+        }
+    }
+
+    fn switch(&mut self, event: &Event) {
+        if let Some((id, since)) = self.running.remove(&event.cpu)
+            && let Some(task) = self.tasks.get_mut(&id)
+        {
+            task.leaves(event.time.since(since).get(), event.detail);
+        }
+        if let Some(task) = self.tasks.get_mut(&event.task) {
+            task.has_moved |= task.cpu.is_some_and(|cpu| cpu != event.cpu);
+            task.cpu.get_or_insert(event.cpu);
+            let since = event.time + Nanos::new(event.b);
+            self.running.insert(event.cpu, (event.task, since));
+        }
+    }
+}
+
+impl Task {
+    /// It has run for `ran`, and is now in `state`.
+    fn leaves(&mut self, ran: u64, state: u8) {
+        self.so_far = self.so_far.saturating_add(ran);
+        if state == PrevState::Runnable as u8 {
+            return;
+        }
+        let turn = std::mem::take(&mut self.so_far);
+        self.count += 1;
+        self.total = self.total.saturating_add(turn);
+        if self.turns.len() < KEPT {
+            self.turns.push(turn);
+        }
+    }
+}
+
+impl Sink for Turns {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(EventKind::New).with(EventKind::Switch)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.cpus = header.machine.cpus;
+        let which = |name: &str| self.chosen.iter().position(|chosen| chosen.group == name);
+        let groups = header.groups.iter();
+        self.groups = groups.map(|it| (which(&it.name), it.nice)).collect();
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            self.end = self.end.max(event.time);
+            match event.kind {
+                EventKind::New => self.born(event),
+                EventKind::Switch => self.switch(event),
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.end = self.end.max(end);
+    }
+}
+
+/// A name of letters, digits, `-`, `_` and `.`, as profiles have them.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let plain: String = name.chars().filter(|c| is_plain(*c)).collect();
+    if plain.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        plain
+    }
+}
+
+/// At most [`LENGTHS`] lengths that are all equally likely and have the mean of `sorted`: means of
+/// parts of it that have equally many, but for one.
+fn equally_likely(sorted: &[u64]) -> Vec<u64> {
+    let parts = LENGTHS.min(sorted.len());
+    let at = |part: usize| sorted.len() * part / parts;
+    (0..parts)
+        .map(|part| {
+            let part = &sorted[at(part)..at(part + 1)];
+            let sum: u128 = part.iter().map(|turn| u128::from(*turn)).sum();
+            u64::try_from(sum / part.len() as u128).unwrap_or(u64::MAX)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{MachineSpec, TaskGroup};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn header(cpus: u16) -> Header {
+        let group = |name: &str| TaskGroup {
+            name: name.to_owned(),
+            nice: -5,
+            count: 1,
+        };
+        Header {
+            policy: String::new(),
+            workload: String::new(),
+            machine: MachineSpec {
+                cpus,
+                ..MachineSpec::default()
+            },
+            seed: 1,
+            duration: None,
+            groups: ["load", "kernel"].map(group).to_vec(),
+            spans: Vec::new(),
+            deadlines: Vec::new(),
+            counters: Vec::new(),
+            phases: Vec::new(),
+        }
+    }
+
+    fn turns() -> Turns {
+        let chosen = Chosen {
+            group: "kernel".to_owned(),
+            real_time: Some(1),
+        };
+        let mut turns = Turns::of(vec![chosen]);
+        turns.begin(&header(2));
+        turns
+    }
+
+    fn new(task: u32, group: u64) -> Event {
+        Event {
+            time: SimTime::ZERO,
+            task: TaskId(task),
+            cpu: CpuId(0),
+            kind: EventKind::New,
+            detail: 0,
+            a: group,
+            b: 0,
+        }
+    }
+
+    /// `task` runs on `cpu` from `from` to `to`, and then is in `state`.
+    fn run(task: u32, cpu: u16, (from, to): (u64, u64), state: PrevState) -> [Event; 2] {
+        let event = |time: u64, task: TaskId, detail: u8| Event {
+            time: SimTime::from_nanos(time),
+            task,
+            cpu: CpuId(cpu),
+            kind: EventKind::Switch,
+            detail,
+            a: 0,
+            b: 0,
+        };
+        [
+            event(from, TaskId(task), PrevState::Idle as u8),
+            event(to, TaskId::NONE, state as u8),
+        ]
+    }
+
+    #[test]
+    fn a_turn_lasts_from_a_wakeup_to_a_sleep_and_leaves_out_what_others_had() {
+        let mut turns = turns();
+        turns.events(&[new(0, 0), new(1, 1)]);
+        for at in 0..20 {
+            let at = at * 10 * MS;
+            // The load's own task does not count, and it cuts the thread's turn in two.
+            turns.events(&run(1, 0, (at, at + 20_000), PrevState::Runnable));
+            turns.events(&run(0, 0, (at + 20_000, at + MS), PrevState::Sleeping));
+            turns.events(&run(1, 0, (at + MS, at + MS + 10_000), PrevState::Sleeping));
+        }
+        turns.finish(SimTime::from_nanos(200 * MS));
+        assert_eq!(turns.missing().count(), 0);
+        let entry = Background {
+            name: "kernel-each".to_owned(),
+            each_cpu: true,
+            // Two CPUs of 200 ms each, less 20 turns of 30 us, for 20 turns.
+            gap_ns: (2 * 200 * MS - 20 * 30_000) / 20,
+            run_ns: vec![30_000; 20],
+            real_time: Some(1),
+            nice: -5,
+        };
+        assert_eq!(turns.entries(), [entry]);
+    }
+
+    #[test]
+    fn threads_that_move_are_one_that_may_run_anywhere_and_few_turns_say_nothing() {
+        let mut turns = turns();
+        turns.events(&[new(1, 1), new(2, 1)]);
+        for at in 0..12 {
+            let cpu = u16::try_from(at % 2).unwrap();
+            let at = at * 10 * MS;
+            turns.events(&run(1, cpu, (at, at + 5_000), PrevState::Sleeping));
+        }
+        // Nine turns on one CPU.
+        for at in 0..9 {
+            let at = at * 10 * MS + MS;
+            turns.events(&run(2, 0, (at, at + 5_000), PrevState::Sleeping));
+        }
+        turns.finish(SimTime::from_nanos(120 * MS));
+        let entries = turns.entries();
+        assert_eq!(entries.len(), 1);
+        assert_eq!((&*entries[0].name, entries[0].each_cpu), ("kernel", false));
+        assert_eq!(entries[0].gap_ns, (120 * MS - 12 * 5_000) / 12);
+        let other = Chosen {
+            group: "rcu".to_owned(),
+            real_time: None,
+        };
+        let mut other = Turns::of(vec![other]);
+        other.begin(&header(1));
+        assert_eq!(other.missing().collect::<Vec<_>>(), ["rcu"]);
+    }
+
+    #[test]
+    fn lengths_keep_the_mean_whatever_their_number() {
+        for count in [1, 7, 40, 41, 1_000] {
+            let sorted: Vec<u64> = (0..count).map(|it| it * it).collect();
+            let lengths = equally_likely(&sorted);
+            assert!(lengths.len() <= LENGTHS && lengths.is_sorted());
+            let mean = |of: &[u64]| of.iter().sum::<u64>() as f64 / of.len() as f64;
+            let (ours, theirs) = (mean(&lengths), mean(&sorted));
+            assert!(
+                (ours - theirs).abs() <= theirs * 0.05 + 1.0,
+                "{count}: {ours}, {theirs}"
+            );
+        }
+    }
+}
