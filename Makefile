@@ -10,7 +10,7 @@ VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --tes
 # Where cargo puts what it builds for users.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help setup release dist install demo test test-long test-vm fuzz bench lint
+.PHONY: help setup release dist install demo test test-long test-vm fuzz bench lint wheel test-python
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -46,7 +46,10 @@ test: setup ## every test that a change must pass, two minutes of it in virtual 
 test-long: setup ## the tests above and those that take minutes or a kernel, optimised
 	@scripts/setup.sh vm
 	@scripts/setup.sh long
+	@scripts/setup.sh python
 	$(CARGO) test --workspace --no-fail-fast --release -- --include-ignored
+	@scripts/python.sh long
+	@scripts/python.sh try
 
 test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half an hour
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
@@ -56,6 +59,14 @@ test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half a
 		scripts/setup.sh vm && $(CARGO) test --package runslice $(VM_TESTS) -- \
 			--include-ignored --test-threads=1; \
 	fi
+
+test-python: setup ## the tests of the Python package, but for those that take minutes or an engine
+	@scripts/setup.sh python
+	@scripts/python.sh test
+
+wheel: setup ## the Python package, in target/wheels
+	@scripts/setup.sh python
+	@scripts/python.sh wheel
 
 fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
-# virtual machines need, with `long` what counts instructions. Does nothing, quickly, when all is
+# virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer. Does nothing, quickly, when all is
 # there. Debian and Ubuntu are served through apt-get; elsewhere it prints what to install and exits
 # with status 1.
 set -eu
@@ -46,6 +46,11 @@ if [ "${1:-}" = vm ]; then
     has stress-ng || missing="$missing stress-ng"
     has hackbench || missing="$missing rt-tests"
     has tcc || missing="$missing tcc"
+fi
+if [ "${1:-}" = python ]; then
+    has "${RUNSLICE_PYTHON:-}" || {
+        has python3 && python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'
+    } 2>/dev/null || missing="$missing python3 python3-venv"
 fi
 if [ "${1:-}" = long ]; then
     has valgrind || missing="$missing valgrind"

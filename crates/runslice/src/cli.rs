@@ -26,6 +26,7 @@ use crate::verb::sim::Sim;
 use crate::verb::stat::Stat;
 use crate::verb::sweep::Sweep;
 use crate::verb::trace::Trace;
+use crate::verb::tune::Tune;
 
 /// Run, simulate and measure Linux CPU schedulers.
 #[derive(Debug, Parser)]
@@ -90,6 +91,10 @@ pub enum Verb {
     /// Simulate every combination of the policies, workloads, knobs and machines in a file.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Sweep(Box<Sweep>),
+
+    /// Search the knobs of a policy for those that serve a goal best (takes the Python package).
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Inconclusive]))]
+    Tune(Tune),
 
     /// Compare sets of runs: whether they differ, by how much, and how certain that is.
     #[command(after_help = statuses(&[Status::Exceeded, Status::Inconclusive]))]

@@ -1,7 +1,5 @@
 //! How the program ends: its exit statuses, and the errors that decide which one it is.
 
-use std::process::ExitCode;
-
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -26,6 +24,14 @@ pub enum Status {
 }
 
 impl Status {
+    /// The status of another process of runslice.
+    pub fn of(code: i32) -> Self {
+        let all = [Self::Done, Self::Failure, Self::Usage];
+        let mut all = all.iter().chain(&Self::OTHERS);
+        let found = all.find(|it| **it as i32 == code);
+        found.copied().unwrap_or(Self::Failure)
+    }
+
     /// Statuses that only some commands have.
     pub const OTHERS: [Self; 5] = [
         Self::Ejected,
@@ -63,9 +69,9 @@ pub fn statuses(others: &[Status]) -> String {
     text
 }
 
-impl From<Status> for ExitCode {
+impl From<Status> for u8 {
     fn from(status: Status) -> Self {
-        Self::from(status as u8)
+        status as Self
     }
 }
 
@@ -100,6 +106,13 @@ mod tests {
     use anyhow::Context as _;
 
     use super::*;
+
+    #[test]
+    fn the_status_of_another_process_is_one_of_ours() {
+        assert_eq!(Status::of(0), Status::Done);
+        assert_eq!(Status::of(130), Status::Interrupted);
+        assert_eq!(Status::of(77), Status::Failure);
+    }
 
     #[test]
     fn a_cause_that_was_said_is_not_said_again() {

@@ -3,10 +3,12 @@
 pub mod json;
 pub mod text;
 
-use stats::why::{Finding, Wait};
+use stats::why::{Finding, Observer, Wait};
+
+use crate::about::About;
 
 /// What is printed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Explanation {
     /// About the run as a whole.
     pub finding: Option<Finding>,
@@ -18,4 +20,39 @@ pub struct Explanation {
     pub again: Option<String>,
     /// It comes from a dump, which has no times of the run.
     pub is_dump: bool,
+}
+
+impl Explanation {
+    /// What was seen of a run. `again` is the command that repeats it.
+    pub fn of(observer: &Observer, again: Option<String>) -> Self {
+        let mut missing = Vec::new();
+        if !observer.has_decisions() {
+            missing.push(
+                "these events have no decisions, so they do not tell why: make the run again with \
+                 `sim --events FILE --decisions`"
+                    .to_owned(),
+            );
+        }
+        Self {
+            finding: observer.finding(),
+            waits: observer.worst(),
+            missing,
+            again,
+            is_dump: false,
+        }
+    }
+}
+
+/// The command line that was given, for a shell.
+pub fn command() -> String {
+    let words = About::words().into_iter().skip(1);
+    let words = words.map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    let words: Vec<_> = words.collect();
+    format!("runslice {}", words.join(" "))
 }

@@ -57,6 +57,16 @@ impl ExportTable {
         }
     }
 
+    /// Names and kinds of the columns.
+    pub fn columns(&self) -> &[(&'static str, Kind)] {
+        &self.columns
+    }
+
+    /// The rows: each cell as CSV has it, but not quoted.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// Adds a row: each cell as CSV has it, but not quoted.
     ///
     /// # Panics

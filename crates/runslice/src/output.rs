@@ -56,6 +56,22 @@ pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn W
     open_form(shape.format.export(), path)
 }
 
+/// As [`open_form`], into memory: the bytes that a file of these results has.
+///
+/// # Errors
+/// Those of `write`.
+pub fn in_memory(
+    form: Option<export::Form>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<Vec<u8>> {
+    if form.is_none_or(export::Form::is_text) {
+        let mut to = Printable::new(Vec::new());
+        return write(&mut to).map(|()| to.to);
+    }
+    let mut to = Vec::new();
+    write(&mut to).map(|()| to)
+}
+
 /// Endings of files and the formats that they stand for.
 const ENDINGS: [(&str, &str); 7] = [
     ("html", "html"),

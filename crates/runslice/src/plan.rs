@@ -8,11 +8,15 @@ use anyhow::{Context as _, anyhow};
 use model::file;
 use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
 use crate::policy::Found;
+use crate::report::{self, Outcome};
 use crate::scheduler::{self, LoaderOptions};
+use crate::simulate::measure;
+use crate::store::Key;
 use crate::{input, kernel, policy, runs, workload_arg};
 use model::{seeds, span};
 
@@ -26,8 +30,79 @@ pub struct Planned {
     pub spec: RunSpec,
     /// Parameters of the workload that were set.
     pub scale: Vec<(String, i64)>,
+    /// What the workload is called where it is looked up.
+    pub load: Arc<str>,
     /// Which line of the file its policy comes from, for messages: `sweep.toml:1:12`.
     pub place: Arc<str>,
+}
+
+impl Planned {
+    /// The same with another seed.
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Self {
+            spec: RunSpec {
+                seed,
+                ..self.spec.clone()
+            },
+            ..self.clone()
+        }
+    }
+
+    /// The key that its results are kept under.
+    pub fn key(&self) -> Key {
+        Key::of(&self.spec, &self.scale, "")
+    }
+
+    /// Makes the run.
+    ///
+    /// # Errors
+    /// When the policy or the machine is bad; the message names the place.
+    pub fn make(&self) -> anyhow::Result<String> {
+        let outcome = measure(&self.spec);
+        let outcome = outcome.map_err(|error| error.context(self.place.to_string()))?;
+        self.line(&outcome)
+    }
+
+    /// What is kept of a run, as one line. Single tasks are left out: there may be 100,000 of them.
+    fn line(&self, outcome: &Outcome) -> anyhow::Result<String> {
+        let mut value = report::json_of(outcome).context("the results as JSON")?;
+        if let Some(report) = value["report"].as_object_mut() {
+            report.remove("tasks");
+        }
+        let spec = &self.spec;
+        let scale: serde_json::Map<String, Value> = self
+            .scale
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
+        value["workload"] = json!(spec.workload.name);
+        value["scale"] = Value::Object(scale);
+        value["machine"] = json!(spec.machine);
+        value["seed"] = json!(spec.seed);
+        value["duration_ns"] = json!(spec.duration.map(Nanos::get));
+        Ok(value.to_string())
+    }
+}
+
+/// Attaches each policy once, so that a wrong knob is told before hours of runs.
+///
+/// # Errors
+/// When one cannot be attached; the message names the place.
+pub fn try_policies<'a>(runs: impl IntoIterator<Item = &'a Planned>) -> anyhow::Result<()> {
+    let mut seen = Vec::new();
+    for run in runs {
+        let what = (&run.spec.policy.name, run.spec.machine.kernel);
+        if seen.contains(&what) {
+            continue;
+        }
+        let spec = RunSpec {
+            duration: Some(Nanos::ZERO),
+            ..run.spec.clone()
+        };
+        measure(&spec).map_err(|error| error.context(run.place.to_string()))?;
+        seen.push(what);
+    }
+    Ok(())
 }
 
 /// The file as it stands.
@@ -126,6 +201,8 @@ struct Cell {
     machine: MachineSpec,
     place: Arc<str>,
     policy_spec: PolicySpec,
+    /// What the workload is called, seen from this process.
+    found_as: Arc<str>,
     load: Arc<Workload>,
 }
 
@@ -192,6 +269,20 @@ impl Source<'_> {
 /// # Errors
 /// What is wrong, with the file's name, line and column.
 pub fn read(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<Planned>> {
+    let cells = read_cells(path, programs)?;
+    let runs = cells.iter().flat_map(|(cell, seeds)| {
+        let seeds = seeds.iter();
+        seeds.map(|seed| cell.with_seed(*seed))
+    });
+    Ok(runs.collect())
+}
+
+/// As [`read`], but each combination is there once, with the first of its seeds, and beside it all
+/// of them.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_cells(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     with_source(path, programs, plan)
 }
 
@@ -233,7 +324,7 @@ pub fn candidates(path: &Path, options: &LoaderOptions) -> anyhow::Result<Vec<Fo
     })
 }
 
-fn plan(source: &Source<'_>) -> anyhow::Result<Vec<Planned>> {
+fn plan(source: &Source<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     let draft: Draft = file::read(&source.file)?;
     if draft.workload.is_empty() {
         let name = source.file.file;
@@ -269,9 +360,9 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<Planned>> {
         span::parse(text.get_ref()).map_err(|error| anyhow!("{}: {error}", place()))
     });
     let duration = duration.transpose()?;
-    let runs = cells.iter().flat_map(|cell| {
+    let runs = cells.iter().map(|cell| {
         let seeds = seeds.of(draft.seed.unwrap_or(cell.load.seed));
-        seeds.into_iter().map(|seed| planned(cell, seed, duration))
+        (planned(cell, seeds[0], duration), seeds)
     });
     Ok(runs.collect())
 }
@@ -288,6 +379,7 @@ fn planned(cell: &Cell, seed: u64, duration: Option<Nanos>) -> Planned {
             duration,
         },
         scale: cell.scale.clone(),
+        load: Arc::clone(&cell.found_as),
         place: Arc::clone(&cell.place),
     }
 }
@@ -558,14 +650,15 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
     for argument in &draft.workload {
         let name = argument.get_ref();
         for scale in combinations(lists_for(&draft.scale, name).unwrap_or(&BTreeMap::new())) {
-            let load = workload_arg::find(&source.resolve(name), &scale);
+            let found_as: Arc<str> = source.resolve(name).into();
+            let load = workload_arg::find(&found_as, &scale);
             let load = load.with_context(|| source.of(argument))?;
-            loads.push((name, scale, Arc::new(load)));
+            loads.push((name, scale, (found_as, Arc::new(load))));
         }
     }
     let mut cells = Vec::new();
     for arm in arms(draft, source)? {
-        for (workload, scale, load) in &loads {
+        for (workload, scale, (found_as, load)) in &loads {
             for choice in &choices {
                 if cells.len() >= RUNS_MAX {
                     let name = source.file.file;
@@ -587,6 +680,7 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
                     machine,
                     place: Arc::clone(&arm.place),
                     policy_spec: arm.found.policy.clone(),
+                    found_as: Arc::clone(found_as),
                     load: Arc::clone(load),
                 });
             }
@@ -633,7 +727,8 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     let name = name.ok_or_else(|| lacking("workload"))?;
     let scale: Vec<(String, i64)> = filter.scale.clone().into_iter().collect();
     let knobs: Vec<(String, Scalar)> = filter.knobs.clone().into_iter().collect();
-    let load = workload_arg::find(&source.resolve(&name), &scale);
+    let found_as: Arc<str> = source.resolve(&name).into();
+    let load = workload_arg::find(&found_as, &scale);
     let load = Arc::new(load.with_context(|| place.to_string())?);
     let kernel = filter.kernel.as_deref().map(kernel::parse).transpose();
     let choice = Choice {
@@ -661,6 +756,7 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
         scale,
         machine,
         place,
+        found_as,
         load,
     })
 }

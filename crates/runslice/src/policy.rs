@@ -81,12 +81,28 @@ pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
 /// # Errors
 /// As [`find`], but for recordings.
 pub fn open(argument: &str) -> anyhow::Result<Found> {
-    let (name, knobs) = split(argument);
-    let mut found = match policies::find(name) {
+    let (name, _) = split(argument);
+    let found = match policies::find(name) {
         Some(policy) => plain(Arc::from(policy.object)),
         None if looks_like_a_path(name) => load(name)?,
         None => return Err(unknown(name)),
     };
+    with_knobs(argument, found)
+}
+
+/// As [`open`], of a file that nobody has written: `argument` is what it would be called, with
+/// knobs behind a colon.
+///
+/// # Errors
+/// As [`open`].
+pub fn of_bytes(argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
+    let (path, wanted) = place(split(argument).0);
+    with_knobs(argument, of_file(path, file, wanted)?)
+}
+
+/// The policy with its name, and with the knobs of `argument`.
+fn with_knobs(argument: &str, mut found: Found) -> anyhow::Result<Found> {
+    let (name, knobs) = split(argument);
     let knobs = knobs
         .split(',')
         .filter(|knob| !knob.is_empty())
@@ -172,6 +188,11 @@ fn load(name: &str) -> anyhow::Result<Found> {
         true => source::object(Path::new(path))?,
         false => read(Path::new(path))?,
     };
+    of_file(path, file, wanted)
+}
+
+/// As [`load`], of a file that was read.
+fn of_file(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<Found> {
     if bundle::is_bundle(&file) {
         let bundle = Bundle::read(&file).with_context(|| path.to_owned())?;
         return Ok(Found {

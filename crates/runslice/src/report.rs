@@ -15,7 +15,7 @@ use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::Report;
 use stats::compare::machines;
 
-use crate::export;
+use crate::export::{self, ExportTable};
 use crate::look::LookOptions;
 
 /// Why `--table` was refused.
@@ -210,6 +210,11 @@ impl Results {
             (Format::Json, _) => json::write_runs(self, to),
             _ => runs::write(self, form.look, to),
         }
+    }
+
+    /// One of the tables, each row with where it comes from.
+    pub fn table(&self, table: TableName) -> ExportTable {
+        one_table::of(self, table)
     }
 
     /// One line for each policy that was ejected.

@@ -127,6 +127,24 @@ impl Asked<'_> {
     }
 }
 
+/// Refuses runs on several machines, whose results stand in one table, and tells policies of one
+/// name apart.
+///
+/// # Errors
+/// When bundles are for machines that differ.
+pub fn side_by_side(mut specs: Vec<RunSpec>) -> Result<Vec<RunSpec>, UsageError> {
+    let mut machines = specs.iter().map(|spec| &spec.machine);
+    let first = machines.next();
+    if machines.any(|other| Some(other) != first) {
+        let message = "the bundles are for machines that differ; give one machine to all with \
+                       --cpus, --smt, --llc, --node, --hz, --kernel and --profile, or run them one \
+                       by one";
+        return Err(UsageError(message.to_owned()));
+    }
+    number_namesakes(&mut specs);
+    Ok(specs)
+}
+
 /// Policies of one name are told apart: a second `fifo` becomes `fifo#2`. Their tables and files
 /// would be mixed up otherwise.
 pub fn number_namesakes(specs: &mut [RunSpec]) {

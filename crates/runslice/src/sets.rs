@@ -49,23 +49,41 @@ impl File {
     /// # Errors
     /// When it cannot be read, or holds nothing that is known; the message names file and place.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let stem = path.file_stem().unwrap_or_default();
+        let stem = stem.to_string_lossy().into_owned();
         let mut entries = Vec::new();
         let mut plan = own::Plan::default();
         if path.is_dir() {
             plan = own::folder(path, &mut entries)?;
         } else {
-            for (at, document) in documents(path)?.iter().enumerate() {
-                let name = || format!("{}: document {}", path.display(), at + 1);
-                entries.extend(of_document(document).with_context(name)?);
-            }
+            entries = of_documents(&path.display().to_string(), &documents(path)?)?;
         }
+        Self::of_entries(&path.display().to_string(), stem, entries, plan)
+    }
+
+    /// As [`File::read`], of a document that is in no file; `name` is what the file would be called.
+    ///
+    /// # Errors
+    /// As [`File::read`].
+    pub fn of_document(name: &str, document: &Value) -> anyhow::Result<Self> {
+        let stem = Path::new(name).file_stem().unwrap_or_default();
+        let stem = stem.to_string_lossy().into_owned();
+        let entries = of_documents(name, std::slice::from_ref(document))?;
+        Self::of_entries(name, stem, entries, own::Plan::default())
+    }
+
+    fn of_entries(
+        name: &str,
+        stem: String,
+        entries: Vec<Entry>,
+        plan: own::Plan,
+    ) -> anyhow::Result<Self> {
         if entries.is_empty() {
-            bail!("{}: there are no runs in it", path.display());
+            bail!("{name}: there are no runs in it");
         }
-        let unique = refuse_twins(&entries).with_context(|| path.display().to_string())?;
-        let stem = path.file_stem().unwrap_or_default();
+        let unique = refuse_twins(&entries).with_context(|| name.to_owned())?;
         Ok(Self {
-            stem: stem.to_string_lossy().into_owned(),
+            stem,
             sets: grouped(entries),
             baseline: plan.baseline,
             again: plan.again,
@@ -73,6 +91,16 @@ impl File {
             unique,
         })
     }
+}
+
+/// The runs of all documents of one file.
+fn of_documents(name: &str, documents: &[Value]) -> anyhow::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for (at, document) in documents.iter().enumerate() {
+        let place = || format!("{name}: document {}", at + 1);
+        entries.extend(of_document(document).with_context(place)?);
+    }
+    Ok(entries)
 }
 
 /// The JSON documents of a file; there may be several, one after the other.
@@ -191,24 +219,33 @@ fn grouped(entries: Vec<Entry>) -> Vec<Set> {
 /// # Errors
 /// Those of [`File::read`], and when two files have one run of a real machine.
 pub fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
-    let mut files: Vec<File> = Vec::new();
-    for (at, path) in paths.iter().enumerate() {
-        let file = File::read(path)?;
-        for (other, name) in files.iter().zip(&paths[..at]) {
-            let both = file.unique.intersection(&other.unique).count();
-            if both > 0 {
-                bail!(
-                    "{}: {both} of its {} runs are in {}, too; a run cannot be compared with \
-                     itself",
-                    path.display(),
-                    file.unique.len(),
-                    name.display()
-                );
-            }
-        }
-        files.push(file);
+    let mut files: Vec<(String, File)> = Vec::new();
+    for path in paths {
+        files.push((path.display().to_string(), File::read(path)?));
+        refuse_shared(&files)?;
     }
-    Ok(files)
+    Ok(files.into_iter().map(|(_, file)| file).collect())
+}
+
+/// Refuses a last file that has a run of a real machine which an earlier one has, too.
+///
+/// # Errors
+/// Names both files.
+pub fn refuse_shared(files: &[(String, File)]) -> anyhow::Result<()> {
+    let Some(((path, file), before)) = files.split_last() else {
+        return Ok(());
+    };
+    for (name, other) in before {
+        let both = file.unique.intersection(&other.unique).count();
+        if both > 0 {
+            bail!(
+                "{path}: {both} of its {} runs are in {name}, too; a run cannot be compared with \
+                 itself",
+                file.unique.len(),
+            );
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -33,6 +33,22 @@ pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(object)
 }
 
+/// The object of the policy with this text, whose file would be called `name`.
+///
+/// # Errors
+/// As [`compile`].
+pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
+    let folder = OwnFolder::new().context("no folder for the source")?;
+    let path = folder.path().join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    let compiled = compile(&path, &[]).map_err(|error| {
+        // The folder is gone when somebody reads the message.
+        let own = format!("{}/", folder.path().display());
+        anyhow::anyhow!(error.to_string().replace(&own, ""))
+    });
+    Ok(compiled?.object)
+}
+
 /// Compiles `path`, also with headers of `includes`. Warnings go to standard error.
 ///
 /// # Errors

@@ -1,13 +1,16 @@
 //! Results of runs that are kept by the key of what they depend on, in a folder.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context as _;
 use model::PolicySpec;
 use serde_json::Value;
 use workload::RunSpec;
 
+use crate::exit::UsageError;
 use crate::output::write_whole;
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
@@ -55,7 +58,26 @@ impl Key {
     }
 
     fn file(self) -> String {
-        format!("{:032x}.json", self.0)
+        format!("{self}.json")
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for Key {
+    type Err = UsageError;
+
+    /// Reads what is displayed.
+    fn from_str(text: &str) -> Result<Self, UsageError> {
+        let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        let number = u128::from_str_radix(text, 16).ok();
+        let number = number.filter(|_| text.len() == 32 && text.chars().all(is_digit));
+        let wrong = || UsageError(format!("`{text}` is no key of 32 hexadecimal digits"));
+        number.map(Self).ok_or_else(wrong)
     }
 }
 
@@ -266,6 +288,20 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_shown() {
+        let key = key(&planned());
+        assert_eq!(key.to_string().parse::<Key>().unwrap(), key);
+        for bad in [
+            "",
+            "12",
+            "+123456789012345678901234567890ab",
+            &"g".repeat(32),
+        ] {
+            assert!(bad.parse::<Key>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -19,11 +19,10 @@ pub mod sim;
 pub mod stat;
 pub mod sweep;
 pub mod trace;
+pub mod tune;
 
 mod completions;
 mod man;
-
-use std::process::ExitCode;
 
 use crate::cli::Verb;
 use crate::exit::Status;
@@ -33,7 +32,7 @@ use crate::on_kernel;
 ///
 /// # Errors
 /// When a file is bad or the command line names something that does not exist.
-pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+pub fn run(verb: Verb) -> anyhow::Result<u8> {
     let status: Status = match verb {
         Verb::OnKernel(verb) => return on_kernel::run(verb),
         Verb::Sim(request) => sim::run(&request),
@@ -50,6 +49,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Stat(request) => stat::run(&request),
         Verb::Compare(request) => compare::run(&request),
         Verb::Sweep(request) => sweep::run(&request),
+        Verb::Tune(request) => tune::run(&request),
         Verb::Report(request) => report::run(&request),
         Verb::Reproduce(request) => reproduce::run(&request),
         Verb::List(request) => list::run(&request),

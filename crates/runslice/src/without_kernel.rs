@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use model::Nanos;
@@ -24,7 +23,7 @@ pub type Verb = Infallible;
 ///
 /// # Errors
 /// None.
-pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+pub fn run(verb: Verb) -> anyhow::Result<u8> {
     match verb {}
 }
 

@@ -53,7 +53,11 @@ fn modules(source: &Path) -> BTreeMap<Name, PathBuf> {
                 ) {
                     name.pop();
                 }
-                found.insert(name, path);
+                // A package with both has its modules in the library.
+                let is_program = path.ends_with("src/main.rs");
+                if !(is_program && path.with_file_name("lib.rs").exists()) {
+                    found.insert(name, path);
+                }
             }
         }
     }
@@ -302,7 +306,7 @@ fn no_verb_imports_another() {
     );
 }
 
-/// What takes a kernel is one module, and a program without it has another in its place. `main.rs`
+/// What takes a kernel is one module, and a program without it has another in its place. `lib.rs`
 /// declares one of them; no other file of any crate asks which of the two it is.
 #[test]
 fn one_file_asks_for_the_feature_live() {
@@ -319,7 +323,7 @@ fn one_file_asks_for_the_feature_live() {
             }
         }
     }
-    let want = [("crates/runslice/src/main.rs".to_owned(), 3)];
+    let want = [("crates/runslice/src/lib.rs".to_owned(), 3)];
     assert_eq!(found, BTreeMap::from(want));
 }
 

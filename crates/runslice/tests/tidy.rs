@@ -27,6 +27,8 @@ impl File {
             ".rs",
             ".c",
             ".h",
+            ".py",
+            ".pyi",
             ".sh",
             "Makefile",
             ".ci/run",

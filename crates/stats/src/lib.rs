@@ -18,6 +18,7 @@ pub mod background;
 mod columns;
 pub mod compare;
 mod conservation;
+mod event_columns;
 pub mod figure;
 mod hash;
 mod histogram;
@@ -47,6 +48,7 @@ pub use columns::{
     nice_columns, phase_columns, span_columns, task_columns,
 };
 pub use conservation::{Conservation, Violation};
+pub use event_columns::EventColumns;
 pub use hash::TraceHash;
 pub use histogram::Histogram;
 pub use json_lines::JsonLines;

@@ -7,9 +7,11 @@ mod write;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use stats::compare::{Limit, Outcome, Row, Settings, Verdict};
+use stats::compare::{Choice, Limit, Outcome, Row, Series, Settings, Verdict, compare};
 
 use crate::exit::{Status, UsageError};
+use crate::goal::matches;
+use crate::sets::File;
 use crate::{export, output};
 
 pub use family::Family;
@@ -30,6 +32,83 @@ pub struct Judging {
     /// It has an effect only if the runs have too many relabelings to try them all.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub resample_seed: u64,
+}
+
+/// What is asked of a comparison of files, besides the files.
+#[derive(Clone, Debug, Args)]
+pub struct Asking {
+    /// Baseline among the schedulers of a single file. Default: the baseline that the file names,
+    /// or its first scheduler.
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+
+    /// A second arm that runs the baseline again, to estimate noise. A change whose interval
+    /// reaches into that noise is undecided. Default: as recorded by `bench`.
+    #[arg(long, value_name = "NAME")]
+    pub again: Option<String>,
+
+    /// Metric to compare, such as `all.wakeup_ns_p99`; `*` stands for any text. May be repeated.
+    /// Default: the goals of the workload or command.
+    ///
+    /// Each metric gets a verdict. By default, other metrics that explain the goals are shown
+    /// without a verdict. With fewer metrics, a verdict needs fewer runs.
+    #[arg(long, value_name = "PATTERN")]
+    pub metric: Vec<String>,
+
+    #[command(flatten)]
+    pub judging: Judging,
+
+    /// Exit with status 5 if a goal is `slower` or `different`. `slower=5` allows 5 per cent. Exit
+    /// with status 6 if the runs do not decide.
+    ///
+    /// With `slower=5`, the whole interval must be worse than 5 per cent. A goal for which more is
+    /// better is slower when it falls.
+    #[arg(long, value_name = "WHAT", value_parser = FailIf::parse)]
+    pub fail_if: Option<FailIf>,
+}
+
+impl Asking {
+    /// Holds the sets of the files against each other.
+    ///
+    /// # Errors
+    /// When there are no two sets to compare, a name is unknown, or the baseline has no valid run.
+    pub fn judge(&self, files: Vec<File>) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
+        let looks = files.iter().map(|file| file.looks).max().unwrap_or(1);
+        let family = Family::of(files, self.baseline.as_deref(), self.again.as_deref())?;
+        let settings = self.judging.settings(looks);
+        let wanted = |series: &Series| self.metric.iter().any(|it| matches(it, &series.name));
+        let choice = match self.metric.as_slice() {
+            [] => Choice::Stated,
+            _ => Choice::Named(&wanted),
+        };
+        let known = family.metrics();
+        let unknown = |it: &&String| !known.iter().any(|name| matches(it, name));
+        if let Some(pattern) = self.metric.iter().find(unknown) {
+            let known = known.join(", ");
+            let message = format!("no metric is called `{pattern}`; there are: {known}");
+            return Err(UsageError(message).into());
+        }
+        let rows = compare(&family.questions(), choice, &settings);
+        if rows.is_empty() {
+            anyhow::bail!("the baseline has no valid run");
+        }
+        Ok((family, rows, settings))
+    }
+}
+
+/// Refuses rows of which none could be judged.
+///
+/// # Errors
+/// Names the reason of each.
+pub fn refuse_nothing(rows: &[Row]) -> anyhow::Result<()> {
+    let mut reasons = Vec::new();
+    for row in rows {
+        let Err(refusal) = &row.result else {
+            return Ok(());
+        };
+        reasons.push(format!("  {}, {}: {refusal}", row.metric, row.arm));
+    }
+    anyhow::bail!("nothing can be compared\n{}", reasons.join("\n"))
 }
 
 /// Output format of a comparison.

@@ -11,6 +11,7 @@ use workload::Workload;
 use super::guest::{OWN_NAME, explain, own_name};
 use super::reproduce::{check_host, failure};
 use super::series::{Plan, Ran, Run};
+use crate::about::About;
 use crate::fidelity::{Brought, Errand};
 use crate::reproduce::Place;
 use crate::say::say;
@@ -136,7 +137,7 @@ fn in_guest(errand: &Errand) -> anyhow::Result<Option<String>> {
 }
 
 fn on_host(errand: &Errand) -> anyhow::Result<Option<String>> {
-    let output = Command::new(std::env::current_exe()?)
+    let output = Command::new(About::file()?)
         .args(["load", "series", PLAN, "-o", RESULTS])
         .current_dir(&errand.folder)
         .stdin(Stdio::null())

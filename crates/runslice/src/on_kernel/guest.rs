@@ -1,11 +1,10 @@
 //! Guests, for every verb that boots one.
 
-use std::env;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use vm::VmError;
 
+use crate::about::About;
 use crate::exit::{UnsupportedError, UsageError};
 
 /// How a command calls this program.
@@ -14,10 +13,9 @@ pub const OWN_NAME: &str = "runslice";
 /// `runslice` means this program in a guest, whatever its file is called here.
 ///
 /// # Errors
-/// When the system cannot say where the file is.
+/// As [`About::file`].
 pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let me = env::current_exe().context("cannot find this program's own file")?;
-    Ok(vec![(OWN_NAME.to_owned(), me)])
+    Ok(vec![(OWN_NAME.to_owned(), About::file()?)])
 }
 
 /// What the user can mend by installing something is told from what failed.

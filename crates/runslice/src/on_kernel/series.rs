@@ -16,6 +16,7 @@ use folder::OwnFolder;
 use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
+use crate::about::About;
 use crate::exit::Status;
 use crate::on_kernel::session;
 use crate::output;
@@ -145,7 +146,7 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
         File::create(path).with_context(|| format!("cannot write {}", path.display()))
     };
     let mut command = match &**program {
-        crate::on_kernel::guest::OWN_NAME => Command::new(std::env::current_exe()?),
+        crate::on_kernel::guest::OWN_NAME => Command::new(About::file()?),
         program => Command::new(program),
     };
     command

@@ -10,8 +10,6 @@ mod status;
 mod stop;
 mod vm;
 
-use std::process::ExitCode;
-
 use clap::Subcommand;
 
 use crate::exit::{Status, statuses};
@@ -76,7 +74,7 @@ pub enum Verb {
 /// # Errors
 /// When a file is bad, the command line names something that does not exist, or this computer
 /// refuses something.
-pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+pub fn run(verb: Verb) -> anyhow::Result<u8> {
     let status: Status = match verb {
         // A command's own status, whatever it is.
         Verb::Vm(request) => return vm::run(&request),

@@ -104,6 +104,15 @@ fn place(workload: &Value, machine: &Value) -> String {
     place
 }
 
+/// Load, parameters and machine of a run of a sweep, in one line.
+pub fn place_of(run: &Value) -> String {
+    let mut place = place(&run["workload"], &run["machine"]);
+    for (name, value) in run["scale"].as_object().into_iter().flatten() {
+        place += &format!(", {name} {value}");
+    }
+    place
+}
+
 /// Whether the number of an exit's kind stands for an ejection.
 fn is_ejection(exit: &Value) -> bool {
     exit["kind"].as_u64() >= Some(u64::from(ExitKind::Error as u32))
@@ -132,18 +141,12 @@ fn results(document: &Value) -> Vec<Entry> {
 /// Of `sweep`: every run has its own load and machine.
 fn sweep(document: &Value) -> Vec<Entry> {
     let runs = document["runs"].as_array();
-    let entry = |run: &Value| {
-        let mut place = place(&run["workload"], &run["machine"]);
-        for (name, value) in run["scale"].as_object().into_iter().flatten() {
-            place += &format!(", {name} {value}");
-        }
-        Entry {
-            world: "simulated",
-            arm: arm(run["policy"].as_str().unwrap_or_default(), &run["knobs"]),
-            place,
-            seed: seed(run),
-            run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
-        }
+    let entry = |run: &Value| Entry {
+        world: "simulated",
+        arm: arm(run["policy"].as_str().unwrap_or_default(), &run["knobs"]),
+        place: place_of(run),
+        seed: seed(run),
+        run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
     };
     runs.into_iter().flatten().map(entry).collect()
 }

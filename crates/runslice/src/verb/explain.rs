@@ -12,7 +12,7 @@ use stats::why::{Fault, Finding, Observer, explain_dump};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
-use crate::explanation::{Explanation, json, text};
+use crate::explanation::{Explanation, command, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -140,24 +140,6 @@ impl Explain {
         Observer::new(worst.into(), self.task.clone())
     }
 
-    fn explanation(&self, observer: &Observer, again: Option<String>) -> Explanation {
-        let mut missing = Vec::new();
-        if !observer.has_decisions() {
-            missing.push(
-                "these events have no decisions, so they do not tell why: make the run again with \
-                 `sim --events FILE --decisions`"
-                    .to_owned(),
-            );
-        }
-        Explanation {
-            finding: observer.finding(),
-            waits: observer.worst(),
-            missing,
-            again,
-            is_dump: false,
-        }
-    }
-
     fn found(&self) -> anyhow::Result<Found> {
         let mut found = match (&self.policy, self.schedulers.one()?) {
             (Some(policy), None) => policy::open(policy)?,
@@ -245,7 +227,7 @@ fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
     let mut observer = request.observer();
     let read = stats::replay(BufReader::new(file), &mut observer);
     read.with_context(|| path.display().to_string())?;
-    Ok(request.explanation(&observer, None))
+    Ok(Explanation::of(&observer, None))
 }
 
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
@@ -264,7 +246,7 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
         let case = request.case(&found, &spec, end)?;
         return smallest(case, finding, path);
     }
-    Ok(request.explanation(&observer, Some(command())))
+    Ok(Explanation::of(&observer, Some(command())))
 }
 
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.
@@ -295,18 +277,4 @@ fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explana
         again: Some(format!("runslice explain {}", path.display())),
         ..Explanation::default()
     })
-}
-
-/// The command line that was given, for a shell.
-fn command() -> String {
-    let words = std::env::args().skip(1);
-    let words = words.map(|word| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
-    });
-    let words: Vec<_> = words.collect();
-    format!("runslice {}", words.join(" "))
 }

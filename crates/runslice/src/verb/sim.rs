@@ -5,7 +5,6 @@ mod books;
 mod waits;
 
 use std::io::Write as _;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -18,20 +17,18 @@ use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
 use crate::look::LookOptions;
-use crate::machine_options::MachineOptions;
 use crate::policy::Found;
-use crate::prepare::Prepare;
 use crate::progress::Progress;
 use crate::recording::RecordingOptions;
 use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, World, checks};
+use crate::run_options::RunOptions;
 use crate::runs::{self, Asked};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::simulate::{measure_within, outcome};
 use crate::timeline::{self, Stretch};
 use crate::{output, parallel, policy, simulate, workload_arg};
-use model::span;
 
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
@@ -59,40 +56,7 @@ pub struct Sim {
     recording: RecordingOptions,
 
     #[command(flatten)]
-    machine: MachineOptions,
-
-    /// Seed of every random choice. The same seed gives the same events, byte for byte. Default:
-    /// the seed of the workload.
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
-
-    /// Number of runs of each policy, each with its own seed. Prints the median, least and greatest
-    /// value of each number in the tables.
-    ///
-    /// The first run has the seed `--seed`; the others are derived from it. All policies get the
-    /// same seeds. JSON and CSV contain every run. Use `compare` to test whether policies differ.
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["events", "trace"],
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    runs: Option<u32>,
-
-    /// Threads for `--runs`. The number does not change the results. Default: one for each CPU.
-    #[arg(long, value_name = "NUMBER", requires = "runs")]
-    jobs: Option<NonZeroUsize>,
-
-    /// Longest simulated time, such as 10s or 1.5ms. Default: until the workload ends.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
-    duration: Option<Nanos>,
-
-    /// Options that prepare the policies.
-    #[command(flatten)]
-    prepare: Prepare,
-
-    /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
-    scale: Vec<(String, i64)>,
-
-    #[command(flatten)]
-    limits: Limits,
+    run: RunOptions,
 
     /// Check the simulator instead of printing results. Prints the hash of the events.
     ///
@@ -114,7 +78,7 @@ pub struct Sim {
 
     /// Write every event to this file as JSON lines. With several policies, each gets its own file,
     /// with the policy's name before the file's ending.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "runs")]
     events: Option<PathBuf>,
 
     /// Write decisions into the files of --events and --trace, too: who put which task into which
@@ -131,7 +95,7 @@ pub struct Sim {
 
     /// Write a trace for Perfetto (ui.perfetto.dev) to this file. With several policies, each gets
     /// its own file, with the policy's name before the file's ending.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "runs")]
     trace: Option<PathBuf>,
 
     /// End with status 3 if a task waits so long for a CPU, for example `--fail-on wait=1s`. The
@@ -148,32 +112,6 @@ pub struct Sim {
 
     #[command(flatten)]
     look: LookOptions,
-}
-
-/// What policies may use up of this computer.
-#[derive(Clone, Copy, Debug, Args)]
-struct Limits {
-    /// Most BPF instructions of each run. A run that needs more ends with an ejection. Default: no
-    /// limit for the run; a callback that retires 100,000,000 is taken for an endless loop.
-    #[arg(long, value_name = "INSTRUCTIONS", conflicts_with = "schedstat",
-        value_parser = clap::value_parser!(u64).range(1..))]
-    budget: Option<u64>,
-
-    /// Most memory of each policy, MiB: its maps, stacks and the objects that it creates.
-    /// Default: 512.
-    #[arg(long, value_name = "MIB", conflicts_with = "schedstat",
-        value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    memory: Option<u64>,
-}
-
-impl Limits {
-    fn options(self) -> sim::Options {
-        sim::Options {
-            total_budget: self.budget,
-            memory_bytes: self.memory.map(|mib| mib << 20),
-            ..sim::Options::default()
-        }
-    }
 }
 
 impl Sim {
@@ -205,12 +143,12 @@ impl Sim {
         let mut all = Vec::new();
         for argument in policy::list(&self.policy) {
             let mut found = policy::open(&argument)?;
-            self.prepare.apply(&mut found.policy);
+            self.run.prepare.apply(&mut found.policy);
             all.push(found);
         }
         let programs = self.schedulers.policies()?;
         if all.iter().any(|found| found.policy.program.is_some()) || !programs.is_empty() {
-            self.prepare.refuse_for_programs()?;
+            self.run.prepare.refuse_for_programs()?;
         }
         all.extend(programs.into_iter().map(Found::of_policy));
         Ok(all)
@@ -220,22 +158,13 @@ impl Sim {
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let asked = Asked {
             workload: self.workload.as_deref(),
-            scale: &self.scale,
-            machine: &self.machine,
-            seed: self.seed,
-            duration: self.duration,
+            scale: &self.run.scale,
+            machine: &self.run.machine,
+            seed: self.run.seed,
+            duration: self.run.duration,
         };
-        let mut specs = asked.specs(self.policies()?, self.recording.given()?)?;
-        let mut machines = specs.iter().map(|spec| &spec.machine);
-        let first = machines.next();
-        if machines.any(|other| Some(other) != first) {
-            let message = "the bundles are for machines that differ; give one machine to all with \
-                           --cpus, --smt, --llc, --node, --hz, --kernel and --profile, or run \
-                           them one by one";
-            return Err(UsageError(message.to_owned()).into());
-        }
-        runs::number_namesakes(&mut specs);
-        Ok(specs)
+        let specs = asked.specs(self.policies()?, self.recording.given()?)?;
+        Ok(runs::side_by_side(specs)?)
     }
 }
 
@@ -246,20 +175,20 @@ impl Sim {
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let format = check(request)?;
     let specs = request.specs()?;
-    if request.runs.is_some() {
+    if request.run.runs.is_some() {
         runs::refuse_recordings_of_runs(&specs)?;
     }
     if request.audit {
         let mut to = output::open(request.output.as_deref())?;
         for spec in &specs {
-            writeln!(to, "{}", audit::audit(spec, request.limits.options())?)?;
+            writeln!(to, "{}", audit::audit(spec, request.run.limits.options())?)?;
         }
         to.flush()?;
         return Ok(Status::Done);
     }
     simulate::say_end(&specs[0]);
     let is_page = format == RunFormat::Html;
-    let (outcomes, drawn) = match request.runs {
+    let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
         None => {
             let all = specs.iter().map(|spec| run_one(request, spec, is_page));
@@ -300,7 +229,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
     read.push(("--from", request.recording.from.as_deref()));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     read.push(("--workload", workload));
-    read.push(("--profile", request.machine.profile_file()));
+    read.push(("--profile", request.run.machine.profile_file()));
     let written = [
         ("--events", request.events.as_deref()),
         ("--trace", request.trace.as_deref()),
@@ -310,7 +239,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
         metrics,
     ];
     output::spare(&read, &written)?;
-    if request.runs.is_some() && (printed.1.is_some() || metrics.1.is_some()) {
+    if request.run.runs.is_some() && (printed.1.is_some() || metrics.1.is_some()) {
         let message = "--loader-output and --scheduler-stats are of one run: leave out --runs";
         return Err(UsageError(message.to_owned()).into());
     }
@@ -324,7 +253,7 @@ fn write(
     results: &Results,
     drawn: Vec<Drawn>,
 ) -> anyhow::Result<()> {
-    let is_many = request.runs.is_some();
+    let is_many = request.run.runs.is_some();
     let output = request.output.as_deref();
     let Some(plain) = format.plain() else {
         return write_for_readers(request, format, results, drawn);
@@ -346,7 +275,7 @@ fn write_for_readers(
     results: &Results,
     drawn: Vec<Drawn>,
 ) -> anyhow::Result<()> {
-    let is_many = request.runs.is_some();
+    let is_many = request.run.runs.is_some();
     let output = request.output.as_deref();
     if format != RunFormat::Html {
         let mut to = output::open(output)?;
@@ -388,7 +317,7 @@ struct Drawn {
 fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
     let outcomes = results.outcomes.iter();
     let starved = outcomes.clone().any(|it| !it.summary.starved.is_empty());
-    if request.output.is_none() && format == RunFormat::Human && request.runs.is_none() {
+    if request.output.is_none() && format == RunFormat::Human && request.run.runs.is_none() {
         return starved;
     }
     let mut told: Vec<&str> = Vec::new();
@@ -412,7 +341,7 @@ fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
 fn report_ejections(request: &Sim, format: RunFormat, results: &Results) -> Status {
-    let is_shown = format == RunFormat::Human && request.runs.is_none();
+    let is_shown = format == RunFormat::Human && request.run.runs.is_none();
     let seen = request.output.is_none() && is_shown || format == RunFormat::Html;
     let mut status = Status::Done;
     let mut told: Vec<&str> = Vec::new();
@@ -441,7 +370,7 @@ fn many(
         .iter()
         .flat_map(|spec| runs::seeded(spec, runs))
         .collect();
-    let options = request.limits.options();
+    let options = request.run.limits.options();
     // The waits of all runs of a policy are added as they come; their order changes nothing.
     let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();
     let run = |spec: &RunSpec| {
@@ -455,7 +384,7 @@ fn many(
         }
         Ok(outcome)
     };
-    let outcomes = parallel::map(&all, parallel::jobs(request.jobs), "runs", run)?;
+    let outcomes = parallel::map(&all, parallel::jobs(request.run.jobs), "runs", run)?;
     let drawn = specs.iter().zip(drawn).map(|(spec, tails)| Drawn {
         policy: spec.policy.name.clone(),
         tails: tails.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -495,7 +424,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut sinks = Tee::new(sinks);
     let summary = match &request.books.schedstat {
-        None => simulate::run_with(spec, &mut sinks, request.limits.options())?,
+        None => simulate::run_with(spec, &mut sinks, request.run.limits.options())?,
         Some(path) => {
             let path = output::path_for(path, name, several);
             let mut books = request.books.open(path, sinks)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{MachineSpec, Nanos};
-use serde_json::{Value, json};
+use serde_json::json;
 use stats::compare::{Choice, Extent, Role, Set, Settings, compare};
 use stats::figure::{Shown, every_run};
 use workload::RunSpec;
@@ -18,12 +18,11 @@ use crate::comparison::{self, Compared, Family, Form, form_of};
 use crate::exit::Status;
 use crate::export::{ExportTable, Kind};
 use crate::page::Page;
-use crate::report::{self, Outcome};
+use crate::report;
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
-use crate::simulate::measure;
 use crate::store::{Key, Store};
-use crate::{output, parallel};
+use crate::{output, parallel, python};
 
 use crate::plan::{self, Planned, Programs};
 
@@ -65,6 +64,19 @@ pub struct Sweep {
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
+    /// Make the runs on another engine: `processes`, `ray` or `dask`. It takes the Python package
+    /// (docs/python.md).
+    #[arg(long, value_name = "ENGINE", conflicts_with_all = ["merge", "dry_run", "schedulers", "jobs"])]
+    on: Option<String>,
+
+    /// Workers of the engine of --on. Default: one for each CPU, or all of a cluster.
+    #[arg(long, value_name = "NUMBER", requires = "on")]
+    workers: Option<NonZeroUsize>,
+
+    /// Address of the cluster of --on. Default: a new one on this computer.
+    #[arg(long, value_name = "ADDRESS", requires = "on")]
+    address: Option<String>,
+
     /// Output format of the summary. Default: what the ending of the output file stands for (.html,
     /// .json, .csv, .parquet), else `human`. For `compare`, the folder keeps every run.
     #[arg(long, value_enum)]
@@ -102,6 +114,9 @@ impl Shard {
 /// # Errors
 /// When the file is wrong, a run cannot be made, or the folder cannot be written.
 pub fn run(request: &Sweep) -> anyhow::Result<Status> {
+    if let Some(engine) = &request.on {
+        return python::hand_over(engine);
+    }
     form_of(request.format, request.output.as_deref())?;
     output::spare(
         &[("the sweep", Some(&request.file))],
@@ -122,7 +137,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     };
     // What a run depends on is a long text: numbers and files of many runs are shared out, too.
     let jobs = parallel::jobs(request.jobs);
-    let keys = parallel::map(&runs, jobs, "keys", |run| Ok(key(run)))?;
+    let keys = parallel::map(&runs, jobs, "keys", |run| Ok(run.key()))?;
     let mine: Vec<(Key, &Planned)> = keys.into_iter().zip(&runs).collect();
     let mine: Vec<(Key, &Planned)> = match request.shard {
         None => mine,
@@ -147,10 +162,6 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         return Ok(Status::Done);
     }
     finish(&store, &mine, &folder, request)
-}
-
-fn key(run: &Planned) -> Key {
-    Key::of(&run.spec, &run.scale, "")
 }
 
 /// Prints which runs would be made.
@@ -224,31 +235,11 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
     if had > 0 {
         say(&format!("{had} of {} runs are there already", runs.len()));
     }
-    check_policies(&missing)?;
+    plan::try_policies(missing.iter().map(|(_, run)| *run))?;
     let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
-        let outcome = measure(&run.spec);
-        let outcome = outcome.map_err(|error| error.context(run.place.to_string()))?;
-        store.put(*key, &line(run, &outcome)?)
+        store.put(*key, &run.make()?)
     });
     done.map(|_| ())
-}
-
-/// Attaches each policy once, so that a wrong knob is told before hours of runs.
-fn check_policies(runs: &[&(Key, &Planned)]) -> anyhow::Result<()> {
-    let mut seen = Vec::new();
-    for (_, run) in runs {
-        let what = (&run.spec.policy.name, run.spec.machine.kernel);
-        if seen.contains(&what) {
-            continue;
-        }
-        let spec = RunSpec {
-            duration: Some(Nanos::ZERO),
-            ..run.spec.clone()
-        };
-        measure(&spec).map_err(|error| error.context(run.place.to_string()))?;
-        seen.push(what);
-    }
-    Ok(())
 }
 
 /// Takes the runs from the folders of the parts.
@@ -423,26 +414,6 @@ fn write(sets: &[Set], format: Form, to: &mut dyn Write) -> io::Result<()> {
             Ok(())
         }
     }
-}
-
-/// What is kept of a run, as one line. Single tasks are left out: there may be 100,000 of them.
-fn line(run: &Planned, outcome: &Outcome) -> anyhow::Result<String> {
-    let mut value = report::json_of(outcome).context("the results as JSON")?;
-    if let Some(report) = value["report"].as_object_mut() {
-        report.remove("tasks");
-    }
-    let spec = &run.spec;
-    let scale: serde_json::Map<String, Value> = run
-        .scale
-        .iter()
-        .map(|(name, value)| (name.clone(), json!(value)))
-        .collect();
-    value["workload"] = json!(spec.workload.name);
-    value["scale"] = Value::Object(scale);
-    value["machine"] = json!(spec.machine);
-    value["seed"] = json!(spec.seed);
-    value["duration_ns"] = json!(spec.duration.map(Nanos::get));
-    Ok(value.to_string())
 }
 
 /// A row for each metric of each set.

@@ -20,6 +20,7 @@ use vm::{End, Outcome, Pace, Request, Speed};
 
 use super::missing::{Missing, lock};
 use super::probed;
+use crate::about::About;
 use crate::on_kernel::guest::{OWN_NAME, own_name};
 use crate::on_kernel::series::{Plan, Ran, Run, Scheduler};
 use crate::parallel;
@@ -486,7 +487,7 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
     write_plan(boot, &root, &folder)?;
     say("reproduce", &format!("{name}, {} runs", boot.runs.len()));
     let words = boot.command();
-    let output = Command::new(std::env::current_exe()?)
+    let output = Command::new(About::file()?)
         .args(&words[1..])
         .env("PATH", path)
         .current_dir(folder.path())

@@ -4,7 +4,6 @@ use std::env;
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -80,7 +79,7 @@ pub struct Vm {
 ///
 /// # Errors
 /// When the virtual machine cannot be run, or a result cannot be written.
-pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
+pub fn run(request: &Vm) -> anyhow::Result<u8> {
     let kernel = vm::find_kernel(&request.kernel, &mut |step| say(step)).map_err(explain)?;
     if let Some(instead) = &kernel.instead {
         say(instead);
@@ -128,7 +127,7 @@ pub fn run(request: &Vm) -> anyhow::Result<ExitCode> {
             .try_for_each(|file| write_back(share, file))?;
     }
     Ok(match outcome.end {
-        End::Exited(status) => ExitCode::from(status),
+        End::Exited(status) => status,
         End::TimedOut => {
             say(&format!(
                 "no result: the command was still running after {}",

@@ -17,7 +17,7 @@ pub struct Request {
     /// Write /proc/schedstat snapshots, as a kernel of 2004 printed them, to this file for `stat
     /// report`. With several policies, each gets its own file, with the policy's name before the
     /// file's ending.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "memory"])]
     pub schedstat: Option<PathBuf>,
 
     /// Version of /proc/schedstat. Only 4 is possible.

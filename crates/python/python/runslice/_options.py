@@ -1,0 +1,112 @@
+"""Options of the command line, from Python's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TypeAlias, TypedDict
+
+from ._given import Value, text_of
+
+Time: TypeAlias = str | int | timedelta
+"""A span of simulated time: ``"10s"``, ``"1.5ms"``, a number of nanoseconds, or a timedelta."""
+
+
+class OneRun(TypedDict, total=False):
+    """The machine, the seed and the length of a simulated run.
+
+    Each key is an option of ``runslice sim``, whose help has ranges and defaults: what is left out
+    is as in the workload.
+
+    Keys:
+        cpus: CPUs, 1 to 1024.
+        smt: hardware threads of a core, 1 or 2.
+        llc: CPUs that share a last-level cache; 0 for all of a node.
+        node: CPUs of a NUMA node; 0 for all.
+        hz: ticks a second: 100, 250, 300 or 1000.
+        kernel: version to simulate, ``"6.18"`` or ``"7.2"``.
+        profile: ``"ideal"``, ``"default-v0"``, or the path of a file of costs.
+        seed: seed of every random choice.
+        duration: longest simulated time.
+        set: knobs or variables of every policy.
+        run: programs to run before a policy is attached, with their arguments.
+        run_attached: the same right after it is attached.
+        ops: table of callbacks to attach.
+        scale: parameters of the workload.
+    """
+
+    cpus: int
+    smt: int
+    llc: int
+    node: int
+    hz: int
+    kernel: str
+    profile: str
+    seed: int
+    duration: Time
+    set: Mapping[str, Value]
+    run: Sequence[str]
+    run_attached: Sequence[str]
+    ops: str
+    scale: Mapping[str, int]
+
+
+class Runs(OneRun, total=False):
+    """As ``OneRun``, of several runs.
+
+    Keys:
+        runs: number of runs of each policy, each with its own seed.
+    """
+
+    runs: int
+
+
+class Machine(Runs, total=False):
+    """As ``Runs``, with limits.
+
+    Keys:
+        jobs: threads for ``runs``; the number does not change the results.
+        budget: most BPF instructions of each run.
+        memory: most memory of each policy, MiB.
+    """
+
+    jobs: int
+    budget: int
+    memory: int
+
+
+_KNOWN = tuple(Machine.__annotations__)
+
+
+def time_of(time: Time) -> str:
+    """A span as the command line takes it."""
+    if isinstance(time, timedelta):
+        micros = (time.days * 86_400 + time.seconds) * 1_000_000 + time.microseconds
+        return f"{micros}us"
+    return f"{time}ns" if isinstance(time, int) else time
+
+
+def options_of(machine: Mapping[str, object]) -> list[str]:
+    """The words of the command line for these keys, in their order.
+
+    Raises:
+        TypeError: there is no such key.
+    """
+    words: list[str] = []
+    for key, value in machine.items():
+        if key not in _KNOWN:
+            raise TypeError(f"there is no option {key!r}; there are: {', '.join(_KNOWN)}")
+        if value is None:
+            continue
+        option = f"--{key.replace('_', '-')}"
+        if isinstance(value, Mapping):
+            for name, it in value.items():
+                words += [option, f"{name}={text_of(it)}"]
+        elif key in ("run", "run_attached"):
+            for it in [value] if isinstance(value, str) else value:  # type: ignore[attr-defined]
+                words += [option, it]
+        elif key == "duration":
+            words += [option, time_of(value)]  # type: ignore[arg-type]
+        else:
+            words += [option, str(value)]
+    return words

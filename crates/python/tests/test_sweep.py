@@ -1,0 +1,333 @@
+"""Sweeps on executors: the same bytes as the command line, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import runslice
+from conftest import Cli
+from runslice import _engines, _sweep
+
+PLAN = """
+policy   = ["fifo", "mlfq"]
+workload = ["desk", "pair.toml"]
+cpus     = [2]
+seeds    = 3
+duration = "100ms"
+
+[knobs.mlfq]
+queues = [4, 8]
+"""
+
+LOAD = """
+[workload]
+name = "pair"
+stop = "duration:50ms"
+
+[machine]
+profile = "own.profile.toml"
+
+[task.hog]
+do = "loop(inf)[ run(10ms) ]"
+
+[task.ui]
+do = "loop(inf)[ sleep(exp(5ms)), run(1ms) ]"
+"""
+
+
+@pytest.fixture
+def plan(cli: Cli, tmp_path: Path) -> Path:
+    """A plan of 18 runs in 6 cells, one of whose workloads has a profile of its own."""
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "pair.toml").write_text(LOAD)
+    shipped = Path(__file__).resolve().parents[3] / "profiles/default-v0.toml"
+    (tmp_path / "own.profile.toml").write_bytes(shipped.read_bytes())
+    return tmp_path / "plan.toml"
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """Every file of results with what is in it."""
+    files = [*(folder / "runs").iterdir(), folder / "results.json"]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.fixture
+def expected(cli: Cli, plan: Path) -> dict[str, bytes]:
+    cli(["sweep", "plan.toml", "-d", "theirs"])
+    return kept(plan.parent / "theirs")
+
+
+def processes() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, get_context("forkserver"))
+
+
+def test_threads_and_processes_give_the_bytes_of_the_command_line(
+    plan: Path, expected: dict[str, bytes]
+) -> None:
+    for engine in ("threads", "processes", ThreadPoolExecutor(2), processes):
+        name = engine if isinstance(engine, str) else type(engine).__name__
+        done = runslice.sweep(plan, engine, folder=plan.parent / name, workers=2)
+        assert kept(done.folder) == expected
+        assert (done.progress.done, done.progress.had, len(done.plan)) == (18, 0, 18)
+
+
+def test_either_goes_on_where_the_other_stopped(
+    cli: Cli, plan: Path, expected: dict[str, bytes]
+) -> None:
+    folder = plan.with_suffix(".results")
+    runslice.sweep(plan, shard="1/3")
+    assert len(list((folder / "runs").iterdir())) == 6
+    done = cli(["sweep", "plan.toml", "--shard", "2/3"])
+    assert b"part 2 of 3: 6 of 18 runs" in done.stderr
+    seen = []
+    done = runslice.sweep(plan, progress=lambda it: seen.append((it.had, it.done)))
+    assert seen[-1] == (12, 18) and kept(folder) == expected
+    said = cli(["sweep", "plan.toml"]).stderr
+    assert b"18 of 18 runs are there already" in said
+
+
+def test_requests_are_a_plan(tmp_path: Path) -> None:
+    load = runslice.Workload.build(
+        "pair", {"hog": "loop(inf)[ run(10ms) ]"}, stop="duration:50ms", machine={"cpus": 1}
+    )
+    policy = runslice.Policy.from_bytes(runslice.Policy("fifo").object, "own.bpf.o")
+    requests = [
+        runslice.Request([policy, "mlfq:queues=4"], load, runs=2),
+        runslice.Request("o1", "desk", duration="50ms", cpus=2, scale={"hogs": 1}),
+    ]
+    done = runslice.sweep(requests, processes, folder=tmp_path / "a")
+    assert (len(done.plan), done.plan.cells) == (5, 3)
+    again = runslice.sweep(requests, folder=tmp_path / "b")
+    assert kept(done.folder) == kept(again.folder) and done.plan.id == again.plan.id
+    runs = json.loads((done.folder / "results.json").read_text())["runs"]
+    assert [run["policy"] for run in runs] == ["own", "own", "mlfq:queues=4", "mlfq:queues=4", "o1"]
+    with pytest.raises(runslice.UsageError, match="give a folder"):
+        runslice.sweep(requests)
+
+
+def test_metrics_are_parquet_files_by_plan(plan: Path, tmp_path: Path) -> None:
+    done = runslice.sweep(plan)
+    assert done.parquet is not None and done.parquet.name == f"plan={done.plan.id}"
+    rows = pyarrow.parquet.read_table(done.folder / "metrics").to_pylist()
+    assert {row["plan"] for row in rows} == {done.plan.id}
+    runs = json.loads((done.folder / "results.json").read_text())["runs"]
+    waits = {row["run"]: row["value"] for row in rows if row["metric"] == "all.wakeup_ns_p99"}
+    assert waits == {at: run["report"]["all"]["wakeup_ns_p99"] for at, run in enumerate(runs)}
+    bytes_of = {file.name: file.read_bytes() for file in done.parquet.iterdir()}
+    other = runslice.sweep(plan, processes, folder=tmp_path / "other")
+    assert other.parquet is not None
+    assert {file.name: file.read_bytes() for file in other.parquet.iterdir()} == bytes_of
+
+
+class Losing(Executor):
+    """Loses every third task, and gives every fifth result twice: what no engine may do to us."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.count = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.count += 1
+        if self.count % 3 == 0:
+            future: Future[Any] = Future()
+            future.set_exception(OSError("the node is gone"))
+            return future
+        if self.count % 5 == 0:
+            self.pool.submit(fn, *args, **kwargs)
+        return self.pool.submit(fn, *args, **kwargs)
+
+
+def test_lost_tasks_are_made_again(plan: Path, expected: dict[str, bytes]) -> None:
+    done = runslice.sweep(plan, Losing(), folder=plan.parent / "ours", workers=1, batch_s=0)
+    assert done.progress.lost > 0 and kept(done.folder) == expected
+
+
+def test_a_worker_that_is_killed_changes_no_byte(plan: Path, expected: dict[str, bytes]) -> None:
+    pools: list[ProcessPoolExecutor] = []
+
+    def make() -> ProcessPoolExecutor:
+        pools.append(processes())
+        return pools[-1]
+
+    killed = 0
+
+    def kill(progress: runslice.Progress) -> None:
+        nonlocal killed
+        workers = list(pools[-1]._processes.values())
+        if killed < 3 and progress.done > 4 * killed and workers:
+            os.kill(workers[0].pid, signal.SIGKILL)
+            killed += 1
+
+    folder = plan.parent / "ours"
+    done = runslice.sweep(plan, make, folder=folder, workers=2, batch_s=0, progress=kill)
+    assert killed == 3 and len(pools) > 1 and kept(done.folder) == expected
+
+
+def test_an_executor_that_cannot_be_replaced_ends_the_sweep_and_keeps_what_is_done(
+    plan: Path, expected: dict[str, bytes]
+) -> None:
+    pool = processes()
+
+    def kill(progress: runslice.Progress) -> None:
+        if progress.done > 2:
+            for worker in list(pool._processes.values()):
+                os.kill(worker.pid, signal.SIGKILL)
+
+    folder = plan.parent / "ours"
+    with pytest.raises(runslice.Error, match="the executor is broken .* give a function"):
+        runslice.sweep(plan, pool, folder=folder, workers=2, batch_s=0, progress=kill)
+    assert 0 < len(list((folder / "runs").iterdir())) < 18
+    runslice.sweep(plan, folder=folder)
+    assert kept(folder) == expected
+
+
+def test_a_sweep_that_is_cancelled_keeps_what_is_done(
+    plan: Path, expected: dict[str, bytes]
+) -> None:
+    def stop(progress: runslice.Progress) -> None:
+        if progress.done > 5:
+            raise KeyboardInterrupt
+
+    folder = plan.parent / "ours"
+    with pytest.raises(KeyboardInterrupt):
+        runslice.sweep(plan, folder=folder, workers=1, batch_s=0, progress=stop)
+    assert 5 < len(list((folder / "runs").iterdir())) < 18
+    done = runslice.sweep(plan, folder=folder)
+    assert done.progress.had > 5 and kept(folder) == expected
+
+
+def test_each_part_is_shipped_once_to_a_worker(plan: Path) -> None:
+    shipped: list[int] = []
+
+    class Counting(ProcessPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            shipped.append(sum(map(len, args[0].parts.values())))
+            return super().submit(fn, *args, **kwargs)
+
+    pool = Counting(1, get_context("forkserver"))
+    runslice.sweep(plan, pool, folder=plan.parent / "ours", workers=1, batch_s=0)
+    pool.shutdown()
+    ours = _sweep.Plan(plan)._plan
+    cells = range(ours.cells)
+    parts = {ours.object(cell) for cell in cells} | {ours.rest(cell) for cell in cells}
+    # With two tasks under way one may be asked for while it is on its way.
+    assert sum(map(len, parts)) <= sum(shipped) <= 2 * sum(map(len, parts))
+
+
+def test_a_worker_of_another_version_is_refused(
+    plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = _sweep._make
+
+    def other(*args: Any) -> Any:
+        return [it._replace(key="0" * 32) for it in made(*args)]
+
+    monkeypatch.setattr(_sweep, "_make", other)
+    with pytest.raises(runslice.Error, match="another version of runslice"):
+        runslice.sweep(plan, folder=plan.parent / "ours")
+    assert not list((plan.parent / "ours/runs").iterdir())
+
+
+def test_mistakes_are_told_before_anything_runs(plan: Path) -> None:
+    plan.write_text(PLAN.replace("queues = [4, 8]", "queus = [4]"))
+    with pytest.raises(runslice.UsageError, match=r"plan\.toml:2:\d+.*queus"):
+        runslice.sweep(plan, folder=plan.parent / "ours")
+    plan.write_text(PLAN)
+    with pytest.raises(runslice.UsageError, match="`3/2` is no part of a whole"):
+        runslice.sweep(plan, shard="3/2")
+    with pytest.raises(runslice.UsageError, match="no engine is called `rays`"):
+        runslice.sweep(plan, "rays")
+    with pytest.raises(runslice.Error, match="cannot read no.toml"):
+        runslice.sweep("no.toml")
+    trace = plan.parent / "trace.jsonl"
+    runslice.simulate("fifo", "desk", duration="20ms")
+    with pytest.raises(TypeError, match="no option 'budget'"):
+        runslice.Request("fifo", "desk", budget=3)
+    assert not trace.exists()
+
+
+def test_a_batch_is_about_a_second(plan: Path) -> None:
+    work = _sweep._Sweeping(runslice.Plan(plan), plan.parent / "ours", (0, 1), 1.0, True)
+    first = work.shipped.names(0)[0]
+    work.seconds = {work.shipped.names(cell)[0]: 0.4 for cell in range(6)}
+    sizes = [sum(len(seeds) for _, _, seeds in batch.cells) for batch in work.batches()]
+    assert sizes == [3] * 6
+    del work.seconds[first]
+    sizes = [sum(len(seeds) for _, _, seeds in batch.cells) for batch in work.batches()]
+    assert sizes == [1, 1, 1, 3, 3, 3, 3, 3], "of what nothing is known one run is tried"
+
+
+def test_the_command_line_hands_a_sweep_over(
+    cli: Cli, plan: Path, expected: dict[str, bytes]
+) -> None:
+    words = ["-m", "runslice", "sweep", "plan.toml", "--on", "processes", "--workers", "2"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, check=True)
+    assert kept(plan.with_suffix(".results")) == expected
+    assert b"18 of 18 runs are there already" in done.stderr
+    assert done.stdout == cli(["sweep", "plan.toml", "-d", "theirs"]).stdout
+
+
+def test_the_program_calls_the_package_or_says_what_to_install(
+    cli: Cli, plan: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNSLICE_PYTHON", sys.executable)
+    cli(["sweep", "plan.toml", "--on", "processes", "--workers", "1"])
+    assert kept(plan.with_suffix(".results")) == expected
+    monkeypatch.setenv("RUNSLICE_PYTHON", "no-such-python")
+    for words, extra in (
+        (["sweep", "plan.toml", "--on", "ray"], "ray"),
+        (["tune", "mlfq", "-w", "desk", "--goal", "time"], "tune"),
+    ):
+        said = cli(words, status=4).stderr.decode()
+        assert f"pip install 'runslice[{extra}]'" in said and "no-such-python" in said
+
+
+def test_an_engine_that_is_not_installed_says_what_to_install(
+    plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, engine in (("ray", "ray"), ("distributed", "dask")):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(runslice.UnsupportedError, match=rf"runslice\[{engine}\]"):
+            runslice.sweep(plan, engine, folder=plan.parent / "ours")
+
+
+@pytest.mark.long
+def test_ray_gives_the_same_bytes_also_when_its_workers_are_killed(
+    plan: Path, expected: dict[str, bytes]
+) -> None:
+    pytest.importorskip("ray")
+    killed = 0
+
+    def kill(progress: runslice.Progress) -> None:
+        nonlocal killed
+        if killed < 2 and progress.done > 4 * killed:
+            listed = subprocess.run(
+                ["pgrep", "-f", "ray::"], capture_output=True, text=True, check=False
+            )
+            for pid in listed.stdout.split()[:1]:
+                os.kill(int(pid), signal.SIGKILL)
+                killed += 1
+
+    engine = _engines.maker("ray", 2)
+    done = runslice.sweep(plan, engine, folder=plan.parent / "ours", batch_s=0, progress=kill)
+    assert killed == 2 and kept(done.folder) == expected
+
+
+@pytest.mark.long
+def test_dask_gives_the_same_bytes(plan: Path, expected: dict[str, bytes]) -> None:
+    distributed = pytest.importorskip("distributed")
+    done = runslice.sweep(plan, "dask", folder=plan.parent / "ours", workers=2)
+    assert kept(done.folder) == expected
+    with distributed.Client(n_workers=2, dashboard_address=None) as client:
+        done = runslice.sweep(plan, client.get_executor(), folder=plan.parent / "own")
+        assert kept(done.folder) == expected

@@ -1,0 +1,149 @@
+//! The command line: arguments, files, printing, exit status. One file a verb, under `verb/`.
+//!
+//! No statistic is computed and no scheduling decision is made here. [`main()`] is the command line
+//! as a function; [`library`] has single requests of it, for programs that have values where the
+//! command line has files. Only the command line is stable: see CHANGELOG.md.
+
+#![forbid(unsafe_code)]
+
+mod about;
+mod bundle;
+mod cli;
+mod comparison;
+mod complete;
+mod embedded;
+mod exit;
+mod explanation;
+mod export;
+mod fidelity;
+mod generate;
+mod goal;
+mod input;
+mod kernel;
+pub mod library;
+mod look;
+mod machine_options;
+#[cfg(feature = "live")]
+mod on_kernel;
+mod output;
+mod page;
+mod parallel;
+mod plan;
+mod policy;
+mod prepare;
+mod profile;
+mod progress;
+mod python;
+mod recording;
+mod report;
+mod reproduce;
+mod run_options;
+mod runs;
+mod say;
+mod schedstat;
+mod scheduler;
+mod sets;
+mod shrink;
+mod simulate;
+mod source;
+mod store;
+mod table;
+mod timeline;
+mod verb;
+mod violation;
+#[cfg(not(feature = "live"))]
+mod without_kernel;
+mod workload_arg;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap_complete::CompleteEnv;
+
+use crate::about::About;
+use crate::cli::Cli;
+use crate::exit::{Status, UnsupportedError, UsageError, words};
+#[cfg(not(feature = "live"))]
+use crate::without_kernel as on_kernel;
+
+pub use bpf::CheckedAllocator;
+
+/// The allocator of programs that call this crate: exhausted memory ends in a message and a status,
+/// too.
+pub const ALLOCATOR: CheckedAllocator = CheckedAllocator {
+    program: "runslice",
+    status: Status::Failure as i32,
+};
+
+/// The program `runslice`, whose file this process runs: some verbs start it again, or put it into
+/// a virtual machine.
+pub fn program() -> ExitCode {
+    About::is_program();
+    ExitCode::from(main(std::env::args_os()))
+}
+
+/// The command line. The first of `args` is the program's name.
+///
+/// Results go to standard output, messages to standard error. The answer is the exit status, which
+/// `runslice --help` explains.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let status = of_words(&args);
+    // A process that is not the program does not empty Rust's buffer at its end. Who has closed
+    // standard output wants no more.
+    let _ = io::stdout().flush();
+    status
+}
+
+fn of_words(args: &[OsString]) -> u8 {
+    // A shell that completes a line runs this program, and gets its answer here.
+    let folder = std::env::current_dir().ok();
+    let shell = CompleteEnv::with_factory(complete::command);
+    match shell.try_complete(args.iter().cloned(), folder.as_deref()) {
+        Ok(false) => {}
+        Ok(true) => return Status::Done as u8,
+        Err(error) => return refusal(&error),
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return refusal(&error),
+    };
+    About::called(args, || match verb::run(cli.verb) {
+        Ok(status) => status,
+        Err(error) => explain(&error) as u8,
+    })
+}
+
+/// Prints what clap has to say, which also is help, and gives its status.
+fn refusal(error: &clap::Error) -> u8 {
+    // Nobody can be told when the output is closed.
+    let _ = error.print();
+    error.exit_code() as u8
+}
+
+/// Prints an error and says which status it ends in.
+fn explain(error: &anyhow::Error) -> Status {
+    if is_broken_pipe(error) {
+        // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
+        return Status::Done;
+    }
+    say::say("runslice", &words(error));
+    if error.is::<UsageError>() {
+        Status::Usage
+    } else if error.is::<UnsupportedError>() {
+        Status::Unsupported
+    } else {
+        Status::Failure
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_errors = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io_errors
+        .map(io::Error::kind)
+        .any(|kind| kind == io::ErrorKind::BrokenPipe)
+}

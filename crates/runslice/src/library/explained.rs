@@ -1,0 +1,74 @@
+//! Why a task waited or a policy was ejected.
+
+use stats::why::Observer;
+
+use crate::about::About;
+use crate::explanation::{Explanation, command, json, text};
+use crate::simulate::{run_with, say_end};
+
+use super::failure::{Answer, Failure, answer};
+use super::run::Request;
+
+/// An explanation.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    words: Vec<String>,
+    explanation: Explanation,
+}
+
+/// Simulates the run of the first policy and explains it: the fault that it shows, and so many of
+/// the longest waits, those of a task or group if one is named.
+///
+/// # Errors
+/// As `runslice explain`.
+pub fn explain(
+    request: &Request,
+    worst: Option<u16>,
+    task: Option<&str>,
+) -> Result<Answer<Explained>, Failure> {
+    answer(|| {
+        let (specs, options) = request.read()?;
+        let spec = &specs[0];
+        say_end(spec);
+        let most = worst.unwrap_or_else(|| u16::from(task.is_some()));
+        let mut observer = Observer::new(most.into(), task.map(str::to_owned));
+        run_with(spec, &mut observer, options.limits.options())?;
+        let mut words = request.words("explain");
+        for (option, value) in [
+            ("--task", task.map(str::to_owned)),
+            ("--worst", worst.map(|it| it.to_string())),
+        ] {
+            words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));
+        }
+        Ok(Explained {
+            words,
+            explanation: Explanation::of(&observer, None),
+        })
+    })
+}
+
+impl Explained {
+    /// The command line that writes the same.
+    pub fn command(&self, is_json: bool) -> Vec<String> {
+        let json = is_json.then(|| "--json".to_owned());
+        self.words.iter().cloned().chain(json).collect()
+    }
+
+    /// The text that `runslice explain` writes, or with `--json`.
+    pub fn write(&self, is_json: bool) -> String {
+        let words = self.command(is_json);
+        let explanation = Explanation {
+            again: Some(About::called(&words, command)),
+            ..self.explanation.clone()
+        };
+        match is_json {
+            true => format!("{}\n", json::of(&explanation)),
+            false => text::of(&explanation),
+        }
+    }
+
+    /// Whether anything is wrong.
+    pub fn is_found(&self) -> bool {
+        self.explanation.finding.is_some()
+    }
+}

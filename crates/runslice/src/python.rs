@@ -1,0 +1,34 @@
+//! The Python package `runslice`, for what takes its libraries: engines and optimisers.
+
+use std::process::{Command, Stdio};
+
+use crate::about::About;
+use crate::exit::{Status, UnsupportedError};
+
+/// Names another interpreter than `python3`.
+const INTERPRETER: &str = "RUNSLICE_PYTHON";
+
+/// Lets the package do what this program was called for. `extra` is the part of the package that
+/// has the libraries for it.
+///
+/// # Errors
+/// When there is no Python, or no such package; the message says what to install.
+pub fn hand_over(extra: &str) -> anyhow::Result<Status> {
+    let python = std::env::var(INTERPRETER).unwrap_or_else(|_| "python3".to_owned());
+    let mut probe = Command::new(&python);
+    let probe = probe.args(["-c", "import runslice"]);
+    let probe = probe.stdin(Stdio::null()).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|it| it.success()) {
+        let message = format!(
+            "this takes the Python package runslice, which `{python}` does not have: \
+             pip install 'runslice[{extra}]', or name another interpreter in {INTERPRETER} \
+             (docs/python.md)"
+        );
+        return Err(UnsupportedError(message).into());
+    }
+    let words = About::words();
+    let mut package = Command::new(&python);
+    let package = package.args(["-m", "runslice"]).args(&words[1..]);
+    let status = package.status()?;
+    Ok(status.code().map_or(Status::Interrupted, Status::of))
+}
