@@ -77,6 +77,11 @@ impl Load {
     }
 
     #[staticmethod]
+    fn recorded(word: &str) -> Self {
+        Self(library::Load::recorded(word))
+    }
+
+    #[staticmethod]
     fn of_text(py: Python<'_>, word: &str, text: &str) -> PyResult<Self> {
         value(py, library::Load::of_text(word, text)).map(Self)
     }

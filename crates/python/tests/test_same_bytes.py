@@ -118,8 +118,8 @@ def test_knobs_by_name_and_by_value_are_the_same(cli: Cli) -> None:
 
 
 def test_a_comparison(cli: Cli, tmp_path: Path) -> None:
-    a = runslice.simulate("fifo", "desk", runs=6, **SHORT)
-    b = runslice.simulate("mlfq", "desk", runs=6, **SHORT)
+    a = runslice.simulate("fifo", "desk", runs=12, **SHORT)
+    b = runslice.simulate("mlfq", "desk", runs=12, **SHORT)
     (tmp_path / "a.json").write_bytes(a.write("json"))
     (tmp_path / "b.json").write_bytes(b.write("json"))
     metrics = ["all.wakeup_ns_p99", "all.delay*p50"]
@@ -135,7 +135,7 @@ def test_a_comparison(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_one_set_of_runs_compares_its_policies(cli: Cli, tmp_path: Path) -> None:
-    both = runslice.simulate(["fifo", "mlfq"], "desk", runs=6, **SHORT)
+    both = runslice.simulate(["fifo", "mlfq"], "desk", runs=14, **SHORT)
     (tmp_path / "a.json").write_bytes(both.write("json"))
     verdict = runslice.compare(both, baseline="mlfq", fail_if="slower=1")
     assert verdict.status == 5
@@ -173,6 +173,18 @@ def test_events_are_those_of_the_file(cli: Cli, tmp_path: Path) -> None:
         assert list(zip(*columns.values())) == wanted
     names = {row["name"] for row in run.events.rows()}
     assert {"pointer", None} <= names
+
+
+def test_a_recording_is_rerun(cli: Cli, tmp_path: Path) -> None:
+    cli(["sim", "eevdf", "-w", "desk", "--duration", "200ms", "--events", "e.jsonl"])
+    load = runslice.Workload.from_recording("e.jsonl")
+    run = runslice.simulate(["fifo", "mlfq"], load)
+    words = run.command("json")
+    assert "--from" in words and run.write("json") == cli(words[1:]).stdout
+    with pytest.raises(runslice.UsageError, match="no parameters to --scale"):
+        runslice.simulate("fifo", load, scale={"hogs": 1})
+    with pytest.raises(runslice.UsageError, match="is a recording"):
+        load.text  # noqa: B018
 
 
 WRONG = {

@@ -51,7 +51,8 @@ def plan(cli: Cli, tmp_path: Path) -> Path:
     (tmp_path / "plan.toml").write_text(PLAN)
     (tmp_path / "pair.toml").write_text(LOAD)
     shipped = Path(__file__).resolve().parents[3] / "profiles/default-v0.toml"
-    (tmp_path / "own.profile.toml").write_bytes(shipped.read_bytes())
+    own = shipped.read_text().replace('"default-v0"', '"own"')
+    (tmp_path / "own.profile.toml").write_text(own)
     return tmp_path / "plan.toml"
 
 
@@ -113,6 +114,14 @@ def test_requests_are_a_plan(tmp_path: Path) -> None:
     assert [run["policy"] for run in runs] == ["own", "own", "mlfq:queues=4", "mlfq:queues=4", "o1"]
     with pytest.raises(runslice.UsageError, match="give a folder"):
         runslice.sweep(requests)
+
+
+def test_a_recording_stays_in_its_process(cli: Cli, tmp_path: Path) -> None:
+    cli(["sim", "eevdf", "-w", "desk", "--duration", "100ms", "--events", "e.jsonl"])
+    requests = [runslice.Request(["fifo", "o1"], runslice.Workload.from_recording("e.jsonl"))]
+    with pytest.raises(runslice.UsageError, match="fifo under e.jsonl has a recording, .*threads"):
+        runslice.sweep(requests, processes, folder=tmp_path / "a")
+    assert runslice.sweep(requests, folder=tmp_path / "a").progress.done == 2
 
 
 def test_metrics_are_parquet_files_by_plan(plan: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ pytest.importorskip("optuna")
 LOAD = runslice.Workload.build(
     "pair",
     {
-        "hog": {"do": "loop(inf)[ run(50ms), sleep(1ms) ]", "count": 3},
+        "hog": {"do": "loop(inf)[ run(exp(20ms)), sleep(exp(5ms)) ]", "count": 3},
         "ui": "loop(inf)[ sleep(exp(5ms)), run(200us) ]",
     },
     stop="duration:400ms",
@@ -25,26 +25,27 @@ LOAD = runslice.Workload.build(
 
 def test_it_finds_a_better_slice_and_judges_it_with_other_seeds() -> None:
     answer = runslice.tune(
-        "fifo", LOAD, "p99 wait of ui", budget=60, search_runs=3, judge_runs=8, knobs=["slice_ns"]
+        "fifo", LOAD, "mean wait of ui", budget=150, search_runs=6, judge_runs=12
     )
-    assert answer.runs <= 60 and answer.trials[0].knobs == {"slice_ns": 20_000_000}
+    assert answer.runs <= 150 and answer.trials[0].knobs == {"slice_ns": 20_000_000}
     assert answer.best and answer.best[0]["slice_ns"] < 20_000_000
     assert answer.verdict is not None and answer.judged is not None
+    assert answer.verdict.decided
     (row,) = answer.verdict.table.rows()
-    assert row["verdict"] == "better" or row["ratio_high"] < 1, row
-    searched = {end.seed for end in runslice.simulate("fifo", LOAD, runs=3).ends}
+    assert row["ratio_high"] < 1, row
+    searched = {end.seed for end in runslice.simulate("fifo", LOAD, runs=6).ends}
     judged = {end.seed for end in answer.judged.ends}
-    assert len(judged) == 8 and searched.isdisjoint(judged)
+    assert len(judged) == 12 and searched.isdisjoint(judged)
     assert any(trial.pruned for trial in answer.trials), "nothing clearly worse was given up"
     assert "seeds that the search did not see" in str(answer)
 
 
 def test_the_same_search_gives_the_same_answer_and_another_executor_the_same_values() -> None:
-    settings = {"budget": 24, "search_runs": 3, "judge_runs": 4, "knobs": ["slice_ns"]}
-    one, other = (runslice.tune("fifo", LOAD, "p99 wait of ui", **settings) for _ in range(2))  # type: ignore[arg-type]
+    settings = {"budget": 24, "search_runs": 3, "judge_runs": 8, "knobs": ["slice_ns"]}
+    one, other = (runslice.tune("fifo", LOAD, "mean wait of ui", **settings) for _ in range(2))  # type: ignore[arg-type]
     assert one.trials == other.trials and one.best == other.best
     with ThreadPoolExecutor(1) as pool:
-        there = runslice.tune("fifo", LOAD, "p99 wait of ui", executor=pool, **settings)  # type: ignore[arg-type]
+        there = runslice.tune("fifo", LOAD, "mean wait of ui", executor=pool, **settings)  # type: ignore[arg-type]
     assert there.trials == one.trials
 
 
@@ -52,13 +53,13 @@ def test_two_goals_give_a_front() -> None:
     answer = runslice.tune(
         "fifo",
         LOAD,
-        ["p99 wait of ui", "mean slice of hog"],
+        ["mean wait of ui", "mean slice of hog"],
         budget=45,
         search_runs=3,
-        judge_runs=4,
+        judge_runs=8,
         knobs=["slice_ns"],
     )
-    assert answer.goals == ["p99 wait of ui", "mean slice of hog"]
+    assert answer.goals == ["mean wait of ui", "mean slice of hog"]
     assert not any(trial.pruned for trial in answer.trials), "a front is not pruned"
     whole = {tuple(trial.knobs.items()): trial.means for trial in answer.trials}
     front = [whole[tuple(knobs.items())] for knobs in answer.best]
@@ -70,13 +71,28 @@ def test_a_search_where_the_defaults_are_best_says_so() -> None:
     answer = runslice.tune(
         "fifo",
         LOAD,
-        "p99 wait of ui",
+        "mean wait of ui",
         budget=12,
         search_runs=3,
         knobs={"slice_ns": (20_000_000, 20_000_000)},
     )
     assert answer.verdict is None and answer.best == []
     assert "No setting was better than the defaults" in str(answer)
+
+
+def test_what_cannot_be_judged_is_said() -> None:
+    same = runslice.Workload.build(
+        "same",
+        {
+            "hog": {"do": "loop(inf)[ run(50ms) ]", "count": 2},
+            "ui": "loop(inf)[ sleep(9ms), run(1ms) ]",
+        },
+        stop="duration:400ms",
+        machine={"cpus": 1},
+    )
+    answer = runslice.tune("fifo", same, "mean wait of ui", budget=30, search_runs=3)
+    assert answer.best and answer.verdict is None and answer.refused is not None
+    assert "no spread" in answer.refused and answer.refused in str(answer)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +107,16 @@ def test_a_search_where_the_defaults_are_best_says_so() -> None:
     ],
 )
 def test_mistakes_are_usage_errors(more: dict[str, object], words: str) -> None:
-    goals = more.pop("goals", "p99 wait of ui")
+    goals = more.pop("goals", "mean wait of ui")
     with pytest.raises(runslice.UsageError, match=words):
         runslice.tune("fifo", LOAD, goals, **more)  # type: ignore[arg-type]
 
 
 def test_a_goal_that_no_run_has_is_an_error() -> None:
     with pytest.raises(runslice.Error, match="with its defaults has no"):
-        runslice.tune("fifo", LOAD, "p99 wait of ui", budget=20, duration="1us", knobs=["slice_ns"])
+        runslice.tune(
+            "fifo", LOAD, "mean wait of ui", budget=20, duration="1us", knobs=["slice_ns"]
+        )
 
 
 def test_the_verb_prints_the_answer() -> None:

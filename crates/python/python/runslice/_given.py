@@ -154,6 +154,16 @@ class Workload:
         return new
 
     @classmethod
+    def from_recording(cls, path: str | os.PathLike[str]) -> Workload:
+        """A recording that is rerun, as by ``--from``. docs/import.md says what is made of it.
+
+        Args:
+            path: the file of ``--events``, or a trace of perf, trace-cmd, ftrace or Perfetto. It is
+                read when it runs.
+        """
+        return cls._of(_runslice.Load.recorded(os.fspath(path)))
+
+    @classmethod
     def from_text(cls, text: str, name: str = "workload.toml") -> Workload:
         """A workload whose file is in memory.
 
@@ -225,6 +235,7 @@ class Workload:
 
         Raises:
             UsageError: there is no such workload.
+            UsageError: it is a recording.
             Error: it is a trace, or cannot be read.
         """
         return self._load.text()

@@ -23,6 +23,8 @@ SEARCH_RUNS = 8
 """Most seeds that a trial is tried with."""
 JUDGE_RUNS = 20
 """Seeds that the search did not see, for the answer."""
+INCONCLUSIVE = 6
+"""Exit status of the command line: the runs do not decide."""
 _WIDE = 100
 """A knob whose greatest value is so many times its least is searched by its logarithm."""
 
@@ -63,7 +65,9 @@ class Answer:
             if there are too few trials to say.
         judged: runs of the defaults (first) and of the best, with seeds that the search did not
             see; ``None`` if nothing but the defaults is best.
-        verdict: whether those differ, with the interval; ``None`` likewise.
+        verdict: whether those differ, with the interval; ``None`` likewise, and if nothing could be
+            judged.
+        refused: why nothing could be judged; else ``None``.
     """
 
     policy: str
@@ -75,11 +79,12 @@ class Answer:
     importance: dict[str, float]
     judged: Run | None
     verdict: Verdict | None
+    refused: str | None
 
     def __str__(self) -> str:
         tried = f"{len(self.trials)} settings in {self.runs} runs"
         lines = [f"{self.policy} under {self.workload}, {', '.join(self.goals)}: {tried}"]
-        if self.verdict is None:
+        if self.judged is None:
             lines.append("No setting was better than the defaults in the search.")
             return "\n".join(lines) + "\n"
         for knobs in self.best:
@@ -88,7 +93,8 @@ class Answer:
         if self.importance:
             shares = (f"{name} {share:.0%}" for name, share in self.importance.items())
             lines.append(f"importance of the knobs: {', '.join(shares)}")
-        lines += ["", "With seeds that the search did not see:", "", str(self.verdict).rstrip()]
+        judged = str(self.verdict or self.refused).rstrip()
+        lines += ["", "With seeds that the search did not see:", "", judged]
         return "\n".join(lines) + "\n"
 
     def _repr_html_(self) -> str:
@@ -207,6 +213,7 @@ class _Search:
     ) -> None:
         try:
             import optuna
+            import scipy.stats  # noqa: F401  (the pruner takes it)
         except ImportError as error:
             from ._engines import needs
 
@@ -344,11 +351,15 @@ class _Search:
                 seen.add(tuple(trial.means))
                 best.append(trial)
         better = [it.knobs for it in best if it.number != 0]
-        judged, verdict = None, None
+        judged, verdict, refused = None, None, None
         if better:
             arms = [self.policy, *(self.policy.set(knobs) for knobs in better)]
             judged = self.judge(arms, judge_runs)
-            verdict = Verdict(judged._run.judge([]))
+            try:
+                verdict = Verdict(judged._run.judge([]))
+            except _runslice.Error as error:
+                # No spread, or too few runs with the goal: the words say it.
+                refused = str(error)
         return Answer(
             policy=self.policy.name,
             workload=self.load.name if self.load else "",
@@ -359,6 +370,7 @@ class _Search:
             importance=self.importance(),
             judged=judged,
             verdict=verdict,
+            refused=refused,
         )
 
     def beats(self, one: Trial, other: Trial) -> bool:
@@ -479,6 +491,8 @@ def verb(words: list[str]) -> int:
     if tell is not None:
         print(file=sys.stderr)
     print(answer, end="")
+    if answer.refused is not None:
+        return INCONCLUSIVE
     return 0 if answer.verdict is None else answer.verdict.status
 
 

@@ -7,12 +7,15 @@ use crate::explanation::{Explanation, command, json, text};
 use crate::simulate::{run_with, say_end};
 
 use super::failure::{Answer, Failure, answer};
+use super::given::Load;
 use super::run::Request;
 
 /// An explanation.
 #[derive(Clone, Debug)]
 pub struct Explained {
     words: Vec<String>,
+    /// The command line has no such request: it does not explain a rerun.
+    is_only_here: bool,
     explanation: Explanation,
 }
 
@@ -42,6 +45,7 @@ pub fn explain(
         }
         Ok(Explained {
             words,
+            is_only_here: matches!(request.load, Some(Load::Recorded(_))),
             explanation: Explanation::of(&observer, None),
         })
     })
@@ -58,7 +62,7 @@ impl Explained {
     pub fn write(&self, is_json: bool) -> String {
         let words = self.command(is_json);
         let explanation = Explanation {
-            again: Some(About::called(&words, command)),
+            again: (!self.is_only_here).then(|| About::called(&words, command)),
             ..self.explanation.clone()
         };
         match is_json {

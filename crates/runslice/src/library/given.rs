@@ -8,7 +8,9 @@ use bpf::{Knob, Object};
 use model::Kernel;
 use workload::Workload;
 
+use crate::exit::UsageError;
 use crate::policy::Found;
+use crate::recording::{self, Wanted};
 use crate::workload_arg::{self, Written};
 use crate::{kernel, policy, profile, source};
 
@@ -73,7 +75,7 @@ impl Policy {
         let mut new = self.clone();
         for (name, value) in knobs {
             let text = format!("{name}={value}");
-            let setting = policy::setting(&text).map_err(crate::exit::UsageError);
+            let setting = policy::setting(&text).map_err(UsageError);
             new.found
                 .policy
                 .set
@@ -128,12 +130,19 @@ pub enum Load {
     Named(String),
     /// A text that is in no file.
     Text(Arc<Written>),
+    /// A recording, as with `--from`.
+    Recorded(String),
 }
 
 impl Load {
     /// What the command line calls so. It is read when it runs.
     pub fn named(word: &str) -> Self {
         Self::Named(word.to_owned())
+    }
+
+    /// What the command line calls so behind `--from`: the file of `--events`, or a trace.
+    pub fn recorded(word: &str) -> Self {
+        Self::Recorded(word.to_owned())
     }
 
     /// A text that is in no file. `word` is what the file would be called, such as `mine.toml`;
@@ -152,23 +161,10 @@ impl Load {
         })
     }
 
-    /// As [`Load::of_text`], from the tables of a workload file as a JSON document.
-    ///
-    /// # Errors
-    /// As [`Load::of_text`], and when the document is no table, or has a `null`.
-    pub fn of_tables(word: &str, json: &str) -> Result<Answer<Self>, Failure> {
-        let text = || -> anyhow::Result<String> {
-            let tables: toml::Table =
-                serde_json::from_str(json).context("the workload's tables")?;
-            Ok(toml::to_string(&tables)?)
-        };
-        Self::of_text(word, &text()?)
-    }
-
     /// The word of the command line.
     pub fn word(&self) -> &str {
         match self {
-            Self::Named(word) => word,
+            Self::Named(word) | Self::Recorded(word) => word,
             Self::Text(written) => &written.file,
         }
     }
@@ -179,6 +175,10 @@ impl Load {
     /// When there is no such workload, or it is a trace.
     pub fn text(&self) -> Result<String, Failure> {
         match self {
+            Self::Recorded(word) => {
+                let message = format!("{word} is a recording, which has no text of a workload");
+                Err(anyhow::Error::from(UsageError(message)).into())
+            }
             Self::Named(word) => Ok(Written::find(word)?.text),
             Self::Text(written) => Ok(written.text.clone()),
         }
@@ -193,6 +193,7 @@ impl Load {
             let load = match self {
                 Self::Named(word) => workload_arg::find(word, &[])?,
                 Self::Text(written) => parse(written, &[])?,
+                Self::Recorded(word) => recording::load(Path::new(word), Wanted::default())?,
             };
             Ok((load.name, load.scale))
         })
@@ -203,6 +204,13 @@ impl Load {
         match self {
             Self::Named(_) => Ok(None),
             Self::Text(written) => parse(written, scale).map(Some),
+            Self::Recorded(word) if scale.is_empty() => {
+                recording::load(Path::new(word), Wanted::default()).map(Some)
+            }
+            Self::Recorded(word) => {
+                let message = format!("{word} is a recording, which has no parameters to --scale");
+                Err(UsageError(message).into())
+            }
         }
     }
 }

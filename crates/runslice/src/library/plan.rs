@@ -39,13 +39,27 @@ pub struct Plan {
 struct Planning {
     /// With the first seed.
     run: Planned,
-    /// The workload's text, if it is in no file.
-    written: Option<Arc<Written>>,
+    /// Where its workload comes from.
+    source: Source,
     /// A run for each.
     seeds: Vec<u64>,
     /// The number of its first run.
     begin: usize,
 }
+
+/// Where the workload of a cell comes from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// From its name.
+    Named,
+    /// From a text that is in no file.
+    Text(Arc<Written>),
+    /// From a recording.
+    Recorded,
+}
+
+/// A cell with its seeds, before its runs are counted.
+type Found = (Planned, Source, Vec<u64>);
 
 /// A cell that a worker makes runs of.
 #[derive(Clone, Debug)]
@@ -63,7 +77,9 @@ impl Plan {
                 options: &LoaderOptions::default(),
             };
             let cells = plan::read_cells(path, programs)?;
-            let cells = cells.into_iter().map(|(run, seeds)| (run, None, seeds));
+            let cells = cells
+                .into_iter()
+                .map(|(run, seeds)| (run, Source::Named, seeds));
             Ok(Self::of_cells(cells))
         })
     }
@@ -84,14 +100,14 @@ impl Plan {
         })
     }
 
-    fn of_cells(cells: impl Iterator<Item = (Planned, Option<Arc<Written>>, Vec<u64>)>) -> Self {
+    fn of_cells(cells: impl Iterator<Item = Found>) -> Self {
         let mut runs = 0;
-        let cells = cells.map(|(run, written, seeds)| {
+        let cells = cells.map(|(run, source, seeds)| {
             let begin = runs;
             runs += seeds.len();
             Planning {
                 run,
-                written,
+                source,
                 seeds,
                 begin,
             }
@@ -328,17 +344,15 @@ fn rows(index: usize, run: &Planned, line: &Value, table: &mut ExportTable) {
 }
 
 /// The cells of a request: one for each policy.
-fn cells_of(
-    request: &Request,
-    place: &str,
-) -> anyhow::Result<Vec<(Planned, Option<Arc<Written>>, Vec<u64>)>> {
+fn cells_of(request: &Request, place: &str) -> anyhow::Result<Vec<Found>> {
     let (specs, options) = request.read()?;
     runs::refuse_recordings_of_runs(&specs)?;
     let place: Arc<str> = place.into();
     let load: Arc<str> = request.load.as_ref().map_or("", Load::word).into();
-    let written = match &request.load {
-        Some(Load::Text(written)) => Some(Arc::clone(written)),
-        _ => None,
+    let source = match &request.load {
+        Some(Load::Text(written)) => Source::Text(Arc::clone(written)),
+        Some(Load::Recorded(_)) => Source::Recorded,
+        _ => Source::Named,
     };
     let cells = specs.into_iter().map(|spec| {
         let seeds = match options.runs {
@@ -354,7 +368,7 @@ fn cells_of(
             load: Arc::clone(&load),
             place: Arc::clone(&place),
         };
-        (run, written.clone(), seeds)
+        (run, source.clone(), seeds)
     });
     Ok(cells.collect())
 }
@@ -375,10 +389,11 @@ impl Planning {
         if spec.policy.program.is_some() {
             bail!(stays("a scheduler's own program"));
         }
-        let workload = match &self.written {
-            Some(written) => Written::clone(written),
-            None if recording::is_trace(Path::new(&**name)) => bail!(stays("a trace")),
-            None => Written::find(name)?,
+        let workload = match &self.source {
+            Source::Text(written) => Written::clone(written),
+            Source::Recorded => bail!(stays("a recording")),
+            Source::Named if recording::is_trace(Path::new(&**name)) => bail!(stays("a trace")),
+            Source::Named => Written::find(name)?,
         };
         let mut policy = spec.policy.clone();
         policy.object = [].into();

@@ -143,7 +143,11 @@ impl Request {
         let mut words: Vec<String> = ["runslice", verb].map(str::to_owned).into();
         words.extend(policies);
         if let Some(load) = &self.load {
-            words.extend(["--workload".to_owned(), load.word().to_owned()]);
+            let option = match load {
+                Load::Recorded(_) => "--from",
+                _ => "--workload",
+            };
+            words.extend([option.to_owned(), load.word().to_owned()]);
         }
         words.extend(self.options.iter().cloned());
         words
