@@ -265,6 +265,19 @@ def test_mistakes_are_told_before_anything_runs(plan: Path) -> None:
     assert not trace.exists()
 
 
+def test_cells_share_objects_and_a_run_takes_few_bytes(plan: Path) -> None:
+    import resource
+
+    knobs = 'policy = ["mlfq"]\nworkload = ["desk"]\nseeds = 500\nduration = "1ms"\n[knobs.mlfq]\n'
+    plan.write_text(f"{knobs}base_ns = {list(range(1_000_000, 1_001_000))}\n")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    many = runslice.Plan(plan)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert (len(many), many.cells) == (500_000, 1000)
+    # Objects alone would be 150 MB, and runs 400 MB, in kilobytes.
+    assert grown < 60_000, grown
+
+
 def test_a_batch_is_about_a_second(plan: Path) -> None:
     work = _sweep._Sweeping(runslice.Plan(plan), plan.parent / "ours", (0, 1), 1.0, True)
     first = work.shipped.names(0)[0]
@@ -315,21 +328,30 @@ def test_ray_gives_the_same_bytes_also_when_its_workers_are_killed(
     plan: Path, expected: dict[str, bytes]
 ) -> None:
     pytest.importorskip("ray")
-    killed = 0
 
-    def kill(progress: runslice.Progress) -> None:
-        nonlocal killed
-        if killed < 2 and progress.done > 4 * killed:
-            listed = subprocess.run(
-                ["pgrep", "-f", "ray::"], capture_output=True, text=True, check=False
-            )
-            for pid in listed.stdout.split()[:1]:
-                os.kill(int(pid), signal.SIGKILL)
-                killed += 1
+    def once(marker: Path, work: Any, batch: Any) -> Any:
+        """Ends its worker the first time."""
+        import os
+        import signal
 
-    engine = _engines.maker("ray", 2)
-    done = runslice.sweep(plan, engine, folder=plan.parent / "ours", batch_s=0, progress=kill)
-    assert killed == 2 and kept(done.folder) == expected
+        if not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(batch)
+
+    class Dying(_engines.RayExecutor):
+        count = 0
+
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            self.count += 1
+            if self.count % 5 == 0:
+                marker = plan.parent / f"killed{self.count}"
+                return super().submit(once, marker, fn, *args)
+            return super().submit(fn, *args, **kwargs)
+
+    folder = plan.parent / "ours"
+    done = runslice.sweep(plan, lambda: Dying(workers=2), folder=folder, workers=2, batch_s=0)
+    assert len(list(plan.parent.glob("killed*"))) > 2 and kept(done.folder) == expected
 
 
 @pytest.mark.long

@@ -583,13 +583,10 @@ impl Choice {
     }
 }
 
-/// A policy with knobs, as a cell has it. What the sweep sets is part of its name.
-fn find_policy(
-    argument: &str,
-    knobs: &[(String, Scalar)],
-    source: &Source<'_>,
-) -> anyhow::Result<Found> {
-    let mut found = policy::open(&source.resolve(argument))?;
+/// A policy with knobs, as a cell has it. What the sweep sets is part of its name. All of them share
+/// the object.
+fn with_knobs(argument: &str, found: &Found, knobs: &[(String, Scalar)]) -> anyhow::Result<Found> {
+    let mut found = found.clone();
     if found.bound.is_some() || (found.policy.program.is_some() && !knobs.is_empty()) {
         let message = "a recording of one run cannot be swept: record it with --setup-only, \
                        without knobs";
@@ -613,8 +610,9 @@ fn arms<'a>(draft: &'a Draft, source: &Source<'a>) -> anyhow::Result<Vec<Arm<'a>
     for argument in &draft.policy {
         let policy = argument.get_ref();
         let place: Arc<str> = source.of(argument).into();
+        let found = policy::open(&source.resolve(policy)).with_context(|| place.to_string())?;
         for knobs in combinations(lists_for(&draft.knobs, policy).unwrap_or(&none)) {
-            let found = find_policy(policy, &knobs, source).with_context(|| place.to_string())?;
+            let found = with_knobs(policy, &found, &knobs).with_context(|| place.to_string())?;
             arms.push(Arm {
                 policy,
                 is_program: false,
@@ -742,7 +740,8 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     sim::check_machine(&machine).map_err(|error| anyhow!("{place}: {error}"))?;
     let found = match is_program {
         true => source.program(&policy),
-        false => find_policy(&policy, &knobs, source),
+        false => policy::open(&source.resolve(&policy))
+            .and_then(|found| with_knobs(&policy, &found, &knobs)),
     };
     let found = found.with_context(|| place.to_string())?;
     runs::check_machine(&found.policy, &machine, found.machine.as_ref())

@@ -1,12 +1,14 @@
 //! What the user calls a policy: a built-in name, an object file or a C source, with knobs behind a
 //! colon.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use bpf::Object;
 use model::{Kernel, MachineSpec, PolicySpec};
+use policies::Policy;
 
 use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
@@ -83,7 +85,7 @@ pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
 pub fn open(argument: &str) -> anyhow::Result<Found> {
     let (name, _) = split(argument);
     let found = match policies::find(name) {
-        Some(policy) => plain(Arc::from(policy.object)),
+        Some(policy) => plain(shared(policy)),
         None if looks_like_a_path(name) => load(name)?,
         None => return Err(unknown(name)),
     };
@@ -162,6 +164,14 @@ fn place(name: &str) -> (&str, Option<&str>) {
         Some((path, wanted)) if !Path::new(name).exists() => (path, Some(wanted)),
         _ => (name, None),
     }
+}
+
+/// The object of a built-in policy, once in the life of this process: a plan may have it many times.
+fn shared(policy: &'static Policy) -> Arc<[u8]> {
+    static OBJECTS: Mutex<BTreeMap<&str, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+    let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let object = objects.entry(policy.name);
+    Arc::clone(object.or_insert_with(|| Arc::from(policy.object)))
 }
 
 /// A policy without a name of its own.
@@ -338,6 +348,12 @@ mod tests {
         let want = [("cumulative", "1"), ("nq", "10")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(policy.set, want);
         assert_eq!(policy.name, "mlfq:cumulative=1,nq=10");
+    }
+
+    #[test]
+    fn a_built_in_object_is_in_memory_once() {
+        let [one, other] = ["mlfq:nq=10", "mlfq"].map(|it| find(it).unwrap().object);
+        assert!(Arc::ptr_eq(&one, &other));
     }
 
     #[test]
