@@ -10,6 +10,7 @@ and a hash of the results, which is the same for all.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -54,7 +55,9 @@ def sweep(engine: str, plan: str, folder: str) -> None:
         nonlocal kills
         if time.monotonic() - began > 5 * (kills + 1):
             for worker in list(pools[-1]._processes.values())[:1]:
-                os.kill(worker.pid, signal.SIGKILL)
+                # It may just have ended by itself, with its broken pool.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker.pid, signal.SIGKILL)
             kills += 1
 
     where = {"threads1": "threads", "killed": pool}.get(engine, engine)

@@ -58,11 +58,13 @@ impl ExportTable {
     }
 
     /// Names and kinds of the columns.
+    #[must_use]
     pub fn columns(&self) -> &[(&'static str, Kind)] {
         &self.columns
     }
 
     /// The rows: each cell as CSV has it, but not quoted.
+    #[must_use]
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }

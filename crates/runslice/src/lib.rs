@@ -79,6 +79,7 @@ pub const ALLOCATOR: CheckedAllocator = CheckedAllocator {
 
 /// The program `runslice`, whose file this process runs: some verbs start it again, or put it into
 /// a virtual machine.
+#[must_use]
 pub fn program() -> ExitCode {
     About::is_program();
     ExitCode::from(main(std::env::args_os()))

@@ -19,7 +19,7 @@ pub use crate::export::{ExportTable, Kind};
 pub use self::compared::{Set, Verdict, compare, judge};
 pub use self::explained::{Explained, explain};
 pub use self::failure::{Answer, Failure, Why};
-pub use self::given::{Load, Policy};
+pub use self::given::{Load, Parameters, Policy};
 pub use self::plan::{Cell, Plan, Store};
 pub use self::run::{End, Request, Run, Shape, goal, simulate};
 
@@ -27,12 +27,14 @@ pub use self::run::{End, Request, Run, Shape, goal, simulate};
 pub const VERSION: &str = crate::about::About::VERSION;
 
 /// The built-in policies, the lessons last: name and summary.
+#[must_use]
 pub fn policies() -> Vec<(&'static str, &'static str)> {
     let all = policies::ALL.iter().chain(policies::LESSONS);
     all.map(|it| (it.name, it.summary)).collect()
 }
 
 /// The built-in workloads: name and summary.
+#[must_use]
 pub fn workloads() -> Vec<(&'static str, String)> {
     let all = crate::workload_arg::SHIPPED.iter();
     all.map(|it| (it.name, it.summary())).collect()

@@ -269,12 +269,16 @@ impl Source<'_> {
 /// # Errors
 /// What is wrong, with the file's name, line and column.
 pub fn read(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<Planned>> {
-    let cells = read_cells(path, programs)?;
+    Ok(seeded(&read_cells(path, programs)?))
+}
+
+/// A run for each seed of each combination.
+fn seeded(cells: &[(Planned, Vec<u64>)]) -> Vec<Planned> {
     let runs = cells.iter().flat_map(|(cell, seeds)| {
         let seeds = seeds.iter();
         seeds.map(|seed| cell.with_seed(*seed))
     });
-    Ok(runs.collect())
+    runs.collect()
 }
 
 /// As [`read`], but each combination is there once, with the first of its seeds, and beside it all

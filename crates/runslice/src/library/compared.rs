@@ -134,11 +134,13 @@ impl Verdict {
 
     /// The status that `runslice compare` ends with: 0, 5 if the limit of `--fail-if` is exceeded,
     /// 6 if the runs do not decide.
+    #[must_use]
     pub fn status(&self) -> u8 {
         self.status as u8
     }
 
     /// The answer in sentences.
+    #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         verdict(&self.rows)
     }
@@ -158,6 +160,7 @@ impl Verdict {
     }
 
     /// A row for each comparison: the cells that CSV and Parquet have.
+    #[must_use]
     pub fn table(&self) -> ExportTable {
         About::called(&self.command("parquet"), || table_of(&self.rows))
     }

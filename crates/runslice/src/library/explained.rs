@@ -53,12 +53,14 @@ pub fn explain(
 
 impl Explained {
     /// The command line that writes the same.
+    #[must_use]
     pub fn command(&self, is_json: bool) -> Vec<String> {
         let json = is_json.then(|| "--json".to_owned());
         self.words.iter().cloned().chain(json).collect()
     }
 
     /// The text that `runslice explain` writes, or with `--json`.
+    #[must_use]
     pub fn write(&self, is_json: bool) -> String {
         let words = self.command(is_json);
         let explanation = Explanation {
@@ -72,6 +74,7 @@ impl Explained {
     }
 
     /// Whether anything is wrong.
+    #[must_use]
     pub fn is_found(&self) -> bool {
         self.explanation.finding.is_some()
     }

@@ -89,21 +89,25 @@ impl Policy {
     }
 
     /// The word of the command line.
+    #[must_use]
     pub fn word(&self) -> &str {
         &self.word
     }
 
     /// What tables call it.
+    #[must_use]
     pub fn name(&self) -> &str {
         &self.found.policy.name
     }
 
     /// The BPF object, as a kernel loads it.
+    #[must_use]
     pub fn object(&self) -> &[u8] {
         &self.found.policy.object
     }
 
     /// What is set in it, as it was written.
+    #[must_use]
     pub fn set(&self) -> &[(String, String)] {
         &self.found.policy.set
     }
@@ -123,6 +127,9 @@ impl Policy {
     }
 }
 
+/// What a workload is called, and its parameters with their values.
+pub type Parameters = (String, Vec<(String, i64)>);
+
 /// A workload, and the word of the command line that names it.
 #[derive(Clone, Debug)]
 pub enum Load {
@@ -136,11 +143,13 @@ pub enum Load {
 
 impl Load {
     /// What the command line calls so. It is read when it runs.
+    #[must_use]
     pub fn named(word: &str) -> Self {
         Self::Named(word.to_owned())
     }
 
     /// What the command line calls so behind `--from`: the file of `--events`, or a trace.
+    #[must_use]
     pub fn recorded(word: &str) -> Self {
         Self::Recorded(word.to_owned())
     }
@@ -162,6 +171,7 @@ impl Load {
     }
 
     /// The word of the command line.
+    #[must_use]
     pub fn word(&self) -> &str {
         match self {
             Self::Named(word) | Self::Recorded(word) => word,
@@ -188,7 +198,7 @@ impl Load {
     ///
     /// # Errors
     /// As [`Load::of_text`].
-    pub fn parameters(&self) -> Result<Answer<(String, Vec<(String, i64)>)>, Failure> {
+    pub fn parameters(&self) -> Result<Answer<Parameters>, Failure> {
         answer(|| {
             let load = match self {
                 Self::Named(word) => workload_arg::find(word, &[])?,

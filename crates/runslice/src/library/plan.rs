@@ -117,11 +117,13 @@ impl Plan {
     }
 
     /// Number of runs.
+    #[must_use]
     pub fn runs(&self) -> usize {
         self.runs
     }
 
     /// Number of cells.
+    #[must_use]
     pub fn cells(&self) -> usize {
         self.cells.len()
     }
@@ -135,6 +137,7 @@ impl Plan {
     }
 
     /// The cell and the seed of run `index`; `None` if there are not so many.
+    #[must_use]
     pub fn run(&self, index: usize) -> Option<(usize, u64)> {
         let at = self
             .cells
@@ -171,11 +174,13 @@ impl Plan {
     }
 
     /// The cell as it is here, for workers of this process.
+    #[must_use]
     pub fn cell(&self, cell: usize) -> Option<Cell> {
         self.cells.get(cell).map(|it| Cell(it.run.clone()))
     }
 
     /// The object of a cell; empty if there is no such cell.
+    #[must_use]
     pub fn object(&self, cell: usize) -> &[u8] {
         let cell = self.cells.get(cell);
         cell.map_or(&[], |it| &it.run.spec.policy.object)
@@ -194,6 +199,7 @@ impl Plan {
     }
 
     /// A name of the whole plan: the same runs have the same, in every process.
+    #[must_use]
     pub fn id(&self) -> String {
         let cells = self.cells.iter().flat_map(|cell| {
             let key = cell.run.key().to_string();

@@ -269,11 +269,13 @@ pub struct End {
 
 impl Run {
     /// The command line that writes the same.
+    #[must_use]
     pub fn command(&self, shape: &Shape<'_>) -> Vec<String> {
         [self.request.words("sim"), shape.words()].concat()
     }
 
     /// The workload's name.
+    #[must_use]
     pub fn workload(&self) -> &str {
         &self.results.workload
     }
@@ -282,11 +284,13 @@ impl Run {
     ///
     /// # Panics
     /// Never: a machine is numbers and names.
+    #[must_use]
     pub fn machine(&self) -> String {
         serde_json::to_string(&self.results.machine).expect("numbers and names become JSON")
     }
 
     /// How each run ended, in the order of the policies.
+    #[must_use]
     pub fn ends(&self) -> Vec<End> {
         let all = self.results.outcomes.iter().zip(&self.goals);
         all.map(|(it, goals)| End {

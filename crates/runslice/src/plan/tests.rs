@@ -2,14 +2,15 @@ use super::*;
 
 fn runs(text: &str) -> anyhow::Result<Vec<Planned>> {
     let file = "s.toml";
-    plan(&Source {
+    let cells = plan(&Source {
         file: file::Source { text, file },
         folder: Path::new("."),
         programs: Programs {
             commands: &[],
             options: &LoaderOptions::default(),
         },
-    })
+    })?;
+    Ok(seeded(&cells))
 }
 
 fn told(text: &str) -> Vec<String> {
