@@ -2,6 +2,10 @@
 //! `runslice::library` has them. What is shown to people stands in `python/runslice`.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what Python passes is copied, and then is ours"
+)]
 
 mod errors;
 mod explained;

@@ -102,14 +102,13 @@ impl Run {
 
     #[pyo3(signature = (format="", table="", wide=false, output=None))]
     fn write<'py>(
-        &self,
-        py: Python<'py>,
+        own: &Bound<'py, Self>,
         format: &str,
         table: &str,
         wide: bool,
         output: Option<String>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let run = Arc::clone(&self.0);
+        let (py, run) = (own.py(), Arc::clone(&own.get().0));
         let [format, table] = [format, table].map(str::to_owned);
         let bytes = wait(py, move |_| {
             run.write(&Shape {

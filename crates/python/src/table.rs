@@ -19,7 +19,7 @@ use runslice::library::{EventColumns, ExportTable, Kind};
 
 use crate::errors::Error;
 
-/// A table of Arrow columns. It hands its memory on through the Arrow PyCapsule interface, and
+/// A table of Arrow columns. It hands its memory on through the Arrow `PyCapsule` interface, and
 /// nothing is copied for that.
 #[pyclass(frozen, module = "runslice._runslice")]
 pub struct Table(RecordBatch);

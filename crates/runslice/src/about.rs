@@ -109,7 +109,7 @@ mod tests {
         let before = About::words();
         let words = About::called(&["/bin/x", "sim", "a b"], || {
             About::called(&["x", "list"], || {
-                assert_eq!(About::words(), ["runslice", "list"])
+                assert_eq!(About::words(), ["runslice", "list"]);
             });
             (About::words(), About::command())
         });
