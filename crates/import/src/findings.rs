@@ -40,6 +40,29 @@ pub struct Findings {
     pub wakeups: Causes,
     /// Which kinds of records there are.
     pub kinds: Kinds,
+    /// How much a snapshot knows of the threads; `None` without one.
+    pub coverage: Option<Coverage>,
+    /// Why there is none although the trace has something in its place.
+    pub no_snapshot: Option<String>,
+    /// The policy that was attached, by a snapshot.
+    pub scheduler: Option<String>,
+    /// What the simulated machine has otherwise than the recorded one, one sentence each.
+    pub machine: Vec<String>,
+}
+
+/// How much of the threads a snapshot knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Threads that were looked at.
+    pub seen: u64,
+    /// Forked threads that were not, and have what their parents had.
+    pub inherited: u64,
+    /// Threads of which nothing is known.
+    pub unknown: u64,
+    /// Threads that had something else at the end than at the begin, which is what they are given.
+    pub changed: u64,
+    /// Groups of processes with a share or a limit, which are not simulated.
+    pub groups: u64,
 }
 
 /// Wakeups by cause.
@@ -86,9 +109,55 @@ impl Findings {
         all.extend(self.losses());
         all.extend(self.guesses());
         all.extend(self.missing());
-        let never = "nice values and affinities are in no such trace: tasks are taken at the \
-                     least urgent priority that they had, and may use every CPU";
-        all.push(never.to_owned());
+        all.extend(self.threads());
+        all.extend(self.machine.iter().cloned());
+        all
+    }
+
+    /// What is known of threads besides their events.
+    fn threads(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if let Some(why) = &self.no_snapshot {
+            all.push(format!(
+                "the snapshot of threads in the trace cannot be used: {why}"
+            ));
+        }
+        if let Some(name) = &self.scheduler {
+            all.push(format!("recorded under the policy `{name}`"));
+        }
+        let Some(coverage) = self.coverage else {
+            let never = "nice values and affinities are not in this trace: tasks are taken at the \
+                         least urgent priority that they had, and may use every CPU";
+            all.push(never.to_owned());
+            return all;
+        };
+        let Coverage {
+            seen,
+            inherited,
+            unknown,
+            changed,
+            groups,
+        } = coverage;
+        let mut text = format!(
+            "nice values and affinities: {seen} threads were looked at, {inherited} have those of \
+             the threads that forked them"
+        );
+        if unknown > 0 {
+            text += &format!(", of {unknown} they are unknown");
+        }
+        all.push(text);
+        if changed > 0 {
+            let of = plural(changed, "thread");
+            all.push(format!(
+                "{of} had others at the end: those of the begin are used"
+            ));
+        }
+        if groups > 0 {
+            let of = plural(groups, "group");
+            all.push(format!(
+                "shares and limits of {of} of processes are not simulated"
+            ));
+        }
         all
     }
 
@@ -256,5 +325,41 @@ mod tests {
         }
         // Without records of moves each switch tells one; that is no contradiction.
         assert!(!said.contains("without a record of it"), "{said}");
+    }
+
+    #[test]
+    fn what_a_snapshot_knows_takes_the_place_of_what_is_unknown() {
+        let findings = Findings {
+            coverage: Some(Coverage {
+                seen: 7,
+                inherited: 2,
+                unknown: 1,
+                changed: 1,
+                groups: 3,
+            }),
+            scheduler: Some("mlfq".to_owned()),
+            machine: vec!["caches are otherwise".to_owned()],
+            ..Findings::default()
+        };
+        let said = findings.sentences().join("\n");
+        for want in [
+            "7 threads were looked at, 2 have those of the threads that forked them, of 1",
+            "1 thread had others at the end",
+            "3 groups of processes are not simulated",
+            "under the policy `mlfq`",
+            "caches are otherwise",
+        ] {
+            assert!(said.contains(want), "{want}: {said}");
+        }
+        assert!(!said.contains("not in this trace"), "{said}");
+        let damaged = Findings {
+            no_snapshot: Some("EOF".to_owned()),
+            ..Findings::default()
+        };
+        let said = damaged.sentences().join("\n");
+        assert!(
+            said.contains("cannot be used: EOF") && said.contains("not in this trace"),
+            "{said}"
+        );
     }
 }

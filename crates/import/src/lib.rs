@@ -12,6 +12,7 @@
 
 mod cursor;
 mod error;
+mod facts;
 mod findings;
 mod format;
 mod order;
@@ -27,10 +28,11 @@ mod unpack;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Seek};
 
-use model::{Header, MachineSpec, SimTime, TaskGroup};
+use model::{Header, MachineSpec, SimTime, Snapshot, TaskGroup, TaskId};
 
 pub use error::Error;
-pub use findings::{Causes, Findings, Kinds};
+pub use facts::Facts;
+pub use findings::{Causes, Coverage, Findings, Kinds};
 pub use stream::{MOST_CPUS, Out, Window};
 pub use tasks::Named;
 
@@ -45,8 +47,29 @@ pub struct Imported {
     pub end: SimTime,
     /// The threads, by [`model::TaskId`].
     pub tasks: Vec<Named>,
+    /// What is known of each besides, by its number; empty unless there is a snapshot.
+    pub facts: Vec<Option<Facts>>,
+    /// What `runslice record` saw of the machine and its threads, if the trace is of it.
+    pub snapshot: Option<Snapshot>,
     /// What was found, lost and guessed.
     pub findings: Findings,
+}
+
+impl Imported {
+    /// What is known of a task besides its events.
+    #[must_use]
+    pub fn facts_of(&self, task: TaskId) -> Option<&Facts> {
+        self.facts.get(task.index())?.as_ref()
+    }
+
+    /// The real-time priority of a task, 1 to 99; `None` for other tasks.
+    #[must_use]
+    pub fn realtime(&self, task: TaskId) -> Option<u8> {
+        match self.facts_of(task) {
+            Some(facts) => facts.realtime,
+            None => self.tasks.get(task.index()).and_then(Named::realtime),
+        }
+    }
 }
 
 /// The formats that are read.
@@ -143,12 +166,18 @@ pub fn read<'a, R: Read + Seek>(
 }
 
 fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
-    let Stream { tasks, told, .. } = stream;
-    let findings = Findings {
+    let Stream {
+        tasks,
+        told,
+        snapshot,
+        ..
+    } = stream;
+    let mut findings = Findings {
         skipped: told.skipped,
         clock: told.clock,
         cut_at: told.cut_at,
         buffer: told.buffer,
+        no_snapshot: told.no_snapshot,
         gaps: tasks.findings.gaps + told.gaps,
         lost: tasks.findings.lost.saturating_add(told.lost),
         ..tasks.findings.clone()
@@ -158,16 +187,27 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         return Err(Error::NoSwitches { records });
     }
     let cpus = tasks.cpus().clamp(1, usize::from(u16::MAX));
+    let cpus = u16::try_from(cpus).expect("clamped");
+    let mut machine = MachineSpec::default();
+    let mut facts = Vec::new();
+    if let Some(snapshot) = &snapshot {
+        let (seen, lacks) = snapshot.machine();
+        (machine, findings.machine) = (seen, lacks);
+        let (of_tasks, coverage) = facts::of_tasks(&tasks.named, snapshot);
+        (facts, findings.coverage) = (of_tasks, Some(coverage));
+        findings.scheduler.clone_from(&snapshot.scheduler);
+        // A CPU that reported something was there.
+        machine.cpus = machine.cpus.max(cpus);
+    } else {
+        machine.cpus = cpus;
+    }
     let header = Header {
         policy: "recorded".to_owned(),
         workload: name.to_owned(),
-        machine: MachineSpec {
-            cpus: u16::try_from(cpus).expect("clamped"),
-            ..MachineSpec::default()
-        },
+        machine,
         seed: 1,
         duration: None,
-        groups: groups(&tasks.named),
+        groups: groups(&tasks.named, &facts),
         spans: Vec::new(),
         deadlines: Vec::new(),
         counters: Vec::new(),
@@ -177,6 +217,8 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         header,
         end: tasks.end(),
         tasks: tasks.named,
+        facts,
+        snapshot,
         findings,
     })
 }
@@ -200,7 +242,7 @@ impl Named {
 }
 
 /// A group for each task. A name that several have gets the number of the thread.
-fn groups(tasks: &[Named]) -> Vec<TaskGroup> {
+fn groups(tasks: &[Named], facts: &[Option<Facts>]) -> Vec<TaskGroup> {
     let mut names: HashMap<String, u32> = HashMap::new();
     let own = |task: &Named| match task.comm.to_string() {
         name if name.is_empty() => "unnamed".to_owned(),
@@ -210,7 +252,7 @@ fn groups(tasks: &[Named]) -> Vec<TaskGroup> {
         *names.entry(own(task)).or_default() += 1;
     }
     let mut given: HashMap<String, u32> = HashMap::new();
-    let group = |task: &Named| {
+    let group = |(id, task): (usize, &Named)| {
         let mut name = own(task);
         if names[&name] > 1 {
             name = format!("{name}-{}", task.pid);
@@ -222,11 +264,14 @@ fn groups(tasks: &[Named]) -> Vec<TaskGroup> {
         }
         TaskGroup {
             name,
-            nice: task.nice(),
+            nice: match facts.get(id) {
+                Some(Some(facts)) => facts.nice,
+                _ => task.nice(),
+            },
             count: 1,
         }
     };
-    tasks.iter().map(group).collect()
+    tasks.iter().enumerate().map(group).collect()
 }
 
 #[cfg(test)]

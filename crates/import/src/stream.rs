@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use model::{Event, Nanos};
+use model::{Event, Nanos, Snapshot};
 
 use crate::findings::Findings;
 use crate::order::Order;
@@ -35,6 +35,8 @@ pub struct Stream<'a> {
     pub tasks: Tasks,
     /// What a reader has to tell besides.
     pub told: Findings,
+    /// What the trace has of the machine and its threads.
+    pub snapshot: Option<Snapshot>,
     order: Order,
     window: Window,
     /// The time of the trace's first record.
@@ -53,6 +55,7 @@ impl<'a> Stream<'a> {
         Self {
             tasks: Tasks::default(),
             told: Findings::default(),
+            snapshot: None,
             order: Order::new(disorder),
             window,
             base: None,

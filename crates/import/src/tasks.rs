@@ -23,6 +23,10 @@ pub struct Named {
     pub pid: u32,
     /// The least urgent priority that it had.
     pub prio: Option<i16>,
+    /// Who forked it; `None`: it existed before the trace began.
+    pub parent: Option<TaskId>,
+    /// Whether it had ended when the trace did.
+    pub ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,6 +262,8 @@ impl Tasks {
             comm: who.comm,
             pid: who.pid,
             prio: who.prio,
+            parent,
+            ended: false,
         });
         self.findings.before += u64::from(parent.is_none());
         let live = Live {
@@ -447,6 +453,7 @@ impl Tasks {
             }),
             Left::Dead => {
                 self.live.remove(&pid);
+                self.named[id.index()].ended = true;
                 self.emit(EventKind::Exit, id, cpu, (0, 0, 0));
             }
             Left::Sleeping | Left::Blocked => {
@@ -565,6 +572,7 @@ impl Tasks {
                 self.leave(child.pid, cpu);
             }
             self.live.remove(&child.pid);
+            self.named[old.id.index()].ended = true;
         }
         self.born(child, cpu, parent);
     }

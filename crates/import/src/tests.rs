@@ -121,6 +121,77 @@ fn causes_of_wakeups_are_told_apart() {
     assert_eq!(cause(20), [(0, 0), outside]);
 }
 
+/// 10 is nice and bound to CPU 1, 20 real-time, on two CPUs that share a core.
+fn snapshot() -> model::Snapshot {
+    let thread = |pid, nice, cpus: &str, (policy, realtime)| model::snapshot::ThreadFacts {
+        pid,
+        nice,
+        cpus: cpus.to_owned(),
+        policy,
+        realtime,
+        ..model::snapshot::ThreadFacts::default()
+    };
+    let cpu = |cpu| model::snapshot::CpuFacts {
+        cpu,
+        core: "0-1".to_owned(),
+        llc: "0-1".to_owned(),
+        node: Some(0),
+        capacity: None,
+    };
+    model::Snapshot {
+        runslice_snapshot: 1,
+        kernel: "5.10.0-32-amd64".to_owned(),
+        hz: Some(1000),
+        online: "0-1".to_owned(),
+        cpus: vec![cpu(0), cpu(1)],
+        begin: model::snapshot::Moment {
+            groups: Vec::new(),
+            threads: vec![thread(10, 7, "1", (0, 0)), thread(20, 0, "0-1", (2, 33))],
+        },
+        ..model::Snapshot::default()
+    }
+}
+
+#[test]
+fn what_a_snapshot_knows_is_what_the_load_has() {
+    let json = serde_json::to_vec(&snapshot()).unwrap();
+    let bytes = trace_files::with_snapshot(&story(), &json);
+    let (events, imported) = import(&bytes, Window::default()).unwrap();
+    check_rules(&events, &imported);
+    let (want, plain) = whole(&story());
+    assert_eq!(events, want, "the events are the same");
+    let id = |pid: u32| {
+        let at = imported.tasks.iter().position(|it| it.pid == pid).unwrap();
+        TaskId(u32::try_from(at).unwrap())
+    };
+    let groups = &imported.header.groups;
+    assert_eq!(groups[id(10).index()].nice, 7);
+    assert_ne!(plain.header.groups[id(10).index()].nice, 7);
+    assert_eq!(imported.facts_of(id(10)).unwrap().cpus, "1");
+    assert_eq!(
+        (imported.realtime(id(10)), imported.realtime(id(20))),
+        (None, Some(33))
+    );
+    assert_eq!(
+        imported.facts_of(id(20)).unwrap().cpus,
+        "",
+        "all CPUs are no limit"
+    );
+    let machine = &imported.header.machine;
+    assert_eq!((machine.cpus, machine.smt, machine.hz), (2, 2, 1000));
+    let said = imported.findings.sentences().join("\n");
+    assert!(said.contains("2 threads were looked at"), "{said}");
+    // What cannot be read is said, and the trace is used without it.
+    let bytes = trace_files::with_snapshot(&story(), b"{\"runslice_snapshot\":9}");
+    let (events, imported) = import(&bytes, Window::default()).unwrap();
+    assert_eq!((events, imported.facts.len()), (want, 0));
+    let said = imported.findings.sentences().join("\n");
+    assert!(
+        said.contains("version 9") && said.contains("not in this trace"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_part_of_a_trace_begins_and_ends_where_it_was_asked_to() {
     let records = story();
@@ -200,6 +271,8 @@ fn names_of_threads_become_names_of_groups_that_differ() {
         comm: crate::record::Comm::new(comm.as_bytes()),
         pid,
         prio: Some(prio),
+        parent: None,
+        ended: false,
     };
     let tasks = [
         named(1, "sh", 120),
@@ -207,7 +280,7 @@ fn names_of_threads_become_names_of_groups_that_differ() {
         named(2, "sh", 100),
         named(3, "rt", 50),
     ];
-    let groups = crate::groups(&tasks);
+    let groups = crate::groups(&tasks, &[]);
     let names: Vec<_> = groups.iter().map(|it| (&*it.name, it.nice)).collect();
     assert_eq!(
         names,

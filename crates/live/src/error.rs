@@ -104,6 +104,33 @@ pub enum Error {
         /// Bytes of the variable.
         size: usize,
     },
+    /// An event that is to be recorded is not there.
+    #[error("the event `{event}`: {why}")]
+    TraceEvent {
+        /// What the user wrote.
+        event: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The kernel describes the pages of its trace buffers as none can be.
+    #[error("{} does not say how long a page of a trace buffer is", .path.display())]
+    TracePage {
+        /// The description.
+        path: PathBuf,
+    },
+    /// A trace buffer that is to be larger than the memory allows.
+    #[error(
+        "a trace buffer of {asked_kib} KiB for each of {cpus} CPUs is more than half of the free \
+         memory; at most {most_kib} KiB are possible"
+    )]
+    TraceBuffer {
+        /// What was asked for.
+        asked_kib: u64,
+        /// What there may be.
+        most_kib: u64,
+        /// For how many CPUs.
+        cpus: u64,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {

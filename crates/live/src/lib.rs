@@ -21,7 +21,9 @@ pub mod preflight;
 pub mod process;
 pub mod record;
 mod scx;
+pub mod snapshot;
 mod timed;
+pub mod tracefs;
 mod tree;
 mod variables;
 

@@ -16,6 +16,7 @@ mod quantile;
 mod rng;
 mod sample;
 pub mod seeds;
+pub mod snapshot;
 pub mod span;
 mod spec;
 pub mod suggest;
@@ -35,6 +36,7 @@ pub use profile::{Background, Costs, OwnProfile, Profile, RunQueueLock};
 pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
+pub use snapshot::Snapshot;
 pub use spec::{
     CpuTimes, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };

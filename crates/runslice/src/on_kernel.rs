@@ -2,6 +2,7 @@
 //! feature `live`; without it `without_kernel.rs` stands in for it, with the same names.
 
 mod attach;
+mod command;
 mod dumps;
 mod fidelity;
 mod guest;

@@ -9,7 +9,9 @@ use anyhow::Context as _;
 use clap::Args;
 use import::{Imported, Window};
 use model::{Nanos, SimTime, Sink as _, TaskId, span};
-use workload::{AsFile, CostScale, Grouped, Recorded, SchedPolicy, Wakeups, Workload};
+use workload::{
+    AsFile, CostScale, CpuSet, Grouped, Known, Recorded, SchedPolicy, Wakeups, Workload,
+};
 
 use crate::exit::UsageError;
 use crate::say::say;
@@ -196,12 +198,18 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
     let file = AsFile {
         name: &stem,
         groups: &imported.header.groups,
-        cpus: imported.header.machine.cpus,
+        machine: &imported.header.machine,
         length: imported.end.since(SimTime::ZERO),
         anonymous,
     };
-    let realtime = |task: usize| imported.tasks.get(task).and_then(import::Named::realtime);
-    Ok(grouped.to_toml(&file, &realtime))
+    let known = |task: usize| {
+        let task = TaskId(u32::try_from(task).expect("a task's number"));
+        Known {
+            realtime: imported.realtime(task),
+            cpus: affinity(&imported, task),
+        }
+    };
+    Ok(grouped.to_toml(&file, &known))
 }
 
 fn stem(path: &Path) -> String {
@@ -266,11 +274,22 @@ fn foreign(
 }
 
 fn set_policies(imported: &Imported, to: &mut Recorded) {
-    for (id, task) in (0..).zip(&imported.tasks) {
-        if let Some(priority) = task.realtime() {
-            to.set_policy(TaskId(id), SchedPolicy::Fifo(priority));
+    for (id, _) in (0..).zip(&imported.tasks) {
+        let task = TaskId(id);
+        if let Some(priority) = imported.realtime(task) {
+            to.set_policy(task, SchedPolicy::Fifo(priority));
+        }
+        if let Some(cpus) = affinity(imported, task) {
+            to.set_cpus(task, cpus);
         }
     }
+}
+
+/// The CPUs that a task is bound to; `None`: all, or it is not known.
+fn affinity(imported: &Imported, task: TaskId) -> Option<CpuSet> {
+    let facts = imported.facts_of(task)?;
+    let cpus = CpuSet::parse(&facts.cpus)?.within(imported.header.machine.cpus);
+    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// A part of a trace, such as `2s..5s`, `2s..` or `..5s`.

@@ -231,7 +231,7 @@ fn a_trace_of_ftrace_becomes_a_load_as_recorded_and_as_a_file() {
     let (again, said) = report(&["sim", "fifo", "--from", trace]);
     for want in [
         "wakeups: 100 by tasks, 100 by clocks, 0 by devices, 100 from outside",
-        "affinities are in no such trace",
+        "affinities are not in this trace",
     ] {
         assert!(said.contains(want), "{said}");
     }

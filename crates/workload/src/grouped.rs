@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskId, WakeCause};
 
-pub use kind::AsFile;
+pub use kind::{AsFile, Known};
 use kind::{Kind, Task};
 
 /// Collects what the tasks of a recording did. Memory grows with the tasks, not with the events.
@@ -125,14 +125,14 @@ impl Grouped {
     }
 }
 
-/// What makes tasks alike: their name without numbers, their urgency, whether they are forked, and
-/// what mostly ends their sleeps.
-type Likeness = (String, i8, Option<u8>, bool, u8);
+/// What makes tasks alike: their name without numbers, their urgency and CPUs, whether they are
+/// forked, and what mostly ends their sleeps.
+type Likeness = (String, i8, Known, bool, u8);
 
 impl Grouped {
-    /// The workload file. `realtime` gives the real-time priority of a task, by its number.
+    /// The workload file. `known` gives what is known of a task besides, by its number.
     #[must_use]
-    pub fn to_toml(&self, file: &AsFile<'_>, realtime: &dyn Fn(usize) -> Option<u8>) -> String {
+    pub fn to_toml(&self, file: &AsFile<'_>, known: &dyn Fn(usize) -> Known) -> String {
         let mut numbers: BTreeMap<Likeness, usize> = BTreeMap::new();
         let mut kinds: Vec<Kind> = Vec::new();
         let mut kind_of: Vec<Option<usize>> = Vec::new();
@@ -144,14 +144,14 @@ impl Grouped {
             let group = file.groups.get(task.group);
             let called = names::stem(group.map_or("task", |group| &group.name));
             let nice = group.map_or(0, |group| group.nice);
-            let realtime = realtime(index);
+            let known = known(index);
             let forked = task.parent.is_some();
-            let likeness = (called.clone(), nice, realtime, forked, mostly(task));
+            let likeness = (called.clone(), nice, known.clone(), forked, mostly(task));
             let number = *numbers.entry(likeness).or_insert_with(|| {
                 kinds.push(Kind {
                     called,
                     nice,
-                    realtime,
+                    known,
                     forked,
                     ..Kind::default()
                 });

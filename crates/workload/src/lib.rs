@@ -36,7 +36,7 @@ pub use cpuset::{CPUS_MAX, CpuSet};
 pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use expr::{Binary, Expr, Scope};
-pub use grouped::{AsFile, Grouped};
+pub use grouped::{AsFile, Grouped, Known};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
 pub use played::INTERRUPT_PRIORITY;

@@ -1,8 +1,8 @@
 //! A workload made of a recording: what each task ran, what it waited for, and whom it woke.
 
 use crate::{
-    Amount, Capacity, Channel, ChannelKind, Dist, Expr, Group, Operation, Place, SchedPolicy, Step,
-    Target, TaskKind, Workload,
+    Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Expr, Group, Operation, Place,
+    SchedPolicy, Step, Target, TaskKind, Workload,
 };
 use model::{
     Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, WakeCause,
@@ -13,8 +13,9 @@ use model::{
 /// Time on a CPU becomes `run`. A task that slept and was woken by a task of the recording waits
 /// for a message instead, which that task sends where it woke it. One that work from outside woke
 /// sleeps until that moment of the recording; all other sleeps keep their length. A fork stays a
-/// fork. Spans, counters and phases stay. What a recording does not have
-/// (policies, affinities, deadlines, disks, locks as such) the workload does not have either.
+/// fork. Spans, counters and phases stay. Policies and affinities are set by whoever knows them.
+/// What a recording does not have (deadlines, disks, locks as such) the workload does not have
+/// either.
 #[derive(Debug, Default)]
 pub struct Recorded {
     header: Option<Header>,
@@ -59,6 +60,8 @@ struct Task {
     group: u32,
     index: u32,
     policy: SchedPolicy,
+    /// The CPUs that it is bound to; `None`: all.
+    cpus: Option<CpuSet>,
     /// Whether a task of the recording forks it.
     forked: bool,
     /// When it first became runnable, unless it was forked.
@@ -145,6 +148,13 @@ impl Recorded {
         }
     }
 
+    /// Binds a task to CPUs.
+    pub fn set_cpus(&mut self, task: TaskId, cpus: CpuSet) {
+        if let Some(task) = self.task(task) {
+            task.cpus = Some(cpus);
+        }
+    }
+
     fn task(&mut self, task: TaskId) -> Option<&mut Task> {
         self.tasks.get_mut(task.index())
     }
@@ -210,6 +220,7 @@ impl Recorded {
             group: low(event.a),
             index: low(event.a >> 32),
             policy: SchedPolicy::Normal,
+            cpus: None,
             forked,
             start: Nanos::ZERO,
             awake: false,
@@ -306,7 +317,7 @@ impl Recorded {
                     .map_or(0, |group| group.nice),
                 policy: task.policy,
                 cgroup: None,
-                cpus: None,
+                cpus: task.cpus.clone(),
                 start: Dist::Const(task.start),
                 kind: TaskKind::Process,
                 migration_disabled: false,
@@ -609,6 +620,7 @@ pub(crate) mod tests {
             switch(145, 1, 0, PrevState::Sleeping),
         ]);
         recorded.set_policy(TaskId(1), SchedPolicy::Fifo(7));
+        recorded.set_cpus(TaskId(1), CpuSet::parse("1-2").unwrap());
         let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
         let amount = |ns| Amount {
             dist: Dist::Const(Nanos::new(ns)),
@@ -628,5 +640,7 @@ pub(crate) mod tests {
             [&Dist::Const(Nanos::ZERO), &Dist::Const(Nanos::new(140))]
         );
         assert_eq!(workload.groups[1].policy, SchedPolicy::Fifo(7));
+        assert_eq!(workload.groups[0].cpus, None);
+        assert_eq!(workload.groups[1].cpus, CpuSet::parse("1-2"));
     }
 }

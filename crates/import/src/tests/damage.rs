@@ -2,9 +2,14 @@
 
 use model::Sink as _;
 
+use super::snapshot;
 use super::story::story;
+use super::trace_files::with_snapshot;
 use super::written::{FORMATS, written};
 use super::{Window, import};
+
+/// A `trace.dat` of `runslice record`.
+const SNAPSHOT: &str = "record";
 
 /// A generator of numbers, the same every time (xorshift64*, Vigna 2016).
 struct Random(u64);
@@ -49,7 +54,13 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
 }
 
 fn mutate(format: &str, times: usize) {
-    let whole = written(format, &story());
+    let whole = match format {
+        SNAPSHOT => {
+            let json = serde_json::to_vec(&snapshot()).unwrap();
+            with_snapshot(&story(), &json)
+        }
+        format => written(format, &story()),
+    };
     for seed in 1..=times {
         let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed as u64);
         let mut bytes = whole.clone();
@@ -72,6 +83,7 @@ fn damage_makes_an_error_or_events_that_obey_the_rules() {
     for format in FORMATS {
         mutate(format, 300);
     }
+    mutate(SNAPSHOT, 1_000);
 }
 
 #[test]
@@ -80,6 +92,7 @@ fn damage_of_a_hundred_thousand_kinds_does_so_too() {
     for format in FORMATS {
         mutate(format, 100_000);
     }
+    mutate(SNAPSHOT, 100_000);
 }
 
 #[test]

@@ -252,12 +252,18 @@ pub fn trace_dat(records: &[Record], version: u8, is_big: bool, is_packed: bool)
     let order = Order { is_big };
     let pages = [page(records, order, 0), page(records, order, 1)];
     match version {
-        6 => version6(order, &pages),
+        6 => version6(order, &pages, None),
         _ => version7(order, &pages, is_packed),
     }
 }
 
-fn version6(order: Order, pages: &[Vec<u8>; 2]) -> Vec<u8> {
+/// As `runslice record` writes it.
+pub fn with_snapshot(records: &[Record], snapshot: &[u8]) -> Vec<u8> {
+    let pages = [page(records, LITTLE, 0), page(records, LITTLE, 1)];
+    version6(LITTLE, &pages, Some(snapshot))
+}
+
+fn version6(order: Order, pages: &[Vec<u8>; 2], snapshot: Option<&[u8]>) -> Vec<u8> {
     let mut to = Vec::new();
     start(&mut to, order, "6");
     page_header(&mut to, order);
@@ -272,6 +278,14 @@ fn version6(order: Order, pages: &[Vec<u8>; 2]) -> Vec<u8> {
     order.put(&mut to, 4, 2);
     order.put(&mut to, clock.len() as u64, 4);
     to.extend(clock);
+    if let Some(snapshot) = snapshot {
+        option(
+            &mut to,
+            order,
+            model::snapshot::SNAPSHOT_OPTION.into(),
+            snapshot,
+        );
+    }
     order.put(&mut to, 0, 2);
     to.extend(b"flyrecord\0");
     let begin = (to.len() + 32).next_multiple_of(4096);

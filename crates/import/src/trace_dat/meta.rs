@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
+use model::snapshot::SNAPSHOT_OPTION;
+
 use crate::cursor::{Cursor, Endian};
 use crate::error::Error;
 use crate::format::Formats;
@@ -58,6 +60,8 @@ pub struct Meta {
     pub tsc: Option<Tsc>,
     /// Records that the kernel overwrote or dropped.
     pub overrun: u64,
+    /// What `runslice record` saw of the machine and its threads.
+    pub snapshot: Option<Vec<u8>>,
 }
 
 /// What the options say.
@@ -66,6 +70,7 @@ struct Options {
     clock: Option<String>,
     tsc: Option<Tsc>,
     overrun: u64,
+    snapshot: Option<Vec<u8>>,
     /// Offset, name and the rest of each buffer's option.
     buffers: Vec<(u64, Vec<u8>)>,
     header: Option<u64>,
@@ -91,6 +96,7 @@ impl Options {
             buffers,
             tsc: self.tsc,
             overrun: self.overrun,
+            snapshot: self.snapshot,
         }
     }
 }
@@ -468,6 +474,7 @@ fn read_options(
             }
             16 => options.header = Some(inner.u64("where the header is")?),
             17 => options.ftrace = Some(inner.u64("where ftrace's events are")?),
+            SNAPSHOT_OPTION => options.snapshot = Some(data),
             18 => options.events = Some(inner.u64("where the events are")?),
             _ => {}
         }

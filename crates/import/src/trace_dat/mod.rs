@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use std::io::{BufReader, Read, Seek};
 
 use crate::error::Error;
+use crate::facts;
 use crate::format::Formats;
 use crate::record::{Context, Record, What};
 use crate::stream::Stream;
@@ -41,9 +42,17 @@ pub fn read<R: Read + Seek>(
             return Err(Error::Clock { clock });
         }
     }
-    stream.told.lost = meta.overrun;
-    stream.told.gaps = u64::from(meta.overrun > 0);
-    merge(input, &meta, buffer, stream)
+    if let Some(bytes) = &meta.snapshot {
+        match facts::parse(bytes) {
+            Ok(snapshot) => stream.snapshot = Some(snapshot),
+            Err(why) => stream.told.no_snapshot = Some(why),
+        }
+    }
+    let at_pages = merge(input, &meta, buffer, stream)?;
+    // The sums of the CPUs have what the pages tell, and what no page could.
+    stream.told.lost = meta.overrun.saturating_sub(at_pages);
+    stream.told.gaps = u64::from(stream.told.lost > 0);
+    Ok(())
 }
 
 /// The buffer with the most data; the first one of several such.
@@ -59,18 +68,20 @@ fn pick(meta: &Meta) -> Result<&Buffer, Error> {
     })
 }
 
+/// Gives the records in the order of time. Returns how many the pages say are lost.
 fn merge<R: Read + Seek>(
     input: &mut BufReader<R>,
     meta: &Meta,
     buffer: &Buffer,
     stream: &mut Stream<'_>,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut budget = pages::UNPACKED;
     let mut cpus = Vec::new();
     for cpu in &buffer.cpus {
         cpus.push(Pages::new(*cpu, meta, buffer.page)?);
     }
     let mut next = BinaryHeap::new();
+    let mut lost = 0_u64;
     for (index, pages) in cpus.iter_mut().enumerate() {
         if let Some(found) = advance(input, pages, &meta.formats, &mut budget, stream)? {
             next.push(Reverse((found.time, index)));
@@ -80,15 +91,18 @@ fn merge<R: Read + Seek>(
     while let Some(Reverse((_, index))) = next.pop() {
         let pages = &mut cpus[index];
         let record = pages.found.take().expect("it was put there");
+        if let What::Lost(many) = record.what {
+            lost = lost.saturating_add(many);
+        }
         if stream.push(record).is_break() {
-            return Ok(());
+            break;
         }
         if let Some(found) = advance(input, pages, &meta.formats, &mut budget, stream)? {
             next.push(Reverse((found.time, index)));
             pages.found = Some(found);
         }
     }
-    Ok(())
+    Ok(lost)
 }
 
 /// The next record of use of one CPU.

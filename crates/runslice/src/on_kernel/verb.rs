@@ -4,6 +4,7 @@ mod bench;
 mod doctor;
 mod load;
 mod play;
+mod record;
 mod run;
 mod set;
 mod status;
@@ -43,6 +44,12 @@ pub enum Verb {
     /// Run a workload with real processes and print latency, CPU time and other results.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Play(Box<play::Play>),
+
+    /// Record the load of this machine, for `sim --from`: which task ran where, who woke whom.
+    ///
+    /// It takes root, and any Linux from 4.19 on. See docs/import.md.
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
+    Record(Box<record::Record>),
 
     /// Run a benchmark on this machine, such as hackbench or a build, and print its results.
     ///
@@ -84,6 +91,7 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
         Verb::Stop(request) => stop::run(&request),
         Verb::Doctor(request) => doctor::run(&request),
         Verb::Play(request) => play::run(&request),
+        Verb::Record(request) => record::run(&request),
         Verb::Load(request) => load::run(&request),
         Verb::Bench(request) => bench::run(&request),
     }?;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Nanos, SimTime, TaskGroup};
+use model::{MachineSpec, Nanos, SimTime, TaskGroup};
+
+use crate::CpuSet;
 
 /// Lengths of time, by powers of two in quarters: how many, and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,12 +88,21 @@ pub struct AsFile<'a> {
     pub name: &'a str,
     /// The recorded tasks' names and nice values.
     pub groups: &'a [TaskGroup],
-    /// CPUs of the machine.
-    pub cpus: u16,
+    /// The machine.
+    pub machine: &'a MachineSpec,
     /// How long the recording is.
     pub length: Nanos,
     /// Whether names are left out.
     pub anonymous: bool,
+}
+
+/// What is known of a task that its events do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Known {
+    /// Its real-time priority, 1 to 99; `None` for other tasks.
+    pub realtime: Option<u8>,
+    /// The CPUs that it is bound to; `None`: all.
+    pub cpus: Option<CpuSet>,
 }
 
 /// What tasks of one group did together.
@@ -101,7 +112,7 @@ pub struct Kind {
     pub name: String,
     pub called: String,
     pub nice: i8,
-    pub realtime: Option<u8>,
+    pub known: Known,
     pub forked: bool,
     pub tasks: u64,
     pub ran_first: u64,

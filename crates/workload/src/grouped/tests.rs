@@ -1,6 +1,6 @@
 use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskGroup, TaskId, WakeCause};
 
-use super::{AsFile, Grouped};
+use super::{AsFile, Grouped, Known};
 use crate::recorded::tests::event;
 use crate::{SchedPolicy, Workload};
 
@@ -80,11 +80,19 @@ fn toml(anonymous: bool) -> String {
     let file = AsFile {
         name: "a \"trace\"",
         groups: &groups,
-        cpus: 3,
+        machine: &model::MachineSpec {
+            cpus: 3,
+            smt: 2,
+            ..model::MachineSpec::default()
+        },
         length: Nanos::from_millis(100),
         anonymous,
     };
-    recorded().to_toml(&file, &|task| (task == 0).then_some(7))
+    let known = |task| Known {
+        realtime: (task == 0).then_some(7),
+        cpus: crate::CpuSet::parse("0,2").filter(|_| task == 0),
+    };
+    recorded().to_toml(&file, &known)
 }
 
 #[test]
@@ -99,7 +107,9 @@ fn tasks_of_the_same_behaviour_are_one_group_of_a_workload_that_can_be_read() {
         [("worker", 2, 5), ("client", 1, 0), ("task", 0, 0)],
         "{text}"
     );
-    assert_eq!(workload.machine.cpus, 3);
+    assert_eq!((workload.machine.cpus, workload.machine.smt), (3, 2));
+    let cpus: Vec<_> = workload.groups.iter().map(|it| it.cpus.clone()).collect();
+    assert_eq!(cpus, [None, crate::CpuSet::parse("0,2"), None]);
     assert_eq!(workload.groups[1].policy, SchedPolicy::Fifo(7));
     for want in [
         "run(300us)",

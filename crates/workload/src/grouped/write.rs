@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use model::MachineSpec;
+
 use super::kind::{AsFile, Kind, Lengths};
 
 /// Most lengths of a distribution.
@@ -28,8 +30,9 @@ pub fn write(kinds: &[Kind], file: &AsFile<'_>) -> String {
          [workload]\nname = \"{name}\"\nstop = \"duration:{}ns\"\n\n\
          [machine]\ncpus = {}\n",
         file.length.get().max(1),
-        file.cpus
+        file.machine.cpus
     );
+    machine(&mut text, file);
     let mut order: Vec<&Kind> = kinds.iter().collect();
     order.sort_by_key(|kind| std::cmp::Reverse(kind.sum.bursts.sum()));
     for kind in order {
@@ -39,6 +42,24 @@ pub fn write(kinds: &[Kind], file: &AsFile<'_>) -> String {
         task(&mut text, kind, kinds);
     }
     text
+}
+
+/// What of the machine is otherwise than usual.
+fn machine(text: &mut String, file: &AsFile<'_>) {
+    let (own, usual) = (file.machine, MachineSpec::default());
+    for (key, own, usual) in [
+        ("smt", u32::from(own.smt), u32::from(usual.smt)),
+        ("llc", own.llc.into(), usual.llc.into()),
+        ("node", own.node.into(), usual.node.into()),
+        ("hz", own.hz, usual.hz),
+    ] {
+        if own != usual {
+            writeln!(text, "{key} = {own}").expect("a string");
+        }
+    }
+    if own.kernel != usual.kernel {
+        writeln!(text, "kernel = \"{}\"", own.kernel.name()).expect("a string");
+    }
 }
 
 /// Whether tasks of this kind wait for messages. Forked ones sleep as long as recorded instead:
@@ -143,7 +164,10 @@ fn task(text: &mut String, kind: &Kind, kinds: &[Kind]) {
     } else {
         put(format_args!("count = 0"));
     }
-    match kind.realtime {
+    if let Some(cpus) = &kind.known.cpus {
+        put(format_args!("cpus = \"{cpus}\""));
+    }
+    match kind.known.realtime {
         Some(priority) => put(format_args!("policy = \"fifo:{priority}\"")),
         None if *nice != 0 => put(format_args!("nice = {nice}")),
         None => {}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
+use live::tracefs::{self, TraceFacts};
 
 use crate::exit::Status;
 use crate::on_kernel::attach::told;
@@ -32,6 +33,7 @@ pub fn run(request: &Doctor) -> anyhow::Result<Status> {
     let mut to = output::open(None)?;
     writeln!(to, "kernel     {}", facts.release)?;
     writeln!(to, "sched_ext  {}", scheduler(&facts))?;
+    writeln!(to, "recording  {}", recording(&request.root))?;
     for finding in &findings {
         writeln!(to, "\n{}", told(finding))?;
     }
@@ -70,6 +72,15 @@ fn faults(root: &Path, release: &str) -> Vec<Finding> {
         .flat_map(|policy| function_faults(root, policy.object))
         .collect();
     faults.iter().map(|fault| fault.finding(release)).collect()
+}
+
+/// Whether `record` can record, and what to do if not.
+fn recording(root: &Path) -> String {
+    let found = tracefs::obstacles(&TraceFacts::below(root));
+    match found.first() {
+        None => "through tracefs".to_owned(),
+        Some(Finding { what, way_out, .. }) => format!("not through tracefs: {what}; {way_out}"),
+    }
 }
 
 fn scheduler(facts: &Facts) -> String {

@@ -1,6 +1,5 @@
 //! `runslice run POLICY [-- COMMAND]`.
 
-mod command;
 mod outcome;
 mod replace;
 mod restarts;
@@ -16,6 +15,7 @@ use model::{Nanos, PolicySpec};
 
 use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
+use crate::on_kernel::command;
 use crate::on_kernel::dumps;
 use crate::on_kernel::loader::Loader;
 use crate::on_kernel::session::{Place, Record, Session};
@@ -181,7 +181,7 @@ impl Job<'_> {
                 Ok(attached) => attached,
                 Err(error) => {
                     // The command has the kernel's own scheduler and may end under it.
-                    command::end(child, &Reason::Ejected)?;
+                    command::end(child, false)?;
                     return Err(error);
                 }
             };
@@ -305,7 +305,7 @@ impl Run {
         child: Option<Timed>,
         tree: Option<&Tree>,
     ) -> anyhow::Result<Status> {
-        outcome.end = command::end(child, reason)?;
+        outcome.end = command::end(child, matches!(reason, Reason::Signal))?;
         if outcome.end.is_some() {
             outcome.tree = tree.map(Tree::counts).transpose()?;
         }

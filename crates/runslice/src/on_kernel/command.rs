@@ -1,4 +1,4 @@
-//! The command that runs under the policy.
+//! The command that runs while a policy is attached, or a recording goes on.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use live::process::{ask_for_policy, signal};
 use live::{Timed, TimedEnd};
 
-use super::{PAUSE, Reason};
-
+/// From one look at the command and at signals to the next.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -53,17 +53,17 @@ pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Timed>
         .with_context(|| format!("cannot start {program}"))
 }
 
-/// Waits for the command, whose end a signal hastens. Without the policy it goes on under the
-/// kernel's own scheduler.
+/// Waits for the command, whose end a signal hastens, as it does if one came already
+/// (`is_interrupted`). Without the policy it goes on under the kernel's own scheduler.
 ///
 /// # Errors
 /// When it cannot be waited for.
-pub fn end(child: Option<Timed>, reason: &Reason) -> anyhow::Result<Option<TimedEnd>> {
+pub fn end(child: Option<Timed>, is_interrupted: bool) -> anyhow::Result<Option<TimedEnd>> {
     const BROKEN: &str = "the command cannot be waited for";
     let Some(mut child) = child else {
         return Ok(None);
     };
-    while !matches!(reason, Reason::Signal) && signal().is_none() {
+    while !is_interrupted && signal().is_none() {
         if let Some(end) = child.wait(PAUSE).context(BROKEN)? {
             return Ok(Some(end));
         }
@@ -90,21 +90,21 @@ mod tests {
     #[test]
     fn a_command_is_waited_for_and_its_status_kept() {
         let child = start(&words("exit 7"), false).unwrap();
-        let end = end(child, &Reason::Time).unwrap().unwrap();
+        let end = end(child, false).unwrap().unwrap();
         assert_eq!(end.status.code(), Some(7));
     }
 
     #[test]
     fn after_a_signal_a_command_is_asked_to_end() {
         let child = start(&words("exec sleep 600"), false).unwrap();
-        let end = end(child, &Reason::Signal).unwrap().unwrap();
+        let end = end(child, true).unwrap().unwrap();
         assert_eq!(end.status.code(), None, "a signal ended it");
     }
 
     #[test]
     fn no_command_is_no_child_and_a_missing_one_an_error() {
         assert!(start(&[], false).unwrap().is_none());
-        assert!(end(None, &Reason::Time).unwrap().is_none());
+        assert!(end(None, false).unwrap().is_none());
         for missing in ["/no/such/program", "no-such-program", "/"] {
             let error = check(&[missing.to_owned()]).unwrap_err().to_string();
             assert_eq!(

@@ -1,0 +1,119 @@
+//! `runslice record` on real kernels, in virtual machines, and what `--from` makes of it.
+
+use runslice_tests::guest;
+
+/// A nice task that is bound to CPU 1 and was there before; another that wakes by a clock; a
+/// command whose processes wake each other.
+const RECORD: &str = "\
+    nice -n 7 taskset 2 sh -c 'while :; do :; done' & hog=$!
+    echo 0 >/sys/kernel/tracing/tracing_on
+    runslice record -o t.dat --format json -- \
+        sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do echo $i | cat >/dev/null; sleep 0.02; done' \
+        >said.json; echo status $?
+    kill $hog
+    cat said.json
+    echo tracing $(cat /sys/kernel/tracing/tracing_on)
+    ls /sys/kernel/tracing/instances | sed 's/^/left /'
+    runslice convert t.dat -o load.toml; echo status $?
+    cat load.toml
+    runslice sim fifo mlfq --from t.dat --format csv -o sim.csv; echo status $?
+    wc -l <sim.csv | sed 's/^/lines /'";
+
+fn check_recording(kernel: &str) {
+    let said = guest!()
+        .kernel(kernel)
+        .counted()
+        .with("nice")
+        .good(RECORD, &[]);
+    let (text, stdout) = (said.text(), said.stdout);
+    let statuses = stdout.lines().filter(|line| *line == "status 0").count();
+    assert_eq!(statuses, 3, "{text}");
+    let number = |key: &str| -> u64 {
+        let line = stdout
+            .lines()
+            .find(|line| line.contains(&format!("\"{key}\":")));
+        let digits = line
+            .unwrap_or_else(|| panic!("{key}: {text}"))
+            .split(':')
+            .next_back();
+        let digits = digits.unwrap().trim().trim_end_matches(',');
+        digits.parse().unwrap_or_else(|_| panic!("{key}: {text}"))
+    };
+    assert!(number("events") > 500, "{text}");
+    assert_eq!(number("lost"), 0, "{text}");
+    assert!(number("threads") > 20, "{text}");
+    assert!(number("bytes") > 8192 && number("event_ns") > 0, "{text}");
+    // The machine's own tracing stays as it was, and nothing of ours is left.
+    assert!(
+        stdout.contains("tracing 0") && !stdout.contains("left "),
+        "{text}"
+    );
+    // The hog was nice and bound before the recording began.
+    let hog = stdout.split("\n[").find(|part| part.contains("nice = 7"));
+    let hog = hog.unwrap_or_else(|| panic!("{text}"));
+    assert!(hog.contains("cpus = \"1\""), "{hog}");
+    // Who sleeps by clock, and who waits for whom.
+    assert!(
+        stdout.contains("sleep(") && stdout.contains("_wakes)"),
+        "{text}"
+    );
+    assert!(text.contains("threads were looked at"), "{text}");
+    let lines = stdout.lines().find_map(|line| line.strip_prefix("lines "));
+    assert!(
+        lines.is_some_and(|lines| lines.trim().parse::<u32>().unwrap() > 10),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_load_is_recorded_and_simulated_with_what_its_tasks_may_do() {
+    check_recording("6.18");
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_killed_recording_stops_and_the_next_one_removes_it() {
+    let script = "\
+        runslice record -o killed.dat & sleep 1; kill -9 $!; wait
+        cd /sys/kernel/tracing/instances; for i in *; do echo left $(cat $i/tracing_on); done; cd -
+        runslice record -o t.dat --for 200ms; echo status $?
+        ls /sys/kernel/tracing/instances | sed 's/^/still /'
+        ls -a | grep -c killed | sed 's/^/files /'
+        runslice record -o t.dat --for 20s & sleep 1; kill -INT $!; wait $!; echo status $?
+        runslice record -o none.dat --event no:such; echo status $?
+        runslice record -o /nowhere/t.dat --for 1s; echo status $?
+        runslice record -o t.dat --for 200ms -- sh -c 'exit 7'; echo status $?
+        umount /sys/kernel/tracing; umount /sys/kernel/debug
+        runslice record --with tracefs -o t.dat --for 1s; echo status $?
+        runslice record -o e.jsonl --for 500ms; echo status $?
+        runslice sim fifo --from e.jsonl >/dev/null; echo status $?";
+    let said = guest!().counted().good(script, &[]);
+    let (text, stdout) = (said.text(), said.stdout);
+    assert!(stdout.contains("left 0"), "the kernel has stopped: {text}");
+    assert!(!stdout.contains("still "), "{text}");
+    assert!(stdout.contains("files 0"), "{text}");
+    assert!(
+        text.contains("1 trace buffer of killed recordings removed"),
+        "{text}"
+    );
+    let statuses: Vec<&str> = stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("status "))
+        .collect();
+    // Whole; interrupted; no such event; no such folder; the command's failure; no trace files;
+    // with BPF instead, and simulated.
+    assert_eq!(
+        statuses,
+        ["0", "130", "1", "1", "1", "4", "0", "0"],
+        "{text}"
+    );
+    for want in [
+        "no such system of events",
+        "cannot write /nowhere/t.dat",
+        "mount -t tracefs",
+        "with BPF: the trace files (tracefs) are not mounted",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+}
