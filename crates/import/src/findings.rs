@@ -18,6 +18,8 @@ pub struct Findings {
     pub late: u64,
     /// By how many nanoseconds at most.
     pub late_ns_max: u64,
+    /// The release of the kernel, such as `6.1.0-13-amd64`, if the trace says it.
+    pub kernel: Option<String>,
     /// The byte at which the file breaks off within a record.
     pub cut_at: Option<u64>,
     /// The trace's buffer that was read, if there are several.
@@ -179,6 +181,9 @@ impl Findings {
         }
         if let Some(clock) = &self.clock {
             text += &format!("; clock `{clock}`");
+        }
+        if let Some(kernel) = &self.kernel {
+            text += &format!("; Linux {kernel}");
         }
         if let Some(buffer) = &self.buffer {
             text += &format!("; buffer `{buffer}`");

@@ -81,6 +81,9 @@ enum Kind {
     Text,
 }
 
+/// Letters of a kernel's release that are kept; Linux has 64 bytes for it.
+const RELEASE: usize = 64;
+
 /// Bytes of a file's begin by which its format is recognised.
 const BEGIN: usize = 4096;
 
@@ -175,6 +178,7 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
     let mut findings = Findings {
         skipped: told.skipped,
         clock: told.clock,
+        kernel: told.kernel.map(|text| text.chars().take(RELEASE).collect()),
         cut_at: told.cut_at,
         buffer: told.buffer,
         no_snapshot: told.no_snapshot,

@@ -23,8 +23,11 @@ const DESCRIPTIONS: u64 = 256 << 20;
 /// Most events that were recorded, and numbers of each.
 const EVENTS: u64 = 1 << 16;
 const IDS: u64 = 1 << 20;
-/// Bit of the feature `HEADER_TRACING_DATA`.
+/// Bits of the features `HEADER_TRACING_DATA` and `HEADER_OSRELEASE`.
 const TRACING_DATA: u32 = 1;
+const OSRELEASE: u32 = 4;
+/// Most bytes of a feature that is a text.
+const TEXT: u64 = 1 << 12;
 
 /// Kinds of records.
 mod kind {
@@ -33,6 +36,7 @@ mod kind {
     pub const LOST_SAMPLES: u32 = 13;
     pub const HEADER_ATTR: u32 = 64;
     pub const HEADER_TRACING_DATA: u32 = 66;
+    pub const HEADER_FEATURE: u32 = 80;
     pub const AUXTRACE: u32 = 71;
     pub const COMPRESSED: u32 = 81;
     pub const COMPRESSED2: u32 = 83;
@@ -53,6 +57,8 @@ struct Head {
     layouts: Vec<Layout>,
     /// Which layout the samples of a number have.
     by_id: HashMap<u64, usize>,
+    /// The kernel's release.
+    release: Option<String>,
 }
 
 impl Head {
@@ -123,6 +129,7 @@ pub fn read<R: Read + Seek>(
         return records(&mut cursor, &mut head, None, stream);
     }
     let data = read_head(input, &mut head)?;
+    stream.told.kernel = head.release.take();
     head.check(0)?;
     seek(input, data.offset)?;
     let mut cursor = Cursor::new(&mut *input, data.offset, endian);
@@ -166,15 +173,19 @@ fn read_head<R: Read + Seek>(input: &mut BufReader<R>, head: &mut Head) -> Resul
         let what = "the file has no descriptions of tracepoints: no scheduler's event was recorded";
         return Err(Error::Malformed { offset: 72, what });
     }
-    let before = u64::from((first & ((1 << TRACING_DATA) - 1)).count_ones());
-    let Some(at) = data
-        .offset
-        .checked_add(data.size)
-        .and_then(|it| it.checked_add(16 * before))
-    else {
+    let place = |feature: u32| {
+        let before = u64::from((first & ((1 << feature) - 1)).count_ones());
+        let behind = data.offset.checked_add(data.size);
+        behind.and_then(|it| it.checked_add(16 * before))
+    };
+    let Some(at) = place(TRACING_DATA) else {
         let what = "the records end beyond any file";
         return Err(Error::Malformed { offset: 40, what });
     };
+    if let Some(at) = place(OSRELEASE).filter(|_| first & 1 << OSRELEASE != 0) {
+        // The records are of use without it.
+        head.release = feature(input, at, endian).ok();
+    }
     seek(input, at)?;
     let mut cursor = Cursor::new(&mut *input, at, endian);
     let tracing = section(&mut cursor)?;
@@ -182,6 +193,29 @@ fn read_head<R: Read + Seek>(input: &mut BufReader<R>, head: &mut Head) -> Resul
     let mut cursor = Cursor::new((&mut *input).take(tracing.size), tracing.offset, endian);
     descriptions(&mut cursor, head)?;
     Ok(data)
+}
+
+/// The text of the feature whose section's place stands at `at`.
+fn feature<R: Read + Seek>(
+    input: &mut BufReader<R>,
+    at: u64,
+    endian: Endian,
+) -> Result<String, Error> {
+    seek(input, at)?;
+    let section = section(&mut Cursor::new(&mut *input, at, endian))?;
+    seek(input, section.offset)?;
+    let mut cursor = Cursor::new(&mut *input, section.offset, endian);
+    let bytes = cursor.bytes(section.size.min(TEXT), TEXT, "the kernel's release")?;
+    Ok(text(&bytes, endian))
+}
+
+/// A text behind its length, up to the first NUL.
+fn text(bytes: &[u8], endian: Endian) -> String {
+    let (long, rest) = bytes.split_at(bytes.len().min(4));
+    let long = usize::try_from(endian.number(long)).unwrap_or(usize::MAX);
+    let text = &rest[..rest.len().min(long)];
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 fn read_attrs<R: Read + Seek>(
@@ -291,6 +325,13 @@ impl Records<'_> {
         cursor.fill(&mut body, "a record")?;
         stream.told.records += 1;
         match kind {
+            kind::HEADER_FEATURE => {
+                let endian = self.head.endian;
+                let is_release = |bits: &[u8]| endian.number(bits) == u64::from(OSRELEASE);
+                if body.get(..8).is_some_and(is_release) {
+                    stream.told.kernel = Some(text(&body[8..], endian));
+                }
+            }
             kind::HEADER_TRACING_DATA => {
                 // The size is the body's, and what it counts follows.
                 let size = self.head.endian.number(body.get(..4).unwrap_or(&[]));

@@ -127,14 +127,21 @@ fn take(packet: &Packet, at: u64, stream: &mut Stream<'_>) -> Result<bool, Error
             offset: at,
             what: "a compressed packet has no packets",
         })?;
-        for packet in &inner.packet {
-            // Packets are packed once only.
-            if take_bundle(packet.ftrace_events.as_ref(), stream) {
-                return Ok(true);
-            }
+        // Packets are packed once only.
+        if inner.packet.iter().any(|packet| take_plain(packet, stream)) {
+            return Ok(true);
         }
     }
-    Ok(take_bundle(packet.ftrace_events.as_ref(), stream))
+    Ok(take_plain(packet, stream))
+}
+
+/// Takes a packet that is not packed. Whether enough was read.
+fn take_plain(packet: &Packet, stream: &mut Stream<'_>) -> bool {
+    let info = packet.system_info.as_ref();
+    if let Some(name) = info.and_then(|info| info.utsname.as_ref()) {
+        stream.told.kernel.clone_from(&name.release);
+    }
+    take_bundle(packet.ftrace_events.as_ref(), stream)
 }
 
 fn take_bundle(bundle: Option<&Bundle>, stream: &mut Stream<'_>) -> bool {

@@ -14,6 +14,7 @@ use model::{Event, EventKind, Sink as _, TaskId, WakeCause};
 use crate::record::{Context, Record, What};
 use crate::{Error, Imported, Window, read};
 use story::{story, who};
+use trace_files::RELEASE;
 use written::{FORMATS, written};
 
 /// The events of a trace, which obey the rules of docs/events.md.
@@ -65,6 +66,19 @@ fn every_format_tells_the_same_story() {
             imported.findings.wakeups, first.findings.wakeups,
             "{format}"
         );
+    }
+}
+
+#[test]
+fn the_kernels_release_is_read_where_a_trace_says_it() {
+    for format in FORMATS {
+        let bytes = written(format, &story());
+        let (_, imported) = import(&bytes, Window::default()).unwrap();
+        let says = !matches!(*format, "ftrace" | "trace-cmd report" | "Perfetto, compact");
+        let want = says.then(|| RELEASE.to_owned());
+        assert_eq!(imported.findings.kernel, want, "{format}");
+        let said = imported.findings.sentences().join("\n");
+        assert_eq!(said.contains("; Linux 6.1.0-13-amd64"), says, "{format}");
     }
 }
 

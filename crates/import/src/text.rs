@@ -31,7 +31,9 @@ pub fn has_record(begin: &[u8]) -> bool {
     // The first line of `trace-cmd report`. Further down it may be a line of a workload in TOML.
     let mut lines = begin.split(|byte| *byte == b'\n');
     begin.starts_with(b"cpus=")
-        || lines.any(|line| line.starts_with(b"# tracer:") || parse(line) != Line::Other)
+        || lines.any(|line| {
+            line.starts_with(b"# tracer:") || !matches!(parse(line), Line::Other | Line::Release(_))
+        })
 }
 
 /// Reads every line. Lines that are no records are counted only.
@@ -60,26 +62,35 @@ pub fn read(input: &mut impl BufRead, stream: &mut Stream<'_>) -> Result<(), Err
                 let clock = "a counter".to_owned();
                 return Err(Error::Clock { clock });
             }
+            Line::Release(release) => {
+                stream.told.skipped += 1;
+                stream.told.kernel = Some(release);
+            }
             Line::Other => stream.told.skipped += 1,
         }
     }
 }
 
 /// What a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Line {
     Record(Record),
     /// So many events were lost.
     Lost(u64),
     /// A record whose time is no time.
     Ticks,
+    /// The kernel's release, in the head that `perf script --header` writes.
+    Release(String),
     Other,
 }
 
 fn parse(line: &[u8]) -> Line {
     let line = line.trim_ascii();
     if line.first() == Some(&b'#') {
-        return Line::Other;
+        let release = line.strip_prefix(b"# os release : ");
+        return release.map_or(Line::Other, |it| {
+            Line::Release(String::from_utf8_lossy(it).into_owned())
+        });
     }
     if let Some(lost) = lost(line) {
         return Line::Lost(lost);

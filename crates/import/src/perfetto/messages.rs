@@ -16,6 +16,22 @@ pub struct Packet {
     pub ftrace_events: Option<Bundle>,
     #[prost(bytes = "vec", tag = "50")]
     pub compressed_packets: Vec<u8>,
+    #[prost(message, optional, tag = "45")]
+    pub system_info: Option<SystemInfo>,
+}
+
+/// `SystemInfo`.
+#[derive(Clone, PartialEq, Message)]
+pub struct SystemInfo {
+    #[prost(message, optional, tag = "1")]
+    pub utsname: Option<Utsname>,
+}
+
+/// `Utsname`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Utsname {
+    #[prost(string, optional, tag = "3")]
+    pub release: Option<String>,
 }
 
 /// `FtraceEventBundle`: what one CPU reported.

@@ -263,6 +263,21 @@ pub fn with_snapshot(records: &[Record], snapshot: &[u8]) -> Vec<u8> {
     version6(LITTLE, &pages, Some(snapshot))
 }
 
+/// The release of the kernel in every file that has room for it.
+pub const RELEASE: &str = "6.1.0-13-amd64";
+
+/// What `uname` says of the machine, with that release.
+const UNAME: &[u8] = b"Linux story 6.1.0-13-amd64 x86_64\0";
+
+/// The feature `HEADER_OSRELEASE`: a length, and a text that is filled up with NUL.
+fn release() -> Vec<u8> {
+    let mut to = Vec::new();
+    LITTLE.put(&mut to, 64, 4);
+    to.extend(RELEASE.as_bytes());
+    to.resize(4 + 64, 0);
+    to
+}
+
 fn version6(order: Order, pages: &[Vec<u8>; 2], snapshot: Option<&[u8]>) -> Vec<u8> {
     let mut to = Vec::new();
     start(&mut to, order, "6");
@@ -278,6 +293,7 @@ fn version6(order: Order, pages: &[Vec<u8>; 2], snapshot: Option<&[u8]>) -> Vec<
     order.put(&mut to, 4, 2);
     order.put(&mut to, clock.len() as u64, 4);
     to.extend(clock);
+    option(&mut to, order, 5, UNAME);
     if let Some(snapshot) = snapshot {
         option(
             &mut to,
@@ -373,6 +389,7 @@ fn version7(order: Order, pages: &[Vec<u8>; 2], is_packed: bool) -> Vec<u8> {
     option(&mut options, order, 3, &data);
     option(&mut options, order, 16, &header.to_le_bytes());
     option(&mut options, order, 18, &events.to_le_bytes());
+    option(&mut options, order, 5, UNAME);
     option(&mut options, order, 0, &[0; 8]);
     let at = section(&mut to, order, 0, &options, is_packed);
     let mut place = Vec::new();
@@ -447,6 +464,10 @@ pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
             let mut body = attr();
             LITTLE.put(&mut body, 7, 8);
             to.extend(record(64, &body));
+            let mut body = Vec::new();
+            LITTLE.put(&mut body, 4, 8);
+            body.extend(release());
+            to.extend(record(80, &body));
             let mut tracing = tracing();
             tracing.resize(tracing.len().next_multiple_of(8), 0);
             let mut size = Vec::new();
@@ -474,7 +495,7 @@ pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
         data.len() as u64,
         0,
         0,
-        2,
+        1 << 1 | 1 << 4,
         0,
         0,
         0,
@@ -487,10 +508,14 @@ pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
     LITTLE.put(&mut to, ids_at, 8);
     LITTLE.put(&mut to, 8, 8);
     to.extend(data);
-    let tracing = tracing();
-    LITTLE.put(&mut to, features_at + 16, 8);
-    LITTLE.put(&mut to, tracing.len() as u64, 8);
-    to.extend(tracing);
+    let mut at = features_at + 32;
+    for feature in [tracing(), release()] {
+        LITTLE.put(&mut to, at, 8);
+        LITTLE.put(&mut to, feature.len() as u64, 8);
+        at += feature.len() as u64;
+    }
+    to.extend(tracing());
+    to.extend(release());
     to
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use prost::Message as _;
 
-use super::trace_files::{flags, perf_data, trace_dat};
+use super::trace_files::{RELEASE, flags, perf_data, trace_dat};
 use crate::perfetto::messages::{self as m, event::Event as Of};
 use crate::record::{Context, Interrupt, Left, Record, What, Who};
 
@@ -47,6 +47,7 @@ fn text(format: &str, records: &[Record]) -> String {
     let mut text = match format {
         "trace-cmd report" => "cpus=2\n".to_owned(),
         "ftrace" => "# tracer: nop\n#\n".to_owned(),
+        "perf script" => format!("# hostname : story\n# os release : {RELEASE}\n#\n"),
         _ => String::new(),
     };
     for record in records {
@@ -236,10 +237,18 @@ fn perfetto(records: &[Record]) -> m::Trace {
                 .collect(),
             ..m::Bundle::default()
         }),
-        compressed_packets: Vec::new(),
+        ..m::Packet::default()
+    };
+    let info = m::Packet {
+        system_info: Some(m::SystemInfo {
+            utsname: Some(m::Utsname {
+                release: Some(RELEASE.to_owned()),
+            }),
+        }),
+        ..m::Packet::default()
     };
     m::Trace {
-        packet: vec![packet(0), packet(1)],
+        packet: vec![packet(0), info, packet(1)],
     }
 }
 
@@ -250,8 +259,8 @@ fn packed(records: &[Record]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
     encoder.write_all(&inner).unwrap();
     let packet = m::Packet {
-        ftrace_events: None,
         compressed_packets: encoder.finish().unwrap(),
+        ..m::Packet::default()
     };
     let packet = vec![packet];
     m::Trace { packet }.encode_to_vec()
@@ -296,7 +305,7 @@ fn compact(records: &[Record]) -> m::Trace {
                 compact_sched: Some(compact),
                 ..m::Bundle::default()
             }),
-            compressed_packets: Vec::new(),
+            ..m::Packet::default()
         }
     };
     m::Trace {

@@ -58,6 +58,8 @@ pub struct Meta {
     pub formats: Formats,
     pub buffers: Vec<Buffer>,
     pub tsc: Option<Tsc>,
+    /// The kernel's release.
+    pub release: Option<String>,
     /// Records that the kernel overwrote or dropped.
     pub overrun: u64,
     /// What `runslice record` saw of the machine and its threads.
@@ -69,6 +71,7 @@ pub struct Meta {
 struct Options {
     clock: Option<String>,
     tsc: Option<Tsc>,
+    release: Option<String>,
     overrun: u64,
     snapshot: Option<Vec<u8>>,
     /// Offset, name and the rest of each buffer's option.
@@ -95,6 +98,7 @@ impl Options {
             formats,
             buffers,
             tsc: self.tsc,
+            release: self.release,
             overrun: self.overrun,
             snapshot: self.snapshot,
         }
@@ -465,6 +469,8 @@ fn read_options(
                 options.buffers.push((offset, data[8..].to_vec()));
             }
             4 => options.clock = clock(&text()),
+            // As `uname -a` prints it: the system, the machine's name, the release.
+            5 => options.release = text().split(' ').nth(2).map(str::to_owned),
             14 => {
                 options.tsc = Some(Tsc {
                     multiply: inner.u32("the clock's factor")?,

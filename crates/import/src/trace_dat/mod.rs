@@ -34,6 +34,7 @@ pub fn read<R: Read + Seek>(
         };
         stream.told.buffer = Some(name.to_owned());
     }
+    stream.told.kernel.clone_from(&meta.release);
     if let Some(clock) = &buffer.clock {
         stream.told.clock = Some(clock.clone());
         let is_tsc = clock.contains("tsc") && meta.tsc.is_none();
