@@ -37,7 +37,7 @@ install: release ## (untried) program, manuals, completions, unit, below DESTDIR
 
 demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html
 	@$(RELEASE)/runslice sim -w desk -o demo.html \
-		fifo goodness elsc o1 staircase staircase5 mlfq eevdf
+		fifo goodness elsc o1 staircase staircase5 mlfq cfs eevdf
 
 test: setup ## every test that a change must pass, two minutes of it in virtual machines
 	@[ -n "$$RUNSLICE_NO_VM" ] || scripts/setup.sh vm

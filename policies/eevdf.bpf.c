@@ -15,8 +15,9 @@
  * Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995.
  * Differs from the source: an approximation. There are no cgroups, no
  * autogroups and no bandwidth limits; a task that blocks while it is ahead
- * leaves at once and keeps that lag (the source lets it burn it in the queue,
- * DELAY_DEQUEUE); all slices are the base slice (sched_setattr is not seen);
+ * leaves at once and keeps that lag, as in 6.6, or with delay_dequeue=1 burns it
+ * first, as from 6.12 on (DELAY_DEQUEUE), but does not count in the average
+ * meanwhile; all slices are the base slice (sched_setattr is not seen);
  * a wakeup takes the CPU at once (the source's lazy preemption waits for the
  * next tick when the CPU is a remote one); loads are weights of what is
  * runnable, not averages over time; there are no domains, cores or nodes but
@@ -31,8 +32,9 @@
  * kthreads_fast, which serves RCU's and per-CPU kernel threads at once, are off
  * in a simulation, as in the source, and on on a kernel.
  */
-#include <fair_balance.bpf.h>
 #include <virtual_time.bpf.h>
+
+#include <fair_balance.bpf.h>
 
 BPF_LICENSE();
 
@@ -156,6 +158,7 @@ s32 OP_SLEEPABLE(eevdf_init_task, struct task_struct *p, struct scx_init_task_ar
 		return -ENOMEM;
 	take_class(p, tctx);
 	tctx->q.home = NOWHERE;
+	tctx->delayed_at = NOWHERE;
 	tctx->starts = args->fork;
 	return 0;
 }
@@ -177,6 +180,8 @@ s32 OP(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	bool is_idle = false;
 	s32 cpu;
 
+	if (tctx && stays_delayed(tctx, prev_cpu) && may_run_on(p, prev_cpu))
+		return prev_cpu;
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 	if (is_idle || !tctx)
 		return cpu;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where tasks run as Linux 6.18 has it, in outline: a CPU for a child and for a
- * woken task, and the balancer between CPUs, over the queues of percpu.bpf.h and
- * the averages of virtual_time.bpf.h.
+ * Where tasks run as Linux 6.18 has it, and 5.10 in the same outline: a CPU for a
+ * child and for a woken task, and the balancer between CPUs, over the queues of
+ * percpu.bpf.h.
+ *
+ * A policy includes this file behind the one that has its contexts, virtual_time.bpf.h
+ * or least_time.bpf.h: `load`, `weight` and `failed` of a CPU, `weight` of a task, and
+ * place_moved(), forget() and enter(), which take a task from one queue to another.
  *
  * Source: kernel/sched/fair.c of Linux 6.18.
  * Differs from the source: one rule for CPUs without work, which take one task
@@ -12,7 +16,7 @@
 #ifndef RUNSLICE_FAIR_BALANCE_BPF_H
 #define RUNSLICE_FAIR_BALANCE_BPF_H
 
-#include <virtual_time.bpf.h>
+#include <weights.bpf.h>
 
 KNOB(u32, busy_ms, 16, "ms", "how often a busy CPU looks for work elsewhere, times CPUs; 0 never",
      0, 10000);
@@ -97,14 +101,11 @@ static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
 {
 	struct cpu_ctx *source = cpu_ctx(from), *target = cpu_ctx(to);
 	u64 now = scx_bpf_now();
-	struct average there, here;
 	struct task_struct *p;
 	u32 moved = 0;
 
 	if (!source || !target)
 		return 0;
-	measure(source, &there);
-	measure(target, &here);
 	for_each_queued(it, p, from, 0) {
 		struct task_ctx *tctx = task_ctx(p);
 		struct place place;
@@ -114,8 +115,7 @@ static u32 pull_one(s32 from, s32 to, u64 most, u32 failed)
 			continue;
 		if (failed <= HOT_FAILURES && now - tctx->q.left_cpu_ns < cache_hot_ns)
 			continue;
-		place = place_in(&here, tctx, lag_of(&there, tctx));
-		place.key = place.vruntime + tctx->q.key - tctx->vruntime;
+		place = place_moved(source, target, tctx);
 		scx_bpf_dsq_move_set_vtime(&it, place.key);
 		if (!scx_bpf_dsq_move_vtime(&it, p, to, 0))
 			continue;

@@ -10,9 +10,9 @@
  * has run since it was last charged.
  *
  * Source: kernel/sched/fair.c and core.c of Linux 6.18.
- * Differs from the source: run time becomes virtual time by a division, where
- * the source multiplies by a rounded inverse; the base is the average itself,
- * where the source takes the least virtual time.
+ * Differs from the source: the base is the average itself, where the source takes
+ * the least virtual time; who sleeps while it is ahead is not in the average any
+ * more until it wakes (DELAY_DEQUEUE keeps it there).
  *
  * The contexts of tasks and CPUs stand here, for a policy that has no other.
  */
@@ -20,20 +20,20 @@
 #define RUNSLICE_VIRTUAL_TIME_BPF_H
 
 #include <knobs.bpf.h>
-#include <percpu.bpf.h>
+#include <weights.bpf.h>
 
 /* ---- Tunables ---- */
 
 KNOB(u64, base_slice_ns, 700000, "ns",
      "slice on one CPU; times 2 from 2 CPUs on, 3 from 4, 4 from 8, as the kernel scales it",
      100000, 100000000);
+KNOB(bool, delay_dequeue, 0, "bool",
+     "who sleeps while it is ahead stays until it no longer is, as from 6.12 on; 0: as in 6.6", 0,
+     1);
 KNOB(u64, tick_ns, 4000000, "ns", "period of the kernel's tick, which limits the lag that is kept",
      1000000, 10000000);
 
 /* ---- State ---- */
-
-/* queued.home of a task that counts in no queue's average. */
-#define NOWHERE -1
 
 struct task_ctx {
 	struct queued q;	/* q.key: deadline, in the virtual time of q.home */
@@ -44,6 +44,8 @@ struct task_ctx {
 	bool keeps_request;	/* its key is relative to its vruntime */
 	bool starts;		/* a child that has not been queued yet */
 	bool lowered;		/* got a worse nice level while it ran */
+	s32 delayed_at;		/* the CPU where it sleeps while it is ahead, or NOWHERE */
+	u64 delayed_in;		/* how often that queue had been empty then */
 };
 
 struct cpu_ctx {
@@ -52,6 +54,7 @@ struct cpu_ctx {
 	u64 base;		/* a virtual time near the average */
 	s64 sum;		/* of weight * (vruntime - base) over the queue and who runs */
 	u64 load;		/* sum of the weights */
+	u64 emptied;		/* how often nobody was left */
 	struct cpu_queue q;
 	u64 vruntime;		/* of the running task, at stamp_ns */
 	u64 stamp_ns;
@@ -70,46 +73,12 @@ enum {
 
 #define VIRTUAL_TIME_COUNTERS PERCPU_COUNTERS, "requests"
 
-/* ---- Weights and virtual time ---- */
+/* ---- The slice ---- */
 
-#define NICE_0_WEIGHT 1024
-#define IDLE_WEIGHT 3
-#define BEST_PRIO 100
-#define WORST_PRIO 139
-
-/* sched_prio_to_weight, nice -20 to 19: 25 % between neighbours. */
-static const u32 weights[WORST_PRIO - BEST_PRIO + 1] = {
-	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-	9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-	1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-	110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
-};
-
-static u32 weight_of(struct task_struct *p)
-{
-	u32 at = p->static_prio - BEST_PRIO;
-
-	if (p->policy == SCHED_IDLE)
-		return IDLE_WEIGHT;
-	return at < sizeof(weights) / sizeof(weights[0]) ? weights[at] : NICE_0_WEIGHT;
-}
-
-/* div_s64(): towards zero. */
-static __always_inline s64 divide(s64 value, u64 by)
-{
-	return value < 0 ? -(s64)((u64)-value / by) : (s64)((u64)value / by);
-}
-
-/* calc_delta_fair(): run time as virtual time. */
-static __always_inline u64 to_virtual(u64 ns, u32 weight)
-{
-	return ns * NICE_0_WEIGHT / max(weight, 1U);
-}
-
-/* sysctl_sched_base_slice: grows with the logarithm of the CPUs, up to 8 of them. */
+/* sysctl_sched_base_slice. */
 static u64 slice_ns(void)
 {
-	return base_slice_ns * (1 + (nr_cpus >= 2) + (nr_cpus >= 4) + (nr_cpus >= 8));
+	return base_slice_ns * scale_of_cpus();
 }
 
 /* ---- The average of a queue ---- */
@@ -170,6 +139,7 @@ static void weigh(struct cpu_ctx *cctx, u64 vruntime, s64 weight)
 		cctx->sum += (s64)(vruntime - cctx->base) * weight;
 	} else {
 		cctx->load = 0;
+		cctx->emptied++;
 		cctx->sum = 0;
 		cctx->base = vruntime;
 	}
@@ -276,9 +246,38 @@ static void leave(struct task_ctx *tctx, bool sleeps)
 	measure(cctx, &average);
 	tctx->lag = lag_of(&average, tctx);
 	tctx->keeps_request = !sleeps;
+	tctx->delayed_at = NOWHERE;
+	if (sleeps && delay_dequeue && tctx->lag < 0) {
+		tctx->delayed_at = tctx->q.home;
+		tctx->delayed_in = cctx->emptied;
+	}
 	if (!sleeps)
 		tctx->q.key -= tctx->vruntime;
 	forget(tctx);
+}
+
+/*
+ * Whether a task that fell asleep while it was ahead would still be in the queue
+ * of `cpu`: the average has not caught up with it, and somebody was there all the
+ * time. Otherwise that queue would have let it go, with no lag (DELAY_ZERO).
+ */
+static bool is_delayed(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu,
+		       struct average *average)
+{
+	return tctx->delayed_at == cpu && tctx->delayed_in == cctx->emptied && average->load &&
+	       is_before(virtual_time(average), tctx->vruntime);
+}
+
+/* The same before a CPU is chosen: such a task wakes where it is (ttwu_runnable()). */
+static bool stays_delayed(struct task_ctx *tctx, s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct average average;
+
+	if (tctx->delayed_at != cpu || !cctx || cctx->q.offline)
+		return false;
+	measure(cctx, &average);
+	return is_delayed(tctx, cctx, cpu, &average);
 }
 
 static void enter(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu, struct place *place)
@@ -302,9 +301,32 @@ static bool settle(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 		return false;
 	leave(tctx, false);
 	measure(cctx, &average);
+	if (is_delayed(tctx, cctx, cpu, &average)) {
+		/* Less ahead than it was, with what is left of its request. */
+		tctx->lag = lag_of(&average, tctx);
+		tctx->keeps_request = true;
+		tctx->q.key -= tctx->vruntime;
+	} else if (tctx->delayed_at != NOWHERE) {
+		tctx->lag = 0;
+	}
+	tctx->delayed_at = NOWHERE;
 	place = place_in(&average, tctx, tctx->lag);
 	enter(tctx, cctx, cpu, &place);
 	return true;
+}
+
+/* Where a task of the queue of `source` stands when it moves to that of `target`. */
+static struct place place_moved(struct cpu_ctx *source, struct cpu_ctx *target,
+				struct task_ctx *tctx)
+{
+	struct average there, here;
+	struct place place;
+
+	measure(source, &there);
+	measure(target, &here);
+	place = place_in(&here, tctx, lag_of(&there, tctx));
+	place.key = place.vruntime + tctx->q.key - tctx->vruntime;
+	return place;
 }
 
 #endif /* RUNSLICE_VIRTUAL_TIME_BPF_H */

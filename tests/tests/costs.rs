@@ -8,7 +8,15 @@ use sim::costs::{Costs, measure};
 
 /// Policies that promise decisions whose cost does not grow with the number of tasks, and the one
 /// whose walk is bounded.
-const FLAT: [&str; 6] = ["eevdf", "elsc", "mlfq", "o1", "staircase", "staircase5"];
+const FLAT: [&str; 7] = [
+    "cfs",
+    "eevdf",
+    "elsc",
+    "mlfq",
+    "o1",
+    "staircase",
+    "staircase5",
+];
 
 fn costs(policy: &str, hogs: u32) -> Costs {
     let policy = PolicySpec {

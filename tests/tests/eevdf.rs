@@ -25,6 +25,24 @@ fn every_decision_of_200_random_runs_is_the_models() {
     assert!(decisions > 80_000, "only {decisions} decisions");
 }
 
+#[test]
+fn with_delayed_dequeue_every_decision_is_that_of_a_model_with_it() {
+    let (mut decisions, mut without) = (0, 0);
+    for seed in 0..200 {
+        let set = vec![("delay_dequeue".to_owned(), "1".to_owned())];
+        let spec = runs::one_cpu("eevdf", set, seed);
+        let mut replay = Replay::new(Eevdf::delaying());
+        sim::run(&spec, &mut replay).expect("a run");
+        assert_eq!(replay.differs, None, "seed {seed}");
+        decisions += replay.decisions;
+        let mut replay = Replay::new(Eevdf::new());
+        sim::run(&spec, &mut replay).expect("a run");
+        without += u32::from(replay.differs.is_some());
+    }
+    assert!(decisions > 80_000, "only {decisions} decisions");
+    assert!(without > 20, "the knob changed only {without} runs");
+}
+
 // ---- By hand: one CPU with 1000 ticks a second, slices of 3 ms unless said ----
 
 const THREE: &str = "eevdf:base_slice_ns=3000000";

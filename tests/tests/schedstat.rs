@@ -176,6 +176,7 @@ fn the_full_books_say_what_the_metrics_say() {
         "staircase",
         "staircase5",
         "mlfq",
+        "cfs",
         "eevdf",
     ] {
         let spec = mixed(policy, 2);

@@ -56,6 +56,7 @@ fn the_answer_comes_first_and_fits_a_terminal() {
         "{text}"
     );
     for shipped in [
+        "cfs",
         "elsc",
         "fifo",
         "goodness",

@@ -34,6 +34,8 @@ struct Task {
     runnable: bool,
     /// A child that has not been queued.
     starts: bool,
+    /// It sleeps, and was ahead of the average when it fell asleep.
+    delayed: bool,
 }
 
 impl Task {
@@ -57,6 +59,7 @@ pub struct Eevdf {
     /// Virtual time of the empty queue.
     rest: i128,
     decide: bool,
+    delays: bool,
 }
 
 impl Eevdf {
@@ -64,6 +67,16 @@ impl Eevdf {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty queue that lets nobody go who is ahead (`DELAY_DEQUEUE`), as far as the policy
+    /// follows that.
+    #[must_use]
+    pub fn delaying() -> Self {
+        Self {
+            delays: true,
+            ..Self::default()
+        }
     }
 
     /// The current task with what it has run since it was charged.
@@ -125,6 +138,12 @@ impl Eevdf {
         let average = self.average(now);
         self.arrivals += 1;
         let task = self.tasks.get_mut(&id).expect("a task");
+        if std::mem::take(&mut task.delayed) {
+            let limit = task.virtually(LAG.max(2 * SLICE));
+            let is_ahead = average < task.vruntime;
+            task.lag = (average - task.vruntime).clamp(-limit, 0);
+            task.request = is_ahead.then_some(task.deadline - task.vruntime);
+        }
         task.vruntime = average;
         if load > 0 {
             // Rust divides towards zero, as the kernel.
@@ -146,8 +165,14 @@ impl Eevdf {
         task.lag = (average - task.vruntime).clamp(-limit, limit);
         task.request = (!sleeps).then_some(task.deadline - task.vruntime);
         task.runnable = false;
+        task.delayed = self.delays && sleeps && task.lag < 0;
         if self.tasks.values().all(|task| !task.runnable) {
             self.rest = self.tasks[&id].vruntime;
+            // The last to go takes all that are late with it.
+            for task in self.tasks.values_mut().filter(|task| task.delayed) {
+                task.delayed = false;
+                task.lag = 0;
+            }
         }
     }
 
@@ -193,6 +218,7 @@ impl Scheduler for Eevdf {
             arrival: 0,
             runnable: false,
             starts: parent.is_some(),
+            delayed: false,
         };
         self.tasks.insert(task, born);
     }

@@ -3,6 +3,7 @@
 
 pub mod balance;
 pub mod beside;
+pub mod cfs;
 pub mod counters;
 pub mod eevdf;
 pub mod elsc;

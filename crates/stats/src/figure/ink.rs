@@ -9,7 +9,7 @@ type Shade = (&'static str, &'static str);
 /// Colours of the schedulers that everybody has, by name. The first are of Okabe and Ito (2008),
 /// "Color Universal Design", whose colours people with any usual colour vision tell apart; those
 /// that are too dark on black have brighter relatives.
-const NAMED: [(&str, Shade); 9] = [
+const NAMED: [(&str, Shade); 10] = [
     ("mlfq", ("#0072b2", "#56b4e9")),
     ("fifo", ("#d55e00", "#ff8c42")),
     ("o1", ("#009e73", "#33c9a0")),
@@ -18,6 +18,7 @@ const NAMED: [(&str, Shade); 9] = [
     ("staircase", ("#7b3294", "#c58be0")),
     ("staircase5", ("#a6243c", "#f07b8d")),
     ("eevdf", ("#000000", "#f2f2f2")),
+    ("cfs", ("#5a6b7a", "#a9b9c7")),
     ("default", ("#7a5230", "#c9a07a")),
 ];
 
