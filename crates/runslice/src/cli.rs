@@ -22,6 +22,7 @@ use crate::verb::lab::Lab;
 use crate::verb::list::List;
 use crate::verb::report::Report;
 use crate::verb::reproduce::Reproduce;
+use crate::verb::score::Score;
 use crate::verb::sim::Sim;
 use crate::verb::stat::Stat;
 use crate::verb::sweep::Sweep;
@@ -51,6 +52,10 @@ pub enum Verb {
     /// Measure a kernel's own threads in a recording, and write them as a machine's profile.
     #[command(after_help = statuses(&[]))]
     Calibrate(Calibrate),
+
+    /// Say how far the simulation of a recording can be trusted, and for which questions.
+    #[command(after_help = statuses(&[Status::Inconclusive]))]
+    Score(Box<Score>),
 
     /// Compile a policy from its C source, with the headers that runslice has inside.
     #[command(after_help = statuses(&[]))]

@@ -1,5 +1,7 @@
 //! A recording as a workload: the file that `--events` wrote, or a trace of another program.
 
+pub mod halves;
+
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::ops::ControlFlow;
@@ -15,6 +17,7 @@ use workload::{
 
 use crate::exit::UsageError;
 use crate::say::say;
+use crate::score_file;
 
 /// Operations of a load that is made of a foreign trace, at most: each takes about 200 bytes.
 const MOST_OPERATIONS: u64 = 5_000_000;
@@ -71,7 +74,11 @@ impl RecordingOptions {
                 Err(UsageError(message.to_owned()).into())
             }
             None => Ok(None),
-            Some(path) => load(path, self.wanted()).map(Some),
+            Some(path) => {
+                let load = load(path, self.wanted())?;
+                say_score(path);
+                Ok(Some(load))
+            }
         }
     }
 
@@ -122,6 +129,7 @@ impl RecordingOptions {
             let load = recorded.into_workload(&name, wanted.scale);
             parts.extend(load.filter(|load| !load.groups.is_empty()));
         }
+        say_score(path);
         Ok(Some(parts))
     }
 }
@@ -132,6 +140,13 @@ impl Default for Wanted {
             scale: CostScale::ONE,
             window: Window::default(),
         }
+    }
+}
+
+/// Says how far the load that is made of this recording can be trusted, as far as that is known.
+fn say_score(path: &Path) {
+    if let Some(note) = score_file::note(path) {
+        say("from", &note);
     }
 }
 

@@ -15,6 +15,7 @@ pub mod lab;
 pub mod list;
 pub mod report;
 pub mod reproduce;
+pub mod score;
 pub mod sim;
 pub mod stat;
 pub mod sweep;
@@ -40,6 +41,7 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
         Verb::Bundle(request) => bundle::run(&request),
         Verb::Calibrate(request) => calibrate::run(&request),
         Verb::Choose(request) => choose::run(&request),
+        Verb::Score(request) => score::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Diff(request) => diff::run(&request),
         Verb::Explain(request) => explain::run(&request),

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod background;
+mod blocks;
 mod columns;
 pub mod compare;
 mod conservation;
@@ -43,6 +44,7 @@ pub mod trace;
 pub mod why;
 mod words;
 
+pub use blocks::{Block, Blocks, Family, Half, Lengths as SpanLengths, Spans};
 pub use columns::{
     Column, Unit, Value, columns, counter_columns, cpu_columns, deadline_columns, machine_columns,
     nice_columns, phase_columns, span_columns, task_columns,

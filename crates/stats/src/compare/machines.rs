@@ -39,7 +39,7 @@ impl Waits {
     }
 
     /// How many there are.
-    fn count(&self) -> u128 {
+    pub(super) fn count(&self) -> u128 {
         self.0.iter().map(|(_, count)| u128::from(*count)).sum()
     }
 
@@ -53,7 +53,7 @@ impl Waits {
     }
 
     /// The geometric mean in nanoseconds; `None` without waits.
-    fn mean(&self) -> Option<u64> {
+    pub(super) fn mean(&self) -> Option<u64> {
         let count = self.count();
         let sum: f64 = self.logs().map(|(log, times)| log * times as f64).sum();
         (count > 0).then(|| libm::round(libm::exp(sum / count as f64)) as u64)

@@ -5,7 +5,7 @@
 //! [`Verdict`]. docs/comparing.md defines all of it, and says how many runs it takes.
 //!
 //! [`machines`] says how far apart two machines are that ran the same: how well one stands for the
-//! other.
+//! other. [`skill`] says of a recording how far a simulation of it can be trusted.
 //!
 //! The one part of this crate that calculates in floating point. Logarithms are those of the crate
 //! `libm`, so that the same runs give the same bytes on every computer.
@@ -20,6 +20,7 @@ mod relabel;
 mod robust;
 mod set;
 mod shift;
+pub mod skill;
 #[cfg(test)]
 mod tests;
 mod verdict;

@@ -1,0 +1,154 @@
+//! The score that stands beside a recording: `trace.dat.score.json` of `trace.dat`.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use model::Fnv1a;
+use serde::{Deserialize, Serialize};
+
+use crate::input;
+
+/// Version of the document; it grows when a field is removed or changes its meaning.
+pub const VERSION: u32 = 1;
+
+/// What `score` calls that which is not to be trusted.
+pub const NOT_TRUSTED: &str = "not_trusted";
+
+/// Bytes of the begin and of the end that a recording is recognised by.
+const ENDS: u64 = 1 << 16;
+
+/// Which recording a score is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// FNV-1a of its first and its last 64 KiB.
+    pub hash: String,
+}
+
+impl Identity {
+    /// Of the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        let mut ends = Vec::new();
+        (&mut file).take(ENDS).read_to_end(&mut ends)?;
+        file.seek(SeekFrom::Start(bytes.saturating_sub(ENDS)))?;
+        file.take(ENDS).read_to_end(&mut ends)?;
+        Ok(Self {
+            bytes,
+            hash: format!("{:016x}", Fnv1a::of(ends)),
+        })
+    }
+}
+
+/// What is read of a score.
+#[derive(Debug, Deserialize)]
+struct Scored {
+    runslice_score: u32,
+    recording: Identity,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Part {
+    part: String,
+    verdict: String,
+}
+
+/// Where the score of a recording stands.
+pub fn beside(recording: &Path) -> PathBuf {
+    let mut name = recording.as_os_str().to_owned();
+    name.push(".score.json");
+    PathBuf::from(name)
+}
+
+/// What a user of the load must know of its score, in one sentence; `None` if it is good.
+pub fn note(recording: &Path) -> Option<String> {
+    let name = recording.display();
+    let file = beside(recording);
+    let shown = file.display();
+    if !file.is_file() {
+        return Some(format!(
+            "how far to trust this load is not known: `runslice score {name} -o {shown}` says it"
+        ));
+    }
+    let text = input::text(&file, input::WRITTEN).ok();
+    let scored = text.and_then(|text| serde_json::from_str::<Scored>(&text).ok());
+    let scored = scored.filter(|it| it.runslice_score == VERSION);
+    let own = Identity::of(recording).ok();
+    match scored {
+        Some(scored) if Some(&scored.recording) == own.as_ref() => {
+            let parts = scored.parts.iter();
+            let bad = parts.filter(|it| it.verdict == NOT_TRUSTED);
+            let bad: Vec<&str> = bad.map(|it| it.part.as_str()).collect();
+            let said = format!(
+                "warning: by its score, do not trust this load for {}",
+                bad.join(", ")
+            );
+            (!bad.is_empty()).then(|| format!("{said}: see {shown}"))
+        }
+        _ => Some(format!(
+            "{shown} is no score of this recording: make it anew with `runslice score {name} -o \
+             {shown}`"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(identity: &Identity, verdict: &str) -> String {
+        serde_json::json!({
+            "runslice_score": VERSION,
+            "recording": identity,
+            "parts": [
+                { "part": "wait", "verdict": "trusted" },
+                { "part": "delay", "verdict": verdict },
+            ],
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn what_a_score_says_of_a_recording_is_told_only_if_it_is_bad_or_missing() {
+        let folder = std::env::temp_dir().join(format!("runslice-score-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let recording = folder.join("a.dat");
+        std::fs::write(&recording, vec![7; 200_000]).unwrap();
+        let identity = Identity::of(&recording).unwrap();
+        assert_eq!(identity.bytes, 200_000);
+        let note = || note(&recording).unwrap_or_default();
+        assert!(note().contains("`runslice score "), "{}", note());
+        let write = |text: &str| std::fs::write(beside(&recording), text).unwrap();
+        write(&score(&identity, "trusted"));
+        assert_eq!(note(), "");
+        write(&score(&identity, NOT_TRUSTED));
+        assert!(
+            note().contains("do not trust this load for delay: see "),
+            "{}",
+            note()
+        );
+        // Another recording of the same length, and what is no score.
+        let mut bytes = vec![7; 200_000];
+        bytes[199_999] = 8;
+        std::fs::write(&recording, bytes).unwrap();
+        assert!(
+            note().contains("is no score of this recording"),
+            "{}",
+            note()
+        );
+        write("{}");
+        assert!(
+            note().contains("is no score of this recording"),
+            "{}",
+            note()
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,219 @@
+//! What `score` is asked, and the scheduler that a recording was made under.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use import::Window;
+
+use crate::exit::UsageError;
+use crate::machine_options::MachineOptions;
+use crate::output::{self, To};
+use crate::policy;
+use crate::recording::halves::Known;
+use crate::recording::parse_window;
+use crate::report::Format;
+
+/// What our own recordings call the scheduler of a kernel without a policy.
+const OWN: [&str; 2] = ["kernel", "the kernel's own scheduler"];
+
+/// Arguments of `runslice score`.
+#[derive(Debug, Args)]
+pub struct Score {
+    /// The recording: a file from `sim --events` or `play --events`, or a trace of perf, trace-cmd,
+    /// ftrace or Perfetto. The load is made of its first half and held against the second.
+    #[arg(value_name = "FILE")]
+    pub recording: PathBuf,
+
+    /// A second recording of the same load. Then the load is made of all of the first one, and
+    /// held against this one.
+    #[arg(value_name = "SECOND")]
+    pub second: Option<PathBuf>,
+
+    /// The scheduler that it was recorded under, as a policy for `sim`. Default: what the recording
+    /// says; of a trace of another program, what its kernel's version has: `cfs` before 6.6, then
+    /// `eevdf`.
+    #[arg(long, value_name = "POLICY")]
+    pub recorded_under: Option<String>,
+
+    /// Version of the kernel that it was recorded on, such as 5.10. Default: what the recording
+    /// says.
+    #[arg(long, value_name = "VERSION", value_parser = Release::parse,
+        conflicts_with = "recorded_under")]
+    pub recorded_on: Option<Release>,
+
+    /// Part of the trace to use, in time since its begin, such as 2s..5s. Needs a trace of another
+    /// program. Default: all.
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_window)]
+    pub window: Option<Window>,
+
+    #[command(flatten)]
+    pub machine: MachineOptions,
+
+    /// Seed of the random resampling. The same seed gives the same intervals.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub resample_seed: u64,
+
+    /// Threads. The number does not change the results. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER")]
+    pub jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub to: To,
+}
+
+/// The first two numbers of a kernel's version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(u32, u32);
+
+impl Release {
+    /// Reads `5.10`, `6.1.0-13-amd64` and the like.
+    ///
+    /// # Errors
+    /// When it does not begin with two numbers.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut numbers = text.splitn(3, '.');
+        let whole = |part: Option<&str>| part.and_then(|it| it.parse().ok());
+        let major = whole(numbers.next());
+        let minor = numbers.next().map(|it| {
+            let digits = it.find(|c: char| !c.is_ascii_digit());
+            &it[..digits.unwrap_or(it.len())]
+        });
+        match (major, whole(minor)) {
+            (Some(major), Some(minor)) => Ok(Self(major, minor)),
+            _ => Err(format!("`{text}` is no version of a kernel, such as 5.10")),
+        }
+    }
+
+    /// The policy that imitates the default scheduler of this version: CFS came with 2.6.23, EEVDF
+    /// with 6.6, its delayed dequeue with 6.12.
+    ///
+    /// # Errors
+    /// When the version is older.
+    fn policy(self) -> Result<&'static str, UsageError> {
+        match self {
+            Self(6, 6..=11) => Ok("eevdf"),
+            it if it >= Self(6, 12) => Ok("eevdf:delay_dequeue=1"),
+            // The third number of versions 2.6 is not kept.
+            it if it >= Self(2, 7) => Ok("cfs"),
+            Self(major, minor) => Err(UsageError(format!(
+                "which scheduler Linux {major}.{minor} has depends on its third number; name it \
+                 with --recorded-under, such as cfs, o1 or goodness"
+            ))),
+        }
+    }
+}
+
+/// The scheduler of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Under {
+    /// As an argument of `sim`.
+    pub policy: String,
+    /// How it is known.
+    pub source: String,
+}
+
+impl Score {
+    /// The format of the answer, after what does not fit together was refused.
+    ///
+    /// # Errors
+    /// When the answer would be written over what is read, or has no such format.
+    pub fn check(&self) -> anyhow::Result<Format> {
+        let under = self.recorded_under.as_deref().and_then(policy::file_of);
+        let read = [
+            ("FILE", Some(self.recording.as_path())),
+            ("SECOND", self.second.as_deref()),
+            ("--recorded-under", under),
+            ("--profile", self.machine.profile_file()),
+        ];
+        output::spare(&read, &[("--output", self.to.output.as_deref())])?;
+        Ok(self.to.format()?)
+    }
+
+    /// Reads the recordings for the first time.
+    ///
+    /// # Errors
+    /// When one cannot be read; the message names it.
+    pub fn recordings(&self) -> anyhow::Result<(Known, Option<Known>)> {
+        let read = |path: &Path| Known::read(path, self.window.unwrap_or_default());
+        let first = read(&self.recording)?;
+        Ok((first, self.second.as_deref().map(read).transpose()?))
+    }
+
+    /// The scheduler that the recording was made under.
+    ///
+    /// # Errors
+    /// When nothing says it.
+    pub fn under(&self, known: &Known) -> Result<Under, UsageError> {
+        let name = self.recording.display();
+        if let Some(policy) = &self.recorded_under {
+            return Ok(Under {
+                policy: policy.clone(),
+                source: "as --recorded-under says".to_owned(),
+            });
+        }
+        if let Some(release) = self.recorded_on {
+            return of_release(release, "--recorded-on".to_owned());
+        }
+        let own = &known.header.policy;
+        if !known.is_foreign && !OWN.contains(&own.as_str()) {
+            let (plain, _) = own.rsplit_once('#').unwrap_or((own, ""));
+            if policy::open(plain).is_ok() {
+                return Ok(Under {
+                    policy: plain.to_owned(),
+                    source: "as the recording says".to_owned(),
+                });
+            }
+            return Err(UsageError(format!(
+                "{name} was recorded under `{own}`, which is no built-in policy: say where it is \
+                 with --recorded-under"
+            )));
+        }
+        let release = match known.is_foreign {
+            true => known.release.clone(),
+            false => Some(known.header.machine.kernel.name().to_owned()),
+        };
+        let parsed = release.as_deref().map(Release::parse);
+        match (parsed, release) {
+            (Some(Ok(parsed)), Some(release)) => of_release(parsed, format!("Linux {release}")),
+            _ => Err(UsageError(format!(
+                "{name} does not say which kernel it was recorded on: say it with --recorded-on, \
+                 such as --recorded-on 5.10, or name the scheduler with --recorded-under"
+            ))),
+        }
+    }
+}
+
+fn of_release(release: Release, source: String) -> Result<Under, UsageError> {
+    Ok(Under {
+        policy: release.policy()?.to_owned(),
+        source: format!("the default of {source}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_says_which_scheduler_a_kernel_has() {
+        let cases = [
+            ("4.19", "cfs"),
+            ("5.10.0-28-amd64", "cfs"),
+            ("6.5.13", "cfs"),
+            ("6.6", "eevdf"),
+            ("6.11-rc3", "eevdf"),
+            ("6.12.48+deb13-amd64", "eevdf:delay_dequeue=1"),
+            ("7.2", "eevdf:delay_dequeue=1"),
+        ];
+        for (version, want) in cases {
+            let release = Release::parse(version).unwrap();
+            assert_eq!(release.policy().unwrap(), want, "{version}");
+            policy::open(want).unwrap();
+        }
+        assert!(Release::parse("2.6.39").unwrap().policy().is_err());
+        for bad in ["", "5", "five.ten", "5.", ".5", "6.x"] {
+            assert!(Release::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! What tasks went through in stretches of time of equal length.
+
+use std::collections::BTreeMap;
+
+use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, WakeCause};
+
+use crate::metrics::low;
+
+/// Blocks may go on beyond the length that was told by this factor; what comes later counts as the
+/// last one.
+const BEYOND: u64 = 64;
+
+/// Spans of one kind: lengths in nanoseconds, rounded by less than 1/32 of them, and how often each
+/// occurs.
+pub type Lengths = BTreeMap<u64, u64>;
+
+/// The kinds of spans that a block has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spans {
+    /// From a wakeup to a CPU.
+    Wait,
+    /// Every wait for a CPU: after wakeups, at the start, after preemptions.
+    Delay,
+    /// From a wakeup or the start to the next sleep.
+    Response,
+}
+
+/// What the tasks of a family went through in one stretch of time. A span counts where it ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    spans: [Lengths; 3],
+    /// How often a task left its CPU and could have gone on.
+    pub preemptions: u64,
+    /// How often a task's CPU changed.
+    pub migrations: u64,
+    /// CPU time in nanoseconds.
+    pub run: u64,
+}
+
+impl Block {
+    /// The spans of one kind that ended here.
+    #[must_use]
+    pub const fn spans(&self, kind: Spans) -> &Lengths {
+        &self.spans[kind as usize]
+    }
+
+    fn add(&mut self, kind: Spans, span: Nanos) {
+        let ns = span.get();
+        // The five bits after the first stay, and stand for the middle of what they cover.
+        let shift = ns.max(1).ilog2().saturating_sub(5);
+        let kept = ns >> shift << shift;
+        let middle = kept + (1 << shift >> 1);
+        *self.spans[kind as usize].entry(middle).or_default() += 1;
+    }
+
+    /// Adds all of another block.
+    pub fn merge(&mut self, other: &Self) {
+        for (ours, theirs) in self.spans.iter_mut().zip(&other.spans) {
+            for (length, count) in theirs {
+                *ours.entry(*length).or_default() += count;
+            }
+        }
+        self.preemptions += other.preemptions;
+        self.migrations += other.migrations;
+        self.run += other.run;
+    }
+}
+
+/// Tasks of one name, numbers apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// What happened, block by block.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a run: every family, with equally many blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Half {
+    /// The families, by name.
+    pub families: BTreeMap<String, Vec<Block>>,
+    /// How long each block lasted, in nanoseconds.
+    pub lengths: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Wakeup,
+    Start,
+    Preemption,
+    /// It waited before anything was known of it.
+    Before,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Asleep,
+    Ready(SimTime, Cause),
+    Running(SimTime),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    family: usize,
+    state: State,
+    /// Since when it has not slept, if that is known.
+    awake: Option<SimTime>,
+    started: bool,
+}
+
+/// Collects what tasks go through, in blocks. docs/events.md says where each span begins and ends.
+///
+/// Memory grows with the families and the lengths of spans that occur, not with the events.
+#[derive(Debug)]
+pub struct Blocks {
+    length: u64,
+    count: u64,
+    family_of: fn(&str) -> &str,
+    families: Vec<Family>,
+    of_group: Vec<usize>,
+    tasks: Vec<Task>,
+    end: SimTime,
+}
+
+impl Blocks {
+    /// So many blocks in a run of this length, both at least 1. `family_of` makes a family's name
+    /// of that of a group.
+    #[must_use]
+    pub fn new(length: Nanos, count: usize, family_of: fn(&str) -> &str) -> Self {
+        Self {
+            length: length.get().max(1),
+            count: (count as u64).max(1),
+            family_of,
+            families: Vec::new(),
+            of_group: Vec::new(),
+            tasks: Vec::new(),
+            end: SimTime::ZERO,
+        }
+    }
+
+    /// The last moment of the run.
+    #[must_use]
+    pub const fn end(&self) -> SimTime {
+        self.end
+    }
+
+    /// The blocks from number `from` on, so many of them, those that never came as empty ones.
+    #[must_use]
+    pub fn part(&self, from: usize, count: usize) -> Half {
+        let of = |family: &Family| {
+            let its = (from..from + count).map(|at| family.blocks.get(at).cloned());
+            (
+                family.name.clone(),
+                its.map(Option::unwrap_or_default).collect(),
+            )
+        };
+        Half {
+            families: self.families.iter().map(of).collect(),
+            lengths: (from..from + count).map(|at| self.lasted(at)).collect(),
+        }
+    }
+
+    /// The whole run as so many blocks, whatever its length was.
+    #[must_use]
+    pub fn whole(&self, count: usize) -> Half {
+        let last = self.place(self.end.as_nanos().saturating_sub(1));
+        let all = self.part(0, last + 1);
+        let cut = |at: usize| at * all.lengths.len() / count;
+        let parts = || (0..count).map(|at| cut(at)..cut(at + 1));
+        let together = |blocks: &[Block]| {
+            let mut sum = Block::default();
+            blocks.iter().for_each(|it| sum.merge(it));
+            sum
+        };
+        let families = all.families.iter().map(|(name, blocks)| {
+            let merged = parts().map(|part| together(&blocks[part]));
+            (name.clone(), merged.collect())
+        });
+        Half {
+            families: families.collect(),
+            lengths: parts().map(|part| all.lengths[part].iter().sum()).collect(),
+        }
+    }
+
+    fn begin_of(&self, at: usize) -> u64 {
+        let begin = u128::from(self.length) * at as u128 / u128::from(self.count);
+        u64::try_from(begin).unwrap_or(u64::MAX)
+    }
+
+    fn lasted(&self, at: usize) -> u64 {
+        let end = self.end.as_nanos();
+        let is_last = at as u64 + 1 == self.count * BEYOND;
+        let until = if is_last {
+            end
+        } else {
+            end.min(self.begin_of(at + 1))
+        };
+        until.saturating_sub(self.begin_of(at))
+    }
+
+    /// The block of a moment.
+    fn place(&self, ns: u64) -> usize {
+        let mut at = u128::from(ns) * u128::from(self.count) / u128::from(self.length);
+        at = at.min(u128::from(self.count * BEYOND - 1));
+        let at = usize::try_from(at).expect("limited above");
+        // The begin of a block is rounded down, so that the next one may have begun.
+        if ns >= self.begin_of(at + 1) && (at as u64) + 1 < self.count * BEYOND {
+            at + 1
+        } else {
+            at
+        }
+    }
+
+    fn block(&mut self, family: usize, at: usize) -> &mut Block {
+        let blocks = &mut self.families[family].blocks;
+        if blocks.len() <= at {
+            blocks.resize_with(at + 1, Block::default);
+        }
+        &mut blocks[at]
+    }
+
+    fn at(&mut self, family: usize, time: SimTime) -> &mut Block {
+        let at = self.place(time.as_nanos());
+        self.block(family, at)
+    }
+
+    /// Books what a task has run until `now`.
+    fn settle(&mut self, task: usize, now: SimTime) {
+        let Some(Task {
+            family,
+            state: State::Running(since),
+            ..
+        }) = self.tasks.get(task).copied()
+        else {
+            return;
+        };
+        let (mut from, until) = (since.as_nanos(), now.as_nanos());
+        while from < until {
+            let at = self.place(from);
+            let is_last = at as u64 + 1 == self.count * BEYOND;
+            let next = if is_last {
+                until
+            } else {
+                until.min(self.begin_of(at + 1))
+            };
+            self.block(family, at).run += next - from;
+            from = next;
+        }
+        self.tasks[task].state = State::Running(since.max(now));
+    }
+
+    fn take(&mut self, event: &Event) {
+        let task = event.task.index();
+        match event.kind {
+            EventKind::New => {
+                let group = low(event.a) as usize;
+                let family = self.of_group.get(group).copied();
+                self.tasks.push(Task {
+                    family: family.unwrap_or(0),
+                    state: State::Asleep,
+                    awake: None,
+                    started: false,
+                });
+            }
+            EventKind::Wakeup => self.woken(event),
+            EventKind::Switch => self.switched(event),
+            EventKind::Steal => {
+                self.settle(task, event.time);
+                if let Some(State::Running(since)) =
+                    self.tasks.get_mut(task).map(|it| &mut it.state)
+                {
+                    *since = (*since).max(event.time + Nanos::new(event.a));
+                }
+            }
+            EventKind::Migrate => {
+                if let Some(moved) = self.tasks.get(task).filter(|it| it.started) {
+                    let family = moved.family;
+                    self.at(family, event.time).migrations += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn woken(&mut self, event: &Event) {
+        let Some(task) = self.tasks.get_mut(event.task.index()) else {
+            return;
+        };
+        if task.state != State::Asleep {
+            return;
+        }
+        let is_first = !std::mem::replace(&mut task.started, true);
+        let is_child = event.b == 1;
+        let was_there =
+            event.detail == WakeCause::Before as u8 || event.time == SimTime::ZERO && !is_child;
+        let cause = match () {
+            () if is_first && was_there => Cause::Before,
+            () if is_child => Cause::Start,
+            () => Cause::Wakeup,
+        };
+        task.state = State::Ready(event.time, cause);
+        task.awake = (cause != Cause::Before).then_some(event.time);
+    }
+
+    fn switched(&mut self, event: &Event) {
+        let now = event.time;
+        let prev = low(event.a) as usize;
+        self.settle(prev, now);
+        if let Some(mut task) = self.tasks.get(prev).copied() {
+            let block = self.at(task.family, now);
+            if event.detail == PrevState::Runnable as u8 {
+                block.preemptions += 1;
+                task.state = State::Ready(now, Cause::Preemption);
+            } else {
+                if let Some(since) = task.awake.take() {
+                    block.add(Spans::Response, now.since(since));
+                }
+                task.state = State::Asleep;
+            }
+            self.tasks[prev] = task;
+        }
+        let next = event.task.index();
+        let Some(mut task) = self.tasks.get(next).copied() else {
+            return;
+        };
+        if let State::Ready(since, cause) = task.state
+            && cause != Cause::Before
+        {
+            let block = self.at(task.family, now);
+            block.add(Spans::Delay, now.since(since));
+            if cause == Cause::Wakeup {
+                block.add(Spans::Wait, now.since(since));
+            }
+        }
+        task.state = State::Running(now + Nanos::new(event.b));
+        self.tasks[next] = task;
+    }
+}
+
+impl Sink for Blocks {
+    fn wants(&self) -> EventMask {
+        EventMask::SCHED
+    }
+
+    fn begin(&mut self, header: &Header) {
+        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+        self.families.clear();
+        self.of_group.clear();
+        for group in &header.groups {
+            let name = (self.family_of)(&group.name);
+            let number = *numbers.entry(name).or_insert_with(|| {
+                self.families.push(Family {
+                    name: name.to_owned(),
+                    blocks: Vec::new(),
+                });
+                self.families.len() - 1
+            });
+            self.of_group.push(number);
+        }
+        if self.families.is_empty() {
+            self.families.push(Family::default());
+        }
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.take(event));
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        (0..self.tasks.len()).for_each(|task| self.settle(task, end));
+        self.end = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::TaskId;
+
+    use super::*;
+    use crate::stream;
+
+    fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
+        Event {
+            a: words.0,
+            b: words.1,
+            ..stream::event(at, kind, 0, TaskId(task))
+        }
+    }
+
+    fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
+        Event {
+            detail: left as u8,
+            ..event(at, EventKind::Switch, next, (prev.into(), 0))
+        }
+    }
+
+    const NONE: u32 = TaskId::NONE.0;
+
+    fn blocks(length: u64, count: usize, end: u64) -> Blocks {
+        let mut blocks = Blocks::new(Nanos::new(length), count, |name| name);
+        blocks.begin(&stream::header(2));
+        blocks.events(&two_tasks());
+        blocks.finish(SimTime::from_nanos(end));
+        blocks
+    }
+
+    /// Of the group `solo`.
+    fn two_tasks() -> [Event; 9] {
+        let root = (0, u64::from(NONE) << 32);
+        [
+            event(0, EventKind::New, 0, root),
+            event(0, EventKind::New, 1, root),
+            event(0, EventKind::Wakeup, 0, (NONE.into(), 0)),
+            switch(0, 0, NONE, PrevState::Idle),
+            event(20, EventKind::Wakeup, 1, (NONE.into(), 0)),
+            switch(50, 1, 0, PrevState::Runnable),
+            switch(70, 0, 1, PrevState::Sleeping),
+            event(75, EventKind::Migrate, 1, (0, 0)),
+            event(80, EventKind::Wakeup, 1, (NONE.into(), 0)),
+        ]
+    }
+
+    fn lengths(block: &Block, kind: Spans) -> Vec<(u64, u64)> {
+        block.spans(kind).iter().map(|(a, b)| (*a, *b)).collect()
+    }
+
+    #[test]
+    fn spans_count_where_they_end_and_time_on_a_cpu_where_it_is_spent() {
+        let half = blocks(100, 4, 100).part(0, 4);
+        let its = &half.families["solo"];
+        let runs: Vec<u64> = its.iter().map(|it| it.run).collect();
+        assert_eq!(runs, [25, 25, 25, 25]);
+        assert_eq!(half.lengths, [25; 4]);
+        // From 20 to 50; what was there at the begin has no wait.
+        assert_eq!(lengths(&its[2], Spans::Wait), [(30, 1)]);
+        // Also the first task's, preempted from 50 to 70.
+        assert_eq!(lengths(&its[2], Spans::Delay), [(20, 1), (30, 1)]);
+        assert_eq!(lengths(&its[2], Spans::Response), [(50, 1)]);
+        let counts: Vec<_> = its
+            .iter()
+            .map(|it| (it.preemptions, it.migrations))
+            .collect();
+        assert_eq!(counts, [(0, 0), (0, 0), (1, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn a_run_that_lasts_longer_or_shorter_is_cut_into_as_many_parts() {
+        let whole = blocks(10, 4, 100).whole(5);
+        let its = &whole.families["solo"];
+        assert_eq!(whole.lengths.iter().sum::<u64>(), 100);
+        assert_eq!(its.iter().map(|it| it.run).sum::<u64>(), 100);
+        assert_eq!(its.iter().map(|it| it.preemptions).sum::<u64>(), 1);
+        assert_eq!(its.len(), 5);
+        // Less than one block.
+        let whole = blocks(1000, 4, 100).whole(5);
+        let its = &whole.families["solo"];
+        assert_eq!(its.iter().map(|it| it.run).sum::<u64>(), 100);
+        assert_eq!(whole.lengths.iter().sum::<u64>(), 100);
+    }
+
+    #[test]
+    fn a_run_without_an_end_in_sight_takes_bounded_memory() {
+        let many = blocks(1, 2, 1 << 50);
+        assert_eq!(many.families[0].blocks.len(), 2 * 64);
+        let run: u64 = many.families[0].blocks.iter().map(|it| it.run).sum();
+        assert_eq!(run, 1 << 50);
+    }
+
+    #[test]
+    fn lengths_keep_their_first_six_bits() {
+        let mut block = Block::default();
+        for ns in [0, 1, 63, 64, 65, 1_000_003] {
+            block.add(Spans::Wait, Nanos::new(ns));
+        }
+        let keys: Vec<u64> = block.spans(Spans::Wait).keys().copied().collect();
+        assert_eq!(keys, [0, 1, 63, 65, 1_007_616]);
+    }
+}
