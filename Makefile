@@ -10,7 +10,8 @@ VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --tes
 # Where cargo puts what it builds for users.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help setup release dist install demo test test-long test-vm fuzz bench lint wheel test-python
+.PHONY: help setup release dist install demo test test-long test-vm fuzz bench lint \
+	wheel test-python
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20

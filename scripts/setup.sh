@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
-# virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer. Does nothing, quickly, when all is
+# virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer.
+# Does nothing, quickly, when all is
 # there. Debian and Ubuntu are served through apt-get; elsewhere it prints what to install and exits
 # with status 1.
 set -eu
@@ -49,7 +50,8 @@ if [ "${1:-}" = vm ]; then
 fi
 if [ "${1:-}" = python ]; then
     has "${RUNSLICE_PYTHON:-}" || {
-        has python3 && python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'
+        has python3 && python3 -c 'import sys, venv, ensurepip
+sys.exit(sys.version_info < (3, 10))'
     } 2>/dev/null || missing="$missing python3 python3-venv"
 fi
 if [ "${1:-}" = long ]; then

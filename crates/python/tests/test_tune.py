@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import runslice
@@ -41,11 +42,11 @@ def test_it_finds_a_better_slice_and_judges_it_with_other_seeds() -> None:
 
 
 def test_the_same_search_gives_the_same_answer_and_another_executor_the_same_values() -> None:
-    settings = {"budget": 24, "search_runs": 3, "judge_runs": 8, "knobs": ["slice_ns"]}
-    one, other = (runslice.tune("fifo", LOAD, "mean wait of ui", **settings) for _ in range(2))  # type: ignore[arg-type]
+    settings: Any = {"budget": 24, "search_runs": 3, "judge_runs": 8, "knobs": ["slice_ns"]}
+    one, other = (runslice.tune("fifo", LOAD, "mean wait of ui", **settings) for _ in range(2))
     assert one.trials == other.trials and one.best == other.best
     with ThreadPoolExecutor(1) as pool:
-        there = runslice.tune("fifo", LOAD, "mean wait of ui", executor=pool, **settings)  # type: ignore[arg-type]
+        there = runslice.tune("fifo", LOAD, "mean wait of ui", executor=pool, **settings)
     assert there.trials == one.trials
 
 

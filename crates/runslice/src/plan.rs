@@ -587,8 +587,8 @@ impl Choice {
     }
 }
 
-/// A policy with knobs, as a cell has it. What the sweep sets is part of its name. All of them share
-/// the object.
+/// A policy with knobs, as a cell has it. What the sweep sets is part of its name. All of them
+/// share the object.
 fn with_knobs(argument: &str, found: &Found, knobs: &[(String, Scalar)]) -> anyhow::Result<Found> {
     let mut found = found.clone();
     if found.bound.is_some() || (found.policy.program.is_some() && !knobs.is_empty()) {

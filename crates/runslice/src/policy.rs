@@ -166,7 +166,7 @@ fn place(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The object of a built-in policy, once in the life of this process: a plan may have it many times.
+/// The object of a built-in policy, in memory once: a plan may have it many times.
 fn shared(policy: &'static Policy) -> Arc<[u8]> {
     static OBJECTS: Mutex<BTreeMap<&str, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
     let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -61,7 +61,7 @@ impl File {
         Self::of_entries(&path.display().to_string(), stem, entries, plan)
     }
 
-    /// As [`File::read`], of a document that is in no file; `name` is what the file would be called.
+    /// As [`File::read`], of a document that is in no file, which would be called `name`.
     ///
     /// # Errors
     /// As [`File::read`].

@@ -92,7 +92,7 @@ fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
         },
         ..spec.clone()
     };
-    // Messages name the file, and no result does: it may lie elsewhere, or be called from elsewhere.
+    // Messages name the file, and no result does: it may lie elsewhere.
     Arc::make_mut(&mut rest.workload).file.clear();
     let recorded = rest
         .policy

@@ -1,8 +1,8 @@
 //! Plans of many runs, for engines that make them elsewhere.
 //!
 //! A plan has cells. A cell is a policy under a workload on a machine; a run is a cell with a seed.
-//! What a cell is made of travels as two byte strings, its object and all the rest, so that a worker
-//! gets each of them once however many runs it makes.
+//! What a cell is made of travels as two byte strings, its object and all the rest, so that a
+//! worker gets each of them once however many runs it makes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -212,8 +212,8 @@ impl Plan {
         format!("{:032x}", fingerprint(cells))
     }
 
-    /// What every metric was in the runs from `begin` up to `end`, as a Parquet file: a row for each
-    /// metric of each run.
+    /// What every metric was in the runs from `begin` up to `end`, as a Parquet file: a row for
+    /// each metric of each run.
     ///
     /// # Errors
     /// When one of them is not in the store.

@@ -66,7 +66,8 @@ pub struct Sweep {
 
     /// Make the runs on another engine: `processes`, `ray` or `dask`. It takes the Python package
     /// (docs/python.md).
-    #[arg(long, value_name = "ENGINE", conflicts_with_all = ["merge", "dry_run", "schedulers", "jobs"])]
+    #[arg(long, value_name = "ENGINE",
+        conflicts_with_all = ["merge", "dry_run", "schedulers", "jobs"])]
     on: Option<String>,
 
     /// Workers of the engine of --on. Default: one for each CPU, or all of a cluster.
