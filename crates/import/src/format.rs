@@ -103,7 +103,8 @@ impl Kind {
             ),
             ("sched_process_exec", Self::Exec, (&["pid", "old_pid"], &[])),
             ("sched_process_exit", Self::Exit, (&["pid"], &[])),
-            ("task_rename", Self::Rename, (&["pid", "newcomm"], &[])),
+            // Some kernels (6.18.15) leave out whom: the thread that renames itself.
+            ("task_rename", Self::Rename, (&["newcomm"], &["pid"])),
             ("irq_handler_entry", Self::IrqEntry, (&[], &["name"])),
             ("irq_handler_exit", Self::IrqExit, (&[], &[])),
             ("softirq_entry", Self::SoftirqEntry, (&["vec"], &[])),
@@ -189,10 +190,10 @@ impl Formats {
         let flags = common.flags.and_then(number);
         let context = flags.map_or(Context::Unsaid, |it| Context::of_flags(it.cast_unsigned()));
         let pid = u32::try_from(number(common.pid)?).ok()?;
-        Some((pid, context, self.what(event, data)?))
+        Some((pid, context, self.what(event, data, pid)?))
     }
 
-    fn what(&self, event: &Event, data: &[u8]) -> Option<What> {
+    fn what(&self, event: &Event, data: &[u8], current: u32) -> Option<What> {
         let field = |index: usize| event.fields.get(index).copied().flatten();
         let number = |index: usize| self.number(data, field(index)?);
         let small = |index: usize| u32::try_from(number(index)?).ok();
@@ -231,7 +232,11 @@ impl Formats {
                 old: small(1)?,
             },
             Kind::Exit => What::Exit(small(0)?),
-            Kind::Rename => What::Rename(who(1, 0, usize::MAX)?),
+            Kind::Rename => What::Rename(Who {
+                pid: small(1).unwrap_or(current),
+                comm: comm(0)?,
+                prio: None,
+            }),
             Kind::IrqEntry => What::Enter(Interrupt::Device {
                 clock: field(0).is_some_and(|field| {
                     let name = self.bytes(data, field);

@@ -109,7 +109,7 @@ fn a_killed_recording_stops_and_the_next_one_removes_it() {
         "{text}"
     );
     for want in [
-        "no such system of events",
+        "this kernel has no such event",
         "cannot write /nowhere/t.dat",
         "mount -t tracefs",
         "with BPF: the trace files (tracefs) are not mounted",

@@ -78,3 +78,26 @@ fn a_description_without_a_field_is_an_error_that_names_it() {
     // What nobody asks for may look as it likes.
     formats.add(b"name: other\nID: 6\nformat:\n", 0).unwrap();
 }
+
+#[test]
+fn a_rename_that_does_not_say_whom_is_of_the_thread_that_ran() {
+    let rename = |pid: &str| {
+        format!(
+            "name: task_rename\nID: 7\nformat:\n{COMMON}\n{pid}\
+             \tfield:char newcomm[4];\toffset:8;\tsize:4;\tsigned:1;\n"
+        )
+    };
+    let data = *b"\x07\0\0\0\x09\0\0\0abc\0\x05\0\0\0";
+    for (pid, want) in [
+        ("", 9),
+        ("\tfield:pid_t pid;\toffset:12;\tsize:4;\tsigned:1;\n", 5),
+    ] {
+        let mut formats = Formats::new(Endian::Little);
+        formats.add(rename(pid).as_bytes(), 0).unwrap();
+        let (_, _, what) = formats.decode(&data).unwrap();
+        let What::Rename(who) = what else {
+            panic!("{what:?}");
+        };
+        assert_eq!((who.pid, who.comm), (want, Comm::new(b"abc")));
+    }
+}
