@@ -75,7 +75,7 @@ fn woken(id: u16, by: u32, pid: u32, cpu: u32) -> Vec<u8> {
     bytes
 }
 
-/// Pages as the kernel's ring buffer lays them out (6.18, include/linux/ring_buffer.h): each as
+/// Pages as the kernel's ring buffer lays them out (6.18, `include/linux/ring_buffer.h`): each as
 /// full as it gets.
 fn pages(reported: &[Reported]) -> Vec<u8> {
     let mut all = Vec::new();
