@@ -4,8 +4,8 @@ CARGO ?= scripts/cargo
 
 # Tests that boot kernels.
 VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace \
-	--test vm_record --test vm_vectors --test vm_det --test vm_bench --test vm_stat --test vm_load \
-	--test fidelity --test guide
+	--test vm_record --test vm_vectors --test vm_det --test vm_bench --test vm_stat \
+	--test vm_load --test fidelity --test guide
 
 # Where cargo puts what it builds for users.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
