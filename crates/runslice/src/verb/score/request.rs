@@ -153,7 +153,7 @@ impl Score {
             });
         }
         if let Some(release) = self.recorded_on {
-            return of_release(release, "--recorded-on".to_owned());
+            return of_release(release, "--recorded-on");
         }
         let own = &known.header.policy;
         if !known.is_foreign && !OWN.contains(&own.as_str()) {
@@ -175,7 +175,7 @@ impl Score {
         };
         let parsed = release.as_deref().map(Release::parse);
         match (parsed, release) {
-            (Some(Ok(parsed)), Some(release)) => of_release(parsed, format!("Linux {release}")),
+            (Some(Ok(parsed)), Some(release)) => of_release(parsed, &format!("Linux {release}")),
             _ => Err(UsageError(format!(
                 "{name} does not say which kernel it was recorded on: say it with --recorded-on, \
                  such as --recorded-on 5.10, or name the scheduler with --recorded-under"
@@ -184,7 +184,7 @@ impl Score {
     }
 }
 
-fn of_release(release: Release, source: String) -> Result<Under, UsageError> {
+fn of_release(release: Release, source: &str) -> Result<Under, UsageError> {
     Ok(Under {
         policy: release.policy()?.to_owned(),
         source: format!("the default of {source}"),
