@@ -2,6 +2,7 @@
 
 mod background;
 mod file;
+mod values;
 
 use std::sync::{Arc, LazyLock};
 

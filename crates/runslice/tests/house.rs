@@ -301,7 +301,7 @@ fn no_verb_imports_another() {
     }
     assert_eq!(
         verbs.len(),
-        30,
+        33,
         "verbs are found in both folders: {verbs:?}"
     );
 }

@@ -13,12 +13,12 @@ pub const INTERRUPT_PRIORITY: u8 = 50;
 
 impl Workload {
     /// The same load with what `play` does in the place of interrupts: no process can be one, so
-    /// each source is a thread with a real-time priority on its CPU, which a timer wakes. It computes
-    /// for the interrupt's cost and does what the interrupt would do. A task that it interrupts has
-    /// been preempted, and who is woken is woken by a thread.
+    /// each source is a thread with a real-time priority on its CPU, which a timer wakes. It
+    /// computes for the interrupt's cost and does what the interrupt would do. A task that it
+    /// interrupts has been preempted, and who is woken is woken by a thread.
     ///
     /// The timer remains, as an interrupt without cost at the same moments. The threads are groups
-    /// of their own behind all others, so that tasks keep their numbers: `groups[self.groups.len()..]`.
+    /// of their own behind all others, so that tasks keep their numbers.
     #[must_use]
     pub fn as_played(&self) -> Self {
         let mut played = self.clone();

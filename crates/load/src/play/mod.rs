@@ -189,8 +189,8 @@ impl Player {
         }
     }
 
-    /// Takes what the tasks have said since. Who does not [`wait`](Self::wait) does this again after
-    /// the time that it returns, because there is room for so many marks only.
+    /// Takes what the tasks have said since. Who does not [`wait`](Self::wait) does this again
+    /// after the time that it returns, because there is room for so many marks only.
     #[must_use]
     pub fn listen(&mut self) -> Duration {
         let before = self.next;

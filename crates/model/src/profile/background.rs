@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::de::DeValue;
 
-use super::file::{TIME, TIMES, check, check_plain, in_words, quantity};
+use super::values::{TIME, TIMES, check, check_plain, in_words, quantity};
 use crate::file::{FileError, Problem, Source, Table, Value, describe, text};
 
 /// Most kinds of threads that a profile may have.
@@ -17,8 +17,8 @@ const GAPS: (u64, u64) = (10_000_000, 1_000_000_000_000_000);
 /// The greatest length of a turn, ps.
 const MOST_RUN: u64 = 1_000_000_000_000;
 
-/// Threads of the kernel that wake up by themselves, run for a moment and sleep again: workers, RCU,
-/// the reclaim of memory. A load does not know of them, and still they take CPUs from it.
+/// Threads of the kernel that wake up by themselves, run for a moment and sleep again: workers,
+/// RCU, the reclaim of memory. A load does not know of them, and still they take CPUs from it.
 ///
 /// From the end of a turn to the next wakeup passes an exponential time; its mean is what a kernel
 /// was measured to need, and not more is known of it.

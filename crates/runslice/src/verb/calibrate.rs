@@ -17,13 +17,13 @@ use crate::{output, recording};
 /// Arguments of `runslice calibrate`.
 #[derive(Debug, Args)]
 pub struct Calibrate {
-    /// A recording of a kernel with events: of `trace`, `run` or `play --events`. A long one of a
+    /// A recording of a kernel: of `record --with bpf` or `play --events`. A long one of a
     /// machine that does what it will do later, without the load or with it.
     file: PathBuf,
 
     /// A group of tasks that is in the background, as `kernel` or `system=1`: `play` calls the
     /// kernel's threads `kernel` and all others that are not the load's `system`; in a recording
-    /// of `trace` groups are names such as `kworker`. After `=` stands the real-time priority, 1
+    /// of `record` groups are names such as `kworker`. After `=` stands the real-time priority, 1
     /// to 99, which no event says. May be repeated. Default: kernel.
     #[arg(long, value_name = "NAME[=PRIORITY]", value_parser = parse_group)]
     group: Vec<Chosen>,
