@@ -109,7 +109,7 @@ fn one(source: &Source, name: &str, value: Value) -> Result<Background, FileErro
     }
     let run = table.require("run", "lengths of a turn, as [\"3us\", \"8us\"]")?;
     let run_ns = lengths(source, run)?;
-    let real_time = whole(&mut table, "real_time", 1..=99)?.map(|it| it.unsigned_abs());
+    let real_time = whole(&mut table, "real_time", 1..=99)?.map(i8::unsigned_abs);
     let nice = whole(&mut table, "nice", -20..=19)?.unwrap_or(0);
     table.finish()?;
     Ok(Background {

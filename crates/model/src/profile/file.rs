@@ -9,7 +9,7 @@ use super::values::{
 };
 use super::{Costs, OwnProfile, Profile, RunQueueLock, background};
 use crate::file::{FileError, Problem};
-use crate::file::{Source, Table, Text, Value, describe, text};
+use crate::file::{Source, Table, Text, Value, text};
 
 /// Greatest cache, and greatest throughput; as sums of them fit.
 const MOST_BYTES: u64 = 1 << 34;

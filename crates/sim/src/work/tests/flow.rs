@@ -104,11 +104,11 @@ fn changes_reach_the_machine_with_their_target() {
         Action::SetNice { task: a, nice: -3 },
         Action::SetAffinity {
             task: b,
-            cpus: workload::CpuSet::parse("1").unwrap(),
+            cpus: CpuSet::parse("1").unwrap(),
         },
         Action::SetAffinity {
             task: a,
-            cpus: workload::CpuSet::all(2),
+            cpus: CpuSet::all(2),
         },
         Action::SetPolicy {
             task: a,
