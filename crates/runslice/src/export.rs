@@ -5,6 +5,8 @@ mod parquet;
 
 use std::io::{self, Write};
 
+use model::MachineSpec;
+
 /// What the cells of a column hold. An empty cell of any kind but text is one without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -18,6 +20,30 @@ pub enum Kind {
     Real,
     /// `true` or `false`.
     Truth,
+}
+
+/// The columns of a machine.
+pub const MACHINE: [(&str, Kind); 7] = [
+    ("machine_cpus", Kind::Whole),
+    ("machine_smt", Kind::Whole),
+    ("machine_llc", Kind::Whole),
+    ("machine_node", Kind::Whole),
+    ("machine_hz", Kind::Whole),
+    ("machine_kernel", Kind::Text),
+    ("machine_profile", Kind::Text),
+];
+
+/// Its cells in the columns of [`MACHINE`].
+pub fn machine_cells(machine: &MachineSpec) -> [String; MACHINE.len()] {
+    [
+        machine.cpus.to_string(),
+        machine.smt.to_string(),
+        machine.llc.to_string(),
+        machine.node.to_string(),
+        machine.hz.to_string(),
+        machine.kernel.name().to_owned(),
+        machine.profile.name().to_owned(),
+    ]
 }
 
 /// The forms of an exported table.

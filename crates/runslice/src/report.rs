@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::Report;
 use stats::compare::machines;
+use workload::RunSpec;
 
 use crate::export::{self, ExportTable};
 use crate::look::LookOptions;
@@ -188,6 +189,17 @@ pub struct Results {
 }
 
 impl Results {
+    /// Those of simulated runs, of which `spec` is one.
+    pub fn simulated(spec: &RunSpec, outcomes: Vec<Outcome>) -> Self {
+        Self {
+            world: World::Simulated,
+            workload: spec.workload.name.clone(),
+            machine: spec.machine.clone(),
+            seed: spec.seed,
+            outcomes,
+        }
+    }
+
     /// Writes the results in the form that the user asked for.
     ///
     /// # Errors

@@ -41,21 +41,17 @@ fn threads(kind: &Background, cpus: u32) -> Group {
         step(Operation::Run(Some(amount(Dist::Hist(lengths.collect()))))),
         step(Operation::Sleep(amount(gap.clone()))),
     ];
+    // A workload's own groups have no such character in their names.
+    let name = format!("kernel/{}", kind.name);
     Group {
-        // A workload's own groups have no such character in their names.
-        name: format!("kernel/{}", kind.name),
         count: if kind.each_cpu { cpus } else { 1 },
         nice: kind.nice,
         policy: kind
             .real_time
             .map_or(SchedPolicy::Normal, SchedPolicy::Fifo),
-        cgroup: None,
-        cpus: None,
         start: gap,
         kind: TaskKind::Kernel,
-        migration_disabled: false,
         one_each_cpu: kind.each_cpu,
-        background: true,
         footprint: Some(0),
         body: vec![step(Operation::Loop {
             count: None,
@@ -63,5 +59,6 @@ fn threads(kind: &Background, cpus: u32) -> Group {
             body: turn,
         })],
         variables: 1,
+        ..Group::background(name)
     }
 }

@@ -4,7 +4,7 @@ use model::Nanos;
 
 use crate::{
     Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Effect, Expr, Group, Interrupt,
-    Operation, Place, SchedPolicy, Step, TaskKind, Workload,
+    Operation, Place, SchedPolicy, Step, Workload,
 };
 
 /// Real-time priority of the threads that stand for interrupts: that of the kernel's own threads
@@ -69,20 +69,11 @@ fn thread(name: String, source: &Interrupt, of: u32) -> Group {
         body,
     };
     Group {
-        name,
-        count: 1,
-        nice: 0,
         policy: SchedPolicy::Fifo(INTERRUPT_PRIORITY),
-        cgroup: None,
         cpus: Some(CpuSet::single(source.cpu)),
-        start: Dist::Const(Nanos::ZERO),
-        kind: TaskKind::Process,
-        migration_disabled: false,
-        one_each_cpu: false,
-        background: true,
-        footprint: None,
         body: vec![step(forever)],
         variables: 1,
+        ..Group::background(name)
     }
 }
 

@@ -333,6 +333,30 @@ pub struct Group {
     pub variables: u32,
 }
 
+impl Group {
+    /// A process that no run waits for, under the fair class on any CPU from the begin on; it does
+    /// nothing yet.
+    #[must_use]
+    pub fn background(name: String) -> Self {
+        Self {
+            name,
+            count: 1,
+            nice: 0,
+            policy: SchedPolicy::Normal,
+            cgroup: None,
+            cpus: None,
+            start: Dist::Const(Nanos::ZERO),
+            kind: TaskKind::Process,
+            migration_disabled: false,
+            one_each_cpu: false,
+            background: true,
+            footprint: None,
+            body: Vec::new(),
+            variables: 0,
+        }
+    }
+}
+
 /// One resource of an indexed table: `c[i]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {

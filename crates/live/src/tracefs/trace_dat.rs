@@ -31,17 +31,18 @@ impl Recorded {
     }
 }
 
+/// CPUs of the machine: one more than the number of the last one that was recorded.
+fn cpus(recorded: &Recorded) -> usize {
+    let cpus = recorded.pages.iter().map(|pages| pages.cpu as usize + 1);
+    cpus.max().unwrap_or(0)
+}
+
 /// Writes `recorded` to `to`, from its begin. Returns how many bytes it has.
 fn write(mut recorded: Recorded, to: &mut File, kernel: &str, snapshot: &[u8]) -> io::Result<u64> {
     recorded.reserve = None;
     to.seek(SeekFrom::Start(0))?;
     let head = head(&recorded, kernel, snapshot);
-    let cpus = recorded
-        .pages
-        .iter()
-        .map(|pages| pages.cpu as usize + 1)
-        .max()
-        .unwrap_or(0);
+    let cpus = cpus(&recorded);
     let page = recorded.formats.page as u64;
     // 16 bytes for each CPU say where its pages are, which begin at a multiple of a page's size.
     let mut offset = (head.len() as u64 + 16 * cpus as u64).next_multiple_of(page);
@@ -115,12 +116,7 @@ fn head(recorded: &Recorded, kernel: &str, snapshot: &[u8]) -> Vec<u8> {
     put_u32(&mut to, 0);
     put_u32(&mut to, 0);
     put_text(&mut to, &names(recorded));
-    let cpus = recorded
-        .pages
-        .iter()
-        .map(|pages| pages.cpu as usize + 1)
-        .max()
-        .unwrap_or(0);
+    let cpus = cpus(recorded);
     put_u32(&mut to, cpus);
     to.extend(b"options  \0");
     for (pages, counted) in recorded.pages.iter().zip(&recorded.counted) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::shared::{Plan, Shared};
 use live::record::{Kind, Raw};
 
-/// Marks that the ring holds; the player empties it every few milliseconds.
+/// Marks that the ring holds; the player empties it as `Pace` says.
 pub const ENTRIES: u64 = 1 << 17;
 /// Words of an entry: number, time, pid and `a`, `b` and kind, `c`.
 const WORDS: u64 = 5;

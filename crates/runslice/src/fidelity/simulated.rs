@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use model::{MachineSpec, Nanos, Profile, Sink};
 use stats::Metrics;
 use stats::compare::machines::Run;
-use workload::RunSpec;
+use workload::{RunSpec, Workload};
 
 use super::asked::{Play, Request};
 use super::kept::Kept;
@@ -62,14 +62,22 @@ pub fn run(
     if let Some(line) = ejection(&request.label(play), &summary.exit) {
         return Ok(Err(line));
     }
-    let own = request.workload(play)?.groups;
-    let own = |name: &str| own.iter().any(|group| group.name == name);
     Ok(Ok(Run {
         load: request.asked.workloads[play.workload].clone(),
         policy: request.label(play),
         seed: play.seed,
-        ..Run::new(&metrics.report(), &metrics.waits()).only(own)
+        ..compared(&metrics, &spec.workload)
     }))
+}
+
+/// What is compared of the simulated run of `load`: of its own tasks, not of threads that stand for
+/// what a kernel does.
+pub fn compared(metrics: &Metrics, load: &Workload) -> Run {
+    let is_own = |name: &str| {
+        let mut groups = load.groups.iter();
+        groups.any(|group| !group.background && group.name == name)
+    };
+    Run::new(&metrics.report(), &metrics.waits()).only(is_own)
 }
 
 /// Sends the events of a simulated play to `sink`.

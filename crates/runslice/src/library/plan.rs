@@ -16,7 +16,7 @@ use workload::RunSpec;
 use crate::about::About;
 use crate::bundle::{Bound, Bundle};
 use crate::exit::UsageError;
-use crate::export::{ExportTable, Form, Kind};
+use crate::export::{ExportTable, Form, Kind, MACHINE, machine_cells};
 use crate::plan::{self, Planned, Programs};
 use crate::scheduler::LoaderOptions;
 use crate::store::{self, fingerprint};
@@ -219,7 +219,7 @@ impl Plan {
     /// When one of them is not in the store.
     pub fn part(&self, store: &Store, begin: usize, end: usize) -> Result<Vec<u8>, Failure> {
         let part = || -> anyhow::Result<Vec<u8>> {
-            let mut table = ExportTable::new(COLUMNS);
+            let mut table = ExportTable::new(RUN.into_iter().chain(MACHINE).chain(MEASURED));
             for index in begin..end.min(self.runs) {
                 let run = self.planned(index)?;
                 let key = run.key();
@@ -262,8 +262,8 @@ const PARQUET: Form = Form::Parquet;
 #[cfg(not(feature = "parquet"))]
 const PARQUET: Form = Form::Csv;
 
-/// The columns of a part.
-const COLUMNS: [(&str, Kind); 23] = [
+/// The columns of a part: which run it is, its machine, and what was measured.
+const RUN: [(&str, Kind); 9] = [
     ("schema", Kind::Text),
     ("version", Kind::Text),
     ("run", Kind::Whole),
@@ -273,13 +273,8 @@ const COLUMNS: [(&str, Kind); 23] = [
     ("knobs", Kind::Text),
     ("workload", Kind::Text),
     ("scale", Kind::Text),
-    ("machine_cpus", Kind::Whole),
-    ("machine_smt", Kind::Whole),
-    ("machine_llc", Kind::Whole),
-    ("machine_node", Kind::Whole),
-    ("machine_hz", Kind::Whole),
-    ("machine_kernel", Kind::Text),
-    ("machine_profile", Kind::Text),
+];
+const MEASURED: [(&str, Kind); 7] = [
     ("seed", Kind::Whole),
     ("duration_ns", Kind::Whole),
     ("exit", Kind::Text),
@@ -311,7 +306,7 @@ fn rows(index: usize, run: &Planned, line: &Value, table: &mut ExportTable) {
         .iter()
         .map(|(name, value)| format!("{name}={value}"));
     let exit = line["exit"]["reason"].as_str().unwrap_or_default();
-    let front = [
+    let begin = [
         format!("runslice_sweep_metrics/{VERSION}"),
         About::VERSION.to_owned(),
         index.to_string(),
@@ -321,17 +316,14 @@ fn rows(index: usize, run: &Planned, line: &Value, table: &mut ExportTable) {
         pairs(knobs.collect()),
         workload.name.clone(),
         pairs(scale.collect()),
-        machine.cpus.to_string(),
-        machine.smt.to_string(),
-        machine.llc.to_string(),
-        machine.node.to_string(),
-        machine.hz.to_string(),
-        machine.kernel.name().to_owned(),
-        machine.profile.name().to_owned(),
+    ];
+    let end = [
         seed.to_string(),
         duration.map_or_else(String::new, |it: Nanos| it.get().to_string()),
         exit.to_owned(),
     ];
+    let machine = machine_cells(machine);
+    let front = begin.iter().chain(&machine).chain(&end).cloned();
     for measured in measures(&line["report"]) {
         let word = |value: Value| value.as_str().unwrap_or_default().to_owned();
         let value = measured.value;
@@ -345,7 +337,7 @@ fn rows(index: usize, run: &Planned, line: &Value, table: &mut ExportTable) {
                 String::new()
             },
         ];
-        table.row(front.iter().cloned().chain(row));
+        table.row(front.clone().chain(row));
     }
 }
 

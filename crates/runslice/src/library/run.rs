@@ -218,13 +218,7 @@ impl Request {
             Some(_) => parallel::map(&all, parallel::jobs(options.jobs), "runs", make)?,
         };
         let (outcomes, measured) = done.into_iter().unzip();
-        let results = Results {
-            world: World::Simulated,
-            workload: specs[0].workload.name.clone(),
-            machine: specs[0].machine.clone(),
-            seed: specs[0].seed,
-            outcomes,
-        };
+        let results = Results::simulated(&specs[0], outcomes);
         Ok(Run {
             request: self.clone(),
             results,

@@ -3,25 +3,21 @@
 use stats::{Column, Report, Unit};
 
 use crate::about::About;
-use crate::export::{ExportTable, Kind};
+use crate::export::{ExportTable, Kind, MACHINE, machine_cells};
 use crate::report::{Results, TableName};
 
 /// Version of the columns; it grows when one is removed or changes its meaning.
 const VERSION: u32 = 2;
 
-/// What stands in front of every row: where it comes from, and of which run it is.
-const FRONT: [(&str, Kind); 14] = [
+/// What stands in front of every row: where it comes from, on which machine it was made, and which
+/// run of it.
+const ORIGIN: [(&str, Kind); 4] = [
     ("schema", Kind::Text),
     ("version", Kind::Text),
     ("command", Kind::Text),
     ("workload", Kind::Text),
-    ("machine_cpus", Kind::Whole),
-    ("machine_smt", Kind::Whole),
-    ("machine_llc", Kind::Whole),
-    ("machine_node", Kind::Whole),
-    ("machine_hz", Kind::Whole),
-    ("machine_kernel", Kind::Text),
-    ("machine_profile", Kind::Text),
+];
+const RUN: [(&str, Kind); 3] = [
     ("seed", Kind::Whole),
     ("policy", Kind::Text),
     ("knobs", Kind::Text),
@@ -58,33 +54,29 @@ fn rows<Row>(
     let named = columns
         .iter()
         .map(|column| (column.name, kind(column.unit)));
-    let mut table = ExportTable::new(FRONT.into_iter().chain(named));
+    let mut table = ExportTable::new(ORIGIN.into_iter().chain(MACHINE).chain(RUN).chain(named));
     let [schema, version, command] = About::cells("results", VERSION);
-    let machine = &results.machine;
+    let machine = machine_cells(&results.machine);
     for outcome in &results.outcomes {
         let set = outcome
             .set
             .iter()
             .map(|(name, value)| format!("{name}={value}"));
-        let front = [
+        let origin = [
             schema.clone(),
             version.clone(),
             command.clone(),
             results.workload.clone(),
-            machine.cpus.to_string(),
-            machine.smt.to_string(),
-            machine.llc.to_string(),
-            machine.node.to_string(),
-            machine.hz.to_string(),
-            machine.kernel.name().to_owned(),
-            machine.profile.name().to_owned(),
+        ];
+        let run = [
             outcome.report.seed.to_string(),
             outcome.policy.clone(),
             set.collect::<Vec<_>>().join(","),
         ];
+        let front = origin.iter().chain(&machine).chain(&run).cloned();
         for row in of(&outcome.report) {
             let values = columns.iter().map(|column| (column.value)(row).plain());
-            table.row(front.iter().cloned().chain(values));
+            table.row(front.clone().chain(values));
         }
     }
     table

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::Profile;
+use model::{Background, Profile};
 use stats::background::{Chosen, FEWEST, Turns};
 
 use crate::exit::{Status, UsageError};
@@ -77,7 +77,8 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
     if chosen.is_empty() {
         chosen.extend(parse_group("kernel"));
     }
-    let text = profile(request, &measured(&request.file, chosen)?);
+    let (turns, entries) = measured(&request.file, chosen)?;
+    let text = profile(request, &turns, &entries);
     let file = request
         .output
         .as_deref()
@@ -92,7 +93,7 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<Turns> {
+fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<(Turns, Vec<Background>)> {
     let name = path.display().to_string();
     if recording::is_trace(path) {
         bail!("{name} is a trace of another program; calibrate reads what `--events` wrote");
@@ -106,17 +107,18 @@ fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<Turns> {
             &format!("{name} has no group `{missing}`: nothing is measured of it"),
         );
     }
-    if turns.entries().is_empty() {
+    let entries = turns.entries();
+    if entries.is_empty() {
         bail!(
             "{name}: no group that was asked for has {FEWEST} turns on a CPU; name others with \
              --group, or record for longer"
         );
     }
-    Ok(turns)
+    Ok((turns, entries))
 }
 
 /// The text of the profile.
-fn profile(request: &Calibrate, turns: &Turns) -> String {
+fn profile(request: &Calibrate, turns: &Turns, entries: &[Background]) -> String {
     let mut text = format!(
         "# Threads in the background: measured by `runslice calibrate` from {}, which has {} s of \
          {} CPUs.\n",
@@ -129,7 +131,7 @@ fn profile(request: &Calibrate, turns: &Turns) -> String {
         "# docs/profiles.md says what each key means.\n\n[profile]\nname = \"{}\"\nbase = \"{}\"\n",
         request.name, request.base
     );
-    for entry in turns.entries() {
+    for entry in entries {
         let on = if entry.each_cpu { "each" } else { "any" };
         let run: Vec<String> = entry
             .run_ns

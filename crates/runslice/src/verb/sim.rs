@@ -21,7 +21,7 @@ use crate::policy::Found;
 use crate::progress::Progress;
 use crate::recording::RecordingOptions;
 use crate::report::page::{self, Part};
-use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, World, checks};
+use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
 use crate::runs::{self, Asked};
 use crate::say::say;
@@ -195,13 +195,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
             all.collect::<anyhow::Result<Vec<_>>>()?.into_iter().unzip()
         }
     };
-    let results = Results {
-        world: World::Simulated,
-        workload: specs[0].workload.name.clone(),
-        machine: specs[0].machine.clone(),
-        seed: specs[0].seed,
-        outcomes,
-    };
+    let results = Results::simulated(&specs[0], outcomes);
     write(request, format, &results, drawn)?;
     let starved = report_starved(request, format, &results);
     let starved = starved | waits::report(request.fail_on, &results);

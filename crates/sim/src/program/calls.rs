@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use bpf::{Attachment, CallError, Door, Errno};
+use model::CpuId;
 use model::user_space::{BpfAnswer, BpfCall, Refused, ThreadId};
-use model::{CpuId, Nanos};
-use workload::{CpuSet, Dist, Group, RunSpec, SchedPolicy, TaskKind, Workload};
+use workload::{CpuSet, Group, RunSpec, Workload};
 
 use super::kernel::refused;
 use super::{Phase, State};
@@ -184,22 +184,9 @@ impl Machine {
 /// `spec` with a group of tasks more: the threads of the program, which is called as the policy is.
 pub(crate) fn with_program(spec: &RunSpec) -> RunSpec {
     let mut workload = Workload::clone(&spec.workload);
-    workload.groups.push(Group {
-        name: spec.policy.name.clone(),
-        count: 1,
-        nice: 0,
-        policy: SchedPolicy::Normal,
-        cgroup: None,
-        cpus: None,
-        start: Dist::Const(Nanos::ZERO),
-        kind: TaskKind::Process,
-        migration_disabled: false,
-        one_each_cpu: false,
-        background: true,
-        footprint: None,
-        body: Vec::new(),
-        variables: 0,
-    });
+    workload
+        .groups
+        .push(Group::background(spec.policy.name.clone()));
     RunSpec {
         workload: Arc::new(workload),
         ..spec.clone()

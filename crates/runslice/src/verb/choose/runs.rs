@@ -12,7 +12,7 @@ use super::request::{Candidate, Choose};
 use crate::exit::UsageError;
 use crate::goal::{Goal, Spans, Stat, Whose, family};
 use crate::parallel;
-use crate::report::{Outcome, Results, World, stated};
+use crate::report::{Outcome, Results, stated};
 use crate::runs::{Asked, number_namesakes, refuse_recordings_of_runs, seeded};
 use crate::simulate::{measure_within, say_end};
 
@@ -236,15 +236,7 @@ fn try_out(first: &[Vec<RunSpec>], jobs: NonZeroUsize) -> anyhow::Result<(Result
             None => report.groups.push(group),
         }
     }
-    let spec = &first[0][0];
-    let results = Results {
-        world: World::Simulated,
-        workload: spec.workload.name.clone(),
-        machine: spec.machine.clone(),
-        seed: spec.seed,
-        outcomes: tried,
-    };
-    Ok((results, report))
+    Ok((Results::simulated(&first[0][0], tried), report))
 }
 
 /// So many runs of each candidate, with the same seeds.

@@ -10,6 +10,7 @@ use stats::{Metrics, Value};
 use workload::RunSpec;
 
 use crate::export::{ExportTable, Kind};
+use crate::fidelity::simulated::compared;
 use crate::report::Format;
 use crate::table::Table;
 
@@ -52,8 +53,7 @@ pub fn simulate(run: &RunSpec) -> anyhow::Result<machines::Run> {
     if summary.exit.kind.is_error() {
         anyhow::bail!("the simulated half was ejected: {}", summary.exit.message);
     }
-    let own = |name: &str| run.workload.groups.iter().any(|group| group.name == name);
-    Ok(machines::Run::new(&metrics.report(), &metrics.waits()).only(own))
+    Ok(compared(&metrics, &played.workload))
 }
 
 /// Writes both, and how far apart they are.
