@@ -47,9 +47,15 @@ impl Key {
         Self::of_bytes(bytes_of(spec, scale, more))
     }
 
-    /// The key of what these bytes describe and this program makes.
+    /// The key of what these bytes describe and this program simulates.
     pub fn of_bytes(bytes: impl IntoIterator<Item = u8>) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
+        Self::of_version(version, bytes)
+    }
+
+    /// The key of what these bytes describe and this program runs on a kernel.
+    pub fn of_real(bytes: impl IntoIterator<Item = u8>) -> Self {
+        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
         Self::of_version(version, bytes)
     }
 

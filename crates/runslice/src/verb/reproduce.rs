@@ -48,7 +48,8 @@ pub struct Reproduce {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     machine: Vec<Machine>,
 
-    /// Make only 3 runs of each kind. The strongest verdict is then "same direction".
+    /// Make only 3 runs of each kind, on a kernel only one. The strongest verdict is then "same
+    /// direction".
     #[arg(long)]
     quick: bool,
 

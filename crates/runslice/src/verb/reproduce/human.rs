@@ -352,7 +352,7 @@ pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
     let counts: Vec<String> = counts.collect();
     let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
     let chance = match rules.quick {
-        true => "A quick look at 3 runs compares means alone: it says \"same direction\" or \
+        true => "A quick look at few runs compares means alone: it says \"same direction\" or \
                  \"opposite direction\" at most."
             .to_owned(),
         false => format!(

@@ -199,7 +199,7 @@ impl Page<'_> {
             said += &format!(" {open} stay undecided.");
         }
         if self.rules.quick {
-            said += " This was a quick look at 3 runs, which says the direction at most.";
+            said += " This was a quick look at few runs, which says the direction at most.";
         }
         said
     }
