@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use import::{Imported, Window};
-use model::{Nanos, SimTime, Sink as _, TaskId, span};
+use model::{Event, EventMask, Header, Nanos, SimTime, Sink, TaskId, span};
 use workload::{
     AsFile, CostScale, CpuSet, Grouped, Known, Recorded, SchedPolicy, Wakeups, Workload,
 };
@@ -150,6 +150,8 @@ fn say_score(path: &Path) {
     }
 }
 
+const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for a file of --events";
+
 /// Reads the recording at `path`, and says what became of its wakeups.
 ///
 /// # Errors
@@ -177,7 +179,7 @@ fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
         return foreign(file, path, window, to);
     }
     if window != Window::default() {
-        anyhow::bail!("--window is for traces of other programs, not for a file of --events");
+        anyhow::bail!(ONLY_OF_TRACES);
     }
     Ok(stats::replay(file, to)?)
 }
@@ -192,15 +194,70 @@ pub fn is_trace(path: &Path) -> bool {
     import::is_trace(begin)
 }
 
-/// The trace at `path` as a workload file whose groups are tasks of the same behaviour.
+/// Whether the file at `path` is a recording, by its content: a trace of another program, or what
+/// `--events` wrote.
+pub fn is_recording(path: &Path) -> bool {
+    let begin = File::open(path).map(BufReader::new);
+    let is_own = begin.is_ok_and(|mut file| {
+        let begin = file.fill_buf().unwrap_or_default();
+        begin.starts_with(br#"{"runslice_events":"#)
+    });
+    is_own || is_trace(path)
+}
+
+/// A recording of our own, by tasks of the same behaviour.
+#[derive(Debug, Default)]
+struct Own {
+    header: Option<Header>,
+    grouped: Grouped,
+    end: SimTime,
+}
+
+impl Sink for Own {
+    fn wants(&self) -> EventMask {
+        EventMask::SCHED
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.header = Some(header.clone());
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.grouped.events(events);
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.grouped.finish(end);
+        self.end = end;
+    }
+}
+
+/// The recording at `path` as a workload file whose groups are tasks of the same behaviour.
 ///
 /// # Errors
-/// When the file cannot be read, or is no trace; the message names the file and the place in it.
+/// When the file cannot be read, or is no recording; the message names the file and the place in
+/// it.
 pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<String> {
     let name = path.display().to_string();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     let mut grouped = Grouped::new();
     let stem = stem(path);
+    if !is_trace(path) {
+        anyhow::ensure!(window == Window::default(), ONLY_OF_TRACES);
+        let mut own = Own::default();
+        stats::replay(BufReader::new(file), &mut own).with_context(|| name.clone())?;
+        let header = own
+            .header
+            .with_context(|| format!("{name}: it has no header"))?;
+        let file = AsFile {
+            name: &stem,
+            groups: &header.groups,
+            machine: &header.machine,
+            length: own.end.since(SimTime::ZERO),
+            anonymous,
+        };
+        return Ok(own.grouped.to_toml(&file, &|_| Known::default()));
+    }
     let imported = import::read(file, &stem, window, &mut |events| {
         grouped.events(events);
         ControlFlow::Continue(())

@@ -60,16 +60,16 @@ pub struct Written {
     pub text: String,
 }
 
-/// Reads the workload that `argument` names, with its parameters `scale` set anew. A trace of
-/// another program is rerun, as with `--from`.
+/// Reads the workload that `argument` names, with its parameters `scale` set anew. A recording
+/// is rerun, as with `--from`.
 ///
 /// # Errors
 /// When there is no such workload, or it is wrong; the message names file, line and column.
 pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
     let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
-    if !is_shipped && recording::is_trace(Path::new(argument)) {
+    if !is_shipped && recording::is_recording(Path::new(argument)) {
         if !scale.is_empty() {
-            let message = format!("{argument} is a trace, which has no parameters to --scale");
+            let message = format!("{argument} is a recording, which has no parameters to --scale");
             return Err(UsageError(message).into());
         }
         return recording::load(Path::new(argument), Wanted::default());

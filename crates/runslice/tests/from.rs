@@ -90,6 +90,45 @@ fn every_shipped_workload_that_was_recorded_does_the_same_work_again() {
     }
 }
 
+/// Yields, and wakeups by which a waker says that it is about to sleep, decide how a chat goes.
+#[test]
+fn a_chat_that_was_recorded_goes_switch_by_switch_as_it_did() {
+    let switches = |path: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.lines().filter(|line| line.contains("\"event\":\"switch\""));
+        lines.map(str::to_owned).collect()
+    };
+    for policy in ["eevdf", "mlfq", "o1"] {
+        let [first, again] = ["", "-again"].map(|it| at(&format!("course-{policy}{it}.jsonl")));
+        let [first, again] = [&first, &again].map(|it| it.to_str().unwrap());
+        let chat = ["-w", "chat", "--scale", "rooms=2", "--scale", "msgs=5"];
+        let _ = report(&[&["sim", policy], &chat[..], &["--events", first]].concat());
+        let _ = report(&["sim", policy, "-w", first, "--events", again]);
+        let [first, again] = [first, again].map(switches);
+        assert!(first.len() > 1_000, "{policy}: {}", first.len());
+        assert!(first == again, "{policy}: another course");
+    }
+}
+
+#[test]
+fn a_recording_of_our_own_becomes_a_workload_file_too() {
+    let (load, events, file) = (at("own.toml"), at("own.jsonl"), at("own-again.toml"));
+    std::fs::write(&load, PING_PONG).unwrap();
+    let [load, events, file] = [&load, &events, &file].map(|it| it.to_str().unwrap());
+    let _ = report(&["sim", "fifo", "-w", load, "--events", events]);
+    let convert = |more: &[&str]| runslice(&[&["convert", events, "-o", file], more].concat());
+    assert!(convert(&[]).status.success());
+    let (again, _) = report(&["sim", "fifo", "-w", file, "--duration", "1s"]);
+    let names: Vec<&str> = (again["tasks"].as_array().unwrap().iter())
+        .map(|task| task["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["ping", "pong"]);
+    assert_eq!(again["machine"]["elapsed_ns"], 200 * 200_000);
+    let refused = convert(&["--window", "1s.."]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("--window is for traces of other programs"), "{said}");
+}
+
 #[test]
 fn what_is_no_recording_is_refused_with_its_name_and_line() {
     let bad = at("from-bad.jsonl");

@@ -1,19 +1,27 @@
 //! A workload made of a recording: what each task ran, what it waited for, and whom it woke.
 
+mod period;
+
+use std::mem;
+
 use crate::{
     Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Expr, Group, Operation, Place,
     SchedPolicy, Step, Target, TaskKind, Workload,
 };
 use model::{
-    Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, WakeCause,
+    Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId, WakeCause,
 };
+
+/// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
+const WF_SYNC: u64 = 0x10;
 
 /// Collects the events of a run and makes a workload of them.
 ///
 /// Time on a CPU becomes `run`. A task that slept and was woken by a task of the recording waits
 /// for a message instead, which that task sends where it woke it. One that work from outside woke
-/// sleeps until that moment of the recording; all other sleeps keep their length. A fork stays a
-/// fork. Spans, counters and phases stay. Policies and affinities are set by whoever knows them.
+/// sleeps until that moment of the recording, and so does one whose sleeps by the clock end at a
+/// steady period; all other sleeps keep their length. A fork stays a fork. Yields and synchronous
+/// wakeups stay what they were where callbacks were recorded: no tracepoint has them. Spans, counters and phases stay. Policies and affinities are set by whoever knows them.
 /// What a recording does not have (deadlines, disks, locks as such) the workload does not have
 /// either.
 #[derive(Debug, Default)]
@@ -76,6 +84,8 @@ struct Task {
     has_run: bool,
     /// Spans that have begun.
     spans: Vec<u32>,
+    /// How the wakeup that is under way wakes it.
+    waking: Waking,
     script: Vec<Act>,
 }
 
@@ -83,19 +93,30 @@ struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Run(Nanos),
-    Sleep(Nanos),
+    /// Sleeps for so long; the clock woke it at this time after the begin.
+    Sleep(Nanos, Nanos),
     /// Sleeps until so long after the begin.
     SleepUntil(Nanos),
     /// Waits to be woken by a task of the recording.
-    Await,
+    Await(Waking),
     /// Wakes a task that waits.
-    Wake(TaskId),
+    Wake(TaskId, Waking),
     Fork(TaskId),
     Count(u32, u64),
     SpanBegin(u32),
     SpanEnd(u32),
     Phase(u32),
     Nice(i64),
+    Yield,
+}
+
+/// How a task wakes another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Waking {
+    #[default]
+    Plain,
+    /// As one that is about to sleep.
+    Sync,
 }
 
 impl Task {
@@ -110,7 +131,7 @@ impl Task {
     /// Ends the burst, if it has run at all.
     fn flush(&mut self) {
         if !self.burst.is_zero() {
-            let burst = std::mem::replace(&mut self.burst, Nanos::ZERO);
+            let burst = mem::replace(&mut self.burst, Nanos::ZERO);
             self.script.push(Act::Run(burst));
         }
     }
@@ -178,6 +199,14 @@ impl Recorded {
             EventKind::SpanBegin => self.say(event, Act::SpanBegin(index(event.a))),
             EventKind::SpanEnd => self.say(event, Act::SpanEnd(index(event.a))),
             EventKind::Phase => self.say(event, Act::Phase(index(event.a))),
+            // `prev_state` has a yield look like a preemption: only a callback tells them apart.
+            EventKind::Callback if event.detail == Op::Yield as u8 => self.say(event, Act::Yield),
+            // No tracepoint has the flag.
+            EventKind::Callback if event.detail == Op::SelectCpu as u8 => {
+                if let Some(task) = self.task(task).filter(|_| event.a & WF_SYNC != 0) {
+                    task.waking = Waking::Sync;
+                }
+            }
             EventKind::Change if event.a == 0 => {
                 self.say(event, Act::Nice(event.b.cast_signed().clamp(-20, 19)));
             }
@@ -229,6 +258,7 @@ impl Recorded {
             asleep,
             has_run: false,
             spans: Vec::new(),
+            waking: Waking::Plain,
             script: Vec::new(),
         });
     }
@@ -238,6 +268,10 @@ impl Recorded {
         // The waker may have left its CPU by now: another CPU took the wakeup from a list. Then it
         // wakes as the last thing that it did.
         let by_task = waker != event.task && self.task(waker).is_some_and(|waker| waker.has_run);
+        let waking = self
+            .task(event.task)
+            .map(|task| mem::take(&mut task.waking));
+        let waking = waking.unwrap_or_default();
         let first = self.task(event.task).is_some_and(|task| !task.awake);
         let forked = self.task(event.task).is_some_and(|task| task.forked);
         // A forked task starts because it was forked; one that was awake when the recording
@@ -249,7 +283,7 @@ impl Recorded {
         if by_task && !is_start {
             self.wakeups.by_tasks += 1;
             if let Some(waker) = self.task(waker) {
-                waker.act(event.time, Act::Wake(event.task));
+                waker.act(event.time, Act::Wake(event.task, waking));
             }
         } else if outside && !is_start {
             self.wakeups.from_outside += 1;
@@ -266,10 +300,10 @@ impl Recorded {
         let slept = event.time.since(task.asleep);
         let came = event.time.since(SimTime::ZERO);
         match (by_task, first) {
-            (true, _) => task.script.push(Act::Await),
+            (true, _) => task.script.push(Act::Await(waking)),
             (false, true) => task.start = slept,
             (false, false) if outside => task.script.push(Act::SleepUntil(came)),
-            (false, false) => task.script.push(Act::Sleep(slept)),
+            (false, false) => task.script.push(Act::Sleep(slept, came)),
         }
     }
 
@@ -304,8 +338,13 @@ impl Recorded {
                 Some(number)
             })
             .collect();
-        let maker = Maker { numbers, scale };
         let ran = self.tasks.iter().filter(|task| task.has_run);
+        let tasks = u32::try_from(ran.clone().count()).unwrap_or(u32::MAX);
+        let maker = Maker {
+            numbers,
+            scale,
+            tasks,
+        };
         let groups: Vec<Group> = (0..)
             .zip(ran.clone())
             .map(|(own, task)| Group {
@@ -324,15 +363,21 @@ impl Recorded {
                 one_each_cpu: false,
                 background: false,
                 footprint: None,
-                body: (task.script.iter())
-                    .filter_map(|act| maker.step(own, *act))
-                    .collect(),
+                body: maker.body(own, &task.script),
                 variables: 0,
             })
             .collect();
-        let channels = ran.map(|task| Channel {
-            name: format!("wakes {}", name(&header, task)),
-            kind: ChannelKind::Queue,
+        // Of the kinds of channels a queue wakes plainly, a socket as one that is about to sleep.
+        let kinds = [
+            (ChannelKind::Queue, "wakes"),
+            (ChannelKind::Unix, "wakes synchronously"),
+        ];
+        let channels = kinds
+            .into_iter()
+            .flat_map(|(kind, verb)| ran.clone().map(move |task| (kind, verb, task)));
+        let channels = channels.map(|(kind, verb, task)| Channel {
+            name: format!("{verb} {}", name(&header, task)),
+            kind,
             count: 1,
             capacity: Capacity::Unbounded,
             msg: 1,
@@ -365,12 +410,28 @@ fn name(header: &Header, task: &Task) -> String {
 
 /// Turns acts into operations.
 struct Maker {
-    /// By recorded task: its group and channel in the workload.
+    /// By recorded task: its group and its first channel in the workload.
     numbers: Vec<Option<u32>>,
+    /// Tasks of the workload: a task's second channel is so many behind its first one.
+    tasks: u32,
     scale: CostScale,
 }
 
 impl Maker {
+    /// What the task of group and first channel `own` does.
+    fn body(&self, own: u32, script: &[Act]) -> Vec<Step> {
+        let sleeps = script.iter().filter_map(|act| match *act {
+            Act::Sleep(slept, until) => Some((slept, until)),
+            _ => None,
+        });
+        let by_period = period::is_kept(sleeps);
+        let acts = script.iter().map(|act| match *act {
+            Act::Sleep(_, until) if by_period => Act::SleepUntil(until),
+            act => act,
+        });
+        acts.filter_map(|act| self.step(own, act)).collect()
+    }
+
     /// What the task of group and channel `own` does; `None` for what has no effect.
     fn step(&self, own: u32, act: Act) -> Option<Step> {
         let amount = |span| Amount {
@@ -378,17 +439,20 @@ impl Maker {
             times: Expr::Number(1),
         };
         let number = |task: TaskId| *self.numbers.get(task.index())?;
-        let place = |of| Place {
-            of,
+        let place = |task: u32, waking| Place {
+            of: match waking {
+                Waking::Plain => task,
+                Waking::Sync => self.tasks + task,
+            },
             index: Expr::Number(0),
         };
         let op = match act {
             Act::Run(span) => Operation::Run(Some(amount(self.scale.of(span)))),
-            Act::Sleep(span) => Operation::Sleep(amount(span)),
+            Act::Sleep(span, _) => Operation::Sleep(amount(span)),
             Act::SleepUntil(span) => Operation::SleepUntil(amount(span)),
-            Act::Await => Operation::Recv(place(own)),
-            Act::Wake(task) => Operation::Send {
-                to: place(number(task)?),
+            Act::Await(waking) => Operation::Recv(place(own, waking)),
+            Act::Wake(task, waking) => Operation::Send {
+                to: place(number(task)?, waking),
                 bytes: None,
                 value: None,
             },
@@ -400,6 +464,7 @@ impl Maker {
             Act::SpanBegin(span) => Operation::SpanBegin(span),
             Act::SpanEnd(span) => Operation::SpanEnd(span),
             Act::Phase(phase) => Operation::Phase(phase),
+            Act::Yield => Operation::Yield,
             Act::Nice(nice) => Operation::SetNice {
                 target: Target::Me,
                 nice: Expr::Number(nice),
@@ -411,7 +476,7 @@ impl Maker {
 
 impl Sink for Recorded {
     fn wants(&self) -> EventMask {
-        EventMask::SCHED
+        EventMask::ALL
     }
 
     fn begin(&mut self, header: &Header) {
@@ -596,6 +661,49 @@ pub(crate) mod tests {
             })
             .collect();
         assert_eq!(kinds, ["run", "send", "sleep", "run"]);
+    }
+
+    #[test]
+    fn yields_and_synchronous_wakeups_are_kept_where_callbacks_tell_them() {
+        let called = |at, task, op: Op, a| Event {
+            detail: op as u8,
+            ..event(at, EventKind::Callback, task, (a, 0))
+        };
+        let recorded = recorded(&[
+            new(0, 0, NONE),
+            new(0, 1, NONE),
+            wakeup(0, 0, NONE),
+            wakeup(0, 1, NONE),
+            switch(0, 1, NONE, PrevState::Idle),
+            switch(0, 0, 1, PrevState::Sleeping),
+            called(10, 1, Op::SelectCpu, 0x18),
+            wakeup(10, 1, 0),
+            called(10, 0, Op::Yield, u64::from(NONE)),
+            switch(10, 1, 0, PrevState::Runnable),
+            switch(30, 0, 1, PrevState::Sleeping),
+            // The flag is that of one wakeup.
+            called(40, 1, Op::SelectCpu, 0x8),
+            wakeup(40, 1, 0),
+            switch(40, 1, 0, PrevState::Dead),
+            switch(50, NONE, 1, PrevState::Dead),
+        ]);
+        let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
+        let kinds: Vec<_> = workload.channels.iter().map(|it| it.kind).collect();
+        let [queue, unix] = [ChannelKind::Queue, ChannelKind::Unix];
+        assert_eq!(kinds, [queue, queue, unix, unix]);
+        let place = |of| Place {
+            of,
+            index: Expr::Number(0),
+        };
+        let send = |of| Operation::Send {
+            to: place(of),
+            bytes: None,
+            value: None,
+        };
+        let first = [run(10), send(3), Operation::Yield, run(10), send(1)];
+        assert_eq!(ops(&workload, 0), first.iter().collect::<Vec<_>>());
+        let [third, second] = [3, 1].map(|of| Operation::Recv(place(of)));
+        assert_eq!(ops(&workload, 1), [&third, &run(20), &second, &run(10)]);
     }
 
     #[test]

@@ -390,7 +390,9 @@ impl Planning {
         let workload = match &self.source {
             Source::Text(written) => Written::clone(written),
             Source::Recorded => bail!(stays("a recording")),
-            Source::Named if recording::is_trace(Path::new(&**name)) => bail!(stays("a trace")),
+            Source::Named if recording::is_recording(Path::new(&**name)) => {
+                bail!(stays("a recording"))
+            }
             Source::Named => Written::find(name)?,
         };
         let mut policy = spec.policy.clone();

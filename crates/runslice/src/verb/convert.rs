@@ -59,11 +59,11 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
         &[("the workload", workload_arg::file_of(&request.workload))],
         &[("--output", request.output.as_deref())],
     )?;
-    if recording::is_trace(Path::new(&request.workload)) {
+    if recording::is_recording(Path::new(&request.workload)) {
         return trace(request);
     }
     if request.anonymous || request.window.is_some() {
-        let message = "--anonymous and --window are for traces of other programs";
+        let message = "--anonymous and --window are for recordings";
         return Err(UsageError(message.to_owned()).into());
     }
     let from_rtapp = request.workload.to_ascii_lowercase().ends_with(".json");
@@ -109,10 +109,10 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-/// Makes a workload file of a trace.
+/// Makes a workload file of a recording.
 fn trace(request: &Convert) -> anyhow::Result<Status> {
     if request.to == Some(Language::RtApp) {
-        let message = "a trace becomes a workload file; convert that to rt-app's language";
+        let message = "a recording becomes a workload file; convert that to rt-app's language";
         return Err(UsageError(message.to_owned()).into());
     }
     let window = request.window.unwrap_or_default();

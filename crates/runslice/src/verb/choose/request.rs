@@ -175,7 +175,7 @@ impl Choose {
     /// The trace that is the load, if it is one.
     pub fn trace(&self) -> Option<&Path> {
         let named = self.workload.as_deref().map(Path::new);
-        let named = named.filter(|path| recording::is_trace(path));
+        let named = named.filter(|path| recording::is_recording(path));
         self.recording.from.as_deref().or(named)
     }
 
