@@ -73,7 +73,7 @@ impl Runs<'_> {
     /// Why nothing is known of these runs whatever happened, if so.
     fn left_out(&self, set: usize) -> Result<(), String> {
         let set = &self.experiment.sets[set];
-        match self.quick && !set.quick {
+        match self.quick && set.quick == 0 {
             true => Err(format!("--quick leaves out the runs `{}`", set.name)),
             false => Ok(()),
         }

@@ -95,7 +95,9 @@ fn every_shipped_workload_that_was_recorded_does_the_same_work_again() {
 fn a_chat_that_was_recorded_goes_switch_by_switch_as_it_did() {
     let switches = |path: &str| -> Vec<String> {
         let text = std::fs::read_to_string(path).unwrap();
-        let lines = text.lines().filter(|line| line.contains("\"event\":\"switch\""));
+        let lines = text
+            .lines()
+            .filter(|line| line.contains("\"event\":\"switch\""));
         lines.map(str::to_owned).collect()
     };
     for policy in ["eevdf", "mlfq", "o1"] {
@@ -126,7 +128,10 @@ fn a_recording_of_our_own_becomes_a_workload_file_too() {
     assert_eq!(again["machine"]["elapsed_ns"], 200 * 200_000);
     let refused = convert(&["--window", "1s.."]);
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("--window is for traces of other programs"), "{said}");
+    assert!(
+        said.contains("--window is for traces of other programs"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -11,7 +11,9 @@ use toml::Spanned;
 
 use super::super::draft::{self, Draft, OneOrMore};
 use super::super::files::Files;
-use super::{Arm, Experiment, Point, Reader, RunSet, Work, ordered, statements, varies};
+use super::{
+    Arm, Experiment, Point, QUICK_REAL, Reader, RunSet, Work, ordered, statements, varies,
+};
 use crate::catalog::Catalog;
 use crate::error::{Cause, Error, Result, wrong};
 
@@ -117,12 +119,15 @@ struct Runs {
     scale: BTreeMap<Spanned<String>, OneOrMore>,
     cpus: Option<OneOrMore>,
     seeds: Option<Spanned<u32>>,
-    #[serde(default = "yes")]
-    quick: bool,
+    quick: Option<Quick>,
 }
 
-const fn yes() -> bool {
-    true
+/// How a quick look treats a set: whether it has it, or how many runs of each cell it makes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+enum Quick {
+    Whether(bool),
+    Runs(u8),
 }
 
 /// Reads what of an experiment is run on kernels.
@@ -210,7 +215,11 @@ fn set(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs, arms: &[Arm]) -
         seeds,
         duration: None,
         probes,
-        quick: runs.quick,
+        quick: match runs.quick {
+            None | Some(Quick::Whether(true)) => QUICK_REAL,
+            Some(Quick::Whether(false)) => 0,
+            Some(Quick::Runs(runs)) => runs.into(),
+        },
     })
 }
 
