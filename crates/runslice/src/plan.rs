@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, anyhow};
 use model::file;
@@ -16,7 +16,7 @@ use crate::policy::Found;
 use crate::report::{self, Outcome};
 use crate::scheduler::{self, LoaderOptions};
 use crate::simulate::measure;
-use crate::store::Key;
+use crate::store::{Front, Key};
 use crate::{input, kernel, policy, runs, workload_arg};
 use model::{seeds, span};
 
@@ -34,11 +34,14 @@ pub struct Planned {
     pub load: Arc<str>,
     /// Which line of the file its policy comes from, for messages: `sweep.toml:1:12`.
     pub place: Arc<str>,
+    /// What its key begins with, once that was asked for. Runs that differ in the seed share it.
+    pub front: OnceLock<Front>,
 }
 
 impl Planned {
     /// The same with another seed.
     pub fn with_seed(&self, seed: u64) -> Self {
+        self.front();
         Self {
             spec: RunSpec {
                 seed,
@@ -50,7 +53,12 @@ impl Planned {
 
     /// The key that its results are kept under.
     pub fn key(&self) -> Key {
-        Key::of(&self.spec, &self.scale, "")
+        self.front().key(self.spec.seed)
+    }
+
+    fn front(&self) -> &Front {
+        let front = || Front::of(&self.spec, &self.scale, "");
+        self.front.get_or_init(front)
     }
 
     /// Makes the run.
@@ -385,6 +393,7 @@ fn planned(cell: &Cell, seed: u64, duration: Option<Nanos>) -> Planned {
         scale: cell.scale.clone(),
         load: Arc::clone(&cell.found_as),
         place: Arc::clone(&cell.place),
+        front: OnceLock::new(),
     }
 }
 

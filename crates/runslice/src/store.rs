@@ -30,12 +30,21 @@ pub struct Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
+/// What the keys of runs have in common that differ in their seeds alone. Objects are long, and
+/// there may be a million seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Front(u128);
+
 /// FNV-1a with 128 bits. It tells accidents apart, not forgeries.
 ///
 /// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
 pub fn fingerprint(bytes: impl IntoIterator<Item = u8>) -> u128 {
-    let start: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    bytes.into_iter().fold(start, |state, byte| {
+    continued(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
+}
+
+/// The fingerprint of bytes that follow others.
+fn continued(before: u128, bytes: impl IntoIterator<Item = u8>) -> u128 {
+    bytes.into_iter().fold(before, |state, byte| {
         (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
     })
 }
@@ -44,29 +53,43 @@ impl Key {
     /// The key of a run whose workload was given these parameters. `more` is what else its result
     /// depends on.
     pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
-        Self::of_bytes(bytes_of(spec, scale, more))
+        Front::of(spec, scale, more).key(spec.seed)
     }
 
     /// The key of what these bytes describe and this program simulates.
     pub fn of_bytes(bytes: impl IntoIterator<Item = u8>) -> Self {
-        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
-        Self::of_version(version, bytes)
+        Self(of_version(VERSION, bytes))
     }
 
     /// The key of what these bytes describe and this program runs on a kernel.
     pub fn of_real(bytes: impl IntoIterator<Item = u8>) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
-        Self::of_version(version, bytes)
-    }
-
-    fn of_version(version: &str, bytes: impl IntoIterator<Item = u8>) -> Self {
-        let begin = format!("{FORMAT} {version} ").into_bytes();
-        Self(fingerprint(begin.into_iter().chain(bytes)))
+        Self(of_version(version, bytes))
     }
 
     fn file(self) -> String {
         format!("{self}.json")
     }
+}
+
+impl Front {
+    /// As [`Key::of`].
+    pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
+        Self(of_version(VERSION, bytes_of(spec, scale, more)))
+    }
+
+    /// The key of the run with this seed.
+    pub fn key(self, seed: u64) -> Key {
+        Key(continued(self.0, seed.to_le_bytes()))
+    }
+}
+
+/// This program, as its sources have it.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
+
+fn of_version(version: &str, bytes: impl IntoIterator<Item = u8>) -> u128 {
+    let begin = format!("{FORMAT} {version} ").into_bytes();
+    fingerprint(begin.into_iter().chain(bytes))
 }
 
 impl fmt::Display for Key {
@@ -88,7 +111,7 @@ impl FromStr for Key {
     }
 }
 
-/// Everything that is asked of a simulated run, as bytes.
+/// Everything that is asked of a simulated run but its seed, as bytes.
 fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
     // All fields of the request as they are, those of later versions too; long bytes stand behind.
     let mut rest = RunSpec {
@@ -96,6 +119,7 @@ fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
             object: [].into(),
             ..spec.policy.clone()
         },
+        seed: 0,
         ..spec.clone()
     };
     // Messages name the file, and no result does: it may lie elsewhere.
@@ -248,7 +272,7 @@ mod tests {
         let scale = [("hogs".to_owned(), 4)];
         let mut keys = vec![
             key(&run),
-            Key::of_version("another", bytes_of(&run, &[], "")),
+            Front(of_version("another", bytes_of(&run, &[], ""))).key(run.seed),
             Key::of(&run, &scale, ""),
             Key::of(&run, &[], "with a probe"),
         ];

@@ -5,7 +5,7 @@
 //! worker gets each of them once however many runs it makes.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, bail, ensure};
 use model::Nanos;
@@ -365,6 +365,7 @@ fn cells_of(request: &Request, place: &str) -> anyhow::Result<Vec<Found>> {
             scale: options.scale.clone(),
             load: Arc::clone(&load),
             place: Arc::clone(&place),
+            front: OnceLock::new(),
         };
         (run, source.clone(), seeds)
     });
@@ -443,6 +444,7 @@ impl Cell {
                 scale: bound.scale,
                 load: place.as_str().into(),
                 place: place.into(),
+                front: OnceLock::new(),
             }))
         })
     }
