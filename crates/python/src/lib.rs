@@ -12,6 +12,7 @@ mod explained;
 mod given;
 mod plan;
 mod run;
+mod scored;
 mod table;
 mod verdict;
 mod wait;
@@ -37,6 +38,8 @@ mod _runslice {
     use super::plan::{Cell, Plan, Store};
     #[pymodule_export]
     use super::run::{Request, Run};
+    #[pymodule_export]
+    use super::scored::Scored;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

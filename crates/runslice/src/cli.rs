@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use crate::exit::{Status, statuses};
 use crate::on_kernel;
+use crate::score::Score;
 use crate::verb::build::Build;
 use crate::verb::bundle::BundleOf;
 use crate::verb::calibrate::Calibrate;
@@ -22,7 +23,6 @@ use crate::verb::lab::Lab;
 use crate::verb::list::List;
 use crate::verb::report::Report;
 use crate::verb::reproduce::Reproduce;
-use crate::verb::score::Score;
 use crate::verb::sim::Sim;
 use crate::verb::stat::Stat;
 use crate::verb::sweep::Sweep;

@@ -42,6 +42,7 @@ mod runs;
 mod say;
 mod schedstat;
 mod scheduler;
+mod score;
 mod score_file;
 mod sets;
 mod shrink;

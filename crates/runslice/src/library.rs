@@ -10,6 +10,7 @@ mod failure;
 mod given;
 mod plan;
 mod run;
+mod scored;
 
 pub use bpf::Knob;
 pub use stats::EventColumns;
@@ -22,6 +23,7 @@ pub use self::failure::{Answer, Failure, Why};
 pub use self::given::{Load, Parameters, Policy};
 pub use self::plan::{Cell, Plan, Store};
 pub use self::run::{End, Request, Run, Shape, goal, simulate};
+pub use self::scored::{Scored, score};
 
 /// The version of this program.
 pub const VERSION: &str = crate::about::About::VERSION;

@@ -12,8 +12,8 @@ Time: TypeAlias = str | int | timedelta
 """A span of simulated time: ``"10s"``, ``"1.5ms"``, a number of nanoseconds, or a timedelta."""
 
 
-class OneRun(TypedDict, total=False):
-    """The machine, the seed and the length of a simulated run.
+class Computer(TypedDict, total=False):
+    """The machine of a simulated run.
 
     Each key is an option of ``runslice sim``, whose help has ranges and defaults: what is left out
     is as in the workload.
@@ -26,13 +26,6 @@ class OneRun(TypedDict, total=False):
         hz: ticks a second: 100, 250, 300 or 1000.
         kernel: version to simulate, ``"6.18"`` or ``"7.2"``.
         profile: ``"ideal"``, ``"default-v0"``, or the path of a file of costs.
-        seed: seed of every random choice.
-        duration: longest simulated time.
-        set: knobs or variables of every policy.
-        run: programs to run before a policy is attached, with their arguments.
-        run_attached: the same right after it is attached.
-        ops: table of callbacks to attach.
-        scale: parameters of the workload.
     """
 
     cpus: int
@@ -42,6 +35,21 @@ class OneRun(TypedDict, total=False):
     hz: int
     kernel: str
     profile: str
+
+
+class OneRun(Computer, total=False):
+    """As ``Computer``, with the seed and the length of the run and what happens to the policy.
+
+    Keys:
+        seed: seed of every random choice.
+        duration: longest simulated time.
+        set: knobs or variables of every policy.
+        run: programs to run before a policy is attached, with their arguments.
+        run_attached: the same right after it is attached.
+        ops: table of callbacks to attach.
+        scale: parameters of the workload.
+    """
+
     seed: int
     duration: Time
     set: Mapping[str, Value]
@@ -75,9 +83,6 @@ class Machine(Runs, total=False):
     memory: int
 
 
-_KNOWN = tuple(Machine.__annotations__)
-
-
 def time_of(time: Time) -> str:
     """A span as the command line takes it."""
     if isinstance(time, timedelta):
@@ -86,16 +91,17 @@ def time_of(time: Time) -> str:
     return f"{time}ns" if isinstance(time, int) else time
 
 
-def options_of(machine: Mapping[str, object]) -> list[str]:
+def options_of(machine: Mapping[str, object], keys: type = Machine) -> list[str]:
     """The words of the command line for these keys, in their order.
 
     Raises:
         TypeError: there is no such key.
     """
+    known = keys.__annotations__
     words: list[str] = []
     for key, value in machine.items():
-        if key not in _KNOWN:
-            raise TypeError(f"there is no option {key!r}; there are: {', '.join(_KNOWN)}")
+        if key not in known:
+            raise TypeError(f"there is no option {key!r}; there are: {', '.join(known)}")
         if value is None:
             continue
         option = f"--{key.replace('_', '-')}"

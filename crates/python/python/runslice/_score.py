@@ -1,0 +1,125 @@
+"""How far the simulation of a recording can be trusted."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _runslice
+from ._options import Computer, options_of
+from ._table import Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Score:
+    """For which questions the simulation of a recording can be trusted. docs/score.md."""
+
+    __slots__ = ("_scored",)
+
+    def __init__(self, scored: _runslice.Scored) -> None:
+        self._scored = scored
+
+    @property
+    def answer(self) -> str:
+        """What to trust it for, what not, and what it cannot tell, in sentences."""
+        return self._scored.answer
+
+    @property
+    def status(self) -> int:
+        """What ``runslice score`` ends with: 0, or 6 if nothing can be said of any part."""
+        return self._scored.status
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The parts and their verdicts: ``trusted``, ``roughly``, ``not_trusted``, ``undecided`` or
+        ``cannot_be_told``."""
+        return {part["part"]: part["verdict"] for part in self.json()["parts"]}
+
+    @property
+    def table(self) -> Table:
+        """A row for each part: errors as factors, skill and reach with their intervals."""
+        return Table(self._scored.table())
+
+    def json(self) -> dict[str, Any]:
+        """The document of ``runslice score --format json``, read. Times are in nanoseconds."""
+        document: dict[str, Any] = json.loads(self.write("json"))
+        return document
+
+    def write(self, format: str = "human") -> bytes:
+        """What ``runslice score`` writes: ``human``, ``json``, ``csv``, ``parquet``.
+
+        Raises:
+            UsageError: there is no such format.
+        """
+        return self._scored.write(format)
+
+    def save(self, recording: str | os.PathLike[str]) -> None:
+        """Keep it beside the recording: ``Workload.from_recording`` then warns by it.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with open(f"{os.fspath(recording)}.score.json", "wb") as file:
+            file.write(self.write("json"))
+
+    def command(self, format: str = "human") -> list[str]:
+        """The words of the command line that writes the same."""
+        return self._scored.command(format)
+
+    def __str__(self) -> str:
+        return self.write("human").decode()
+
+    def __repr__(self) -> str:
+        return f"<runslice.Score: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def score(
+    recording: str | os.PathLike[str],
+    second: str | os.PathLike[str] | None = None,
+    *,
+    recorded_under: str | os.PathLike[str] | None = None,
+    recorded_on: str | None = None,
+    window: str | None = None,
+    resample_seed: int | None = None,
+    jobs: int | None = None,
+    **machine: Unpack[Computer],
+) -> Score:
+    """Say for which questions the simulation of a recording can be trusted. It is
+    ``runslice score``: its first half, simulated, is held against its second.
+
+    Args:
+        recording: the file of ``--events``, or a trace of perf, trace-cmd, ftrace or Perfetto.
+        second: a second recording of the same load. Then all of the first one is held against it.
+        recorded_under: the scheduler that it was recorded under, as the command line calls it.
+            Default: what the recording says.
+        recorded_on: version of the kernel that it was recorded on, ``"5.10"``. Default: likewise.
+        window: part of the trace to use, ``"2s..5s"``. Default: all.
+        resample_seed: seed of the random resampling. Default: 1.
+        jobs: threads. The number does not change the results.
+        machine: see ``Computer``.
+
+    Raises:
+        UsageError: a value does not exist, or nothing says which scheduler it was recorded under.
+        Error: a file is bad, or too short.
+    """
+    words = [os.fspath(recording)]
+    if second is not None:
+        words.append(os.fspath(second))
+    for option, value in (
+        ("--recorded-under", recorded_under),
+        ("--recorded-on", recorded_on),
+        ("--window", window),
+        ("--resample-seed", resample_seed),
+        ("--jobs", jobs),
+    ):
+        if value is not None:
+            words += [option, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+    words += options_of(machine, Computer)
+    return Score(_runslice.Scored.of(words))
