@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray as _;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{UInt8Type, UInt32Type};
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array as _, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, RecordBatch,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, RecordBatch,
     RecordBatchIterator, RecordBatchReader, StringArray, UInt8Array, UInt16Array, UInt32Array,
     UInt64Array,
 };
 use arrow_buffer::NullBuffer;
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList};
 use runslice::library::{EventColumns, ExportTable, Kind};
 
 use crate::errors::Error;
@@ -61,6 +62,18 @@ impl Table {
     fn column_names(&self) -> Vec<String> {
         let fields = self.0.schema_ref().fields();
         fields.iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The columns as lists, of `count` rows from `begin` on or of those that are there.
+    fn lists<'py>(
+        &self,
+        py: Python<'py>,
+        begin: usize,
+        count: usize,
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let begin = begin.min(self.0.num_rows());
+        let part = self.0.slice(begin, count.min(self.0.num_rows() - begin));
+        part.columns().iter().map(|it| list(py, it)).collect()
     }
 }
 
@@ -124,6 +137,38 @@ impl Table {
         let schema = Schema::new(fields.collect::<Vec<_>>());
         let columns = columns.into_iter().map(|(_, column)| column).collect();
         RecordBatch::try_new(Arc::new(schema), columns).map(Self)
+    }
+}
+
+/// A column as Python's values; what is null is `None`.
+fn list<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Bound<'py, PyList>> {
+    /// One list of an iterator that does not say its length.
+    macro_rules! of {
+        ($cells:expr) => {
+            PyList::new(py, $cells.into_iter().collect::<Vec<_>>())
+        };
+    }
+    match column.data_type() {
+        DataType::Utf8 => of!(column.as_string::<i32>()),
+        DataType::Boolean => of!(column.as_boolean()),
+        DataType::UInt16 => of!(column.as_primitive::<UInt16Type>()),
+        DataType::UInt32 => of!(column.as_primitive::<UInt32Type>()),
+        DataType::UInt64 => of!(column.as_primitive::<UInt64Type>()),
+        DataType::Int64 => of!(column.as_primitive::<Int64Type>()),
+        DataType::Float64 => of!(column.as_primitive::<Float64Type>()),
+        // As a number, not as the byte of a string.
+        DataType::UInt8 => {
+            let cells = column.as_primitive::<UInt8Type>().iter();
+            of!(cells.map(|cell| cell.map(u16::from)))
+        }
+        DataType::Dictionary(..) => {
+            let texts = column.as_any_dictionary();
+            let keys = texts.normalized_keys();
+            let names = texts.values().as_string::<i32>();
+            let name = |(at, key): (usize, &usize)| texts.is_valid(at).then(|| names.value(*key));
+            of!(keys.iter().enumerate().map(name))
+        }
+        other => Err(Error::new_err(format!("no column of ours is {other}"))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -31,7 +32,24 @@ def test_a_table_is_the_same_through_every_door(run: runslice.Run) -> None:
     assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == table.columns
     assert frame["runs"].tolist() == arrow["runs"].to_pylist()
     assert arrow.schema.field("wakeup_ns_p99").type == pyarrow.uint64()
-    assert [row["group"] for row in table.rows()] == arrow["group"].to_pylist()
+    assert list(table.rows()) == arrow.to_pylist()
+    events = run.events_of(1, decisions=True)
+    assert len(events) > 5000 and list(events.rows()) == pyarrow.table(events).to_pylist()
+
+
+def test_rows_take_no_other_library_and_tables_say_what_does(
+    run: runslice.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("pandas", "polars", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    table = run.tasks
+    rows = list(table.rows())
+    assert len(rows) == len(table) > 4 and set(rows[0]) == set(table.columns)
+    shown = table._repr_html_()
+    assert shown.count("<tr>") == 1 + min(len(table), 20) and str(rows[0]["task"]) in shown
+    for door in ("arrow", "pandas", "polars"):
+        with pytest.raises(ImportError, match=rf"pip install 'runslice\[{door}\]'"):
+            getattr(table, f"to_{door}")()
 
 
 def test_a_table_hands_its_memory_on_without_a_copy(run: runslice.Run) -> None:

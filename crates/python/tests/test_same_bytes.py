@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pyarrow
@@ -186,6 +187,33 @@ def test_a_recording_is_rerun(cli: Cli, tmp_path: Path) -> None:
         runslice.simulate("fifo", load, scale={"hogs": 1})
     with pytest.raises(runslice.UsageError, match="is a recording"):
         load.text  # noqa: B018
+
+
+def test_a_score(cli: Cli, tmp_path: Path) -> None:
+    cli(["sim", "mlfq", "-w", "desk", "--duration", "4s", "--events", "e.jsonl"])
+    score = runslice.score("e.jsonl", resample_seed=2, jobs=1, hz=1000)
+    for format in ("human", "json", "csv", "parquet"):
+        assert score.write(format) == cli(score.command(format)[1:], status=score.status).stdout
+    rows = {row["part"]: row["verdict"] for row in score.table.rows()}
+    assert rows.keys() == score.parts.keys() and "wait" in rows
+    document = score.json()
+    assert document["recorded_under"] == "mlfq" and document["answer"] == score.answer
+    load = runslice.Workload.from_recording("e.jsonl")
+    with pytest.warns(UserWarning, match="how far to trust this load is not known"):
+        runslice.simulate("fifo", load)
+    score.save("e.jsonl")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        runslice.simulate("fifo", load)
+    bad = [name for name, verdict in score.parts.items() if verdict == "not_trusted"]
+    assert bool(bad) == any("e.jsonl" in str(it.message) for it in said)
+    assert not any("is not known" in str(it.message) for it in said)
+    with pytest.raises(runslice.Error, match=r"no\.jsonl"):
+        runslice.score("no.jsonl")
+    with pytest.raises(runslice.UsageError, match="is no version of a kernel"):
+        runslice.score("e.jsonl", recorded_on="five")
+    with pytest.raises(TypeError, match="no option 'seed'; there are: cpus"):
+        runslice.score("e.jsonl", seed=3)  # type: ignore[call-arg]
 
 
 WRONG = {

@@ -23,20 +23,35 @@ LOAD = runslice.Workload.build(
     machine={"cpus": 1},
 )
 
+OTHER = runslice.Workload.build(
+    "crowd",
+    {
+        "batch": {"do": "loop(inf)[ run(exp(30ms)) ]", "count": 5},
+        "ui": {"do": "loop(inf)[ sleep(exp(8ms)), run(300us) ]", "count": 2},
+    },
+    stop="duration:400ms",
+    machine={"cpus": 1},
+)
+"""A load that the search does not see."""
+
 
 def test_it_finds_a_better_slice_and_judges_it_with_other_seeds() -> None:
     answer = runslice.tune(
-        "fifo", LOAD, "mean wait of ui", budget=150, search_runs=6, judge_runs=12
+        "fifo", LOAD, "mean wait of ui", unseen=[OTHER], budget=150, search_runs=6, judge_runs=12
     )
     assert answer.runs <= 150 and answer.trials[0].knobs == {"slice_ns": 20_000_000}
     assert answer.best and answer.best[0]["slice_ns"] < 20_000_000
-    assert answer.verdict is not None and answer.judged is not None
-    assert answer.verdict.decided
-    (row,) = answer.verdict.table.rows()
-    assert row["ratio_high"] < 1, row
+    assert answer.judged is not None and answer.status == 0
+    for judged in (answer.judged, *answer.elsewhere):
+        assert judged.verdict is not None and judged.verdict.decided
+        (row,) = judged.verdict.table.rows()
+        assert row["ratio_high"] < 1, row
     searched = {end.seed for end in runslice.simulate("fifo", LOAD, runs=6).ends}
-    judged = {end.seed for end in answer.judged.ends}
-    assert len(judged) == 12 and searched.isdisjoint(judged)
+    seeds = {end.seed for end in answer.judged.run.ends}
+    assert len(seeds) == 12 and searched.isdisjoint(seeds)
+    assert [it.workload for it in answer.elsewhere] == ["crowd"]
+    assert answer.elsewhere[0].run.workload == "crowd"
+    assert "Under crowd, which the search did not see:" in str(answer)
     assert any(trial.pruned for trial in answer.trials), "nothing clearly worse was given up"
     assert "seeds that the search did not see" in str(answer)
 
@@ -77,7 +92,7 @@ def test_a_search_where_the_defaults_are_best_says_so() -> None:
         search_runs=3,
         knobs={"slice_ns": (20_000_000, 20_000_000)},
     )
-    assert answer.verdict is None and answer.best == []
+    assert answer.judged is None and answer.best == []
     assert "No setting was better than the defaults" in str(answer)
 
 
@@ -92,8 +107,9 @@ def test_what_cannot_be_judged_is_said() -> None:
         machine={"cpus": 1},
     )
     answer = runslice.tune("fifo", same, "mean wait of ui", budget=30, search_runs=3)
-    assert answer.best and answer.verdict is None and answer.refused is not None
-    assert "no spread" in answer.refused and answer.refused in str(answer)
+    assert answer.best and answer.judged is not None and answer.judged.refused is not None
+    assert answer.status == 6 and answer.judged.verdict is None
+    assert "no spread" in answer.judged.refused and answer.judged.refused in str(answer)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +118,7 @@ def test_what_cannot_be_judged_is_said() -> None:
         ({"goals": []}, "0 goals are given"),
         ({"goals": "fast"}, "is no goal"),
         ({"goals": "p99 wait of nobody"}, "no group `nobody`"),
+        ({"unseen": ["desk"]}, "no group `ui`"),
         ({"budget": 3}, "too small"),
         ({"knobs": ["slice"]}, "has no knob `slice`; there are: slice_ns"),
         ({"knobs": {"slice_ns": (0, 10**18)}}, "is not in"),

@@ -19,21 +19,24 @@ from ._given import Knob, Policy, Workload, policies, workloads
 from ._run import End, Run, simulate
 from ._runslice import VERSION as __version__
 from ._runslice import Error, UnsupportedError, UsageError
+from ._score import Score, score
 from ._sweep import Plan, Progress, Request, Sweep, sweep
 from ._table import Table
-from ._tune import Answer, Trial, tune
+from ._tune import Answer, Judged, Trial, tune
 
 __all__ = [
     "Answer",
     "End",
     "Error",
     "Explanation",
+    "Judged",
     "Knob",
     "Plan",
     "Policy",
     "Progress",
     "Request",
     "Run",
+    "Score",
     "Sweep",
     "Table",
     "Trial",
@@ -45,6 +48,7 @@ __all__ = [
     "compare",
     "explain",
     "policies",
+    "score",
     "simulate",
     "sweep",
     "tune",

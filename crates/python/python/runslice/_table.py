@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Rows that a notebook shows."""
+_AT_ONCE = 1024
+"""Rows that become Python's values at once."""
 
 
 class Table:
@@ -46,40 +48,63 @@ class Table:
         return self._table.num_rows
 
     def to_arrow(self) -> pyarrow.Table:
-        """The same for pyarrow, which must be installed."""
-        import pyarrow
+        """The same for pyarrow.
 
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise _needs("arrow", "pyarrow") from error
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The same for pandas, which must be installed, and pyarrow with it."""
-        return self.to_arrow().to_pandas()
+        """The same for pandas.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+        """
+        try:
+            import pandas  # noqa: F401  (pyarrow takes it)
+            import pyarrow
+        except ImportError as error:
+            raise _needs("pandas", "pandas and pyarrow") from error
+        return pyarrow.table(self).to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """The same for polars, which must be installed; nothing else is needed."""
-        import polars
+        """The same for polars, which needs nothing else.
 
+        Raises:
+            ImportError: polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise _needs("polars", "polars") from error
         frame = polars.DataFrame(self)
         return frame
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows as dictionaries; what was not measured is ``None``. Takes pyarrow."""
-        for batch in self.to_arrow().to_batches(max_chunksize=1024):
-            yield from batch.to_pylist()
+        """The rows as dictionaries; what was not measured is ``None``."""
+        names = self.columns
+        for begin in range(0, len(self), _AT_ONCE):
+            for row in zip(*self._table.lists(begin, _AT_ONCE)):
+                yield dict(zip(names, row))
 
     def __repr__(self) -> str:
         return f"<runslice.Table: {len(self)} rows, {len(self.columns)} columns>"
 
     def _repr_html_(self) -> str:
-        try:
-            head = self.to_arrow().slice(0, _SHOWN)
-        except ImportError:
-            return f"<p>{html.escape(repr(self))}; install pyarrow to see them</p>"
         names = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         lines = [f"<tr>{names}</tr>"]
-        for row in head.to_pylist():
-            cells = ("" if it is None else html.escape(str(it)) for it in row.values())
+        for row in zip(*self._table.lists(0, _SHOWN)):
+            cells = ("" if it is None else html.escape(str(it)) for it in row)
             lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-        more = len(self) - head.num_rows
+        more = len(self) - _SHOWN
         note = f"<p>{more} more rows</p>" if more > 0 else ""
         return f"<table>{''.join(lines)}</table>{note}"
+
+
+def _needs(extra: str, what: str) -> ImportError:
+    return ImportError(f"this takes {what}: pip install 'runslice[{extra}]'")

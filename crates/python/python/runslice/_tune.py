@@ -17,7 +17,7 @@ from . import _runslice
 from ._compare import Verdict
 from ._given import Knob, Policy, PolicyLike, Workload, WorkloadLike
 from ._options import OneRun
-from ._run import Run, request_of, simulate
+from ._run import Run, request_of
 
 SEARCH_RUNS = 8
 """Most seeds that a trial is tried with."""
@@ -52,6 +52,31 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """The defaults against the best settings, under a load and seeds that the search did not see.
+
+    Attributes:
+        workload: the load.
+        run: runs of the defaults (first) and of the best.
+        verdict: whether they differ, with the interval; ``None`` if nothing could be judged.
+        refused: why nothing could be judged; else ``None``.
+    """
+
+    workload: str
+    run: Run
+    verdict: Verdict | None
+    refused: str | None
+
+    @property
+    def status(self) -> int:
+        """0, or 6 if the runs do not decide."""
+        return INCONCLUSIVE if self.verdict is None else self.verdict.status
+
+    def __str__(self) -> str:
+        return str(self.verdict or self.refused).rstrip()
+
+
+@dataclass(frozen=True)
 class Answer:
     """What the search found.
 
@@ -63,11 +88,9 @@ class Answer:
         runs: simulated runs that the search took.
         importance: share of each knob in the differences between trials, by the first goal; empty
             if there are too few trials to say.
-        judged: runs of the defaults (first) and of the best, with seeds that the search did not
-            see; ``None`` if nothing but the defaults is best.
-        verdict: whether those differ, with the interval; ``None`` likewise, and if nothing could be
-            judged.
-        refused: why nothing could be judged; else ``None``.
+        judged: the best against the defaults under the load of the search, with seeds that the
+            search did not see; ``None`` if nothing but the defaults is best.
+        elsewhere: the same under each load that the search did not see; empty likewise.
     """
 
     policy: str
@@ -77,9 +100,14 @@ class Answer:
     trials: list[Trial]
     runs: int
     importance: dict[str, float]
-    judged: Run | None
-    verdict: Verdict | None
-    refused: str | None
+    judged: Judged | None
+    elsewhere: list[Judged]
+
+    @property
+    def status(self) -> int:
+        """What ``runslice tune`` ends with: 0, or 6 if a load's runs do not decide."""
+        judged = [self.judged] if self.judged else []
+        return max((it.status for it in [*judged, *self.elsewhere]), default=0)
 
     def __str__(self) -> str:
         tried = f"{len(self.trials)} settings in {self.runs} runs"
@@ -93,8 +121,9 @@ class Answer:
         if self.importance:
             shares = (f"{name} {share:.0%}" for name, share in self.importance.items())
             lines.append(f"importance of the knobs: {', '.join(shares)}")
-        judged = str(self.verdict or self.refused).rstrip()
-        lines += ["", "With seeds that the search did not see:", "", judged]
+        lines += ["", "With seeds that the search did not see:", "", str(self.judged)]
+        for it in self.elsewhere:
+            lines += ["", f"Under {it.workload}, which the search did not see:", "", str(it)]
         return "\n".join(lines) + "\n"
 
     def _repr_html_(self) -> str:
@@ -108,6 +137,7 @@ def tune(
     workload: WorkloadLike | None = None,
     goals: str | Sequence[str] = (),
     *,
+    unseen: Sequence[WorkloadLike] = (),
     budget: int = 200,
     knobs: Sequence[str] | Mapping[str, Sequence[int]] | None = None,
     executor: Executor | None = None,
@@ -128,6 +158,8 @@ def tune(
         policy: the policy. Knobs that are set in it stay as they are.
         workload: the workload.
         goals: one or two goals in the words of ``runslice choose``, such as ``"p99 wait of ui"``.
+        unseen: loads to judge the answer under besides. The search does not see them. ``scale``
+            is not theirs.
         budget: most simulated runs of the search.
         knobs: the knobs to search, or their ``(least, greatest)`` values. Default: all, in the
             ranges that the policy states.
@@ -156,9 +188,13 @@ def tune(
             f"a budget of {budget} runs is too small: two settings take {2 * search_runs}"
         )
     search = _Search(Policy(policy), workload, goals, dict(machine), search_runs)
+    others = [Workload(it) for it in unseen]
+    for load in others:
+        # A goal that a load does not have is told before the search.
+        search.short(load, 1)
     space = _space(search.policy, knobs)
     search.go(space, budget, search_seed, executor, workers, progress)
-    return search.answer(judge_runs)
+    return search.answer(judge_runs, others)
 
 
 def _space(
@@ -225,12 +261,22 @@ class _Search:
         self.higher = [higher for _, higher in read]
         self.machine = machine
         # The seeds come from runs of nothing: the simulator derives them.
-        first = {**machine, "runs": runs, "duration": 0}
-        short = simulate(policy, self.load, **first)
-        self.seeds = [end.seed for end in short.ends]
+        self.seeds = [end.seed for end in self.short(self.load, runs).ends]
         self.trials: list[Trial] = []
         self.made = 0
         self.study: Any = None
+
+    def settings(self, load: Workload | None) -> dict[str, Any]:
+        """The options of runs under a load."""
+        is_own = load is self.load
+        return {key: it for key, it in self.machine.items() if is_own or key != "scale"}
+
+    def short(self, load: Workload | None, runs: int, seed: int | None = None) -> Run:
+        """Runs of nothing."""
+        settings = {**self.settings(load), "runs": runs, "duration": 0}
+        if seed is not None:
+            settings["seed"] = seed
+        return Run(request_of(self.policy, load, settings, self.goals).simulate())
 
     def request(self, knobs: Mapping[str, int], seed: int) -> tuple[Any, ...]:
         word = self.policy.word
@@ -338,7 +384,7 @@ class _Search:
         self.study.tell(asked, trial.means if len(self.goals) > 1 else trial.means[0])
         return False
 
-    def answer(self, judge_runs: int) -> Answer:
+    def answer(self, judge_runs: int, unseen: Sequence[Workload]) -> Answer:
         """The best, judged with seeds that the search did not see."""
         whole = [it for it in self.trials if len(it.values) == len(self.seeds)]
         front = [it for it in whole if not any(self.beats(other, it) for other in whole)]
@@ -351,15 +397,9 @@ class _Search:
                 seen.add(tuple(trial.means))
                 best.append(trial)
         better = [it.knobs for it in best if it.number != 0]
-        judged, verdict, refused = None, None, None
-        if better:
-            arms = [self.policy, *(self.policy.set(knobs) for knobs in better)]
-            judged = self.judge(arms, judge_runs)
-            try:
-                verdict = Verdict(judged._run.judge([]))
-            except _runslice.Error as error:
-                # No spread, or too few runs with the goal: the words say it.
-                refused = str(error)
+        arms = [self.policy, *(self.policy.set(knobs) for knobs in better)]
+        loads = [self.load, *unseen] if better else []
+        judged = [self.judge(arms, load, judge_runs) for load in loads]
         return Answer(
             policy=self.policy.name,
             workload=self.load.name if self.load else "",
@@ -368,9 +408,8 @@ class _Search:
             trials=self.trials,
             runs=self.made,
             importance=self.importance(),
-            judged=judged,
-            verdict=verdict,
-            refused=refused,
+            judged=judged[0] if judged else None,
+            elsewhere=judged[1:],
         )
 
     def beats(self, one: Trial, other: Trial) -> bool:
@@ -381,16 +420,23 @@ class _Search:
         ]
         return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
 
-    def judge(self, arms: list[Policy], runs: int) -> Run:
+    def judge(self, arms: list[Policy], load: Workload | None, runs: int) -> Judged:
         """Runs with other seeds than those of the search."""
         used = set(self.seeds)
         seed = max(used) % 2**32
         while True:
             seed += 1
-            settings = {**self.machine, "seed": seed, "runs": runs}
-            short = simulate(self.policy, self.load, **{**settings, "duration": 0})
-            if used.isdisjoint(end.seed for end in short.ends):
-                return Run(request_of(arms, self.load, settings, self.goals).simulate())
+            if used.isdisjoint(end.seed for end in self.short(load, runs, seed).ends):
+                break
+        settings = {**self.settings(load), "seed": seed, "runs": runs}
+        run = Run(request_of(arms, load, settings, self.goals).simulate())
+        verdict, refused = None, None
+        try:
+            verdict = Verdict(run._run.judge([]))
+        except _runslice.Error as error:
+            # No spread, or too few runs with the goal: the words say it.
+            refused = str(error)
+        return Judged(load.name if load else "", run, verdict, refused)
 
     def importance(self) -> dict[str, float]:
         """Share of each knob, by Optuna's PED-ANOVA; empty if it cannot say."""
@@ -427,6 +473,13 @@ def verb(words: list[str]) -> int:
     parser.add_argument("-w", "--workload", help="workload: a built-in name or a file")
     parser.add_argument(
         "--goal", action="append", required=True, help="goal, such as 'p99 wait of ui'; one or two"
+    )
+    parser.add_argument(
+        "--unseen",
+        action="append",
+        default=[],
+        metavar="WORKLOAD",
+        help="workload that the search does not see: judge the answer under it, too",
     )
     parser.add_argument("--budget", type=int, default=200, help="most runs of the search; 200")
     parser.add_argument(
@@ -475,6 +528,7 @@ def verb(words: list[str]) -> int:
             asked.policy,
             asked.workload,
             asked.goal,
+            unseen=asked.unseen,
             budget=asked.budget,
             knobs=_knobs(asked.knob),
             executor=executor,
@@ -491,9 +545,7 @@ def verb(words: list[str]) -> int:
     if tell is not None:
         print(file=sys.stderr)
     print(answer, end="")
-    if answer.refused is not None:
-        return INCONCLUSIVE
-    return 0 if answer.verdict is None else answer.verdict.status
+    return answer.status
 
 
 def _tell(trial: Trial) -> None:
