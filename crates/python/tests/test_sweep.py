@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -213,6 +214,27 @@ def test_a_sweep_that_is_cancelled_keeps_what_is_done(
     assert 5 < len(list((folder / "runs").iterdir())) < 18
     done = runslice.sweep(plan, folder=folder)
     assert done.progress.had > 5 and kept(folder) == expected
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_ctrl_c_in_a_terminal_ends_the_command_and_keeps_what_is_done(
+    plan: Path, engine: str
+) -> None:
+    plan.write_text(PLAN.replace("seeds    = 3", "seeds    = 3000"))
+    words = ["-m", "runslice", "sweep", "plan.toml", "--on", engine, "--workers", "2"]
+    # A terminal sends the signal to the whole group.
+    command = subprocess.Popen(
+        [sys.executable, *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    runs = plan.with_suffix(".results") / "runs"
+    while not (runs.exists() and len(list(runs.iterdir())) > 3):
+        assert command.poll() is None
+        time.sleep(0.05)
+    os.killpg(command.pid, signal.SIGINT)
+    _, said = command.communicate()
+    assert command.returncode == 130 and "interrupted; what was done is kept" in said
+    assert "Traceback" not in said
+    assert 3 < len(list(runs.glob("*.json"))) < 18_000
 
 
 def test_each_part_is_shipped_once_to_a_worker(plan: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -128,12 +129,17 @@ def maker(name: str, workers: int | None, address: str | None = None) -> Callabl
     if name == "processes":
         # A process that was forked from one with threads may hang; a fresh one does not.
         context = get_context("forkserver")
-        return lambda: ProcessPoolExecutor(workers or cpus(), context)
+        return lambda: ProcessPoolExecutor(workers or cpus(), context, initializer=_deaf)
     if name == "ray":
         return lambda: RayExecutor(address, workers)
     if name == "dask":
         return lambda: DaskExecutor(address, workers)
     raise _runslice.UsageError(f"no engine is called `{name}`; there are: {', '.join(NAMES)}")
+
+
+def _deaf() -> None:
+    """A terminal's Ctrl-C reaches every process; only the one that hands out work answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def width(executor: Executor) -> int:
