@@ -1,7 +1,8 @@
 #!/bin/sh
 # The Python package. `test` runs its tests on the library that `make test` builds, `long` also
 # those that take minutes or an engine, `wheel` makes target/wheels/runslice-*.whl, optimised, and
-# `try` installs that into a fresh environment for each Python from 3.10 on that is there.
+# `try` makes it, too, and installs it into a fresh environment for each Python from 3.10 on that is
+# there. It ends with the versions that were tried and those that are not there.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,6 +22,50 @@ done
 [ -n "$python" ] || {
     echo "python: no Python 3.10 or newer with venv; on Debian: apt install python3-venv" >&2
     exit 1
+}
+
+# The interpreter of version $1 that is on the PATH, or that pyenv or uv have installed; empty when
+# there is none.
+interpreter() {
+    for name in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python3 \
+        "${XDG_DATA_HOME:-$HOME/.local/share}"/uv/python/cpython-"$1".*/bin/python3; do
+        if "$name" -c "import sys, venv, ensurepip
+sys.exit('%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null; then
+            echo "$name"
+            return
+        fi
+    done
+}
+
+# What must be so in any environment: the first example of the documents runs, and the package is
+# the command line.
+first_result() {
+    awk '/^```python$/ { on = 1; next } /^```$/ { if (on) exit } on' docs/python.md \
+        >"$own/fresh/first.py"
+    (
+        cd "$own/fresh"
+        bin/python first.py >first.txt
+        grep -q mlfq first.txt
+        bin/runslice sim fifo -w desk --duration 100ms >/dev/null
+        bin/python -m runslice --version
+    )
+}
+
+# A sweep on Ray takes the extra and says so; with it the results are those without an engine.
+on_ray() {
+    (
+        cd "$own/fresh"
+        printf 'policy = ["fifo", "mlfq"]\nworkload = ["desk"]\nseeds = 3\nduration = "100ms"\n' \
+            >plan.toml
+        status=0
+        bin/runslice sweep plan.toml --on ray >/dev/null 2>said.txt || status=$?
+        [ "$status" = 4 ]
+        grep -qF "pip install 'runslice[ray]'" said.txt
+        bin/pip install --quiet --disable-pip-version-check "$wheel[ray]"
+        bin/runslice sweep plan.toml -d here >/dev/null
+        bin/runslice sweep plan.toml -d there --on ray --workers 2 >/dev/null
+        cmp here/results.json there/results.json
+    )
 }
 
 # An environment called $1 with the packages of the file $2; made anew when the file changes.
@@ -62,29 +107,26 @@ case $what in
     wheel | try)
         environment wheel crates/python/requirements-wheel.txt
         rm -f "$target"/wheels/runslice-*.whl
-        # shellcheck disable=SC2086
         PATH="$own/wheel/bin:$PATH" CARGO="$PWD/scripts/cargo" \
             "$own/wheel/bin/maturin" build --quiet --release \
             --manifest-path crates/python/Cargo.toml --out "$target/wheels"
         ls -l "$target"/wheels/runslice-*.whl
         [ "$what" = try ] || exit 0
+        wheel=$(realpath "$target"/wheels/runslice-*.whl)
+        tried= missing=
         for version in 3.10 3.11 3.12 3.13; do
-            "python$version" -c 'import venv, ensurepip' 2>/dev/null || {
-                echo "python: no Python $version here, so it was not tried"
-                continue
-            }
+            found=$(interpreter $version)
+            [ -n "$found" ] || { missing="$missing $version"; continue; }
             rm -rf "$own/fresh"
-            "python$version" -m venv "$own/fresh"
-            "$own/fresh/bin/pip" install --quiet --disable-pip-version-check \
-                "$target"/wheels/runslice-*.whl
-            (cd "$own/fresh" && bin/python -c '
-import runslice, sys
-run = runslice.simulate(["fifo", "mlfq"], "desk", duration="1s")
-assert len(run.groups) > 2 and len(run.ends) == 2
-print("python", sys.version.split()[0], "runslice", runslice.__version__, repr(run))' &&
-                bin/runslice sim fifo -w desk --duration 100ms >/dev/null &&
-                bin/python -m runslice --version)
+            "$found" -m venv "$own/fresh"
+            "$own/fresh/bin/pip" install --quiet --disable-pip-version-check "$wheel"
+            first_result
+            [ -n "$tried" ] || on_ray
+            tried="$tried $("$own/fresh/bin/python" -c 'import platform
+print(platform.python_version())')"
         done
+        echo "python: tried with$tried; not here, so not tried:${missing:- none}"
+        [ -n "$tried" ]
         ;;
     *)
         echo "usage: scripts/python.sh test|long|wheel|try" >&2
