@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pyarrow
@@ -198,16 +197,12 @@ def test_a_score(cli: Cli, tmp_path: Path) -> None:
     assert rows.keys() == score.parts.keys() and "wait" in rows
     document = score.json()
     assert document["recorded_under"] == "mlfq" and document["answer"] == score.answer
-    load = runslice.Workload.from_recording("e.jsonl")
-    with pytest.warns(UserWarning, match="how far to trust this load is not known"):
-        runslice.simulate("fifo", load)
+    words = ["sim", "fifo", "--from", "e.jsonl"]
+    assert b"how far to trust this load is not known" in cli(words).stderr
     score.save("e.jsonl")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        runslice.simulate("fifo", load)
+    said = cli(words).stderr
     bad = [name for name, verdict in score.parts.items() if verdict == "not_trusted"]
-    assert bool(bad) == any("e.jsonl" in str(it.message) for it in said)
-    assert not any("is not known" in str(it.message) for it in said)
+    assert bool(bad) == (b"do not trust this load" in said) and b"is not known" not in said
     with pytest.raises(runslice.Error, match=r"no\.jsonl"):
         runslice.score("no.jsonl")
     with pytest.raises(runslice.UsageError, match="is no version of a kernel"):

@@ -58,7 +58,7 @@ class Score:
         return self._scored.write(format)
 
     def save(self, recording: str | os.PathLike[str]) -> None:
-        """Keep it beside the recording: ``Workload.from_recording`` then warns by it.
+        """Keep it beside the recording: ``runslice sim --from`` and ``choose`` then warn by it.
 
         Raises:
             OSError: the file cannot be written.
