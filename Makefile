@@ -65,7 +65,7 @@ test-python: setup ## the tests of the Python package, but for those that take m
 	@scripts/setup.sh python
 	@scripts/python.sh test
 
-wheel: setup ## (untried) the Python package, in target/wheels
+wheel: setup ## the Python package, in target/wheels
 	@scripts/setup.sh python
 	@scripts/python.sh wheel
 
