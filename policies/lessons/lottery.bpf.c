@@ -51,7 +51,7 @@ void OP(lottery_dispatch, s32 cpu, struct task_struct *prev)
 			winner = p->pid;
 	}
 	if (!winner) {
-		if (all)
+		if (prev && prev->scx.flags & SCX_TASK_QUEUED)
 			set_slice(prev, slice_ns);
 		return;
 	}

@@ -2,7 +2,7 @@
 /*
  * What the faulty policies share. Each of them does one thing wrong, and its head says what, and
  * which property that breaks. The comment "the fault" stands at the line that a reader must be
- * led to; tests/tests/explain.rs looks for it.
+ * led to; tests/src/faulty.rs looks for it.
  */
 #ifndef FAULTY_H
 #define FAULTY_H

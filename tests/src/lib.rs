@@ -12,6 +12,7 @@ pub mod comparable;
 pub mod custody;
 pub mod door;
 pub mod exchange;
+pub mod faulty;
 pub mod guest;
 pub mod hostile;
 pub mod in_process;

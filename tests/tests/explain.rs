@@ -4,142 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Text};
+use runslice_tests::faulty::{BOUND, CASES, Case, HOGS, MORE, SHELLS, marked};
 use runslice_tests::run::Run;
 use sim::{Backend, Options};
-use stats::why::{Act, Fault, Finding, Observer};
+use stats::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
 use stats::{JsonLines, Tee, TraceHash};
-
-/// A policy of `policies/faulty-*.bpf.c`, a load that shows its fault, and what is to be found.
-struct Case {
-    policy: &'static str,
-    cpus: u16,
-    seconds: u64,
-    workload: &'static str,
-    fault: Fault,
-    /// The task, or the group, that suffers.
-    victim: &'static str,
-}
-
-const SHELLS: &str = "[task.shell]\ncount = 6\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n";
-const HOGS: &str = "[task.hog]\ncount = 3\ndo = \"run(inf)\"\n";
-const BOUND: &str = "[task.bound]\ncpus = \"0\"\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n\
-    [task.shell]\ncount = 3\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n";
-
-const CASES: &[Case] = &[
-    case("drops", 2, SHELLS, Fault::Lost, "shell"),
-    case("unread", 2, SHELLS, Fault::UnreadQueue, "shell"),
-    case("stops", 2, SHELLS, Fault::UnreadQueue, "shell"),
-    case("wrong-cpu", 2, BOUND, Fault::CpuNotAllowed, "bound"),
-    case("cpu-99", 2, SHELLS, Fault::NoSuchCpu, "shell"),
-    case("twice", 2, SHELLS, Fault::InsertedTwice, "shell"),
-    case(
-        "no-kick",
-        2,
-        "[task.shell]\ncpus = \"0\"\ndo = [\"setaffinity(shell, all), sleep(10ms), run(1s)\"]\n\
-         [task.hog]\ncpus = \"0\"\ndo = \"run(inf)\"\n",
-        Fault::ForgottenKick,
-        "shell",
-    ),
-    case("endless-slice", 2, HOGS, Fault::CpuHeld, "hog"),
-    case("endless-loop", 2, SHELLS, Fault::EndlessLoop, "shell"),
-    case(
-        "affinity",
-        2,
-        "[task.shell]\ncpus = \"0\"\n\
-         do = [\"loop(5)[ run(7ms), setaffinity(moved, {0}), run(7ms), \
-         setaffinity(moved, all) ]\", \
-         \"run(inf)\"]\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
-         [task.moved]\ndo = \"run(inf)\"\n",
-        Fault::Lost,
-        "moved",
-    ),
-    case(
-        "hotplug",
-        3,
-        "[hotplug.h]\ncpu = 2\noffline = \"50ms\"\n\
-         [task.shell]\ncount = 12\ndo = \"loop(inf)[ run(3ms), sleep(1ms) ]\"\n",
-        Fault::UnreadQueue,
-        "shell",
-    ),
-    case(
-        "real-time",
-        1,
-        "[task.shell]\ncount = 3\ndo = \"loop(inf)[ run(3ms), sleep(1ms) ]\"\n\
-         [task.rt]\npolicy = \"fifo:50\"\ndo = \"loop(inf)[ sleep(50ms), run(1ms) ]\"\n",
-        Fault::Lost,
-        "shell",
-    ),
-    case(
-        "vtime-wrap",
-        1,
-        "[task.early]\ncount = 2\ndo = \"run(inf)\"\n\
-         [task.late]\ndo = [\"sleep(1500ms), run(inf)\"]\n",
-        Fault::PassedOver,
-        "late",
-    ),
-    case(
-        "stream",
-        1,
-        "[task.hog]\ndo = \"run(inf)\"\n\
-         [task.short]\ncount = 3\nnice = -5\ndo = \"loop(inf)[ run(2ms), sleep(1ms) ]\"\n",
-        Fault::PassedOver,
-        "hog",
-    ),
-    case("dead-queue", 2, SHELLS, Fault::UnreadQueue, "shell"),
-    case("other-cpu", 2, BOUND, Fault::UnreachableQueue, "bound"),
-    case("freed", 1, HOGS, Fault::Lost, "hog"),
-    case("timer", 2, SHELLS, Fault::UnreadQueue, "shell"),
-    case(
-        "weight",
-        1,
-        "[task.heavy]\ncount = 2\nnice = -5\ndo = \"run(inf)\"\n\
-         [task.light]\ncount = 2\nnice = 5\ndo = \"run(inf)\"\n",
-        Fault::UnfairShare,
-        "heavy",
-    ),
-    case(
-        "last",
-        2,
-        "[task.hog]\ndo = \"run(inf)\"\n",
-        Fault::UnreadQueue,
-        "hog",
-    ),
-];
-
-/// Found while the verdicts were read for mistakes; they are not part of the twenty.
-const MORE: &[Case] = &[
-    case("renews", 1, HOGS, Fault::CpuHeld, "hog"),
-    case("stays", 1, HOGS, Fault::CpuHeld, "hog"),
-    case("tires", 2, SHELLS, Fault::UnreadQueue, "shell"),
-    case("quits", 2, SHELLS, Fault::OwnError, "shell"),
-];
-
-const fn case(
-    policy: &'static str,
-    cpus: u16,
-    workload: &'static str,
-    fault: Fault,
-    victim: &'static str,
-) -> Case {
-    Case {
-        policy,
-        cpus,
-        seconds: 4,
-        workload,
-        fault,
-        victim,
-    }
-}
-
-/// The lines of the source that say "the fault", from 1.
-fn marked(policy: &str) -> Vec<u32> {
-    let name = format!("policies/faulty-{policy}.bpf.c");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let text = fs::read_to_string(path).expect("the source is there");
-    let lines = (1..).zip(text.lines());
-    let marked = lines.filter(|(_, line)| line.contains("/* the fault */"));
-    marked.map(|(number, _)| number).collect()
-}
 
 fn explain(case: &Case) -> Option<Finding> {
     let policy = format!("faulty-{}", case.policy);
@@ -236,6 +105,99 @@ fn a_policy_without_a_fault_is_not_accused() {
         let worst = observer.worst();
         assert!(worst.len() == 3 && worst[0].span >= worst[2].span);
     }
+}
+
+/// Dumps that kernels of Debian (6.18.15 and 7.2.12) printed in VMs of two CPUs when they ejected
+/// these policies, which were attached with a timeout of 5 s: what is to be read out of them.
+const DUMPS: &[(&str, Fault, &str, Standing, usize)] = &[
+    (
+        "6.18-unread",
+        Fault::StuckInQueue,
+        "runslice",
+        Standing::Queue(1),
+        5,
+    ),
+    (
+        "6.18-drops",
+        Fault::Lost,
+        "rcu_preempt",
+        Standing::Nowhere,
+        9,
+    ),
+    (
+        "6.18-endless-slice",
+        Fault::CpuHeld,
+        "sh",
+        Standing::Queue(0),
+        16,
+    ),
+    (
+        "7.2-unread",
+        Fault::StuckInQueue,
+        "rcu_preempt",
+        Standing::Queue(1),
+        5,
+    ),
+    ("7.2-drops", Fault::Lost, "runslice", Standing::Nowhere, 9),
+];
+
+fn dump(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/dumps/{name}.dump"));
+    fs::read_to_string(path).expect("the dump is there")
+}
+
+#[test]
+fn dumps_of_real_kernels_tell_who_waits_and_where() {
+    for (name, fault, victim, standing, waiting) in DUMPS {
+        let (finding, missing) = explain_dump(&dump(name)).expect(name);
+        let found = finding.victim.expect(name);
+        assert_eq!(
+            (
+                finding.fault,
+                found.name.as_str(),
+                &found.standing,
+                finding.waiting
+            ),
+            (*fault, *victim, standing, *waiting),
+            "{name}"
+        );
+        assert!(
+            found.waited >= Nanos::from_secs(4),
+            "{name}: {}",
+            found.waited
+        );
+        assert!(
+            finding.message.is_some() && missing.len() == 3,
+            "{name}: {missing:?}"
+        );
+    }
+}
+
+/// Whoever mails a dump cuts it anywhere, and its author may wish us ill.
+#[test]
+fn a_dump_that_is_cut_or_garbled_anywhere_is_read_in_part_or_refused() {
+    for (name, ..) in DUMPS {
+        let whole = dump(name);
+        for end in 0..whole.len() {
+            // The answer may be anything that a shorter dump says; it has to come.
+            let _ = explain_dump(&whole[..end]);
+        }
+        let marked = format!("{}\n\n~~~~ TRUNCATED ~~~~\n", &whole[..whole.len() / 2]);
+        let (_, missing) = explain_dump(&marked).expect(name);
+        assert!(
+            missing.iter().any(|it| it.contains("was cut")),
+            "{name}: {missing:?}"
+        );
+        for (from, to) in [
+            ("[", "]"),
+            ("dsq_id=", "dsq_id=0x"),
+            ("-", "--"),
+            ("CPU", "CPU 99999"),
+        ] {
+            let _ = explain_dump(&whole.replace(from, to));
+        }
+    }
+    assert!(explain_dump("a log that has nothing to do with it\n").is_err());
 }
 
 /// All events and texts of a run.

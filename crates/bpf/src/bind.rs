@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::config::Config;
-use crate::host::{Binding, Host, HostFunction};
+use crate::host::{Binding, Host, HostFunction, only_ends};
 use crate::instance_error::{InstanceError, Missing};
 use crate::intrinsic::Intrinsic;
 use crate::reach;
@@ -65,6 +65,7 @@ pub(crate) fn find<H: Host>(
         direct: function.direct,
         calls: 0,
         intrinsic,
+        ends: only_ends(function.name),
     };
     if let Some(function) = table.iter().find(wanted) {
         return Some(binding(function, of_host::<H>(function.name)));

@@ -308,7 +308,9 @@ impl Activation {
                 Kind::Jsle32X => jump32!(op, x, |a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
 
                 Kind::CallHost => {
-                    vm.progress.place = at as u32;
+                    if !vm.bindings[op.imm as usize].ends {
+                        vm.progress.place = at as u32;
+                    }
                     attempt!(self.call_host(vm, host, op.imm as usize));
                     enter!(at + 1);
                     continue;

@@ -3,7 +3,7 @@
 //! A load is a text, so that whoever gets one can read and change it. It is made of stretches of
 //! work as they occur: tasks that wake often, that compute for ever, that are bound to a CPU, that
 //! wait for each other, that come late, fork or yield; and of what disturbs them: changes of
-//! affinity, nice value and class, real-time tasks, CPUs that go and come.
+//! affinity, nice value and class, real-time tasks, crowds, CPUs that go and come.
 
 use std::fmt::Write as _;
 
@@ -36,6 +36,12 @@ pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
     let seed = rng.next_u64() >> 11;
     let mut load = Load::new(&format!("trial-{number}"), machine.cpus, rng);
     load.fill();
+    if load.below(4) == 0 {
+        load.class_change();
+    }
+    if load.below(8) == 0 {
+        load.crowd();
+    }
     let goes = load.below(3) == 0 && load.cpus > 1;
     if goes && has_hotplug {
         load.hotplug(duration);
@@ -246,6 +252,32 @@ impl Load {
         self.groups.push((format!("rt{at}"), 1));
     }
 
+    /// A task that leaves the policy for the real-time class and comes back, for at most a third of
+    /// the time. Whoever changes it has a higher priority, or it might keep the only CPU.
+    fn class_change(&mut self) {
+        let (group, count) = pick_clone(&mut self.rng, &self.groups);
+        let target = format!("{group}[{}]", self.below(count));
+        let (pause, away) = (self.span(20_000, 200_000), self.span(500, 5_000));
+        let at = self.groups.len();
+        let _ = write!(
+            self.text,
+            "[task.changer{at}]\npolicy = \"fifo:60\"\n\
+             do = \"loop(inf)[ sleep({pause}), setpolicy({target}, fifo:40), sleep({away}), \
+             setpolicy({target}, normal) ]\"\n"
+        );
+    }
+
+    /// More tasks than a small table holds, which run for little.
+    fn crowd(&mut self) {
+        let (count, run, sleep) = (
+            100 + self.below(300),
+            self.span(10, 100),
+            self.span(100_000, 800_000),
+        );
+        let operations = format!("loop(inf)[ run({run}), sleep(exp({sleep})) ]");
+        self.add(count, "", &operations);
+    }
+
     fn hotplug(&mut self, duration: Nanos) {
         let cpu = 1 + self.below(self.cpus - 1);
         let millis = duration.get() / 1_000_000;
@@ -309,7 +341,15 @@ mod tests {
     #[test]
     fn every_kind_of_disturbance_occurs_and_hotplug_only_where_it_may() {
         let texts: String = (0..200).map(|it| trial(1, it, true).text).collect();
-        for part in ["setaffinity", "setnice", "setpolicy", "fifo:50", "[hotplug"] {
+        let all = [
+            "setaffinity",
+            "setnice",
+            ", batch)",
+            ", fifo:40)",
+            "fifo:50",
+            "[hotplug",
+        ];
+        for part in all {
             assert!(texts.contains(part), "{part}");
         }
         assert!((0..200).all(|it| !trial(1, it, false).text.contains("[hotplug")));

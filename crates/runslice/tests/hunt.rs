@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use runslice_tests::command;
+use runslice_tests::faulty::{CASES, MORE, marked};
+use stats::why::Fault;
 
 struct Folder(PathBuf);
 
@@ -221,6 +223,11 @@ fn questions_depend_on_the_seed_and_objects_are_graded() {
         answered.lines().count() > asked.lines().count(),
         "{answered}"
     );
+    let (drawn, _) = folder.said("lab lottery", 0);
+    assert!(drawn.contains("It draws at random"), "{drawn}");
+    let (knobs, _) = folder.said("lab stride:slice_ns=5000000", 0);
+    assert!(knobs.contains("slice_ns = 5000000 ns: "), "{knobs}");
+    assert!(!knobs.contains("at random"), "{knobs}");
     let handed_in = folder.0.join("in");
     fs::create_dir_all(&handed_in).expect("writable");
     let built_in = |name: &str| policies::find(name).expect("built in").object;
@@ -243,4 +250,70 @@ fn questions_depend_on_the_seed_and_objects_are_graded() {
         .expect("a reason");
     assert!(lost.contains("unread-queue"), "{lost}");
     folder.said("lab --grade nowhere", 1);
+}
+
+/// What a command needs of CPU time, in seconds, and what it prints on standard output.
+fn timed(folder: &Folder, arguments: &str) -> (f64, String) {
+    // Of children that have ended: fields 16 and 17, in hundredths of a second (proc(5)).
+    let spent = || {
+        let stat = fs::read_to_string("/proc/self/stat").expect("there is /proc");
+        let fields = stat.rsplit_once(')').expect("a name in brackets").1;
+        let fields = fields.split_whitespace().skip(13).take(2);
+        let ticks = fields.map(|it| it.parse::<u32>().expect("a number"));
+        f64::from(ticks.sum::<u32>()) / 100.0
+    };
+    let before = spent();
+    let (out, err) = folder.said(arguments, 3);
+    (spent() - before, out + &err)
+}
+
+/// Makes the table of docs/explain.md.
+#[test]
+#[ignore = "measures: `cargo test --workspace --test hunt corpus -- --ignored --nocapture`"]
+fn the_corpus_is_hunted_explained_and_made_small() {
+    println!("| policy | class | line | trials | to find | smallest run | to shrink |");
+    println!("| --- | --- | --- | --: | --: | --- | --: |");
+    let mut wrong = 0;
+    for case in CASES.iter().chain(MORE) {
+        let folder = Folder::new(&format!("corpus-{}", case.policy));
+        let object = folder.object(&format!("faulty-{}", case.policy));
+        // Policies may ignore weights, so nobody is blamed for that unasked.
+        let asked = match case.fault {
+            Fault::UnfairShare => "--property weights",
+            _ => "",
+        };
+        let hunt = format!("hunt {object} --for 5m --jobs 1 --no-shrink --json -o out {asked}");
+        let (to_find, found) = timed(&folder, &hunt);
+        let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+        let found = &found["found"][0];
+        let capsule = found["capsule"].as_str().expect("a file");
+        let (to_shrink, said) = timed(&folder, &format!("explain {capsule} --shrink small.bundle"));
+        let size = said
+            .split("explain: to ")
+            .nth(1)
+            .and_then(|it| it.split(", after").next());
+        let (explained, _) = folder.said("explain small.bundle --json", 3);
+        let explained: serde_json::Value = serde_json::from_str(&explained).expect("JSON");
+        let finding = &explained["finding"];
+        let line = finding["culprit"]["line"].as_u64().unwrap_or(0);
+        let is_right = |right: bool| if right { "right" } else { "wrong" };
+        let class = finding["fault"].as_str().expect("a word");
+        let rights = [
+            class == case.fault.word(),
+            marked(case.policy).iter().any(|it| u64::from(*it) == line),
+        ];
+        wrong += usize::from(rights.contains(&false));
+        let [class_right, line_right] = rights.map(is_right);
+        println!(
+            "| {} | `{class}`, {class_right} | {line}, {line_right} | {} | {to_find:.1} s | {} | \
+             {to_shrink:.1} s |",
+            case.policy,
+            found["trial"].as_u64().expect("a number") + 1,
+            size.unwrap_or_default(),
+        );
+    }
+    println!(
+        "{wrong} of {} have something wrong",
+        CASES.len() + MORE.len()
+    );
 }

@@ -257,7 +257,9 @@ impl<'a, 'b> Translator<'a, 'b> {
         }
         match op.kind {
             Kind::CallHost => {
-                self.note_place(at);
+                if !self.plan.imports[op.imm as usize].ends {
+                    self.note_place(at);
+                }
                 self.call_host(op.imm as usize);
             }
             Kind::CallHelper => {

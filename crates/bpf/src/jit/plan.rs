@@ -38,6 +38,8 @@ pub(super) struct ImportPlan {
     pub(super) cost_ps: u64,
     /// The function that native code calls for it, as an address.
     pub(super) direct: Option<usize>,
+    /// It only ends what was begun, and is no place.
+    pub(super) ends: bool,
 }
 
 /// The values of an array that programs may write.
@@ -56,6 +58,7 @@ impl<'a> Plan<'a> {
             intrinsic: binding.intrinsic,
             cost_ps: binding.cost_ps,
             direct: binding.direct.map(|direct| direct.0 as *const () as usize),
+            ends: binding.ends,
         });
         Self {
             image: &vm.image,

@@ -104,14 +104,20 @@ impl Tables {
         variants
     }
 
-    /// Without one key. A table may need it, then the text is refused.
+    /// Without one key, or with 1 for its number: a CPU of a low number needs fewer CPUs. A table
+    /// may need a key, then the text is refused.
     pub fn fewer_keys(&self) -> Vec<Self> {
         let mut variants = Vec::new();
         for (at, section) in self.all.iter().enumerate() {
-            for key in section.keys.keys().filter(|key| *key != "do") {
+            for (key, value) in section.keys.iter().filter(|(key, _)| *key != "do") {
                 let mut fewer = self.clone();
                 fewer.all[at].keys.remove(key);
                 variants.push(fewer);
+                if key != "count" && value.as_integer().is_some_and(|number| number > 1) {
+                    let mut lower = self.clone();
+                    lower.all[at].keys.insert(key.clone(), Value::Integer(1));
+                    variants.push(lower);
+                }
             }
         }
         variants
@@ -176,6 +182,11 @@ mod tests {
         let kept: Vec<_> = without.iter().map(|it| it.all.len()).collect();
         assert_eq!(kept, [1, 2, 2]);
         assert!(without.iter().all(|it| it.all[0].head == NEEDED));
+        let low = Tables::read("[hotplug.h]\ncpu = 7\noffline = \"1s\"\n").unwrap();
+        let lower = low.fewer_keys().into_iter();
+        let lower: Vec<_> = lower.map(|it| it.all[0].keys.get("cpu").cloned()).collect();
+        let [one, seven] = [1, 7].map(|cpu| Some(Value::Integer(cpu)));
+        assert_eq!(lower, [None, one, seven]);
         let counts = tables.fewer_tasks();
         let of_b: Vec<_> = counts
             .iter()

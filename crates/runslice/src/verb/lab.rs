@@ -8,13 +8,15 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
+use bpf::{Knob, Object};
 use clap::Args;
-use model::{MachineSpec, Nanos, PolicySpec};
+use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use serde_json::json;
 use workload::{RunSpec, Workload};
 
 use crate::exit::{Status, UsageError};
-use crate::{output, policy, workload_arg};
+use crate::{kernel, output, policy, workload_arg};
 
 use grade::Wanted;
 use questions::Question;
@@ -85,6 +87,7 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
     }
     let name = request.policy.as_deref().unwrap_or_default();
     let found = policy::find(name)?;
+    let rules = rules(&found)?;
     let load = request.load(request.seed)?;
     let course = Course::of(&spec(found, &load))?;
     let questions = questions::ask(&course, request.seed, request.questions.into());
@@ -100,16 +103,17 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
         });
         let all: Vec<_> = all.collect();
         let document = json!({
-            "policy": name, "seed": request.seed, "load": load.shown, "questions": all,
+            "policy": name, "seed": request.seed, "rules": rules, "load": load.shown,
+            "questions": all,
         });
         writeln!(to, "{document:#}")?;
         return Ok(to.flush().map(|()| Status::Done)?);
     }
-    writeln!(
-        to,
-        "Policy {name}, seed {}.\n\n{}",
-        request.seed, load.shown
-    )?;
+    writeln!(to, "Policy {name}, seed {}.", request.seed)?;
+    for rule in &rules {
+        writeln!(to, "{rule}")?;
+    }
+    writeln!(to, "\n{}", load.shown)?;
     for (at, Question { text, answer }) in questions.iter().enumerate() {
         writeln!(to, "{}. {text}", at + 1)?;
         if request.answers {
@@ -121,6 +125,33 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
     }
     to.flush()?;
     Ok(Status::Done)
+}
+
+/// What must be known of `policy` to answer: its knobs, and whether chance decides.
+fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
+    let object = Object::parse(&policy.object).with_context(|| policy.name.clone())?;
+    let image = kernel::link(&object, Kernel::default()).with_context(|| policy.name.clone())?;
+    let mut rules = Vec::new();
+    for Knob {
+        name,
+        unit,
+        doc,
+        default,
+        ..
+    } in &image.knobs
+    {
+        let set = policy.set.iter().rev().find(|(own, _)| own == name);
+        let value = set.map_or_else(|| default.to_string(), |(_, value)| value.to_string());
+        rules.push(format!("{name} = {value} {unit}: {doc}"));
+    }
+    if image
+        .imports
+        .iter()
+        .any(|it| it.name == "bpf_get_prandom_u32")
+    {
+        rules.push("It draws at random: the answers are those of one run, not of a rule.".into());
+    }
+    Ok(rules)
 }
 
 /// A load, and how the students are told of it.

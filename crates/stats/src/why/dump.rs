@@ -1,11 +1,12 @@
 //! What a kernel's debug dump tells.
 //!
-//! Source: `scx_dump_state()` and `scx_dump_task()`, kernel 6.18, kernel/sched/ext.c. A dump shows
+//! Source: `scx_dump_state()` and `scx_dump_task()`, kernels 6.18 and 7.2, kernel/sched/ext.c. A dump shows
 //! one moment: where each runnable task is and who has each CPU. It has no history, and a kernel
 //! cuts it at the length that the policy asks for, 32 KiB by default.
 
 use model::{CpuId, Nanos, SimTime, TaskId};
 
+use super::OVERLONG;
 use super::finding::{Fault, Finding, Holder, IdleCpu, QueueView, Standing, Victim};
 
 /// Bytes of a dump that are read; kernels write far less.
@@ -13,6 +14,8 @@ const MOST: usize = 16 << 20;
 /// The bit of built-in queues, and their ids (kernel 6.18, include/linux/sched/ext.h).
 const BUILTIN: u64 = 1 << 63;
 const LOCAL: u64 = BUILTIN | 2;
+/// What an idle CPU's own task is called.
+const IDLE: &str = "swapper";
 /// `SCX_OPSS_QUEUED`: the policy has the task (kernel 6.18).
 const QUEUED: u64 = 2;
 
@@ -41,6 +44,15 @@ struct Task {
     state: u64,
     dsq: Option<u64>,
     slice: Option<u64>,
+    /// The CPUs that it may use, the lowest 64.
+    mask: Option<u64>,
+}
+
+impl Task {
+    fn may_run(&self, cpu: u16) -> bool {
+        let is_in = |mask: u64| cpu >= 64 || mask >> cpu & 1 != 0;
+        self.mask.is_none_or(is_in)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +86,7 @@ pub fn explain_dump(text: &str) -> Result<(Finding, Vec<String>), DumpError> {
     let mut missing = vec![
         "which line put the task there: not in a dump".to_owned(),
         "who looked at the queue, and when: not in a dump".to_owned(),
-        "which idle CPUs were kicked: not in a dump; idle CPUs are left out".to_owned(),
+        "which idle CPUs were kicked, and since when they idle: not in a dump".to_owned(),
     ];
     if dump.is_cut {
         missing.push(
@@ -124,7 +136,7 @@ fn cpu_of(words: &str) -> Option<Cpu> {
 }
 
 /// ` *R stress[123] -40ms`: a mark at the current task, a letter for the state, the name, and how
-/// long ago it became runnable.
+/// long ago it became runnable. Kernel 7.2 says before that which scheduler has the task: `*root`.
 fn task_of(line: &str, cpu: u16) -> Option<Task> {
     let words = line.trim();
     let (is_current, words) = match words.strip_prefix('*') {
@@ -138,15 +150,26 @@ fn task_of(line: &str, cpu: u16) -> Option<Task> {
     let (name, since) = rest.trim_end().rsplit_once(' ')?;
     let since = since.strip_suffix("ms")?;
     let since: i64 = since.trim_start_matches('+').parse().ok()?;
-    let (name, pid) = name.strip_suffix(']')?.rsplit_once('[')?;
+    let (name, pid) = name_of(name)?;
     Some(Task {
         name: name.to_owned(),
-        pid: pid.parse().ok()?,
+        pid,
         cpu,
         is_current,
         waited_ms: since.unsigned_abs(),
         ..Task::default()
     })
+}
+
+/// A name, which may have spaces and brackets, and the number behind it.
+fn name_of(words: &str) -> Option<(&str, u32)> {
+    let named = |words: &'_ str| -> Option<(usize, u32)> {
+        let (name, pid) = words.strip_suffix(']')?.rsplit_once('[')?;
+        Some((name.len(), pid.parse().ok()?))
+    };
+    let without = || named(words.rsplit_once(' ')?.0);
+    let (length, pid) = named(words).or_else(without)?;
+    Some((&words[..length], pid))
 }
 
 /// The lines below a task's first one: words of `name=value`.
@@ -162,9 +185,22 @@ fn fields(words: &str, task: &mut Task) {
                 task.dsq = hex.and_then(|hex| u64::from_str_radix(hex, 16).ok());
             }
             Some(("slice", value)) => task.slice = value.parse().ok(),
+            Some(("cpus", value)) => task.mask = mask_of(value),
             _ => {}
         }
     }
+}
+
+/// The lowest 64 bits of a mask as the kernel prints it (`%*pb`): words of 32 bits, the highest
+/// first.
+fn mask_of(text: &str) -> Option<u64> {
+    let mut words = text.rsplit(',');
+    let word = |words: &mut std::str::RSplit<'_, char>| match words.next() {
+        Some(word) => u32::from_str_radix(word, 16).ok().map(u64::from),
+        None => Some(0),
+    };
+    let low = word(&mut words)?;
+    Some(word(&mut words)? << 32 | low)
 }
 
 impl Dump {
@@ -187,16 +223,19 @@ impl Dump {
         finding.fault = self.fault(victim, &standing);
         if let Standing::Local(cpu) = standing {
             finding.holders = self.holders(Some(cpu.0));
-            let is_idle = self
-                .curr(cpu.0)
-                .is_some_and(|curr| curr.starts_with("swapper"));
-            finding.idle.extend(is_idle.then_some(IdleCpu {
-                cpu,
-                since: SimTime::ZERO,
-                kicked: None,
-                claimed: None,
-            }));
         }
+        let needed = |cpu: &&Cpu| match standing {
+            Standing::Local(local) => local.0 == cpu.number,
+            _ => victim.may_run(cpu.number),
+        };
+        let idle = self.cpus.iter().filter(needed);
+        let idle = idle.filter(|cpu| cpu.curr.starts_with(IDLE));
+        finding.idle.extend(idle.map(|cpu| IdleCpu {
+            cpu: CpuId(cpu.number),
+            since: SimTime::ZERO,
+            kicked: None,
+            claimed: None,
+        }));
         if let Some(id) = victim.dsq {
             let depth = self
                 .tasks
@@ -250,20 +289,34 @@ impl Dump {
         match standing {
             Standing::Nowhere => Fault::Lost,
             Standing::Local(cpu) => match self.curr(cpu.0) {
-                Some(curr) if curr.starts_with("swapper") => Fault::ForgottenKick,
+                Some(curr) if curr.starts_with(IDLE) => Fault::ForgottenKick,
                 Some(_) => Fault::CpuHeld,
                 None => Fault::StuckInQueue,
             },
+            Standing::Queue(_) | Standing::Global if self.is_held(victim) => Fault::CpuHeld,
             Standing::Queue(_) | Standing::Global => Fault::StuckInQueue,
             _ if victim.waited_ms == 0 => Fault::Waited,
             _ => Fault::Unknown,
         }
     }
 
+    /// Whether every CPU that `victim` may use, if there is any, has a task with much of its slice
+    /// left.
+    fn is_held(&self, victim: &Task) -> bool {
+        let holders = self.holders(None);
+        let holds = |cpu: &Cpu| {
+            let mut here = holders.iter().filter(|holder| holder.cpu.0 == cpu.number);
+            here.any(|holder| holder.slice.is_some_and(|left| left > OVERLONG))
+        };
+        let mut usable = self.cpus.iter().filter(|cpu| victim.may_run(cpu.number));
+        let mut rest = usable.clone();
+        usable.next().is_some() && rest.all(holds)
+    }
+
     fn holders(&self, only: Option<u16>) -> Vec<Holder> {
         let cpus = self.cpus.iter();
         let cpus = cpus.filter(|cpu| only.is_none_or(|only| only == cpu.number));
-        let busy = cpus.filter(|cpu| !cpu.curr.is_empty() && !cpu.curr.starts_with("swapper"));
+        let busy = cpus.filter(|cpu| !cpu.curr.is_empty() && !cpu.curr.starts_with(IDLE));
         busy.map(|cpu| {
             let current = |task: &&Task| task.is_current && task.cpu == cpu.number;
             Holder {

@@ -14,6 +14,8 @@ pub enum Fault {
     UnreadQueue,
     /// The task is in a queue that only CPUs look at where it may not run.
     UnreachableQueue,
+    /// A CPU looked at the queue of the task, took nobody, and ended its `dispatch`.
+    Skipped,
     /// Others that came later, or from other queues, are always taken first.
     PassedOver,
     /// The task is in a queue, CPUs idle, and nobody told one to look.
@@ -58,6 +60,7 @@ impl Fault {
             Self::InsertIgnored => "insert-ignored",
             Self::UnreadQueue => "unread-queue",
             Self::UnreachableQueue => "unreachable-queue",
+            Self::Skipped => "skipped",
             Self::PassedOver => "passed-over",
             Self::ForgottenKick => "forgotten-kick",
             Self::StuckInQueue => "stuck-in-queue",
@@ -89,6 +92,7 @@ impl Fault {
             Self::UnreachableQueue => {
                 "a runnable task is in a queue that only CPUs look at where it may not run"
             }
+            Self::Skipped => "a CPU that may run the task looked at its queue and took nobody",
             Self::PassedOver => "others are always taken before a runnable task",
             Self::ForgottenKick => {
                 "a runnable task is in a queue, CPUs idle, and none of them was kicked"
@@ -133,6 +137,10 @@ impl Fault {
             Self::UnreachableQueue => {
                 "Choose the queue by a CPU of `p->cpus_ptr`, and let `set_cpumask` move what \
                  waits there already."
+            }
+            Self::Skipped => {
+                "Look at what ends the walk through the queue: a task at its head that may not \
+                 run here must not hide those behind it."
             }
             Self::PassedOver => {
                 "Compare the order of the queue (vtime compares by the sign of the difference) \
@@ -262,6 +270,17 @@ pub struct QueueView {
     pub empty_dispatch: Option<Act>,
     /// The last look since the task came that took a task from another queue, and that queue.
     pub other_look: Option<(Act, u64)>,
+}
+
+impl QueueView {
+    /// A look that takes the task itself.
+    pub(super) fn add_look(&mut self, look: Act) {
+        self.looks = (self.looks.0 + 1, self.looks.1 + 1);
+        if !self.readers.contains(&look.cpu) {
+            self.readers.push(look.cpu);
+        }
+        self.last_look = Some(look);
+    }
 }
 
 /// A CPU that idles while a task waits.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Caller, CpuId, Exit, ExitKind, NOWHERE, Nanos, SimTime, TaskId};
 
+use super::OVERLONG;
 use super::finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, QueueView, Standing, Victim, Wait,
 };
@@ -153,6 +154,33 @@ impl Judge<'_> {
         }
     }
 
+    /// How long `task` has been in its queue.
+    pub fn stay(&self, task: TaskId) -> Option<Nanos> {
+        self.state.entry(task)?;
+        Some(self.now.since(self.put_at(task)))
+    }
+
+    /// About a task that leaves its queue, to run: somebody has come for it in the end.
+    pub fn leaving(&self, task: TaskId) -> Finding {
+        let put = self.state.tasks[task.index()].put;
+        let (fault, culprit) = match self.overtaken(task) > 0 && self.is_owed(task) {
+            true => (Fault::PassedOver, put),
+            false => self.held(&self.usable(task), self.put_at(task), put),
+        };
+        Finding {
+            fault,
+            culprit: culprit.map(|deed| self.act(&deed)),
+            ..self.finding(task)
+        }
+    }
+
+    /// The CPUs that are there and that `task` may use.
+    fn usable(&self, task: TaskId) -> Vec<CpuId> {
+        let all = (0u16..).map(CpuId).zip(&self.state.cpus);
+        let usable = all.filter(|(number, cpu)| !cpu.is_offline && self.may_run(task, *number));
+        usable.map(|(number, _)| number).collect()
+    }
+
     fn act(&self, deed: &Deed) -> Act {
         Act {
             time: deed.time,
@@ -198,7 +226,7 @@ impl Judge<'_> {
 
     fn queue(&self, id: TaskId) -> QueueView {
         let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
-        let since = self.put_at(id);
+        let since = self.put_number(id);
         let empty = self.empty_dispatch(since);
         let other = self.other_look(queue, since);
         QueueView {
@@ -208,7 +236,7 @@ impl Judge<'_> {
                 .max(queue.depth),
             last_look: queue.last_look.map(|deed| self.act(&deed)),
             looks: (entry.looks, entry.takes),
-            overtaken: entry.overtaken,
+            overtaken: self.overtaken(id),
             readers: entry.readers.keys().copied().collect(),
             empty_dispatch: empty.map(|deed| self.act(&deed)),
             other_look: other.map(|(deed, id)| (self.act(&deed), id)),
@@ -220,21 +248,42 @@ impl Judge<'_> {
         put.map_or(SimTime::ZERO, |put| put.time)
     }
 
+    /// The number of what put it there.
+    fn put_number(&self, id: TaskId) -> u64 {
+        let put = self.state.tasks[id.index()].put;
+        put.map_or(0, |put| put.number)
+    }
+
+    /// Whether `task` may use `cpu`, as far as that was told.
+    fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
+        let mask = self.state.tasks[task.index()].mask;
+        mask.is_none_or(|mask| cpu.0 >= 64 || mask >> cpu.0 & 1 != 0)
+    }
+
+    /// Tasks that came to its queue later and were taken, by CPUs that it may use.
+    fn overtaken(&self, id: TaskId) -> u64 {
+        let entry = self.state.entry(id).map(|(_, entry)| entry);
+        let by = entry.into_iter().flat_map(|entry| &entry.overtaken);
+        by.filter(|(cpu, _)| self.may_run(id, **cpu))
+            .map(|(_, tasks)| tasks)
+            .sum()
+    }
+
     /// The last `dispatch` since `since` that ended without work.
-    fn empty_dispatch(&self, since: SimTime) -> Option<Deed> {
+    fn empty_dispatch(&self, since: u64) -> Option<Deed> {
         let ends = self.state.cpus.iter().filter_map(|cpu| cpu.empty_dispatch);
-        ends.filter(|deed| deed.time >= since)
-            .max_by_key(|deed| deed.time)
+        ends.filter(|deed| deed.number > since)
+            .max_by_key(|deed| deed.number)
     }
 
     /// The last look since `since` that took a task from another queue of the policy.
-    fn other_look(&self, own: &Queue, since: SimTime) -> Option<(Deed, u64)> {
+    fn other_look(&self, own: &Queue, since: u64) -> Option<(Deed, u64)> {
         let looks = self.state.cpus.iter().filter_map(|cpu| cpu.took);
         let looks = looks.filter_map(|(deed, index)| {
             let id = self.state.queues.get(&index)?.id;
-            (deed.time >= since && id != own.id).then_some((deed, id))
+            (deed.number > since && id != own.id).then_some((deed, id))
         });
-        looks.max_by_key(|(deed, _)| deed.time)
+        looks.max_by_key(|(deed, _)| deed.number)
     }
 
     fn idle(&self) -> Vec<IdleCpu> {
@@ -303,7 +352,7 @@ impl Judge<'_> {
         else {
             return (Fault::ForgottenKick, put);
         };
-        let overtaken = self.state.entry(id).map_or(0, |(_, entry)| entry.overtaken);
+        let overtaken = self.overtaken(id);
         if !running.is_managed {
             // Of another class: no slice of the policy ends it.
             return (Fault::CpuHeld, put);
@@ -331,53 +380,61 @@ impl Judge<'_> {
 
     /// The task is in a queue that some CPU must look at.
     fn in_queue(&self, id: TaskId) -> (Fault, Option<Deed>) {
-        let task = &self.state.tasks[id.index()];
-        let put = task.put;
+        let put = self.state.tasks[id.index()].put;
         let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
-        let may_run = |cpu: &CpuId| {
-            task.mask
-                .is_none_or(|mask| cpu.0 >= 64 || mask >> cpu.0 & 1 != 0)
-        };
-        let looked = entry.readers.iter().filter(|(cpu, _)| may_run(cpu));
-        let looked = looked.map(|(_, time)| *time).max();
+        let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
+        let usable = self.usable(id);
+        let looked = entry.readers.iter();
+        let looked = looked.filter(|(cpu, _)| self.may_run(id, **cpu));
+        let looked = looked.map(|(_, look)| *look).max_by_key(|it| it.number);
         if entry.looks > 0 && looked.is_none() {
-            return (Fault::UnreachableQueue, put);
+            let blind = self.blind_dispatch_on(&usable, self.put_number(id));
+            return (Fault::UnreachableQueue, blind.or(put));
+        }
+        if let Some(left) = self.skipped_on(&usable, queue, self.put_number(id)) {
+            return (Fault::Skipped, Some(left));
         }
         // A look long ago says little of those who have looked away since.
-        let waited = self.now.since(self.put_at(id));
-        let is_read = looked.is_some_and(|time| self.now.since(time).get() <= waited.get() / 2);
+        let waited = self.now.since(self.put_at(id)).get();
+        let is_read = looked.is_some_and(|look| self.now.since(look.time).get() <= waited / 2);
         if is_read && entry.takes == 0 {
             return (Fault::PassedOver, put);
         }
-        if is_read && entry.overtaken > 0 {
+        if is_read && self.overtaken(id) > 0 {
             let fault = match self.is_owed(id) {
                 true => Fault::PassedOver,
                 false => Fault::Waited,
             };
             return (fault, put);
         }
-        // Those before it were taken: what has happened since the last of them?
-        let since = looked.unwrap_or(self.put_at(id));
-        let all = (0..self.state.cpus.len() as u16).map(CpuId);
-        let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
-        let usable: Vec<CpuId> = all.filter(|cpu| may_run(cpu) && is_there(cpu)).collect();
         // Those who look there have gone.
         if !queue.readers.is_empty() && !queue.readers.iter().any(is_there) {
             return (Fault::UnreadQueue, put);
         }
+        // Those before it were taken: what has happened since the last of them?
+        let since = looked.or(put);
+        self.unlooked(&usable, queue, put, (since, is_read))
+    }
+
+    /// Nobody has looked at `queue` since `since`; `is_read`: somebody does so now and then.
+    fn unlooked(
+        &self,
+        usable: &[CpuId],
+        queue: &Queue,
+        put: Option<Deed>,
+        (since, is_read): (Option<Deed>, bool),
+    ) -> (Fault, Option<Deed>) {
+        let number = since.map_or(0, |since| since.number);
         let asks = |cpu: &CpuId| {
             let dispatch = self.state.cpus[cpu.index()].dispatch;
-            dispatch.is_some_and(|time| time > since)
+            dispatch.is_some_and(|began| began > number)
         };
         let asked: Vec<CpuId> = usable.iter().copied().filter(asks).collect();
-        let readers: Vec<CpuId> = asked
-            .iter()
-            .copied()
-            .filter(|cpu| queue.readers.contains(cpu))
-            .collect();
-        let empty = self.empty_dispatch_on(&readers, since);
+        let readers = asked.iter().copied();
+        let readers: Vec<CpuId> = readers.filter(|cpu| self.might_read(queue, *cpu)).collect();
+        let empty = self.empty_dispatch_on(&readers, number);
         if empty.is_none()
-            && let Some(look) = self.other_look_on(&readers, since)
+            && let Some(look) = self.other_look_on(&readers, number)
         {
             return (Fault::PassedOver, Some(look));
         }
@@ -388,7 +445,8 @@ impl Judge<'_> {
             return (Fault::CpuHeld, Some(given));
         }
         if !asked.is_empty() || is_unknown {
-            return (Fault::UnreadQueue, self.unread(queue, put, empty));
+            let blind = self.blind_dispatch_on(&asked, number);
+            return (Fault::UnreadQueue, self.unread(queue, put, (empty, blind)));
         }
         let idles = |cpu: &CpuId| {
             let cpu = &self.state.cpus[cpu.index()];
@@ -397,13 +455,51 @@ impl Judge<'_> {
         if usable.iter().any(idles) {
             return (Fault::ForgottenKick, put);
         }
-        self.held(&usable, since, put)
+        let since = since.map_or(SimTime::ZERO, |since| since.time);
+        self.held(usable, since, put)
+    }
+
+    /// Whether `cpu` looks at `queue` at times, or takes from a queue at which a CPU looks that
+    /// does: then both go through the same code.
+    fn might_read(&self, queue: &Queue, cpu: CpuId) -> bool {
+        let took = self.state.cpus[cpu.index()].took;
+        let other = took.and_then(|(_, index)| self.state.queues.get(&index));
+        let is_policys = |other: &&Queue| State::kind_of(other.id) == Kind::Policy;
+        let other = other.filter(is_policys);
+        queue.readers.contains(&cpu)
+            || other.is_some_and(|other| !other.readers.is_disjoint(&queue.readers))
+    }
+
+    /// The last word of one of `cpus`: a `dispatch` that looked at `queue` since `since`, and ended
+    /// without work.
+    fn skipped_on(&self, cpus: &[CpuId], queue: &Queue, since: u64) -> Option<Deed> {
+        let left = cpus.iter().filter_map(|cpu| {
+            let left = queue.skipped.get(cpu)?;
+            let began = self.state.cpus[cpu.index()].dispatch?;
+            (began > since && began < left.number).then_some(*left)
+        });
+        left.max_by_key(|deed| deed.number)
+    }
+
+    /// The last word of one of `cpus`: a `dispatch` that looked at no queue and ended without work
+    /// since `since`.
+    fn blind_dispatch_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
+        let blind = cpus.iter().map(|cpu| &self.state.cpus[cpu.index()]);
+        let blind = blind.filter(|cpu| cpu.is_blind);
+        let blind = blind.filter_map(|cpu| cpu.empty_dispatch);
+        blind
+            .filter(|deed| deed.number > since && deed.place != NOWHERE)
+            .max_by_key(|deed| deed.number)
     }
 
     /// Whether weights do not explain that others go first: shared by weight among all tasks of
-    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits.
+    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits. Whoever is taken
+    /// out and offered again, as its nice value changes, has to wait for its turn anew.
     fn is_owed(&self, id: TaskId) -> bool {
+        let disturbed = self.state.tasks[id.index()].disturbed;
+        let anew = disturbed.map_or(Nanos::MAX, |time| self.now.since(time));
         let waited = self.state.waited(id, self.now).unwrap_or(Nanos::ZERO);
+        let waited = waited.min(anew);
         let all = self.state.tasks.iter().filter(|task| task.is_managed);
         let all: u128 = all.map(|task| weight(task.nice)).sum();
         let own = weight(self.state.tasks[id.index()].nice);
@@ -411,32 +507,40 @@ impl Judge<'_> {
     }
 
     /// The last `dispatch` on one of `cpus` since `since` that ended without work.
-    fn empty_dispatch_on(&self, cpus: &[CpuId], since: SimTime) -> Option<Deed> {
+    fn empty_dispatch_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
         let ends = cpus
             .iter()
             .filter_map(|cpu| self.state.cpus[cpu.index()].empty_dispatch);
-        ends.filter(|deed| deed.time > since)
-            .max_by_key(|deed| deed.time)
+        ends.filter(|deed| deed.number > since)
+            .max_by_key(|deed| deed.number)
     }
 
     /// The last look on one of `cpus` since `since` that took a task.
-    fn other_look_on(&self, cpus: &[CpuId], since: SimTime) -> Option<Deed> {
+    fn other_look_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
         let looks = cpus
             .iter()
             .filter_map(|cpu| self.state.cpus[cpu.index()].took);
         let looks = looks.map(|(deed, _)| deed);
         looks
-            .filter(|deed| deed.time > since)
-            .max_by_key(|deed| deed.time)
+            .filter(|deed| deed.number > since)
+            .max_by_key(|deed| deed.number)
     }
 
     /// What to look at when nobody looks at `queue`: the program that did and has stopped, the
-    /// callback that came by without a look, or what put the task there.
-    fn unread(&self, queue: &Queue, put: Option<Deed>, empty: Option<Deed>) -> Option<Deed> {
+    /// callback that came by without a look at it, or at any queue, or what put the task there.
+    fn unread(
+        &self,
+        queue: &Queue,
+        put: Option<Deed>,
+        (empty, blind): (Option<Deed>, Option<Deed>),
+    ) -> Option<Deed> {
         match queue.last_look {
             Some(look) if look.caller == Caller::Program => Some(look),
-            Some(_) => empty.filter(|deed| deed.place != NOWHERE).or(put),
-            None => put,
+            Some(_) => {
+                let empty = empty.filter(|deed| deed.place != NOWHERE);
+                empty.or(blind).or(put)
+            }
+            None => blind.or(put),
         }
     }
 
@@ -507,9 +611,6 @@ impl Judge<'_> {
         })
     }
 }
-
-/// A slice above this is called long, whoever waits: ten times the default (kernel 6.18).
-const OVERLONG: u64 = 200_000_000;
 
 /// The class of an exit, by the kernel's message (kernels 6.18 and 7.2) or by what the object
 /// machine says.

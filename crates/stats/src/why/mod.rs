@@ -18,9 +18,15 @@ pub use follow::{Follower, Key, Scene};
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Exit, ExitKind, Header, SimTime, Sink, TaskId, Text};
+use model::{
+    Caller, Event, EventKind, EventMask, Exit, ExitKind, Header, Nanos, SimTime, Sink, TaskId, Text,
+};
 
 use state::State;
+
+/// A slice above this is called long, whoever waits: ten times the default (kernel 6.18),
+/// nanoseconds.
+const OVERLONG: u64 = 200_000_000;
 
 /// Follows a run and explains its waits.
 #[derive(Debug, Default)]
@@ -33,6 +39,8 @@ pub struct Observer {
     /// Of these tasks only: a task's name, or its group's.
     of: Option<String>,
     worst: Vec<Wait>,
+    /// Of tasks that are about to run: their longest stay in one queue, and what was seen at its end.
+    stays: BTreeMap<TaskId, (Nanos, Finding)>,
     end: SimTime,
 }
 
@@ -92,16 +100,58 @@ impl Observer {
         name == *of || name.rsplit_once('.').is_some_and(|(group, _)| group == of)
     }
 
-    /// Keeps the wait of `task`, which ends now, if it is one of the longest.
-    fn note_wait(&mut self, task: TaskId) {
-        let Some(span) = self.state.waited(task, self.end) else {
-            return;
-        };
+    /// How long `task` has waited now, if that is to be kept.
+    fn kept(&self, task: TaskId) -> Option<Nanos> {
+        let span = self.state.waited(task, self.end)?;
         let least = self.worst.get(self.keep.saturating_sub(1));
-        if self.keep == 0 || least.is_some_and(|least| span <= least.span) || !self.is_of(task) {
+        let is_short = least.is_some_and(|least| span <= least.span);
+        (self.keep > 0 && !is_short && self.is_of(task)).then_some(span)
+    }
+
+    /// Looks at the task of `event` before it leaves its queue: once it runs, nothing tells where
+    /// it was.
+    fn note_stay(&mut self, event: &Event) {
+        let task = event.task;
+        if self.kept(task).is_none() {
             return;
         }
-        let wait = self.judge().wait(task);
+        let judge = self.judge();
+        let Some(stay) = judge.stay(task) else { return };
+        if self
+            .stays
+            .get(&task)
+            .is_some_and(|(other, _)| stay <= *other)
+        {
+            return;
+        }
+        let mut finding = judge.leaving(task);
+        if let Some(queue) = finding
+            .queue
+            .as_mut()
+            .filter(|_| event.kind == EventKind::Look)
+        {
+            queue.add_look(Act {
+                time: event.time,
+                cpu: event.cpu,
+                callback: Caller::of(event).name(),
+                place: self.places.get(&(event.b as u32)).cloned(),
+            });
+        }
+        self.stays.insert(task, (stay, finding));
+    }
+
+    /// Keeps the wait of `task`, which ends now, if it is one of the longest.
+    fn note_wait(&mut self, task: TaskId) {
+        let stay = self.stays.remove(&task);
+        let Some(span) = self.kept(task) else { return };
+        let mut wait = self.judge().wait(task);
+        if let Some((_, mut finding)) = stay {
+            if let Some(victim) = &mut finding.victim {
+                victim.waited = span;
+            }
+            finding.time = self.end;
+            wait.finding = finding;
+        }
         let at = self.worst.partition_point(|other| other.span >= span);
         self.worst.insert(at, wait);
         self.worst.truncate(self.keep);
@@ -120,8 +170,14 @@ impl Sink for Observer {
     fn events(&mut self, events: &[Event]) {
         for event in events {
             self.end = event.time;
-            if event.kind == EventKind::Switch && event.task != TaskId::NONE {
-                self.note_wait(event.task);
+            match event.kind {
+                _ if event.task == TaskId::NONE => {}
+                EventKind::Switch => self.note_wait(event.task),
+                EventKind::Look | EventKind::Remove => self.note_stay(event),
+                EventKind::Wakeup | EventKind::Exit => {
+                    self.stays.remove(&event.task);
+                }
+                _ => {}
             }
             self.state.take(event);
         }

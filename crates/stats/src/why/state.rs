@@ -18,15 +18,18 @@ const LOCAL_ON: u64 = 3 << 62;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deed {
     pub time: SimTime,
+    /// Its number in the stream: without costs, cause and effect have the same time.
+    pub number: u64,
     pub cpu: CpuId,
     pub caller: Caller,
     pub place: u32,
 }
 
 impl Deed {
-    fn of(event: &Event) -> Self {
+    fn of(event: &Event, number: u64) -> Self {
         Self {
             time: event.time,
+            number,
             cpu: event.cpu,
             caller: Caller::of(event),
             place: event.b as u32,
@@ -74,6 +77,8 @@ pub(super) struct Task {
     /// The policy has decided about it.
     pub is_managed: bool,
     pub trigger: Option<(SimTime, &'static str)>,
+    /// When something last took it out of its queue and offered it again.
+    pub disturbed: Option<SimTime>,
     /// The CPUs that it may use, the lowest 64, if that was told.
     pub mask: Option<u64>,
 }
@@ -86,6 +91,8 @@ pub(super) struct Queue {
     pub looks: u64,
     /// CPUs that have ever looked at it.
     pub readers: BTreeSet<CpuId>,
+    /// By CPU: the last `dispatch` that looked at it and ended without work.
+    pub skipped: BTreeMap<CpuId, Deed>,
     /// The tasks in it, by the number of their entry.
     pub tasks: BTreeMap<u64, Entry>,
 }
@@ -95,9 +102,10 @@ pub(super) struct Queue {
 pub(super) struct Entry {
     pub looks: u64,
     pub takes: u64,
-    pub overtaken: u64,
-    /// CPUs that have looked since, and when they did last.
-    pub readers: BTreeMap<CpuId, SimTime>,
+    /// By CPU: tasks that came later and were taken.
+    pub overtaken: BTreeMap<CpuId, u64>,
+    /// CPUs that have looked since, and their last look.
+    pub readers: BTreeMap<CpuId, Deed>,
 }
 
 #[derive(Debug, Default)]
@@ -107,9 +115,13 @@ pub(super) struct Cpu {
     pub since: SimTime,
     pub kicked: Option<SimTime>,
     pub claimed: Option<Deed>,
-    /// The last `dispatch` that began, and the last that ended without work.
-    pub dispatch: Option<SimTime>,
+    /// The number of the last `dispatch` that began, and the last that ended without work.
+    pub dispatch: Option<u64>,
     pub empty_dispatch: Option<Deed>,
+    /// That one had looked at no queue.
+    pub is_blind: bool,
+    /// Queues at which it has looked since its last `dispatch` began.
+    looked: Vec<u32>,
     /// The last look that took a task, and the queue.
     pub took: Option<(Deed, u32)>,
 }
@@ -123,6 +135,8 @@ pub(super) struct State {
     pub queues: BTreeMap<u32, Queue>,
     pub failed: Option<(TaskId, Deed)>,
     entries: u64,
+    /// Events so far.
+    number: u64,
     entry_of: BTreeMap<TaskId, (u32, u64)>,
     decisions: bool,
     offline: Option<SimTime>,
@@ -181,6 +195,7 @@ impl State {
     }
 
     pub fn take(&mut self, event: &Event) {
+        self.number += 1;
         match event.kind {
             EventKind::New => self.born(event),
             EventKind::Wakeup => {
@@ -195,13 +210,13 @@ impl State {
             EventKind::Look => self.looked(event),
             EventKind::Remove => self.removed(event),
             EventKind::Ignored => {
-                let deed = Deed::of(event);
+                let deed = Deed::of(event, self.number);
                 self.with(event.task, |task| task.ignored = Some(deed));
             }
             EventKind::KickEnd => self.kicked(event),
             EventKind::Idle => self.idled(event),
             EventKind::Slice => {
-                let deed = Deed::of(event);
+                let deed = Deed::of(event, self.number);
                 let cut = event.b >> 32 == Sliced::Cut as u64;
                 self.with(event.task, |task| {
                     if !cut {
@@ -211,7 +226,8 @@ impl State {
             }
             EventKind::Allowed => self.with(event.task, |task| task.mask = Some(event.b)),
             EventKind::Failed => {
-                self.failed.get_or_insert((event.task, Deed::of(event)));
+                self.failed
+                    .get_or_insert((event.task, Deed::of(event, self.number)));
             }
             _ => {}
         }
@@ -265,7 +281,8 @@ impl State {
         match Op::ALL.get(usize::from(event.detail)) {
             Some(Op::Dispatch) => {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
-                    cpu.dispatch = Some(event.time);
+                    cpu.dispatch = Some(self.number);
+                    cpu.looked.clear();
                 }
             }
             Some(op @ (Op::CpuOffline | Op::CpuOnline)) => {
@@ -290,6 +307,7 @@ impl State {
         };
         self.with(event.task, |task| {
             task.trigger = Some((event.time, what));
+            task.disturbed = Some(event.time);
             if event.a == 0 {
                 task.nice = event.b.cast_signed() as i8;
             }
@@ -309,14 +327,15 @@ impl State {
             last_look: None,
             looks: 0,
             readers: BTreeSet::new(),
+            skipped: BTreeMap::new(),
             tasks: BTreeMap::new(),
         };
         self.queues.insert(index, queue);
     }
 
     fn inserted(&mut self, event: &Event) {
-        self.leave(event.task, false);
-        let (index, deed) = (event.a as u32, Deed::of(event));
+        self.leave(event.task, None);
+        let (index, deed) = (event.a as u32, Deed::of(event, self.number));
         let by_kernel = event.b >> 32 & u64::from(insert::KERNEL) != 0;
         let trigger = match self.offline == Some(event.time) {
             true => Some("a CPU went offline"),
@@ -336,6 +355,7 @@ impl State {
             task.is_managed |= !by_kernel;
             if let Some(what) = trigger {
                 task.trigger = Some((event.time, what));
+                task.disturbed = Some(event.time);
             }
             if kept {
                 task.ignored = None;
@@ -354,15 +374,15 @@ impl State {
         let entry = Entry {
             looks: 0,
             takes: 0,
-            overtaken: 0,
+            overtaken: BTreeMap::new(),
             readers: BTreeMap::new(),
         };
         queue.tasks.insert(self.entries, entry);
         self.entry_of.insert(event.task, (index, self.entries));
     }
 
-    /// `task` is in no queue any more; `taken` by a look.
-    fn leave(&mut self, task: TaskId, taken: bool) {
+    /// `task` is in no queue any more; a CPU has taken it, or none has.
+    fn leave(&mut self, task: TaskId, taken: Option<CpuId>) {
         let Some((index, number)) = self.entry_of.remove(&task) else {
             return;
         };
@@ -370,25 +390,34 @@ impl State {
             return;
         };
         queue.tasks.remove(&number);
-        if taken {
+        if let Some(cpu) = taken {
             for (_, before) in queue.tasks.range_mut(..number) {
-                before.overtaken += 1;
+                *before.overtaken.entry(cpu).or_default() += 1;
             }
         }
     }
 
     fn looked(&mut self, event: &Event) {
-        let (index, deed) = (event.a as u32, Deed::of(event));
+        let (index, deed) = (event.a as u32, Deed::of(event, self.number));
         let how = event.b >> 32;
         if how == Looked::Nothing as u64 {
-            if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
-                cpu.empty_dispatch = Some(deed);
-            }
-            return;
+            return self.found_nothing(event.cpu, deed);
         }
         let takes = event.task != TaskId::NONE;
-        if takes && let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
-            cpu.took = Some((deed, index));
+        let consumes = [
+            Caller::Callback(Op::Dispatch),
+            Caller::Program,
+            Caller::Kernel,
+        ];
+        if !takes && !consumes.contains(&deed.caller) {
+            // A tick or an insert that counts those who wait takes nobody, whatever it finds.
+            return;
+        }
+        if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+            cpu.looked.push(index);
+            if takes {
+                cpu.took = Some((deed, index));
+            }
         }
         if let Some(queue) = self.queues.get_mut(&index) {
             queue.last_look = Some(deed);
@@ -398,12 +427,26 @@ impl State {
             for entry in queue.tasks.values_mut() {
                 entry.looks += 1;
                 entry.takes += u64::from(takes);
-                entry.readers.insert(event.cpu, event.time);
+                entry.readers.insert(event.cpu, deed);
             }
         }
         if takes {
-            self.leave(event.task, true);
+            self.leave(event.task, Some(event.cpu));
             self.with(event.task, |task| task.place = Where::Out);
+        }
+    }
+
+    /// A `dispatch` ends without work.
+    fn found_nothing(&mut self, number: CpuId, deed: Deed) {
+        let Some(cpu) = self.cpus.get_mut(number.index()) else {
+            return;
+        };
+        cpu.empty_dispatch = Some(deed);
+        cpu.is_blind = cpu.looked.is_empty();
+        for index in &cpu.looked {
+            if let Some(queue) = self.queues.get_mut(index) {
+                queue.skipped.insert(number, deed);
+            }
         }
     }
 
@@ -413,7 +456,7 @@ impl State {
             queue.depth = (event.a >> 32) as u32;
         }
         let runs = event.b >> 32 == 0;
-        self.leave(event.task, runs);
+        self.leave(event.task, runs.then_some(event.cpu));
         self.with(event.task, |task| task.place = Where::Out);
     }
 
@@ -426,7 +469,7 @@ impl State {
     }
 
     fn idled(&mut self, event: &Event) {
-        let deed = Deed::of(event);
+        let deed = Deed::of(event, self.number);
         if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
             cpu.claimed = (event.a == 0).then_some(deed);
         }

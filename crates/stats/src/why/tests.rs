@@ -96,6 +96,10 @@ fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
     let worst = observe(&events, END).worst();
     assert_eq!(worst.len(), 1);
     assert_eq!(worst[0].span, Nanos::new(900));
+    let victim = worst[0].finding.victim.as_ref().unwrap();
+    assert_eq!(victim.standing, Standing::Queue(QUEUE), "where it was");
+    assert_eq!(victim.put.as_ref().unwrap().time, SimTime::from_nanos(5));
+    assert_eq!(worst[0].finding.fault, Fault::Waited);
     assert!(observe(&events, END).finding().is_none());
     let off = Stream::new().switch(950, 0, Some((0, PrevState::Sleeping)), None);
     events.extend(off.events);

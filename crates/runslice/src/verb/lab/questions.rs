@@ -1,5 +1,6 @@
 //! Jobs and questions, made from a seed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use model::{Rng, SimTime};
@@ -24,12 +25,18 @@ pub fn jobs(seed: u64) -> String {
     let mut rng = Rng::new(seed, JOBS);
     let mut text = "[workload]\nname = \"jobs\"\n[machine]\ncpus = 1\nhz = 1000\n".to_owned();
     let count = 3 + rng.below(3);
+    let mut starts = BTreeSet::new();
     for job in 0..count {
         let name = char::from(b'A' + job as u8);
         let length = 10 * (1 + rng.below(12));
-        let start = 1 + 5 * rng.below(12);
+        let mut start = 1 + 5 * rng.below(12);
+        // Who comes first of two that come together, nobody can know.
+        while !starts.insert(start) {
+            start += 5;
+        }
         let nice = match rng.below(3) {
-            0 => "nice = 5\n",
+            // What a policy sees as its weight (`sched_prio_to_weight`, kernel 6.18), of 100.
+            0 => "nice = 5 # weight 33; 100 without it\n",
             _ => "",
         };
         let _ = write!(
@@ -142,6 +149,13 @@ mod tests {
         let texts: Vec<_> = (0..50).map(jobs).collect();
         for text in &texts {
             Workload::parse(text, "jobs").unwrap();
+        }
+        // A student can tell who comes first.
+        for text in &texts {
+            let starts: Vec<_> = text.split("sleep(").skip(1).collect();
+            let starts: Vec<_> = starts.iter().map(|it| it.split("ms").next()).collect();
+            let apart: BTreeSet<_> = starts.iter().collect();
+            assert_eq!(apart.len(), starts.len(), "{text}");
         }
         assert_ne!(texts[0], texts[1]);
         assert_eq!(jobs(3), texts[3]);
