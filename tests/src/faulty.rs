@@ -122,9 +122,9 @@ pub const MORE: &[Case] = &[
     case(
         "half",
         1,
-        "[task.shell]\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n",
+        "[task.child]\ndo = \"run(1813us)\"\n[task.parent]\ndo = \"pool(child, 15, 15)\"\n",
         Fault::UnreadQueue,
-        "shell",
+        "child",
     ),
     case("lock", 2, SHELLS, Fault::UnreadQueue, "shell"),
     case(
