@@ -381,6 +381,10 @@ impl Judge<'_> {
     /// The task is in a queue that some CPU must look at.
     fn in_queue(&self, id: TaskId) -> (Fault, Option<Deed>) {
         let put = self.state.tasks[id.index()].put;
+        if self.now.since(self.put_at(id)) < OWED {
+            // It has just come, or come anew: nothing is to be seen yet.
+            return (Fault::Waited, put);
+        }
         let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
         let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
         let usable = self.usable(id);
@@ -475,7 +479,9 @@ impl Judge<'_> {
     fn skipped_on(&self, cpus: &[CpuId], queue: &Queue, since: u64) -> Option<Deed> {
         let left = cpus.iter().filter_map(|cpu| {
             let left = queue.skipped.get(cpu)?;
-            let began = self.state.cpus[cpu.index()].dispatch?;
+            let state = &self.state.cpus[cpu.index()];
+            // Who has a task may have chosen to keep it.
+            let began = state.dispatch.filter(|_| state.task.is_none())?;
             (began > since && began < left.number).then_some(*left)
         });
         left.max_by_key(|deed| deed.number)
