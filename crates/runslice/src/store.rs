@@ -56,11 +56,6 @@ impl Key {
         Front::of(spec, scale, more).key(spec.seed)
     }
 
-    /// The key of what these bytes describe and this program simulates.
-    pub fn of_bytes(bytes: impl IntoIterator<Item = u8>) -> Self {
-        Self(of_version(VERSION, bytes))
-    }
-
     /// The key of what these bytes describe and this program runs on a kernel.
     pub fn of_real(bytes: impl IntoIterator<Item = u8>) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
