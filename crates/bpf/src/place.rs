@@ -18,7 +18,8 @@ pub struct Place {
 impl<H: Host> Instance<H> {
     /// Where the innermost program is: the number of the conditional jump, of the call of a host
     /// function or of the store into the read-only half that it has executed last. Calls that only
-    /// end what was begun do not count. After its end that is the last one of it. Meaningless without [`Config::places`](crate::Config::places).
+    /// end what was begun do not count. After its end that is the last one of it. Meaningless
+    /// without [`Config::places`](crate::Config::places).
     #[inline]
     #[must_use]
     pub const fn here(&self) -> u32 {

@@ -51,7 +51,7 @@ const IN_A_GUEST: Part = Part {
     lead: |document| {
         format!(
             "`runslice reproduce --document {document} --machine vm --quick` runs real programs \
-             on a real kernel, once\neach, and says at most \"same direction\" or \
+             on a real kernel, once\nor three times each, and says at most \"same direction\" or \
              \"opposite direction\":"
         )
     },
@@ -371,7 +371,7 @@ fn all_statements_are_judged_in_simulation_and_twice_the_same() {
 }
 
 #[test]
-#[ignore = "an hour of virtual machines: every experiment that has a vm.toml, once"]
+#[ignore = "an hour of virtual machines: every experiment that has a vm.toml"]
 fn what_a_guest_says_stands_in_the_guide() {
     let report = reproduce("all-vm", &["--machine", "vm", "--quick"]);
     hold_chapters(&IN_A_GUEST, &report);

@@ -21,9 +21,9 @@ const WF_SYNC: u64 = 0x10;
 /// for a message instead, which that task sends where it woke it. One that work from outside woke
 /// sleeps until that moment of the recording, and so does one whose sleeps by the clock end at a
 /// steady period; all other sleeps keep their length. A fork stays a fork. Yields and synchronous
-/// wakeups stay what they were where callbacks were recorded: no tracepoint has them. Spans, counters and phases stay. Policies and affinities are set by whoever knows them.
-/// What a recording does not have (deadlines, disks, locks as such) the workload does not have
-/// either.
+/// wakeups stay what they were where callbacks were recorded: no tracepoint has them. Spans,
+/// counters and phases stay. Policies and affinities are set by whoever knows them. What a
+/// recording does not have (deadlines, disks, locks as such) the workload does not have either.
 #[derive(Debug, Default)]
 pub struct Recorded {
     header: Option<Header>,

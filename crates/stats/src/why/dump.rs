@@ -1,8 +1,8 @@
 //! What a kernel's debug dump tells.
 //!
-//! Source: `scx_dump_state()` and `scx_dump_task()`, kernels 6.18 and 7.2, kernel/sched/ext.c. A dump shows
-//! one moment: where each runnable task is and who has each CPU. It has no history, and a kernel
-//! cuts it at the length that the policy asks for, 32 KiB by default.
+//! Source: `scx_dump_state()` and `scx_dump_task()`, kernels 6.18 and 7.2, kernel/sched/ext.c. A
+//! dump shows one moment: where each runnable task is and who has each CPU. It has no history, and
+//! a kernel cuts it at the length that the policy asks for, 32 KiB by default.
 
 use model::{CpuId, Nanos, SimTime, TaskId};
 

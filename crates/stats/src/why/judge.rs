@@ -499,8 +499,8 @@ impl Judge<'_> {
     }
 
     /// Whether weights do not explain that others go first: shared by weight among all tasks of
-    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits. Whoever is taken
-    /// out and offered again, as its nice value changes, has to wait for its turn anew.
+    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits. Whoever is
+    /// taken out and offered again, as its nice value changes, has to wait for its turn anew.
     fn is_owed(&self, id: TaskId) -> bool {
         let disturbed = self.state.tasks[id.index()].disturbed;
         let anew = disturbed.map_or(Nanos::MAX, |time| self.now.since(time));

@@ -39,7 +39,8 @@ pub struct Observer {
     /// Of these tasks only: a task's name, or its group's.
     of: Option<String>,
     worst: Vec<Wait>,
-    /// Of tasks that are about to run: their longest stay in one queue, and what was seen at its end.
+    /// Of tasks that are about to run: their longest stay in one queue, and what was seen at its
+    /// end.
     stays: BTreeMap<TaskId, (Nanos, Finding)>,
     end: SimTime,
 }
