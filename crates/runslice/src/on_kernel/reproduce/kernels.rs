@@ -546,8 +546,9 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &Value)
         return failed("a policy was attached although none was asked for");
     }
     if let Some(why) = &ran.failed {
-        let last = ran.stderr.lines().last().unwrap_or_default();
-        return failed(&format!("{why}; {last}"));
+        let last = ran.stderr.lines().rfind(|line| !line.trim().is_empty());
+        let last = last.map(|line| format!("; {line}")).unwrap_or_default();
+        return failed(&format!("{why}{last}"));
     }
     let Ok(told) = serde_json::from_str::<Value>(&ran.stdout) else {
         return failed("the command did not print its figures as JSON");
@@ -725,6 +726,10 @@ margin = 0.1
         let bad = ran(Some("mlfq"), Some("mlfq"), Some("exit status: 1"));
         let bad = sample(&boots[0], &bad, Some(&first), &Value::Null);
         assert_eq!(bad.failure.as_deref(), Some("exit status: 1; last"));
+        let mut mute = ran(Some("mlfq"), Some("mlfq"), Some("it was still running"));
+        mute.stderr = "\n".to_owned();
+        let mute = sample(&boots[0], &mute, Some(&first), &Value::Null);
+        assert_eq!(mute.failure.as_deref(), Some("it was still running"));
     }
 
     #[test]
