@@ -34,7 +34,8 @@ def test_a_table_is_the_same_through_every_door(run: runslice.Run) -> None:
     assert arrow.schema.field("wakeup_ns_p99").type == pyarrow.uint64()
     assert list(table.rows()) == arrow.to_pylist()
     events = run.events_of(1, decisions=True)
-    assert len(events) > 5000 and list(events.rows()) == pyarrow.table(events).to_pylist()
+    assert len(events) > len(run.events_of(1)) > 1000
+    assert list(events.rows()) == pyarrow.table(events).to_pylist()
 
 
 def test_rows_take_no_other_library_and_tables_say_what_does(
