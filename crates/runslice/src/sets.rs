@@ -1,14 +1,16 @@
 //! Files with sets of runs: what this program wrote, and what hyperfine and schbench write.
 
 mod foreign;
+mod lines;
 pub mod own;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use model::Fnv1a;
 use serde_json::Value;
-use stats::compare::{Measured, Set};
+use stats::compare::{Measured, Reported, Set};
 
 use crate::input;
 
@@ -40,7 +42,16 @@ struct Entry {
     /// What alone makes the run differ from others of its set, in simulation.
     seed: Option<u64>,
     /// `None` for a run that does not count.
-    run: Option<Vec<Measured>>,
+    run: Option<Figures>,
+}
+
+/// What was measured in a run.
+#[derive(Debug)]
+enum Figures {
+    /// In a run of the simulated machine or of `play`.
+    Report(Reported),
+    /// By whatever else.
+    Measured(Vec<Measured>),
 }
 
 impl File {
@@ -51,14 +62,15 @@ impl File {
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let stem = path.file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();
-        let mut entries = Vec::new();
+        let name = path.display().to_string();
         let mut plan = own::Plan::default();
+        let mut sets = Gathered::default();
         if path.is_dir() {
-            plan = own::folder(path, &mut entries)?;
+            plan = own::folder(path, &mut sets).with_context(|| name.clone())?;
         } else {
-            entries = of_documents(&path.display().to_string(), &documents(path)?)?;
+            sets = of_file(path)?;
         }
-        Self::of_entries(&path.display().to_string(), stem, entries, plan)
+        sets.finish(&name, stem, plan)
     }
 
     /// As [`File::read`], of a document that is in no file, which would be called `name`.
@@ -68,28 +80,131 @@ impl File {
     pub fn of_document(name: &str, document: &Value) -> anyhow::Result<Self> {
         let stem = Path::new(name).file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();
-        let entries = of_documents(name, std::slice::from_ref(document))?;
-        Self::of_entries(name, stem, entries, own::Plan::default())
+        let mut sets = Gathered::default();
+        for entry in of_documents(name, std::slice::from_ref(document))? {
+            sets.add(entry).with_context(|| name.to_owned())?;
+        }
+        sets.finish(name, stem, own::Plan::default())
+    }
+}
+
+/// The sets of a file of results. What this program wrote of many runs is never whole in memory.
+fn of_file(path: &Path) -> anyhow::Result<Gathered> {
+    if let Some(sets) = lines::read(path)? {
+        return Ok(sets);
+    }
+    let name = path.display().to_string();
+    let mut sets = Gathered::default();
+    for entry in of_documents(&name, &documents(path)?)? {
+        sets.add(entry).with_context(|| name.clone())?;
+    }
+    Ok(sets)
+}
+
+/// Runs as they come, each in its set: runs of one arm in one place are a set.
+#[derive(Debug, Default)]
+struct Gathered {
+    sets: Vec<Set>,
+    /// Hashes of the runs that came.
+    seen: HashSet<u64>,
+    /// Those of real machines, as text.
+    unique: BTreeSet<String>,
+    /// Whether a run came, if only one that does not count.
+    is_any: bool,
+}
+
+impl Gathered {
+    /// Adds a run.
+    ///
+    /// # Errors
+    /// When it is there already, to the last figure: it would count as two.
+    fn add(&mut self, entry: Entry) -> anyhow::Result<()> {
+        self.is_any = true;
+        let is_its = |set: &Set| {
+            set.arm == entry.arm && set.place == entry.place && set.world == entry.world
+        };
+        let at = self.sets.iter().position(is_its).unwrap_or_else(|| {
+            let set = Set::new(&entry.arm, &entry.place, entry.world);
+            self.sets.push(set);
+            self.sets.len() - 1
+        });
+        let Some(run) = &entry.run else {
+            self.sets[at].void += 1;
+            return Ok(());
+        };
+        if !self.is_new(at, &entry, run) {
+            let seed = entry.seed.map(|seed| format!(" with seed {seed}"));
+            let seed = seed.unwrap_or_default();
+            bail!("a run of {}{seed} is in it twice; leave one out", entry.arm);
+        }
+        match entry.run {
+            Some(Figures::Report(report)) => self.sets[at].add_report(&report, entry.seed),
+            Some(Figures::Measured(run)) => self.sets[at].add(run, entry.seed),
+            None => (),
+        }
+        Ok(())
     }
 
-    fn of_entries(
-        name: &str,
-        stem: String,
-        entries: Vec<Entry>,
-        plan: own::Plan,
-    ) -> anyhow::Result<Self> {
-        if entries.is_empty() {
+    /// Notes a run of the set at `at`; whether it was not there.
+    fn is_new(&mut self, at: usize, entry: &Entry, run: &Figures) -> bool {
+        let values = run.values();
+        // One rounded figure alone may well come twice.
+        if values.is_empty() || entry.seed.is_none() && values.len() == 1 {
+            return true;
+        }
+        let mut hash = Fnv1a::new();
+        hash.write(&(at as u64).to_le_bytes());
+        if let Some(seed) = entry.seed {
+            hash.write(&seed.to_le_bytes());
+            for value in values {
+                hash.write(&value.to_bits().to_le_bytes());
+            }
+        } else {
+            // What is simulated again has the same figures again; a real machine never has.
+            let run = format!("{} {:?}", entry.place, run.named());
+            hash.write(run.as_bytes());
+            self.unique.insert(run);
+        }
+        self.seen.insert(hash.value())
+    }
+
+    fn finish(self, name: &str, stem: String, plan: own::Plan) -> anyhow::Result<File> {
+        if !self.is_any {
             bail!("{name}: there are no runs in it");
         }
-        let unique = refuse_twins(&entries).with_context(|| name.to_owned())?;
-        Ok(Self {
+        Ok(File {
             stem,
-            sets: grouped(entries),
+            sets: self.sets,
             baseline: plan.baseline,
             again: plan.again,
             looks: plan.looks.max(1),
-            unique,
+            unique: self.unique,
         })
+    }
+}
+
+impl Figures {
+    fn values(&self) -> Vec<f64> {
+        match self {
+            Self::Measured(run) => run.iter().map(|it| it.value).collect(),
+            Self::Report(report) => {
+                let mut values = Vec::new();
+                report.each(|it| values.push(it.value));
+                values
+            }
+        }
+    }
+
+    /// Each metric's name with its value.
+    fn named(&self) -> Vec<(String, f64)> {
+        match self {
+            Self::Measured(run) => run.iter().map(|it| (it.name.clone(), it.value)).collect(),
+            Self::Report(report) => {
+                let mut named = Vec::new();
+                report.each(|it| named.push((it.name(), it.value)));
+                named
+            }
+        }
     }
 }
 
@@ -170,50 +285,6 @@ fn check_runs(document: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a run that is there twice, to the last figure: it would count as two. Returns those
-/// that may be in no other file either: what is simulated again has the same figures again.
-fn refuse_twins(entries: &[Entry]) -> anyhow::Result<BTreeSet<String>> {
-    let mut seen = BTreeSet::new();
-    let mut unique = BTreeSet::new();
-    for entry in entries {
-        let measured = entry.run.as_deref().unwrap_or_default();
-        // One rounded figure alone may well come twice.
-        if measured.is_empty() || entry.seed.is_none() && measured.len() == 1 {
-            continue;
-        }
-        let run = format!("{:?} {measured:?}", entry.seed);
-        if entry.seed.is_none() {
-            unique.insert(format!("{} {run}", entry.place));
-        }
-        if !seen.insert((entry.world, &entry.arm, &entry.place, run)) {
-            let seed = entry
-                .seed
-                .map_or_else(String::new, |seed| format!(" with seed {seed}"));
-            bail!("a run of {}{seed} is in it twice; leave one out", entry.arm);
-        }
-    }
-    Ok(unique)
-}
-
-/// Runs of one arm in one place are a set.
-fn grouped(entries: Vec<Entry>) -> Vec<Set> {
-    let mut sets: Vec<Set> = Vec::new();
-    for entry in entries {
-        let is_its = |set: &Set| {
-            set.arm == entry.arm && set.place == entry.place && set.world == entry.world
-        };
-        let at = sets.iter().position(is_its).unwrap_or_else(|| {
-            sets.push(Set::new(&entry.arm, &entry.place, entry.world));
-            sets.len() - 1
-        });
-        match entry.run {
-            Some(run) => sets[at].add(run, entry.seed),
-            None => sets[at].void += 1,
-        }
-    }
-    sets
-}
-
 /// Reads one file after the other.
 ///
 /// # Errors
@@ -254,6 +325,12 @@ mod tests {
 
     use super::*;
 
+    fn gathered(entries: Vec<Entry>) -> anyhow::Result<Vec<Set>> {
+        let mut sets = Gathered::default();
+        entries.into_iter().try_for_each(|entry| sets.add(entry))?;
+        Ok(sets.sets)
+    }
+
     #[test]
     fn a_document_of_a_later_version_is_refused_by_name() {
         let error = of_document(&json!({"runslice_results": 9})).unwrap_err();
@@ -282,7 +359,7 @@ mod tests {
         };
         let entries = of_document(&of(1)).unwrap();
         assert_eq!(entries[0].arm, "mlfq queues=3");
-        let found = entries[0].run.as_ref().unwrap();
+        let found = entries[0].run.as_ref().unwrap().named();
         for (name, value) in [
             ("all.wakeup_ns_p99", 9.0),
             ("all.migrations", 2.0),
@@ -291,7 +368,7 @@ mod tests {
             ("deadline.ui.frame.late_ns_max", 7.0),
             ("span.ui.draw.length_ns_p99", 6.0),
         ] {
-            let value_of = found.iter().find(|it| it.name == name).map(|it| it.value);
+            let value_of = found.iter().find(|it| it.0 == name).map(|it| it.1);
             assert_eq!(value_of, Some(value), "{name}");
         }
         // What this version writes is read as it is.
@@ -315,7 +392,7 @@ mod tests {
             })
         };
         let read = |runs: &[Value]| -> anyhow::Result<()> {
-            refuse_twins(&of_document(&document(runs))?).map(drop)
+            gathered(of_document(&document(runs))?).map(drop)
         };
         read(&[run(1), run(2)]).unwrap();
         let error = read(&[run(1), run(2), run(1)]).unwrap_err().to_string();
@@ -384,7 +461,7 @@ mod tests {
                 run("fifo", 64, 5), run("mlfq", 64, 6), run("fifo", 1024, 1), run("fifo", 64, 7),
             ],
         });
-        let sets = grouped(of_document(&document).unwrap());
+        let sets = gathered(of_document(&document).unwrap()).unwrap();
         assert_eq!(sets.len(), 2);
         assert_eq!((sets[0].runs, sets[0].void), (2, 1));
         let series = sets[0].find("machine.elapsed_ns").unwrap();
@@ -398,7 +475,7 @@ mod tests {
         assert_eq!(sets[1].arm, "mlfq");
         let mut played = document;
         played["world"] = json!("played");
-        let sets = grouped(of_document(&played).unwrap());
+        let sets = gathered(of_document(&played).unwrap()).unwrap();
         let series = sets[0].find("machine.elapsed_ns").unwrap();
         assert_eq!(
             series.seeds,

@@ -27,7 +27,8 @@ struct Document<'a> {
     /// Of many runs of each policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     spread: Vec<Spread<'a>>,
-    runs: Vec<Run<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<Vec<Run<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -126,20 +127,32 @@ pub fn json_of(outcome: &Outcome) -> serde_json::Result<serde_json::Value> {
 /// # Errors
 /// When `to` does not take it.
 pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    put(results, Vec::new(), to)
+    let mut document = head(results, Vec::new());
+    document.runs = Some(results.outcomes.iter().map(Run::from).collect());
+    serde_json::to_writer_pretty(&mut *to, &document)?;
+    writeln!(to)
 }
 
-/// Writes the document of many runs of each policy.
+/// Writes the document of many runs of each policy. Each run stands in a line of its own, as
+/// `sets::lines` reads them.
 ///
 /// # Errors
 /// When `to` does not take it.
 pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
     let sets = runs::sets(results);
-    put(results, runs::spreads(&sets), to)
+    let head = serde_json::to_string_pretty(&head(results, runs::spreads(&sets)))?;
+    let head = head.strip_suffix("\n}").unwrap_or(&head);
+    write!(to, "{head},\n  \"runs\": [")?;
+    for (at, outcome) in results.outcomes.iter().enumerate() {
+        to.write_all(if at == 0 { b"\n    " } else { b",\n    " })?;
+        serde_json::to_writer(&mut *to, &Run::from(outcome))?;
+    }
+    writeln!(to, "\n  ]\n}}")
 }
 
-fn put(results: &Results, spread: Vec<Spread<'_>>, to: &mut dyn Write) -> io::Result<()> {
-    let document = Document {
+/// The document without its runs.
+fn head<'a>(results: &'a Results, spread: Vec<Spread<'a>>) -> Document<'a> {
+    Document {
         runslice_results: VERSION,
         version: About::VERSION,
         command: About::words(),
@@ -148,8 +161,6 @@ fn put(results: &Results, spread: Vec<Spread<'_>>, to: &mut dyn Write) -> io::Re
         machine: &results.machine,
         seed: results.seed,
         spread,
-        runs: results.outcomes.iter().map(Run::from).collect(),
-    };
-    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
-    writeln!(to)
+        runs: None,
+    }
 }

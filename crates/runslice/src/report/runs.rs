@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use model::Nanos;
 use serde::Serialize;
-use stats::compare::{Better, Extent, Measure, Role, Set, measures};
+use stats::compare::{Better, Extent, Measure, Reported, Role, Set};
 use stats::{Millionths, Thousandths, Value};
 
 use crate::look::LookOptions;
@@ -44,7 +44,7 @@ pub fn sets(results: &Results) -> Vec<Set> {
         }
         // A report is made of numbers and names only, which can always be written.
         let report = serde_json::to_value(&outcome.report).unwrap_or_default();
-        set.add(measures(&report), Some(outcome.report.seed));
+        set.add_report(&Reported::of(&report), Some(outcome.report.seed));
     }
     sets
 }

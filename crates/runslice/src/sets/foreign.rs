@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde_json::Value;
 use stats::compare::{Better, Measure, Measured, Role};
 
-use super::Entry;
+use super::{Entry, Figures};
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
@@ -51,7 +51,7 @@ pub fn hyperfine(document: &Value) -> anyhow::Result<Vec<Entry>> {
             arm: arm.clone(),
             place: String::new(),
             seed: None,
-            run,
+            run: run.map(Figures::Measured),
         }));
     }
     Ok(entries)
@@ -132,7 +132,7 @@ pub fn schbench(document: &Value) -> Vec<Entry> {
         arm: arm.to_owned(),
         place: head["cmdline"].as_str().unwrap_or_default().to_owned(),
         seed: None,
-        run: Some(run),
+        run: Some(Figures::Measured(run)),
     }]
 }
 
@@ -142,11 +142,17 @@ mod tests {
 
     use super::*;
 
+    fn measured_of(run: &Figures) -> &[Measured] {
+        match run {
+            Figures::Measured(run) => run,
+            Figures::Report(_) => panic!("not of another program"),
+        }
+    }
+
     fn times(entries: &[Entry]) -> Vec<Option<f64>> {
-        let first = |run: &Vec<Measured>| {
-            run.iter()
-                .find(|it| it.role == Role::Goal)
-                .map(|it| it.value)
+        let first = |run: &Figures| {
+            let goal = measured_of(run).iter().find(|it| it.role == Role::Goal);
+            goal.map(|it| it.value)
         };
         entries
             .iter()
@@ -179,7 +185,7 @@ mod tests {
         let entries = hyperfine(&document).unwrap();
         assert_eq!(times(&entries), [Some(1e9), Some(2e9)]);
         assert_eq!(entries[0].arm, "one");
-        let memory = &entries[0].run.as_ref().unwrap()[1];
+        let memory = &measured_of(entries[0].run.as_ref().unwrap())[1];
         assert_eq!(
             (memory.name.as_str(), memory.value),
             ("memory_bytes", 4096.0)
@@ -202,7 +208,7 @@ mod tests {
         });
         let entry = &schbench(&document)[0];
         assert_eq!(entry.arm, "mlfq");
-        let run = entry.run.as_ref().unwrap();
+        let run = measured_of(entry.run.as_ref().unwrap());
         let list: Vec<_> = run.iter().map(|it| (it.name.as_str(), it.value)).collect();
         let want = [
             ("request.max_ns", 9_000.0),

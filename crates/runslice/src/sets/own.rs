@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use model::ExitKind;
 use serde_json::Value;
-use stats::compare::{CommandFigures, command_measures, measures, played_measures};
+use stats::compare::{CommandFigures, Reported, command_measures, played_measures};
 
-use super::{Entry, documents, input};
+use super::{Entry, Figures, Gathered, documents, input};
 use crate::report::{World, counted};
 
 /// What `sweep` calls its results in its folder.
@@ -24,7 +24,7 @@ type Reader = fn(&Value) -> Vec<Entry>;
 /// the last version; [`modern`] makes it of the first.
 pub(super) const KINDS: [(&str, &[u64], Reader); 3] = [
     ("runslice_results", &[1, 2], results),
-    ("runslice_sweep", &[1, 2], sweep),
+    ("runslice_sweep", &[1, 2], results),
     (ONE_RUN, &[1], run),
 ];
 
@@ -106,8 +106,12 @@ fn place(workload: &Value, machine: &Value) -> String {
 
 /// Load, parameters and machine of a run of a sweep, in one line.
 pub fn place_of(run: &Value) -> String {
-    let mut place = place(&run["workload"], &run["machine"]);
-    for (name, value) in run["scale"].as_object().into_iter().flatten() {
+    place_at(&run["workload"], &run["machine"], &run["scale"])
+}
+
+fn place_at(workload: &Value, machine: &Value, scale: &Value) -> String {
+    let mut place = place(workload, machine);
+    for (name, value) in scale.as_object().into_iter().flatten() {
         place += &format!(", {name} {value}");
     }
     place
@@ -118,37 +122,60 @@ fn is_ejection(exit: &Value) -> bool {
     exit["kind"].as_u64() >= Some(u64::from(ExitKind::Error as u32))
 }
 
-/// The seed of a run.
-fn seed(run: &Value) -> Option<u64> {
-    run["report"]["seed"].as_u64()
+/// A run of `sim`, `play` or `sweep`, without its figures.
+pub(super) struct Line<'a> {
+    pub policy: &'a str,
+    pub knobs: &'a Value,
+    pub exit: &'a Value,
+    pub seed: Option<u64>,
+    /// These three only in results of `sweep`, where every run has its own.
+    pub workload: &'a Value,
+    pub machine: &'a Value,
+    pub scale: &'a Value,
 }
 
-/// Of `sim` and `play`.
-fn results(document: &Value) -> Vec<Entry> {
-    let world = World::of(document["world"].as_str());
-    let place = place(&document["workload"], &document["machine"]);
-    let runs = document["runs"].as_array();
-    let entry = |run: &Value| Entry {
+/// A run of the document that `head` begins.
+pub(super) fn entry(head: &Value, line: &Line<'_>, report: Reported) -> Entry {
+    let is_sweep = head.get("runslice_sweep").is_some();
+    let world = match is_sweep {
+        true => World::Simulated,
+        false => World::of(head["world"].as_str()),
+    };
+    Entry {
         world: world.name(),
-        arm: arm(run["policy"].as_str().unwrap_or_default(), &run["knobs"]),
-        place: place.clone(),
-        seed: (world == World::Simulated).then(|| seed(run)).flatten(),
-        run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
-    };
-    runs.into_iter().flatten().map(entry).collect()
+        arm: arm(line.policy, line.knobs),
+        place: match is_sweep {
+            true => place_at(line.workload, line.machine, line.scale),
+            false => place(&head["workload"], &head["machine"]),
+        },
+        seed: line.seed.filter(|_| world == World::Simulated),
+        run: (!is_ejection(line.exit)).then_some(Figures::Report(report)),
+    }
 }
 
-/// Of `sweep`: every run has its own load and machine.
-fn sweep(document: &Value) -> Vec<Entry> {
-    let runs = document["runs"].as_array();
-    let entry = |run: &Value| Entry {
-        world: "simulated",
-        arm: arm(run["policy"].as_str().unwrap_or_default(), &run["knobs"]),
-        place: place_of(run),
-        seed: seed(run),
-        run: (!is_ejection(&run["exit"])).then(|| measures(&run["report"])),
+/// Whether the document that begins so may have its runs read one by one.
+pub(super) fn is_of_lines(head: &Value) -> bool {
+    let version = |mark: &str| head[mark].as_u64();
+    version("runslice_results") == Some(2) || version("runslice_sweep") == Some(2)
+}
+
+/// Of `sim`, `play` and `sweep`.
+fn results(document: &Value) -> Vec<Entry> {
+    let of = |run: &Value| {
+        let report = Reported::of(&run["report"]);
+        let line = Line {
+            policy: run["policy"].as_str().unwrap_or_default(),
+            knobs: &run["knobs"],
+            exit: &run["exit"],
+            seed: report.seed(),
+            workload: &run["workload"],
+            machine: &run["machine"],
+            scale: &run["scale"],
+        };
+        entry(document, &line, report)
     };
-    runs.into_iter().flatten().map(entry).collect()
+    let runs = document["runs"].as_array();
+    runs.into_iter().flatten().map(of).collect()
 }
 
 /// Of `run`, whose documents of many runs stand one after the other.
@@ -165,7 +192,7 @@ fn run(document: &Value) -> Vec<Entry> {
         ),
         place: words.join(" "),
         seed: None,
-        run: counts.then(|| command_measures(&figures(command))),
+        run: counts.then(|| Figures::Measured(command_measures(&figures(command)))),
     }]
 }
 
@@ -201,12 +228,10 @@ pub struct Plan {
 ///
 /// # Errors
 /// When it is neither, or a file in it is broken.
-pub(super) fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
+pub(super) fn folder(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
     let sweep = path.join(SWEEP);
     if sweep.is_file() {
-        for document in documents(&sweep)? {
-            entries.extend(super::of_document(&document)?);
-        }
+        *sets = super::of_file(&sweep)?;
         return Ok(Plan::default());
     }
     if !path.join(BENCH).is_file() {
@@ -216,7 +241,7 @@ pub(super) fn folder(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Pl
              {SWEEP}"
         );
     }
-    bench(path, entries)
+    bench(path, sets)
 }
 
 /// The runs of a bench's folder: one document a line. A last line without an end is of a bench that
@@ -234,7 +259,7 @@ pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
     lines.collect()
 }
 
-fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
+fn bench(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
     let plans = documents(&path.join(BENCH))?;
     let plan = plans.first().context("an empty bench.json")?;
     if plan["runslice_bench"].as_u64() != Some(1) {
@@ -257,6 +282,7 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
         _ => "bench",
     };
     let mut seen = BTreeSet::new();
+    let mut entries = Vec::new();
     for run in lines(&path.join(RUNS))? {
         let number = run["number"].as_u64();
         if run["warmup"] == true || !seen.insert(number) {
@@ -270,7 +296,7 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
             run: run["void"].is_null().then(|| {
                 let mut found = command_measures(&figures(&run));
                 found.extend(played_measures(&modern(&run["played"])));
-                found
+                Figures::Measured(found)
             }),
         });
     }
@@ -278,6 +304,7 @@ fn bench(path: &Path, entries: &mut Vec<Entry>) -> anyhow::Result<Plan> {
     let arms: Vec<&Value> = plan["arms"].as_array().into_iter().flatten().collect();
     let rank = |entry: &Entry| arms.iter().position(|arm| arm["name"] == *entry.arm);
     entries.sort_by_key(rank);
+    entries.into_iter().try_for_each(|entry| sets.add(entry))?;
     let name = |value: &Value| value.as_str().map(str::to_owned);
     let baseline = arms.first().and_then(|arm| name(&arm["name"]));
     let looks = plan["looks"].as_u64().and_then(|it| it.try_into().ok());
@@ -310,7 +337,7 @@ mod tests {
         };
         let entry = &run(&document(Value::Null, 0))[0];
         assert_eq!(entry.place, "make -j");
-        assert_eq!(entry.run.as_ref().map(Vec::len), Some(1));
+        assert_eq!(entry.run.as_ref().map(|it| it.named().len()), Some(1));
         assert!(run(&document(json!("stall"), 0))[0].run.is_none());
         assert!(run(&document(Value::Null, 2))[0].run.is_none());
     }

@@ -1,17 +1,18 @@
 //! The metrics of a run's report, by name.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::reported::Reported;
 use super::{Better, Measure, Measured, Role};
 
 /// A number of the report: its column, which way is good, what it is to the load.
-type Known = (&'static str, Better, Role);
+pub(super) type Known = (&'static str, Better, Role);
 
 use Better::{Higher, Lower, Neither};
 use Role::{Goal, Other, Shown};
 
 /// Of a task group, and of all tasks.
-const GROUP: &[Known] = &[
+pub(super) const GROUP: &[Known] = &[
     ("wakeup_ns_mean", Lower, Other),
     ("wakeup_ns_p50", Lower, Other),
     ("wakeup_ns_p99", Lower, Shown),
@@ -42,7 +43,7 @@ const GROUP: &[Known] = &[
 ];
 
 /// Of the machine.
-const MACHINE: &[Known] = &[
+pub(super) const MACHINE: &[Known] = &[
     ("elapsed_ns", Lower, Goal),
     ("switches", Lower, Other),
     ("wakeups", Neither, Other),
@@ -57,7 +58,7 @@ const MACHINE: &[Known] = &[
     ("idle_while_waiting_ns", Lower, Other),
 ];
 
-const DEADLINE: &[Known] = &[
+pub(super) const DEADLINE: &[Known] = &[
     ("met", Higher, Other),
     ("missed", Lower, Goal),
     ("missed_ppm", Lower, Other),
@@ -66,7 +67,7 @@ const DEADLINE: &[Known] = &[
     ("late_ns_max", Lower, Other),
 ];
 
-const SPAN: &[Known] = &[
+pub(super) const SPAN: &[Known] = &[
     ("length_ns_mean", Lower, Goal),
     ("length_ns_min", Lower, Other),
     ("length_ns_p50", Lower, Other),
@@ -76,9 +77,9 @@ const SPAN: &[Known] = &[
 ];
 
 /// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
-const COUNTER: &[Known] = &[("total", Neither, Shown)];
+pub(super) const COUNTER: &[Known] = &[("total", Neither, Shown)];
 
-const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
+pub(super) const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
 
 /// What the kernel counts for a command and all that it starts. Absent numbers were not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,26 +162,15 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
 #[must_use]
 pub fn measures(report: &Value) -> Vec<Measured> {
     let mut found = Vec::new();
-    let mut add = |prefix: &str, row: &Value, known: &[Known]| {
-        found.extend(known.iter().filter_map(|known| of(prefix, row, *known)));
-    };
-    add("machine", &report["machine"], MACHINE);
-    add("all", &report["all"], GROUP);
-    for (list, prefix, known) in [
-        ("deadlines", "deadline", DEADLINE),
-        ("spans", "span", SPAN),
-        ("counters", "counter", COUNTER),
-        ("phases", "phase", PHASE),
-    ] {
-        for row in rows(report, list) {
-            let prefix = format!("{prefix}.{}.{}", text(row, "group"), text(row, prefix));
-            add(&prefix, &with_share(row), known);
-        }
-    }
-    for row in rows(report, "groups") {
-        let known: Vec<Known> = GROUP.iter().map(|it| (it.0, it.1, Other)).collect();
-        add(text(row, "group"), row, &known);
-    }
+    Reported::of(report).each(|it| {
+        found.push(Measured {
+            name: it.name(),
+            measure: measure(it.column),
+            better: it.better,
+            role: it.role,
+            value: it.value,
+        });
+    });
     found
 }
 
@@ -201,39 +191,8 @@ pub fn played_measures(report: &Value) -> Vec<Measured> {
     found
 }
 
-/// A row with the share of the deadlines that were missed, if it is one of deadlines and has some.
-fn with_share(row: &Value) -> Value {
-    let mut row = row.clone();
-    if let (Some(met), Some(missed)) = (row["met"].as_u64(), row["missed"].as_u64())
-        && met + missed > 0
-    {
-        let share = u128::from(missed) * 1_000_000 / u128::from(met + missed);
-        row["missed_ppm"] = json!(u64::try_from(share).unwrap_or(u64::MAX));
-    }
-    row
-}
-
-fn rows<'a>(report: &'a Value, list: &str) -> &'a [Value] {
-    report[list].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(row: &'a Value, key: &str) -> &'a str {
-    row[key].as_str().unwrap_or_default()
-}
-
-fn of(prefix: &str, row: &Value, known: Known) -> Option<Measured> {
-    let (column, better, role) = known;
-    Some(Measured {
-        name: format!("{prefix}.{column}"),
-        measure: measure(column),
-        better,
-        role,
-        value: row[column].as_f64()?,
-    })
-}
-
 /// What the unit in a column's name says.
-fn measure(column: &str) -> Measure {
+pub(super) fn measure(column: &str) -> Measure {
     let unit = |word: &str| match word {
         "ns" => Some(Measure::Nanos),
         "ppm" => Some(Measure::Millionths),

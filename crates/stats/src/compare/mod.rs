@@ -17,6 +17,7 @@ mod flips;
 pub mod machines;
 mod measures;
 mod relabel;
+mod reported;
 mod robust;
 mod set;
 mod shift;
@@ -27,6 +28,7 @@ mod verdict;
 
 pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
+pub use reported::{Found, Reported};
 pub use robust::{TRIM_PERCENT, Trimmed, fisher};
 pub use set::{Better, Extent, Measure, Measured, Role, Series, Set};
 pub use shift::SAMPLES_MAX;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Values;
+use super::measures::measure;
+use super::reported::Reported;
 
 /// What a metric's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -127,22 +129,70 @@ impl Set {
     /// runs of two sets with the same one are compared as a pair.
     pub fn add(&mut self, run: Vec<Measured>, seed: Option<u64>) {
         self.runs += 1;
-        for measured in run {
-            let known = self.series.iter().position(|it| it.name == measured.name);
-            let at = known.unwrap_or(self.series.len());
-            if known.is_none() {
-                self.series.push(Series {
-                    name: measured.name,
-                    measure: measured.measure,
-                    better: measured.better,
-                    role: measured.role,
+        let mut next = 0;
+        for it in run {
+            let Measured {
+                measure,
+                better,
+                role,
+                ..
+            } = it;
+            next = self.put(
+                next,
+                (it.value, seed),
+                |name| name == it.name,
+                || Series {
+                    name: it.name.clone(),
+                    measure,
+                    better,
+                    role,
                     values: Vec::new(),
                     seeds: Vec::new(),
-                });
-            }
-            self.series[at].values.push(measured.value);
-            self.series[at].seeds.push(seed);
+                },
+            );
         }
+    }
+
+    /// As [`Set::add`], of a report, without a copy of the name of every metric.
+    pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
+        self.runs += 1;
+        let mut next = 0;
+        report.each(|it| {
+            next = self.put(
+                next,
+                (it.value, seed),
+                |name| it.is_called(name),
+                || Series {
+                    name: it.name(),
+                    measure: measure(it.column),
+                    better: it.better,
+                    role: it.role,
+                    values: Vec::new(),
+                    seeds: Vec::new(),
+                },
+            );
+        });
+    }
+
+    /// Adds a value to the series that `is_its`, which is most often the one at `next`. Returns
+    /// the place of the one after it.
+    fn put(
+        &mut self,
+        next: usize,
+        (value, seed): (f64, Option<u64>),
+        is_its: impl Fn(&str) -> bool,
+        make: impl FnOnce() -> Series,
+    ) -> usize {
+        let is_next = self.series.get(next).is_some_and(|it| is_its(&it.name));
+        let found = || self.series.iter().position(|it| is_its(&it.name));
+        let at = if is_next { Some(next) } else { found() };
+        let at = at.unwrap_or_else(|| {
+            self.series.push(make());
+            self.series.len() - 1
+        });
+        self.series[at].values.push(value);
+        self.series[at].seeds.push(seed);
+        at + 1
     }
 
     /// Whether the runs differ in any metric. Those of a set that does not are one run, repeated.

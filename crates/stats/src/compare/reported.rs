@@ -1,0 +1,394 @@
+//! A run's report as it stands in a file, with the metrics alone: the rest is skipped where it
+//! stands, so that ten thousand runs are read without ever being whole in memory.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::measures::{COUNTER, DEADLINE, GROUP, Known, MACHINE, PHASE, SPAN};
+use super::{Better, Role};
+
+/// The metrics of one run's report. What has another form than a report counts as not measured.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reported {
+    seed: Lenient<Seed>,
+    machine: Lenient<Row<Machine>>,
+    all: Lenient<Row<Group>>,
+    deadlines: Rows<Deadline>,
+    spans: Rows<Span>,
+    counters: Rows<Counter>,
+    phases: Rows<Phase>,
+    groups: Rows<Group>,
+}
+
+/// One metric of a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// What stands before the column in the metric's name, in parts that dots join.
+    place: &'a [&'a str],
+    /// The column.
+    pub column: &'static str,
+    /// Which way is good.
+    pub better: Better,
+    /// What it is to the load.
+    pub role: Role,
+    /// The value, in the unit of the column's name.
+    pub value: f64,
+}
+
+impl Found<'_> {
+    /// The metric's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut name = String::new();
+        self.parts(|part| {
+            name.push_str(part);
+            true
+        });
+        name
+    }
+
+    /// Whether the metric is called `name`.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        let mut rest = name;
+        let is_prefix = self.parts(|part| match rest.strip_prefix(part) {
+            Some(after) => {
+                rest = after;
+                true
+            }
+            None => false,
+        });
+        is_prefix && rest.is_empty()
+    }
+
+    /// Goes through the name's parts and dots as long as `take` says so; whether it always did.
+    fn parts(&self, mut take: impl FnMut(&str) -> bool) -> bool {
+        self.place.iter().all(|it| take(it) && take(".")) && take(self.column)
+    }
+}
+
+impl Reported {
+    /// The metrics of `report`.
+    #[must_use]
+    pub fn of(report: &serde_json::Value) -> Self {
+        Self::deserialize(report).unwrap_or_default()
+    }
+
+    /// The seed that the run was made with.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.seed.0.0
+    }
+
+    /// Calls `take` for each metric that was measured: of the machine, of all tasks, of deadlines,
+    /// spans, counters and phases, of each group.
+    pub fn each(&self, mut take: impl FnMut(Found<'_>)) {
+        let take = &mut take;
+        self.machine.0.each(&["machine"], None, take);
+        self.all.0.each(&["all"], None, take);
+        self.deadlines.each("deadline", take);
+        self.spans.each("span", take);
+        self.counters.each("counter", take);
+        self.phases.each("phase", take);
+        for row in &self.groups.0 {
+            row.each(&[&row.group], Some(Role::Other), take);
+        }
+    }
+}
+
+/// A kind of row: what its own name is called, and the columns that are metrics.
+trait Columns {
+    const NAME: &'static str;
+    const KNOWN: &'static [Known];
+}
+
+macro_rules! columns {
+    ($($kind:ident, $name:literal, $known:ident;)*) => {$(
+        #[derive(Debug, Default)]
+        struct $kind;
+
+        impl Columns for $kind {
+            const NAME: &'static str = $name;
+            const KNOWN: &'static [Known] = $known;
+        }
+    )*};
+}
+
+columns! {
+    Machine, "machine", MACHINE;
+    Group, "name", GROUP;
+    Deadline, "deadline", DEADLINE;
+    Span, "span", SPAN;
+    Counter, "counter", COUNTER;
+    Phase, "phase", PHASE;
+}
+
+/// The values of a row in the order of its kind's columns.
+#[derive(Debug)]
+struct Row<C> {
+    group: String,
+    name: String,
+    values: Vec<Option<f64>>,
+    kind: PhantomData<C>,
+}
+
+impl<C: Columns> Row<C> {
+    fn each(&self, place: &[&str], role: Option<Role>, take: &mut impl FnMut(Found<'_>)) {
+        for (&(column, better, of_column), value) in C::KNOWN.iter().zip(&self.values) {
+            if let Some(value) = *value {
+                take(Found {
+                    place,
+                    column,
+                    better,
+                    role: role.unwrap_or(of_column),
+                    value,
+                });
+            }
+        }
+    }
+
+    fn place_of(column: &str) -> Option<usize> {
+        C::KNOWN.iter().position(|known| known.0 == column)
+    }
+
+    /// Adds the share of the deadlines that were missed, in millionths, where there were some.
+    fn add_share(&mut self) {
+        let of = |column| {
+            Some((
+                Self::place_of(column)?,
+                self.values[Self::place_of(column)?]?,
+            ))
+        };
+        if let (Some((_, met)), Some((_, missed)), Some(share)) =
+            (of("met"), of("missed"), Self::place_of("missed_ppm"))
+            && met + missed > 0.0
+        {
+            self.values[share] = Some((missed * 1e6 / (met + missed)).floor());
+        }
+    }
+}
+
+impl<C> Default for Row<C> {
+    fn default() -> Self {
+        Self {
+            group: String::new(),
+            name: String::new(),
+            values: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+}
+
+/// Rows of one kind.
+#[derive(Debug)]
+struct Rows<C>(Vec<Row<C>>);
+
+impl<C> Default for Rows<C> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<C: Columns> Rows<C> {
+    fn each(&self, kind: &str, take: &mut impl FnMut(Found<'_>)) {
+        for row in &self.0 {
+            row.each(&[kind, &row.group, &row.name], None, take);
+        }
+    }
+}
+
+/// What is read of a value if the value has the form for it; its default otherwise.
+#[derive(Debug, Default)]
+struct Lenient<T>(T);
+
+/// What can be read of JSON's kinds of values. Each is its default unless it says otherwise.
+trait Read: Default {
+    fn number(_: f64) -> Self {
+        Self::default()
+    }
+
+    fn whole(it: u64) -> Self {
+        Self::number(it as f64)
+    }
+
+    fn text(_: &str) -> Self {
+        Self::default()
+    }
+
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+}
+
+impl<'de, T: Read> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader(PhantomData)).map(Self)
+    }
+}
+
+impl<'de, C: Columns> Deserialize<'de> for Rows<C> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader(PhantomData))
+    }
+}
+
+struct Reader<T>(PhantomData<T>);
+
+impl<'de, T: Read> Visitor<'de> for Reader<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_i64<E>(self, it: i64) -> Result<T, E> {
+        Ok(T::number(it as f64))
+    }
+
+    fn visit_u64<E>(self, it: u64) -> Result<T, E> {
+        Ok(T::whole(it))
+    }
+
+    fn visit_f64<E>(self, it: f64) -> Result<T, E> {
+        Ok(T::number(it))
+    }
+
+    fn visit_str<E>(self, it: &str) -> Result<T, E> {
+        Ok(T::text(it))
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::map(map)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::list(list)
+    }
+}
+
+/// A value of a column.
+#[derive(Default)]
+struct Number(Option<f64>);
+
+impl Read for Number {
+    fn number(it: f64) -> Self {
+        Self(Some(it))
+    }
+}
+
+/// A seed: a number that is not rounded.
+#[derive(Debug, Default)]
+struct Seed(Option<u64>);
+
+impl Read for Seed {
+    fn whole(it: u64) -> Self {
+        Self(Some(it))
+    }
+}
+
+/// A text.
+#[derive(Default)]
+struct Text(String);
+
+impl Read for Text {
+    fn text(it: &str) -> Self {
+        Self(it.to_owned())
+    }
+}
+
+/// What a key of a row stands for.
+enum Key {
+    Group,
+    Name,
+    Column(usize),
+    Other,
+}
+
+impl<C: Columns> Row<C> {
+    /// Columns come in their order most often, so the one after the last is looked at first.
+    fn key(name: &str, next: usize) -> Key {
+        let known = C::KNOWN;
+        match name {
+            _ if known.get(next).is_some_and(|it| it.0 == name) => Key::Column(next),
+            "group" => Key::Group,
+            name if name == C::NAME => Key::Name,
+            name => Self::place_of(name).map_or(Key::Other, Key::Column),
+        }
+    }
+}
+
+/// Reads a key of a row without keeping its text.
+struct KeyOf<C>(usize, PhantomData<C>);
+
+impl<'de, C: Columns> serde::de::DeserializeSeed<'de> for KeyOf<C> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Key, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<C: Columns> Visitor<'_> for KeyOf<C> {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a column's name")
+    }
+
+    fn visit_str<E>(self, it: &str) -> Result<Key, E> {
+        Ok(Row::<C>::key(it, self.0))
+    }
+}
+
+impl<C: Columns> Read for Row<C> {
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut row = Self {
+            values: vec![None; C::KNOWN.len()],
+            ..Self::default()
+        };
+        let mut next = 0;
+        while let Some(key) = map.next_key_seed(KeyOf::<C>(next, PhantomData))? {
+            match key {
+                Key::Group => row.group = map.next_value::<Lenient<Text>>()?.0.0,
+                Key::Name => row.name = map.next_value::<Lenient<Text>>()?.0.0,
+                Key::Column(at) => {
+                    row.values[at] = map.next_value::<Lenient<Number>>()?.0.0;
+                    next = at + 1;
+                }
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        row.add_share();
+        Ok(row)
+    }
+}
+
+impl<C: Columns> Read for Rows<C> {
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        let mut rows = Vec::new();
+        while let Some(Lenient(row)) = list.next_element()? {
+            rows.push(row);
+        }
+        Ok(Self(rows))
+    }
+}
