@@ -1,7 +1,8 @@
-//! A folder for the files of one run that nobody else can have made, read or written.
+//! A folder for the files of one run that nobody else can have made, read or written, and files
+//! that take their place as a whole.
 
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,24 @@ impl OwnFolder {
     pub fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
+}
+
+/// Writes `bytes` beside `path` and then puts them in its place: they are there as a whole or not
+/// at all. A link at `path` is replaced, not followed. The name beside it cannot be guessed, so
+/// that nobody can have put a link there whose target would be written over.
+///
+/// # Errors
+/// When the folder takes no file, or `path` is a folder; then nothing is left beside it.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let mut new = tempfile::Builder::new()
+        .prefix(".runslice-")
+        .suffix(".new")
+        // As for every new file, the mask of the process takes away what others may not do.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    new.write_all(bytes)?;
+    new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
 /// Refuses a folder in which another user could replace an entry of user `own`.
@@ -161,5 +180,25 @@ mod tests {
         let error = of(1001, 0o755).unwrap_err().to_string();
         assert!(error.contains("/x belongs to user 1001"), "{error}");
         assert!(of(1000, 0o775).is_err() && of(1000, 0o757).is_err());
+    }
+
+    #[test]
+    fn a_file_takes_its_place_whole_and_no_link_is_followed() {
+        let folder = OwnFolder::new().unwrap();
+        let victim = folder.join("victim");
+        fs::write(&victim, "kept").unwrap();
+        let path = folder.join("results");
+        symlink(&victim, &path).unwrap();
+        write_whole(&path, b"results").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "results");
+        // Whoever may read other new files may read this one.
+        fs::write(folder.join("plain"), "").unwrap();
+        assert_eq!(mode(&path), mode(&folder.join("plain")));
+
+        fs::create_dir(folder.join("taken")).unwrap();
+        write_whole(&folder.join("taken"), b"results").unwrap_err();
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 4);
     }
 }

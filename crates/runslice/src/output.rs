@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -194,14 +195,18 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
             .or_else(|_| std::path::absolute(path))
             .ok()
     };
+    // One file may have two names (hard links).
+    let node = |path: &Path| path.metadata().ok().map(|it| (it.dev(), it.ino()));
     let is_device = |path: &Path| path.metadata().is_ok_and(|it| !it.is_file());
     let given = files
         .iter()
         .filter_map(|(option, path)| Some((option, (*path)?)));
     let given: Vec<_> = given.filter(|(_, path)| !is_device(path)).collect();
     for (at, (option, path)) in given.iter().enumerate() {
-        let same =
-            |(_, other): &&(&&str, &Path)| whole(path).is_some() && whole(other) == whole(path);
+        let same = |(_, other): &&(&&str, &Path)| {
+            let is_one = node(path).is_some() && node(other) == node(path);
+            is_one || whole(path).is_some() && whole(other) == whole(path)
+        };
         if let Some((other, _)) = given[..at].iter().find(same) {
             return Err(UsageError(format!(
                 "{} is given for {other} and for {option}; name two files",
@@ -244,6 +249,22 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
 pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(BufWriter::new(file))
+}
+
+/// Writes a file that must not be there yet; `advice` is for whoever has it already. What could not
+/// be written to its end does not stay.
+///
+/// # Errors
+/// When it is there, or cannot be written; the message names it.
+pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> {
+    let file = File::create_new(path);
+    let file = file.with_context(|| format!("cannot write {}{advice}", path.display()))?;
+    let mut to = Results {
+        to: BufWriter::new(file),
+        path: path.to_owned(),
+    };
+    to.write_all(bytes)?;
+    Ok(to.flush()?)
 }
 
 /// A file of results. Its errors name it, and the first one removes it.
@@ -333,27 +354,20 @@ impl<W: Write> Write for Printable<W> {
 
 /// Writes beside the file and then puts it in its place: it is there as a whole or not at all.
 ///
+/// It is for files of folders that hold results. What is at `path` is replaced, also if it is a
+/// link; a file that a user names is written by [`create`].
+///
 /// # Errors
 /// When the folder takes no file; then nothing is left beside it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // What is there already needs no writing, which a read-only file system would refuse.
-    if std::fs::read(path).is_ok_and(|old| old == bytes) {
+    // What is there already needs no writing, which a read-only file system would refuse. A link
+    // or a pipe that somebody has put there is not read: it may have no end.
+    let facts = path.symlink_metadata();
+    let may_be_same = facts.is_ok_and(|it| it.is_file() && it.len() == bytes.len() as u64);
+    if may_be_same && std::fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
-    let thread = format!("{:?}", std::thread::current().id());
-    let number: String = thread.chars().filter(char::is_ascii_digit).collect();
-    let new = path.with_extension(format!("{}-{number}.new", std::process::id()));
-    let write = || {
-        let mut file = File::create(&new)?;
-        file.write_all(bytes)?;
-        std::fs::rename(&new, path)
-    };
-    let written = write();
-    if written.is_err() {
-        // Nobody would ever look at it.
-        let _ = std::fs::remove_file(&new);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    folder::write_whole(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.

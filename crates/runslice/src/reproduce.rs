@@ -126,6 +126,19 @@ mod tests {
         assert_eq!(ids, BTreeSet::from(want.map(str::to_owned)));
     }
 
+    /// With both figures, which its README has, too.
+    #[test]
+    fn a_model_that_was_changed_after_its_result_is_disclosed_where_it_is_reported() {
+        let files = Files::embedded();
+        let servers = experiment::read(&files, "000-servers", &Program).unwrap();
+        let told = |it: &&String| it.contains("A5 and A8 (ab) are explorations");
+        let note = servers.notes.iter().find(told).unwrap();
+        let readme = include_str!("../../../experiments/000-servers/README.md");
+        for figure in ["3239", "1377", "3230", "1374", "1.0058", "1.0115", "1.0005"] {
+            assert!(note.contains(figure) && readme.contains(figure), "{figure}");
+        }
+    }
+
     #[test]
     fn all_pairs_of_scheduler_hogs_and_task_decide_e7() {
         let all = asked();

@@ -43,6 +43,8 @@ struct Entry {
     seed: Option<u64>,
     /// `None` for a run that does not count.
     run: Option<Figures>,
+    /// Whether a task starved to its end, in simulation.
+    starved: bool,
 }
 
 /// What was measured in a run.
@@ -137,6 +139,7 @@ impl Gathered {
             let seed = seed.unwrap_or_default();
             bail!("a run of {}{seed} is in it twice; leave one out", entry.arm);
         }
+        self.sets[at].starved += usize::from(entry.starved);
         match entry.run {
             Some(Figures::Report(report)) => self.sets[at].add_report(&report, entry.seed),
             Some(Figures::Measured(run)) => self.sets[at].add(run, entry.seed),

@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use bpf_build::Built;
 use folder::OwnFolder;
 
-use crate::input;
 use crate::say::say;
+use crate::{input, output};
 
 /// Whether `path` names a source: C files end so, and objects do not.
 pub fn is_source(path: &Path) -> bool {
@@ -78,9 +78,8 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
     for header in policies::HEADERS {
         let path = folder.join(header.path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| fs::File::create_new(&path))
-            .and_then(|mut file| std::io::Write::write_all(&mut file, header.text.as_bytes()))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        made.with_context(|| format!("cannot write {}", path.display()))?;
+        output::write_new(&path, header.text.as_bytes(), "")?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use workload::RunSpec;
 
 use crate::exit::UsageError;
+use crate::input;
 use crate::output::write_whole;
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
@@ -197,7 +198,7 @@ impl Store {
 
 /// A file of one line of JSON.
 fn read(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = input::text(path, input::OBJECT).ok()?;
     let line = text.strip_suffix('\n')?;
     let value: Value = serde_json::from_str(line).ok()?;
     value.get("report")?;
@@ -243,6 +244,17 @@ mod tests {
         write_whole(&path, b"x").unwrap_err();
         let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_what_has_no_end_is_replaced_and_not_read() {
+        let folder = scratch("endless");
+        let path = folder.join("results");
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        write_whole(&path, b"x").unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+        assert_eq!(fs::read(&path).unwrap(), b"x");
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -11,6 +11,10 @@ const WIDTH: usize = 100;
 /// The least that is left for prose, however wide the other columns are.
 const PROSE: usize = 30;
 
+/// Most characters of a name in a table. Names come from files of anybody; behind a longer one no
+/// reader would find the next column.
+const NAME: usize = 300;
+
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cells {
@@ -86,8 +90,8 @@ impl Table {
 
     fn column(mut self, above: impl Into<String>, title: impl Into<String>, cells: Cells) -> Self {
         self.columns.push(Column {
-            above: above.into(),
-            title: title.into(),
+            above: shortened(above.into()),
+            title: shortened(title.into()),
             cells,
             rank: 0,
         });
@@ -131,8 +135,13 @@ impl Table {
     /// # Panics
     /// If the row has not one cell for each column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
-        let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
+        let mut cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
+        for (cell, column) in cells.iter_mut().zip(&self.columns) {
+            if column.cells != Cells::Prose {
+                cell.text = shortened(std::mem::take(&mut cell.text));
+            }
+        }
         self.rows.push(cells);
     }
 
@@ -199,8 +208,8 @@ impl Table {
         let mut line = String::new();
         for span in self.spans() {
             let width: usize = widths[span.clone()].iter().sum::<usize>() + 2 * (span.len() - 1);
-            let above = &self.columns[span.start].above;
-            line += &format!("{above:>width$}  ");
+            line += &to_the_right(&self.columns[span.start].above, width);
+            line += "  ";
         }
         Some(line.trim_end().to_owned())
     }
@@ -214,10 +223,10 @@ impl Table {
         let mut line = Vec::new();
         for (((cell, tone), width), column) in cells.zip(widths).zip(&self.columns) {
             let padded = match column.cells {
-                Cells::Names | Cells::Prose => format!("{cell:<width$}  "),
-                Cells::Numbers => format!("{cell:>width$}  "),
+                Cells::Names | Cells::Prose => to_the_left(cell, *width),
+                Cells::Numbers => to_the_right(cell, *width),
             };
-            line.push((padded, tone));
+            line.push((padded + "  ", tone));
         }
         while let Some((last, _)) = line.last_mut() {
             last.truncate(last.trim_end().len());
@@ -294,6 +303,32 @@ impl fmt::Display for Table {
     }
 }
 
+/// `text` with the blanks behind it that make it `width` characters wide. The width of a format
+/// would panic above 65,535.
+pub fn to_the_left(text: &str, width: usize) -> String {
+    format!("{text}{}", blanks(text, width))
+}
+
+fn to_the_right(text: &str, width: usize) -> String {
+    format!("{}{text}", blanks(text, width))
+}
+
+fn blanks(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(text.chars().count()))
+}
+
+/// A name of at most [`NAME`] characters: of a longer one the begin and the end, which tell it from
+/// others.
+fn shortened(name: String) -> String {
+    let count = name.chars().count();
+    if count <= NAME {
+        return name;
+    }
+    let begin: String = name.chars().take(NAME / 2).collect();
+    let end: String = name.chars().skip(count - NAME / 2 + 5).collect();
+    format!("{begin} ... {end}")
+}
+
 /// The words of `text` in lines of at most `room` characters; a longer word has its own line.
 pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -323,6 +358,27 @@ mod tests {
         table.row(["cc".to_owned(), "12345".to_owned(), "late".to_owned()]);
         let want = "task      runs  note\npointer      7\ncc       12345  late\n";
         assert_eq!(table.to_string(), want);
+    }
+
+    #[test]
+    fn a_name_of_a_hundred_thousand_characters_is_shown_in_part() {
+        let long = format!("a{}z", "x".repeat(100_000));
+        let mut table = Table::default()
+            .names(long.clone())
+            .numbers_of(long.clone(), "n");
+        table.row([long, "7".to_owned()]);
+        let text = table.to_string();
+        assert!(
+            text.lines()
+                .all(|line| line.chars().count() <= 2 * NAME + 2),
+            "{text}"
+        );
+        let part = |begin: char, end: char| {
+            let x = "x".repeat(NAME / 2 - 6);
+            format!("{begin}xxxxx{x} ... {x}{end}")
+        };
+        assert!(text.contains(&part('a', 'z')), "{text}");
+        assert_eq!(to_the_left("a", 70_000).len(), 70_000);
     }
 
     #[test]

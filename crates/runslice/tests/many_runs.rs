@@ -469,6 +469,35 @@ fn the_verdicts_of_the_document_are_what_is_printed() {
     assert_eq!(commands, 4);
 }
 
+/// Five seconds end before the watchdog looks, so that nothing is ejected.
+#[test]
+fn a_task_that_starves_is_told_by_sweeps_and_comparisons_too() {
+    let folder = Folder::new("starved-sweep");
+    let object = runslice_tests::policy::object("faulty-unread").expect("a test policy");
+    fs::write(folder.0.join("unread.bpf.o"), object).expect("writable");
+    folder.write(
+        "load.toml",
+        "[workload]\nname = \"x\"\n[machine]\ncpus = 2\n[task.a]\ncount = 4\n\
+         do = \"loop(20)[run(exp(1ms)), sleep(1ms)]\"\n[task.h]\ncount = 2\ndo = \"run(3s)\"\n",
+    );
+    folder.write(
+        "s.toml",
+        "policy = [\"fifo\", \"unread.bpf.o\"]\nworkload = [\"load.toml\"]\nseeds = 3\n\
+         duration = \"5s\"\n",
+    );
+    let want = "unread: in 3 of 3 runs that count a task starved to the end\n";
+    for options in ["", " -o s.csv", " -o s.json"] {
+        let text = folder.said(&format!("sweep s.toml{options}"), 3);
+        assert!(text.contains(want) && !text.contains("fifo: in "), "{text}");
+    }
+    assert_eq!(folder.json("s.json")["sets"][1]["starved"], 3);
+    let text = folder.said("compare s.results", 6);
+    assert!(text.contains(want), "{text}");
+    let sim = "sim fifo unread.bpf.o -w load.toml --duration 5s --runs 3";
+    let text = folder.said(sim, 3);
+    assert!(text.contains(want), "{text}");
+}
+
 #[test]
 fn files_that_are_full_torn_or_given_twice_are_named() {
     let folder = Folder::new("files");
@@ -486,10 +515,13 @@ fn files_that_are_full_torn_or_given_twice_are_named() {
         let text = folder.said(&format!("{verb} -o /dev/null"), 1);
         assert!(text.contains(&format!("cut off at line {last}")), "{text}");
     }
+    fs::hard_link(folder.0.join("e.jsonl"), folder.0.join("hard.jsonl")).expect("one disk");
     for twice in [
         "sim fifo -w desk --events x -o x",
         "sim fifo --from e.jsonl --events e.jsonl",
         "report e.jsonl -o e.jsonl",
+        "sim fifo mlfq -w desk --events x.jsonl -o x.fifo.jsonl",
+        "report e.jsonl -o hard.jsonl",
     ] {
         let text = folder.said(twice, 2);
         assert!(text.contains("name two files"), "{text}");
@@ -555,6 +587,22 @@ fn no_result_takes_the_place_of_its_source() {
             "--dump and for --output",
         ),
         ("sweep load.toml -o load.toml", "the sweep and for --output"),
+        (
+            "stat report load.toml -o load.toml",
+            "the recording and for --output",
+        ),
+        (
+            "stat diff p.toml load.toml -o load.toml",
+            "the recording and for --output",
+        ),
+        (
+            "stat record load.toml --from load.toml",
+            "--from and for the recording",
+        ),
+        (
+            "load series load.toml -o load.toml",
+            "the plan and for --output",
+        ),
     ] {
         let text = folder.said(refused, 2);
         assert!(

@@ -318,6 +318,29 @@ fn what_a_report_leaves_out_is_said() {
 }
 
 #[test]
+fn a_log_without_an_end_is_refused_by_name() {
+    for (arguments, want) in [
+        (
+            &["stat", "task", "--from", "/dev/zero"][..],
+            "/dev/zero, line 1: longer than 4096 bytes",
+        ),
+        (
+            &["stat", "record", "/dev/null", "--from", "/dev/zero"],
+            "/dev/zero: longer than 64 MiB",
+        ),
+        (
+            &["load", "series", "/dev/zero"],
+            "/dev/zero: longer than 64 MiB",
+        ),
+    ] {
+        let output = runslice(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains(want), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn ten_seconds_are_ten_seconds_whatever_the_kernels_hz() {
     for hz in [250, 1_000] {
         let log = version_17(&[

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -141,8 +142,8 @@ impl Luggage {
         let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         for entry in entries.map_err(VmError::file(path))? {
             let path = entry.path();
-            // A link that leads nowhere has nothing to bring.
-            if path.exists() {
+            // A link that leads nowhere has nothing to bring, and a device or a pipe has no end.
+            if path.is_dir() || path.is_file() {
                 self.take_all(&path)?;
             }
         }
@@ -151,6 +152,10 @@ impl Luggage {
 
     fn take_file(&mut self, path: &Path) -> Result<(), VmError> {
         let path = std::path::absolute(path).map_err(VmError::file(path))?;
+        if path.exists() && !path.is_file() {
+            let what = "it is no plain file, and only those can be brought into a guest";
+            return Err(VmError::file(&path)(io::Error::other(what)));
+        }
         let needs = programs::with_needs(&path)?;
         let libraries = needs.iter().filter(|need| **need != path);
         self.library_folders.extend(
@@ -326,6 +331,20 @@ mod tests {
         assert_eq!(looks(&[busy[0], [1, 0, 1, 38, 0, 0, 0, 0]]), 1);
         // Time that stands still says nothing.
         assert_eq!(looks(&[[0; 8]]), 15);
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_brought_along() {
+        let mut luggage = Luggage::default();
+        let error = luggage.take_all(Path::new("/dev/zero")).unwrap_err();
+        let want = "/dev/zero: it is no plain file, and only those can be brought into a guest";
+        assert_eq!(error.to_string(), want);
+
+        let folder = folder::OwnFolder::new().unwrap();
+        fs::write(folder.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.join("endless")).unwrap();
+        luggage.take_all(folder.path()).unwrap();
+        assert_eq!(luggage.files, BTreeSet::from([folder.join("file")]));
     }
 
     #[test]

@@ -182,7 +182,9 @@ impl<'a> Reader<'a> {
         let hotplugs = self.hotplugs()?;
         let machine = self.machine(profile)?;
         let name = self.head.require("name", "a string")?;
-        let name = text(self.source, name, "a string")?.text.to_owned();
+        let name = text(self.source, name, "a string")?;
+        self.check_length(name.text, name.place(0))?;
+        let name = name.text.to_owned();
         let seed = self.head.get("seed");
         let seed = seed.map_or(Ok(1), |seed| self.integer(seed, 0..=i64::MAX, "the seed"))?;
         let stop = self.stop()?;

@@ -526,6 +526,18 @@ fn a_mistake_in_a_table_is_shown_where_it_stands() {
 }
 
 #[test]
+fn a_name_that_fits_no_table_is_refused_with_its_length() {
+    let long = "x".repeat(256);
+    let of_task = format!("[task.{long}]\ndo = \"exit\"\n");
+    let want = "test.toml:3:7: found a name of 256 characters; expected at most 255";
+    assert_eq!(refusal(&of_task), want);
+    let of_load = format!("[workload]\nname = \"{long}\"\n[task.t]\ndo = \"exit\"\n");
+    let error = Workload::parse(&of_load, "test.toml").unwrap_err();
+    let want = "test.toml:2:9: found a name of 256 characters; expected at most 255";
+    assert_eq!(error.to_string(), want);
+}
+
+#[test]
 fn what_is_no_toml_is_refused_with_its_line() {
     let message = refusal("[task.t\n");
     assert!(

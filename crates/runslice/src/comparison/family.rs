@@ -203,20 +203,21 @@ impl Family {
         names
     }
 
-    /// Sets with runs that do not count, as sentences.
+    /// Sets with runs that do not count, or in which a task starved, as sentences.
     pub fn voids(&self) -> Vec<String> {
         let sets = self.members.iter().flat_map(|member| {
             let others = member.others.iter().chain(&member.again);
             [&member.base].into_iter().chain(others)
         });
-        let void = sets.filter(|set| set.void > 0).map(|set| {
-            let all = set.void + set.runs;
-            format!(
-                "{}: {} of {all} runs are void and left out",
-                set.arm, set.void
-            )
-        });
-        void.collect()
+        let mut sentences = Vec::new();
+        for set in sets {
+            if set.void > 0 {
+                let (arm, void, all) = (&set.arm, set.void, set.void + set.runs);
+                sentences.push(format!("{arm}: {void} of {all} runs are void and left out"));
+            }
+            sentences.extend(set.starvation());
+        }
+        sentences
     }
 }
 

@@ -440,6 +440,7 @@ impl Run {
                 })
             });
             set.add(measured.collect(), Some(outcome.report.seed));
+            set.starved += usize::from(!outcome.summary.starved.is_empty());
         }
         sets
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::about::About;
 use crate::exit::Status;
 use crate::on_kernel::session;
-use crate::output;
+use crate::{input, output};
 
 /// From one look at signals to the next.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -86,8 +86,12 @@ pub type Scheduler = (Option<String>, Option<u64>);
 /// # Errors
 /// When the plan cannot be read, or a result cannot be written.
 pub fn run(request: &Series) -> anyhow::Result<Status> {
+    output::spare(
+        &[("the plan", Some(&request.plan))],
+        &[("--output", request.output.as_deref())],
+    )?;
+    let text = input::text(&request.plan, input::WRITTEN)?;
     let cannot = || format!("cannot read {}", request.plan.display());
-    let text = fs::read_to_string(&request.plan).with_context(cannot)?;
     let plan: Plan = serde_json::from_str(&text).with_context(cannot)?;
     let folder = OwnFolder::new()?;
     process::catch_signals();

@@ -16,7 +16,7 @@ use stats::figure::Shown;
 use super::Results;
 use super::runs::{sets, shown_value};
 use crate::look::Tone;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, to_the_left};
 
 /// Spans of which every policy has so many are judged by their 99th percentile, others by their
 /// mean.
@@ -415,7 +415,7 @@ fn say(sentences: &[(String, String)], to: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     };
     for (title, sentence) in sentences {
-        writeln!(to, "{title:<width$}  {sentence}")?;
+        writeln!(to, "{}  {sentence}", to_the_left(title, width))?;
     }
     writeln!(to)
 }

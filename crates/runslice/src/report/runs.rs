@@ -45,6 +45,7 @@ pub fn sets(results: &Results) -> Vec<Set> {
         // A report is made of numbers and names only, which can always be written.
         let report = serde_json::to_value(&outcome.report).unwrap_or_default();
         set.add_report(&Reported::of(&report), Some(outcome.report.seed));
+        set.starved += usize::from(!outcome.summary.starved.is_empty());
     }
     sets
 }
@@ -105,6 +106,9 @@ pub fn write_sets(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
             "\n{}: ejected in {void} of {all} runs, which are left out",
             set.arm
         )?;
+    }
+    for sentence in sets.iter().filter_map(Set::starvation) {
+        writeln!(to, "\n{sentence}")?;
     }
     Ok(())
 }

@@ -52,6 +52,7 @@ pub fn hyperfine(document: &Value) -> anyhow::Result<Vec<Entry>> {
             place: String::new(),
             seed: None,
             run: run.map(Figures::Measured),
+            starved: false,
         }));
     }
     Ok(entries)
@@ -133,6 +134,7 @@ pub fn schbench(document: &Value) -> Vec<Entry> {
         place: head["cmdline"].as_str().unwrap_or_default().to_owned(),
         seed: None,
         run: Some(Figures::Measured(run)),
+        starved: false,
     }]
 }
 

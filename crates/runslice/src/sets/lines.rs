@@ -94,6 +94,8 @@ struct Run {
     machine: Value,
     #[serde(default)]
     scale: Value,
+    #[serde(default)]
+    notes: Value,
 }
 
 fn entry(head: &Value, run: Run) -> anyhow::Result<Entry> {
@@ -110,6 +112,7 @@ fn entry(head: &Value, run: Run) -> anyhow::Result<Entry> {
         workload: &run.workload,
         machine: &run.machine,
         scale: &run.scale,
+        notes: &run.notes,
     };
     Ok(own::entry(head, &line, report))
 }
@@ -132,7 +135,7 @@ mod tests {
                 "groups": [{"group": "ui", "migrations": 2, "name": 7}, 5],
                 "tasks": [{"name": "\"]}\\"}],
             },
-            "notes": ["]"], "printed": "{\n",
+            "notes": ["]", "STARVED: 1 task"], "printed": "{\n",
         })
     }
 
@@ -172,6 +175,7 @@ mod tests {
         for mark in ["runslice_results", "runslice_sweep"] {
             let sets = by_lines(mark, &document(mark, &runs)).unwrap().unwrap();
             assert_eq!((sets.len(), sets[0].runs), (1, 2), "{mark}");
+            assert_eq!(sets[0].starved, 2, "{mark}");
             assert_eq!(sets[0].arm, "fifo slice_ns=5");
             let names: Vec<_> = sets[0].series.iter().map(|it| it.name.as_str()).collect();
             let want = [

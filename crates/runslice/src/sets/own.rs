@@ -122,6 +122,12 @@ fn is_ejection(exit: &Value) -> bool {
     exit["kind"].as_u64() >= Some(u64::from(ExitKind::Error as u32))
 }
 
+/// Whether a note of the simulated machine says that a task starved to the end.
+fn is_starved(notes: &Value) -> bool {
+    let mut notes = notes.as_array().into_iter().flatten();
+    notes.any(|note| note.as_str().is_some_and(|it| it.starts_with("STARVED: ")))
+}
+
 /// A run of `sim`, `play` or `sweep`, without its figures.
 pub(super) struct Line<'a> {
     pub policy: &'a str,
@@ -132,6 +138,8 @@ pub(super) struct Line<'a> {
     pub workload: &'a Value,
     pub machine: &'a Value,
     pub scale: &'a Value,
+    /// What the simulated machine says of it.
+    pub notes: &'a Value,
 }
 
 /// A run of the document that `head` begins.
@@ -150,6 +158,7 @@ pub(super) fn entry(head: &Value, line: &Line<'_>, report: Reported) -> Entry {
         },
         seed: line.seed.filter(|_| world == World::Simulated),
         run: (!is_ejection(line.exit)).then_some(Figures::Report(report)),
+        starved: is_starved(line.notes),
     }
 }
 
@@ -171,6 +180,7 @@ fn results(document: &Value) -> Vec<Entry> {
             workload: &run["workload"],
             machine: &run["machine"],
             scale: &run["scale"],
+            notes: &run["notes"],
         };
         entry(document, &line, report)
     };
@@ -193,6 +203,7 @@ fn run(document: &Value) -> Vec<Entry> {
         place: words.join(" "),
         seed: None,
         run: counts.then(|| Figures::Measured(command_measures(&figures(command)))),
+        starved: false,
     }]
 }
 
@@ -298,6 +309,7 @@ fn bench(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
                 found.extend(played_measures(&modern(&run["played"])));
                 Figures::Measured(found)
             }),
+            starved: false,
         });
     }
     // Tables have the arms in the order of the plan, not in that of the first block.

@@ -8,7 +8,7 @@ use bpf::Object;
 use clap::Args;
 
 use crate::exit::{Status, UsageError};
-use crate::{embedded, output, source};
+use crate::{embedded, input, output, source};
 
 /// Arguments of `runslice build`.
 #[derive(Debug, Args)]
@@ -51,7 +51,8 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     let beside = PathBuf::from(path.with_extension("o").file_name().unwrap_or_default());
     let to = request.output.clone().unwrap_or(beside);
     output::spare(&[("the source", Some(path))], &[("--output", Some(&to))])?;
-    if std::fs::read(&to).is_ok_and(|old| !old.is_empty() && !embedded::is_object(&old)) {
+    let is_other = |old: Vec<u8>| !old.is_empty() && !embedded::is_object(&old);
+    if to.is_file() && input::bytes(&to, input::OBJECT).map_or(true, is_other) {
         bail!(
             "{} is no object, and stays as it is; give another name with -o",
             to.display()

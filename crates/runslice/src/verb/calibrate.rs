@@ -85,11 +85,9 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
         .unwrap_or(Path::new("the profile"));
     // What is written must be what is read; and `--name` may be bad.
     Profile::parse(&text, &file.display().to_string())?;
-    match &request.output {
-        Some(path) => output::write_whole(path, text.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?,
-        None => std::io::stdout().write_all(text.as_bytes())?,
-    }
+    let mut to = output::open(request.output.as_deref())?;
+    to.write_all(text.as_bytes())?;
+    to.flush()?;
     Ok(Status::Done)
 }
 

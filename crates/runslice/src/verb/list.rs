@@ -1,7 +1,6 @@
 //! `runslice list`.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -103,8 +102,7 @@ fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
     };
     let path = to.map_or_else(|| PathBuf::from(usual), Path::to_owned);
     let shown = path.display().to_string();
-    let made = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-    made.with_context(|| format!("cannot write {shown}; name another file with -o"))?;
+    output::write_new(&path, text.as_bytes(), "; name another file with -o")?;
     let next = next.replace("FILE", &shown);
     Ok(format!("{shown}: change it, then run it: {next}\n"))
 }

@@ -1,19 +1,36 @@
 //! `runslice man FOLDER`.
 
+use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
 
 use crate::cli::Cli;
 use crate::exit::Status;
+use crate::output;
 
 /// Writes a manual page for the program and for each verb.
 ///
 /// # Errors
 /// When a page cannot be written.
 pub fn run(folder: &Path) -> anyhow::Result<Status> {
-    clap_mangen::generate_to(Cli::command(), folder)
-        .with_context(|| format!("cannot write manual pages into {}", folder.display()))?;
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    write(program, folder)?;
     Ok(Status::Done)
+}
+
+/// Writes the pages of a command's own commands, and its own.
+fn write(command: Command, folder: &Path) -> anyhow::Result<()> {
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    for command in shown.cloned() {
+        write(command, folder)?;
+    }
+    let page = Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    let mut to = output::create(&folder.join(page.get_filename()))?;
+    to.write_all(&text)?;
+    Ok(to.flush()?)
 }

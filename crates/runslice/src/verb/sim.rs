@@ -5,7 +5,7 @@ mod books;
 mod waits;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
@@ -175,6 +175,7 @@ impl Sim {
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let format = check(request)?;
     let specs = request.specs()?;
+    check_each(request, &specs)?;
     if request.run.runs.is_some() {
         runs::refuse_recordings_of_runs(&specs)?;
     }
@@ -203,6 +204,41 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     Ok(if starved { Status::Ejected } else { ejected })
 }
 
+/// What is read, by what names it.
+fn sources<'a>(request: &'a Sim, policies: &'a [String]) -> Vec<(&'a str, Option<&'a Path>)> {
+    let policies = policies.iter().map(|it| policy::file_of(it));
+    let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
+    read.push(("--from", request.recording.from.as_deref()));
+    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
+    read.push(("--workload", workload));
+    read.push(("--profile", request.run.machine.profile_file()));
+    read
+}
+
+/// Refuses one file for two purposes also where each policy has a file of its own.
+fn check_each(request: &Sim, specs: &[RunSpec]) -> Result<(), UsageError> {
+    if specs.len() < 2 {
+        return Ok(());
+    }
+    let asked = [
+        ("--events", &request.events),
+        ("--trace", &request.trace),
+        ("--schedstat", &request.books.schedstat),
+    ];
+    let mut written = Vec::new();
+    for (option, path) in asked {
+        let Some(path) = path else { continue };
+        let names = specs.iter().map(|spec| &spec.policy.name);
+        written.extend(names.map(|name| (option, output::path_for(path, name, true))));
+    }
+    let mut written: Vec<_> = written
+        .iter()
+        .map(|(o, path)| (*o, Some(&**path)))
+        .collect();
+    written.push(("--output", request.output.as_deref()));
+    output::spare(&sources(request, &policy::list(&request.policy)), &written)
+}
+
 /// Refuses what does not fit together, before the work; the format of the results.
 fn check(request: &Sim) -> anyhow::Result<RunFormat> {
     let output = request.output.as_deref();
@@ -218,12 +254,6 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
     }
     let [printed, metrics] = request.schedulers.files();
     let policies = policy::list(&request.policy);
-    let policies = policies.iter().map(|it| policy::file_of(it));
-    let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
-    read.push(("--from", request.recording.from.as_deref()));
-    let workload = request.workload.as_deref().and_then(workload_arg::file_of);
-    read.push(("--workload", workload));
-    read.push(("--profile", request.run.machine.profile_file()));
     let written = [
         ("--events", request.events.as_deref()),
         ("--trace", request.trace.as_deref()),
@@ -232,7 +262,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
         printed,
         metrics,
     ];
-    output::spare(&read, &written)?;
+    output::spare(&sources(request, &policies), &written)?;
     if request.run.runs.is_some() && (printed.1.is_some() || metrics.1.is_some()) {
         let message = "--loader-output and --scheduler-stats are of one run: leave out --runs";
         return Err(UsageError(message.to_owned()).into());

@@ -309,7 +309,16 @@ fn finish(
     }
     to.flush()?;
     say(&format!("every run is in {}", path.display()));
-    match sets.iter().any(|set| set.void > 0) {
+    // The table for people says it itself.
+    if form != Form::Human || request.output.is_some() {
+        for set in &sets {
+            let sentence = set.starvation();
+            sentence
+                .iter()
+                .for_each(|it| say(&format!("{}: {it}", set.place)));
+        }
+    }
+    match sets.iter().any(|set| set.void > 0 || set.starved > 0) {
         true => Ok(Status::Ejected),
         false => Ok(Status::Done),
     }
@@ -386,6 +395,7 @@ fn write(sets: &[Set], format: Form, to: &mut dyn Write) -> io::Result<()> {
                         "policy": set.arm,
                         "runs": set.runs,
                         "void": set.void,
+                        "starved": set.starved,
                         "spread": report::runs::spreads(std::slice::from_ref(set)),
                     })
                 })

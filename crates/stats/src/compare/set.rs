@@ -96,6 +96,9 @@ pub struct Set {
     pub runs: usize,
     /// Runs that do not count, because the scheduler was ejected or the load failed.
     pub void: usize,
+    /// Runs that count although a task starved to their end: its wait is longer than any figure
+    /// says.
+    pub starved: usize,
     /// The metrics, in the order in which they first came.
     pub series: Vec<Series>,
 }
@@ -193,6 +196,17 @@ impl Set {
         self.series[at].values.push(value);
         self.series[at].seeds.push(seed);
         at + 1
+    }
+
+    /// In how many runs a task starved, as a sentence; nothing if it never happened.
+    #[must_use]
+    pub fn starvation(&self) -> Option<String> {
+        let Self {
+            arm, starved, runs, ..
+        } = self;
+        (*starved > 0).then(|| {
+            format!("{arm}: in {starved} of {runs} runs that count a task starved to the end")
+        })
     }
 
     /// Whether the runs differ in any metric. Those of a set that does not are one run, repeated.

@@ -20,14 +20,24 @@ pub enum IntervalError {
         /// The second one's.
         after: u32,
     },
-    /// The clock went back.
-    #[error("the clock went back from {before} to {after} jiffies: the machine was started anew")]
+    /// The clock went back, or on to where only a machine's first five minutes are.
+    #[error(
+        "the clock {} from {before} to {after} jiffies: the machine was started anew",
+        moved(*before, *after)
+    )]
     Rebooted {
         /// The first one's clock.
         before: u64,
         /// The second one's clock.
         after: u64,
     },
+}
+
+fn moved(before: u64, after: u64) -> &'static str {
+    match after < before {
+        true => "went back",
+        false => "jumped",
+    }
 }
 
 /// The increments of all counters from one snapshot to a later one of the same machine.
@@ -125,12 +135,16 @@ impl Interval {
             return Err(IntervalError::Versions { before, after });
         }
         let (from, to) = (before.timestamp(), after.timestamp());
-        let Step::Counted(jiffies) = step(from, to) else {
-            return Err(IntervalError::Rebooted {
-                before: from,
-                after: to,
-            });
+        let rebooted = IntervalError::Rebooted {
+            before: from,
+            after: to,
         };
+        let Step::Counted(jiffies) = step(from, to) else {
+            return Err(rebooted);
+        };
+        if leads_to_a_boot(from, to) {
+            return Err(rebooted);
+        }
         let mut cpus = Vec::with_capacity(after.cpus().len());
         let mut came = Vec::new();
         for cpu in after.cpus() {
@@ -421,6 +435,16 @@ enum Step {
     Counted(u64),
     /// It began anew at 0 and counts this much since.
     Restarted(u64),
+}
+
+/// Whether a clock of 32 bits that had exceeded its word was read again in the five minutes behind
+/// a boot, which it counts up to that end. Otherwise the second reading would have been made just
+/// five minutes before the next end of the word, and more than 24 days behind the first.
+fn leads_to_a_boot(before: u64, after: u64) -> bool {
+    const WORD: u64 = 1 << 32;
+    // Five minutes of the fastest usual clock.
+    const BOOT: u64 = WORD - 300 * 1_000;
+    before < WORD / 2 && (BOOT..WORD).contains(&after)
 }
 
 /// A counter that went back has wrapped if it stood in the upper half of its word and grew by less

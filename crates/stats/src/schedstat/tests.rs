@@ -347,6 +347,10 @@ fn a_second_boot_within_five_minutes_is_no_wrap() {
     let wrapped = booted(&read(SAMPLE)[0], 7_000);
     let interval = Interval::new(&at(299_000), &wrapped).unwrap();
     assert_eq!(interval.jiffies(), 8_000);
+    // The first boot's clock has exceeded its word, the second one's has not.
+    let error = Interval::new(&wrapped, &at(2_000)).unwrap_err();
+    let want = "the clock jumped from 7000 to 4294669296 jiffies: the machine was started anew";
+    assert_eq!(error.to_string(), want);
 }
 
 #[test]

@@ -114,8 +114,21 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Refuses a name that no table has room for.
+    pub(super) fn check_length(&self, name: &str, at: usize) -> Result<(), FileError> {
+        const MOST: usize = 255;
+        let count = name.chars().count();
+        if count <= MOST {
+            return Ok(());
+        }
+        let found = format!("a name of {count} characters");
+        let problem = Problem::unexpected(found, format!("at most {MOST}"));
+        Err(self.source.error(at, problem))
+    }
+
     /// Names are words that expressions can use.
     pub(super) fn check_name(&self, name: &str, at: usize) -> Result<(), FileError> {
+        self.check_length(name, at)?;
         let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
         let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if KEYWORDS.contains(&name) {

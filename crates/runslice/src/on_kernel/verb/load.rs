@@ -92,6 +92,10 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
         What::Sampler(it) => ("sampler", &it.to),
         What::Series(it) => return crate::on_kernel::series::run(it),
     };
+    if let What::Levels(it) = &request.what {
+        let events = ("--events", it.events());
+        output::distinct(&[events, ("--output", to.output.as_deref())])?;
+    }
     let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;
     match to.format {

@@ -12,6 +12,7 @@ use experiments::{Judged, false_refutations};
 use super::page::Page;
 use super::sides;
 use super::words::number;
+use crate::table::to_the_left;
 
 /// Lists experiments with the statements that they decide.
 ///
@@ -258,7 +259,8 @@ fn table(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::
     for line in &lines {
         let mut text = String::new();
         for (field, width) in line.iter().zip(&widths) {
-            text += &format!("{field:<width$}  ");
+            text += &to_the_left(field, *width);
+            text += "  ";
         }
         writeln!(to, "{}", text.trim_end())?;
     }

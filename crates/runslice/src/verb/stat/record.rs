@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Args;
 use model::Nanos;
 use stats::schedstat::{HZ_OF_4, SchedstatReader, Snapshot};
@@ -13,6 +13,7 @@ use stats::schedstat::{HZ_OF_4, SchedstatReader, Snapshot};
 use super::processes;
 use crate::exit::Status;
 use crate::export::quoted;
+use crate::input::WRITTEN;
 use crate::on_kernel::{self, Version4};
 use crate::output;
 use crate::schedstat::statistics;
@@ -60,6 +61,14 @@ pub struct Record {
 /// # Errors
 /// When this kernel has no statistics or the file cannot be written.
 pub fn run(request: &Record) -> anyhow::Result<Status> {
+    let to_file = (request.file != Path::new("-")).then_some(&*request.file);
+    output::spare(
+        &[("--from", Some(&request.from))],
+        &[
+            ("the recording", to_file),
+            ("--tasks", request.tasks.as_deref()),
+        ],
+    )?;
     let _on = on_kernel::count(request.enable, request.as_version)?;
     let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
@@ -161,9 +170,16 @@ impl<'a> Readings<'a> {
     /// Reads the file from its beginning; the kernel prints it anew.
     fn raw(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
         text.clear();
-        let read = self.source.rewind();
-        let read = read.and_then(|()| self.source.read_to_end(text));
-        read.with_context(|| self.path.display().to_string())?;
+        let named = || self.path.display().to_string();
+        self.source.rewind().with_context(named)?;
+        let mut source = (&self.source).take(WRITTEN + 1);
+        let read = source.read_to_end(text).with_context(named)?;
+        ensure!(
+            read as u64 <= WRITTEN,
+            "{}: longer than {} MiB, the most that is read",
+            named(),
+            WRITTEN >> 20
+        );
         Ok(())
     }
 }

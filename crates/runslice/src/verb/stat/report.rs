@@ -82,6 +82,7 @@ enum By {
 /// When the file cannot be read or holds something else.
 pub fn run(request: &Report) -> anyhow::Result<Status> {
     let form = &request.form;
+    form.spares(&[&request.file])?;
     let mut log = Log::read(request)?;
     let hz = hz_of(form.hz, log.hz, &log.evidence)?;
     let intervals = log.intervals(hz)?;
@@ -227,6 +228,7 @@ fn notes(intervals: &[Interval], restarted: &BTreeSet<u32>) -> io::Result<()> {
 /// When a file cannot be read or holds something else, or the two are not of one machine.
 pub fn diff(request: &Diff) -> anyhow::Result<Status> {
     let form = &request.form;
+    form.spares(&[&request.before, &request.after])?;
     let (before, noted) = pick(&request.before, true, form.cpu_lines)?;
     let (after, noted_later) = pick(&request.after, false, form.cpu_lines)?;
     let interval = Interval::new(&before, &after).with_context(|| {
@@ -290,6 +292,18 @@ impl Form {
             hz,
         ));
         rows.into_iter()
+    }
+
+    /// Refuses to write the results over what they are made of.
+    fn spares(&self, files: &[&Path]) -> anyhow::Result<()> {
+        let read: Vec<_> = files
+            .iter()
+            .map(|file| ("the recording", Some(*file)))
+            .collect();
+        Ok(output::spare(
+            &read,
+            &[("--output", self.to.output.as_deref())],
+        )?)
     }
 
     fn write(&self, rows: &[Row]) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `runslice stat task`.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::{BufRead, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,9 +100,12 @@ fn recorded(file: &Path, hz: Option<u32>) -> anyhow::Result<Status> {
     )?;
     let mut before = None;
     let mut readings = 0;
-    for (number, text) in (1..).zip(open(file)?.lines()) {
+    let mut log = open(file)?;
+    for number in 1.. {
         let named = || format!("{}, line {number}", file.display());
-        let text = text.with_context(named)?;
+        let Some(text) = next_line(&mut log).with_context(named)? else {
+            break;
+        };
         if text.trim().is_empty() {
             continue;
         }
@@ -125,6 +128,20 @@ fn recorded(file: &Path, hz: Option<u32>) -> anyhow::Result<Status> {
         );
     }
     Ok(Status::Done)
+}
+
+/// The next line of a log; `None` behind the last one. One without an end is refused.
+fn next_line(log: &mut impl BufRead) -> anyhow::Result<Option<String>> {
+    /// Most bytes of a line. Those of kernels have some hundred.
+    const LONGEST: u64 = 4096;
+    let mut bytes = Vec::new();
+    let read = log.take(LONGEST + 1).read_until(b'\n', &mut bytes)?;
+    anyhow::ensure!(
+        read as u64 <= LONGEST,
+        "longer than {LONGEST} bytes, which no line of /proc/PID/schedstat or /proc/PID/stat is"
+    );
+    let text = String::from_utf8(bytes).context("it is no text (UTF-8)")?;
+    Ok(Some(text).filter(|_| read > 0))
 }
 
 /// One line of a log, in nanoseconds.

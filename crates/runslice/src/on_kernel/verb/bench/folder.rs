@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::plan::{Arm, Turn};
 use super::{EJECTED, Measured};
-use crate::output;
 use crate::sets::own;
+use crate::{input, output};
 
 /// Runs by number, and why they are void if they are.
 type Done = BTreeMap<u64, Option<String>>;
@@ -34,7 +34,7 @@ impl Folder {
         let logs = path.join("logs");
         fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
         let file = path.join(own::BENCH);
-        match fs::read_to_string(&file) {
+        match input::text(&file, input::WRITTEN) {
             Ok(text) => check_same(&file, &text, plan)?,
             Err(_) => {
                 let text = serde_json::to_string_pretty(plan).context("the plan")?;

@@ -1,8 +1,8 @@
 //! Loads of tasks that wait for people, and what stands beside them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -122,6 +122,11 @@ pub(super) fn task(text: &str) -> Result<Behaviour, String> {
 }
 
 impl Levels {
+    /// The file of its events.
+    pub(super) fn events(&self) -> Option<&Path> {
+        self.events.as_deref()
+    }
+
     pub(super) fn run(&self) -> Result<Outcome, Error> {
         let Some(path) = &self.events else {
             return self.load().run(None);
@@ -133,7 +138,12 @@ impl Levels {
         let file = File::create(path).map_err(failed)?;
         let mut sink = JsonLines::new(BufWriter::new(file));
         let outcome = self.load().run(Some(&mut sink))?;
-        sink.close().map_err(failed)?;
+        let closed = sink.close();
+        if closed.is_err() && path.is_file() {
+            // What could not be written to its end does not stay.
+            let _ = fs::remove_file(path);
+        }
+        closed.map_err(failed)?;
         Ok(outcome)
     }
 
