@@ -336,7 +336,7 @@ for name in $scx_c $scx_rust; do
         program=$folder/scx-c/scheds/c/$name
         ;;
     *)
-        build_rust "$SCX/scheds/rust/$name" "$name" target-scx
+        build_rust "$SCX/scheds/rust/$name" "$name" target
         version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$SCX/scheds/rust/$name/Cargo.toml" |
             head -n 1)
         program=$folder/bin/$name

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,13 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
     }
     let mut flags = flags | OFlags::CLOEXEC;
     let cloexec = flags_of(cx).contains(OFlags::CLOEXEC);
+    if is_status(&found) && !writes {
+        let text = status(cx, &fs::read_to_string(&found.host)?);
+        let mut file = sys::memory_file("status")?;
+        file.write_all(text.as_bytes())?;
+        rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+        return Ok(Reply::Fd(file.into(), cloexec));
+    }
     if !is_own_pipe {
         // The path has no link left; one that was put there since is not followed.
         flags |= OFlags::NOFOLLOW;
@@ -61,6 +69,40 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
         rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK)?;
     }
     Ok(Reply::Fd(file, cloexec))
+}
+
+/// Whether a file is the one that tells of a process or a thread of the program.
+fn is_status(found: &Resolved) -> bool {
+    found.place == Place::Process && found.host.file_name() == Some(OsStr::new("status"))
+}
+
+/// `/proc/PID/status` as calls answer, whoever the user is: the program is root and has the
+/// simulated machine's numbers. What only the supervisor does to it is not told.
+fn status(cx: &Context<'_>, text: &str) -> String {
+    let state = &*cx.state;
+    let number = |real: &str| {
+        let real = real.trim().parse::<i32>().unwrap_or(0);
+        let thread = state.threads.iter().find(|it| it.lives && it.tid == real);
+        let process = state.processes.iter().find(|it| it.real == real);
+        let shown = thread.map(|it| it.shown).or(process.map(|it| it.shown));
+        // The parent of all is the first process.
+        shown.unwrap_or(1)
+    };
+    let line = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let value = match name {
+            "Tgid" | "Pid" | "PPid" => number(value).to_string(),
+            "Ngid" | "TracerPid" | "NoNewPrivs" | "Seccomp" | "Seccomp_filters" => "0".into(),
+            "Uid" | "Gid" => "0\t0\t0\t0".into(),
+            "Groups" => String::new(),
+            "CapPrm" | "CapEff" | "CapBnd" => "000001ffffffffff".into(),
+            "CapInh" | "CapAmb" => "0000000000000000".into(),
+            name if name.starts_with("NS") => return None,
+            _ => return Some(format!("{line}\n")),
+        };
+        Some(format!("{name}:\t{value}\n"))
+    };
+    text.lines().filter_map(line).collect()
 }
 
 /// The flags as the program gave them.

@@ -17,7 +17,6 @@ pub const PASS: &[c_long] = &[
     libc::SYS_mremap,
     libc::SYS_msync,
     libc::SYS_mincore,
-    libc::SYS_madvise,
     libc::SYS_mbind,
     libc::SYS_get_mempolicy,
     libc::SYS_set_mempolicy,
@@ -31,7 +30,6 @@ pub const PASS: &[c_long] = &[
     libc::SYS_restart_syscall,
     libc::SYS_arch_prctl,
     libc::SYS_get_robust_list,
-    libc::SYS_fcntl,
     libc::SYS_dup,
     libc::SYS_pipe,
     libc::SYS_pipe2,
@@ -372,6 +370,22 @@ const fn unless(comparison: u32, k: u32, skipped: u8) -> sock_filter {
     }
 }
 
+/// Commands of `fcntl()` that are refused: with an owner and a number of a signal the kernel would
+/// send that signal to any process of the user's, whatever `kill()` is told; a lease holds up who
+/// opens a file of the host. The numbers that libc has no names for: Linux 6.18,
+/// include/uapi/asm-generic/fcntl.h.
+pub const FCNTL_DENIED: &[u32] = &[
+    8,  // F_SETOWN
+    10, // F_SETSIG
+    15, // F_SETOWN_EX
+    libc::F_SETLEASE.cast_unsigned(),
+    libc::F_NOTIFY.cast_unsigned(),
+];
+
+/// Advice of `madvise()` that is refused: pages that a computer would lose for ever
+/// (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`), which only root may ask for.
+pub const MADVISE_DENIED: &[u32] = &[100, 101];
+
 /// The filter; with `net` the program may have sockets of the internet.
 #[must_use]
 pub fn filter(net: bool) -> Vec<sock_filter> {
@@ -403,6 +417,8 @@ pub fn filter(net: bool) -> Vec<sock_filter> {
         &[libc::AF_UNIX]
     };
     let families: Vec<u32> = families.iter().map(|it| it.cast_unsigned()).collect();
+    forbid(&mut code, number(libc::SYS_fcntl), (1, FCNTL_DENIED));
+    forbid(&mut code, number(libc::SYS_madvise), (2, MADVISE_DENIED));
     choose(&mut code, number(libc::SYS_socket), (0, &families), libc::EACCES);
     choose(&mut code, number(libc::SYS_ioctl), (1, IOCTLS), libc::ENOTTY);
     code.push(answer(refuse(libc::ENOSYS)));
@@ -422,6 +438,16 @@ fn choose(code: &mut Vec<sock_filter>, nr: u32, (n, values): (u32, &[u32]), errn
         code.extend([unless(libc::BPF_JEQ, *value, 1), answer(ALLOW)]);
     }
     code.push(answer(refuse(errno)));
+}
+
+/// Refuses a call whose argument is one of these values with `EPERM`, and allows it otherwise.
+fn forbid(code: &mut Vec<sock_filter>, nr: u32, (n, values): (u32, &[u32])) {
+    let len = u8::try_from(2 + 2 * values.len()).unwrap_or(u8::MAX);
+    code.extend([unless(libc::BPF_JEQ, nr, len), load(arg(n))]);
+    for value in values {
+        code.extend([unless(libc::BPF_JEQ, *value, 1), answer(refuse(libc::EPERM))]);
+    }
+    code.push(answer(ALLOW));
 }
 
 #[cfg(test)]
@@ -508,6 +534,21 @@ mod tests {
         }
         let open = run(&filter(true), AUDIT_ARCH_X86_64, libc::SYS_socket, first(2));
         assert_eq!(open, ALLOW);
+        let second = |value| [1, value, 0, 0, 0, 0];
+        for command in [8, 10, 15, 1024, 1026] {
+            let said = says(libc::SYS_fcntl, second(command));
+            assert_eq!(said, refuse(libc::EPERM), "fcntl {command}");
+        }
+        for command in [libc::F_DUPFD_CLOEXEC, libc::F_SETFD, libc::F_SETFL, libc::F_ADD_SEALS] {
+            let command = u64::from(command.cast_unsigned());
+            assert_eq!(says(libc::SYS_fcntl, second(command)), ALLOW, "fcntl {command}");
+        }
+        let third = |value| [0, 4096, value, 0, 0, 0];
+        assert_eq!(says(libc::SYS_madvise, third(4)), ALLOW);
+        for advice in [100, 101] {
+            let said = says(libc::SYS_madvise, third(advice));
+            assert_eq!(said, refuse(libc::EPERM), "madvise {advice}");
+        }
         assert_eq!(says(libc::SYS_ioctl, [1, 0x5421, 0, 0, 0, 0]), ALLOW);
         assert_eq!(says(libc::SYS_ioctl, [1, 0x5412, 0, 0, 0, 0]), refuse(libc::ENOTTY));
     }
@@ -525,6 +566,17 @@ mod tests {
         }
         for nr in ASK {
             assert_eq!(says(*nr, [0; 6]), NOTIFY, "{nr}");
+        }
+        for nr in PRETEND {
+            assert_eq!(says(*nr, [0; 6]), refuse(0), "{nr}");
+        }
+        for (nr, errno) in DENY {
+            assert_eq!(says(*nr, [0; 6]), refuse(*errno), "{nr}");
+        }
+        // Whatever else a kernel has, or will have, does not exist.
+        let looked_at = [libc::SYS_socket, libc::SYS_ioctl, libc::SYS_fcntl, libc::SYS_madvise];
+        for nr in (0..1024).filter(|nr| !seen.contains(nr) && !looked_at.contains(nr)) {
+            assert_eq!(says(nr, [0; 6]), refuse(libc::ENOSYS), "{nr}");
         }
     }
 }

@@ -161,6 +161,10 @@ fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
             at(tree, Place::Tree)
         };
     }
+    // A computer of few files may have no such folder, and programs make `/var/run/scx`.
+    if below == Path::new("var") && !shown.is_dir() {
+        return at(tree, Place::Tree);
+    }
     match below.to_str() {
         Some("dev/null" | "dev/zero" | "dev/full") => at(shown.to_owned(), Place::Null),
         Some("dev/urandom" | "dev/random") => at(state.tree.beside("random"), Place::Host),

@@ -110,7 +110,8 @@ pub fn prctl(cx: &mut Context<'_>) -> Answer {
             Ok(Reply::Value(0))
         }
         libc::PR_SET_PTRACER | libc::PR_SET_CHILD_SUBREAPER => Ok(Reply::Value(0)),
-        libc::PR_SET_TSC | libc::PR_SET_MM => Err(Errno(libc::EPERM)),
+        // `PR_SCHED_CORE` names processes of the host.
+        libc::PR_SET_TSC | libc::PR_SET_MM | libc::PR_SCHED_CORE => Err(Errno(libc::EPERM)),
         _ => Ok(Reply::Continue),
     }
 }

@@ -3,6 +3,7 @@
 use model::user_space::{Kernel, SetSched, ThreadId};
 
 use crate::state::{Context, Errno, Reply, Thread, thread_id, u32_at, u64_at};
+use crate::sys;
 
 type Answer = Result<Reply, Errno>;
 
@@ -164,6 +165,11 @@ pub fn limits(cx: &mut Context<'_>) -> Answer {
     if resource > libc::RLIMIT_RTTIME {
         return Err(Errno(libc::EINVAL));
     }
+    // The number is the simulated machine's: the kernel would take it for one of the host.
+    let of = match cx.call.nr {
+        libc::SYS_prlimit64 => target(cx, cx.int(0))?,
+        _ => cx.at,
+    };
     if new != 0 {
         let pair = cx.read(new, 16)?;
         if u64_at(&pair, 0) > u64_at(&pair, 8) {
@@ -171,7 +177,8 @@ pub fn limits(cx: &mut Context<'_>) -> Answer {
         }
         // More descriptors are the host's to give, and nobody can see that they were.
         if resource == libc::RLIMIT_NOFILE && old == 0 {
-            return Ok(Reply::Continue);
+            let process = &cx.state.processes[cx.state.threads[of].process];
+            sys::limit_files(process.real, u64_at(&pair, 0), u64_at(&pair, 8))?;
         }
     }
     if old != 0 {

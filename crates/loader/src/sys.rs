@@ -210,6 +210,21 @@ pub fn signal_thread(process: i32, tid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_tgkill, process, tid, signal) }).map(drop)
 }
 
+/// Sets how many descriptors a process may have, softly and hard.
+///
+/// # Errors
+/// As the kernel refuses it.
+pub fn limit_files(process: i32, soft: u64, hard: u64) -> io::Result<()> {
+    let process = rustix::process::Pid::from_raw(process).ok_or(io::ErrorKind::NotFound)?;
+    let finite = |limit| (limit != u64::MAX).then_some(limit);
+    let limit = rustix::process::Rlimit {
+        current: finite(soft),
+        maximum: finite(hard),
+    };
+    rustix::process::prlimit(Some(process), rustix::process::Resource::Nofile, limit)?;
+    Ok(())
+}
+
 /// A file in memory that can be sealed.
 ///
 /// # Errors

@@ -58,7 +58,9 @@ impl Tree {
         for name in OWN.iter().chain(SCRATCH) {
             fs::create_dir_all(tree.root.join(name))?;
         }
-        for name in ["sys/fs/bpf", "run/scx", "proc/self", "sys/fs/cgroup"] {
+        // A machine without a network card has this device.
+        let loopback = "sys/class/net/lo";
+        for name in ["sys/fs/bpf", "run/scx", "proc/self", "sys/fs/cgroup", loopback] {
             fs::create_dir_all(tree.root.join(name))?;
         }
         for cpu in 0..shown.machine.cpus {
@@ -447,6 +449,9 @@ mod tests {
         let node = |path: &str| read(&tree, &format!("sys/devices/system/node/{path}"));
         assert_eq!(node("node1/cpulist"), "8-15\n");
         assert_eq!(node("node1/distance"), "20 10\n");
+        let devices = fs::read_dir(tree.root().join("sys/class/net")).unwrap();
+        let devices: Vec<_> = devices.flatten().map(|it| it.file_name()).collect();
+        assert_eq!(devices, ["lo"]);
     }
 
     #[test]

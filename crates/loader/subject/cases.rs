@@ -27,6 +27,8 @@ pub fn run() {
         "epoll" => epoll(),
         "signals" => signals(rest),
         "denied" => denied(),
+        "calls" => calls(rest),
+        "reaches" => reaches(rest),
         "escapes" => escapes(rest),
         "fork" => fork(),
         "forks" => forks(),
@@ -148,6 +150,12 @@ fn identity() {
     let mut vars: Vec<_> = std::env::vars().map(|it| it.0).collect();
     vars.sort();
     println!("{vars:?}");
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let told = ["Tgid:", "Pid:", "PPid:", "Uid:", "CapEff:", "Seccomp:"];
+    let told = status
+        .lines()
+        .filter(|line| told.iter().any(|it| line.starts_with(it)));
+    println!("{:?}", told.collect::<Vec<_>>());
 }
 
 fn pipe() -> (fs::File, fs::File) {
@@ -316,6 +324,87 @@ fn denied() {
         println!("bad pointer {}", errno(libc::syscall(libc::SYS_open, 8, 0)));
     }
 }
+
+/// System calls by their numbers, with no arguments.
+fn calls(numbers: &[String]) {
+    for number in numbers {
+        let nr: libc::c_long = number.parse().unwrap();
+        let answer = unsafe { libc::syscall(nr, 0, 0, 0, 0, 0, 0) };
+        println!("{number} {}", errno(answer));
+    }
+}
+
+/// Reaches for a process of the host, and for a socket of the host's at a path.
+fn reaches(args: &[String]) {
+    let victim: i32 = args[0].parse().unwrap();
+    let limit = |pid: i32, most: u64| {
+        let pair = [most, most];
+        let none = std::ptr::null::<u64>();
+        unsafe {
+            libc::syscall(
+                libc::SYS_prlimit64,
+                pid,
+                libc::RLIMIT_NOFILE,
+                &raw const pair,
+                none,
+            )
+        }
+    };
+    unsafe {
+        println!("limits {}", errno(limit(victim, 64)));
+        println!(
+            "nice {}",
+            errno(libc::setpriority(libc::PRIO_PROCESS, victim as u32, 19).into())
+        );
+        let mask = 1_u64;
+        let cpus = libc::syscall(libc::SYS_sched_setaffinity, victim, 8, &raw const mask);
+        println!("affinity {}", errno(cpus));
+        println!("kill {}", errno(libc::kill(victim, libc::SIGKILL).into()));
+        println!(
+            "tgkill {}",
+            errno(libc::syscall(libc::SYS_tgkill, victim, victim, 9))
+        );
+        println!("kill all {}", errno(libc::kill(-1, libc::SIGKILL).into()));
+        let mut pipe = [0; 2];
+        assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+        let signal = libc::fcntl(pipe[0], F_SETSIG, libc::SIGKILL);
+        println!("signal of a file {}", errno(signal.into()));
+        println!(
+            "owner of a file {}",
+            errno(libc::fcntl(pipe[0], libc::F_SETOWN, victim).into())
+        );
+        // What would send the signal.
+        let asked = libc::fcntl(pipe[0], libc::F_SETFL, libc::O_ASYNC);
+        println!("asked to signal {}", errno(asked.into()));
+        assert_eq!(libc::write(pipe[1], (&raw const ONE).cast(), 1), 1);
+        println!(
+            "core {}",
+            errno(libc::prctl(libc::PR_SCHED_CORE, 1, victim, 0, 0).into())
+        );
+        let name = b"\0runslice-abstract";
+        let mut address: libc::sockaddr_un = std::mem::zeroed();
+        address.sun_family = libc::AF_UNIX as u16;
+        for (to, byte) in address.sun_path.iter_mut().zip(name) {
+            *to = *byte as libc::c_char;
+        }
+        let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+        let connected = libc::connect(socket, (&raw const address).cast(), 2 + name.len() as u32);
+        println!("abstract {}", errno(connected.into()));
+    }
+    let number = |it: Option<std::io::Error>| it.and_then(|it| it.raw_os_error()).unwrap_or(0);
+    println!("connect {}", number(UnixStream::connect(&args[1]).err()));
+    let datagram = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    println!("send {}", number(datagram.send_to(b"x", &args[1]).err()));
+    // Its own limit is its own, by its number too.
+    println!("own {}", errno(limit(std::process::id() as i32, 40)));
+    let open: Vec<_> = (0..100)
+        .map_while(|_| fs::File::open("/dev/null").ok())
+        .collect();
+    println!("few {}", open.len() < 40);
+}
+
+/// Linux 6.18, include/uapi/asm-generic/fcntl.h.
+const F_SETSIG: i32 = 10;
 
 fn escapes(args: &[String]) {
     let outside = &args[0];

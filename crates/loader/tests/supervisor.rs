@@ -102,6 +102,16 @@ fn who_it_is_does_not_depend_on_the_host() {
     let folder = std::env::current_dir().expect("a folder");
     assert_eq!(once[8], format!("cwd {}", folder.display()));
     assert_eq!(once[9], "[\"HOME\", \"LANG\", \"PATH\"]");
+    // Root, without root's rights: programs look here, too.
+    let status = [
+        "Tgid:\t1000",
+        "Pid:\t1000",
+        "PPid:\t1",
+        "Uid:\t0\t0\t0\t0",
+        "CapEff:\t000001ffffffffff",
+        "Seccomp:\t0",
+    ];
+    assert_eq!(once[10], format!("{status:?}"));
 }
 
 #[test]
@@ -188,6 +198,128 @@ fn denied_calls_get_their_errno_and_unknown_ones_a_line() {
     }
     let text = "runslice-loader-subject: bpf command 40 is not known; the program was told EINVAL";
     assert_eq!(driven.user.summary(), [text]);
+}
+
+/// Mounts, other processes' memory, modules and kernels, clocks, namespaces, devices, names,
+/// quotas, signals with a sender of one's choice, and files by their handles.
+const DENIED: &[libc::c_long] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_chroot,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_syslog,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_mknod,
+    libc::SYS_mknodat,
+    libc::SYS_link,
+    libc::SYS_linkat,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+];
+
+/// Calls that a program finds missing.
+const ABSENT: &[libc::c_long] = &[
+    libc::SYS_io_uring_setup,
+    libc::SYS_clone3,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_timerfd_create,
+    libc::SYS_nfsservctl,
+    9999,
+];
+
+/// By the kernel's own word.
+#[test]
+fn what_could_change_the_computer_is_denied_by_the_kernel() {
+    let expected = DENIED.iter().map(|nr| (nr, libc::EPERM));
+    let expected: Vec<_> = expected
+        .chain(ABSENT.iter().map(|nr| (nr, libc::ENOSYS)))
+        .map(|(nr, errno)| format!("{nr} {errno}"))
+        .collect();
+    let numbers: Vec<_> = DENIED
+        .iter()
+        .chain(ABSENT)
+        .map(ToString::to_string)
+        .collect();
+    let mut arguments = vec!["calls"];
+    arguments.extend(numbers.iter().map(String::as_str));
+    assert_eq!(lines(&arguments), expected);
+}
+
+#[test]
+fn no_process_and_no_socket_of_the_computer_is_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut victim = Command::new("sleep").arg("1000").spawn().unwrap();
+    let limits = format!("/proc/{}/limits", victim.id());
+    let before = fs::read_to_string(&limits).unwrap();
+    let number = victim.id().to_string();
+    let lines = lines(&["reaches", &number, path.to_str().unwrap()]);
+    let is_alive = victim.try_wait().unwrap().is_none();
+    let after = fs::read_to_string(&limits).unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let expected = [
+        "limits 3",
+        "nice 3",
+        "affinity 3",
+        "kill 3",
+        "tgkill 3",
+        "kill all 3",
+        "signal of a file 1",
+        "owner of a file 1",
+        "asked to signal 0",
+        "core 1",
+        "abstract 111",
+        "connect 13",
+        "send 13",
+        "own 0",
+        "few true",
+    ];
+    assert_eq!(lines, expected);
+    assert!(is_alive);
+    assert_eq!(before, after);
+    assert!(listener.accept().is_err(), "somebody has connected");
 }
 
 #[test]

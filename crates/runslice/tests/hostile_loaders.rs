@@ -322,6 +322,18 @@ fn one_that_does_not_hear_that_it_shall_end_is_killed() {
 }
 
 #[test]
+fn when_a_run_is_interrupted_nothing_of_the_program_is_left() {
+    let folders = Folders::new("interrupted");
+    let run = started(&folders, "hang interrupted");
+    let pid = run.id().to_string();
+    let status = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(status.expect("kill starts").success());
+    let output = run.wait_with_output().expect("it ends");
+    assert!(!output.status.success(), "{:?}", output.status);
+    folders.nothing_is_left("hang interrupted");
+}
+
+#[test]
 fn when_runslice_is_killed_nothing_of_the_program_is_left() {
     let folders = Folders::new("killed");
     let mut run = started(&folders, "hang killed");

@@ -4,6 +4,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -153,6 +155,32 @@ fn a_bundle_repeats_a_run_without_its_program() {
     );
     // The names of the two programs differ.
     assert_eq!(behind_name(&followed), behind_name(&live));
+}
+
+/// As root the other user is nobody; else only what surrounds the program is another's.
+#[test]
+fn a_run_and_its_recording_are_those_of_another_user() {
+    let bundle = scratch("others.bundle");
+    let command = format!("'{RUNSLICE}' run mlfq");
+    let own = ["--scheduler", &command];
+    let run = [&["sim"], &own[..], &LOAD, &["--audit"]].concat();
+    let live = said(&run);
+    said(&[&["bundle"], &own[..], &LOAD, &["-o", text(&bundle)]].concat());
+    let is_root = std::fs::metadata("/proc/self").expect("there").uid() == 0;
+    let others = |arguments: &[&str]| {
+        let mut other = Command::new(RUNSLICE);
+        other.args(arguments).stdin(Stdio::null());
+        other.env_clear().env("LANG", "tr_TR").current_dir("/");
+        if is_root {
+            other.uid(65534).gid(65534);
+        }
+        let output = other.output().expect("runslice starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(others(&["sim", text(&bundle), "--audit"]), live, "replay");
+    assert_eq!(others(&run), live, "the program");
 }
 
 #[test]

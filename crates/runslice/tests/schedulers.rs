@@ -75,10 +75,24 @@ const TESTS: &[Test] = &[
         growth_of_layered,
     ),
     (
-        "an_ejection_is_printed_by_its_program",
-        &["scx_simple"],
-        ejection,
+        "a_layer_of_layered_finds_tasks_by_the_names_that_they_take",
+        &["scx_layered"],
+        names_of_layered,
     ),
+    ("an_ejection_is_printed_by_simple", &["scx_simple"], |bin| {
+        ejection(bin, "scx_simple")
+    }),
+    (
+        "an_ejection_is_printed_by_bpfland",
+        &["scx_bpfland"],
+        |bin| ejection(bin, "scx_bpfland"),
+    ),
+    ("an_ejection_is_printed_by_rusty", &["scx_rusty"], |bin| {
+        ejection(bin, "scx_rusty")
+    }),
+    ("an_ejection_is_printed_by_lavd", &["scx_lavd"], |bin| {
+        ejection(bin, "scx_lavd")
+    }),
     (
         "simple_ends_well_when_it_is_interrupted",
         &["scx_simple"],
@@ -95,9 +109,25 @@ const TESTS: &[Test] = &[
         |bin| interrupted(bin, "scx_bpfland"),
     ),
     (
-        "twenty_runs_under_load_are_one_run",
+        "lavd_ends_well_when_it_is_interrupted",
+        &["scx_lavd"],
+        |bin| interrupted(bin, "scx_lavd"),
+    ),
+    (
+        "rustland_ends_well_when_it_is_interrupted",
+        &["scx_rustland"],
+        |bin| interrupted(bin, "scx_rustland"),
+    ),
+    (
+        "twenty_runs_of_simple_under_load_are_one_run",
         &["scx_simple"],
-        twenty_runs,
+        |bin| twenty_runs(bin, "scx_simple"),
+    ),
+    // Fourteen threads.
+    (
+        "twenty_runs_of_rusty_under_load_are_one_run",
+        &["scx_rusty"],
+        |bin| twenty_runs(bin, "scx_rusty"),
     ),
     (
         "a_replay_of_userland_is_the_run",
@@ -107,6 +137,11 @@ const TESTS: &[Test] = &[
     ("a_replay_of_rusty_is_the_run", &["scx_rusty"], |bin| {
         replayed(bin, "scx_rusty");
     }),
+    (
+        "a_replay_of_rustland_is_the_run",
+        &["scx_rustland"],
+        |bin| replayed(bin, "scx_rustland"),
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -494,16 +529,40 @@ fn growth_of_layered(bin: &Bin) {
     assert!(early < late, "CPUs of the layer by second: {all:?}");
 }
 
+/// A forked task has its parent's name until it takes its own, of which a program at
+/// `task_rename` hears.
+fn names_of_layered(bin: &Bin) {
+    let layers = scratch("names.json");
+    let spec = r#"[
+        {"name": "compilers", "comment": "", "matches": [[{"CommPrefix": "cc"}]],
+         "kind": {"Confined": {"util_range": [0.3, 0.6]}}},
+        {"name": "rest", "comment": "", "matches": [[]], "kind": {"Open": {}}}]"#;
+    std::fs::write(&layers, spec).expect("written");
+    let text = "[workload]\nname = \"names\"\nstop = \"duration:3s\"\n\
+                [machine]\ncpus = 4\n\
+                [task.make]\ndo = \"sleep(100ms), fork(cc), fork(cc), sleep(9s)\"\n\
+                [task.cc]\nkind = \"process\"\ndo = \"loop(9999)[ run(2ms), sleep(1ms) ]\"\n";
+    let command = bin.command("scx_layered", &format!("f:{layers}"));
+    let lines = stats_of("names", &command, text);
+    let util = |line: &Value| line["layers"]["compilers"]["util"].as_f64();
+    let all: Vec<f64> = lines.iter().filter_map(util).collect();
+    assert!(
+        all.last().is_some_and(|it| *it > 100.0),
+        "use by second, in %: {all:?}"
+    );
+}
+
 // ---- Ends ----
 
 /// A real-time task takes the only CPU until the watchdog looks.
-fn ejection(bin: &Bin) {
-    let (load, output) = (scratch("stall.toml"), scratch("ejected.txt"));
+fn ejection(bin: &Bin, name: &str) {
+    let load = scratch("stall.toml");
+    let output = scratch(&format!("{name}.ejected.txt"));
     let text = "[workload]\nname = \"stall\"\nstop = \"duration:50s\"\n[machine]\ncpus = 1\n\
                 [task.shell]\ndo = \"run(inf)\"\n\
                 [task.rt]\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n";
     std::fs::write(&load, text).expect("written");
-    let command = bin.command("scx_simple", "");
+    let command = bin.command(name, "");
     let run = [
         "sim",
         "--scheduler",
@@ -542,10 +601,10 @@ fn interrupted(bin: &Bin, name: &str) {
 // ---- The same again ----
 
 /// Two threads that never rest keep the computer busy meanwhile.
-fn twenty_runs(bin: &Bin) {
+fn twenty_runs(bin: &Bin, name: &str) {
     use std::sync::atomic::{AtomicBool, Ordering};
     let stop = AtomicBool::new(false);
-    let command = bin.command("scx_simple", "");
+    let command = bin.command(name, "");
     let run = ["--scheduler", &command, "-w", "desk", "--duration", "500ms"];
     let all: Vec<String> = std::thread::scope(|scope| {
         for _ in 0..2 {

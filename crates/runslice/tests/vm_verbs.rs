@@ -1,6 +1,7 @@
 //! `run`, `set`, `status` and `stop` on real kernels, in virtual machines: `make test-vm`.
 
 use std::path::Path;
+use std::process::Command;
 
 use runslice_tests::guest::KERNELS;
 use runslice_tests::{guest, object};
@@ -480,5 +481,39 @@ fn a_schedulers_own_program_is_started_awaited_and_interrupted() {
             let line = format!("status {status}\n");
             assert!(text.contains(&line), "{kernel}: no {line} in {text}");
         }
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_program_and_its_recording_have_the_same_events_on_other_kernels() {
+    let own = Path::new(env!("CARGO_BIN_EXE_runslice"));
+    let bundle = Path::new(env!("CARGO_TARGET_TMPDIR")).join("on-other-kernels.bundle");
+    let load = ["-w", "desk", "--duration", "300ms"];
+    let said = |words: &[&str]| {
+        let output = Command::new(own).args(words).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let command = format!("'{}' run mlfq", own.display());
+    let scheduler = ["--scheduler", &command];
+    let to = ["-o", bundle.to_str().expect("UTF-8")];
+    said(&[&["bundle"], &scheduler[..], &load, &to].concat());
+    let live = said(&[&["sim"], &scheduler[..], &load, &["--audit"]].concat());
+    let (_, events) = live.split_once(": ").expect("a name stands first");
+    for kernel in KERNELS {
+        let script = format!(
+            "runslice sim $1 --audit
+            runslice sim --scheduler 'runslice run mlfq' {load} --audit
+            # A guest has no /var of its own.
+            own='mkdir -p /var/run/scx/root && exec runslice run mlfq'
+            runslice sim --scheduler \"sh -c '$own'\" {load} --loader-output /tmp/printed",
+            load = load.join(" ")
+        );
+        let text = good(kernel, &script, &[&bundle]);
+        let same = text.matches(events.trim()).count();
+        assert_eq!(same, 2, "{kernel}: {text}\n{live}");
+        assert!(!text.contains("ejected"), "{kernel}: {text}");
     }
 }

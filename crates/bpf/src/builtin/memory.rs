@@ -5,8 +5,11 @@ use crate::Errno;
 use crate::host::{CallCtx, Host};
 use crate::stop::Stop;
 
-pub(super) fn table<H: Host>() -> [Line<H>; 6] {
+pub(super) fn table<H: Host>() -> [Line<H>; 8] {
     lines![
+        // The older names: of x86's addresses that the kernel has.
+        ("bpf_probe_read", "", probe_read),
+        ("bpf_probe_read_str", "", probe_read_str),
         ("bpf_probe_read_kernel", "", probe_read),
         ("bpf_probe_read_kernel_str", "", probe_read_str),
         ("bpf_strncmp", "", strncmp),

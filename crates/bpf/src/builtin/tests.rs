@@ -307,9 +307,19 @@ fn probing_reads_copy_or_zero_the_buffer() {
     let names = [
         ("bpf_probe_read_kernel", ""),
         ("bpf_probe_read_kernel_str", ""),
+        ("bpf_probe_read", ""),
+        ("bpf_probe_read_str", ""),
     ];
     let mut calls = Calls::of(&names, Object::default());
     let from = calls.buffer(b"kernel\0rest");
+    let to = calls.buffer(&[0xff; 8]);
+    assert_eq!(calls.call("bpf_probe_read_str", &[to, 8, from]), 7);
+    assert_eq!(calls.status("bpf_probe_read", &[to, 8, from]), Ok(()));
+    assert_eq!(calls.bytes(to, 8), b"kernel\0r");
+    assert_eq!(
+        calls.status("bpf_probe_read", &[to, 8, 16]),
+        Err(Errno::EFAULT)
+    );
     let to = calls.buffer(&[0xff; 8]);
     assert_eq!(calls.call("bpf_probe_read_kernel_str", &[to, 8, from]), 7);
     assert_eq!(calls.bytes(to, 8), b"kernel\0\xff");
