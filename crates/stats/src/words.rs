@@ -451,7 +451,7 @@ mod tests {
             Form::Task => "task or `null`".to_owned(),
             Form::Cpu => "CPU".to_owned(),
             Form::Maybe => "number or `null`".to_owned(),
-            Form::Name(names) if names.len() > 5 => "name of the callback".to_owned(),
+            Form::Name(names) if names.len() > LOOKED.len() => "name of the callback".to_owned(),
             Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
             Form::Index(list) => format!("index into `{list:?}` of the header").to_lowercase(),
         }
