@@ -168,6 +168,64 @@ pub const MORE: &[Case] = &[
     ),
 ];
 
+/// Kinds of faults that the judge was not written for. The class and the line of each were
+/// written down before it was first asked about them.
+pub const KEPT_ASIDE: &[Case] = &[
+    case(
+        "ring",
+        1,
+        "[task.crowd]\ncount = 40\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n",
+        Fault::Lost,
+        "crowd",
+    ),
+    case(
+        "kicks-self",
+        4,
+        "[task.shell]\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n",
+        Fault::ForgottenKick,
+        "shell",
+    ),
+    case(
+        "lonely",
+        4,
+        "[task.rt]\ncount = 2\ncpus = \"0-1\"\npolicy = \"fifo:50\"\n\
+         do = \"sleep(102500us), run(inf)\"\n\
+         [task.shell]\ncount = 4\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n",
+        Fault::UnreadQueue,
+        "shell",
+    ),
+    case(
+        "credit",
+        1,
+        "[task.hog]\ndo = \"run(inf)\"\n[task.late]\ncount = 2\ndo = \"sleep(2500ms), run(inf)\"\n",
+        Fault::PassedOver,
+        "hog",
+    ),
+    case(
+        "keeps-local",
+        2,
+        "[task.rt]\ncpus = \"0\"\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n\
+         [task.shell]\ncount = 3\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n",
+        Fault::CpuHeld,
+        "shell",
+    ),
+    case(
+        "batch",
+        2,
+        "[task.bound]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
+         [task.hog]\ncount = 3\ndo = \"run(inf)\"\n",
+        Fault::Lost,
+        "bound",
+    ),
+    case(
+        "tokens",
+        1,
+        "[task.shell]\ndo = \"loop(inf)[ run(100us), sleep(870us) ]\"\n",
+        Fault::UnreadQueue,
+        "shell",
+    ),
+];
+
 const fn case(
     policy: &'static str,
     cpus: u16,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Text};
-use runslice_tests::faulty::{BOUND, CASES, Case, HOGS, MORE, SHELLS, marked};
+use runslice_tests::faulty::{BOUND, CASES, Case, HOGS, KEPT_ASIDE, MORE, SHELLS, marked};
 use runslice_tests::run::Run;
 use sim::{Backend, Options};
 use stats::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
@@ -57,7 +57,8 @@ fn differs(case: &Case) -> Result<(), String> {
 
 #[test]
 fn every_fault_is_named_with_its_victim_and_its_line() {
-    let wrong = CASES.iter().chain(MORE).filter_map(|case| {
+    let all = || CASES.iter().chain(MORE).chain(KEPT_ASIDE);
+    let wrong = all().filter_map(|case| {
         let wrong = differs(case).err()?;
         Some(format!("{}: {wrong}", case.policy))
     });
@@ -66,7 +67,7 @@ fn every_fault_is_named_with_its_victim_and_its_line() {
         wrong.is_empty(),
         "{} of {}:\n{}",
         wrong.len(),
-        CASES.len() + MORE.len(),
+        all().count(),
         wrong.join("\n")
     );
 }
@@ -170,6 +171,34 @@ fn dumps_of_real_kernels_tell_who_waits_and_where() {
             finding.message.is_some() && missing.len() == 3,
             "{name}: {missing:?}"
         );
+    }
+}
+
+/// People mail what `journalctl` or `dmesg` shows, the last line first, or with Windows' line ends.
+#[test]
+fn a_dump_between_the_fronts_of_a_log_says_the_same() {
+    for (name, ..) in DUMPS {
+        let whole = dump(name);
+        let plain = explain_dump(&whole).expect(name);
+        let with = |front: &str| {
+            let lines = whole.lines().map(|line| format!("{front}{line}"));
+            lines.collect::<Vec<_>>()
+        };
+        let journal = with("Jul 13 00:36:54 host bash[8799]: ");
+        let reversed: Vec<_> = journal.iter().rev().cloned().collect();
+        for lines in [
+            with("[  812.345678] "),
+            with("2025-07-13T00:36:54+0200 host scx[87]: "),
+            with("kworker-12 [001] d..2. 812.345678: sched_ext_dump: "),
+            journal,
+            reversed,
+        ] {
+            assert_eq!(
+                explain_dump(&lines.join("\r\n")).as_ref(),
+                Ok(&plain),
+                "{name}"
+            );
+        }
     }
 }
 

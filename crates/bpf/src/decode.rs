@@ -2,7 +2,7 @@
 
 use crate::frame::FRAME_BYTES;
 use crate::isa::LD_IMM64;
-use crate::op::{Code, Entry, Kind, Op};
+use crate::op::{self, Code, Entry, Kind, Op};
 use crate::{Function, Image, Insn};
 
 /// Guest addresses that a program's constants refer to.
@@ -115,6 +115,7 @@ fn decode_function(
             "control flows off the end of the function",
         ));
     }
+    mark_ends_of_loops(image, &mut code.ops[first_op as usize..]);
     resolve_jumps(
         slots,
         start,
@@ -127,8 +128,44 @@ fn decode_function(
         op: first_op,
         len: ops.len() as u32,
         clear: stack_reach(ops),
+        begin: first_op + first_place(ops),
     });
     Ok(())
+}
+
+/// Tells the tests for an iterator's end from other conditions.
+fn mark_ends_of_loops(image: &Image, ops: &mut [Op]) {
+    for at in 0..ops.len() {
+        let import = usize::try_from(ops[at].imm).ok();
+        let import = import.and_then(|import| image.imports.get(import));
+        if ops[at].kind != Kind::CallHost || import.is_none_or(|it| !op::is_next(&it.name)) {
+            continue;
+        }
+        // A compiler may copy the result before it tests it.
+        let copies = ops[at + 1..]
+            .iter()
+            .take_while(|op| op.kind == Kind::Mov64X);
+        let test = at + 1 + copies.count();
+        let Some(op) = ops.get_mut(test).filter(|op| op.imm == 0) else {
+            continue;
+        };
+        op.kind = match op.kind {
+            Kind::Jeq64K => Kind::JeqNext,
+            Kind::Jne64K => Kind::JneNext,
+            kind => kind,
+        };
+    }
+}
+
+/// The operation that says what a function does which neither calls nor chooses: its last store
+/// beside the stack. Otherwise the first one.
+fn first_place(ops: &[Op]) -> u32 {
+    let straight = ops.iter().take_while(|op| !op.kind.ends_block()).count();
+    if ops.get(straight).is_none_or(|op| op.kind != Kind::Exit) {
+        return 0;
+    }
+    let stores = |op: &Op| op.kind.is_store() && op.dst != 10;
+    ops[..straight].iter().rposition(stores).unwrap_or(0) as u32
 }
 
 /// How far below `r10` the operations of a function reach, bytes, a multiple of 8.

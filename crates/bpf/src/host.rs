@@ -172,15 +172,20 @@ pub(crate) struct Binding<H: Host> {
     /// What the body does, if native code can do it as well.
     #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) intrinsic: Option<Intrinsic>,
-    /// It only ends what was begun. A compiler calls it behind everything else, so it is no place
-    /// that says what a program did last.
+    /// It only ends what was begun, or goes on with a loop, so it is no place that says what a
+    /// program did last.
     pub(crate) ends: bool,
 }
 
-/// Whether a function of this name only ends what was begun: a loop, a section, a reference.
+/// Whether a function of this name only goes on with what was begun, or ends it: a loop, a
+/// section, a reference.
 pub(crate) fn only_ends(name: &str) -> bool {
     let is_loop = name.starts_with("bpf_iter_") && name.ends_with("_destroy");
-    is_loop || name.ends_with("_release") || name.ends_with("_unlock") || name.contains("_put_")
+    is_loop
+        || crate::op::is_next(name)
+        || name.ends_with("_release")
+        || name.ends_with("_unlock")
+        || name.contains("_put_")
 }
 
 impl<H: Host> Binding<H> {

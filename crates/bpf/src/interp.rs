@@ -267,6 +267,11 @@ impl Activation {
                 Kind::Jeq32K => jump32!(op, k, u32::eq),
                 Kind::Jeq32X => jump32!(op, x, u32::eq),
                 Kind::Jne64K => jump64!(op, k, u64::ne),
+                Kind::JeqNext | Kind::JneNext => {
+                    let ends = (self.get(op.dst) == 0) == (op.kind == Kind::JeqNext);
+                    enter!(if ends { op.off as usize } else { at + 1 });
+                    continue;
+                }
                 Kind::Jne64X => jump64!(op, x, u64::ne),
                 Kind::Jne32K => jump32!(op, k, u32::ne),
                 Kind::Jne32X => jump32!(op, x, u32::ne),

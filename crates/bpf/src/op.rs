@@ -43,6 +43,9 @@ pub(crate) enum Kind {
     Jge64K, Jge64X, Jge32K, Jge32X,
     Jset64K, Jset64X, Jset32K, Jset32X,
     Jne64K, Jne64X, Jne32K, Jne32X,
+    /// As `Jeq64K` and `Jne64K` with 0, of what the `next` of an iterator has returned: the end of
+    /// a loop, which is no place that says what a program decided.
+    JeqNext, JneNext,
     Jsgt64K, Jsgt64X, Jsgt32K, Jsgt32X,
     Jsge64K, Jsge64X, Jsge32K, Jsge32X,
     Jlt64K, Jlt64X, Jlt32K, Jlt32X,
@@ -83,6 +86,11 @@ impl Kind {
     }
 }
 
+/// Whether a function of this name gives an iterator's next element, or null at its end.
+pub(crate) fn is_next(name: &str) -> bool {
+    name.starts_with("bpf_iter_") && name.ends_with("_next")
+}
+
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Op {
@@ -104,6 +112,9 @@ pub(crate) struct Entry {
     /// Bytes below the frame pointer that are cleared on entry: as far down as the function's
     /// offsets from `r10` reach, or the whole frame when it uses `r10` in another way.
     pub(crate) clear: u32,
+    /// Where the function is until it comes to a place: its begin, or, when it comes to none, the
+    /// last store beside the stack.
+    pub(crate) begin: u32,
 }
 
 /// A decoded object.

@@ -18,20 +18,21 @@ pub struct Place {
 impl<H: Host> Instance<H> {
     /// Where the innermost program is: the number of the conditional jump, of the call of a host
     /// function or of the store into the read-only half that it has executed last. Calls that only
-    /// end what was begun do not count. After its end that is the last one of it. Meaningless
-    /// without [`Config::places`](crate::Config::places).
+    /// end what was begun, and the end of a loop over an iterator, do not count. After its end
+    /// that is the last one of it. Meaningless without [`Config::places`](crate::Config::places).
     #[inline]
     #[must_use]
     pub const fn here(&self) -> u32 {
         self.progress.place
     }
 
-    /// `function` is about to be called: until it comes to a place, it is at its begin.
+    /// `function` is about to be called: until it comes to a place, it is at its begin. One that
+    /// neither calls nor chooses is at the last of its stores from the beginning.
     ///
     /// # Panics
     /// If there is no such function.
     pub fn begin_place(&mut self, function: u32) {
-        self.progress.place = self.code.entries[function as usize].op;
+        self.progress.place = self.code.entries[function as usize].begin;
     }
 
     /// A nested call is over, and the program goes on that was `here`.

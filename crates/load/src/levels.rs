@@ -177,6 +177,7 @@ impl Levels {
             began: started,
             ended: records.ended,
             cpus: record::cpus(),
+            ..Records::default()
         };
         let told = record::convert(&records, &groups, Others::Together);
         let policy = SchedExt::of_this_kernel().policy();

@@ -217,6 +217,7 @@ mod tests {
             began: 0,
             ended: 1000,
             cpus: 1,
+            ..Records::default()
         };
         Trace::of(Recording {
             records,

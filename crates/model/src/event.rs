@@ -10,7 +10,7 @@ use crate::{CpuId, MachineSpec, Nanos, SimTime, TaskId};
 pub const EVENT_FORMAT_VERSION: u32 = 1;
 
 /// Version of the event format with decisions ([`EventMask::DECISIONS`]) and [`Text`]s.
-pub const DECISION_FORMAT_VERSION: u32 = 2;
+pub const DECISION_FORMAT_VERSION: u32 = 3;
 
 /// One thing that happened. 32 bytes, `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,9 @@ pub enum Looked {
     Kernel,
     /// No queue in particular: `ops.dispatch` has ended and neither moved nor inserted a task.
     Nothing,
+    /// No queue: a program had a task in hand that the policy keeps, and let it go without an
+    /// insert.
+    LetGo,
 }
 
 /// What became of a kick.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use runslice_tests::command;
-use runslice_tests::faulty::{CASES, MORE, marked};
+use runslice_tests::faulty::{CASES, KEPT_ASIDE, MORE, marked};
 use stats::why::Fault;
 
 struct Folder(PathBuf);
@@ -274,7 +274,7 @@ fn the_corpus_is_hunted_explained_and_made_small() {
     println!("| policy | class | line | trials | to find | smallest run | to shrink |");
     println!("| --- | --- | --- | --: | --: | --- | --: |");
     let mut wrong = 0;
-    for case in CASES.iter().chain(MORE) {
+    for case in CASES.iter().chain(MORE).chain(KEPT_ASIDE) {
         let folder = Folder::new(&format!("corpus-{}", case.policy));
         let object = folder.object(&format!("faulty-{}", case.policy));
         // Policies may ignore weights, so nobody is blamed for that unasked.
@@ -314,6 +314,6 @@ fn the_corpus_is_hunted_explained_and_made_small() {
     }
     println!(
         "{wrong} of {} have something wrong",
-        CASES.len() + MORE.len()
+        CASES.len() + MORE.len() + KEPT_ASIDE.len()
     );
 }

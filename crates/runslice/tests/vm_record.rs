@@ -117,3 +117,36 @@ fn a_killed_recording_stops_and_the_next_one_removes_it() {
         assert!(text.contains(want), "{want}: {text}");
     }
 }
+
+/// The policy stops to look at its queue after two seconds, and every task waits for ever. The
+/// kernel ejects it after its timeout, and the recording, which began before the fault, tells why.
+#[test]
+#[ignore = "boots two kernels: make test-vm"]
+fn a_stall_of_a_real_kernel_is_explained_with_the_line_of_the_policy() {
+    let object = runslice_tests::policy::object("faulty-stops").expect("a test policy");
+    let folder = guest::empty_folder(env!("CARGO_TARGET_TMPDIR"), "vm-record-stall");
+    let policy = folder.join("stops.bpf.o");
+    std::fs::write(&policy, &*object).expect("writable");
+    let script = "\
+        runslice run \"$1\" --untested -- sleep 60 & sleep 0.7
+        runslice record --decisions -o d.jsonl --for 40s; echo status $?
+        runslice explain --events d.jsonl; echo status $?";
+    for kernel in guest::KERNELS {
+        let guest = guest!().kernel(kernel).counted().timeout("180s");
+        let said = guest.good(script, &[&policy]);
+        let (text, stdout) = (said.text(), said.stdout);
+        let statuses: Vec<&str> = stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("status "))
+            .collect();
+        assert_eq!(statuses, ["0", "3"], "{kernel}: {text}");
+        for want in [
+            "the policy was ejected after",
+            "unread-queue: ",
+            "put there:  by `enqueue`, faulty-stops.bpf.c:15 (stops_enqueue)",
+            "last look:  by `dispatch`, faulty-stops.bpf.c:22 (stops_dispatch)",
+        ] {
+            assert!(text.contains(want), "{kernel}: {want}: {text}");
+        }
+    }
+}

@@ -151,6 +151,16 @@ impl Machine {
         }
     }
 
+    /// A program lets `id` go, which it had in hand, and nobody has inserted it.
+    #[inline]
+    pub(crate) fn tell_let_go(&mut self, id: TaskId) {
+        if self.decisions.listens && self.task(id).dsq.is_none() && !self.buffer.has(id) {
+            let whom = (id, self.exec);
+            let words = NOWHERE.into();
+            self.decide(EventKind::Look, whom, words, Looked::LetGo as u32);
+        }
+    }
+
     /// `id` is about to be moved out of its queue by name.
     #[inline]
     pub(crate) fn tell_move(&mut self, id: TaskId) {

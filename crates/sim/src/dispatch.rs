@@ -41,6 +41,11 @@ impl Buffer {
         self.entries.len()
     }
 
+    /// Whether an insert of `id` waits for the flush.
+    pub fn has(&self, id: TaskId) -> bool {
+        self.entries.iter().any(|entry| entry.task == id)
+    }
+
     /// Adds an insert, if there are fewer than `most`; whether there were.
     #[inline]
     pub fn push(&mut self, entry: Buffered, most: u32) -> bool {

@@ -129,13 +129,20 @@ const QUEUE: Word = word("queue", Part::ALow, Form::Maybe);
 const DEPTH: Word = word("depth", Part::AHigh, Form::Number);
 const PLACE: Word = word("place", Part::BLow, Form::Maybe);
 
-const LOOKED: [&str; 5] = ["move_to_local", "iterate", "move", "kernel", "nothing"];
+const LOOKED: [&str; 6] = [
+    "move_to_local",
+    "iterate",
+    "move",
+    "kernel",
+    "nothing",
+    "let_go",
+];
 const REMOVED: [&str; 2] = ["runs", "leaves"];
 const KICKED: [&str; 4] = ["asked", "coalesced", "dropped", "taken"];
 const IDLE: [&str; 3] = ["claimed", "idle", "busy"];
 const SLICED: [&str; 4] = ["set", "insert", "default", "cut"];
 const _: () = assert!(
-    Looked::Nothing as usize == LOOKED.len() - 1
+    Looked::LetGo as usize == LOOKED.len() - 1
         && Kicked::Taken as usize == KICKED.len() - 1
         && Sliced::Cut as usize == SLICED.len() - 1
 );
@@ -444,7 +451,7 @@ mod tests {
             Form::Task => "task or `null`".to_owned(),
             Form::Cpu => "CPU".to_owned(),
             Form::Maybe => "number or `null`".to_owned(),
-            Form::Name(names) if names.len() > 5 => "name of the callback".to_owned(),
+            Form::Name(names) if names.len() > LOOKED.len() => "name of the callback".to_owned(),
             Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
             Form::Index(list) => format!("index into `{list:?}` of the header").to_lowercase(),
         }

@@ -111,11 +111,11 @@ impl Translator<'_, '_> {
     pub(super) fn comparison(&mut self, op: Op) -> Value {
         use Kind::*;
         let (condition, wide, register) = match op.kind {
-            Jeq64K => (IntCC::Equal, true, false),
+            Jeq64K | JeqNext => (IntCC::Equal, true, false),
             Jeq64X => (IntCC::Equal, true, true),
             Jeq32K => (IntCC::Equal, false, false),
             Jeq32X => (IntCC::Equal, false, true),
-            Jne64K => (IntCC::NotEqual, true, false),
+            Jne64K | JneNext => (IntCC::NotEqual, true, false),
             Jne64X => (IntCC::NotEqual, true, true),
             Jne32K => (IntCC::NotEqual, false, false),
             Jne32X => (IntCC::NotEqual, false, true),

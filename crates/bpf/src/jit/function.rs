@@ -296,7 +296,9 @@ impl<'a, 'b> Translator<'a, 'b> {
     }
 
     fn conditional(&mut self, op: Op, at: usize) -> bool {
-        self.note_place(at);
+        if !matches!(op.kind, Kind::JeqNext | Kind::JneNext) {
+            self.note_place(at);
+        }
         let taken = match op.kind {
             Kind::MayGoto => self.exhausted(),
             _ => self.comparison(op),
@@ -318,7 +320,7 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     /// Whether `op` jumps if the result of a look-up is null.
     fn is_null_test(&self, op: Op) -> bool {
-        op.kind == Kind::Jeq64K
+        matches!(op.kind, Kind::Jeq64K | Kind::JeqNext)
             && op.imm == 0
             && matches!(self.known(op.dst), Known::MaybeElement(_))
     }

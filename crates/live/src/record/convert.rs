@@ -4,11 +4,17 @@
 //! the recording began, then make the events. What the records do not explain (a ring buffer that
 //! overflowed leaves holes) is mended with events of the same moment, and counted.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use model::{CpuId, Event, EventKind, Nanos, PrevState, SimTime, TaskGroup, TaskId};
+use model::{
+    CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SimTime, TaskGroup, TaskId, Text,
+};
 
+use super::decided::{Decided, Decisions};
 use super::raw::{self, Facts, Kind, Raw};
+use decide::Decider;
+
+mod decide;
 
 /// What a recording has: records in any order, and what belongs to them.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +29,8 @@ pub struct Records {
     pub ended: u64,
     /// CPUs of the machine.
     pub cpus: u16,
+    /// What the policy decided, if that was recorded.
+    pub decisions: Decisions,
 }
 
 /// How tasks that the player has not created are put into groups.
@@ -50,6 +58,8 @@ pub struct Mended {
 pub struct Converted {
     /// Groups: those that were given, then those of other tasks.
     pub groups: Vec<TaskGroup>,
+    /// The places that decisions name.
+    pub places: Vec<Text>,
     /// The events, in the order of time.
     pub events: Vec<Event>,
     /// The last moment.
@@ -77,15 +87,36 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Conve
     let names = Names::of(&tasks, &records.facts, groups, others);
     let mut converter = Converter::new(records, tasks, names);
     converter.begin();
+    let mut decided = records.decisions.records.clone();
+    decided.sort_by_key(|decided| decided.time);
+    let mut decided = decided.iter().peekable();
     for raw in &raws {
+        while let Some(earlier) = decided.next_if(|decided| decided.time <= raw.time) {
+            converter.decided(earlier);
+        }
         converter.convert(raw);
     }
+    decided.for_each(|decided| converter.decided(decided));
     Converted {
+        places: named(&records.decisions.places, &converter.events),
         groups: converter.names.groups,
         events: converter.events,
         end: SimTime::from_nanos(records.ended - records.began),
         mended: converter.mended,
     }
+}
+
+/// Those of `places` that a decision among `events` names.
+fn named(places: &[Text], events: &[Event]) -> Vec<Text> {
+    let decisions = events
+        .iter()
+        .filter(|event| EventMask::DECISIONS.has(event.kind));
+    let has_place =
+        decisions.filter(|it| !matches!(it.kind, EventKind::Queue | EventKind::Allowed));
+    let named: BTreeSet<u32> = has_place.map(|event| event.b as u32).collect();
+    let named = named.into_iter().filter(|place| *place != NOWHERE);
+    let named = named.filter_map(|place| places.get(place as usize));
+    named.cloned().collect()
 }
 
 /// What came before the events: it decides how they begin.
@@ -411,6 +442,7 @@ struct Converter<'a> {
     now: SimTime,
     events: Vec<Event>,
     mended: Mended,
+    decider: Decider,
 }
 
 impl<'a> Converter<'a> {
@@ -429,6 +461,7 @@ impl<'a> Converter<'a> {
             now: SimTime::ZERO,
             events: Vec::with_capacity(records.raws.len()),
             mended: Mended::default(),
+            decider: Decider::default(),
             records,
             tasks,
             names,
@@ -543,6 +576,23 @@ impl<'a> Converter<'a> {
             Kind::Mark => self.marked(task, raw),
             _ => {}
         }
+    }
+
+    /// What was decided before the events begin tells where tasks were then, and is told as of
+    /// their begin; what comes after their end is left out.
+    fn decided(&mut self, decided: &Decided) {
+        if decided.time > self.records.ended || usize::from(decided.cpu) >= self.on.len() {
+            return;
+        }
+        let since = decided.time.saturating_sub(self.records.began);
+        self.now = self.now.max(SimTime::from_nanos(since));
+        let task = self
+            .who
+            .get(&decided.pid)
+            .copied()
+            .filter(|_| decided.pid != 0);
+        let events = self.decider.decide(decided, task, self.now);
+        self.events.extend(events);
     }
 
     /// A CPU of the machine.

@@ -4,8 +4,10 @@
 //! [`Recording::events`] turns the records into events as docs/events.md defines them, so that
 //! whatever reads the events of a simulated machine reads these.
 
+mod code;
 mod convert;
 mod cost;
+mod decided;
 mod measured;
 mod pace;
 mod raw;
@@ -13,12 +15,12 @@ mod recorder;
 
 pub use convert::{Converted, Mended, Others, Records, convert};
 pub use cost::{Cost, ProgramCost};
+pub use decided::{Decided, Decision, DecisionRecorder, Decisions};
 pub use measured::{Distribution, Measured, Totals};
-pub use pace::Pace;
+pub use pace::{Pace, be_urgent};
 pub use raw::{Facts, Kind, Raw};
 pub use recorder::{
-    Depth, Extras, Recorder, Recording, be_urgent, busy_between, busy_of, cpus, hz_between,
-    schedstat,
+    Depth, Extras, Recorder, Recording, busy_between, busy_of, cpus, hz_between, schedstat,
 };
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the clock of every record.

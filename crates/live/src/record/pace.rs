@@ -36,6 +36,18 @@ impl Pace {
     }
 }
 
+/// Lets the calling thread run before every task of a policy, so that it keeps up however badly
+/// that policy treats it. Without the right to it, it stays as it is.
+pub fn be_urgent() {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: 0 is the calling thread; the pointer is to a live value.
+    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
+    unsafe {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        libc::sched_setscheduler(0, policy, &raw const parameter);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

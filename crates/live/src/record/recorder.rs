@@ -18,7 +18,7 @@ use libbpf_rs::{
 
 use super::convert::{Converted, Others, Records, convert};
 use super::measured::{Measured, Totals};
-use super::pace::Pace;
+use super::pace::{Pace, be_urgent};
 use super::raw::{self, Facts, Raw};
 use super::{ProgramCost, clock};
 use crate::variables::{self, Variable};
@@ -209,6 +209,7 @@ impl Recorder {
                 began: self.began,
                 ended,
                 cpus: cpus(),
+                ..Records::default()
             },
             measured,
             totals,
@@ -446,18 +447,6 @@ fn read_events(object: &Object) -> Result<Reader, Error> {
         Ok(spool.into_inner())
     });
     Ok(Reader { stop, thread })
-}
-
-/// Lets the calling thread run before every task of a policy, so that it keeps up however badly
-/// that policy treats it. Without the right to it, it stays as it is.
-pub fn be_urgent() {
-    let parameter = libc::sched_param { sched_priority: 1 };
-    // SAFETY: 0 is the calling thread; the pointer is to a live value.
-    #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
-    unsafe {
-        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-        libc::sched_setscheduler(0, policy, &raw const parameter);
-    }
 }
 
 /// Ticks a second of this kernel, from how far jiffies come in the time `passed` between two

@@ -130,6 +130,36 @@ fn an_object_that_asks_for_the_kernels_configuration_is_accepted() {
     }
 }
 
+/// Students load them into kernels, too.
+#[test]
+#[ignore = "boots two kernels: make test-vm"]
+fn both_kernels_accept_every_lesson_and_run_under_it() {
+    let names: Vec<&str> = policies::LESSONS.iter().map(|lesson| lesson.name).collect();
+    let script = format!(
+        "for lesson in {}; do runslice run $lesson -- \
+         sh -c 'for i in 1 2 3 4; do (sleep 0.05; echo .) & done; wait' >/dev/null; \
+         echo $lesson $?; done",
+        names.join(" ")
+    );
+    for kernel in KERNELS {
+        let words = ["--kernel", kernel, "--det", "--with", "runslice", "--"];
+        let output = vm(&[&words[..], &["sh", "-c", &script]].concat());
+        for name in &names {
+            let ended = format!("{name} 0\n");
+            assert!(
+                said(&output).contains(&ended),
+                "{kernel}: {}",
+                said(&output)
+            );
+        }
+        assert!(
+            !said(&output).contains("ejected"),
+            "{kernel}: {}",
+            said(&output)
+        );
+    }
+}
+
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn a_command_that_does_not_end_gives_no_result() {

@@ -27,6 +27,8 @@ fn acquire(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
 
 fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
+    here(ctx);
+    ctx.host.tell_let_go(id);
     ctx.host.release_task(ctx.vm.memory(), id);
     Ok(0)
 }

@@ -230,11 +230,11 @@ fn a_file_that_was_cut_off_says_so() {
 #[test]
 fn only_a_header_of_this_version_is_accepted() {
     let text = written(&Stream::new(), 20);
-    let future = text.replace("\"runslice_events\":1", "\"runslice_events\":3,\"new\":0");
+    let future = text.replace("\"runslice_events\":1", "\"runslice_events\":4,\"new\":0");
     let error = EventReader::new(future.as_bytes()).unwrap_err().to_string();
     assert!(
         error
-            .starts_with("the events have format version 3, and this runslice reads versions to 2")
+            .starts_with("the events have format version 4, and this runslice reads versions to 3")
     );
     for other in ["", "{}\n", "time,event\n", "[1]\n", "\"x\"\n"] {
         let error = EventReader::new(other.as_bytes()).unwrap_err();

@@ -68,6 +68,7 @@ impl Decisions {
             }
             EventKind::Insert => format!("{} into {}", name(event.task), queue(self)),
             EventKind::Look if event.b >> 32 == Looked::Nothing as u64 => "no task".to_owned(),
+            EventKind::Look if event.b >> 32 == Looked::LetGo as u64 => "let go".to_owned(),
             EventKind::Look if event.task == TaskId::NONE => format!("{} is empty", queue(self)),
             EventKind::Look => format!("{} out of {}", name(event.task), queue(self)),
             EventKind::Remove => format!("{} leaves {}", name(event.task), queue(self)),

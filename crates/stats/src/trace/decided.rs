@@ -155,7 +155,7 @@ impl Decider {
             }
             EventKind::Insert if index == NOWHERE => self.decided_about(event, Verdict::Kept, None),
             EventKind::Insert => self.decided_about(event, Verdict::Inserted(extra), queue),
-            EventKind::Look if extra != Looked::Nothing as u32 => {
+            EventKind::Look if extra < Looked::Nothing as u32 => {
                 self.decided_about(event, Verdict::Taken, queue);
             }
             EventKind::Remove => self.decided_about(event, Verdict::Left, queue),

@@ -8,27 +8,36 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::finding::{Fault, Finding, Holder, IdleCpu, QueueView, Standing, Victim};
+use super::log;
 
 /// Bytes of a dump that are read; kernels write far less.
 const MOST: usize = 16 << 20;
 /// The bit of built-in queues, and their ids (kernel 6.18, include/linux/sched/ext.h).
 const BUILTIN: u64 = 1 << 63;
 const LOCAL: u64 = BUILTIN | 2;
+/// CPUs that a task's mask tells of here.
+const MASKED: u16 = 64;
 /// What an idle CPU's own task is called.
 const IDLE: &str = "swapper";
 /// `SCX_OPSS_QUEUED`: the policy has the task (kernel 6.18).
 const QUEUED: u64 = 2;
 
 /// Why a text cannot be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {
     /// Neither the head nor a CPU nor a task was found.
     #[error(
-        "not a dump of sched_ext: no line says `triggered exit kind` or `CPU states`; give the \
-         text that the kernel printed, without the front of log lines"
+        "not a dump of sched_ext: no line says `triggered exit kind`, and none shows a CPU or a \
+         task; give the text below the line `DEBUG DUMP` that the scheduler's program printed"
     )]
     NotADump,
+    /// What the kernel's log says of an ejection.
+    #[error(
+        "the kernel's log only says that a scheduler was ejected: `{0}`. The dump is not in it: \
+         the scheduler's program prints that below a line `DEBUG DUMP`"
+    )]
+    LogOnly(String),
     /// More than any kernel writes.
     #[error("the dump has more than 16 MiB")]
     TooLong,
@@ -50,7 +59,7 @@ struct Task {
 
 impl Task {
     fn may_run(&self, cpu: u16) -> bool {
-        let is_in = |mask: u64| cpu >= 64 || mask >> cpu & 1 != 0;
+        let is_in = |mask: u64| cpu >= MASKED || mask >> cpu & 1 != 0;
         self.mask.is_none_or(is_in)
     }
 }
@@ -59,6 +68,20 @@ impl Task {
 struct Cpu {
     number: u16,
     curr: String,
+    /// The scheduling class of that task, as the kernel calls its variable.
+    class: String,
+}
+
+impl Cpu {
+    fn idles(&self) -> bool {
+        self.curr.starts_with(IDLE)
+    }
+
+    /// A task of a class above the policy's has it: no slice of the policy's ends that.
+    fn is_above(&self) -> bool {
+        let classes = ["", "ext_sched_class", "idle_sched_class"];
+        !self.idles() && !classes.contains(&self.class.as_str())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -80,27 +103,22 @@ pub fn explain_dump(text: &str) -> Result<(Finding, Vec<String>), DumpError> {
     }
     let dump = read(text);
     if dump.head.is_none() && dump.cpus.is_empty() && dump.tasks.is_empty() {
-        return Err(DumpError::NotADump);
+        return Err(log_only(text).unwrap_or(DumpError::NotADump));
     }
     let finding = dump.finding();
-    let mut missing = vec![
-        "which line put the task there: not in a dump".to_owned(),
-        "who looked at the queue, and when: not in a dump".to_owned(),
-        "which idle CPUs were kicked, and since when they idle: not in a dump".to_owned(),
-    ];
-    if dump.is_cut {
-        missing.push(
-            "the dump was cut: tasks and CPUs behind the cut are missing. A larger \
-             `exit_dump_len` in the policy's table keeps more"
-                .to_owned(),
-        );
-    }
-    Ok((finding, missing))
+    Ok((finding, dump.missing()))
+}
+
+/// The line of a kernel's log that tells of an ejection (kernel 6.18, kernel/sched/ext.c).
+fn log_only(text: &str) -> Option<DumpError> {
+    let ended = |line: &&str| line.contains("sched_ext: ") && line.contains(" disabled (");
+    let line = log::lines(text).into_iter().find(ended)?;
+    Some(DumpError::LogOnly(line.trim().chars().take(200).collect()))
 }
 
 fn read(text: &str) -> Dump {
     let mut dump = Dump::default();
-    let mut lines = text.lines().peekable();
+    let mut lines = log::lines(text).into_iter().peekable();
     while let Some(line) = lines.next() {
         let words = line.trim();
         if line.contains("triggered exit kind") && dump.head.is_none() {
@@ -112,10 +130,9 @@ fn read(text: &str) -> Dump {
             dump.cpus.push(cpu);
         } else if let (Some(rest), Some(cpu)) = (words.strip_prefix("curr="), dump.cpus.last_mut())
         {
-            rest.split(" class=")
-                .next()
-                .unwrap_or(rest)
-                .clone_into(&mut cpu.curr);
+            let (curr, class) = rest.split_once(" class=").unwrap_or((rest, ""));
+            curr.clone_into(&mut cpu.curr);
+            class.clone_into(&mut cpu.class);
         } else if let Some(task) = task_of(line, dump.cpus.last().map_or(0, |cpu| cpu.number)) {
             dump.tasks.push(task);
         } else if let Some(task) = dump.tasks.last_mut() {
@@ -131,7 +148,7 @@ fn cpu_of(words: &str) -> Option<Cpu> {
     let number = number.trim().parse().ok()?;
     rest.contains("nr_run=").then(|| Cpu {
         number,
-        curr: String::new(),
+        ..Cpu::default()
     })
 }
 
@@ -229,7 +246,7 @@ impl Dump {
             _ => victim.may_run(cpu.number),
         };
         let idle = self.cpus.iter().filter(needed);
-        let idle = idle.filter(|cpu| cpu.curr.starts_with(IDLE));
+        let idle = idle.filter(|cpu| cpu.idles());
         finding.idle.extend(idle.map(|cpu| IdleCpu {
             cpu: CpuId(cpu.number),
             since: SimTime::ZERO,
@@ -280,16 +297,17 @@ impl Dump {
             .or_else(|| waits().max_by_key(|task| task.waited_ms))
     }
 
-    fn curr(&self, number: u16) -> Option<&str> {
-        let cpu = self.cpus.iter().find(|cpu| cpu.number == number);
-        cpu.map(|cpu| cpu.curr.as_str())
+    fn cpu(&self, number: u16) -> Option<&Cpu> {
+        self.cpus.iter().find(|cpu| cpu.number == number)
     }
 
     fn fault(&self, victim: &Task, standing: &Standing) -> Fault {
         match standing {
+            // Whoever has it could not run it either.
+            Standing::Nowhere if self.is_held_above(victim) => Fault::CpuHeld,
             Standing::Nowhere => Fault::Lost,
-            Standing::Local(cpu) => match self.curr(cpu.0) {
-                Some(curr) if curr.starts_with(IDLE) => Fault::ForgottenKick,
+            Standing::Local(cpu) => match self.cpu(cpu.0) {
+                Some(cpu) if cpu.idles() => Fault::ForgottenKick,
                 Some(_) => Fault::CpuHeld,
                 None => Fault::StuckInQueue,
             },
@@ -301,27 +319,81 @@ impl Dump {
     }
 
     /// Whether every CPU that `victim` may use, if there is any, has a task with much of its slice
-    /// left.
+    /// left, or one of a class above.
     fn is_held(&self, victim: &Task) -> bool {
         let holders = self.holders(None);
-        let holds = |cpu: &Cpu| {
+        self.all_usable(victim, |cpu| {
             let mut here = holders.iter().filter(|holder| holder.cpu.0 == cpu.number);
-            here.any(|holder| holder.slice.is_some_and(|left| left > OVERLONG))
-        };
+            cpu.is_above() || here.any(|holder| holder.slice.is_some_and(|left| left > OVERLONG))
+        })
+    }
+
+    /// Whether tasks of a class above have every CPU that `victim` may use.
+    fn is_held_above(&self, victim: &Task) -> bool {
+        self.all_usable(victim, Cpu::is_above)
+    }
+
+    /// Whether all CPUs that `victim` may use are as asked, and are in the dump, which leaves out
+    /// those where nobody is runnable.
+    fn all_usable(&self, victim: &Task, is_so: impl Fn(&Cpu) -> bool) -> bool {
         let mut usable = self.cpus.iter().filter(|cpu| victim.may_run(cpu.number));
-        let mut rest = usable.clone();
-        usable.next().is_some() && rest.all(holds)
+        let known = usable.clone().filter(|cpu| cpu.number < MASKED).count();
+        let all = victim.mask.map_or(1, u64::count_ones) as usize;
+        known > 0 && known >= all && usable.all(is_so)
+    }
+
+    /// CPUs that `victim` may use and that are not in the dump.
+    fn unlisted(&self, victim: &Task) -> Vec<u16> {
+        let listed = |cpu: u16| self.cpus.iter().any(|it| it.number == cpu);
+        let all = (0..MASKED).filter(|cpu| victim.mask.is_some() && victim.may_run(*cpu));
+        all.filter(|cpu| !listed(*cpu)).collect()
+    }
+
+    /// What is not to be read out of it.
+    fn missing(&self) -> Vec<String> {
+        let mut missing = vec![
+            "which line put the task there: not in a dump".to_owned(),
+            "who looked at the queue, and when: not in a dump".to_owned(),
+            "which idle CPUs were kicked, and since when they idle: not in a dump".to_owned(),
+        ];
+        if self.is_cut {
+            missing.push(
+                "the dump was cut: tasks and CPUs behind the cut are missing. A larger \
+                 `exit_dump_len` in the policy's table keeps more"
+                    .to_owned(),
+            );
+        } else if self.tasks.is_empty() {
+            missing.push("who waits, and where: no line of the text shows a task".to_owned());
+        }
+        let unlisted = self.victim().map(|victim| self.unlisted(victim));
+        if let Some(unlisted) = unlisted.filter(|it| !it.is_empty() && !self.is_cut) {
+            let first: Vec<_> = unlisted.iter().take(8).map(ToString::to_string).collect();
+            let more = match unlisted.len() - first.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            missing.push(format!(
+                "what CPU {}{more} does: the task may use it, and a dump leaves out CPUs that \
+                 idle without a task, or are offline",
+                first.join(", ")
+            ));
+        }
+        missing
     }
 
     fn holders(&self, only: Option<u16>) -> Vec<Holder> {
         let cpus = self.cpus.iter();
         let cpus = cpus.filter(|cpu| only.is_none_or(|only| only == cpu.number));
-        let busy = cpus.filter(|cpu| !cpu.curr.is_empty() && !cpu.curr.starts_with(IDLE));
+        let busy = cpus.filter(|cpu| !cpu.curr.is_empty() && !cpu.idles());
         busy.map(|cpu| {
             let current = |task: &&Task| task.is_current && task.cpu == cpu.number;
+            let of = match cpu.is_above() {
+                true => format!(", of {}", cpu.class),
+                false => String::new(),
+            };
             Holder {
                 cpu: CpuId(cpu.number),
-                name: cpu.curr.clone(),
+                name: cpu.curr.clone() + &of,
                 since: SimTime::ZERO,
                 slice: self.tasks.iter().find(current).and_then(|task| task.slice),
                 given: None,
@@ -391,6 +463,41 @@ CPU 0   : nr_run=3 flags=0x1 cpu_rel=0 ops_qseq=57 pnt_seq=120
         let (finding, missing) = explain_dump(&head).unwrap();
         assert_eq!((finding.fault, finding.victim), (Fault::Unknown, None));
         assert!(missing[3].contains("cut"), "{missing:?}");
+    }
+
+    /// A real-time task has the only CPU that the task may use: no policy could run it.
+    #[test]
+    fn a_cpu_that_a_higher_class_has_is_held_and_the_class_is_named() {
+        let above = DUMP
+            .replace(
+                "curr=busy[70] class=ext_sched_class",
+                "curr=rt[70] class=rt_sched_class",
+            )
+            .replace(" *R busy[70] -3ms\n", "")
+            .replace(
+                "slice=20000000 weight=100\n\n",
+                "slice=20000000 weight=100\n      cpus=1\n\n",
+            );
+        let (finding, missing) = explain_dump(&above).unwrap();
+        assert_eq!(finding.fault, Fault::CpuHeld);
+        assert_eq!(finding.holders[0].name, "rt[70], of rt_sched_class");
+        assert_eq!(missing.len(), 3, "{missing:?}");
+        // Where it may use a second one, of which the dump says nothing, that one may idle.
+        let (finding, missing) = explain_dump(&above.replace("cpus=1", "cpus=3")).unwrap();
+        assert_eq!(finding.fault, Fault::Lost);
+        assert!(missing[3].starts_with("what CPU 1 does: "), "{missing:?}");
+    }
+
+    #[test]
+    fn a_log_that_has_the_ejection_and_no_dump_is_told_apart() {
+        let log = "Sep 23 13:02:57 host kernel: sched_ext: BPF scheduler \"x\" disabled (runnable \
+                   task stall)\nSep 23 13:02:57 host kernel: sched_ext: x: a[1] failed to run\n";
+        let error = explain_dump(log).unwrap_err().to_string();
+        assert!(
+            error.contains("`sched_ext: BPF scheduler \"x\" disabled"),
+            "{error}"
+        );
+        assert!(error.contains("DEBUG DUMP"), "{error}");
     }
 
     #[test]

@@ -140,6 +140,9 @@ impl Follower {
             EventKind::Look if extra == Looked::Nothing as u32 => {
                 "ends `dispatch` without a task".to_owned()
             }
+            EventKind::Look if extra == Looked::LetGo as u32 => {
+                format!("has {task} in hand and does not insert it")
+            }
             EventKind::Look if event.task == TaskId::NONE => format!("finds nobody in {}", queue()),
             EventKind::Look => format!("takes {task} out of {}", queue()),
             EventKind::Remove => format!("{task} leaves {}", queue()),

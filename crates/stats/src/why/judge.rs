@@ -327,7 +327,7 @@ impl Judge<'_> {
         match task.place {
             Where::Kept => match task.ignored {
                 Some(deed) => (Fault::InsertIgnored, Some(deed)),
-                None => (Fault::Lost, task.put),
+                None => (Fault::Lost, task.let_go.or(task.put)),
             },
             Where::Queue(_) => match self.state.entry(id) {
                 Some((queue, _)) => match State::kind_of(queue.id) {
@@ -417,17 +417,18 @@ impl Judge<'_> {
         }
         // Those before it were taken: what has happened since the last of them?
         let since = looked.or(put);
-        self.unlooked(&usable, queue, put, (since, is_read))
+        self.unlooked(id, &usable, queue, (since, is_read))
     }
 
     /// Nobody has looked at `queue` since `since`; `is_read`: somebody does so now and then.
     fn unlooked(
         &self,
+        id: TaskId,
         usable: &[CpuId],
         queue: &Queue,
-        put: Option<Deed>,
         (since, is_read): (Option<Deed>, bool),
     ) -> (Fault, Option<Deed>) {
+        let put = self.state.tasks[id.index()].put;
         let number = since.map_or(0, |since| since.number);
         let asks = |cpu: &CpuId| {
             let dispatch = self.state.cpus[cpu.index()].dispatch;
@@ -448,6 +449,9 @@ impl Judge<'_> {
         if let Some(given) = empty.and_then(|empty| self.kept_by_dispatch(&empty)) {
             return (Fault::CpuHeld, Some(given));
         }
+        if readers.is_empty() && self.is_left_asleep(usable, queue, number) {
+            return (Fault::ForgottenKick, self.vain_kick(id).or(put));
+        }
         if !asked.is_empty() || is_unknown {
             let blind = self.blind_dispatch_on(&asked, number);
             return (Fault::UnreadQueue, self.unread(queue, put, (empty, blind)));
@@ -457,10 +461,33 @@ impl Judge<'_> {
             cpu.task.is_none() && (!is_read || self.now.since(cpu.since) >= SETTLED)
         };
         if usable.iter().any(idles) {
-            return (Fault::ForgottenKick, put);
+            return (Fault::ForgottenKick, self.vain_kick(id).or(put));
         }
         let since = since.map_or(SimTime::ZERO, |since| since.time);
         self.held(usable, since, put)
+    }
+
+    /// Whether `queue` is left to CPUs that look at it in their `dispatch`, and those among
+    /// `usable` idle without having been asked since `number`.
+    fn is_left_asleep(&self, usable: &[CpuId], queue: &Queue, number: u64) -> bool {
+        let dispatch = Caller::Callback(model::Op::Dispatch);
+        let is_dispatched = queue.last_look.is_some_and(|look| look.caller == dispatch);
+        let mut own = usable.iter().filter(|cpu| queue.readers.contains(cpu));
+        let sleeps = |cpu: &CpuId| {
+            let cpu = &self.state.cpus[cpu.index()];
+            cpu.task.is_none() && cpu.dispatch.is_none_or(|began| began <= number)
+        };
+        is_dispatched && own.any(sleeps)
+    }
+
+    /// The kick by the callback that put `id` into its queue, which woke a CPU that did not look
+    /// there.
+    fn vain_kick(&self, id: TaskId) -> Option<Deed> {
+        let task = &self.state.tasks[id.index()];
+        let (queue, entry) = self.state.entry(id)?;
+        let (kick, cpu) = task.kick?;
+        let looks = entry.readers.contains_key(&cpu) || queue.readers.contains(&cpu);
+        (!looks).then_some(kick)
     }
 
     /// Whether `cpu` looks at `queue` at times, or takes from a queue at which a CPU looks that

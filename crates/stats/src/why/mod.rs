@@ -8,6 +8,7 @@ mod dump;
 mod finding;
 mod follow;
 mod judge;
+mod log;
 mod state;
 #[cfg(test)]
 mod tests;

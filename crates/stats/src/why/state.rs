@@ -36,6 +36,11 @@ impl Deed {
         }
     }
 
+    /// Whether the same callback may have done both: the same one, on the same CPU, at one moment.
+    fn is_with(&self, other: &Self) -> bool {
+        self.time == other.time && self.caller == other.caller && self.cpu == other.cpu
+    }
+
     /// The kernel did it by a rule of its own.
     pub fn is_kernels(&self) -> bool {
         self.caller == Caller::Kernel
@@ -73,6 +78,10 @@ pub(super) struct Task {
     pub inserted: Option<Deed>,
     /// Since it was kept: the last insert that was ignored.
     pub ignored: Option<Deed>,
+    /// Since it was kept: where a program last had it in hand, and did not insert it.
+    pub let_go: Option<Deed>,
+    /// The last kick by the callback that put it where it is, and the CPU that was kicked.
+    pub kick: Option<(Deed, CpuId)>,
     pub slice: Option<(u64, Deed)>,
     /// The policy has decided about it.
     pub is_managed: bool,
@@ -141,6 +150,10 @@ pub(super) struct State {
     decisions: bool,
     offline: Option<SimTime>,
     released: Option<(SimTime, CpuId)>,
+    /// By CPU that decided: the last task that it moved, and the last kick, with the CPU that was
+    /// kicked. A move is carried out at once, an insert behind the kicks of its callback.
+    moved_on: BTreeMap<CpuId, (TaskId, Deed)>,
+    kicked_by: BTreeMap<CpuId, (Deed, CpuId)>,
     /// The last place at which the policy inserted tasks by weight or slice.
     pub any_insert: Option<Deed>,
 }
@@ -337,6 +350,8 @@ impl State {
         self.leave(event.task, None);
         let (index, deed) = (event.a as u32, Deed::of(event, self.number));
         let by_kernel = event.b >> 32 & u64::from(insert::KERNEL) != 0;
+        let kick = self.kicked_by.remove(&deed.cpu);
+        let kick = kick.filter(|(kick, _)| kick.is_with(&deed));
         let trigger = match self.offline == Some(event.time) {
             true => Some("a CPU went offline"),
             false if self.released == Some((event.time, event.cpu)) => {
@@ -357,14 +372,20 @@ impl State {
                 task.trigger = Some((event.time, what));
                 task.disturbed = Some(event.time);
             }
+            task.kick = kick;
             if kept {
                 task.ignored = None;
+                task.let_go = None;
             } else if !by_kernel {
                 task.inserted = Some(deed);
             }
         });
         if !by_kernel && index != NOWHERE {
             self.any_insert = Some(deed);
+            match event.b >> 32 & u64::from(insert::MOVED) {
+                0 => self.moved_on.remove(&deed.cpu),
+                _ => self.moved_on.insert(deed.cpu, (event.task, deed)),
+            };
         }
         let Some(queue) = self.queues.get_mut(&index) else {
             return;
@@ -402,6 +423,11 @@ impl State {
         let how = event.b >> 32;
         if how == Looked::Nothing as u64 {
             return self.found_nothing(event.cpu, deed);
+        }
+        if how == Looked::LetGo as u64 {
+            let note =
+                |task: &mut Task| task.let_go = Some(deed).filter(|_| task.place == Where::Kept);
+            return self.with(event.task, note);
         }
         let takes = event.task != TaskId::NONE;
         let consumes = [
@@ -461,6 +487,20 @@ impl State {
     }
 
     fn kicked(&mut self, event: &Event) {
+        let by = CpuId((event.b >> 32) as u16);
+        let deed = Deed {
+            cpu: by,
+            ..Deed::of(event, self.number)
+        };
+        if event.a != model::Kicked::Taken as u64 {
+            let kick = (deed, event.cpu);
+            match self.moved_on.get(&by).copied() {
+                Some((task, insert)) if insert.is_with(&deed) => {
+                    self.with(task, |task| task.kick = Some(kick));
+                }
+                _ => _ = self.kicked_by.insert(by, kick),
+            }
+        }
         if event.a != model::Kicked::Dropped as u64
             && let Some(cpu) = self.cpus.get_mut(event.cpu.index())
         {

@@ -38,6 +38,7 @@ fn records(length: u64, snapshot: &[(u32, u8, &str)], raws: Vec<Raw>) -> Records
         began: BEGAN,
         ended: BEGAN + length,
         cpus: 2,
+        ..Records::default()
     };
     for &(pid, flags, comm) in snapshot {
         let mut raw = raw(0, 0, Kind::Snapshot, pid, 1, 0);

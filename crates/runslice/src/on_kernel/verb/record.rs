@@ -45,6 +45,11 @@ pub struct Record {
     #[arg(long, value_enum)]
     with: Option<With>,
 
+    /// Also record what the attached policy decides, with the lines of its source, for
+    /// `explain --events`. With BPF only.
+    #[arg(long)]
+    decisions: bool,
+
     /// Leave out interrupts and timers. The file is smaller, and a sleep by clock is then not told
     /// from work that comes from outside.
     #[arg(long)]
@@ -145,7 +150,15 @@ fn choose(request: &Record, facts: &TraceFacts) -> anyhow::Result<With> {
         let told: Vec<String> = findings.iter().map(told).collect();
         Err(UnsupportedError(told.join("\n")).into())
     };
-    match request.with {
+    let wanted = match request.with {
+        Some(With::Tracefs) if request.decisions => {
+            let message = "--decisions is for recordings with BPF: leave out --with tracefs";
+            return Err(crate::exit::UsageError(message.to_owned()).into());
+        }
+        None if request.decisions => Some(With::Bpf),
+        with => with,
+    };
+    match wanted {
         Some(With::Tracefs) if !tracefs.is_empty() => refuse(&tracefs),
         Some(With::Bpf) => match bpf() {
             findings if findings.is_empty() => Ok(With::Bpf),

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use live::preflight::Finding;
 use live::process;
-use live::record::{Cost, Depth, Others, Recorder};
+use live::record::{Converted, Cost, DecisionRecorder, Depth, Others, Recorder, Records};
 use model::snapshot::cpus_of;
-use model::{Header, Sink as _, Snapshot};
+use model::{Exit, Header, Nanos, SimTime, Sink, Snapshot, Text};
 use rustix::time::{ClockId, clock_gettime};
 use stats::JsonLines;
 
@@ -53,12 +53,19 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     let measured = Cost::measure().ok();
     let recorder = Recorder::start(Depth::Events, policy.is_some())
         .context("the running kernel cannot be recorded with BPF; --with tracefs may do it")?;
+    let decisions = request.decisions.then(DecisionRecorder::start).transpose();
+    let decisions = decisions.context("the policy's decisions cannot be recorded")?;
     let began = Instant::now();
     let waited = request.wait(&|| false)?;
     let length = began.elapsed();
     let costs = recorder.cost();
     drop(measured);
-    let recording = recorder.stop()?;
+    let mut recording = recorder.stop()?;
+    if let Some(decisions) = decisions {
+        recording.records.decisions = decisions.stop()?;
+        recording.totals.lost += recording.records.decisions.lost;
+    }
+    let end = end_at_ejection(&mut recording.records);
     let recorder_time = own_time().saturating_sub(began_with);
     let converted = recording.events(&[], Others::ByName);
     let (runs, ns) = costs.iter().fold((0_u64, 0_u64), |(runs, ns), cost| {
@@ -68,7 +75,7 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
         with: "bpf",
         length,
         cpus: cpus_of(&snapshot.online).len().max(1),
-        events: recording.records.raws.len() as u64,
+        events: (recording.records.raws.len() + recording.records.decisions.records.len()) as u64,
         lost: recording.totals.lost,
         file_bytes: 0,
         recorder: recorder_time,
@@ -81,7 +88,7 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     if outcome.lost > 0 {
         say(&format!("{} events were lost", outcome.lost));
     }
-    say("a file of events has nice values and no affinities; --with tracefs keeps both");
+    say_of_decisions(request, &recording.records);
     let (machine, lacks) = snapshot.machine();
     for lack in lacks {
         say(&lack);
@@ -100,14 +107,57 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     };
     let path = file.path().to_owned();
     outcome.file_bytes = file.write(|to| {
-        let mut lines = JsonLines::new(BufWriter::new(&mut *to));
-        lines.begin(&header);
-        lines.events(&converted.events);
-        lines.finish(converted.end);
+        let to_file = BufWriter::new(&mut *to);
+        let mut lines = match request.decisions {
+            true => JsonLines::with_decisions(to_file),
+            false => JsonLines::new(to_file),
+        };
+        write(&mut lines, &header, &converted, end.as_ref());
         lines.close()?.into_inner()?;
         Ok(to.metadata()?.len())
     })?;
     request.finish(&outcome, &path, waited)
+}
+
+fn write(to: &mut impl Sink, header: &Header, converted: &Converted, end: Option<&Exit>) {
+    to.begin(header);
+    converted.places.iter().for_each(|place| to.text(place));
+    to.events(&converted.events);
+    if let Some(exit) = end {
+        to.text(&Text::Exit(exit.clone()));
+    }
+    to.finish(converted.end);
+}
+
+/// What comes after an ejection is another scheduler's: the events end with it.
+fn end_at_ejection(records: &mut Records) -> Option<Exit> {
+    let (time, kind, code) = records.decisions.ejection()?;
+    records.ended = time.clamp(records.began, records.ended);
+    Some(Exit {
+        kind,
+        code,
+        message: "the kernel's message is in its log, and not in a recording".to_owned(),
+        time: SimTime::from_nanos(records.ended - records.began),
+        fault: None,
+    })
+}
+
+fn say_of_decisions(request: &Record, records: &Records) {
+    if !request.decisions {
+        return say(
+            "a file of events has nice values and no affinities; --with tracefs keeps both",
+        );
+    }
+    let decisions = &records.decisions;
+    for missing in &decisions.missing {
+        say(&format!("this kernel does not let see: {missing}"));
+    }
+    if let Some((time, ..)) = decisions.ejection() {
+        let after = Nanos::new(time.saturating_sub(records.began));
+        say(&format!(
+            "the policy was ejected after {after}; the recording ends there"
+        ));
+    }
 }
 
 /// CPU time that this process has used.
