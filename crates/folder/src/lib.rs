@@ -74,22 +74,61 @@ impl OwnFolder {
     }
 }
 
-/// Writes `bytes` beside `path` and then puts them in its place: they are there as a whole or not
-/// at all. A link at `path` is replaced, not followed. The name beside it cannot be guessed, so
-/// that nobody can have put a link there whose target would be written over.
+/// A file that is written beside a path and then takes its place: it is there as a whole or not at
+/// all. A link at the path is replaced, not followed. The name beside it cannot be guessed, so that
+/// nobody can have put a link there whose target would be written over. What is dropped before its
+/// end leaves nothing.
+#[derive(Debug)]
+pub struct NewFile {
+    file: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// Begins a file that is to stand at `path`.
+    ///
+    /// # Errors
+    /// When the folder takes no file.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let file = tempfile::Builder::new()
+            .prefix(".runslice-")
+            .suffix(".new")
+            // As for every new file, the mask of the process takes away what others may not do.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let path = path.to_owned();
+        Ok(Self { file, path })
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// When a folder is there.
+    pub fn put(self) -> io::Result<()> {
+        let put = self.file.persist(&self.path);
+        put.map(drop).map_err(|failed| failed.error)
+    }
+}
+
+impl io::Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes `bytes` as a [`NewFile`] at `path`.
 ///
 /// # Errors
 /// When the folder takes no file, or `path` is a folder; then nothing is left beside it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let mut new = tempfile::Builder::new()
-        .prefix(".runslice-")
-        .suffix(".new")
-        // As for every new file, the mask of the process takes away what others may not do.
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let mut new = NewFile::create(path)?;
     new.write_all(bytes)?;
-    new.persist(path).map(drop).map_err(|failed| failed.error)
+    new.put()
 }
 
 /// Refuses a folder in which another user could replace an entry of user `own`.

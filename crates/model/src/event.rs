@@ -545,6 +545,12 @@ pub trait Sink {
     /// decisions gets any.
     fn text(&mut self, _text: &Text) {}
 
+    /// Whether the run may end here, because nobody wants to know more of it. Asked after each call
+    /// of [`Sink::events`].
+    fn has_enough(&self) -> bool {
+        false
+    }
+
     /// The run is over. `end` is the time of the last moment simulated.
     fn finish(&mut self, end: SimTime);
 }

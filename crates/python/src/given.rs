@@ -32,6 +32,11 @@ impl Policy {
         value(py, policy).map(Self)
     }
 
+    #[staticmethod]
+    fn of_program(py: Python<'_>, command: &str) -> PyResult<Self> {
+        value(py, library::Policy::of_program(command)).map(Self)
+    }
+
     fn with_knobs(&self, knobs: Vec<(String, String)>) -> PyResult<Self> {
         self.0.with(&knobs).map(Self).map_err(raise)
     }

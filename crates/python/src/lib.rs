@@ -7,6 +7,7 @@
     reason = "what Python passes is copied, and then is ours"
 )]
 
+mod chosen;
 mod errors;
 mod explained;
 mod given;
@@ -28,6 +29,8 @@ mod _runslice {
 
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::chosen::Chosen;
     #[pymodule_export]
     use super::errors::{Error, UnsupportedError, UsageError};
     #[pymodule_export]

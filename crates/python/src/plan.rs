@@ -19,14 +19,14 @@ pub struct Plan(Arc<library::Plan>);
 impl Plan {
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let plan = wait(py, move |_| library::Plan::read(&path))?;
+        let plan = wait(py, move || library::Plan::read(&path))?;
         value(py, plan).map(|plan| Self(Arc::new(plan)))
     }
 
     #[staticmethod]
     fn of(py: Python<'_>, requests: Vec<PyRef<'_, Request>>) -> PyResult<Self> {
         let requests: Vec<_> = requests.iter().map(|it| it.0.clone()).collect();
-        let plan = wait(py, move |_| library::Plan::of(&requests))?;
+        let plan = wait(py, move || library::Plan::of(&requests))?;
         value(py, plan).map(|plan| Self(Arc::new(plan)))
     }
 
@@ -42,7 +42,7 @@ impl Plan {
 
     fn try_policies(&self, py: Python<'_>) -> PyResult<()> {
         let plan = Arc::clone(&self.0);
-        let tried = wait(py, move |_| plan.try_policies())?;
+        let tried = wait(py, move || plan.try_policies())?;
         value(py, tried)
     }
 

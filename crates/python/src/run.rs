@@ -26,17 +26,14 @@ impl Request {
         options: Vec<String>,
         goals: Vec<String>,
     ) -> Self {
-        Self(library::Request {
-            policies: policies.iter().map(|it| it.0.clone()).collect(),
-            load: load.map(|it| it.0.clone()),
-            options,
-            goals,
-        })
+        let policies = policies.iter().map(|it| it.0.clone()).collect();
+        let load = load.map(|it| it.0.clone());
+        Self(library::Request::new(policies, load, options, goals))
     }
 
     fn simulate(&self, py: Python<'_>) -> PyResult<Run> {
         let request = self.0.clone();
-        let run = wait(py, move |cancelled| library::simulate(&request, cancelled))?;
+        let run = wait(py, move || library::simulate(&request))?;
         Ok(Run(Arc::new(value(py, run)?)))
     }
 
@@ -48,7 +45,7 @@ impl Request {
         task: Option<String>,
     ) -> PyResult<Explained> {
         let request = self.0.clone();
-        let explained = wait(py, move |_| {
+        let explained = wait(py, move || {
             library::explain(&request, worst, task.as_deref())
         })?;
         value(py, explained).map(Explained)
@@ -110,7 +107,7 @@ impl Run {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (py, run) = (own.py(), Arc::clone(&own.get().0));
         let [format, table] = [format, table].map(str::to_owned);
-        let bytes = wait(py, move |_| {
+        let bytes = wait(py, move || {
             run.write(&Shape {
                 format: &format,
                 table: &table,
@@ -132,13 +129,13 @@ impl Run {
 
     fn events(&self, py: Python<'_>, index: usize, decisions: bool) -> PyResult<Table> {
         let run = Arc::clone(&self.0);
-        let events = wait(py, move |_| run.events(index, decisions))?;
+        let events = wait(py, move || run.events(index, decisions))?;
         Table::of_events(events.map_err(raise)?)
     }
 
     fn judge(&self, py: Python<'_>, options: Vec<String>) -> PyResult<Verdict> {
         let run = Arc::clone(&self.0);
-        let verdict = wait(py, move |_| library::judge(&run, &options))?;
+        let verdict = wait(py, move || library::judge(&run, &options))?;
         value(py, verdict).map(Verdict)
     }
 

@@ -16,7 +16,7 @@ pub struct Scored(pub library::Scored);
 impl Scored {
     #[staticmethod]
     fn of(py: Python<'_>, words: Vec<String>) -> PyResult<Self> {
-        let scored = wait(py, move |_| library::score(&words))?;
+        let scored = wait(py, move || library::score(&words))?;
         value(py, scored).map(Self)
     }
 

@@ -30,7 +30,7 @@ impl Verdict {
             Given::Document(name, bytes) => Set::Document { name, bytes },
         });
         let sets: Vec<Set> = sets.collect();
-        let verdict = wait(py, move |_| library::compare(&sets, &options))?;
+        let verdict = wait(py, move || library::compare(&sets, &options))?;
         value(py, verdict).map(Self)
     }
 

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use runslice::library;
 
 /// How often it is looked whether the user has pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
@@ -16,11 +17,11 @@ const STACK: usize = 8 << 20;
 /// Does `work` on another thread, without Python's lock.
 ///
 /// # Errors
-/// When a signal's handler raises, as that of Ctrl-C does. Then the flag that `work` was given is
-/// true, and its result is dropped when it comes.
+/// When a signal's handler raises, as that of Ctrl-C does. Then the work is given up: what it
+/// simulates ends within some milliseconds, and its result is dropped.
 pub fn wait<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let (to, mut from) = mpsc::channel();
@@ -28,7 +29,7 @@ pub fn wait<T: Send + 'static>(
     let thread = thread::Builder::new().name("runslice".to_owned());
     let thread = thread.stack_size(STACK).spawn(move || {
         // Nobody waits any more after a signal.
-        let _ = to.send(work(&flag));
+        let _ = to.send(library::cancellable(&flag, work));
     })?;
     loop {
         let came;

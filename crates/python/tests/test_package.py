@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+import os
+import signal
 import sys
 import threading
 import time
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas
 import polars
@@ -190,6 +197,150 @@ def test_other_threads_go_on_while_a_run_is_made() -> None:
     over.set()
     thread.join()
     assert made > 0
+
+
+def threads() -> int:
+    """Threads of ours that simulate."""
+    names = (path.read_text() for path in Path("/proc/self/task").glob("*/comm"))
+    return sum(name.startswith("runslice") for name in names)
+
+
+def test_ctrl_c_ends_the_call_and_the_run() -> None:
+    hours: Any = {"runs": 1000, "jobs": 1, "duration": "1000s"}
+    for call in (
+        lambda: runslice.simulate("mlfq", "desk", **hours),
+        lambda: runslice.choose("desk", runs=10_000, jobs=1),
+    ):
+        alarm = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        alarm.start()
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        alarm.join()
+        # A run that nobody waits for ends, too; else this waits for hours.
+        while threads() > 0:
+            time.sleep(0.01)
+
+
+def test_a_process_that_was_forked_simulates_as_its_parent_does() -> None:
+    want = runslice.simulate("mlfq", "desk", runs=2, duration="20ms").write("json")
+    with warnings.catch_warnings():
+        # From 3.12 on Python warns of forks; people fork all the same.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            same = runslice.simulate("mlfq", "desk", runs=2, duration="20ms").write("json") == want
+        finally:
+            os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_calls_leave_no_garbage() -> None:
+    def once(number: int) -> None:
+        run = runslice.simulate("fifo", "desk", seed=number, duration="1ms", runs=2)
+        assert len(list(run.groups.rows())) > 2 and len(run.events_of(0)) > 2
+        run.write("json")
+        with pytest.raises(runslice.UsageError):
+            runslice.simulate("fifi", "desk")
+
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+
+    for number in range(50):
+        once(number)
+    before = resident()
+    for number in range(200):
+        once(number)
+    # What one call takes for a moment is some megabytes; one that kept a page would keep less.
+    assert resident() - before < 8 << 20
+
+
+simulate: Any = runslice.simulate
+build: Any = runslice.Workload.build
+Usage = runslice.UsageError
+HOSTILE: list[tuple[Any, type[Exception], str]] = [
+    (lambda: simulate(None, "desk"), TypeError, ""),
+    (lambda: simulate("fifo", 3), TypeError, ""),
+    (lambda: simulate([3], "desk"), TypeError, ""),
+    (lambda: simulate("fi\0fo", "desk"), Usage, "no policy"),
+    (lambda: simulate("f\ud800", "desk"), ValueError, "surrogates"),
+    (lambda: simulate("x" * 1000, "desk"), Usage, "no policy"),
+    (lambda: simulate("fifo", "no\0where"), runslice.Error, ""),
+    (lambda: simulate("fifo", "desk", cpus=10**30), Usage, "cpus"),
+    (lambda: simulate("fifo", "desk", cpus=-1), Usage, "--cpus"),
+    (lambda: simulate("fifo", "desk", cpus=1.5), Usage, "cpus"),
+    (lambda: simulate("fifo", "desk", runs=10**9), Usage, "runs"),
+    (lambda: simulate("fifo", "desk", seed=2**64), Usage, "seed"),
+    (lambda: simulate("fifo", "desk", seed=math.nan), Usage, "seed"),
+    (lambda: simulate("fifo", "desk", duration=-1), Usage, "duration"),
+    (lambda: simulate("fifo", "desk", duration=10**40), Usage, "duration"),
+    (lambda: simulate("fifo", "desk", scale={"a=b": 1}), Usage, ""),
+    (lambda: simulate("fifo", "desk", memory=0), Usage, "memory"),
+    (lambda: simulate("fifo", "desk", goals=["\0"]), Usage, "no goal"),
+    (lambda: runslice.Policy("fifo").set(slice_ns=math.nan), TypeError, "nan"),
+    (lambda: runslice.Policy("fifo").set(slice_ns=None), TypeError, "None"),
+    (lambda: runslice.Policy.from_bytes("text"), TypeError, ""),
+    (lambda: runslice.Workload.from_text("\0"), runslice.Error, "workload.toml:1"),
+    (lambda: runslice.Workload.from_text("[" * 100_000), runslice.Error, "workload.toml"),
+    (lambda: build("x", {"a": None}), runslice.Error, ""),
+    (lambda: build("x", {"a": {"do": "run(1ms)", "nice": math.nan}}), runslice.Error, "x.toml:6"),
+    (lambda: build("x", {"a": {"do": "run(1ms)", "nice": object()}}), TypeError, ""),
+    (lambda: runslice.compare("fifo"), runslice.Error, "fifo"),
+    (lambda: runslice.compare(b"\0"), (TypeError, runslice.Error), ""),
+    (lambda: runslice.explain("fifo", "desk", worst=10**9), Usage, "worst"),
+    (lambda: runslice.score("/dev/null"), runslice.Error, "/dev/null"),
+    (lambda: runslice.sweep([], folder="x"), Usage, "nothing to run"),
+    (lambda: runslice.sweep("/dev/zero"), runslice.Error, "/dev/zero"),
+    (lambda: runslice.sweep("x.toml", shard="0/0"), runslice.Error, ""),
+    (lambda: runslice.Plan([3]), TypeError, "no runslice.Request"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_what_makes_no_sense_is_refused_in_words(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, kind, words = HOSTILE[number]
+    with pytest.raises(kind) as caught:
+        call()
+    said = str(caught.value)
+    assert words in said and len(said) < 20_000
+    assert "panicked" not in said and not list(tmp_path.iterdir())
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Everything that the package gives, methods and properties included."""
+    for name in runslice.__all__:
+        if name.startswith("_"):
+            continue
+        it = getattr(runslice, name)
+        yield name, it
+        if inspect.isclass(it):
+            for inner, member in vars(it).items():
+                if not inner.startswith("_"):
+                    yield f"{name}.{inner}", member
+
+
+@pytest.mark.parametrize(("name", "it"), public())
+def test_everything_says_what_it_is_and_what_it_takes(name: str, it: Any) -> None:
+    it = it.fget if isinstance(it, property) else getattr(it, "__func__", it)
+    if inspect.ismemberdescriptor(it):
+        return
+    doc = inspect.getdoc(it) or ""
+    assert doc, f"{name} has no docstring"
+    if not inspect.isfunction(it):
+        return
+    signature = inspect.signature(it)
+    assert signature.return_annotation is not inspect.Signature.empty, name
+    taken = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    for parameter in taken:
+        assert parameter.annotation is not inspect.Parameter.empty, f"{name}({parameter.name})"
+    # One that is told in the first sentence needs no list.
+    if len(taken) > 1:
+        missing = [p.name for p in taken if f"    {p.name}: " not in doc]
+        assert not missing, f"{name} does not say what {missing} are"
 
 
 def test_pictures_show_what_the_tables_say(run: runslice.Run) -> None:

@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import runslice
-from conftest import Cli
+from conftest import PROGRAM, Cli
 
 SHORT = {"duration": "300ms"}
 
@@ -209,6 +209,67 @@ def test_a_score(cli: Cli, tmp_path: Path) -> None:
         runslice.score("e.jsonl", recorded_on="five")
     with pytest.raises(TypeError, match="no option 'seed'; there are: cpus"):
         runslice.score("e.jsonl", seed=3)  # type: ignore[call-arg]
+
+
+def test_a_scheduler_s_own_program(cli: Cli, tmp_path: Path) -> None:
+    # The program is runslice itself, which loads a policy as published schedulers do.
+    command = f"'{PROGRAM}' run fifo"
+    program = runslice.Policy.from_program(command)
+    given = [program, runslice.Policy("mlfq")]
+    for more in ({}, {"loader_cpu": "free"}):
+        run = runslice.simulate(given, "desk", **SHORT, **more)  # type: ignore[arg-type]
+        words = run.command("json")
+        assert words[2:5] == ["mlfq", "--scheduler", command]
+        assert run.write("json") == cli(words[1:]).stdout
+        assert [end.policy for end in run.ends] == ["mlfq", f"{Path(PROGRAM).name} run fifo"]
+    why = run.explain(1)
+    assert "--scheduler" in why.command() and not why.found
+    done = runslice.sweep(
+        [runslice.Request(program, "desk", runs=2, **SHORT)], folder=tmp_path / "kept"
+    )
+    assert done.progress.done == 2
+    with pytest.raises(runslice.UsageError, match="use its own options"):
+        runslice.simulate(program, "desk", set={"slice_ns": 1})
+    with pytest.raises(runslice.UsageError, match="it has no knobs here"):
+        program.set(slice_ns=1)
+    with pytest.raises(runslice.UsageError, match="quotes closed"):
+        runslice.Policy.from_program("'scx_none")
+    with pytest.raises(runslice.Error, match="/nowhere/scx_none"):
+        runslice.simulate(runslice.Policy.from_program("/nowhere/scx_none"), "desk", **SHORT)
+
+
+def test_a_choice(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "pair.toml").write_text(LOAD)
+    own = runslice.Policy.from_bytes(runslice.Policy("fifo").object, "own.bpf.o")
+    (tmp_path / "own.bpf.o").write_bytes(own.object)
+    choice = runslice.choose(
+        runslice.Workload.from_text(LOAD, "pair.toml"),
+        "mean wait of ui",
+        policies=[own, "mlfq:queues=4"],
+        baseline="fifo",
+        runs=8,
+        not_modelled=5,
+        scale={"hogs": 3},
+        cpus=1,
+    )
+    for format in ("human", "html", "json", "csv", "parquet"):
+        words = [*choice.command(format)[1:], *(["-o", "x.html"] if format == "html" else [])]
+        done = cli(words, status=choice.status)
+        if format == "html":
+            # The page names the command that made it.
+            assert b"<svg" in choice.write(format) and b"<svg" in (tmp_path / "x.html").read_bytes()
+        else:
+            assert choice.write(format) == done.stdout
+    assert choice.winner == "mlfq:queues=4" and "mlfq:queues=4" in (choice.try_it or "")
+    assert choice.decided and choice.json()["answer"] == choice.answer
+    assert {row["against"] for row in choice.table.rows()} >= {"own", "mlfq:queues=4"}
+    assert "is best for pair" in repr(choice) and choice._repr_html_().startswith("<pre>")
+    by_name = runslice.choose("pair.toml", policies="own.bpf.o", runs=6, goals=["cpu of ui"])
+    assert by_name.write("json") == cli(by_name.command("json")[1:], status=by_name.status).stdout
+    with pytest.raises(runslice.UsageError, match="there is only eevdf to choose from"):
+        runslice.choose("pair.toml", "time", policies=["eevdf"])
+    with pytest.raises(runslice.UsageError, match="is no goal"):
+        runslice.choose("pair.toml", "fast")
 
 
 WRONG = {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::choose::Choose;
 use crate::exit::{Status, statuses};
 use crate::on_kernel;
 use crate::score::Score;
@@ -12,7 +13,6 @@ use crate::verb::build::Build;
 use crate::verb::bundle::BundleOf;
 use crate::verb::calibrate::Calibrate;
 use crate::verb::check::Check;
-use crate::verb::choose::Choose;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
 use crate::verb::diff::Diff;

@@ -8,6 +8,8 @@
 
 mod about;
 mod bundle;
+mod cancel;
+mod choose;
 mod cli;
 mod comparison;
 mod complete;

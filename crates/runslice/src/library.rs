@@ -4,6 +4,10 @@
 //! Options are words of the command line, so that each has one name, one range and one message.
 //! Results have the bytes that the command line writes, and name the command that writes them.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+mod chosen;
 mod compared;
 mod explained;
 mod failure;
@@ -17,6 +21,7 @@ pub use stats::EventColumns;
 
 pub use crate::export::{ExportTable, Kind};
 
+pub use self::chosen::{Choosing, Chosen, choose};
 pub use self::compared::{Set, Verdict, compare, judge};
 pub use self::explained::{Explained, explain};
 pub use self::failure::{Answer, Failure, Why};
@@ -24,6 +29,11 @@ pub use self::given::{Load, Parameters, Policy};
 pub use self::plan::{Cell, Plan, Store};
 pub use self::run::{End, Request, Run, Shape, goal, simulate};
 pub use self::scored::{Scored, score};
+
+/// Does `work` of this library, which ends in a failure that says so soon after `flag` became true.
+pub fn cancellable<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+    crate::cancel::cancellable(Some(Arc::clone(flag)), work)
+}
 
 /// The version of this program.
 pub const VERSION: &str = crate::about::About::VERSION;

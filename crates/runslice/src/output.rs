@@ -1,11 +1,12 @@
 //! Where results go: standard output, or a file that the user names.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, IsTerminal as _, Read as _, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use folder::NewFile;
 use clap::{Args, ValueEnum};
 
 use crate::exit::UsageError;
@@ -360,14 +361,87 @@ impl<W: Write> Write for Printable<W> {
 /// # Errors
 /// When the folder takes no file; then nothing is left beside it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // What is there already needs no writing, which a read-only file system would refuse. A link
-    // or a pipe that somebody has put there is not read: it may have no end.
-    let facts = path.symlink_metadata();
-    let may_be_same = facts.is_ok_and(|it| it.is_file() && it.len() == bytes.len() as u64);
-    if may_be_same && std::fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
+    let mut whole = Whole::create(path);
+    whole.write(bytes)?;
+    whole.put()
+}
+
+/// As [`write_whole`], piece by piece, for a file that is longer than memory. What is there already
+/// needs no writing, which a read-only file system would refuse.
+#[derive(Debug)]
+pub struct Whole {
+    path: PathBuf,
+    /// The file that is there, while it has the same bytes.
+    old: Option<BufReader<File>>,
+    /// So many bytes are the same.
+    same: u64,
+    new: Option<BufWriter<NewFile>>,
+}
+
+impl Whole {
+    /// Begins the file.
+    pub fn create(path: &Path) -> Self {
+        // A link or a pipe that somebody has put there is not read: it may have no end.
+        let is_file = path.symlink_metadata().is_ok_and(|it| it.is_file());
+        let old = is_file.then(|| File::open(path).ok()).flatten();
+        let old = old.map(BufReader::new);
+        Self {
+            path: path.to_owned(),
+            old,
+            same: 0,
+            new: None,
+        }
     }
-    folder::write_whole(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+
+    /// Writes on.
+    ///
+    /// # Errors
+    /// When the folder takes no file.
+    pub fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        if let Some(old) = &mut self.old {
+            let mut there = vec![0; bytes.len()];
+            if old.read_exact(&mut there).is_ok() && there == bytes {
+                self.same += bytes.len() as u64;
+                return Ok(());
+            }
+            self.old = None;
+        }
+        let written = self.begin().and_then(|file| file.write_all(bytes));
+        written.with_context(|| self.wrong())
+    }
+
+    /// The new file, with what was the same in the old one.
+    fn begin(&mut self) -> io::Result<&mut BufWriter<NewFile>> {
+        if self.new.is_none() {
+            let mut new = BufWriter::new(NewFile::create(&self.path)?);
+            if self.same > 0 {
+                io::copy(&mut File::open(&self.path)?.take(self.same), &mut new)?;
+            }
+            self.new = Some(new);
+        }
+        Ok(self.new.as_mut().expect("made before"))
+    }
+
+    fn wrong(&self) -> String {
+        format!("cannot write {}", self.path.display())
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// When the folder takes no file.
+    pub fn put(mut self) -> anyhow::Result<()> {
+        // The old one may go on.
+        let ends = |old: &mut BufReader<File>| old.fill_buf().is_ok_and(<[u8]>::is_empty);
+        if self.old.as_mut().is_some_and(ends) {
+            return Ok(());
+        }
+        let put = self.begin().map(drop).and_then(|()| match self.new.take() {
+            Some(file) => file.into_inner().map_err(io::IntoInnerError::into_error)?.put(),
+            None => Ok(()),
+        });
+        put.with_context(|| self.wrong())
+    }
 }
 
 /// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.
@@ -393,7 +467,44 @@ pub fn path_for(path: &Path, policy: &str, several: bool) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
+
+    #[test]
+    fn a_long_file_is_whole_or_not_there_and_the_same_one_is_not_written_again() {
+        let folder = std::env::temp_dir().join(format!("runslice-whole-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("results.json");
+        let write = |pieces: &[&str]| {
+            let mut whole = Whole::create(&path);
+            pieces
+                .iter()
+                .for_each(|it| whole.write(it.as_bytes()).unwrap());
+            whole.put().unwrap();
+            (
+                std::fs::read_to_string(&path).unwrap(),
+                std::fs::metadata(&path).unwrap().ino(),
+            )
+        };
+        let (text, first) = write(&["ab", "", "cd"]);
+        assert_eq!(text, "abcd");
+        assert_eq!(write(&["a", "bcd"]), ("abcd".to_owned(), first));
+        for pieces in [
+            &["ab", "xy", "z"][..],
+            &["ab", "x"],
+            &["ab", "x", "cd"],
+            &[],
+        ] {
+            assert_eq!(write(pieces).0, pieces.concat());
+        }
+        // Who stops before the end leaves the old file and nothing beside it.
+        write(&["old"]);
+        Whole::create(&path).write(b"new").unwrap();
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+        assert_eq!((left.len(), write(&["old"]).0.as_str()), (1, "old"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn the_ending_of_a_file_decides_the_format_unless_the_user_does() {

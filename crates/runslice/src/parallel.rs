@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use crate::cancel;
 use crate::progress::Bar;
 
 /// As many threads as the user asked for, or as this process may use CPUs.
@@ -25,22 +26,27 @@ pub fn map<Item: Sync, Result_: Send>(
     work: impl Fn(&Item) -> anyhow::Result<Result_> + Sync,
 ) -> anyhow::Result<Vec<Result_>> {
     let next = AtomicUsize::new(0);
+    let flag = cancel::flag();
     let failed = AtomicBool::new(false);
     let bar = Mutex::new((Bar::of_things(name, items.len() as u64), 0));
     let worker = || {
-        let mut done = Vec::new();
-        while !failed.load(Ordering::Relaxed) {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(at) else { break };
-            let result = work(item);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            done.push((at, result));
-            let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
-            bar.1 += 1;
-            let count = bar.1;
-            bar.0.set(count);
-        }
-        done
+        cancel::cancellable(flag.clone(), || {
+            let mut done = Vec::new();
+            while !failed.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(at) else { break };
+                let result = cancel::check()
+                    .map_err(Into::into)
+                    .and_then(|()| work(item));
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                done.push((at, result));
+                let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+                bar.1 += 1;
+                let count = bar.1;
+                bar.0.set(count);
+            }
+            done
+        })
     };
     let mut all: Vec<(usize, anyhow::Result<Result_>)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..jobs.get().min(items.len()))

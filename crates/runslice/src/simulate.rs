@@ -5,6 +5,7 @@ use sim::Options;
 use stats::Metrics;
 use workload::RunSpec;
 
+use crate::cancel::{self, Until};
 use crate::exit::UsageError;
 use crate::report::Outcome;
 use crate::say::say;
@@ -41,6 +42,17 @@ pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> anyhow::Result<Summary> {
 /// # Errors
 /// As [`run`].
 pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> anyhow::Result<Summary> {
+    let Some(flag) = cancel::flag() else {
+        return run_whole(spec, sink, options);
+    };
+    cancel::check()?;
+    let summary = run_whole(spec, &mut Until { sink, flag }, options);
+    // What was cut short is no result.
+    cancel::check()?;
+    summary
+}
+
+fn run_whole(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> anyhow::Result<Summary> {
     match &spec.policy.program {
         None => sim::run_with(spec, sink, options).map_err(explain),
         Some(program) => scheduler::run(program, spec, |user| {

@@ -13,7 +13,7 @@ use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::input;
-use crate::output::write_whole;
+use crate::output::{Whole, write_whole};
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
@@ -180,29 +180,40 @@ impl Store {
         write_whole(&self.path(key), format!("{line}\n").as_bytes())
     }
 
-    /// Writes the results of all runs, in the order of the sweep.
+    /// Writes the results of all runs, in the order of the sweep, as they come.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn finish(&self, name: &str, lines: &[String]) -> anyhow::Result<PathBuf> {
+    /// When it cannot be written; and the first error of `lines`.
+    pub fn finish(
+        &self,
+        name: &str,
+        lines: impl IntoIterator<Item = anyhow::Result<String>>,
+    ) -> anyhow::Result<PathBuf> {
         let path = self.folder.join(name);
-        let runs = lines.join(",\n");
+        let mut to = Whole::create(&path);
         // Without the command line, parts of a sweep that are put together give the same bytes.
         let version = env!("CARGO_PKG_VERSION");
         let head = format!("\"runslice_sweep\": 2,\n\"version\": \"{version}\"");
-        let text = format!("{{\n{head},\n\"runs\": [\n{runs}\n]\n}}\n");
-        write_whole(&path, text.as_bytes())?;
+        to.write(format!("{{\n{head},\n\"runs\": [\n").as_bytes())?;
+        for (at, line) in lines.into_iter().enumerate() {
+            to.write(if at == 0 { b"" } else { b",\n" })?;
+            to.write(line?.as_bytes())?;
+        }
+        to.write(b"\n]\n}\n")?;
+        to.put()?;
         Ok(path)
     }
 }
 
 /// A file of one line of JSON.
 fn read(path: &Path) -> Option<String> {
-    let text = input::text(path, input::OBJECT).ok()?;
-    let line = text.strip_suffix('\n')?;
-    let value: Value = serde_json::from_str(line).ok()?;
+    let mut line = input::text(path, input::OBJECT).ok()?;
+    if line.pop() != Some('\n') {
+        return None;
+    }
+    let value: Value = serde_json::from_str(&line).ok()?;
     value.get("report")?;
-    Some(line.to_owned())
+    Some(line)
 }
 
 #[cfg(test)]
@@ -269,6 +280,33 @@ mod tests {
         assert_eq!(inode(&before), inode(&fs::metadata(&path).unwrap()));
         write_whole(&path, b"y").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"y");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn results_are_written_as_they_come_and_not_when_all_are_in_memory() {
+        let folder = scratch("finish");
+        let store = Store::open(&folder).unwrap();
+        let line = format!("{{\"report\":\"{}\"}}", "x".repeat(100_000));
+        let on_disk = || -> u64 {
+            let files = fs::read_dir(&folder).unwrap().flatten();
+            files
+                .filter(|it| it.path().is_file())
+                .map(|it| it.metadata().unwrap().len())
+                .sum()
+        };
+        let lines = (0..20).map(|count| {
+            assert!(
+                on_disk() >= count * 100_000,
+                "line {count} came before the others left"
+            );
+            Ok(line.clone())
+        });
+        let path = store.finish("all.json", lines).unwrap();
+        let document: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        assert_eq!(document["runs"].as_array().map(Vec::len), Some(20));
+        let error = store.finish("all.json", [Ok(line), Err(anyhow::anyhow!("gone"))]);
+        assert_eq!(error.unwrap_err().to_string(), "gone");
         fs::remove_dir_all(folder).unwrap();
     }
 

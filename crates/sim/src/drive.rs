@@ -55,6 +55,9 @@ impl Machine {
             audience.look(self, vm);
             if self.recorded().len() >= PORTION {
                 self.hand_over(vm, audience.sink());
+                if audience.sink().has_enough() {
+                    break;
+                }
             }
             if self.is_halted() {
                 break;

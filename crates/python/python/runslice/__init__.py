@@ -13,6 +13,7 @@ Results have the bytes that the command line writes for the same request; ``run.
 request. ``python -m runslice`` is the command line itself.
 """
 
+from ._choose import Choice, choose
 from ._compare import Verdict, compare
 from ._explain import Explanation, explain
 from ._given import Knob, Policy, Workload, policies, workloads
@@ -26,6 +27,7 @@ from ._tune import Answer, Judged, Trial, tune
 
 __all__ = [
     "Answer",
+    "Choice",
     "End",
     "Error",
     "Explanation",
@@ -45,6 +47,7 @@ __all__ = [
     "Verdict",
     "Workload",
     "__version__",
+    "choose",
     "compare",
     "explain",
     "policies",

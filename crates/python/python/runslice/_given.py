@@ -91,10 +91,33 @@ class Policy:
         """
         return cls._of(_runslice.Policy.of_source(name, text))
 
+    @classmethod
+    def from_program(cls, command: str) -> Policy:
+        """A scheduler's own program, as with ``--scheduler``: ``"scx_lavd --performance"``.
+
+        It is started when it runs, needs no root, and attaches its policy to the simulated machine.
+        It has your rights, so run only programs that you trust. Results have such policies last.
+
+        Args:
+            command: the program and its arguments, as in a shell.
+
+        Raises:
+            UsageError: there are no words, or a quote is not closed.
+
+        Source: docs/your-scheduler.md.
+        """
+        return cls._of(_runslice.Policy.of_program(command))
+
     def set(self, knobs: Mapping[str, Value] | None = None, /, **more: Value) -> Policy:
         """The same policy with these knobs. Of two values for one knob the later one counts.
 
-        Names and ranges are checked when the policy runs.
+        Args:
+            knobs: names and values, each in the unit and range that ``knobs`` states.
+            more: the same, as arguments.
+
+        Raises:
+            UsageError: a name is none, or the policy is a scheduler's own program. Whether there is
+                such a knob, and whether the value is in its range, is checked when the policy runs.
         """
         pairs = {**(knobs or {}), **more}
         return self._of(self._policy.with_knobs([(k, text_of(v)) for k, v in pairs.items()]))
@@ -111,7 +134,8 @@ class Policy:
 
     @property
     def object(self) -> bytes:
-        """The BPF object, byte for byte the file that a kernel loads."""
+        """The BPF object, byte for byte the file that a kernel loads; empty if a scheduler's own
+        program brings it."""
         return self._policy.object
 
     @property
@@ -270,6 +294,8 @@ def workloads() -> dict[str, str]:
 
 def text_of(value: Value) -> str:
     """A value as the command line takes it."""
+    if not isinstance(value, (int, str)):
+        raise TypeError(f"{value!r} is neither a whole number nor a truth value nor text")
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from ._given import Value, text_of
 
@@ -37,26 +38,42 @@ class Computer(TypedDict, total=False):
     profile: str
 
 
-class OneRun(Computer, total=False):
-    """As ``Computer``, with the seed and the length of the run and what happens to the policy.
+class Setting(Computer, total=False):
+    """As ``Computer``, with the seed and the length of the run, the workload's parameters, and how
+    schedulers' own programs run.
 
     Keys:
-        seed: seed of every random choice.
-        duration: longest simulated time.
-        set: knobs or variables of every policy.
-        run: programs to run before a policy is attached, with their arguments.
-        run_attached: the same right after it is attached.
-        ops: table of callbacks to attach.
+        seed: seed of every random choice, 0 to 2**64 - 1. Default: that of the workload.
+        duration: longest simulated time. Default: until the workload ends.
         scale: parameters of the workload.
+        loader_cpu: ``"simulated"``, or ``"free"`` if the threads of a scheduler's own program take
+            no CPU time.
+        loader_net: whether such a program may use the network.
+        loader_dir: folder in which such a program may write. Default: it may write nowhere.
     """
 
     seed: int
     duration: Time
+    scale: Mapping[str, int]
+    loader_cpu: str
+    loader_net: bool
+    loader_dir: str | os.PathLike[str]
+
+
+class OneRun(Setting, total=False):
+    """As ``Setting``, with what happens to the policy before it runs.
+
+    Keys:
+        set: knobs or variables of every policy.
+        run: programs to run before a policy is attached, with their arguments.
+        run_attached: the same right after it is attached.
+        ops: table of callbacks to attach.
+    """
+
     set: Mapping[str, Value]
     run: Sequence[str]
     run_attached: Sequence[str]
     ops: str
-    scale: Mapping[str, int]
 
 
 class Runs(OneRun, total=False):
@@ -102,17 +119,25 @@ def options_of(machine: Mapping[str, object], keys: type = Machine) -> list[str]
     for key, value in machine.items():
         if key not in known:
             raise TypeError(f"there is no option {key!r}; there are: {', '.join(known)}")
-        if value is None:
-            continue
         option = f"--{key.replace('_', '-')}"
-        if isinstance(value, Mapping):
-            for name, it in value.items():
-                words += [option, f"{name}={text_of(it)}"]
-        elif key in ("run", "run_attached"):
-            for it in [value] if isinstance(value, str) else value:  # type: ignore[attr-defined]
-                words += [option, it]
-        elif key == "duration":
-            words += [option, time_of(value)]  # type: ignore[arg-type]
-        else:
-            words += [option, str(value)]
+        for word in _values(key, value):
+            # What begins with a dash would be taken for an option of its own.
+            is_negative = bool(word) and word[0].startswith("-")
+            words += [f"{option}={word[0]}"] if is_negative else [option, *word]
     return words
+
+
+def _values(key: str, value: object) -> list[list[str]]:
+    """What stands behind each time that the option stands."""
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [[]]
+    if isinstance(value, Mapping):
+        return [[f"{name}={text_of(it)}"] for name, it in value.items()]
+    if key in ("run", "run_attached"):
+        words: Any = [value] if isinstance(value, str) else value
+        return [[word] for word in words]
+    if key == "duration":
+        return [[time_of(value)]]  # type: ignore[arg-type]
+    return [[os.fspath(value) if isinstance(value, os.PathLike) else str(value)]]

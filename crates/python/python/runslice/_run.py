@@ -198,6 +198,12 @@ class Run:
         """The words of the command line that writes the same bytes as ``write`` with these values.
 
         Files of it that are only in memory here are called as they were named.
+
+        Args:
+            format: see ``write``.
+            table: see ``write``.
+            wide: see ``write``.
+            output: see ``write``.
         """
         return self._run.command(format, table, wide, output)
 
@@ -219,8 +225,12 @@ class Run:
         return self._run.write(format, table, wide, output)
 
     def save(self, path: str | os.PathLike[str], *, table: str = "") -> None:
-        """Write the results into a file, in the format that its ending stands for: ``.json``,
-        ``.csv``, ``.parquet``, ``.html`` (a page with pictures), ``.md``, ``.xml``.
+        """Write the results into a file, in the format that its ending stands for.
+
+        Args:
+            path: the file, ending in ``.json``, ``.csv``, ``.parquet``, ``.html`` (a page with
+                pictures), ``.md`` or ``.xml``.
+            table: table for CSV and Parquet. Default: ``groups``.
 
         Raises:
             UsageError: the ending stands for nothing that these results have.
@@ -239,7 +249,18 @@ class Run:
     def explain(
         self, run: int = 0, *, task: str | None = None, worst: int | None = None
     ) -> Explanation:
-        """Why a task waited, or the policy was ejected, in one of the runs: see ``explain``."""
+        """Why a task waited, or the policy was ejected, in one of the runs. It is simulated once
+        more.
+
+        Args:
+            run: its number, as in ``ends``.
+            task: explain the waits of this task, or of this group's tasks.
+            worst: explain so many of the longest waits, 1 to 1000. Default: 1 with ``task``, else
+                none.
+
+        Raises:
+            UsageError: there is no such run, or no such task.
+        """
         from ._explain import Explanation
 
         return Explanation(self._run.alone(run).explain(worst, task))
@@ -270,6 +291,8 @@ class Run:
         Args:
             begin: since the begin of the run.
             end: the same. Default: 100 ms after ``begin``.
+            run: its number, as in ``ends``.
+            ax: axes of matplotlib to draw into. Default: new ones.
         """
         from . import _plot
 

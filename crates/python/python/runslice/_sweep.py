@@ -90,7 +90,13 @@ class Plan:
             self._plan = _runslice.Plan.read(os.fspath(plan))
             self._folder = str(Path(plan).with_suffix(".results"))
         else:
-            self._plan = _runslice.Plan.of([request._request for request in plan])
+            requests = list(plan)
+            for request in requests:
+                if not isinstance(request, Request):
+                    raise TypeError(f"{request!r} in the plan is no runslice.Request")
+            if not requests:
+                raise _runslice.UsageError("there is nothing to run: give one or more requests")
+            self._plan = _runslice.Plan.of([request._request for request in requests])
 
     @property
     def id(self) -> str:

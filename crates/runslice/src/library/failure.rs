@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::cancel::Cancelled;
 use crate::exit::{UnsupportedError, UsageError, words};
 use crate::say;
 
@@ -44,11 +45,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// Somebody asked to stop.
-#[derive(Debug, thiserror::Error)]
-#[error("cancelled")]
-pub struct Cancelled;
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {

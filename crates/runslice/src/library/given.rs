@@ -11,6 +11,7 @@ use workload::Workload;
 use crate::exit::UsageError;
 use crate::policy::Found;
 use crate::recording::{self, Wanted};
+use crate::scheduler::{self, LoaderOptions};
 use crate::workload_arg::{self, Written};
 use crate::{kernel, policy, profile, source};
 
@@ -66,12 +67,41 @@ impl Policy {
         })
     }
 
+    /// What a scheduler's own program attaches, as with `--scheduler`: `command` has its words, as
+    /// in a shell. It is started when it runs.
+    ///
+    /// # Errors
+    /// When `command` has no words, or a quote that is not closed.
+    pub fn of_program(command: &str) -> Result<Answer<Self>, Failure> {
+        answer(|| {
+            let policy = scheduler::policy_of(command, &LoaderOptions::default())?;
+            Ok(Self {
+                word: command.to_owned(),
+                found: Found::of_policy(policy),
+            })
+        })
+    }
+
+    /// Whether it is a scheduler's own program, which `--scheduler` names.
+    pub(super) fn is_program(&self) -> bool {
+        let program = self.found.policy.program.as_ref();
+        program.is_some_and(|it| it.recorded.is_none())
+    }
+
     /// The same with these knobs, too; a later one of a name counts. Whether they exist is seen
     /// when the policy runs.
     ///
     /// # Errors
-    /// When a knob has no name, or the policy is a program's recording.
+    /// When a knob has no name, or the policy is a scheduler's program or its recording.
     pub fn with(&self, knobs: &[(String, String)]) -> Result<Self, Failure> {
+        if self.found.policy.program.is_some() && !knobs.is_empty() {
+            let message = format!(
+                "{} is a scheduler's own program, which sets its policy up by itself: it has no \
+                 knobs here",
+                self.word
+            );
+            return Err(anyhow::Error::from(UsageError(message)).into());
+        }
         let mut new = self.clone();
         for (name, value) in knobs {
             let text = format!("{name}={value}");
@@ -100,7 +130,7 @@ impl Policy {
         &self.found.policy.name
     }
 
-    /// The BPF object, as a kernel loads it.
+    /// The BPF object, as a kernel loads it; empty if a scheduler's own program brings it.
     #[must_use]
     pub fn object(&self) -> &[u8] {
         &self.found.policy.object

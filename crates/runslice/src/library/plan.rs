@@ -18,7 +18,7 @@ use crate::bundle::{Bound, Bundle};
 use crate::exit::UsageError;
 use crate::export::{ExportTable, Form, Kind, MACHINE, machine_cells};
 use crate::plan::{self, Planned, Programs};
-use crate::scheduler::LoaderOptions;
+use crate::scheduler::{self, LoaderOptions};
 use crate::store::{self, fingerprint};
 use crate::workload_arg::Written;
 use crate::{recording, runs, sets};
@@ -247,8 +247,7 @@ impl Plan {
                 let gone = || format!("run {index} ({}) is not in the store", run.place);
                 store.0.get(run.key()).with_context(gone)
             });
-            let lines = lines.collect::<anyhow::Result<Vec<_>>>()?;
-            let path = store.0.finish(sets::SWEEP, &lines)?;
+            let path = store.0.finish(sets::SWEEP, lines)?;
             Ok(path.display().to_string())
         };
         Ok(finish()?)
@@ -352,7 +351,12 @@ fn cells_of(request: &Request, place: &str) -> anyhow::Result<Vec<Found>> {
         Some(Load::Recorded(_)) => Source::Recorded,
         _ => Source::Named,
     };
-    let cells = specs.into_iter().map(|spec| {
+    let cells = specs.into_iter().map(|mut spec| {
+        let program = spec.policy.program.as_mut();
+        if let Some(program) = program.filter(|it| it.recorded.is_none()) {
+            // Another file of this name gives other results.
+            program.file = scheduler::number_of_file(&program.command);
+        }
         let seeds = match options.runs {
             None => vec![spec.seed],
             Some(count) => runs::seeded(&spec, count)

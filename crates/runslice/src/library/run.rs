@@ -1,7 +1,5 @@
 //! Simulated runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use anyhow::bail;
 use clap::{Parser, ValueEnum as _};
 use model::Sink;
@@ -20,23 +18,20 @@ use crate::report::page::{self, Part};
 use crate::report::{Outcome, Results, RunFormat, TableName, World, checks};
 use crate::run_options::RunOptions;
 use crate::runs::{self, Asked};
+use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::simulate::{measure_within, run_with, say_end};
 use crate::{output, parallel, report};
 
-use super::failure::{Answer, Cancelled, Failure, answer};
+use super::failure::{Answer, Failure, answer};
 use super::given::{Load, Policy};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The policies, at least one; each runs under the same workload.
-    pub policies: Vec<Policy>,
-    /// The workload; the bundle of a recorded run has its own.
-    pub load: Option<Load>,
-    /// Options of `runslice sim` about machine, seeds, length, knobs and limits, as words.
-    pub options: Vec<String>,
-    /// Goals to measure in every run, in the words of `runslice choose`.
-    pub goals: Vec<String>,
+    policies: Vec<Policy>,
+    pub(super) load: Option<Load>,
+    options: Vec<String>,
+    goals: Vec<String>,
 }
 
 /// The options that [`Request::options`] may have.
@@ -45,13 +40,8 @@ pub struct Request {
 struct Options {
     #[command(flatten)]
     run: RunOptions,
-}
-
-impl Options {
-    fn read(words: &[String]) -> anyhow::Result<RunOptions> {
-        let options = Self::try_parse_from(words).map(|it| it.run);
-        options.map_err(anyhow::Error::from)
-    }
+    #[command(flatten)]
+    loader: LoaderOptions,
 }
 
 /// Runs that are over.
@@ -128,18 +118,42 @@ pub(super) fn one_of<T: clap::ValueEnum>(option: &str, text: &str) -> anyhow::Re
     })
 }
 
-/// Simulates. Between two runs it looks whether `cancelled` is true.
+/// Simulates.
 ///
 /// # Errors
 /// As `runslice sim`.
-pub fn simulate(request: &Request, cancelled: &AtomicBool) -> Result<Answer<Run>, Failure> {
-    answer(|| request.run(cancelled))
+pub fn simulate(request: &Request) -> Result<Answer<Run>, Failure> {
+    answer(|| request.run())
 }
 
 impl Request {
+    /// Asks for runs of `policies`, at least one, each under the same workload; schedulers' own
+    /// programs come last. The bundle of a recorded run has its own workload. `options` are those
+    /// of `runslice sim` about machine, seeds, length, knobs, limits and programs, as words.
+    /// `goals` are measured in every run besides, in the words of `runslice choose`.
+    #[must_use]
+    pub fn new(
+        mut policies: Vec<Policy>,
+        load: Option<Load>,
+        options: Vec<String>,
+        goals: Vec<String>,
+    ) -> Self {
+        // As on the command line, where they are values of an option.
+        policies.sort_by_key(Policy::is_program);
+        Self {
+            policies,
+            load,
+            options,
+            goals,
+        }
+    }
+
     /// The words of the command line that asks for the same.
     pub(super) fn words(&self, verb: &str) -> Vec<String> {
-        let policies = self.policies.iter().map(|it| it.word().to_owned());
+        let policies = self.policies.iter().flat_map(|it| {
+            let option = it.is_program().then(|| "--scheduler".to_owned());
+            option.into_iter().chain([it.word().to_owned()])
+        });
         let mut words: Vec<String> = ["runslice", verb].map(str::to_owned).into();
         words.extend(policies);
         if let Some(load) = &self.load {
@@ -155,25 +169,42 @@ impl Request {
 
     /// One run for each policy, and the options.
     pub(super) fn read(&self) -> anyhow::Result<(Vec<RunSpec>, RunOptions)> {
-        let options = Options::read(&self.options)?;
+        let options = Options::try_parse_from(&self.options)?;
         if self.policies.is_empty() {
             bail!(UsageError(
                 "there is no policy: give one or more".to_owned()
             ));
         }
-        Ok((self.specs(&options)?, options))
+        let all = self.found(&options)?;
+        Ok((self.specs(all, &options.run)?, options.run))
     }
 
-    fn specs(&self, options: &RunOptions) -> anyhow::Result<Vec<RunSpec>> {
+    /// The policies as they are asked for, programs last.
+    fn found(&self, options: &Options) -> anyhow::Result<Vec<Found>> {
         let mut all: Vec<Found> = Vec::new();
+        let mut commands = Vec::new();
         for policy in &self.policies {
-            let mut found = policy.found.clone();
-            if found.policy.program.is_some() {
-                options.prepare.refuse_for_programs()?;
+            if policy.found.policy.program.is_some() {
+                options.run.prepare.refuse_for_programs()?;
             }
-            options.prepare.apply(&mut found.policy);
+            if policy.is_program() {
+                commands.push(policy.word().to_owned());
+                continue;
+            }
+            let mut found = policy.found.clone();
+            options.run.prepare.apply(&mut found.policy);
             all.push(found);
         }
+        let programs = Schedulers {
+            commands,
+            loader: options.loader.clone(),
+            ..Schedulers::default()
+        };
+        all.extend(programs.policies()?.into_iter().map(Found::of_policy));
+        Ok(all)
+    }
+
+    fn specs(&self, all: Vec<Found>, options: &RunOptions) -> anyhow::Result<Vec<RunSpec>> {
         let named = match &self.load {
             Some(Load::Named(word)) => Some(word.as_str()),
             _ => None,
@@ -192,7 +223,7 @@ impl Request {
         Ok(runs::side_by_side(asked.specs(all, given)?)?)
     }
 
-    fn run(&self, cancelled: &AtomicBool) -> anyhow::Result<Run> {
+    fn run(&self) -> anyhow::Result<Run> {
         let (specs, options) = self.read()?;
         let goals = self.goals.iter().map(|text| text.parse::<Goal>());
         let goals: Vec<Goal> = goals.collect::<Result<_, _>>().map_err(UsageError)?;
@@ -206,9 +237,6 @@ impl Request {
         };
         let limits = options.limits.options();
         let make = |spec: &RunSpec| {
-            if cancelled.load(Ordering::Relaxed) {
-                return Err(Cancelled.into());
-            }
             let (outcome, metrics) = measure_within(spec, limits)?;
             let values = values(&goals, &metrics, &outcome)?;
             Ok((outcome, values))

@@ -12,7 +12,6 @@ use stats::compare::Reported;
 
 use super::own::{self, Line};
 use super::{Entry, Gathered};
-use crate::input;
 
 /// The line before the first run.
 const BEGIN: &str = "\"runs\": [";
@@ -31,7 +30,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<Gathered>> {
     }
     let cannot = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(cannot)?;
-    let mut file = BufReader::with_capacity(1 << 18, file.take(input::RESULTS));
+    let mut file = BufReader::with_capacity(1 << 18, file);
     let Some(head) = head(&mut file).with_context(cannot)? else {
         return Ok(None);
     };

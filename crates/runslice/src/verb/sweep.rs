@@ -1,6 +1,6 @@
 //! `runslice sweep FILE`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     if request.merge.is_empty() {
         make(&store, &mine, request)?;
     } else {
-        merge(&store, &mine, &request.merge)?;
+        merge(&store, &mine, request)?;
     }
     if let Some(Shard { index, count }) = request.shard {
         say(&format!(
@@ -180,14 +180,10 @@ fn foretell(store: &Store, runs: &[(Key, &Planned)], folder: &Path) -> anyhow::R
         |longest| format!("at most {longest} of simulated time"),
     );
     let distinct = |of: &dyn Fn(&RunSpec) -> String| {
-        let mut all: Vec<String> = Vec::new();
-        for (_, run) in runs {
-            let one = of(&run.spec);
-            if !all.contains(&one) {
-                all.push(one);
-            }
-        }
-        all
+        let mut seen = HashSet::new();
+        let all = runs.iter().map(|(_, run)| of(&run.spec));
+        all.filter(|it| seen.insert(it.clone()))
+            .collect::<Vec<String>>()
     };
     let mut to = output::open(None)?;
     writeln!(
@@ -244,17 +240,26 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
 }
 
 /// Takes the runs from the folders of the parts.
-fn merge(store: &Store, runs: &[(Key, &Planned)], folders: &[PathBuf]) -> anyhow::Result<()> {
-    let mut missing = Vec::new();
-    for (key, run) in runs {
-        let mut there = store.get(*key).is_some();
-        for folder in folders {
-            there = there || store.take_over(*key, folder)?;
+fn merge(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Result<()> {
+    let folders = &request.merge;
+    let numbers: Vec<usize> = (0..runs.len()).collect();
+    let jobs = parallel::jobs(request.jobs);
+    let there = parallel::map(&numbers, jobs, "results", |at| {
+        let (key, _) = runs[*at];
+        // Parts that are named in their order have the runs in turn.
+        let first = at % folders.len();
+        let mut likely = folders[first..].iter().chain(&folders[..first]);
+        let mut there = store.get(key).is_some();
+        while let Some(folder) = likely.next().filter(|_| !there) {
+            there = store.take_over(key, folder)?;
         }
-        if !there {
-            missing.push(*run);
-        }
-    }
+        Ok(there)
+    })?;
+    let missing = runs.iter().zip(there);
+    let missing: Vec<&Planned> = missing
+        .filter(|(_, there)| !there)
+        .map(|((_, run), _)| *run)
+        .collect();
     let Some(first) = missing.first() else {
         return Ok(());
     };
@@ -282,8 +287,8 @@ fn finish(
     folder: &Path,
     request: &Sweep,
 ) -> anyhow::Result<Status> {
-    let jobs = parallel::jobs(request.jobs);
-    let lines = parallel::map(runs, jobs, "results", |(key, run)| {
+    // A million results are ten gigabytes: only one of them is in memory at a time.
+    let lines = runs.iter().map(|(key, run)| {
         let gone = || {
             format!(
                 "the results of {} are gone from {}",
@@ -292,12 +297,17 @@ fn finish(
             )
         };
         store.get(*key).with_context(gone)
-    })?;
-    let path = store.finish(sets::SWEEP, &lines)?;
+    });
+    let path = store.finish(sets::SWEEP, lines)?;
     let file = File::read(&path)?;
-    let sets = file.sets.clone();
+    let is_void = file.sets.iter().any(|set| set.void > 0 || set.starved > 0);
     let form = form_of(request.format, request.output.as_deref())?;
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
+    // The table for people says it itself.
+    let is_told = form == Form::Human && request.output.is_none();
+    let told = file.sets.iter().filter(|_| !is_told);
+    let told = told.filter_map(|set| Some(format!("{}: {}", set.place, set.starvation()?)));
+    let told: Vec<String> = told.collect();
     match form {
         Form::Html => {
             let page = page_of(file, &request.file);
@@ -305,20 +315,14 @@ fn finish(
             to.flush()?;
             output::announce(&page.verdict, request.output.as_deref())?;
         }
-        form => write(&sets, form, &mut to)?,
+        form => write(&file.sets, form, &mut to)?,
     }
     to.flush()?;
     say(&format!("every run is in {}", path.display()));
-    // The table for people says it itself.
-    if form != Form::Human || request.output.is_some() {
-        for set in &sets {
-            let sentence = set.starvation();
-            sentence
-                .iter()
-                .for_each(|it| say(&format!("{}: {it}", set.place)));
-        }
+    for sentence in told {
+        say(&sentence);
     }
-    match sets.iter().any(|set| set.void > 0 || set.starved > 0) {
+    match is_void {
         true => Ok(Status::Ejected),
         false => Ok(Status::Done),
     }

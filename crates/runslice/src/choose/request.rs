@@ -104,10 +104,17 @@ pub struct Candidate {
     pub call: String,
 }
 
+/// A policy that need not be read: the argument that names it, and what it is.
+pub type Given = (String, Found);
+
 impl Candidate {
-    fn of_policy(argument: &str) -> anyhow::Result<Self> {
+    fn of_policy(argument: &str, given: &[Given]) -> anyhow::Result<Self> {
+        let known = given.iter().find(|(name, _)| name == argument);
         Ok(Self {
-            found: policy::open(argument)?,
+            found: match known {
+                Some((_, found)) => found.clone(),
+                None => policy::open(argument)?,
+            },
             call: quoted(argument),
         })
     }
@@ -120,32 +127,32 @@ fn quoted(word: &str) -> String {
 }
 
 impl Choose {
-    /// The candidates, each once, the baseline first.
+    /// The candidates, each once, the baseline first. Those in `given` are not looked for.
     ///
     /// # Errors
     /// When one cannot be found, or there is no other than the baseline.
-    pub fn candidates(&self) -> anyhow::Result<Vec<Candidate>> {
-        let mut all = vec![Candidate::of_policy(&self.baseline)?];
+    pub fn candidates(&self, given: &[Given]) -> anyhow::Result<Vec<Candidate>> {
+        let mut all = vec![Candidate::of_policy(&self.baseline, given)?];
         let mut named = policy::list(&self.policy);
         if named.is_empty() && self.schedulers.is_empty() && self.knobs.is_none() {
             named = policies::ALL.iter().map(|it| it.name.to_owned()).collect();
         }
         for argument in &named {
             if *argument != self.baseline {
-                all.push(Candidate::of_policy(argument)?);
+                all.push(Candidate::of_policy(argument, given)?);
             }
         }
         let in_file = match &self.knobs {
             Some(file) => plan::candidates(file, &self.loader)?,
             None => Vec::new(),
         };
-        let given = Schedulers {
+        let programs = Schedulers {
             commands: self.schedulers.clone(),
             loader: self.loader.clone(),
             ..Schedulers::default()
         };
-        let given = given.policies()?.into_iter().map(Found::of_policy);
-        for found in in_file.into_iter().chain(given) {
+        let programs = programs.policies()?.into_iter().map(Found::of_policy);
+        for found in in_file.into_iter().chain(programs) {
             let call = match &found.policy.program {
                 Some(program) => {
                     let words = program.command.iter().map(String::as_str);

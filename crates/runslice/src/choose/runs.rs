@@ -57,16 +57,16 @@ impl Field {
         &self.sets[at].arm
     }
 
-    /// Makes all runs.
+    /// Makes all runs, under `load` if it is given.
     ///
     /// # Errors
     /// When a candidate, the load or a goal is wrong.
     pub fn run(
         request: &Choose,
-        candidates: Vec<Candidate>,
+        (candidates, load): (Vec<Candidate>, Option<Workload>),
         settings: &Settings,
     ) -> anyhow::Result<Self> {
-        let (first, is_parts) = first_runs(request, &candidates)?;
+        let (first, is_parts) = first_runs(request, &candidates, load)?;
         let jobs = parallel::jobs(request.jobs);
         say_end(&first[0][0]);
         let (results, report) = try_out(&first, jobs)?;
@@ -163,7 +163,11 @@ fn runs_for(comparisons: usize, settings: &Settings) -> u32 {
 fn first_runs(
     request: &Choose,
     candidates: &[Candidate],
+    load: Option<Workload>,
 ) -> anyhow::Result<(Vec<Vec<RunSpec>>, bool)> {
+    if load.is_some() {
+        return Ok((vec![specs(request, candidates, load)?], false));
+    }
     let parts = match request.trace() {
         None => None,
         Some(path) => {

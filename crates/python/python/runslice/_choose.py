@@ -1,0 +1,136 @@
+"""Which scheduler is best for a load."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _runslice
+from ._given import Policy, PolicyLike, Workload, WorkloadLike
+from ._options import Setting, options_of
+from ._table import Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Choice:
+    """Which scheduler is best for a load, by how much, and what it costs. docs/choose.md."""
+
+    __slots__ = ("_chosen",)
+
+    def __init__(self, chosen: _runslice.Chosen) -> None:
+        self._chosen = chosen
+
+    @property
+    def answer(self) -> list[str]:
+        """The answer, in sentences."""
+        return self._chosen.answer
+
+    @property
+    def winner(self) -> str | None:
+        """The best candidate, or ``None`` if no candidate is better than the baseline."""
+        winner = self._chosen.winner
+        return None if winner is None else winner[0]
+
+    @property
+    def try_it(self) -> str | None:
+        """The command that runs the winner on a kernel, as a shell takes it."""
+        winner = self._chosen.winner
+        return None if winner is None else winner[1]
+
+    @property
+    def status(self) -> int:
+        """What ``runslice choose`` ends with: 0, or 6 if the runs do not decide."""
+        return self._chosen.status
+
+    @property
+    def decided(self) -> bool:
+        """Whether the runs decide."""
+        return self.status != 6
+
+    @property
+    def table(self) -> Table:
+        """A row for each candidate and goal: medians, ratio with its interval, verdict."""
+        return Table(self._chosen.table())
+
+    def json(self) -> dict[str, Any]:
+        """The document of ``runslice choose --format json``, read. Times are in nanoseconds."""
+        document: dict[str, Any] = json.loads(self.write("json"))
+        return document
+
+    def write(self, format: str = "human") -> bytes:
+        """What ``runslice choose`` writes: ``human``, ``html``, ``json``, ``csv``, ``parquet``.
+
+        Raises:
+            UsageError: there is no such format.
+        """
+        return self._chosen.write(format)
+
+    def command(self, format: str = "human") -> list[str]:
+        """The words of the command line that writes the same."""
+        return self._chosen.command(format)
+
+    def __str__(self) -> str:
+        return self.write("human").decode()
+
+    def __repr__(self) -> str:
+        return f"<runslice.Choice: {' '.join(self.answer)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def choose(
+    workload: WorkloadLike,
+    goals: str | Sequence[str] = (),
+    *,
+    policies: PolicyLike | Sequence[PolicyLike] = (),
+    knobs: str | os.PathLike[str] | None = None,
+    baseline: PolicyLike | None = None,
+    runs: int | None = None,
+    not_modelled: float | None = None,
+    jobs: int | None = None,
+    **machine: Unpack[Setting],
+) -> Choice:
+    """Say which scheduler is best for a load. It is ``runslice choose``.
+
+    Args:
+        workload: the workload. A trace is cut into parts, one for each run.
+        goals: what is to become better, such as ``"p99 wait of ui"``. Default: the goals of the
+            workload.
+        policies: the candidates. Default: every built-in policy, unless ``knobs`` names some.
+        knobs: file of a sweep, of which every combination of knobs is a candidate.
+        baseline: the candidate that the others are held against. Default: the scheduler of today's
+            kernels, ``"eevdf"``.
+        runs: number of runs of each candidate, 1 to 10,000. Default: 10, or as many as it takes to
+            decide all comparisons.
+        not_modelled: refuse to prefer a candidate whose change may be smaller than so many per
+            cent. Default: the largest error of such a figure that was measured against a kernel.
+        jobs: threads. The number does not change the results. Default: one for each CPU.
+        machine: see ``Setting``.
+
+    Raises:
+        UsageError: a policy, workload, goal or value does not exist.
+        Error: a file is bad, the load states no goal, or the baseline fails under it.
+    """
+    words: list[str] = []
+    for option, value in (
+        *(("--goal", goal) for goal in ([goals] if isinstance(goals, str) else goals)),
+        ("--knobs", None if knobs is None else os.fspath(knobs)),
+        ("--runs", runs),
+        ("--not-modelled", not_modelled),
+        ("--jobs", jobs),
+    ):
+        if value is not None:
+            words += [option, str(value)]
+    words += options_of(machine, Setting)
+    if isinstance(policies, (str, os.PathLike, Policy)):
+        policies = [policies]
+    candidates = [Policy(it)._policy for it in policies]
+    base = None if baseline is None else Policy(baseline)._policy
+    load = Workload(workload)._load
+    return Choice(_runslice.Chosen.of(candidates, base, load, words))
