@@ -118,6 +118,7 @@ fn every_shipped_policy_reports_through_the_maps_that_hosts_read() {
 fn constants_of_the_linked_kernel_replace_those_of_the_header() {
     let changed = "SCX_KICK_IDLE = 1LLU << 0";
     let parts = [
+        "#define SIMULATED_KERNEL 6018\n",
         include_str!("../../crates/sim/kernel/6.18/types.h"),
         include_str!("../../crates/sim/kernel/6.18/ops.h"),
         include_str!("../../crates/sim/kernel/6.18/constants.h"),
