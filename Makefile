@@ -10,7 +10,7 @@ VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --tes
 # Where cargo puts what it builds for users.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help setup release dist install demo test test-long test-vm fuzz bench lint \
+.PHONY: help setup release dist install demo test test-long test-vm fuzz kernels bench lint \
 	wheel test-python
 
 help: ## lists the targets
@@ -71,6 +71,10 @@ wheel: setup ## the Python package, in target/wheels
 
 fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
+
+kernels: release ## which policy runs on which kernel, real and simulated: docs/live.md
+	@scripts/setup.sh vm
+	@scripts/kernels.sh
 
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate

@@ -21,6 +21,7 @@
 /* A variable of the kernel would become one of the policy. */
 #define PERCPU extern __attribute__((section(".ksyms"), weak))
 
+#define SIMULATED_KERNEL 7002
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 #include <kernel/6.18/types.h>
 #include <kernel/7.2/ops.h>
@@ -44,6 +45,7 @@ struct bpf_wq {
 #include <kernel/6.18/functions.h>
 #include <kernel/7.2/functions.h>
 #pragma clang attribute pop
+#undef SIMULATED_KERNEL
 
 /* The alternatives of a function's name are for whoever asks which one a kernel has. */
 

@@ -14,8 +14,9 @@
  *	k	kick = 2
  *
  * The file that includes this one gives the table's flags as PROBE_FLAGS, and
- * may give PROBE_TIMEOUT_MS and PROBE_PLAIN (no callback whose mere presence
- * changes what the kernel does).
+ * may give PROBE_TIMEOUT_MS, PROBE_PLAIN (no callback whose mere presence
+ * changes what the kernel does) and PROBE_RECORDS (every callback writes what
+ * it was called with into the kernel's trace).
  *
  * Tasks that are to be treated differently are told by the last letter of
  * their names: A is number 0.
@@ -104,6 +105,43 @@ static u32 yields;
 /* Calls of each callback without a task of its own, so that none is empty. */
 static u64 calls;
 
+#ifdef PROBE_RECORDS
+/*
+ * dispatch is written at its end: set for kernels that tell the policy of the
+ * end of a custody, which comes before it.
+ */
+const volatile bool late_dispatch = 0;
+
+static long (*const bpf_get_current_comm)(void *buffer, u32 size) = (void *)16;
+
+/*
+ * Writes `@ NUMBER NAME CALLBACK NUMBER NAME A B`: the task that runs on this
+ * CPU, then the callback's own, 0 and `-` if it has none.
+ */
+#define record(op, p, a, b) ({							\
+	static const char line_[] = "@ %d %s " op " %d %s %llu %llu";		\
+	struct task_struct *p_ = p;						\
+	char own_[16] = "", other_[16] = "-";					\
+	u64 words_[6] = { (u32)bpf_get_current_pid_tgid(), (u64)own_, 0,	\
+			  (u64)other_, (u64)(a), (u64)(b) };			\
+	bpf_get_current_comm(own_, sizeof(own_));				\
+	if (p_) {								\
+		words_[2] = p_->pid;						\
+		bpf_probe_read_kernel_str(other_, sizeof(other_), p_->comm);	\
+	}									\
+	bpf_trace_vprintk(line_, sizeof(line_), words_, sizeof(words_));	\
+})
+
+/* CPUs 0 and 1, which is all that recordings have. */
+static u64 first_word(const struct cpumask *mask)
+{
+	return bpf_cpumask_test_cpu(0, mask) | bpf_cpumask_test_cpu(1, mask) << 1;
+}
+#else
+#define late_dispatch 0
+#define record(op, p, a, b) ((void)0)
+#endif
+
 /* The last letter of the task's name. */
 static char letter(struct task_struct *p)
 {
@@ -132,21 +170,25 @@ static u64 key_of(char letter)
 
 s32 OP_SLEEPABLE(probe_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
+	record("init_task", p, args->fork, 0);
 	return args->fork ? fork_error : 0;
 }
 
 void OP(probe_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
+	record("exit_task", p, args->cancelled, 0);
 	calls++;
 }
 
 void OP(probe_enable, struct task_struct *p)
 {
+	record("enable", p, p->scx.weight, 0);
 	calls++;
 }
 
 void OP(probe_disable, struct task_struct *p)
 {
+	record("disable", p, 0, 0);
 	calls++;
 }
 
@@ -155,6 +197,7 @@ s32 OP(probe_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	bool is_idle = false;
 	s32 cpu = prev_cpu;
 
+	record("select_cpu", p, wake_flags, prev_cpu);
 	if (select == 1) {
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 		if (is_idle)
@@ -178,6 +221,7 @@ void OP(probe_enqueue, struct task_struct *p, u64 enq_flags)
 	char name = letter(p);
 	s32 pid = p->pid;
 
+	record("enqueue", p, enq_flags, scx_bpf_task_cpu(p));
 	if (tell)
 		bpf_printk("enqueue %c 0x%llx", name, enq_flags);
 	if (starve_letter && (starve_letter == '?' || starve_letter == name))
@@ -198,6 +242,7 @@ void OP(probe_enqueue, struct task_struct *p, u64 enq_flags)
 
 void OP(probe_dequeue, struct task_struct *p, u64 deq_flags)
 {
+	record("dequeue", p, deq_flags, 0);
 	calls++;
 }
 
@@ -273,10 +318,17 @@ static void walk_first(s32 cpu)
 	}
 }
 
+static void record_dispatch(s32 cpu, struct task_struct *prev)
+{
+	record("dispatch", prev, cpu, prev && (prev->scx.flags & SCX_TASK_QUEUED));
+}
+
 void OP(probe_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;
 
+	if (!late_dispatch)
+		record_dispatch(cpu, prev);
 	if (keep_ns && prev && (prev->scx.flags & SCX_TASK_QUEUED))
 		prev->scx.slice = keep_ns;
 	for (i = 0; i < batch && i < 32; i++) {
@@ -289,15 +341,19 @@ void OP(probe_dispatch, s32 cpu, struct task_struct *prev)
 		walk_first(cpu);
 	if (!scx_bpf_dsq_move_to_local(QUEUE) && walk == 3)
 		scx_bpf_dsq_move_to_local(ASIDE);
+	if (late_dispatch)
+		record_dispatch(cpu, prev);
 }
 
 void OP(probe_runnable, struct task_struct *p, u64 enq_flags)
 {
+	record("runnable", p, enq_flags, 0);
 	calls++;
 }
 
 void OP(probe_running, struct task_struct *p)
 {
+	record("running", p, p->scx.slice, scx_bpf_task_cpu(p));
 	if (tell)
 		bpf_printk("running %c %llu", letter(p), p->scx.slice);
 	calls++;
@@ -305,6 +361,7 @@ void OP(probe_running, struct task_struct *p)
 
 void OP(probe_tick, struct task_struct *p)
 {
+	record("tick", p, p->scx.slice, 0);
 	calls++;
 }
 
@@ -334,6 +391,7 @@ static void kick_in_turn(void)
 
 bool OP(probe_yield, struct task_struct *from, struct task_struct *to)
 {
+	record("yield", from, ~0U, 0);
 	switch (yield_does) {
 	case 0:
 		from->scx.slice = 0;
@@ -353,21 +411,25 @@ bool OP(probe_yield, struct task_struct *from, struct task_struct *to)
 
 void OP(probe_stopping, struct task_struct *p, bool runnable)
 {
+	record("stopping", p, runnable, p->scx.slice);
 	calls++;
 }
 
 void OP(probe_quiescent, struct task_struct *p, u64 deq_flags)
 {
+	record("quiescent", p, deq_flags, 0);
 	calls++;
 }
 
 void OP(probe_set_weight, struct task_struct *p, u32 weight)
 {
+	record("set_weight", p, weight, 0);
 	calls++;
 }
 
 void OP(probe_set_cpumask, struct task_struct *p, const struct cpumask *cpumask)
 {
+	record("set_cpumask", p, bpf_cpumask_weight(cpumask), first_word(cpumask));
 	calls++;
 }
 
@@ -375,16 +437,19 @@ void OP(probe_set_cpumask, struct task_struct *p, const struct cpumask *cpumask)
 
 void OP(probe_update_idle, s32 cpu, bool idle)
 {
+	record("update_idle", NULL, idle, cpu);
 	calls++;
 }
 
 void OP(probe_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 {
+	record("cpu_acquire", NULL, cpu, 0);
 	calls++;
 }
 
 void OP(probe_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
+	record("cpu_release", args->task, cpu, args->reason);
 	if (reenqueue)
 		bpf_printk("reenqueued %d", scx_bpf_reenqueue_local());
 }

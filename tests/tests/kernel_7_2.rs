@@ -1,49 +1,10 @@
-//! The simulated kernel 7.2: every policy runs on it, no time is lost, and what it prefers.
+//! The simulated kernel 7.2: no time is lost, and what it prefers.
 
 use model::{CpuId, EventKind, Kernel, MachineSpec, Nanos};
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::two_machines::Taker;
 use stats::Conservation;
-
-/// Tasks of several sorts, on two CPUs.
-const LOAD: &str = "\
-    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
-    [task.shell]\ndo = \"loop(inf)[ run(exp(2ms)), sleep(exp(20ms)) ]\"\n\
-    [task.make]\nkind = \"process\"\ndo = \"loop(inf)[ pool(cc, 2, 6) ]\"\n\
-    [task.cc]\nkind = \"process\"\ndo = \"run(exp(8ms)), sleep(1ms), run(exp(8ms))\"\n\
-    [task.mover]\ndo = \"loop(inf)[ setnice(self, 5), run(1ms), setaffinity(self, {1}), \
-    sleep(3ms), setnice(self, 0), setaffinity(self, all), yield ]\"\n";
-
-#[test]
-fn every_shipped_policy_runs_on_both_kernels() {
-    for policy in policies::ALL {
-        let [old, new] = Kernel::ALL.map(|kernel| {
-            let mut spec = Run {
-                cpus: 2,
-                hz: 250,
-                until: Nanos::from_secs(2),
-                ..Run::new(policy.name, LOAD)
-            }
-            .spec();
-            spec.machine.kernel = kernel;
-            let mut taker = Taker::default();
-            let summary = sim::run(&spec, &mut taker).expect("a run");
-            assert!(
-                !summary.exit.kind.is_error(),
-                "{} on {}: {:?}",
-                policy.name,
-                kernel.name(),
-                summary.exit
-            );
-            let switches = taker.events.iter();
-            switches
-                .filter(|event| event.kind == EventKind::Switch)
-                .count()
-        });
-        assert!(old > 100 && new > 100, "{}: {old}, {new}", policy.name);
-    }
-}
 
 #[test]
 fn time_is_conserved_in_random_runs_of_7_2() {

@@ -20,13 +20,16 @@ fn objects() -> impl Iterator<Item = (&'static str, &'static [u8])> {
 
 fn link(name: &str, object: &[u8]) -> Image {
     let object = Object::parse(object).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let newer = MachineSpec {
-        kernel: Kernel::V7_2,
-        ..MachineSpec::default()
+    let of = |kernel| {
+        sim::target(&MachineSpec {
+            kernel,
+            ..MachineSpec::default()
+        })
     };
     let target = match name {
         // It has a callback that 6.18 has not.
-        "cgroups-idle" => sim::target(&newer),
+        "cgroups-idle" => of(Kernel::V7_2),
+        "names-6-12" => of(Kernel::V6_12),
         _ => kernel(),
     };
     object
@@ -35,9 +38,10 @@ fn link(name: &str, object: &[u8]) -> Image {
 }
 
 /// What policies use where it exists and do without on 6.18: `exists()` stands before each call.
-/// One of the tests' policies is for 7.2 only.
-const NEWER: [&str; 2] = [
+/// One of the tests' policies is for 7.2 only, and one is for 6.12, too.
+const NEWER: [&str; 3] = [
     "scx_bpf_task_set_slice",
+    "scx_bpf_dispatch",
     "scx_bpf_reenqueue_local___v2___compat",
 ];
 
@@ -118,6 +122,7 @@ fn every_shipped_policy_reports_through_the_maps_that_hosts_read() {
 fn constants_of_the_linked_kernel_replace_those_of_the_header() {
     let changed = "SCX_KICK_IDLE = 1LLU << 0";
     let parts = [
+        "#define SIMULATED_KERNEL 6018\n",
         include_str!("../../crates/sim/kernel/6.18/types.h"),
         include_str!("../../crates/sim/kernel/6.18/ops.h"),
         include_str!("../../crates/sim/kernel/6.18/constants.h"),

@@ -13,7 +13,7 @@ use model::{Kernel, MachineSpec, Nanos, PolicySpec};
 use runslice_tests::call::Call;
 use runslice_tests::collect::Collector;
 use runslice_tests::comparable::{Comparable, comparable, difference};
-use runslice_tests::custody::as_6_18;
+use runslice_tests::custody::{Dialect, as_6_18};
 use runslice_tests::policy;
 use runslice_tests::recording::{self, Section};
 use runslice_tests::simulate;
@@ -31,53 +31,55 @@ struct Recorded {
     set: &'static [(&'static str, &'static str)],
 }
 
-const RECORDED: [Recorded; 6] = [
-    Recorded {
-        name: "a618",
-        text: include_str!("../golden/traces/a618.txt"),
-        kernel: Kernel::V6_18,
-        policy: "probe",
-        set: &[("kick", "1")],
-    },
-    Recorded {
-        name: "b618",
-        text: include_str!("../golden/traces/b618.txt"),
-        kernel: Kernel::V6_18,
-        policy: "probe",
-        set: &[("select", "1")],
-    },
-    Recorded {
-        name: "c618",
-        text: include_str!("../golden/traces/c618.txt"),
-        kernel: Kernel::V6_18,
-        policy: "probe-last",
-        set: &[("kick", "1")],
-    },
-    Recorded {
-        name: "k618",
-        text: include_str!("../golden/traces/k618.txt"),
-        kernel: Kernel::V6_18,
-        policy: "probe",
-        set: &[("kick", "2")],
-    },
-    Recorded {
-        name: "a72",
-        text: include_str!("../golden/traces/a72.txt"),
-        kernel: Kernel::V7_2,
-        policy: "probe",
-        set: &[("kick", "1")],
-    },
-    Recorded {
-        name: "b72",
-        text: include_str!("../golden/traces/b72.txt"),
-        kernel: Kernel::V7_2,
-        policy: "probe",
-        set: &[("select", "1")],
-    },
+/// The recordings of one kernel under the policy that wakes CPUs by kicks, and under the one that
+/// looks for idle CPUs.
+macro_rules! recorded {
+    ($kernel:ident, $kicks:literal, $selects:literal) => {
+        [
+            recorded!($kernel, $kicks, "probe", "kick", "1"),
+            recorded!($kernel, $selects, "probe", "select", "1"),
+        ]
+    };
+    ($kernel:ident, $name:literal, $policy:literal, $knob:literal, $value:literal) => {
+        Recorded {
+            name: $name,
+            text: include_str!(concat!("../golden/traces/", $name, ".txt")),
+            kernel: Kernel::$kernel,
+            policy: $policy,
+            set: &[($knob, $value)],
+        }
+    };
+}
+
+const RECORDED: [&[Recorded]; 8] = [
+    &recorded!(V6_16, "a616", "b616"),
+    &recorded!(V6_17, "a617", "b617"),
+    &[
+        recorded!(V6_18, "a618", "probe", "kick", "1"),
+        recorded!(V6_18, "b618", "probe", "select", "1"),
+        recorded!(V6_18, "c618", "probe-last", "kick", "1"),
+        recorded!(V6_18, "k618", "probe", "kick", "2"),
+    ],
+    &recorded!(V6_19, "a619", "b619"),
+    &recorded!(V7_0, "a70", "b70"),
+    // Debian's 7.1.13 misdescribes the function that kicks.
+    &[recorded!(V7_1, "b71", "probe", "select", "1")],
+    &recorded!(V7_2, "a72", "b72"),
+    &recorded!(V7_3, "a73", "b73"),
 ];
 
 /// What is replaced by what in a workload.
 type Edit = (&'static str, &'static str);
+
+/// Recorded scenarios that no workload repeats. In a616 the driver was late by 30 ms, and changed
+/// the affinity of A when A had ended and was not waited for yet.
+const WENT_ASTRAY: &[(&str, &str)] = &[("a616", "T10")];
+
+/// A kernel thread keeps CPU 1 from the reader when it is born.
+const ON_CPU_0: &[Edit] = &[(
+    "[task.main]\n",
+    "[task.kthread]\ncpus = \"1\"\ndo = \"run(2ms)\"\n\n[task.main]\nstart = \"1ms\"\n",
+)];
 
 /// Where emulation stretched a recording so far that other tasks ran when the driver acted, the
 /// scenario is simulated with the times of that recording: recording, scenario, changes of the
@@ -177,6 +179,49 @@ const STRETCHED: &[(&str, &str, &[Edit])] = &[
             ),
         ],
     ),
+    // Here the reader begins on CPU 0, where its parent is.
+    ("b616", "T9", ON_CPU_0),
+    ("b617", "T9", ON_CPU_0),
+    ("b619", "T9", ON_CPU_0),
+    ("b70", "T9", ON_CPU_0),
+    ("b71", "T9", ON_CPU_0),
+    ("b73", "T9", ON_CPU_0),
+    // B ran when the driver reniced both.
+    ("a70", "T10", &[("sleep(25ms)", "sleep(30ms)")]),
+    ("b71", "T10", &[("sleep(25ms)", "sleep(30ms)")]),
+    ("a73", "T10", &[("sleep(25ms)", "sleep(30ms)")]),
+    ("b73", "T10", &[("sleep(25ms)", "sleep(30ms)")]),
+    // A ran again when the driver reniced both, and later when it changed the affinities.
+    (
+        "b619",
+        "T10",
+        &[
+            ("sleep(25ms)", "sleep(55ms)"),
+            (
+                "sleep(30ms)\",\n    \"setaffinity(tvB",
+                "sleep(45ms)\",\n    \"setaffinity(tvB",
+            ),
+            (
+                "sleep(30ms)\",\n    \"setaffinity(tvA",
+                "sleep(5ms)\",\n    \"setaffinity(tvA",
+            ),
+        ],
+    ),
+    // B ran when the driver changed its affinity.
+    (
+        "a619",
+        "T10",
+        &[
+            (
+                "sleep(30ms)\",\n    \"setaffinity(tvB",
+                "sleep(55ms)\",\n    \"setaffinity(tvB",
+            ),
+            (
+                "sleep(30ms)\",\n    \"setaffinity(tvA",
+                "sleep(20ms)\",\n    \"setaffinity(tvA",
+            ),
+        ],
+    ),
     // As b618.
     (
         "b72",
@@ -239,13 +284,21 @@ fn simulated(recorded: &Recorded, section: &Section) -> Comparable {
 }
 
 impl Recorded {
+    /// Its scenarios, but for those that went another way.
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = recording::parse(self.text).expect(self.name);
+        let is_other = |section: &Section| WENT_ASTRAY.contains(&(self.name, &*section.name));
+        sections.retain(|section| !is_other(section));
+        sections
+    }
+
     /// What is compared, in the words of 6.18.
     fn comparable(&self, calls: &[Call], section: &str) -> Comparable {
-        if self.kernel == Kernel::V6_18 {
+        let Some(dialect) = Dialect::of(self.kernel) else {
             return comparable(calls, WHOLE_CPU);
-        }
-        let calls =
-            as_6_18(calls).unwrap_or_else(|error| panic!("{} {section}: {error}", self.name));
+        };
+        let calls = as_6_18(calls, dialect)
+            .unwrap_or_else(|error| panic!("{} {section}: {error}", self.name));
         comparable(&calls, WHOLE_CPU)
     }
 }
@@ -253,8 +306,8 @@ impl Recorded {
 #[test]
 fn every_task_of_every_recorded_scenario_has_the_same_sequence() {
     let mut failures = String::new();
-    for recorded in &RECORDED {
-        for section in &recording::parse(recorded.text).expect(recorded.name) {
+    for recorded in RECORDED.iter().copied().flatten() {
+        for section in &recorded.sections() {
             let kernel = recorded.comparable(&section.calls, &section.name);
             if let Some(what) = difference(&kernel, &simulated(recorded, section)) {
                 failures += &format!("{} {}: {what}\n", recorded.name, section.name);
@@ -276,8 +329,13 @@ const NOT_SIMULATED: &[(&str, &str)] = &[(
 fn exchanges(version: Kernel) -> [BTreeSet<String>; 2] {
     let mut kernel: BTreeSet<String> = BTreeSet::new();
     let mut machine: BTreeSet<String> = BTreeSet::new();
-    for recorded in RECORDED.iter().filter(|it| it.kernel == version) {
-        for section in &recording::parse(recorded.text).expect(recorded.name) {
+    for recorded in RECORDED
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|it| it.kernel == version)
+    {
+        for section in &recorded.sections() {
             kernel.extend(recorded.comparable(&section.calls, &section.name).exchanges);
             machine.extend(simulated(recorded, section).exchanges);
         }
@@ -299,9 +357,37 @@ fn the_orders_of_a_cpu_s_callbacks_are_those_that_6_18_showed() {
     assert!(invented.is_empty(), "only simulated: {invented:#?}");
 }
 
+/// a617 T1: the idle CPU looked for a task and found none, 5 ms before p woke. Who told it to look
+/// stands in no recording.
+const NOTHING_FOUND: &str = "dispatch cpu1 queued=0, p: runnable 0x9, p: enqueue 0x9 cpu1, \
+     dispatch cpu1 queued=0, update_idle cpu1 0, p: running cpu1";
+
+/// Two recordings of a counting guest show fewer coincidences than four of a guest that is
+/// stretched: two tasks never wake in one instant. So a simulated order may be one that another kernel showed.
 #[test]
-fn the_orders_of_a_cpu_s_callbacks_are_those_that_7_2_showed() {
-    let [lacking, invented] = exchanges(Kernel::V7_2);
-    assert!(lacking.is_empty(), "only on the kernel: {lacking:#?}");
-    assert!(invented.is_empty(), "only simulated: {invented:#?}");
+fn the_orders_of_a_cpu_s_callbacks_are_those_that_the_other_kernels_showed() {
+    let mut shown = BTreeSet::new();
+    for recorded in RECORDED.iter().copied().flatten() {
+        for section in &recorded.sections() {
+            shown.extend(recorded.comparable(&section.calls, &section.name).exchanges);
+        }
+    }
+    for recordings in RECORDED {
+        let kernel = recordings[0].kernel;
+        if kernel == Kernel::V6_18 {
+            continue;
+        }
+        let [lacking, mut invented] = exchanges(kernel);
+        if kernel != Kernel::V7_2 {
+            invented.retain(|order| !shown.contains(order));
+        }
+        let name = kernel.name();
+        let known = |order: &String| kernel == Kernel::V6_17 && order == NOTHING_FOUND;
+        let lacking: Vec<_> = lacking.into_iter().filter(|it| !known(it)).collect();
+        assert!(lacking.is_empty(), "only on {name}: {lacking:#?}");
+        assert!(
+            invented.is_empty(),
+            "only in the simulated {name}: {invented:#?}"
+        );
+    }
 }

@@ -16,7 +16,9 @@ pub use functions::{FunctionFault, function_faults};
 pub use groups::GroupRule;
 
 /// The oldest kernel that policies are tested on.
-const OLDEST: (u32, u32) = (6, 18);
+const OLDEST: (u32, u32) = (6, 16);
+/// The newest one.
+const NEWEST: (u32, u32) = (7, 3);
 /// `CAP_SYS_ADMIN` (include/uapi/linux/capability.h, kernel 6.18).
 const CAP_SYS_ADMIN: u32 = 21;
 
@@ -134,7 +136,7 @@ fn of_the_kernel(facts: &Facts) -> Vec<Finding> {
         None => findings.push(finding(
             Severity::Blocks,
             no_sched_ext(facts),
-            "boot a kernel of 6.18 or newer with CONFIG_SCHED_CLASS_EXT=y, or try the policy in \
+            "boot a kernel of 6.16 or newer with CONFIG_SCHED_CLASS_EXT=y, or try the policy in \
              one: runslice vm -- runslice run POLICY",
         )),
         Some(State::Disabled) => {}
@@ -148,10 +150,20 @@ fn of_the_kernel(facts: &Facts) -> Vec<Finding> {
         findings.push(finding(
             Severity::Untested,
             format!(
-                "the kernel {} is older than 6.18, the oldest that is tested",
-                facts.release
+                "the kernel {} is older than {}.{}, the oldest that is tested",
+                facts.release, OLDEST.0, OLDEST.1
             ),
             "boot a newer kernel, try one: runslice vm -- runslice run POLICY, or give --untested",
+        ));
+    }
+    if facts.state.is_some() && version(&facts.release).is_some_and(|version| version > NEWEST) {
+        findings.push(finding(
+            Severity::Changes,
+            format!(
+                "the kernel {} is newer than {}.{}, the newest that is tested",
+                facts.release, NEWEST.0, NEWEST.1
+            ),
+            "policies are attached all the same; what the kernel refuses, it says itself",
         ));
     }
     if facts.state.is_some() && !facts.has_types {

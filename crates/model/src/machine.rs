@@ -8,18 +8,49 @@ use crate::{Nanos, Profile};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kernel {
+    /// Linux 6.12: its source as Debian has it (6.12.117), which builds it without `sched_ext`.
+    #[serde(rename = "6.12")]
+    V6_12,
+    /// Linux 6.16 as Debian ships it (6.16.12).
+    #[serde(rename = "6.16")]
+    V6_16,
+    /// Linux 6.17 as Debian ships it (6.17.13).
+    #[serde(rename = "6.17")]
+    V6_17,
     /// Linux 6.18 as Debian ships it (6.18.15).
     #[default]
     #[serde(rename = "6.18")]
     V6_18,
+    /// Linux 6.19 as Debian ships it (6.19.14).
+    #[serde(rename = "6.19")]
+    V6_19,
+    /// Linux 7.0 as Debian ships it (7.0.13).
+    #[serde(rename = "7.0")]
+    V7_0,
+    /// Linux 7.1 as Debian ships it (7.1.13).
+    #[serde(rename = "7.1")]
+    V7_1,
     /// Linux 7.2 as Debian ships it (7.2.12).
     #[serde(rename = "7.2")]
     V7_2,
+    /// Linux 7.3 as Debian ships it (7.3.4).
+    #[serde(rename = "7.3")]
+    V7_3,
 }
 
 impl Kernel {
     /// Every kernel, oldest first.
-    pub const ALL: [Self; 2] = [Self::V6_18, Self::V7_2];
+    pub const ALL: [Self; 9] = [
+        Self::V6_12,
+        Self::V6_16,
+        Self::V6_17,
+        Self::V6_18,
+        Self::V6_19,
+        Self::V7_0,
+        Self::V7_1,
+        Self::V7_2,
+        Self::V7_3,
+    ];
 
     /// The newest of [`ALL`](Self::ALL) that is not newer than `release`, such as
     /// `6.19.14+deb13-amd64`: a real kernel behaves like that one as far as is known. The oldest
@@ -42,8 +73,15 @@ impl Kernel {
     #[must_use]
     pub const fn version_code(self) -> u32 {
         match self {
+            Self::V6_12 => 6 << 16 | 12 << 8 | 117,
+            Self::V6_16 => 6 << 16 | 16 << 8 | 12,
+            Self::V6_17 => 6 << 16 | 17 << 8 | 13,
             Self::V6_18 => 6 << 16 | 18 << 8 | 15,
+            Self::V6_19 => 6 << 16 | 19 << 8 | 14,
+            Self::V7_0 => 7 << 16 | 13,
+            Self::V7_1 => 7 << 16 | 1 << 8 | 13,
             Self::V7_2 => 7 << 16 | 2 << 8 | 12,
+            Self::V7_3 => 7 << 16 | 3 << 8 | 4,
         }
     }
 
@@ -51,8 +89,15 @@ impl Kernel {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::V6_12 => "6.12",
+            Self::V6_16 => "6.16",
+            Self::V6_17 => "6.17",
             Self::V6_18 => "6.18",
+            Self::V6_19 => "6.19",
+            Self::V7_0 => "7.0",
+            Self::V7_1 => "7.1",
             Self::V7_2 => "7.2",
+            Self::V7_3 => "7.3",
         }
     }
 }
@@ -159,12 +204,14 @@ mod tests {
         let of = Kernel::of_release;
         for (release, want) in [
             ("6.18.15+deb13-amd64", Kernel::V6_18),
-            ("6.19.14", Kernel::V6_18),
-            ("7.1.13", Kernel::V6_18),
+            ("6.19.14", Kernel::V6_19),
+            ("6.15.3", Kernel::V6_12),
+            ("7.0.13", Kernel::V7_0),
             ("7.2.0-rc1", Kernel::V7_2),
-            ("7.10.1", Kernel::V7_2),
-            ("8.0", Kernel::V7_2),
-            ("6.12.107", Kernel::V6_18),
+            ("7.10.1", Kernel::V7_3),
+            ("8.0", Kernel::V7_3),
+            ("6.12.107", Kernel::V6_12),
+            ("6.6.30", Kernel::V6_12),
         ] {
             assert_eq!(of(release), Some(want), "{release}");
         }

@@ -32,7 +32,7 @@ pub struct MachineOptions {
     #[arg(long, value_name = "NUMBER", value_parser = parse_hz)]
     hz: Option<u32>,
 
-    /// Kernel version to simulate: 6.18 or 7.2. Default: as in the workload or bundle.
+    /// Kernel version to simulate: 6.12 or 6.16 to 7.3. Default: as in the workload or bundle.
     #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
     kernel: Option<Kernel>,
 

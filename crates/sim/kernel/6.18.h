@@ -13,6 +13,7 @@
  * Four parts: types that policies read, the table of callbacks, constants,
  * functions. The last lines make the compiler emit every type, used or not.
  */
+#define SIMULATED_KERNEL 6018
 #include "6.18/types.h"
 #include "6.18/ops.h"
 #include "6.18/constants.h"

@@ -6,6 +6,7 @@
  * they differ from 6.18: flags of enqueue moved, the table of callbacks grew,
  * task states became bits of the flags, and functions were added.
  */
+#define SIMULATED_KERNEL 7002
 #include "6.18/types.h"
 #include "7.2/ops.h"
 #include "7.2/constants.h"

@@ -28,7 +28,9 @@ struct emitted {
 	struct scx_cpu_acquire_args scx_cpu_acquire_args;
 	struct scx_cpu_release_args scx_cpu_release_args;
 	struct scx_dump_ctx scx_dump_ctx;
+#if SIMULATED_KERNEL >= 6014
 	struct scx_event_stats scx_event_stats;
+#endif
 	struct bpf_timer bpf_timer;
 	struct bpf_spin_lock bpf_spin_lock;
 	struct bpf_perf_event_value bpf_perf_event_value;
@@ -53,7 +55,9 @@ struct emitted {
 	enum scx_enable_state scx_enable_state;
 	enum scx_rq_flags scx_rq_flags;
 	enum scx_exit_code scx_exit_code;
+#if SIMULATED_KERNEL >= 6018
 	enum scx_exit_flags scx_exit_flags;
+#endif
 	enum pid_type pid_type;
 	enum scx_exit_kind scx_exit_kind;
 	EMITTED_FOR_LOADERS

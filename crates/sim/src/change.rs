@@ -10,6 +10,7 @@ use workload::{CpuSet, SchedPolicy};
 
 use crate::flags::{deq, enq};
 use crate::idle::rotate;
+use crate::kernels::Weighs;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, MaskId};
 use crate::ops::Call;
@@ -115,10 +116,16 @@ impl Machine {
             machine.task_mut(id).policy = policy;
             machine.mirror_policy(id);
             let leaves = old == Class::Ext && new != Class::Ext;
-            if leaves && !machine.rules.weighs_leavers {
-                machine.task_mut(id).weight = weight_of(policy, machine.task(id).nice);
-            } else {
-                machine.set_weight(vm, id);
+            match machine.rules.weighs_leavers {
+                Weighs::Never if leaves => {
+                    machine.task_mut(id).weight = weight_of(policy, machine.task(id).nice);
+                }
+                Weighs::Behind if leaves => {
+                    machine.disable_task(vm, id);
+                    machine.task_mut(id).weight = weight_of(policy, machine.task(id).nice);
+                    machine.call_set_weight(vm, id);
+                }
+                _ => machine.set_weight(vm, id),
             }
             machine.task_mut(id).class = new;
             if new == Class::Ext && old != Class::Ext {

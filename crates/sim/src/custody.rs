@@ -1,10 +1,10 @@
-//! Custody: from 7.2 on the policy hears of the end of its hold on a task.
+//! Custody: from 7.1 on the policy hears of the end of its hold on a task.
 //!
 //! A policy has a task in custody from the moment in which it keeps the task or puts it into a
 //! queue of its own until the task reaches a local or global queue, or is taken back. The end of a
 //! custody is one `ops.dequeue`, with flags 0 in the first case.
 //!
-//! Source: callback traces of Debian's 7.2.12.
+//! Source: callback traces of Debian's 7.1.13, 7.2.12 and 7.3.4.
 
 use std::collections::VecDeque;
 
@@ -19,6 +19,9 @@ use crate::task::Class;
 #[derive(Debug, Default)]
 pub(crate) struct Custody {
     released: VecDeque<TaskId>,
+    /// The task that comes into a queue now is on its way to another CPU, and the kernel does not
+    /// say there that its custody ends.
+    is_late: bool,
 }
 
 impl Machine {
@@ -30,7 +33,7 @@ impl Machine {
         let is_user = self.dsqs.id(dsq) & flags::dsq::BUILTIN == 0;
         if is_user {
             self.set_custody(id, true);
-        } else if self.task(id).in_custody {
+        } else if self.task(id).in_custody && !self.custody.is_late {
             self.set_custody(id, false);
             self.custody.released.push_back(id);
         }
@@ -42,6 +45,22 @@ impl Machine {
             self.task_mut(id).in_custody = is;
             self.mirror_flags(id);
         }
+    }
+
+    /// A task is being moved to another CPU's local queue, or has come there.
+    #[inline]
+    pub(crate) fn moves_to_local(&mut self, does: bool) {
+        self.custody.is_late = does && self.rules.tells_moved_late;
+    }
+
+    /// A task begins to run whose custody has not been ended where it came into a local queue.
+    ///
+    /// Source: `call_task_dequeue()` and `set_next_task_scx()`, kernel 7.1.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_moved(&mut self, vm: &mut Vm, id: TaskId) {
+        self.set_custody(id, false);
+        self.call_dequeue(vm, id, flags::deq::CORE_SCHED_EXEC);
     }
 
     /// Tells the policy of the tasks that have left its custody for a local or global queue.

@@ -11,7 +11,7 @@ use crate::dsq::DsqIndex;
 use crate::flags::enq;
 use crate::lock::Which;
 use crate::machine::Machine;
-use crate::task::{Class, OpsState};
+use crate::task::{Carried, Class, OpsState};
 
 /// One entry of the dispatch buffer: what `ops.dispatch` asked for and is checked when the buffer
 /// is flushed.
@@ -22,6 +22,7 @@ pub(crate) struct Buffered {
     pub qseq: Option<u64>,
     pub dsq_id: u64,
     pub flags: u64,
+    pub carried: Carried,
     /// Who inserted it, if anybody listens.
     pub cause: Cause,
 }
@@ -109,6 +110,7 @@ impl Machine {
             qseq: Some(qseq),
             dsq_id,
             flags,
+            carried,
             ..
         } = entry
         else {
@@ -118,6 +120,7 @@ impl Machine {
             return self.tell_ignored(&entry);
         }
         let dsq = self.verdict_queue(cpu, dsq_id, id);
+        self.carry(id, carried, flags);
         self.dispatch_to_local(cpu, dsq, id, flags);
     }
 
@@ -158,7 +161,9 @@ impl Machine {
         self.leave_dsq(id);
         self.set_task_cpu(id, target);
         let local = self.dsqs.local(target);
+        self.moves_to_local(true);
         self.dispatch_enqueue(local, id, flags);
+        self.moves_to_local(false);
     }
 
     /// Whether a task that sits on another CPU's run queue may be taken to `cpu`. `enforce`: a

@@ -13,7 +13,7 @@ use crate::flags::{self, enq};
 use crate::lock::Which;
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
-use crate::task::{Class, Direct, OpsState};
+use crate::task::{Carried, Class, Direct, OpsState};
 
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
@@ -64,7 +64,8 @@ impl Machine {
         self.watch(id);
         self.set_queued(id, true);
         if self.ops.has(Op::Runnable) {
-            self.call_runnable(vm, id, flags);
+            let more = if restored { self.rules.restored_bit } else { 0 };
+            self.call_runnable(vm, id, self.rules.enq_out(flags) | more);
         }
         self.do_enqueue(vm, id, flags, restored);
         self.cpus[cpu].in_wakeup = false;
@@ -73,6 +74,7 @@ impl Machine {
         }
     }
 
+    /// `flags`: in the kernel's own numbers.
     #[inline(never)]
     fn call_runnable(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         let cpu = self.task(id).cpu;
@@ -82,8 +84,8 @@ impl Machine {
                 op: Op::Runnable,
                 locked: Some(cpu),
                 subject: Some(id),
-                args: [self.task(id).address, self.rules.enq_out(flags)],
-                words: (self.rules.enq_out(flags), 0),
+                args: [self.task(id).address, flags],
+                words: (flags, 0),
             },
         );
     }
@@ -174,8 +176,8 @@ impl Machine {
             self.enqueue_with_new_slice(local, id, flags);
             return false;
         }
-        let pinned = self.cannot_migrate(id);
-        if pinned && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
+        let skips = self.rules.skips_immovable && self.cannot_migrate(id);
+        if skips && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
             self.counters.count(Counter::EnqSkipMigrationDisabled);
             self.enqueue_with_new_slice(local, id, flags);
             return false;
@@ -243,8 +245,31 @@ impl Machine {
             return;
         }
         self.task_mut(id).direct = None;
+        self.carry(id, direct.carried, flags);
         self.dispatch_enqueue(dsq, id, flags);
         self.decisions.decide_for(Cause::KERNEL);
+    }
+
+    /// Writes the slice and the key that an insert carried, where the kernel does it now.
+    #[inline]
+    pub(crate) fn carry(&mut self, id: TaskId, carried: Carried, flags: u64) {
+        if self.rules.inserts_slice {
+            self.write_carried(id, carried, flags);
+        }
+    }
+
+    /// Source: `scx_dsq_insert_commit()`, kernel 6.18, and `apply_slice_vtime()`, kernel 7.3.
+    #[inline]
+    pub(crate) fn write_carried(&mut self, id: TaskId, carried: Carried, flags: u64) {
+        let slice = match carried.slice {
+            0 => self.task(id).slice.max(1),
+            slice => slice,
+        };
+        self.set_slice(id, slice);
+        self.tell_slice(id, Sliced::Insert);
+        if flags & enq::DSQ_PRIQ != 0 {
+            self.set_vtime(id, carried.vtime);
+        }
     }
 
     fn schedule_deferred(&mut self, cpu: CpuId) {
@@ -266,6 +291,7 @@ impl Machine {
             self.decisions.decide_for(direct.cause);
             self.decisions.turn_to(id);
             let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
+            self.carry(id, direct.carried, direct.flags);
             self.dispatch_to_local(cpu, dsq, id, direct.flags);
             self.decisions.decide_for(Cause::KERNEL);
         }

@@ -54,6 +54,8 @@ pub mod deq {
     pub const SPECIAL: u64 = 0x10;
     /// The task's class changes; told from 7.2 on (`DEQUEUE_CLASS`). The bit is the machine's own.
     pub const CLASS: u64 = super::enq::CLASS;
+    /// The task is about to run: `SCX_DEQ_CORE_SCHED_EXEC`.
+    pub const CORE_SCHED_EXEC: u64 = 1 << 32;
 }
 
 /// Flags of `ops.select_cpu`.

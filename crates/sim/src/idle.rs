@@ -179,16 +179,26 @@ pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
 impl Machine {
     /// The CPU becomes idle.
     pub(crate) fn enter_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
+        if self.rules.tells_idle_first {
+            self.call_update_idle(vm, cpu, true);
+        }
         self.idle.update(cpu, true);
         self.tell_idle(cpu, IDLES);
-        self.call_update_idle(vm, cpu, true);
+        if !self.rules.tells_idle_first {
+            self.call_update_idle(vm, cpu, true);
+        }
     }
 
     /// The CPU leaves idle.
     pub(crate) fn leave_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
+        if self.rules.tells_idle_first {
+            self.call_update_idle(vm, cpu, false);
+        }
         self.idle.update(cpu, false);
         self.tell_idle(cpu, LEAVES);
-        self.call_update_idle(vm, cpu, false);
+        if !self.rules.tells_idle_first {
+            self.call_update_idle(vm, cpu, false);
+        }
     }
 
     /// The CPU was rescheduled and stays idle: the masks are refreshed, the policy is not told.
@@ -288,6 +298,12 @@ impl Machine {
         if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
             return self.select_cpu_default(id, wanted);
         }
+        if !self.rules.chooses_near {
+            return self.select_cpu_plainly(id, wanted);
+        }
+        if self.rules.chooses_only_cpu {
+            return self.select_only_cpu(id, wanted);
+        }
         let Wanted { prev, within, .. } = *wanted;
         let allowed = match within {
             Some(within) => within.has(prev),
@@ -296,10 +312,62 @@ impl Machine {
         (allowed && self.idle.claim(prev)).then_some(prev)
     }
 
+    /// The only CPU that a task can run on, claimed.
+    ///
+    /// Source: `select_cpu_restricted()`, kernel 7.3.
+    fn select_only_cpu(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        let task = self.task(id);
+        let cpus = self.masks.get(task.cpus);
+        let cpu = if self.cannot_migrate(id) {
+            task.cpu
+        } else {
+            cpus.first()?
+        };
+        let wished = wanted.within.is_none_or(|within| within.has(cpu));
+        let near = wanted.flags & PICK_IN_NODE == 0
+            || self.idle.start_node(cpu) == self.idle.start_node(wanted.prev);
+        (cpus.has(cpu) && wished && near && self.idle.claim(cpu)).then_some(cpu)
+    }
+
+    /// The built-in choice before there were caches and nodes in it.
+    ///
+    /// Source: `scx_select_cpu_dfl()`, kernel 6.12.
+    fn select_cpu_plainly(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        let Wanted {
+            prev, wake_flags, ..
+        } = *wanted;
+        let allowed = self.masks.shared(self.task(id).cpus);
+        let here = self.exec;
+        if wake_flags & wake::SYNC != 0 {
+            let leaves = self.current().is_some_and(|task| self.task(task).exiting);
+            let local = self.dsqs.local(here);
+            let free = !leaves && self.dsqs.is_empty(local) && !self.idle.cpu.is_empty();
+            if free && allowed.has(here) {
+                return Some(here);
+            }
+        }
+        if self.idle.has_smt() {
+            if self.idle.smt.has(prev) && self.idle.claim(prev) {
+                return Some(prev);
+            }
+            let core = self.pick_idle(&allowed, None, PICK_CORE);
+            if core.is_some() {
+                return core;
+            }
+        }
+        if self.idle.claim(prev) {
+            return Some(prev);
+        }
+        self.pick_idle(&allowed, None, 0)
+    }
+
     /// The built-in choice of a CPU for a task that wakes; the CPU is claimed.
     ///
     /// Source: `scx_select_cpu_dfl()`, kernel 6.18.
     pub(crate) fn select_cpu_default(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        if !self.rules.chooses_near {
+            return self.select_cpu_plainly(id, wanted);
+        }
         let Wanted {
             prev,
             wake_flags,

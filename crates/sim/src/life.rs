@@ -299,6 +299,10 @@ impl Machine {
         );
         self.task_mut(id).scx_state = ScxState::Ready;
         self.mirror_flags(id);
+        if self.rules.clears_leavers {
+            self.set_slice(id, 0);
+            self.set_vtime(id, 0);
+        }
     }
 
     /// Tells the policy that a task is no more.

@@ -287,6 +287,9 @@ impl Machine {
             self.dispatch_enqueue(local, id, enq::HEAD);
         } else if next > Class::Ext {
             self.do_enqueue(vm, id, enq::LAST, false);
+            if self.rules.last_goes_on && self.task(id).dsq == Some(self.dsqs.local(cpu)) {
+                self.resched(cpu);
+            }
         } else {
             self.do_enqueue(vm, id, 0, false);
         }
@@ -356,6 +359,9 @@ impl Machine {
         self.leave_dsq(id);
         self.tell_removed(id, true);
         if self.task(id).queued {
+            if self.rules.tells_moved_late && self.task(id).in_custody {
+                self.tell_moved(vm, id);
+            }
             let (address, slice) = (self.task(id).address, self.task(id).slice);
             self.call(
                 vm,

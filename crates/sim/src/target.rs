@@ -84,10 +84,10 @@ mod tests {
                 assert!(target.prototype(function).is_some(), "{function}");
             }
         }
-        let oldest = target(&MachineSpec {
+        let default = target(&MachineSpec {
             kernel: Kernel::V6_18,
             ..MachineSpec::default()
         });
-        assert_eq!(oldest.size_of("bpf_struct_ops_sched_ext_ops"), Ok(512));
+        assert_eq!(default.size_of("bpf_struct_ops_sched_ext_ops"), Ok(512));
     }
 }

@@ -70,8 +70,20 @@ pub struct Direct {
     pub dsq_id: u64,
     /// Enqueue flags.
     pub flags: u64,
+    /// Slice and key.
+    pub carried: Carried,
     /// Who gave it, if anybody listens.
     pub cause: Cause,
+}
+
+/// What an insert says of the task. Used where it is written with the insert
+/// ([`crate::kernels::KernelRules::inserts_slice`]); else it was written before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Nanoseconds; 0: the slice that the task has.
+    pub slice: u64,
+    /// Key in a queue in order of keys; without meaning elsewhere.
+    pub vtime: u64,
 }
 
 /// What a task does with its time.

@@ -12,7 +12,7 @@ use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::places::Place;
-use crate::task::{Class, Direct, Phase, RunState};
+use crate::task::{Carried, Class, Direct, Phase, RunState};
 
 impl Machine {
     /// Wakes a sleeping task; one that is runnable already is left alone.
@@ -150,6 +150,10 @@ impl Machine {
                 let direct = Direct {
                     dsq_id: crate::flags::dsq::LOCAL,
                     flags: 0,
+                    carried: Carried {
+                        slice: crate::flags::SLICE_DFL,
+                        vtime: 0,
+                    },
                     cause: Cause::KERNEL,
                 };
                 self.task_mut(id).direct = Some(direct);

@@ -17,7 +17,8 @@ pub struct Kernel {
     /// Its configuration, which loaders of objects with `CONFIG_*` variables read; `None` if there
     /// is none to be had.
     pub config: Option<PathBuf>,
-    /// Why it is not the one that was asked for; `None` when it is.
+    /// Why it is not the one that was asked for, or what is wrong with that one; `None` when
+    /// neither is so.
     pub instead: Option<String>,
 }
 
@@ -29,20 +30,35 @@ struct Pin {
     releases: &'static [&'static str],
 }
 
-/// Debian's builds with sched_ext that tests know. 7.1 and 7.2 of trixie-backports are not among
-/// them: their type information misdescribes several kernel functions, `scx_bpf_kick_cpu` too.
-const PINS: [Pin; 2] = [
-    Pin {
-        version: "6.18",
-        build: "6.18.15+deb13-amd64",
-        releases: &["trixie-backports"],
-    },
+/// Debian's builds with sched_ext that tests know. 7.2 of trixie-backports is not among them: its
+/// type information misdescribes several kernel functions, `scx_bpf_kick_cpu` too. That of 7.1 does
+/// the same, and there is no other.
+const PINS: [Pin; 8] = [
+    backport("6.16", "6.16.12+deb13-amd64"),
+    backport("6.17", "6.17.13+deb13-amd64"),
+    backport("6.18", "6.18.15+deb13-amd64"),
+    backport("6.19", "6.19.14+deb13-amd64"),
+    backport("7.0", "7.0.13+deb13-amd64"),
+    backport("7.1", "7.1.13+deb13-amd64"),
     Pin {
         version: "7.2",
         build: "7.2.12+deb14-amd64",
         releases: &["forky", "sid"],
     },
+    backport("7.3", "7.3.4+deb13-amd64"),
 ];
+
+const fn backport(version: &'static str, build: &'static str) -> Pin {
+    Pin {
+        version,
+        build,
+        releases: &["trixie-backports"],
+    }
+}
+
+/// What is to be known of a misdescribed build.
+const MISDESCRIBED: &str = "its type information misdescribes several kernel functions: objects \
+    that kick CPUs cannot be loaded";
 
 /// The kernel that `wanted` means: the path of an image, or a version such as `6.18`. A version
 /// that is not in the cache is downloaded; `progress` hears of it, since it takes a while.
@@ -57,19 +73,49 @@ pub fn find(wanted: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmEr
         return own(wanted);
     }
     let Some(pin) = PINS.iter().find(|pin| pin.version == wanted) else {
-        let known: Vec<_> = PINS.iter().map(|pin| pin.version).collect();
         return Err(VmError::KernelMissing {
             wanted: wanted.to_owned(),
-            reason: format!("known are {}", known.join(" and ")),
+            reason: unknown(wanted),
         });
     };
-    match cached(pin.build)? {
-        Some(kernel) if kernel.config.is_some() || has_none(pin.build)? => Ok(kernel),
-        Some(kernel) => Ok(Kernel {
+    let kernel = match cached(pin.build)? {
+        Some(kernel) if kernel.config.is_some() || has_none(pin.build)? => kernel,
+        Some(kernel) => Kernel {
             config: late_config(pin, progress)?,
             ..kernel
-        }),
-        None => download(pin, progress),
+        },
+        None => download(pin, progress)?,
+    };
+    Ok(with_its_fault(kernel))
+}
+
+/// Why there is no kernel for a version, and what there is.
+fn unknown(wanted: &str) -> String {
+    let known: Vec<_> = PINS.iter().map(|pin| pin.version).collect();
+    let [others @ .., last] = &*known else {
+        unreachable!("there are kernels");
+    };
+    let known = format!("known are {} and {last}", others.join(", "));
+    match wanted {
+        "6.12" => {
+            let why = "Debian builds it without sched_ext, so that it can only be simulated";
+            format!("{why}; {known}")
+        }
+        _ => known,
+    }
+}
+
+/// Adds what is wrong with a build, if something is.
+fn with_its_fault(kernel: Kernel) -> Kernel {
+    let is_misdescribed = Build::parse(&kernel.name).is_some_and(|it| it.is_misdescribed());
+    if !is_misdescribed {
+        return kernel;
+    }
+    let instead = kernel.instead.as_deref();
+    let before = instead.map_or_else(String::new, |why| format!("{why}; "));
+    Kernel {
+        instead: Some(format!("{before}{}: {MISDESCRIBED}", kernel.name)),
+        ..kernel
     }
 }
 
@@ -311,8 +357,13 @@ impl Build {
     /// Whether it has a sched_ext that policies can use.
     fn is_usable(&self) -> bool {
         let [major, minor, _] = self.version;
-        let misdescribed = self.debian == 13 && major == 7 && minor >= 1;
-        (major, minor) >= (6, 18) && !misdescribed
+        (major, minor) >= (6, 16) && !self.is_misdescribed()
+    }
+
+    /// Whether its type information gives functions a parameter too many.
+    fn is_misdescribed(&self) -> bool {
+        let [major, minor, _] = self.version;
+        self.debian == 13 && major == 7 && (1..=2).contains(&minor)
     }
 
     /// How far its behaviour is likely to be from that of `wanted`.
@@ -356,7 +407,9 @@ mod tests {
     fn every_pin_is_a_build_that_can_be_used() {
         for pin in PINS {
             let build = Build::parse(pin.build).unwrap();
-            assert!(build.is_usable(), "{}", pin.build);
+            // There is no better one.
+            let expected = pin.version != "7.1";
+            assert_eq!(build.is_usable(), expected, "{}", pin.build);
             assert!(pin.build.starts_with(pin.version));
         }
     }
@@ -397,7 +450,30 @@ mod tests {
     #[test]
     fn an_unknown_version_says_what_there_is() {
         let error = find("6.1", &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("6.18 and 7.2"), "{error}");
+        assert!(
+            error.contains("known are 6.16, ") && error.contains(" and 7.3"),
+            "{error}"
+        );
+        let error = find("6.12", &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("without sched_ext"), "{error}");
+    }
+
+    #[test]
+    fn a_misdescribed_build_says_so() {
+        let kernel = |name: &str, instead: Option<&str>| Kernel {
+            name: name.to_owned(),
+            image: PathBuf::new(),
+            config: None,
+            instead: instead.map(str::to_owned),
+        };
+        let fine = kernel("7.3.4+deb13-amd64", None);
+        assert_eq!(with_its_fault(fine.clone()), fine);
+        let told = with_its_fault(kernel("7.1.13+deb13-amd64", Some("gone"))).instead;
+        let told = told.unwrap();
+        assert!(
+            told.starts_with("gone; 7.1.13") && told.contains("misdescribes"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -118,7 +118,21 @@ fn an_old_kernel_is_refused_unless_asked_for() {
     };
     let (severity, what) = only(&old);
     assert_eq!(severity, Severity::Untested);
-    assert!(what.contains("older than 6.18"), "{what}");
+    assert!(what.contains("older than 6.16"), "{what}");
+}
+
+#[test]
+fn a_kernel_that_is_newer_than_the_tested_ones_is_named_and_takes_policies() {
+    let new = |release: &str| Facts {
+        release: release.to_owned(),
+        ..good()
+    };
+    let (severity, what) = only(&new("7.4.0-rc1"));
+    assert_eq!(severity, Severity::Changes);
+    assert!(what.contains("newer than 7.3"), "{what}");
+    for tested in ["6.16.12", "7.3.4+deb13-amd64"] {
+        assert_eq!(judge(&new(tested)), []);
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ class Computer(TypedDict, total=False):
         llc: CPUs that share a last-level cache; 0 for all of a node.
         node: CPUs of a NUMA node; 0 for all.
         hz: ticks a second: 100, 250, 300 or 1000.
-        kernel: version to simulate, ``"6.18"`` or ``"7.2"``.
+        kernel: version to simulate, ``"6.12"`` or ``"6.16"`` to ``"7.3"``.
         profile: ``"ideal"``, ``"default-v0"``, or the path of a file of costs.
     """
 

@@ -48,7 +48,7 @@ pub struct Fidelity {
     #[arg(long, value_enum, default_value_t = Machine::Vm)]
     machine: Machine,
 
-    /// Kernel that a VM boots: 6.18, 7.2, or the path of a vmlinuz.
+    /// Kernel that a VM boots: 6.16 to 7.3, or the path of a vmlinuz.
     #[arg(long, value_name = "KERNEL", default_value = "6.18")]
     kernel: String,
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Constants of kernel 6.18, with their values there; see ../6.18.h. */
+/*
+ * Constants of kernel 6.18, with their values there; see ../6.18.h. Older versions have those
+ * outside the conditions, with the same values.
+ */
 
 /* ---- Constants ---- */
 
@@ -24,13 +27,17 @@ enum scx_ops_flags {
 	SCX_OPS_ENQ_LAST = 1LLU << 1,
 	SCX_OPS_ENQ_EXITING = 1LLU << 2,
 	SCX_OPS_SWITCH_PARTIAL = 1LLU << 3,
+	SCX_OPS_HAS_CGROUP_WEIGHT = 1LLU << 16,
+#if SIMULATED_KERNEL >= 6016
 	SCX_OPS_ENQ_MIGRATION_DISABLED = 1LLU << 4,
 	SCX_OPS_ALLOW_QUEUED_WAKEUP = 1LLU << 5,
 	SCX_OPS_BUILTIN_IDLE_PER_NODE = 1LLU << 6,
-	SCX_OPS_HAS_CGROUP_WEIGHT = 1LLU << 16,
 	SCX_OPS_ALL_FLAGS = 0x1007fLLU,
 	__SCX_OPS_INTERNAL_MASK = 0xffLLU << 56,
 	SCX_OPS_HAS_CPU_PREEMPT = 1LLU << 56,
+#else
+	SCX_OPS_ALL_FLAGS = 0x1000fLLU,
+#endif
 };
 
 enum scx_dsq_id_flags {
@@ -74,7 +81,9 @@ enum scx_kick_flags {
 
 enum scx_pick_idle_cpu_flags {
 	SCX_PICK_IDLE_CORE = 1LLU << 0,
+#if SIMULATED_KERNEL >= 6016
 	SCX_PICK_IDLE_IN_NODE = 1LLU << 1,
+#endif
 };
 
 enum scx_dsq_iter_flags {
@@ -134,7 +143,9 @@ enum scx_rq_flags {
 	SCX_RQ_BAL_KEEP = 1 << 3,
 	SCX_RQ_BYPASSING = 1 << 4,
 	SCX_RQ_CLK_VALID = 1 << 5,
+#if SIMULATED_KERNEL >= 6017
 	SCX_RQ_BAL_CB_PENDING = 1 << 6,
+#endif
 	SCX_RQ_IN_WAKEUP = 1 << 16,
 	SCX_RQ_IN_BALANCE = 1 << 17,
 };
@@ -153,7 +164,9 @@ enum scx_exit_code {
 	SCX_ECODE_ACT_RESTART = 1LLU << 48,
 };
 
+#if SIMULATED_KERNEL >= 6018
 /* On 6.18 the flag's value is 0: a slip in the kernel, which 6.19 mends. */
 enum scx_exit_flags {
 	SCX_EFLAG_INITIALIZED = 0,
 };
+#endif

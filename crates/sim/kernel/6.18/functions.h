@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Functions of kernel 6.18 that policies call, all of which 7.2 has too; see ../6.18.h. */
+/*
+ * Functions of kernel 6.18 that policies call, all of which later versions have too; see
+ * ../6.18.h. Older versions have those that no condition excludes.
+ */
 
 /*
  * ---- Functions ----
@@ -15,11 +18,23 @@
 #endif
 
 /* Queues. */
+#if SIMULATED_KERNEL <= 6016
+/* Their names until 6.12; 6.13 to 6.16 have both. */
+VOID(scx_bpf_dispatch, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
+VOID(scx_bpf_dispatch_vtime, struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+     u64 enq_flags)
+GIVES(bool, scx_bpf_consume, u64 dsq_id)
+VOID(scx_bpf_dispatch_from_dsq_set_slice, struct bpf_iter_scx_dsq *it__iter, u64 slice)
+VOID(scx_bpf_dispatch_from_dsq_set_vtime, struct bpf_iter_scx_dsq *it__iter, u64 vtime)
+GIVES(bool, scx_bpf_dispatch_from_dsq, struct bpf_iter_scx_dsq *it__iter, struct task_struct *p,
+      u64 dsq_id, u64 enq_flags)
+GIVES(bool, scx_bpf_dispatch_vtime_from_dsq, struct bpf_iter_scx_dsq *it__iter,
+      struct task_struct *p, u64 dsq_id, u64 enq_flags)
+#endif
+#if SIMULATED_KERNEL >= 6013
 VOID(scx_bpf_dsq_insert, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 VOID(scx_bpf_dsq_insert_vtime, struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
      u64 enq_flags)
-GIVES(u32, scx_bpf_dispatch_nr_slots, void)
-VOID(scx_bpf_dispatch_cancel, void)
 GIVES(bool, scx_bpf_dsq_move_to_local, u64 dsq_id)
 VOID(scx_bpf_dsq_move_set_slice, struct bpf_iter_scx_dsq *it__iter, u64 slice)
 VOID(scx_bpf_dsq_move_set_vtime, struct bpf_iter_scx_dsq *it__iter, u64 vtime)
@@ -27,6 +42,9 @@ GIVES(bool, scx_bpf_dsq_move, struct bpf_iter_scx_dsq *it__iter, struct task_str
       u64 dsq_id, u64 enq_flags)
 GIVES(bool, scx_bpf_dsq_move_vtime, struct bpf_iter_scx_dsq *it__iter, struct task_struct *p,
       u64 dsq_id, u64 enq_flags)
+#endif
+GIVES(u32, scx_bpf_dispatch_nr_slots, void)
+VOID(scx_bpf_dispatch_cancel, void)
 GIVES(u32, scx_bpf_reenqueue_local, void)
 GIVES(s32, scx_bpf_create_dsq, u64 dsq_id, s32 node)
 VOID(scx_bpf_destroy_dsq, u64 dsq_id)
@@ -39,37 +57,45 @@ VOID(bpf_iter_scx_dsq_destroy, struct bpf_iter_scx_dsq *it)
 VOID(scx_bpf_kick_cpu, s32 cpu, u64 flags)
 GIVES(s32, scx_bpf_select_cpu_dfl, struct task_struct *p, s32 prev_cpu, u64 wake_flags,
       bool *is_idle)
-GIVES(s32, scx_bpf_select_cpu_and, struct task_struct *p, s32 prev_cpu, u64 wake_flags,
-      const struct cpumask *cpus_allowed, u64 flags)
 GIVES(bool, scx_bpf_test_and_clear_cpu_idle, s32 cpu)
 GIVES(s32, scx_bpf_pick_idle_cpu, const struct cpumask *cpus_allowed, u64 flags)
-GIVES(s32, scx_bpf_pick_idle_cpu_node, const struct cpumask *cpus_allowed, int node, u64 flags)
 GIVES(s32, scx_bpf_pick_any_cpu, const struct cpumask *cpus_allowed, u64 flags)
-GIVES(s32, scx_bpf_pick_any_cpu_node, const struct cpumask *cpus_allowed, int node, u64 flags)
 GIVES(const struct cpumask *, scx_bpf_get_idle_cpumask, void)
-GIVES(const struct cpumask *, scx_bpf_get_idle_cpumask_node, int node)
 GIVES(const struct cpumask *, scx_bpf_get_idle_smtmask, void)
-GIVES(const struct cpumask *, scx_bpf_get_idle_smtmask_node, int node)
 VOID(scx_bpf_put_idle_cpumask, const struct cpumask *idle_mask)
 GIVES(const struct cpumask *, scx_bpf_get_possible_cpumask, void)
 GIVES(const struct cpumask *, scx_bpf_get_online_cpumask, void)
 VOID(scx_bpf_put_cpumask, const struct cpumask *cpumask)
-GIVES(int, scx_bpf_cpu_node, s32 cpu)
-GIVES(u32, scx_bpf_nr_node_ids, void)
 GIVES(u32, scx_bpf_nr_cpu_ids, void)
 GIVES(u32, scx_bpf_cpuperf_cap, s32 cpu)
 GIVES(u32, scx_bpf_cpuperf_cur, s32 cpu)
 VOID(scx_bpf_cpuperf_set, s32 cpu, u32 perf)
+#if SIMULATED_KERNEL < 7003
 GIVES(struct rq *, scx_bpf_cpu_rq, s32 cpu)
+#endif
+#if SIMULATED_KERNEL >= 6016
+GIVES(s32, scx_bpf_select_cpu_and, struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+      const struct cpumask *cpus_allowed, u64 flags)
+GIVES(s32, scx_bpf_pick_idle_cpu_node, const struct cpumask *cpus_allowed, int node, u64 flags)
+GIVES(s32, scx_bpf_pick_any_cpu_node, const struct cpumask *cpus_allowed, int node, u64 flags)
+GIVES(const struct cpumask *, scx_bpf_get_idle_cpumask_node, int node)
+GIVES(const struct cpumask *, scx_bpf_get_idle_smtmask_node, int node)
+GIVES(int, scx_bpf_cpu_node, s32 cpu)
+GIVES(u32, scx_bpf_nr_node_ids, void)
+#endif
+#if SIMULATED_KERNEL >= 6018
 GIVES(struct rq *, scx_bpf_locked_rq, void)
 GIVES(struct task_struct *, scx_bpf_cpu_curr, s32 cpu)
+#endif
 
 /* Tasks, time, reports. */
 GIVES(bool, scx_bpf_task_running, const struct task_struct *p)
 GIVES(s32, scx_bpf_task_cpu, const struct task_struct *p)
 GIVES(struct cgroup *, scx_bpf_task_cgroup, struct task_struct *p)
+#if SIMULATED_KERNEL >= 6014
 GIVES(u64, scx_bpf_now, void)
 VOID(scx_bpf_events, struct scx_event_stats *events, size_t events__sz)
+#endif
 VOID(scx_bpf_exit_bstr, s64 exit_code, char *fmt, unsigned long long *data, u32 data__sz)
 VOID(scx_bpf_error_bstr, char *fmt, unsigned long long *data, u32 data__sz)
 VOID(scx_bpf_dump_bstr, char *fmt, unsigned long long *data, u32 data__sz)

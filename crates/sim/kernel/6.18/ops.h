@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The table of callbacks of kernel 6.18 and what is its alone; see ../6.18.h. */
+/*
+ * The table of callbacks of kernel 6.18 and what is its alone; see ../6.18.h. Also those of the
+ * versions from 6.12 to 7.1, which differ in the members that stand in conditions.
+ */
 
 /* ---- How a policy ends ---- */
 
@@ -11,6 +14,9 @@ enum scx_exit_kind {
 	SCX_EXIT_UNREG_BPF,
 	SCX_EXIT_UNREG_KERN,
 	SCX_EXIT_SYSRQ,
+#if SIMULATED_KERNEL >= 7001
+	SCX_EXIT_PARENT,
+#endif
 
 	SCX_EXIT_ERROR = 1024,
 	SCX_EXIT_ERROR_BPF,
@@ -20,7 +26,9 @@ enum scx_exit_kind {
 struct scx_exit_info {
 	enum scx_exit_kind kind;
 	s64 exit_code;
+#if SIMULATED_KERNEL >= 6018
 	u64 flags;
+#endif
 	const char *reason;
 	unsigned long *bt;
 	u32 bt_len;
@@ -36,19 +44,32 @@ struct scx_dump_ctx {
 	u64 at_jiffies;
 };
 
+#if SIMULATED_KERNEL >= 6014
 struct scx_event_stats {
 	s64 SCX_EV_SELECT_CPU_FALLBACK;
 	s64 SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE;
 	s64 SCX_EV_DISPATCH_KEEP_LAST;
 	s64 SCX_EV_ENQ_SKIP_EXITING;
 	s64 SCX_EV_ENQ_SKIP_MIGRATION_DISABLED;
+#if SIMULATED_KERNEL >= 7001
+	s64 SCX_EV_REENQ_IMMED;
+	s64 SCX_EV_REENQ_LOCAL_REPEAT;
+#endif
 	s64 SCX_EV_REFILL_SLICE_DFL;
 	s64 SCX_EV_BYPASS_DURATION;
 	s64 SCX_EV_BYPASS_DISPATCH;
 	s64 SCX_EV_BYPASS_ACTIVATE;
+#if SIMULATED_KERNEL >= 7001
+	s64 SCX_EV_INSERT_NOT_OWNED;
+	s64 SCX_EV_SUB_BYPASS_DISPATCH;
+#endif
 };
+#endif
 
-/* ---- The table of callbacks: every member of 6.18, in its order ---- */
+/* ---- The table of callbacks: every member, in its order ---- */
+
+struct scx_sub_attach_args;
+struct scx_sub_detach_args;
 
 #define SCX_OPS_NAME_BYTES 128
 
@@ -83,8 +104,17 @@ struct sched_ext_ops {
 	void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from,
 				   struct cgroup *to);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
+#if SIMULATED_KERNEL >= 6017
 	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us,
 				     u64 burst_us);
+#endif
+#if SIMULATED_KERNEL >= 6019
+	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
+#endif
+#if SIMULATED_KERNEL >= 7001
+	s32 (*sub_attach)(struct scx_sub_attach_args *args);
+	void (*sub_detach)(struct scx_sub_detach_args *args);
+#endif
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);
@@ -94,6 +124,11 @@ struct sched_ext_ops {
 	u32 timeout_ms;
 	u32 exit_dump_len;
 	u64 hotplug_seq;
+#if SIMULATED_KERNEL >= 7001
+	u64 sub_cgroup_id;
+#endif
 	char name[SCX_OPS_NAME_BYTES];
+#if SIMULATED_KERNEL >= 6016
 	void *priv;
+#endif
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Types that policies read, and in which 6.18 and 7.2 agree; see ../6.18.h. */
+/*
+ * Types that policies read, and in which all versions agree but for what stands in conditions; see
+ * ../6.18.h.
+ */
 
 /* ---- Base types ---- */
 
@@ -339,9 +342,14 @@ struct scx_exit_task_args {
 
 struct scx_cgroup_init_args {
 	u32 weight;
+#if SIMULATED_KERNEL >= 6017
 	u64 bw_period_us;
 	u64 bw_quota_us;
 	u64 bw_burst_us;
+#endif
+#if SIMULATED_KERNEL >= 7003
+	bool sched_idle;
+#endif
 };
 
 enum scx_cpu_preempt_reason {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Functions that came between 6.18 and 7.2; see ../7.2.h. */
+/* Functions that came with 6.19 and, where a condition says so, with 7.1; see ../7.2.h. */
 
 struct scx_bpf_dsq_insert_vtime_args {
 	u64 dsq_id;
@@ -18,9 +18,11 @@ struct scx_bpf_select_cpu_and_args {
 GIVES(bool, scx_bpf_dsq_insert___v2, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 GIVES(bool, __scx_bpf_dsq_insert_vtime, struct task_struct *p,
       struct scx_bpf_dsq_insert_vtime_args *args)
-GIVES(bool, scx_bpf_dsq_move_to_local___v2, u64 dsq_id, u64 enq_flags)
 GIVES(struct task_struct *, scx_bpf_dsq_peek, u64 dsq_id)
+#if SIMULATED_KERNEL >= 7001
+GIVES(bool, scx_bpf_dsq_move_to_local___v2, u64 dsq_id, u64 enq_flags)
 VOID(scx_bpf_dsq_reenq, u64 dsq_id, u64 reenq_flags)
+#endif
 VOID(scx_bpf_reenqueue_local___v2, void)
 
 /* CPUs. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The table of callbacks of kernel 7.2 and what is its alone; see ../7.2.h. */
+/* The table of callbacks of kernels 7.2 and 7.3, and what is theirs alone; see ../7.2.h. */
 
 /* ---- How a policy ends ---- */
 
@@ -12,10 +12,17 @@ enum scx_exit_kind {
 	SCX_EXIT_UNREG_KERN,
 	SCX_EXIT_SYSRQ,
 	SCX_EXIT_PARENT,
+#if SIMULATED_KERNEL >= 7003
+	SCX_EXIT_PARENT_KILL,
+#endif
 
 	SCX_EXIT_ERROR = 1024,
 	SCX_EXIT_ERROR_BPF,
 	SCX_EXIT_ERROR_STALL,
+#if SIMULATED_KERNEL >= 7003
+	SCX_EXIT_ERROR_REENQ,
+	SCX_EXIT_ERROR_RESCUE,
+#endif
 };
 
 struct scx_exit_info {
@@ -45,17 +52,33 @@ struct scx_event_stats {
 	s64 SCX_EV_ENQ_SKIP_EXITING;
 	s64 SCX_EV_ENQ_SKIP_MIGRATION_DISABLED;
 	s64 SCX_EV_REENQ_IMMED;
+#if SIMULATED_KERNEL >= 7003
+	s64 SCX_EV_REENQ_REPEAT;
+	s64 SCX_EV_REFILL_SLICE_DFL;
+	s64 SCX_EV_SLICE_CLAMPED;
+	s64 SCX_EV_SLICE_DENIED;
+#else
 	s64 SCX_EV_REENQ_LOCAL_REPEAT;
 	s64 SCX_EV_REFILL_SLICE_DFL;
+#endif
 	s64 SCX_EV_BYPASS_DURATION;
 	s64 SCX_EV_BYPASS_DISPATCH;
 	s64 SCX_EV_BYPASS_ACTIVATE;
 	s64 SCX_EV_INSERT_NOT_OWNED;
 	s64 SCX_EV_SUB_BYPASS_DISPATCH;
+#if SIMULATED_KERNEL >= 7003
+	s64 SCX_EV_SUB_FORCED_ADMIT;
+	s64 SCX_EV_SUB_PREEMPT_DENIED;
+	s64 SCX_EV_SUB_KICK_DENIED;
+	s64 SCX_EV_SUB_REENQ_DENIED;
+	s64 SCX_EV_SUB_CIDPERF_DENIED;
+	s64 SCX_EV_SUB_RESCUE;
+#endif
 };
 
-/* ---- The table of callbacks: every member of 7.2, in its order ---- */
+/* ---- The table of callbacks: every member, in its order ---- */
 
+struct scx_cmask;
 struct scx_sub_attach_args;
 struct scx_sub_detach_args;
 
@@ -95,8 +118,15 @@ struct sched_ext_ops {
 	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	s32 (*sub_attach)(struct scx_sub_attach_args *args);
 	void (*sub_detach)(struct scx_sub_detach_args *args);
+#if SIMULATED_KERNEL >= 7003
+	void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
+	void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
+#endif
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
+#if SIMULATED_KERNEL >= 7003
+	s32 (*init_cids)(void);
+#endif
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u32 dispatch_max_batch;
@@ -104,6 +134,11 @@ struct sched_ext_ops {
 	u32 timeout_ms;
 	u32 exit_dump_len;
 	u64 hotplug_seq;
+#if SIMULATED_KERNEL >= 7003
+	u32 cid_shard_size;
+	u32 rescue_bandwidth_ppt;
+	u32 rescue_quantum_us;
+#endif
 	u64 sub_cgroup_id;
 	char name[SCX_OPS_NAME_BYTES];
 	void *priv;

@@ -4,13 +4,20 @@
 //! translated here, in both directions. No rule asks for a version: it asks [`KernelRules`] for
 //! the one thing that it wants to know.
 
+mod v6_12;
+mod v6_16;
+mod v6_17;
 mod v6_18;
+mod v6_19;
+mod v7_0;
+mod v7_1;
 mod v7_2;
+mod v7_3;
 
 use model::Kernel;
 
 use crate::counters::Counter;
-use crate::flags::deq;
+use crate::flags::{deq, enq};
 use crate::machine::Machine;
 use crate::task::ScxState;
 
@@ -36,6 +43,9 @@ pub(crate) struct KernelRules {
     /// The machine's bit of a change of class, which comes with a dequeue and an enqueue; 0 where
     /// it is not told from other changes (`sched.h`: `DEQUEUE_CLASS`).
     pub class_bit: u64,
+    /// What `ops.runnable` is told in addition when the current task is put back after a change;
+    /// 0: nothing (`ext/ext.c`: `enqueue_task_scx()`).
+    pub restored_bit: u64,
     /// `SCX_OPS_*` flags that the kernel knows (`ext_internal.h`: `SCX_OPS_ALL_FLAGS`).
     pub ops_flags: u64,
     /// Those of them that are not modelled.
@@ -47,6 +57,9 @@ pub(crate) struct KernelRules {
     pub state_numbers: [u32; 4],
     /// The policy is told when its custody of a task ends (`ext.c`: `call_task_dequeue()`).
     pub has_custody: bool,
+    /// The end of the custody of a task that is moved to another CPU's local queue is told when it
+    /// begins to run (`ext.c`: `call_task_dequeue()`).
+    pub tells_moved_late: bool,
     /// `ops.dispatch` is called before the class is chosen, and so even if a higher class has a
     /// task (`ext.c`: `balance_scx()` as a method of the class). Else only if none has
     /// (`pick_task_scx()`).
@@ -54,9 +67,12 @@ pub(crate) struct KernelRules {
     /// The built-in choice prefers an idle thread of the previous CPU's core to other cores
     /// (`ext_idle.c`: `scx_select_cpu_dfl()`).
     pub prefers_sibling: bool,
-    /// A task that leaves the policy's class gets its new weight with an `ops.set_weight`
+    /// Whether a task that leaves the policy's class gets its new weight with an `ops.set_weight`
     /// (`ext.c`: `reweight_task_scx()`).
-    pub weighs_leavers: bool,
+    pub weighs_leavers: Weighs,
+    /// A task that leaves the policy's class leaves its slice and its `dsq_vtime` behind (`ext.c`:
+    /// `scx_disable_task()`).
+    pub clears_leavers: bool,
     /// `ops.exit_task` comes right behind a task's last switch, not with its last reference
     /// (`ext.c`: `sched_ext_dead()`).
     pub exits_at_last_switch: bool,
@@ -70,7 +86,97 @@ pub(crate) struct KernelRules {
     pub cgroup_move_is_locked: bool,
     /// `ops.cgroup_set_idle` exists (`ext.c`: `scx_group_set_idle()`).
     pub has_cgroup_set_idle: bool,
+    /// The built-in choice of a CPU looks in the cache and the node of the previous CPU first, and
+    /// respects the task's affinity for that CPU (`ext_idle.c`: `scx_select_cpu_dfl()`).
+    pub chooses_near: bool,
+    /// A program that asks for the built-in choice of a task that cannot move gets the task's only
+    /// CPU, if that idles, not the previous CPU that it names (`ext/idle.c`:
+    /// `select_cpu_restricted()`).
+    pub chooses_only_cpu: bool,
+    /// `ops.update_idle` is called before the mask of idle CPUs changes (`ext.c`:
+    /// `__scx_update_idle()`).
+    pub tells_idle_first: bool,
+    /// A task that cannot migrate goes to its CPU's local queue, and the policy is asked only with
+    /// `SCX_OPS_ENQ_MIGRATION_DISABLED` (`ext.c`: `do_enqueue_task()`).
+    pub skips_immovable: bool,
+    /// A task that the policy puts into the local queue when it is enqueued with `SCX_ENQ_LAST`
+    /// goes on at once: the CPU looks again (`ext.c`: `put_prev_task_scx()`).
+    pub last_goes_on: bool,
+    /// Slice and `dsq_vtime` of an insert are written when the task is put into the queue, not when
+    /// the policy asks for it (`ext/ext.c`: `apply_slice_vtime()`).
+    pub inserts_slice: bool,
 }
+
+/// When a task that leaves the policy's class gets its new weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weighs {
+    /// While it still belongs to the policy: before `ops.disable`.
+    Before,
+    /// Behind `ops.disable`.
+    Behind,
+    /// Not at all.
+    Never,
+}
+
+/// Event counters of 6.14 to 7.0.
+const COUNTERS_6_18: &[(&str, Option<Counter>)] = &[
+    (
+        "SCX_EV_SELECT_CPU_FALLBACK",
+        Some(Counter::SelectCpuFallback),
+    ),
+    (
+        "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
+        Some(Counter::DispatchLocalDsqOffline),
+    ),
+    ("SCX_EV_DISPATCH_KEEP_LAST", Some(Counter::DispatchKeepLast)),
+    ("SCX_EV_ENQ_SKIP_EXITING", Some(Counter::EnqSkipExiting)),
+    (
+        "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
+        Some(Counter::EnqSkipMigrationDisabled),
+    ),
+    ("SCX_EV_REFILL_SLICE_DFL", Some(Counter::RefillSliceDfl)),
+    ("SCX_EV_BYPASS_DURATION", None),
+    ("SCX_EV_BYPASS_DISPATCH", Some(Counter::BypassDispatch)),
+    ("SCX_EV_BYPASS_ACTIVATE", Some(Counter::BypassActivate)),
+];
+
+/// Event counters of 7.1 and 7.2.
+const COUNTERS_7_2: &[(&str, Option<Counter>)] = &[
+    (
+        "SCX_EV_SELECT_CPU_FALLBACK",
+        Some(Counter::SelectCpuFallback),
+    ),
+    (
+        "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
+        Some(Counter::DispatchLocalDsqOffline),
+    ),
+    ("SCX_EV_DISPATCH_KEEP_LAST", Some(Counter::DispatchKeepLast)),
+    ("SCX_EV_ENQ_SKIP_EXITING", Some(Counter::EnqSkipExiting)),
+    (
+        "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
+        Some(Counter::EnqSkipMigrationDisabled),
+    ),
+    ("SCX_EV_REENQ_IMMED", None),
+    ("SCX_EV_REENQ_LOCAL_REPEAT", None),
+    ("SCX_EV_REFILL_SLICE_DFL", Some(Counter::RefillSliceDfl)),
+    ("SCX_EV_BYPASS_DURATION", None),
+    ("SCX_EV_BYPASS_DISPATCH", Some(Counter::BypassDispatch)),
+    ("SCX_EV_BYPASS_ACTIVATE", Some(Counter::BypassActivate)),
+    ("SCX_EV_INSERT_NOT_OWNED", None),
+    ("SCX_EV_SUB_BYPASS_DISPATCH", None),
+];
+
+/// Bits of `enq_flags` since 6.19.
+const ENQ_BITS_6_19: &[(u64, u64)] = &[
+    (enq::HEAD, 1 << 16),
+    (enq::MIGRATED, 1 << 18),
+    (enq::INITIAL, 1 << 19),
+    (enq::CPU_SELECTED, 1 << 20),
+    (enq::CLASS, 1 << 6),
+];
+
+/// Bits of `deq_flags` since 6.19.
+const DEQ_BITS_6_19: &[(u64, u64)] = &[(deq::SPECIAL, 1 << 16), (deq::CLASS, 1 << 6)];
 
 /// The rules of `kernel`.
 ///
@@ -78,8 +184,15 @@ pub(crate) struct KernelRules {
 /// If the kernel has none: every [`Kernel::ALL`] has a line here, which a test checks.
 pub(crate) fn rules_of(kernel: Kernel) -> &'static KernelRules {
     match kernel {
+        Kernel::V6_12 => &v6_12::RULES,
+        Kernel::V6_16 => &v6_16::RULES,
+        Kernel::V6_17 => &v6_17::RULES,
         Kernel::V6_18 => &v6_18::RULES,
+        Kernel::V6_19 => &v6_19::RULES,
+        Kernel::V7_0 => &v7_0::RULES,
+        Kernel::V7_1 => &v7_1::RULES,
         Kernel::V7_2 => &v7_2::RULES,
+        Kernel::V7_3 => &v7_3::RULES,
         _ => unreachable!("no other kernel can be asked for"),
     }
 }
@@ -147,7 +260,6 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::enq;
 
     #[test]
     fn every_kernel_has_rules_and_types_of_its_own() {

@@ -11,6 +11,8 @@ use crate::task::Class;
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_dispatch_nr_slots", "u32()", nr_slots),
     ("scx_bpf_dispatch_cancel", "void()", cancel),
+    // Until 6.16 under the first name.
+    ("scx_bpf_consume", "bool(u64)", move_to_local),
     ("scx_bpf_dsq_move_to_local", "bool(u64)", move_to_local),
     (
         "scx_bpf_dsq_move_to_local___v2",

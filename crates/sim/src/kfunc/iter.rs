@@ -14,6 +14,28 @@ pub(super) const TABLE: &[Line] = &lines![
     ("bpf_iter_scx_dsq_new", "s32(ptr,u64,u64)", new),
     ("bpf_iter_scx_dsq_next", "ptr(ptr)", next),
     ("bpf_iter_scx_dsq_destroy", "void(ptr)", destroy),
+    // Until 6.16 under these names.
+    (
+        "scx_bpf_dispatch_from_dsq",
+        "bool(ptr,ptr,u64,u64)",
+        move_fifo,
+    ),
+    (
+        "scx_bpf_dispatch_vtime_from_dsq",
+        "bool(ptr,ptr,u64,u64)",
+        move_vtime,
+    ),
+    (
+        "scx_bpf_dispatch_from_dsq_set_slice",
+        "void(ptr,u64)",
+        set_slice,
+    ),
+    (
+        "scx_bpf_dispatch_from_dsq_set_vtime",
+        "void(ptr,u64)",
+        set_vtime,
+    ),
+    // Since 6.13 under these.
     ("scx_bpf_dsq_move", "bool(ptr,ptr,u64,u64)", move_fifo),
     (
         "scx_bpf_dsq_move_vtime",

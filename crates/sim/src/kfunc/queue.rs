@@ -1,24 +1,31 @@
 //! Dispatch queues: creating, asking, inserting.
 
-use model::{Sliced, TaskId};
+use model::TaskId;
 
 use super::{Ctx, Line, Return, changed, here, s32, task};
 use crate::dispatch::Buffered;
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
 use crate::ops::Directly;
-use crate::task::{Direct, OpsState};
+use crate::task::{Carried, Direct, OpsState};
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_create_dsq", "s32(u64,s32)", create),
     ("scx_bpf_destroy_dsq", "void(u64)", destroy),
     ("scx_bpf_dsq_nr_queued", "s32(u64)", nr_queued),
     ("scx_bpf_dsq_peek", "ptr(u64)", peek),
+    // Until 6.16 under the first name.
+    ("scx_bpf_dispatch", "void(ptr,u64,u64,u64)", insert),
     ("scx_bpf_dsq_insert", "void(ptr,u64,u64,u64)", insert),
     (
         "scx_bpf_dsq_insert___v2",
         "bool(ptr,u64,u64,u64)",
         insert_told,
+    ),
+    (
+        "scx_bpf_dispatch_vtime",
+        "void(ptr,u64,u64,u64,u64)",
+        insert_vtime,
     ),
     (
         "scx_bpf_dsq_insert_vtime",
@@ -154,7 +161,7 @@ struct Insert {
 /// 1 if the insert was taken, which only functions from 6.19 on tell.
 ///
 /// Source: `scx_dsq_insert_preamble()` and `scx_dsq_insert_commit()`, kernel 6.18. Slice and vtime
-/// are written at once, even for an entry that is ignored later.
+/// are written at once, even for an entry that is ignored later; since 7.3 with the insert.
 fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
     let Insert {
         dsq_id,
@@ -181,18 +188,15 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
         return Ok(0);
     }
     let flags = machine.enq_in(flags);
-    let slice = match slice {
-        0 => machine.task(id).slice.max(1),
-        slice => slice,
+    let flags = flags | vtime.map_or(0, |_| enq::DSQ_PRIQ);
+    let carried = Carried {
+        slice,
+        vtime: vtime.unwrap_or(0),
     };
-    machine.set_slice(id, slice);
-    machine.tell_slice(id, Sliced::Insert);
-    let mut flags = flags;
-    if let Some(vtime) = vtime {
-        machine.set_vtime(id, vtime);
-        flags |= enq::DSQ_PRIQ;
+    if !machine.rules.inserts_slice {
+        machine.write_carried(id, carried, flags);
     }
-    machine.commit_insert(id, dsq_id, flags);
+    machine.commit_insert(id, dsq_id, flags, carried);
     changed(ctx);
     Ok(1)
 }
@@ -210,13 +214,14 @@ impl Machine {
     }
 
     /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
-    fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64) {
+    fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64, carried: Carried) {
         let context = self.contexts.innermost();
         match (context.direct, context.subject) {
             (Directly::Once, expected) if expected == id => {
                 self.task_mut(id).direct = Some(Direct {
                     dsq_id,
                     flags,
+                    carried,
                     cause: self.decisions.cause(),
                 });
                 self.contexts.innermost_mut().direct = Directly::Done;
@@ -241,6 +246,7 @@ impl Machine {
                     qseq,
                     dsq_id,
                     flags,
+                    carried,
                     cause: self.decisions.cause(),
                 };
                 if !self.buffer.push(entry, self.ops.batch()) {

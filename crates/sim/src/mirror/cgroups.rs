@@ -152,9 +152,11 @@ impl Mirror {
         let (at, args) = (self.args_at, &self.args);
         let memory = vm.memory();
         memory.poke_u32(at + args.group_weight, weight);
-        memory.poke_u64(at + args.group_period, max.period_us);
-        memory.poke_u64(at + args.group_quota, max.quota_us.unwrap_or(u64::MAX));
-        memory.poke_u64(at + args.group_burst, max.burst_us);
+        if let Some([period, quota, burst]) = args.group_bandwidth {
+            memory.poke_u64(at + period, max.period_us);
+            memory.poke_u64(at + quota, max.quota_us.unwrap_or(u64::MAX));
+            memory.poke_u64(at + burst, max.burst_us);
+        }
         at
     }
 }

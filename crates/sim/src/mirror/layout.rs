@@ -150,9 +150,8 @@ pub(super) struct ArgLayout {
     pub init_cgroup: u64,
     pub exit_cancelled: u64,
     pub group_weight: u64,
-    pub group_period: u64,
-    pub group_quota: u64,
-    pub group_burst: u64,
+    /// Period, quota, burst. Since 6.17.
+    pub group_bandwidth: Option<[u64; 3]>,
     pub info_kind: u64,
     pub info_code: u64,
     pub info_reason: u64,
@@ -174,9 +173,7 @@ impl ArgLayout {
             init_cgroup: at("scx_init_task_args", "cgroup")?,
             exit_cancelled: at("scx_exit_task_args", "cancelled")?,
             group_weight: at("scx_cgroup_init_args", "weight")?,
-            group_period: at("scx_cgroup_init_args", "bw_period_us")?,
-            group_quota: at("scx_cgroup_init_args", "bw_quota_us")?,
-            group_burst: at("scx_cgroup_init_args", "bw_burst_us")?,
+            group_bandwidth: bandwidth(target),
             info_kind: at("scx_exit_info", "kind")?,
             info_code: at("scx_exit_info", "exit_code")?,
             info_reason: at("scx_exit_info", "reason")?,
@@ -184,4 +181,11 @@ impl ArgLayout {
             info_dump: at("scx_exit_info", "dump")?,
         })
     }
+}
+
+/// Where `struct scx_cgroup_init_args` has a limit of time, if it has one.
+fn bandwidth(target: &Target) -> Option<[u64; 3]> {
+    let at = |path| target.field("scx_cgroup_init_args", path).ok();
+    let [period, quota, burst] = ["bw_period_us", "bw_quota_us", "bw_burst_us"].map(at);
+    Some([period?, quota?, burst?].map(|field| u64::from(field.offset)))
 }

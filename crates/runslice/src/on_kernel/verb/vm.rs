@@ -18,7 +18,7 @@ use model::span;
 /// Arguments of `runslice vm`.
 #[derive(Debug, Args)]
 pub struct Vm {
-    /// Kernel to boot: 6.18, 7.2, or the path of a vmlinuz. The two versions are downloaded once.
+    /// Kernel to boot: 6.16 to 7.3, or the path of a vmlinuz. A version is downloaded once.
     #[arg(long, value_name = "KERNEL", default_value = "6.18")]
     kernel: String,
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The simulated kernel 6.19 as a policy sees it; see 6.18.h, which says how
+ * such a header is made. Source: BTF of Debian's 6.19.14.
+ */
+#define SIMULATED_KERNEL 6019
+#include "6.18/types.h"
+#include "6.18/ops.h"
+#include "7.2/constants.h"
+#include "6.18/functions.h"
+#include "7.2/functions.h"
+#include "6.18/loader.h"
+
+#define EMITTED_BY_THIS_VERSION						\
+	struct scx_bpf_dsq_insert_vtime_args insert_vtime_args;		\
+	struct scx_bpf_select_cpu_and_args select_cpu_and_args;		\
+	enum scx_task_state scx_task_state;				\
+	enum scx_kf_mask scx_kf_mask;
+#include "emitted.h"

@@ -1,0 +1,41 @@
+//! Linux 7.1.
+//!
+//! Source: BTF and callback traces of Debian's 7.1.13, and its `kernel/sched/ext.c`.
+
+use super::{COUNTERS_7_2, DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
+use crate::flags::{deq, ops};
+
+pub(super) const RULES: KernelRules = KernelRules {
+    types: include_bytes!(concat!(env!("OUT_DIR"), "/kernel-7.1.o")),
+    enq_bits: ENQ_BITS_6_19,
+    deq_bits: DEQ_BITS_6_19,
+    enq_immed: 1 << 33,
+    deq_sched_change: 1 << 33,
+    class_bit: deq::CLASS,
+    restored_bit: 0,
+    ops_flags: ops::ALL | UNMODELLED,
+    ops_flags_unmodelled: UNMODELLED,
+    counters: COUNTERS_7_2,
+    // There a state that lasts no time here comes second: INIT_BEGIN.
+    state_numbers: [0, 2, 3, 4],
+    has_custody: true,
+    tells_moved_late: true,
+    balances_before_pick: false,
+    prefers_sibling: true,
+    weighs_leavers: Weighs::Never,
+    clears_leavers: false,
+    exits_at_last_switch: true,
+    names_task_without_dsq: false,
+    task_cgroup_has_mask: false,
+    cgroup_move_is_locked: true,
+    has_cgroup_set_idle: true,
+    chooses_near: true,
+    chooses_only_cpu: false,
+    tells_idle_first: false,
+    skips_immovable: true,
+    last_goes_on: false,
+    inserts_slice: false,
+};
+
+/// `SCX_OPS_ALWAYS_ENQ_IMMED`.
+const UNMODELLED: u64 = 0x80;

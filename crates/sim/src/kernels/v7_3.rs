@@ -1,0 +1,76 @@
+//! Linux 7.3.
+//!
+//! Source: BTF and callback traces of Debian's 7.3.4, and its `kernel/sched/ext/`.
+
+use super::{DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
+use crate::counters::Counter;
+use crate::flags::{deq, ops};
+
+pub(super) const RULES: KernelRules = KernelRules {
+    types: include_bytes!(concat!(env!("OUT_DIR"), "/kernel-7.3.o")),
+    enq_bits: ENQ_BITS_6_19,
+    deq_bits: DEQ_BITS_6_19,
+    enq_immed: 1 << 33,
+    deq_sched_change: 1 << 33,
+    class_bit: deq::CLASS,
+    // SCX_ENQ_IGNORE_CAPS.
+    restored_bit: 1 << 60,
+    ops_flags: ops::ALL | UNMODELLED,
+    ops_flags_unmodelled: UNMODELLED,
+    counters: COUNTERS,
+    // There a state that lasts no time here comes second: INIT_BEGIN.
+    state_numbers: [0, 2, 3, 4],
+    has_custody: true,
+    tells_moved_late: false,
+    balances_before_pick: false,
+    prefers_sibling: true,
+    weighs_leavers: Weighs::Never,
+    clears_leavers: true,
+    exits_at_last_switch: true,
+    names_task_without_dsq: false,
+    task_cgroup_has_mask: false,
+    cgroup_move_is_locked: true,
+    has_cgroup_set_idle: true,
+    chooses_near: true,
+    chooses_only_cpu: true,
+    tells_idle_first: false,
+    skips_immovable: true,
+    last_goes_on: true,
+    inserts_slice: true,
+};
+
+/// `SCX_OPS_ALWAYS_ENQ_IMMED` and `SCX_OPS_TID_TO_TASK`.
+const UNMODELLED: u64 = 0x180;
+
+const COUNTERS: &[(&str, Option<Counter>)] = &[
+    (
+        "SCX_EV_SELECT_CPU_FALLBACK",
+        Some(Counter::SelectCpuFallback),
+    ),
+    (
+        "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
+        Some(Counter::DispatchLocalDsqOffline),
+    ),
+    ("SCX_EV_DISPATCH_KEEP_LAST", Some(Counter::DispatchKeepLast)),
+    ("SCX_EV_ENQ_SKIP_EXITING", Some(Counter::EnqSkipExiting)),
+    (
+        "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
+        Some(Counter::EnqSkipMigrationDisabled),
+    ),
+    ("SCX_EV_REENQ_IMMED", None),
+    ("SCX_EV_REENQ_REPEAT", None),
+    ("SCX_EV_REFILL_SLICE_DFL", Some(Counter::RefillSliceDfl)),
+    ("SCX_EV_SLICE_CLAMPED", None),
+    ("SCX_EV_SLICE_DENIED", None),
+    ("SCX_EV_BYPASS_DURATION", None),
+    ("SCX_EV_BYPASS_DISPATCH", Some(Counter::BypassDispatch)),
+    ("SCX_EV_BYPASS_ACTIVATE", Some(Counter::BypassActivate)),
+    ("SCX_EV_INSERT_NOT_OWNED", None),
+    ("SCX_EV_SUB_BYPASS_DISPATCH", None),
+    ("SCX_EV_SUB_FORCED_ADMIT", None),
+    ("SCX_EV_SUB_PREEMPT_DENIED", None),
+    ("SCX_EV_SUB_KICK_DENIED", None),
+    ("SCX_EV_SUB_REENQ_DENIED", None),
+    ("SCX_EV_SUB_CIDPERF_DENIED", None),
+    ("SCX_EV_SUB_RESCUE", None),
+];
