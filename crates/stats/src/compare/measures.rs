@@ -2,84 +2,11 @@
 
 use serde_json::Value;
 
-use super::reported::Reported;
+use super::reported::{Reported, measure};
 use super::{Better, Measure, Measured, Role};
 
-/// A number of the report: its column, which way is good, what it is to the load.
-pub(super) type Known = (&'static str, Better, Role);
-
-use Better::{Higher, Lower, Neither};
+use Better::{Lower, Neither};
 use Role::{Goal, Other, Shown};
-
-/// Of a task group, and of all tasks.
-pub(super) const GROUP: &[Known] = &[
-    ("wakeup_ns_mean", Lower, Other),
-    ("wakeup_ns_p50", Lower, Other),
-    ("wakeup_ns_p99", Lower, Shown),
-    ("wakeup_ns_max", Lower, Other),
-    ("start_ns_mean", Lower, Other),
-    ("start_ns_p50", Lower, Other),
-    ("start_ns_p99", Lower, Other),
-    ("start_ns_max", Lower, Other),
-    ("preempt_ns_mean", Lower, Other),
-    ("preempt_ns_p50", Lower, Other),
-    ("preempt_ns_p99", Lower, Other),
-    ("preempt_ns_max", Lower, Other),
-    ("delay_ns_mean", Lower, Shown),
-    ("delay_ns_p50", Lower, Other),
-    ("delay_ns_p99", Lower, Shown),
-    ("delay_ns_max", Lower, Other),
-    ("runslice_ns_mean", Neither, Other),
-    ("runslice_ns_p50", Neither, Other),
-    ("runslice_ns_p99", Neither, Other),
-    ("runslice_ns_max", Neither, Other),
-    ("runs", Neither, Other),
-    ("run_ns", Neither, Other),
-    ("wait_ns", Lower, Other),
-    ("share_ppm", Neither, Other),
-    ("migrations", Lower, Other),
-    ("met", Higher, Other),
-    ("missed", Lower, Other),
-];
-
-/// Of the machine.
-pub(super) const MACHINE: &[Known] = &[
-    ("elapsed_ns", Lower, Goal),
-    ("switches", Lower, Other),
-    ("wakeups", Neither, Other),
-    ("migrations", Lower, Other),
-    ("kicks", Neither, Other),
-    ("run_ppm", Neither, Other),
-    ("idle_ppm", Neither, Other),
-    ("overhead_ppm", Lower, Other),
-    ("queue_mean_milli", Lower, Other),
-    ("waiting_mean_milli", Lower, Other),
-    ("imbalance_mean_milli", Lower, Other),
-    ("idle_while_waiting_ns", Lower, Other),
-];
-
-pub(super) const DEADLINE: &[Known] = &[
-    ("met", Higher, Other),
-    ("missed", Lower, Goal),
-    ("missed_ppm", Lower, Other),
-    ("late_ns_mean", Lower, Other),
-    ("late_ns_p99", Lower, Other),
-    ("late_ns_max", Lower, Other),
-];
-
-pub(super) const SPAN: &[Known] = &[
-    ("length_ns_mean", Lower, Goal),
-    ("length_ns_min", Lower, Other),
-    ("length_ns_p50", Lower, Other),
-    ("length_ns_p95", Lower, Other),
-    ("length_ns_p99", Lower, Goal),
-    ("length_ns_max", Lower, Other),
-];
-
-/// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
-pub(super) const COUNTER: &[Known] = &[("total", Neither, Shown)];
-
-pub(super) const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
 
 /// What the kernel counts for a command and all that it starts. Absent numbers were not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -191,23 +118,13 @@ pub fn played_measures(report: &Value) -> Vec<Measured> {
     found
 }
 
-/// What the unit in a column's name says.
-pub(super) fn measure(column: &str) -> Measure {
-    let unit = |word: &str| match word {
-        "ns" => Some(Measure::Nanos),
-        "ppm" => Some(Measure::Millionths),
-        "milli" => Some(Measure::Thousandths),
-        _ => None,
-    };
-    column.split('_').find_map(unit).unwrap_or(Measure::Count)
-}
-
 #[cfg(test)]
 mod tests {
     use model::{SimTime, Sink as _};
     use serde_json::json;
 
     use super::*;
+    use crate::compare::reported::{GROUP, MACHINE};
 
     #[test]
     fn numbers_are_found_by_their_column_and_those_that_are_not_there_are_left_out() {

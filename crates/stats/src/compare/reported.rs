@@ -7,8 +7,83 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::measures::{COUNTER, DEADLINE, GROUP, Known, MACHINE, PHASE, SPAN};
-use super::{Better, Role};
+use super::{Better, Measure, Role};
+
+/// A number of the report: its column, which way is good, what it is to the load.
+type Known = (&'static str, Better, Role);
+
+use Better::{Higher, Lower, Neither};
+use Role::{Goal, Other, Shown};
+
+/// Of a task group, and of all tasks.
+pub(super) const GROUP: &[Known] = &[
+    ("wakeup_ns_mean", Lower, Other),
+    ("wakeup_ns_p50", Lower, Other),
+    ("wakeup_ns_p99", Lower, Shown),
+    ("wakeup_ns_max", Lower, Other),
+    ("start_ns_mean", Lower, Other),
+    ("start_ns_p50", Lower, Other),
+    ("start_ns_p99", Lower, Other),
+    ("start_ns_max", Lower, Other),
+    ("preempt_ns_mean", Lower, Other),
+    ("preempt_ns_p50", Lower, Other),
+    ("preempt_ns_p99", Lower, Other),
+    ("preempt_ns_max", Lower, Other),
+    ("delay_ns_mean", Lower, Shown),
+    ("delay_ns_p50", Lower, Other),
+    ("delay_ns_p99", Lower, Shown),
+    ("delay_ns_max", Lower, Other),
+    ("runslice_ns_mean", Neither, Other),
+    ("runslice_ns_p50", Neither, Other),
+    ("runslice_ns_p99", Neither, Other),
+    ("runslice_ns_max", Neither, Other),
+    ("runs", Neither, Other),
+    ("run_ns", Neither, Other),
+    ("wait_ns", Lower, Other),
+    ("share_ppm", Neither, Other),
+    ("migrations", Lower, Other),
+    ("met", Higher, Other),
+    ("missed", Lower, Other),
+];
+
+/// Of the machine.
+pub(super) const MACHINE: &[Known] = &[
+    ("elapsed_ns", Lower, Goal),
+    ("switches", Lower, Other),
+    ("wakeups", Neither, Other),
+    ("migrations", Lower, Other),
+    ("kicks", Neither, Other),
+    ("run_ppm", Neither, Other),
+    ("idle_ppm", Neither, Other),
+    ("overhead_ppm", Lower, Other),
+    ("queue_mean_milli", Lower, Other),
+    ("waiting_mean_milli", Lower, Other),
+    ("imbalance_mean_milli", Lower, Other),
+    ("idle_while_waiting_ns", Lower, Other),
+];
+
+const DEADLINE: &[Known] = &[
+    ("met", Higher, Other),
+    ("missed", Lower, Goal),
+    ("missed_ppm", Lower, Other),
+    ("late_ns_mean", Lower, Other),
+    ("late_ns_p99", Lower, Other),
+    ("late_ns_max", Lower, Other),
+];
+
+const SPAN: &[Known] = &[
+    ("length_ns_mean", Lower, Goal),
+    ("length_ns_min", Lower, Other),
+    ("length_ns_p50", Lower, Other),
+    ("length_ns_p95", Lower, Other),
+    ("length_ns_p99", Lower, Goal),
+    ("length_ns_max", Lower, Other),
+];
+
+/// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
+const COUNTER: &[Known] = &[("total", Neither, Shown)];
+
+const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
 
 /// The metrics of one run's report. What has another form than a report counts as not measured.
 #[derive(Debug, Default, Deserialize)]
@@ -391,4 +466,15 @@ impl<C: Columns> Read for Rows<C> {
         }
         Ok(Self(rows))
     }
+}
+
+/// What the unit in a column's name says.
+pub(super) fn measure(column: &str) -> Measure {
+    let unit = |word: &str| match word {
+        "ns" => Some(Measure::Nanos),
+        "ppm" => Some(Measure::Millionths),
+        "milli" => Some(Measure::Thousandths),
+        _ => None,
+    };
+    column.split('_').find_map(unit).unwrap_or(Measure::Count)
 }

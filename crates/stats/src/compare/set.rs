@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Values;
-use super::measures::measure;
-use super::reported::Reported;
+use super::reported::{Reported, measure};
 
 /// What a metric's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
