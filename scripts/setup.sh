@@ -1,9 +1,8 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
-# virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer.
-# Does nothing, quickly, when all is
-# there. Debian and Ubuntu are served through apt-get; elsewhere it prints what to install and exits
+# virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer,
+# with `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and Ubuntu are served through apt-get; elsewhere it prints what to install and exits
 # with status 1.
 set -eu
 cd "$(dirname "$0")/.."
@@ -53,6 +52,11 @@ if [ "${1:-}" = python ]; then
         has python3 && python3 -c 'import sys, venv, ensurepip
 sys.exit(sys.version_info < (3, 10))'
     } 2>/dev/null || missing="$missing python3 python3-venv"
+fi
+if [ "${1:-}" = dist ]; then
+    has rpmbuild || missing="$missing rpm"
+    # Newer libelf is linked with it; see scripts/dist.sh.
+    [ -e /usr/include/zstd.h ] || missing="$missing libzstd-dev"
 fi
 if [ "${1:-}" = long ]; then
     has valgrind || missing="$missing valgrind"

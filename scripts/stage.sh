@@ -44,5 +44,10 @@ put 644 policies/*.bpf.c policies/README.md $doc/examples/policies
 put 644 workloads/*.toml $doc/examples/workloads
 put 644 profiles/*.toml $doc/examples/profiles
 put 644 dist/github/simulate.yml $doc/examples
+# Messages, help and manuals name these.
+put 644 docs/*.md $doc/docs
+put 644 docs/guide/src/*.md $doc/docs/guide
+put 644 docs/guide/src/diagnoses/* $doc/docs/guide/diagnoses
+put 644 experiments/README.md $doc/experiments
 put 644 schemas/*.json share/runslice/schemas
 chmod -R u=rwX,go=rX "$root"

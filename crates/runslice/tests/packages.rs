@@ -30,6 +30,25 @@ fn works(program: &str, words: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
+/// Where this system gets Debian's packages from, whatever its own release is.
+fn mirror() -> Option<String> {
+    let words = [
+        "indextargets",
+        "--format",
+        "$(ORIGIN) $(CODENAME) $(REPO_URI)",
+        "Created-By: Packages",
+    ];
+    let output = Command::new("apt-get").args(words).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().find_map(|line| {
+        let [origin, codename, mirror] = line.split(' ').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        // The archive of security updates is another one.
+        (origin == "Debian" && !codename.contains('-')).then(|| mirror.to_owned())
+    })
+}
+
 /// What users do first, with the package alone.
 const SCRIPT: &str = r#"
 set -e
@@ -52,36 +71,35 @@ grep -q '^ExecStart=/usr/bin/runslice ' /usr/lib/systemd/system/runslice@.servic
 . /usr/share/bash-completion/completions/runslice
 ls /usr/share/doc/runslice/examples/policies/fifo.bpf.c
 runslice build /usr/share/doc/runslice/examples/policies/fifo.bpf.c 2>message && exit 9
-grep 'install clang-19' message
-dpkg -r runslice
-test ! -e /usr/bin/runslice
+grep 'clang-19' message
+ls /usr/share/doc/runslice/docs/workload.md /usr/share/doc/runslice/docs/guide/README.md
+cd /
+dpkg --purge runslice
+left=$(find / -xdev -name '*runslice*' ! -path /runslice.deb ! -path '/tmp/*')
+test -z "$left" || { echo "left behind: $left"; exit 9; }
 echo all is well
 "#;
 
 #[test]
-#[ignore = "takes `make dist`, root, mmdebstrap and a network: says which of them is missing"]
+#[ignore = "minutes; takes `make dist`, root, mmdebstrap and a network: says which is missing"]
 fn the_package_installs_and_runs_in_a_bare_debian() {
-    let package = package().expect("no .deb: run `make dist`, or name its folder in RUNSLICE_DIST");
-    assert!(
-        works("mmdebstrap", &["--version"]),
-        "mmdebstrap is missing: install it"
-    );
-    assert!(
-        works("sh", &["-c", "test $(id -u) = 0"]),
-        "making a root takes root"
-    );
+    let lacks = |what: &str| eprintln!("skipped: the_package_installs_and_runs: {what}");
+    let Some(package) = package() else {
+        return lacks("no .deb: run `make dist`, or name its folder in RUNSLICE_DIST");
+    };
+    if !works("mmdebstrap", &["--version"]) {
+        return lacks("no mmdebstrap: `apt install mmdebstrap`");
+    }
+    if !works("sh", &["-c", "test $(id -u) = 0"]) {
+        return lacks("making a root takes root");
+    }
+    let Some(mirror) = mirror() else {
+        return lacks("apt's sources name no archive of Debian");
+    };
     for suite in ["bookworm", "trixie"] {
         let place = folder!(&format!("root-{suite}"));
         let name = place.to_str().expect("plain text");
-        let made = works(
-            "mmdebstrap",
-            &[
-                "--variant=minbase",
-                suite,
-                name,
-                "http://deb.debian.org/debian",
-            ],
-        );
+        let made = works("mmdebstrap", &["--variant=minbase", suite, name, &mirror]);
         assert!(made, "mmdebstrap {suite} failed: is there a network?");
         fs::copy(&package, place.join("runslice.deb")).expect("writable");
         let output = Command::new("unshare")
