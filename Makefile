@@ -28,12 +28,13 @@ release: setup ## the program as it is shipped, stripped; its debug information 
 			runslice runslice.stripped && \
 		mv runslice.stripped runslice
 
-dist: setup ## (untried) a static program, .deb, .rpm and an archive, in target/dist
+dist: setup ## a program without shared libraries, .deb, .rpm and an archive, in target/dist
+	@scripts/setup.sh dist
 	@CARGO=$(CARGO) scripts/dist.sh
 
 PREFIX ?= /usr/local
 
-install: release ## (untried) program, manuals, completions, unit, below DESTDIR and PREFIX
+install: release ## program, manuals, completions, unit, below DESTDIR and PREFIX
 	@scripts/stage.sh $(RELEASE)/runslice "$(DESTDIR)" "$(PREFIX)"
 
 demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html

@@ -2,7 +2,8 @@
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
 # virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer,
-# with `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and Ubuntu are served through apt-get; elsewhere it prints what to install and exits
+# with `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and
+# Ubuntu are served through apt-get; elsewhere it prints what to install and exits
 # with status 1.
 set -eu
 cd "$(dirname "$0")/.."

@@ -109,7 +109,7 @@ pub fn is_trace(begin: &[u8]) -> bool {
 fn kind_of(begin: &[u8]) -> Result<Kind, Error> {
     let unknown = |hint| Err(Error::Unknown { hint });
     match begin {
-        [] => unknown("; it is empty"),
+        [] => unknown("; it is empty: record again with `runslice record`"),
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
         | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Ok(Kind::PerfData),
         [

@@ -1,8 +1,9 @@
 //! What the command line accepts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::choose::Choose;
@@ -36,6 +37,30 @@ pub struct Cli {
     /// Command to run.
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+impl Cli {
+    /// What these words ask for; the first is the program's name.
+    ///
+    /// # Errors
+    /// When they ask for something that does not exist, or for help.
+    pub fn of<Word: Into<OsString> + Clone>(
+        words: impl IntoIterator<Item = Word>,
+    ) -> Result<Self, clap::Error> {
+        let mut command = with_negative_numbers(Self::command());
+        let matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// A number below zero is a value that is out of range. Without this it would be an option that is
+/// unknown, and the message would not name the option that got it.
+fn with_negative_numbers(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// Commands of runslice.
@@ -147,8 +172,6 @@ pub enum Verb {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

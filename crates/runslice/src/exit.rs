@@ -99,6 +99,104 @@ pub fn words(error: &anyhow::Error) -> String {
     words
 }
 
+/// The words of an error in two lines: what is wrong, and what to do. They are those before and
+/// behind its first semicolon that stands in no quotation; for errors of the operating system this
+/// module knows what to do. Words that have lines stay as they are.
+pub fn in_two_lines(words: &str) -> String {
+    if words.contains('\n') {
+        return words.to_owned();
+    }
+    if let Some((before, advice)) = parted(words) {
+        return format!("{before}\n  {advice}");
+    }
+    let known = KNOWN.iter().find(|(what, _)| words.contains(what));
+    let of_system = OF_SYSTEM.iter().find_map(|(number, to_read, to_write)| {
+        let is_it = words.contains(&format!("(os error {number})"));
+        is_it.then_some(if words.contains("cannot write") {
+            to_write
+        } else {
+            to_read
+        })
+    });
+    match known.map(|(_, advice)| advice).or(of_system) {
+        Some(advice) => format!("{words}\n  {advice}"),
+        None => words.to_owned(),
+    }
+}
+
+/// What to do about errors of the operating system, by number, when a file should be read and when
+/// it should be written.
+const OF_SYSTEM: [(i32, &str, &str); 6] = [
+    (
+        2,
+        "check the name, and the folder that you are in",
+        "make its folder first, or name another file",
+    ),
+    (
+        13,
+        "ask for the permission to read it, or name another file",
+        "ask for the permission to write it, or name another file",
+    ),
+    (
+        20,
+        "a part of the path is no folder: correct it",
+        "a part of the path is no folder: correct it",
+    ),
+    (21, "name a file, not a folder", "name a file, not a folder"),
+    (
+        28,
+        "free room on the disk, or name another place",
+        "free room on the disk, or name another place",
+    ),
+    (
+        30,
+        "name a file in another place",
+        "name a file in another place",
+    ),
+];
+
+/// What to do about errors of crates that do not know the command line.
+const KNOWN: [(&str, &str); 5] = [
+    (
+        "it is no scheduling policy",
+        "`runslice list --copy fifo` writes one to begin with",
+    ),
+    (
+        "neither perf.data, trace.dat,",
+        "record with `runslice record`, or see docs/import.md",
+    ),
+    (
+        "where `version N` must stand",
+        "name what `stat record FILE` made",
+    ),
+    (
+        "it has neither bench.json nor results.json",
+        "name the folder of one of these, or files of results",
+    ),
+    (": unknown ", "correct the name"),
+];
+
+/// What begins with what to do, behind a first letter.
+const MARKS: [&str; 4] = ["; ", ": did you mean `", ": there are: ", ", expected "];
+
+/// The words before and behind the mark that begins what to do.
+fn parted(words: &str) -> Option<(&str, &str)> {
+    let (mut is_quoted, mut depth) = (false, 0_u32);
+    for (at, c) in words.char_indices() {
+        match c {
+            '`' => is_quoted = !is_quoted,
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let has_mark = || MARKS.iter().any(|mark| words[at..].starts_with(mark));
+        if !is_quoted && depth == 0 && has_mark() {
+            return Some((&words[..at], words[at + 1..].trim_start()));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -112,6 +210,45 @@ mod tests {
         assert_eq!(Status::of(0), Status::Done);
         assert_eq!(Status::of(130), Status::Interrupted);
         assert_eq!(Status::of(77), Status::Failure);
+    }
+
+    #[test]
+    fn an_error_has_a_line_for_what_is_wrong_and_one_for_what_to_do() {
+        for (words, lines) in [
+            ("no x; give one", "no x\n  give one"),
+            (
+                "no x: did you mean `y`? give y; or z",
+                "no x\n  did you mean `y`? give y; or z",
+            ),
+            ("`a; b` is no x; give one", "`a; b` is no x\n  give one"),
+            ("no x (a; b); give one", "no x (a; b)\n  give one"),
+            (
+                "x.c does not compile:\na; b\nsee y; z",
+                "x.c does not compile:\na; b\nsee y; z",
+            ),
+            ("no x: no room", "no x: no room"),
+            (
+                "f:1:2: unknown channel `c`",
+                "f:1:2: unknown channel `c`\n  correct the name",
+            ),
+            (
+                "no x: there are: y, z; or w",
+                "no x\n  there are: y, z; or w",
+            ),
+            ("no table, expected `]`", "no table\n  expected `]`"),
+            (
+                "cannot read x: No such file or directory (os error 2)",
+                "cannot read x: No such file or directory (os error 2)\n  \
+                 check the name, and the folder that you are in",
+            ),
+            (
+                "cannot write x/y: No such file or directory (os error 2)",
+                "cannot write x/y: No such file or directory (os error 2)\n  \
+                 make its folder first, or name another file",
+            ),
+        ] {
+            assert_eq!(in_two_lines(words), lines);
+        }
     }
 
     #[test]

@@ -19,16 +19,7 @@ pub const RESULTS: u64 = 8 << 30;
 /// # Errors
 /// When it cannot be read or is longer; the message names it.
 pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    let cannot = || {
-        // Most often somebody is in another folder than he thinks.
-        let is_lost = path.is_relative() && !path.exists();
-        let advice = if is_lost {
-            "; check the name, and the folder that you are in"
-        } else {
-            ""
-        };
-        format!("cannot read {}{advice}", path.display())
-    };
+    let cannot = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(cannot)?;
     let has_end = file.metadata().is_ok_and(|it| it.is_file());
     let most = if has_end { most } else { most.min(WRITTEN) };
@@ -49,7 +40,12 @@ pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
 /// As [`bytes`], and when it is not UTF-8.
 pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
     let text = String::from_utf8(bytes(path, most)?);
-    text.with_context(|| format!("cannot read {}: it is no text (UTF-8)", path.display()))
+    text.with_context(|| {
+        format!(
+            "cannot read {}: it is no text (UTF-8); name a text file",
+            path.display()
+        )
+    })
 }
 
 #[cfg(test)]

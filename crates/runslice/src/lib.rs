@@ -37,6 +37,7 @@ mod profile;
 mod progress;
 mod python;
 mod recording;
+mod refusal;
 mod report;
 mod reproduce;
 mod run_options;
@@ -63,12 +64,11 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap_complete::CompleteEnv;
 
 use crate::about::About;
 use crate::cli::Cli;
-use crate::exit::{Status, UnsupportedError, UsageError, words};
+use crate::exit::{Status, UnsupportedError, UsageError, in_two_lines, words};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 
@@ -111,7 +111,7 @@ fn of_words(args: &[OsString]) -> u8 {
         Ok(true) => return Status::Done as u8,
         Err(error) => return refusal(&error),
     }
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match Cli::of(args) {
         Ok(cli) => cli,
         Err(error) => return refusal(&error),
     };
@@ -123,8 +123,11 @@ fn of_words(args: &[OsString]) -> u8 {
 
 /// Prints what clap has to say, which also is help, and gives its status.
 fn refusal(error: &clap::Error) -> u8 {
-    // Nobody can be told when the output is closed.
-    let _ = error.print();
+    match refusal::words(error) {
+        Some(words) => say::say("runslice", &in_two_lines(&words)),
+        // Nobody can be told when the output is closed.
+        None => drop(error.print()),
+    }
     error.exit_code() as u8
 }
 
@@ -134,7 +137,7 @@ fn explain(error: &anyhow::Error) -> Status {
         // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
         return Status::Done;
     }
-    say::say("runslice", &words(error));
+    say::say("runslice", &in_two_lines(&words(error)));
     if error.is::<UsageError>() {
         Status::Usage
     } else if error.is::<UnsupportedError>() {

@@ -85,6 +85,12 @@ const ENDINGS: [(&str, &str); 7] = [
     ("xml", "junit"),
 ];
 
+/// Endings of formats that no results have. A file of another ending gets text, but nobody who
+/// names one of these wants text.
+const OTHER_ENDINGS: [&str; 9] = [
+    "pdf", "png", "svg", "xls", "xlsx", "ods", "tsv", "yaml", "yml",
+];
+
 /// Where results go, and as what.
 #[derive(Debug, Args)]
 pub struct To {
@@ -129,7 +135,10 @@ pub fn form<F: ValueEnum + Copy>(
     let known = ENDINGS
         .iter()
         .find(|(known, _)| Some(*known) == ending.as_deref());
-    let (Some((_, name)), Some(path)) = (known, path) else {
+    let other = OTHER_ENDINGS
+        .into_iter()
+        .find(|it| Some(*it) == ending.as_deref());
+    let (Some(name), Some(path)) = (known.map(|(_, name)| *name).or(other), path) else {
         return Ok(people);
     };
     F::from_str(name, true).map_err(|_| {
@@ -559,6 +568,12 @@ mod tests {
         assert_eq!(of(None, "a.json").unwrap(), Some3::Json);
         assert_eq!(of(None, "a.txt").unwrap(), Some3::Human);
         assert_eq!(of(None, "a").unwrap(), Some3::Human);
+        assert!(
+            of(None, "a.PDF")
+                .unwrap_err()
+                .to_string()
+                .contains("no such results as pdf")
+        );
         assert_eq!(of(Some(Some3::Human), "a.json").unwrap(), Some3::Human);
         let said = of(None, "x/a.csv").unwrap_err().to_string();
         let want = "x/a.csv: there are no such results as csv; name a file that ends in .html, \

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use model::{Nanos, span};
+use model::Nanos;
 
 use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
@@ -35,7 +35,7 @@ pub struct RunOptions {
     pub jobs: Option<NonZeroUsize>,
 
     /// Longest simulated time, such as 10s or 1.5ms. Default: until the workload ends.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_duration)]
     pub duration: Option<Nanos>,
 
     /// Options that prepare the policies.

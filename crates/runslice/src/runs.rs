@@ -54,7 +54,7 @@ impl Asked<'_> {
                     .parse(scale, &|_| Ok(machine.profile.clone()))?
             }
             (None, None, None) => {
-                let message = "a run needs a workload: give --workload";
+                let message = "a run needs a workload; give --workload NAME, such as desk";
                 return Err(UsageError(message.to_owned()).into());
             }
         };

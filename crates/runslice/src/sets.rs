@@ -173,7 +173,7 @@ impl Gathered {
 
     fn finish(self, name: &str, stem: String, plan: own::Plan) -> anyhow::Result<File> {
         if !self.is_any {
-            bail!("{name}: there are no runs in it");
+            bail!("{name}: there are no runs in it; name what `sim --runs 10 -o runs.json` made");
         }
         Ok(File {
             stem,
@@ -264,7 +264,8 @@ fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
         return Ok(foreign::schbench(document));
     }
     bail!(
-        "neither results of runslice sim, sweep, play, run or bench, nor of hyperfine or schbench"
+        "neither results of runslice sim, sweep, play, run or bench, nor of hyperfine or \
+         schbench; name what `sim --runs 10 -o runs.json` made"
     )
 }
 

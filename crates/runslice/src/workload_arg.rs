@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::Profile;
+use model::{Nanos, Profile, span};
 use serde::{Deserialize, Serialize};
 use workload::{Workload, rtapp};
 
@@ -140,6 +140,18 @@ fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Wor
     Workload::parse_with(&imported.toml, file, scale).with_context(what)
 }
 
+/// Reads how long a run lasts at most.
+///
+/// # Errors
+/// When it is no span, or none at all: in no time nothing happens.
+pub fn parse_duration(text: &str) -> Result<Nanos, String> {
+    let duration = span::parse(text)?;
+    match duration.is_zero() {
+        true => Err("in no time nothing happens: give a longer one, such as 10s".to_owned()),
+        false => Ok(duration),
+    }
+}
+
 /// Reads `NAME=NUMBER`.
 ///
 /// # Errors
@@ -156,6 +168,13 @@ pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_that_lasts_no_time_is_refused() {
+        assert_eq!(parse_duration("1ns"), Ok(Nanos::new(1)));
+        assert!(parse_duration("0s").unwrap_err().contains("such as 10s"));
+        assert_eq!(parse_duration("10"), span::parse("10"));
+    }
 
     #[test]
     fn every_file_of_the_folder_is_built_in() {
@@ -188,9 +207,7 @@ mod tests {
         assert_eq!((workload.name.as_str(), workload.groups.len()), ("case", 1));
         let missing = find("no/such.json", &[]).unwrap_err();
         assert!(
-            missing
-                .to_string()
-                .starts_with("cannot read no/such.json; check the name"),
+            missing.to_string().starts_with("cannot read no/such.json"),
             "{missing}"
         );
         let wrong = import("{ \"tasks\": 3 }", "case.json", &[]).unwrap_err();

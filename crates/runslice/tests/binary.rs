@@ -94,7 +94,7 @@ fn an_executable_with_several_policies_asks_for_one_and_names_them() {
     assert_eq!(said.status.code(), Some(2), "{}", text(&said.stderr));
     let message = text(&said.stderr);
     assert!(
-        message.contains("it has several policies; choose one"),
+        message.contains("it has several policies\n  choose one"),
         "{message}"
     );
     assert!(message.contains("fifo_ops, mlfq_ops"), "{message}");

@@ -282,7 +282,7 @@ fn a_trace_is_cut_into_parts_and_its_threads_are_known_by_their_name() {
         2,
     );
     assert!(
-        error.contains("no group `wbe`: did you mean `web`? There are: web"),
+        error.contains("no group `wbe`\n  did you mean `web`? There are: web"),
         "{error}"
     );
     said(&folder, &["--from", "web.txt", "--seed", "3"], 2);
@@ -381,7 +381,7 @@ fn what_cannot_be_asked_is_refused_before_the_work() {
         ),
         (
             &["--goal", "late of cc"],
-            "these tasks have no deadline; this load offers: late pointer",
+            "these tasks have no deadline\n  this load offers: late pointer",
         ),
         (&["eevdf"], "there is only eevdf to choose from"),
         (&["fifi"], "did you mean `fifo`?"),

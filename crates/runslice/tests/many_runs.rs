@@ -321,7 +321,7 @@ fn hyperfine_is_read_and_files_of_different_kinds_are_not_mixed() {
     );
     folder.write("broken.json", "{\"results\": [");
     let text = folder.said("compare broken.json after.json", 1);
-    assert!(text.contains("broken.json: no JSON; name a file"), "{text}");
+    assert!(text.contains("broken.json: no JSON\n  name a file"), "{text}");
     folder.write("other.json", "[1]");
     let text = folder.said("compare other.json", 1);
     assert!(
@@ -505,7 +505,8 @@ fn files_that_are_full_torn_or_given_twice_are_named() {
     let text = folder.said(&format!("{sim} -o /dev/full"), 1);
     assert_eq!(
         text,
-        "runslice: cannot write /dev/full: No space left on device (os error 28)\n"
+        "runslice: cannot write /dev/full: No space left on device (os error 28)\n  \
+         free room on the disk, or name another place\n"
     );
     folder.said(&format!("{sim} --events e.jsonl -o /dev/null"), 0);
     let events = folder.read("e.jsonl");
@@ -606,7 +607,7 @@ fn no_result_takes_the_place_of_its_source() {
     ] {
         let text = folder.said(refused, 2);
         assert!(
-            text.contains(&format!("is given for {options}; name two files")),
+            text.contains(&format!("is given for {options}\n  name two files")),
             "{text}"
         );
     }

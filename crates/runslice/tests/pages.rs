@@ -341,7 +341,7 @@ fn the_ending_of_the_output_decides_its_form_for_every_verb() {
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8_lossy(&output.stderr);
     let want =
-        "runslice: out.csv: there are no such results as csv; name a file that ends in .html";
+        "runslice: out.csv: there are no such results as csv\n  name a file that ends in .html";
     assert!(stderr.starts_with(want), "{stderr}");
     let output = runslice(&folder, &format!("{sim} --format html"));
     assert_eq!(output.status.code(), Some(2), "a page needs a file");

@@ -385,7 +385,7 @@ fn top_prints_each_interval_of_a_recording_where_there_is_no_terminal() {
     let text = good(&["stat", "top", name, "--hz", "1000", "--sort", "slices"]);
     assert_eq!(text.matches(": 4 CPUs ").count(), 2, "{text}");
     assert!(text.contains(", until 1.00 s: 4 CPUs") && text.contains(", until 2.00 s: 4 CPUs"));
-    assert!(text.contains("slices/sv"), "{text}");
+    assert!(text.contains("slices/s\u{2193}"), "{text}");
     let first = text.split("\n\n").next().expect("an interval");
     let rates = first.lines().skip(2).map(|line| {
         let rate = line.split_whitespace().nth(9).expect("a rate");
@@ -430,7 +430,8 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
     let socket = folder.join("socket");
     let tmux = |arguments: &[&str]| {
         let output = Command::new("tmux")
-            .arg("-S")
+            .env("LC_ALL", "C.UTF-8")
+            .args(["-u", "-S"])
             .arg(&socket)
             .args(arguments)
             .output()
@@ -464,13 +465,13 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
     tmux(&["send-keys", &command, "Enter"]);
     let screen = until("until 1.00 s: 4 CPUs");
     assert!(
-        screen.contains("busyv") && screen.contains("q quit"),
+        screen.contains("busy\u{2193}") && screen.contains("q quit"),
         "{screen}"
     );
     tmux(&["send-keys", "n"]);
     until("until 2.00 s: 4 CPUs");
     tmux(&["send-keys", ">", "r"]);
-    let screen = until("waiting^");
+    let screen = until("waiting\u{2191}");
     assert_eq!(
         screen.lines().filter(|line| line.contains(" cpu")).count(),
         4,
@@ -479,7 +480,7 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
     tmux(&["send-keys", "q"]);
     let screen = loop {
         let screen = until("  -");
-        if screen.matches("  -").count() >= 2 && !screen.contains("waiting^") {
+        if screen.matches("  -").count() >= 2 && !screen.contains("waiting\u{2191}") {
             break screen;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));

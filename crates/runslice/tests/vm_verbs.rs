@@ -64,7 +64,7 @@ fn a_knob_is_changed_while_the_policy_runs_and_the_policy_sees_it() {
                 "word 1 -> 7 count\n",
                 "word      7        1     0   9  count\n",
                 "the policy saw it\n",
-                "10 is out of range for `word`: 0 to 9 count",
+                "10 is out of range for `word`\n  give 0 to 9 count",
                 "`fixed` is a constant of the loaded programs",
                 "echo is attached, not fifo",
                 "\"value\": 7,",
@@ -141,7 +141,7 @@ fn whoever_is_not_root_may_look_and_is_told_how_to_do_the_rest() {
         "6.18",
         &text.text(),
         &[
-            "cannot start no-such-program: there is no such program\n",
+            "cannot start no-such-program: there is no such program\n  check the name and",
             "missing: status 1\n",
             "this process may not administer the system\n",
             "run: status 4\n",

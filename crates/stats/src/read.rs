@@ -43,7 +43,10 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The first line is not a header.
-    #[error("not a file of events: its first line must be an object with `runslice_events`")]
+    #[error(
+        "not a file of events: its first line is no object with `runslice_events`; `sim --events \
+         FILE` writes one"
+    )]
     NotEvents,
     /// The file has another version of the format.
     #[error(

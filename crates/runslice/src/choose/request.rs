@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use model::{Nanos, span};
+use model::Nanos;
 
 use crate::comparison::{Form, form_of, parse_percent};
 use crate::exit::UsageError;
@@ -75,7 +75,7 @@ pub struct Choose {
     pub seed: Option<u64>,
 
     /// Longest simulated time of a run, such as 10s. Default: until the workload ends.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_duration)]
     pub duration: Option<Nanos>,
 
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::cancel::Cancelled;
-use crate::exit::{UnsupportedError, UsageError, words};
-use crate::say;
+use crate::exit::{UnsupportedError, UsageError, in_two_lines, words};
+use crate::{refusal, say};
 
 /// A result, and the lines that the command line would have written on standard error. Control
 /// characters in them are escaped.
@@ -62,21 +62,17 @@ impl From<anyhow::Error> for Failure {
         };
         Self {
             why,
-            words: say::printable(&words(&error)),
+            words: say::printable(&in_two_lines(&words(&error))),
         }
     }
 }
 
 impl From<&clap::Error> for Failure {
-    /// What is wrong, without the advice to call for help.
     fn from(error: &clap::Error) -> Self {
-        let text = error.render().to_string();
-        let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let end = ["\n\nUsage:", "\n\nFor more information"].iter();
-        let end = end.filter_map(|it| text.find(it)).min();
+        let words = refusal::words(error).unwrap_or_else(|| error.render().to_string());
         Self {
             why: Why::Usage,
-            words: say::printable(text[..end.unwrap_or(text.len())].trim_end()),
+            words: say::printable(&in_two_lines(&words)),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::run_options::RunOptions;
 use crate::runs::{self, Asked};
 use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::simulate::{measure_within, run_with, say_end};
-use crate::{output, parallel, report};
+use crate::{output, parallel, refusal, report};
 
 use super::failure::{Answer, Failure, answer};
 use super::given::{Load, Policy};
@@ -105,16 +105,13 @@ impl Shape<'_> {
     }
 }
 
-/// One of the values of an option, or the words of clap for a wrong one.
+/// One of the values of an option, or the words for a wrong one.
 pub(super) fn one_of<T: clap::ValueEnum>(option: &str, text: &str) -> anyhow::Result<T> {
     T::from_str(text, false).map_err(|_| {
         let all = T::value_variants().iter().filter_map(T::to_possible_value);
         let all: Vec<String> = all.map(|it| it.get_name().to_owned()).collect();
         let all = all.join(", ");
-        UsageError(format!(
-            "invalid value '{text}' for '{option}'\n  [possible values: {all}]"
-        ))
-        .into()
+        UsageError(refusal::no_value(text, option, &all)).into()
     })
 }
 

@@ -29,7 +29,9 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
     };
     places.retain(|place| place.is_file());
     match places.is_empty() {
-        true => bail!("cannot start {program}: there is no such program"),
+        true => {
+            bail!("cannot start {program}: there is no such program; check the name and the PATH")
+        }
         false => Ok(()),
     }
 }
@@ -109,7 +111,9 @@ mod tests {
             let error = check(&[missing.to_owned()]).unwrap_err().to_string();
             assert_eq!(
                 error,
-                format!("cannot start {missing}: there is no such program")
+                format!(
+                    "cannot start {missing}: there is no such program; check the name and the PATH"
+                )
             );
         }
         check(&words("true")).unwrap();

@@ -16,7 +16,7 @@ use stats::figure::Shown;
 use super::Results;
 use super::runs::{sets, shown_value};
 use crate::look::Tone;
-use crate::table::{Cell, Table, to_the_left};
+use crate::table::{Cell, Table, to_the_left, wrapped};
 
 /// Spans of which every policy has so many are judged by their 99th percentile, others by their
 /// mean.
@@ -25,6 +25,8 @@ const MANY_SPANS: u64 = 100;
 const ALL: &str = "all";
 /// Policies that are named one by one.
 const NAMED: usize = 2;
+/// The least room that a sentence about a goal gets, however narrow the terminal is.
+const SENTENCE: usize = 24;
 
 /// Something that the load is for.
 #[derive(Clone, Debug)]
@@ -381,8 +383,38 @@ fn standing(
 /// # Errors
 /// When `to` does not take it.
 pub fn write(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
-    say(&answer.said, to)?;
-    table(answer, width, to)?.write(&answer.advice, to)
+    say(&answer.said, width, to)?;
+    let lost = table(answer, width, to)?;
+    let advice = match lost {
+        0 => answer.advice.clone(),
+        1 => format!("{} --wide shows one goal more.", answer.advice),
+        lost => format!("{} --wide shows {lost} goals more.", answer.advice),
+    };
+    let lines = wrapped(&advice, width.unwrap_or(usize::MAX));
+    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+}
+
+/// Writes the answer in short.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn in_short(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+    let text = format!("In short: {}", answer.short);
+    let lines = wrapped(&text, width.unwrap_or(usize::MAX));
+    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+}
+
+/// The same behind tables: of a long output a person sees the end. Of one policy there is nothing
+/// to say.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn again(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+    if answer.sets.len() < 2 {
+        return Ok(());
+    }
+    writeln!(to)?;
+    in_short(answer, width, to)
 }
 
 /// How a policy did at each goal, the best and the worst in their tones.
@@ -405,17 +437,20 @@ fn cells(found: &[Found<'_>], at: usize) -> Vec<(String, Tone)> {
     cells.collect()
 }
 
-/// Sentences below each other, with what they are about in front.
-fn say(sentences: &[(String, String)], to: &mut dyn Write) -> io::Result<()> {
-    let width = sentences
-        .iter()
-        .map(|(title, _)| title.chars().count())
-        .max();
-    let Some(width) = width else {
+/// Sentences below each other, with what they are about in front. What `width` has no room for
+/// stands below its beginning.
+fn say(sentences: &[(String, String)], width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+    let titles = sentences.iter().map(|(title, _)| title.chars().count());
+    let Some(before) = titles.max() else {
         return Ok(());
     };
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(before + 2));
     for (title, sentence) in sentences {
-        writeln!(to, "{}  {sentence}", to_the_left(title, width))?;
+        let mut title = title.as_str();
+        for line in wrapped(sentence, room.max(SENTENCE)) {
+            writeln!(to, "{}  {line}", to_the_left(title, before))?;
+            title = "";
+        }
     }
     writeln!(to)
 }
@@ -472,22 +507,9 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Goals that there was no room for.
-struct Left(usize);
-
-impl Left {
-    /// Writes `text`, and what shows the others.
-    fn write(self, text: &str, to: &mut dyn Write) -> io::Result<()> {
-        match self.0 {
-            0 => writeln!(to, "{text}"),
-            1 => writeln!(to, "{text} --wide shows one goal more."),
-            left => writeln!(to, "{text} --wide shows {left} goals more."),
-        }
-    }
-}
-
-/// A line for each policy, the best and the worst of each goal in their tones.
-fn table(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<Left> {
+/// A line for each policy, the best and the worst of each goal in their tones; says how many goals
+/// there was no room for.
+fn table(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<usize> {
     let mut table = Table::default().names("policy");
     for (rank, (of, what)) in (1..).zip(&answer.heads) {
         table = table.numbers_of(of.clone(), what.clone()).rank(rank);
@@ -502,7 +524,7 @@ fn table(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Resul
     let (table, lost) = table.fit(width);
     table.write(to)?;
     writeln!(to)?;
-    Ok(Left(lost))
+    Ok(lost)
 }
 
 /// The policy that is best at a goal, and the others.

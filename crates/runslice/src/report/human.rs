@@ -16,7 +16,8 @@ use crate::table::Table;
 /// When `to` does not take them.
 pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}\n", heading(results))?;
-    goals::write(&goals::answer(results, false), look.width(), to)?;
+    let answer = goals::answer(results, false);
+    goals::write(&answer, look.width(), to)?;
     let mut has_lost = false;
     for (_, table) in tables(results) {
         let (table, lost) = table.fit(look.width());
@@ -27,7 +28,8 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     if has_lost {
         writeln!(to, "\n--wide shows all columns.")?;
     }
-    remarks(results, look.verbose, to)
+    remarks(results, look.verbose, to)?;
+    goals::again(&answer, look.width(), to)
 }
 
 /// The tables that have something to say, with what is in them.
@@ -180,18 +182,19 @@ fn deadlines(results: &Results) -> Table {
         .names("deadline")
         .names("policy")
         .numbers("met")
-        .rank(2)
+        .rank(3)
         .numbers("missed")
-        .rank(1)
+        .rank(2)
         .numbers("share")
         .names("a miss is")
+        .rank(1)
         .numbers("skipped")
-        .rank(3)
+        .rank(4)
         .numbers_of("lateness of the late", "p50")
-        .rank(5)
+        .rank(6)
         .numbers_of("lateness of the late", "p99")
         .numbers_of("lateness of the late", "max")
-        .rank(4);
+        .rank(5);
     let name = |deadline: &DeadlineReport| owned(&deadline.group, &deadline.name);
     compare(
         results,
@@ -320,7 +323,9 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
         ..
     } in &results.outcomes
     {
-        if let Some(longest) = report.all.waiting_at_end_max {
+        if let Some(longest) = report.all.waiting_at_end_max
+            && is_verbose
+        {
             let tasks = report.all.waiting_at_end;
             lines.push(format!(
                 "{policy}: {} waited for a CPU at the end, the longest for {longest}",

@@ -94,30 +94,7 @@ pub fn write_answer(
         writeln!(to, "{ejection}")?;
     }
     writeln!(to)?;
-    for line in lines(
-        &format!("In short: {}", answer.short),
-        width.unwrap_or(usize::MAX),
-    ) {
-        writeln!(to, "{line}")?;
-    }
-    Ok(())
-}
-
-/// A text in lines of at most `width` letters, unless a word is longer.
-fn lines(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is one");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if last.chars().count() + 1 + word.chars().count() <= width {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
+    goals::in_short(&answer, width, to)
 }
 
 fn heading(part: &Part<'_>, answer: &Answer, is_many: bool) -> String {

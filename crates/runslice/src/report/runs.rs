@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use model::Nanos;
 use serde::Serialize;
-use stats::compare::{Better, Extent, Measure, Reported, Role, Set};
+use stats::compare::{Better, Extent, Measure, Reported, Role, Series, Set};
 use stats::{Millionths, Thousandths, Value};
 
 use crate::look::LookOptions;
@@ -75,7 +75,21 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     writeln!(to, "{}\n", heading(results, &answer.sets))?;
     goals::write(&answer, look.width(), to)?;
     writeln!(to)?;
-    write_sets(&answer.sets, to)
+    let goals = table_of(&answer.sets, |series| series.role == Role::Goal);
+    let is_short = !look.verbose && !goals.is_empty();
+    let all = match is_short {
+        true => goals,
+        false => table(&answer.sets),
+    };
+    let (shown, lost) = all.fit(look.width());
+    shown.write(to)?;
+    write_voids(&answer.sets, to)?;
+    match (is_short, lost > 0) {
+        (true, _) => writeln!(to, "\n--verbose shows the figures of every group of tasks.")?,
+        (false, true) => writeln!(to, "\n--wide shows all columns.")?,
+        (false, false) => {}
+    }
+    goals::again(&answer, look.width(), to)
 }
 
 /// What ran where and how often, in one line.
@@ -99,6 +113,10 @@ pub fn heading(results: &Results, sets: &[Set]) -> String {
 /// When `to` does not take it.
 pub fn write_sets(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
     write!(to, "{}", table(sets))?;
+    write_voids(sets, to)
+}
+
+fn write_voids(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
     for set in sets.iter().filter(|set| set.void > 0) {
         let (void, all) = (set.void, set.void + set.runs);
         writeln!(
@@ -115,18 +133,25 @@ pub fn write_sets(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
 
 /// The spread of the figures that people look at first.
 pub fn table(sets: &[Set]) -> Table {
+    table_of(sets, |series| {
+        series.role != Role::Other || OF_GROUPS.iter().any(|end| series.name.ends_with(end))
+    })
+}
+
+fn table_of(sets: &[Set], is_shown: impl Fn(&Series) -> bool) -> Table {
     let mut table = Table::default()
         .names("figure")
         .names("policy")
         .numbers("runs")
+        .rank(1)
         .numbers("median")
         .numbers("min")
-        .numbers("max");
+        .rank(2)
+        .numbers("max")
+        .rank(3);
     let mut names: Vec<&str> = Vec::new();
     for series in sets.iter().flat_map(|set| &set.series) {
-        let is_shown =
-            series.role != Role::Other || OF_GROUPS.iter().any(|end| series.name.ends_with(end));
-        if is_shown && !names.contains(&series.name.as_str()) {
+        if is_shown(series) && !names.contains(&series.name.as_str()) {
             names.push(&series.name);
         }
     }

@@ -43,7 +43,7 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     let path = request.source.as_deref().unwrap_or(Path::new(""));
     if !source::is_source(path) {
         let message = format!(
-            "{}: a source ends in .c, such as mine.bpf.c",
+            "{}: no source in C; give a file that ends in .c, such as mine.bpf.c",
             path.display()
         );
         return Err(UsageError(message).into());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Nanos, PolicySpec, span};
+use model::{Nanos, PolicySpec};
 use stats::TraceHash;
 use workload::RunSpec;
 
@@ -57,7 +57,8 @@ pub struct BundleOf {
     seed: Option<u64>,
 
     /// Longest simulated time of the run to record, such as 10s. Default: until the workload ends.
-    #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "workload")]
+    #[arg(long, value_name = "TIME", requires = "workload",
+        value_parser = workload_arg::parse_duration)]
     duration: Option<Nanos>,
 
     /// Options that prepare the policy.

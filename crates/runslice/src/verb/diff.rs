@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use clap::Args;
-use model::{Event, EventMask, Header, Nanos, SimTime, Sink, Text, span};
+use model::{Event, EventMask, Header, Nanos, SimTime, Sink, Text};
 use stats::why::{Act, Follower, Scene};
 use stats::{Metrics, Report, Tee};
 use workload::RunSpec;
@@ -44,7 +44,7 @@ pub struct Diff {
     seed: Option<u64>,
 
     /// Longest simulated time, such as 10s or 1.5ms. Default: until the workload ends.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_duration)]
     duration: Option<Nanos>,
 
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Nanos, SimTime, span};
+use model::{Nanos, SimTime};
 use stats::why::{Fault, Finding, Observer, explain_dump};
 use workload::RunSpec;
 
@@ -69,7 +69,7 @@ pub struct Explain {
     seed: Option<u64>,
 
     /// Longest simulated time, such as 10s or 1.5ms. Default: until the workload ends.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_duration)]
     duration: Option<Nanos>,
 
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.

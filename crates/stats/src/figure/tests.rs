@@ -168,6 +168,39 @@ fn a_curve_keeps_its_peak_however_many_points_it_has() {
 }
 
 #[test]
+fn a_published_mark_on_the_edge_is_drawn_whole_and_time_is_cut_where_the_frame_ends() {
+    let curve = |join| Curve {
+        name: "a".into(),
+        ink: Ink::kind(0),
+        join,
+        points: vec![(1, Some(3)), (128, Some(4))],
+    };
+    let drawn = |quantity, curves| {
+        let body = Body::Curves {
+            x: Axis::new("hogs", quantity),
+            y: Axis::new("response", Quantity::Count),
+            span: None,
+            curves,
+        };
+        let [id, title, subtitle, description] = ["x"; 4].map(str::to_owned);
+        let chart = Chart {
+            id,
+            title,
+            subtitle,
+            description,
+            body,
+        };
+        svg(&chart, true)
+    };
+    let with_marks = || vec![curve(Join::Line), curve(Join::Mark)];
+    let marked = drawn(Quantity::Count, with_marks());
+    assert!(marked.contains("overflow=\"visible\""), "{marked}");
+    assert!(!drawn(Quantity::Count, vec![curve(Join::Line)]).contains("overflow"));
+    // Of a time a script shows a part, and the rest must not be seen beside it.
+    assert!(!drawn(Quantity::Time, with_marks()).contains("overflow"));
+}
+
+#[test]
 fn runs_over_each_other_have_names_that_tell_them_apart() {
     let mut other = collected();
     other.header.as_mut().unwrap().seed = 8;

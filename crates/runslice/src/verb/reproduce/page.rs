@@ -68,7 +68,7 @@ pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<Vec<String>> 
         };
         for judged in &page.judged {
             let (statement, words) = (judged.statement, judged.verdict.words());
-            let said = format!("{words}: {}", statement.text);
+            let said = format!("{words}: {}.", statement.text);
             whole
                 .answers
                 .push((format!("{before}{}", statement.id), said));
@@ -249,7 +249,7 @@ fn statement(judged: &Judged<'_>, prefix: &str) -> Markup {
         p id=(format!("{prefix}{}", statement.id)) {
             b { (statement.id) } " "
             span class=(class(judged.verdict)) { (judged.verdict.words()) }
-            ": " (statement.text)
+            ": " (statement.text) "."
         }
         ul .t { @for (name, finding) in &judged.parts { li {
             span class=(class(finding.verdict)) { (finding.verdict.words()) }

@@ -62,7 +62,8 @@ impl Paper {
         };
         // The first is drawn without gaps and lies at the bottom: where curves coincide, the dashes
         // of the others show that they are there.
-        self.open(&area, is_time(x));
+        let has_single = lines().count() < curves.len();
+        self.open(&area, if has_single { spilling(x) } else { zoomed(x) });
         for (index, curve) in lines().enumerate() {
             self.stroke(DASHES[index % DASHES.len()], curve, &area);
         }
@@ -99,7 +100,7 @@ impl Paper {
                 up: &up,
                 frame,
             };
-            self.open(&area, is_time(x));
+            self.open(&area, zoomed(x));
             self.stroke("", curve, &area);
             self.close();
             frame.top += PANEL_HEIGHT;
@@ -167,7 +168,7 @@ impl Paper {
                 up: &up,
                 frame,
             };
-            self.open(&area, false);
+            self.open(&area, "");
             for curve in curves {
                 self.stroke(dash(curve), curve, &area);
             }
@@ -203,21 +204,19 @@ impl Paper {
     }
 
     /// Begins what is drawn inside of a frame, and says for a script where its axes begin and end.
-    /// With `is_time` the script may show a part of it.
-    fn open(&mut self, area: &Area<'_>, is_time: bool) {
+    fn open(&mut self, area: &Area<'_>, more: &str) {
         let Frame {
             left,
             top,
             width,
             height,
         } = area.frame;
-        let zoom = if is_time { " data-zoom=\"\"" } else { "" };
         // A line along the edge must not be cut in half.
         let (top, height) = (top - 2, height + 4);
         self.add(format_args!(
             "<svg class=\"area\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"{left} {top} {width} {height}\" preserveAspectRatio=\"none\" \
-             data-x=\"{}\" data-y=\"{}\"{zoom}>\n",
+             data-x=\"{}\" data-y=\"{}\"{more}>\n",
             area.across.told(),
             area.up.told()
         ));
@@ -338,7 +337,7 @@ impl Paper {
             up: &none,
             frame,
         };
-        self.open(&area, true);
+        self.open(&area, ZOOMED);
         for (index, lane) in lanes.iter().enumerate() {
             let y = top + index as i64 * row;
             // One path a colour: thousands of rectangles are slow to show.
@@ -363,8 +362,25 @@ impl Paper {
     }
 }
 
-fn is_time(axis: &Axis) -> bool {
-    axis.quantity == Quantity::Time && !axis.logarithmic
+/// A script may show a part of such an area.
+const ZOOMED: &str = " data-zoom=\"\"";
+/// What is drawn on an edge of such an area is drawn whole, also outside.
+const SPILLING: &str = " overflow=\"visible\"";
+
+/// A part can be shown of what goes along a time.
+fn zoomed(axis: &Axis) -> &'static str {
+    match axis.quantity == Quantity::Time && !axis.logarithmic {
+        true => ZOOMED,
+        false => "",
+    }
+}
+
+/// Of an area with single points: they may lie on its edges.
+fn spilling(axis: &Axis) -> &'static str {
+    match zoomed(axis) {
+        "" => SPILLING,
+        zoomed => zoomed,
+    }
 }
 
 /// The stretches of one colour as rectangles, from `left` on, at `y` and of `height`.

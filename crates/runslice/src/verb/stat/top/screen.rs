@@ -109,6 +109,13 @@ pub struct Screen {
 /// Longest filter, in characters; names have at most 15 bytes.
 const FILTER_MAX: usize = 40;
 
+/// Widths of the columns before the name.
+const WIDTHS: [u16; 6] = [8, 8, 9, 9, 9, 9];
+/// Columns that are left out where the terminal is too narrow for them and a name, this first.
+const LEAST: [usize; 3] = [5, 4, 2];
+/// Longest name of a thread.
+const NAME: u16 = 15;
+
 /// Rows that a page key goes on by.
 const PAGE: usize = 10;
 
@@ -154,7 +161,7 @@ impl Screen {
         let line = |cells: [String; 7]| {
             let [id, busy, waiting, latency, runslice, slices, name] = cells;
             let line = format!(
-                "{id:>8}  {busy:>8}  {waiting:>9}  {latency:>10}  {runslice:>10}  {slices:>9}  \
+                "{id:>8}  {busy:>8}  {waiting:>9}  {latency:>9}  {runslice:>9}  {slices:>9}  \
                  {name}"
             );
             line.trim_end().to_owned()
@@ -185,8 +192,7 @@ impl Screen {
         self.draw_table(frame, middle, &rows, interval.length);
         let keys = match self.is_typing {
             true => format!("/{}_   Enter: keep   Esc: show all", self.filter),
-            false => "q quit  h help  t tasks  c CPUs  < > sort  r reverse  / filter  space pause"
-                .to_owned(),
+            false => keys(bottom.width).to_owned(),
         };
         frame.render_widget(Line::styled(keys, Modifier::DIM), bottom);
         if self.has_help {
@@ -196,23 +202,38 @@ impl Screen {
 
     fn draw_table(&self, frame: &mut Frame<'_>, area: Rect, rows: &[&Row], length: u64) {
         let first = self.scrolled.min(rows.len().saturating_sub(1));
+        let columns = self.columns(area.width);
         let right = |cells: [String; 7]| {
             let [numbers @ .., name] = cells;
-            let numbers = numbers
-                .into_iter()
-                .map(|cell| Line::from(cell).right_aligned());
+            let numbers = columns
+                .iter()
+                .map(|at| Line::from(numbers[*at].clone()).right_aligned());
             widgets::Row::new(numbers.chain([Line::from(name)]))
         };
         // No more than fits is laid out.
         let shown = rows.iter().skip(first).take(area.height.into());
         let shown = shown.map(|row| right(self.cells(row, length)));
-        let widths = [8, 8, 9, 10, 10, 9].map(Constraint::Length);
-        let widths = widths.into_iter().chain([Constraint::Min(4)]);
+        let widths = columns.iter().map(|at| Constraint::Length(WIDTHS[*at]));
+        let widths = widths.chain([Constraint::Min(4)]);
         let heading = right(self.heading()).style(Style::new().add_modifier(Modifier::REVERSED));
         frame.render_widget(
             Table::new(shown, widths).header(heading).column_spacing(2),
             area,
         );
+    }
+
+    /// The columns before the name that so many characters have room for. The one that rows are
+    /// sorted by stays.
+    fn columns(&self, width: u16) -> Vec<usize> {
+        let mut columns: Vec<usize> = (0..WIDTHS.len()).collect();
+        let sorted = Sort::ALL.iter().position(|sort| *sort == self.sort);
+        for least in LEAST {
+            let needed: u16 = columns.iter().map(|at| WIDTHS[*at] + 2).sum();
+            if needed + NAME > width && sorted != Some(least) {
+                columns.retain(|at| *at != least);
+            }
+        }
+        columns
     }
 
     fn order(&self, a: &Row, b: &Row) -> std::cmp::Ordering {
@@ -238,7 +259,14 @@ impl Screen {
     fn heading(&self) -> [String; 7] {
         let marked = |sort: Sort, title: &str| {
             if sort == self.sort {
-                format!("{title}{}", if self.reversed { "^" } else { "v" })
+                format!(
+                    "{title}{}",
+                    if self.reversed {
+                        "\u{2191}"
+                    } else {
+                        "\u{2193}"
+                    }
+                )
             } else {
                 title.to_owned()
             }
@@ -337,6 +365,14 @@ impl Screen {
     }
 }
 
+/// The keys that fit below the table.
+const fn keys(width: u16) -> &'static str {
+    match width {
+        76.. => "q quit  h help  t tasks  c CPUs  < > sort  r reverse  / filter  space pause",
+        _ => "q quit  h help  < > sort  / filter  space pause",
+    }
+}
+
 /// Draws the explanation of the keys over the middle of the screen.
 fn help(frame: &mut Frame<'_>) {
     let lines = HELP.map(|(keys, what)| Line::from(format!(" {keys:<15} {what} ")));
@@ -425,15 +461,37 @@ mod tests {
     fn a_frame_is_what_a_terminal_shows() {
         let want = [
             "3.0 s",
-            "    task     busyv    waiting     latency    runslice   slices/s  name",
-            "     812    90.0 %     10.0 %     11.1 ms      100 ms        9.0  hog",
-            "      99    10.0 %     10.0 %     3.23 ms     3.23 ms       31.0  shell",
-            "       7     0.0 %      0.0 %           -           -        0.0  idle",
+            "    task     busy\u{2193}    waiting    latency   runslice   slices/s  name",
+            "     812    90.0 %     10.0 %    11.1 ms     100 ms        9.0  hog",
+            "      99    10.0 %     10.0 %    3.23 ms    3.23 ms       31.0  shell",
+            "       7     0.0 %      0.0 %          -          -        0.0  idle",
         ];
         assert_eq!(Screen::default().lines(&interval()), want);
         let lines = shown(&Screen::default(), 80, 7);
         assert_eq!(lines[..5], want);
         assert!(lines[6].starts_with("q quit  h help"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_whole_names_and_leaves_out_columns() {
+        let mut screen = Screen::default();
+        let narrow = shown(&screen, 60, 7);
+        assert_eq!(
+            narrow[1..3],
+            [
+                "    task     busy\u{2193}    waiting    latency  name",
+                "     812    90.0 %     10.0 %    11.1 ms  hog",
+            ]
+        );
+        assert_eq!(narrow[6], "q quit  h help  < > sort  / filter  space pause");
+        // What rows are sorted by stays.
+        press(&mut screen, "S");
+        let narrow = shown(&screen, 60, 7);
+        assert_eq!(
+            narrow[1],
+            "    task      busy    latency  slices/s\u{2193}  name"
+        );
+        assert!(shown(&screen, 80, 7)[1].contains("runslice  slices/s\u{2193}  name"));
     }
 
     #[test]

@@ -1,0 +1,271 @@
+//! What somebody is told whose command line clap refuses, in the form of all other errors: what is
+//! wrong, then, behind a semicolon, what to do.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// The words for `error`, in one line; none where it is no refusal but help or a version.
+pub fn words(error: &clap::Error) -> Option<String> {
+    let refused = Refused(error);
+    Some(match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        ErrorKind::InvalidSubcommand => {
+            let name = refused.text(ContextKind::InvalidSubcommand);
+            // The most similar one stands last.
+            let meant = refused.texts(ContextKind::SuggestedSubcommand).pop();
+            let help = refused.help("lists all commands");
+            format!(
+                "there is no command `{name}`; {}{help}",
+                did_you_mean(meant)
+            )
+        }
+        ErrorKind::UnknownArgument => refused.unknown_argument(),
+        ErrorKind::MissingRequiredArgument => {
+            let missing = refused.texts(ContextKind::InvalidArg).join("` and `");
+            format!("`{missing}` is missing; write `{}`", refused.usage())
+        }
+        ErrorKind::InvalidValue => refused.invalid_value(),
+        ErrorKind::ValueValidation => {
+            let (value, option) = (refused.text(ContextKind::InvalidValue), refused.option());
+            format!("`{value}` is no value for `{option}`; {}", refused.reason())
+        }
+        ErrorKind::ArgumentConflict => refused.conflict(),
+        _ => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            let first = first.strip_prefix("error: ").unwrap_or(first);
+            format!("{first}; {}", refused.help("shows how"))
+        }
+    })
+}
+
+/// One of the values of an option, in the words for a wrong one.
+pub fn no_value(value: &str, option: &str, all: &str) -> String {
+    format!("`{value}` is no value for `{option}`; there are: {all}")
+}
+
+fn did_you_mean(name: Option<String>) -> String {
+    name.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
+}
+
+/// An error, and what clap knows of it.
+struct Refused<'a>(&'a clap::Error);
+
+impl Refused<'_> {
+    fn texts(&self, kind: ContextKind) -> Vec<String> {
+        match self.0.get(kind) {
+            Some(ContextValue::Strings(texts)) => texts.clone(),
+            Some(ContextValue::StyledStrs(texts)) => {
+                texts.iter().map(ToString::to_string).collect()
+            }
+            Some(ContextValue::None) | None => Vec::new(),
+            Some(other) => vec![other.to_string()],
+        }
+    }
+
+    fn text(&self, kind: ContextKind) -> String {
+        self.texts(kind).concat()
+    }
+
+    /// The option or argument that is wrong, without the name of its value.
+    fn option(&self) -> String {
+        let option = self.text(ContextKind::InvalidArg);
+        match option.split_once(" <") {
+            Some((name, _)) => name.to_owned(),
+            None => option,
+        }
+    }
+
+    /// How the command is called, in one line.
+    fn usage(&self) -> String {
+        let usage = self.text(ContextKind::Usage);
+        let usage = usage.trim_start().trim_start_matches("Usage:");
+        let words: Vec<&str> = usage.split_whitespace().collect();
+        words.join(" ")
+    }
+
+    /// Where one can read more; `does` says what for.
+    fn help(&self, does: &str) -> String {
+        let usage = self.usage();
+        let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+        let names: Vec<&str> = usage.split(' ').take_while(is_name).collect();
+        let command = match names.is_empty() {
+            true => "runslice".to_owned(),
+            false => names.join(" "),
+        };
+        format!("`{command} --help` {does}")
+    }
+
+    fn unknown_argument(&self) -> String {
+        let name = self.text(ContextKind::InvalidArg);
+        if !name.starts_with('-') {
+            return format!(
+                "`{name}` is one word too many; {}",
+                self.help("shows what may follow")
+            );
+        }
+        // It may belong to another command: "'runslice sim --seed' exists".
+        let elsewhere = self.texts(ContextKind::Suggested);
+        let elsewhere = elsewhere.iter().find(|it| it.ends_with("' exists"));
+        let elsewhere = elsewhere.and_then(|it| Some(it.split('\'').nth(1)?.to_owned()));
+        let meant = self.texts(ContextKind::SuggestedArg).pop().or(elsewhere);
+        let help = self.help("lists all options");
+        format!("there is no option `{name}`; {}{help}", did_you_mean(meant))
+    }
+
+    fn invalid_value(&self) -> String {
+        let value = self.text(ContextKind::InvalidValue);
+        let all = self.texts(ContextKind::ValidValue).join(", ");
+        if !value.is_empty() {
+            return no_value(&value, &self.option(), &all);
+        }
+        let option = self.text(ContextKind::InvalidArg);
+        let todo = match all.is_empty() {
+            true => "write it behind the option".to_owned(),
+            false => format!("there are: {all}"),
+        };
+        format!("`{option}` lacks its value; {todo}")
+    }
+
+    fn conflict(&self) -> String {
+        let option = self.text(ContextKind::InvalidArg);
+        let others = self.texts(ContextKind::PriorArg);
+        if others.is_empty() || others.contains(&option) {
+            return format!("`{option}` is given twice; leave one out");
+        }
+        format!(
+            "`{option}` cannot be used with `{}`; leave one out",
+            others.join("`, `")
+        )
+    }
+
+    /// What a value must be.
+    fn reason(&self) -> String {
+        let reason =
+            std::error::Error::source(self.0).map_or_else(String::new, ToString::to_string);
+        let range = reason
+            .split_once(" is not in ")
+            .and_then(|(_, range)| range.split_once(".."));
+        match (range, &*reason) {
+            (Some((least, "")), _) => format!("give a number from {least} on"),
+            (Some((least, most)), _) => {
+                let most = most.trim_start_matches('=');
+                format!("give a number from {least} to {most}")
+            }
+            (None, "invalid digit found in string" | "cannot parse integer from empty string") => {
+                "give a whole number that is not below 0".to_owned()
+            }
+            (None, "number too large to fit in target type") => "give a smaller number".to_owned(),
+            _ => reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+
+    fn told(command: &str) -> Option<String> {
+        let result = Cli::of(command.split(' '));
+        words(&result.expect_err(command))
+    }
+
+    #[test]
+    fn every_refusal_says_what_is_wrong_and_what_to_do() {
+        let told = |words: &str| told(words).expect("a refusal");
+        for (command, what, advice) in [
+            (
+                "runslice simulate fifo",
+                "there is no command `simulate`",
+                "did you mean `sim`? `runsl",
+            ),
+            (
+                "runslice stat tpo",
+                "there is no command `tpo`",
+                "did you mean `top`? `runslice stat",
+            ),
+            (
+                "runslice sim fifo --cpu 4",
+                "there is no option `--cpu`",
+                "did you mean `--cpus`? `runs",
+            ),
+            (
+                "runslice completions bash zsh",
+                "`zsh` is one word too many",
+                "`runslice completions --h",
+            ),
+            (
+                "runslice sim -w desk",
+                "`<POLICY>...` is missing",
+                "write `runslice sim --workload",
+            ),
+            (
+                "runslice completions cmd",
+                "`cmd` is no value for `<SHELL>`",
+                "there are: bash, elvish",
+            ),
+            (
+                "runslice sim fifo -w",
+                "`--workload <WORKLOAD>` lacks its value",
+                "write it behind",
+            ),
+            (
+                "runslice sim fifo --format",
+                "`--format <FORMAT>` lacks its value",
+                "there are: human",
+            ),
+            (
+                "runslice sim a --cpus 5000",
+                "`5000` is no value for `--cpus`",
+                "give a number from 1 to",
+            ),
+            (
+                "runslice sim a --cpus four",
+                "`four` is no value for `--cpus`",
+                "give a whole number",
+            ),
+            (
+                "runslice sim a --seed -1",
+                "`-1` is no value for `--seed`",
+                "give a whole number",
+            ),
+            (
+                "runslice sim a --hz 123",
+                "`123` is no value for `--hz`",
+                "a kernel ticks 100, 250",
+            ),
+            (
+                "runslice sim a -w desk --from b",
+                "`--workload <WORKLOAD>` cannot",
+                "leave one out",
+            ),
+            (
+                "runslice sim a --cpus 1 --cpus 2",
+                "`--cpus <NUMBER>` is given twice",
+                "leave one out",
+            ),
+        ] {
+            let told = told(command);
+            let (before, after) = told.split_once("; ").expect(&told);
+            assert!(
+                before.starts_with(what) && after.starts_with(advice),
+                "{command}: {told}"
+            );
+            assert!(!told.contains('\n'), "{told}");
+        }
+    }
+
+    #[test]
+    fn help_is_no_refusal() {
+        for command in [
+            "runslice --help",
+            "runslice --version",
+            "runslice help sim",
+            "runslice",
+        ] {
+            assert_eq!(told(command), None, "{command}");
+        }
+    }
+}
