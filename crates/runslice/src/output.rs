@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use folder::NewFile;
 use clap::{Args, ValueEnum};
+use folder::NewFile;
 
 use crate::exit::UsageError;
 use crate::export;
@@ -446,7 +446,10 @@ impl Whole {
             return Ok(());
         }
         let put = self.begin().map(drop).and_then(|()| match self.new.take() {
-            Some(file) => file.into_inner().map_err(io::IntoInnerError::into_error)?.put(),
+            Some(file) => file
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .put(),
             None => Ok(()),
         });
         put.with_context(|| self.wrong())

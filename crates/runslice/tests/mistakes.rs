@@ -103,7 +103,9 @@ fn every_mistake_is_told_in_few_words() {
         while lines.next_if(is_message).is_some() {}
         let (message, is_good) = said(command, &folder);
         let length: usize = message.iter().map(|line| line.chars().count()).sum();
-        let is_compiled = message.iter().any(|line| line.ends_with("error generated."));
+        let is_compiled = message
+            .iter()
+            .any(|line| line.ends_with("error generated."));
         let has_both = match is_compiled {
             true => message.len() <= LINES_COMPILED,
             false => message.len() == LINES && message[1].starts_with("  "),

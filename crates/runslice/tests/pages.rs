@@ -281,10 +281,7 @@ fn names_from_outside_stay_text_on_every_page() {
         0,
     );
     let runs = read(&folder, "runs.json");
-    let runs = runs.replace(
-        "\"policy\":\"mlfq\"",
-        &format!("\"policy\":\"{HOSTILE}\""),
-    );
+    let runs = runs.replace("\"policy\":\"mlfq\"", &format!("\"policy\":\"{HOSTILE}\""));
     fs::write(folder.join("runs.json"), runs).expect("writable");
     let status = runslice(&folder, "compare runs.json -o compare.html")
         .status

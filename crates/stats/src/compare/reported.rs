@@ -170,7 +170,7 @@ impl Reported {
         self.counters.each("counter", take);
         self.phases.each("phase", take);
         for row in &self.groups.0 {
-            row.each(&[&row.group], Some(Role::Other), take);
+            row.each(&[&row.group], Some(Other), take);
         }
     }
 }
