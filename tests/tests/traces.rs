@@ -363,7 +363,8 @@ const NOTHING_FOUND: &str = "dispatch cpu1 queued=0, p: runnable 0x9, p: enqueue
      dispatch cpu1 queued=0, update_idle cpu1 0, p: running cpu1";
 
 /// Two recordings of a counting guest show fewer coincidences than four of a guest that is
-/// stretched: two tasks never wake in one instant. So a simulated order may be one that another kernel showed.
+/// stretched: two tasks never wake in one instant. So a simulated order may be one that another
+/// kernel showed.
 #[test]
 fn the_orders_of_a_cpu_s_callbacks_are_those_that_the_other_kernels_showed() {
     let mut shown = BTreeSet::new();

@@ -182,8 +182,8 @@ mod tests {
                 "did you mean `sim`? `runsl",
             ),
             (
-                "runslice stat tpo",
-                "there is no command `tpo`",
+                "runslice stat tops",
+                "there is no command `tops`",
                 "did you mean `top`? `runslice stat",
             ),
             (

@@ -281,7 +281,10 @@ fn names_from_outside_stay_text_on_every_page() {
         0,
     );
     let runs = read(&folder, "runs.json");
-    let runs = runs.replace("\"policy\":\"mlfq\"", &format!("\"policy\":\"{HOSTILE}\""));
+    // Runs stand in a line each, without spaces.
+    let hostile = runs.replace("\"policy\":\"mlfq\"", &format!("\"policy\":\"{HOSTILE}\""));
+    assert_ne!(runs, hostile);
+    let runs = hostile;
     fs::write(folder.join("runs.json"), runs).expect("writable");
     let status = runslice(&folder, "compare runs.json -o compare.html")
         .status

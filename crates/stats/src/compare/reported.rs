@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Better, Measure, Role};
+use super::{Better, Measure, Role, Series, Set};
 
 /// A number of the report: its column, which way is good, what it is to the load.
 type Known = (&'static str, Better, Role);
@@ -172,6 +172,29 @@ impl Reported {
         for row in &self.groups.0 {
             row.each(&[&row.group], Some(Other), take);
         }
+    }
+}
+
+impl Set {
+    /// As [`Set::add`], of a report, without a copy of the name of every metric.
+    pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
+        self.runs += 1;
+        let mut next = 0;
+        report.each(|it| {
+            next = self.put(
+                next,
+                (it.value, seed),
+                |name| it.is_called(name),
+                || Series {
+                    name: it.name(),
+                    measure: measure(it.column),
+                    better: it.better,
+                    role: it.role,
+                    values: Vec::new(),
+                    seeds: Vec::new(),
+                },
+            );
+        });
     }
 }
 

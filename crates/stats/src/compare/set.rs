@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Values;
-use super::reported::{Reported, measure};
 
 /// What a metric's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -155,30 +154,9 @@ impl Set {
         }
     }
 
-    /// As [`Set::add`], of a report, without a copy of the name of every metric.
-    pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
-        self.runs += 1;
-        let mut next = 0;
-        report.each(|it| {
-            next = self.put(
-                next,
-                (it.value, seed),
-                |name| it.is_called(name),
-                || Series {
-                    name: it.name(),
-                    measure: measure(it.column),
-                    better: it.better,
-                    role: it.role,
-                    values: Vec::new(),
-                    seeds: Vec::new(),
-                },
-            );
-        });
-    }
-
     /// Adds a value to the series that `is_its`, which is most often the one at `next`. Returns
     /// the place of the one after it.
-    fn put(
+    pub(super) fn put(
         &mut self,
         next: usize,
         (value, seed): (f64, Option<u64>),
