@@ -206,11 +206,11 @@ fn function_name(btf: &Btf<'_>, program: &ProgramInfo, at: usize) -> Option<Stri
 
 /// The last part of the name of the line's file.
 fn file_name(btf: &Btf<'_>, line: &LineInfo) -> Option<String> {
-    // SAFETY: `btf` is alive, and libbpf checks the offset.
     #[expect(
         unsafe_code,
         reason = "the library has no safe way to a string by its offset"
     )]
+    // SAFETY: `btf` is alive, and libbpf checks the offset.
     let name = unsafe {
         let name = libbpf_rs::libbpf_sys::btf__name_by_offset(
             btf.as_libbpf_object().as_ptr(),
