@@ -172,81 +172,84 @@ mod tests {
         words(&result.expect_err(command))
     }
 
+    /// Commands, what is wrong with them, and how the advice begins.
+    const REFUSALS: &[(&str, &str, &str)] = &[
+        (
+            "runslice simulate fifo",
+            "there is no command `simulate`",
+            "did you mean `sim`? `runsl",
+        ),
+        (
+            "runslice stat tops",
+            "there is no command `tops`",
+            "did you mean `top`? `runslice stat",
+        ),
+        (
+            "runslice sim fifo --cpu 4",
+            "there is no option `--cpu`",
+            "did you mean `--cpus`? `runs",
+        ),
+        (
+            "runslice completions bash zsh",
+            "`zsh` is one word too many",
+            "`runslice completions --h",
+        ),
+        (
+            "runslice sim -w desk",
+            "`<POLICY>...` is missing",
+            "write `runslice sim --workload",
+        ),
+        (
+            "runslice completions cmd",
+            "`cmd` is no value for `<SHELL>`",
+            "there are: bash, elvish",
+        ),
+        (
+            "runslice sim fifo -w",
+            "`--workload <WORKLOAD>` lacks its value",
+            "write it behind",
+        ),
+        (
+            "runslice sim fifo --format",
+            "`--format <FORMAT>` lacks its value",
+            "there are: human",
+        ),
+        (
+            "runslice sim a --cpus 5000",
+            "`5000` is no value for `--cpus`",
+            "give a number from 1 to",
+        ),
+        (
+            "runslice sim a --cpus four",
+            "`four` is no value for `--cpus`",
+            "give a whole number",
+        ),
+        (
+            "runslice sim a --seed -1",
+            "`-1` is no value for `--seed`",
+            "give a whole number",
+        ),
+        (
+            "runslice sim a --hz 123",
+            "`123` is no value for `--hz`",
+            "a kernel ticks 100, 250",
+        ),
+        (
+            "runslice sim a -w desk --from b",
+            "`--workload <WORKLOAD>` cannot",
+            "leave one out",
+        ),
+        (
+            "runslice sim a --cpus 1 --cpus 2",
+            "`--cpus <NUMBER>` is given twice",
+            "leave one out",
+        ),
+    ];
+
     #[test]
     fn every_refusal_says_what_is_wrong_and_what_to_do() {
         let told = |words: &str| told(words).expect("a refusal");
-        for (command, what, advice) in [
-            (
-                "runslice simulate fifo",
-                "there is no command `simulate`",
-                "did you mean `sim`? `runsl",
-            ),
-            (
-                "runslice stat tops",
-                "there is no command `tops`",
-                "did you mean `top`? `runslice stat",
-            ),
-            (
-                "runslice sim fifo --cpu 4",
-                "there is no option `--cpu`",
-                "did you mean `--cpus`? `runs",
-            ),
-            (
-                "runslice completions bash zsh",
-                "`zsh` is one word too many",
-                "`runslice completions --h",
-            ),
-            (
-                "runslice sim -w desk",
-                "`<POLICY>...` is missing",
-                "write `runslice sim --workload",
-            ),
-            (
-                "runslice completions cmd",
-                "`cmd` is no value for `<SHELL>`",
-                "there are: bash, elvish",
-            ),
-            (
-                "runslice sim fifo -w",
-                "`--workload <WORKLOAD>` lacks its value",
-                "write it behind",
-            ),
-            (
-                "runslice sim fifo --format",
-                "`--format <FORMAT>` lacks its value",
-                "there are: human",
-            ),
-            (
-                "runslice sim a --cpus 5000",
-                "`5000` is no value for `--cpus`",
-                "give a number from 1 to",
-            ),
-            (
-                "runslice sim a --cpus four",
-                "`four` is no value for `--cpus`",
-                "give a whole number",
-            ),
-            (
-                "runslice sim a --seed -1",
-                "`-1` is no value for `--seed`",
-                "give a whole number",
-            ),
-            (
-                "runslice sim a --hz 123",
-                "`123` is no value for `--hz`",
-                "a kernel ticks 100, 250",
-            ),
-            (
-                "runslice sim a -w desk --from b",
-                "`--workload <WORKLOAD>` cannot",
-                "leave one out",
-            ),
-            (
-                "runslice sim a --cpus 1 --cpus 2",
-                "`--cpus <NUMBER>` is given twice",
-                "leave one out",
-            ),
-        ] {
+        for (command, what, advice) in REFUSALS {
             let told = told(command);
             let (before, after) = told.split_once("; ").expect(&told);
             assert!(

@@ -51,7 +51,7 @@ struct Entry {
 #[derive(Debug)]
 enum Figures {
     /// In a run of the simulated machine or of `play`.
-    Report(Reported),
+    Report(Box<Reported>),
     /// By whatever else.
     Measured(Vec<Measured>),
 }

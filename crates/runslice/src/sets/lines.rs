@@ -76,7 +76,7 @@ fn head(file: &mut impl BufRead) -> std::io::Result<Option<Value>> {
     }
     head.extend_from_slice(b"]}");
     let head: Option<Value> = serde_json::from_slice(&head).ok();
-    Ok(head.filter(|it| own::is_of_lines(it)))
+    Ok(head.filter(own::is_of_lines))
 }
 
 /// A run as it stands in its line; everything else in it is skipped.

@@ -157,7 +157,7 @@ pub(super) fn entry(head: &Value, line: &Line<'_>, report: Reported) -> Entry {
             false => place(&head["workload"], &head["machine"]),
         },
         seed: line.seed.filter(|_| world == World::Simulated),
-        run: (!is_ejection(line.exit)).then_some(Figures::Report(report)),
+        run: (!is_ejection(line.exit)).then(|| Figures::Report(Box::new(report))),
         starved: is_starved(line.notes),
     }
 }
