@@ -541,6 +541,67 @@ fn files_that_are_full_torn_or_given_twice_are_named() {
     }
 }
 
+/// Commands whose result would be written over what they read, and how that is said.
+const TAKEN: &[(&str, &str)] = &[
+    (
+        "convert load.toml -o ./load.toml",
+        "the workload and for --output",
+    ),
+    (
+        "bundle fifo.bundle:slice_ns=9000000 -o fifo.bundle",
+        "the policy and for --output",
+    ),
+    (
+        "sim fifo.bundle -w desk --events fifo.bundle",
+        "a policy and for --events",
+    ),
+    (
+        "sim fifo -w load.toml -o load.toml",
+        "--workload and for --output",
+    ),
+    (
+        "play load.toml --events load.toml",
+        "the workload and for --events",
+    ),
+    (
+        "sim fifo -w load.toml --profile p.toml -o p.toml",
+        "--profile and for --output",
+    ),
+    (
+        "bundle fifo --profile p.toml -o p.toml",
+        "--profile and for --output",
+    ),
+    (
+        "trace pid a --sim fifo -w load.toml -o load.toml",
+        "--workload and for --output",
+    ),
+    (
+        "explain fifo -w load.toml -o load.toml",
+        "--workload and for --output",
+    ),
+    (
+        "explain --dump fifo.bundle -o fifo.bundle",
+        "--dump and for --output",
+    ),
+    ("sweep load.toml -o load.toml", "the sweep and for --output"),
+    (
+        "stat report load.toml -o load.toml",
+        "the recording and for --output",
+    ),
+    (
+        "stat diff p.toml load.toml -o load.toml",
+        "the recording and for --output",
+    ),
+    (
+        "stat record load.toml --from load.toml",
+        "--from and for the recording",
+    ),
+    (
+        "load series load.toml -o load.toml",
+        "the plan and for --output",
+    ),
+];
+
 #[test]
 fn no_result_takes_the_place_of_its_source() {
     let folder = Folder::new("sources");
@@ -549,65 +610,7 @@ fn no_result_takes_the_place_of_its_source() {
     folder.write("p.toml", "[profile]\nname = \"p\"\n");
     folder.said("bundle fifo -o fifo.bundle", 0);
     let bundle = fs::read(folder.0.join("fifo.bundle")).expect("written");
-    for (refused, options) in [
-        (
-            "convert load.toml -o ./load.toml",
-            "the workload and for --output",
-        ),
-        (
-            "bundle fifo.bundle:slice_ns=9000000 -o fifo.bundle",
-            "the policy and for --output",
-        ),
-        (
-            "sim fifo.bundle -w desk --events fifo.bundle",
-            "a policy and for --events",
-        ),
-        (
-            "sim fifo -w load.toml -o load.toml",
-            "--workload and for --output",
-        ),
-        (
-            "play load.toml --events load.toml",
-            "the workload and for --events",
-        ),
-        (
-            "sim fifo -w load.toml --profile p.toml -o p.toml",
-            "--profile and for --output",
-        ),
-        (
-            "bundle fifo --profile p.toml -o p.toml",
-            "--profile and for --output",
-        ),
-        (
-            "trace pid a --sim fifo -w load.toml -o load.toml",
-            "--workload and for --output",
-        ),
-        (
-            "explain fifo -w load.toml -o load.toml",
-            "--workload and for --output",
-        ),
-        (
-            "explain --dump fifo.bundle -o fifo.bundle",
-            "--dump and for --output",
-        ),
-        ("sweep load.toml -o load.toml", "the sweep and for --output"),
-        (
-            "stat report load.toml -o load.toml",
-            "the recording and for --output",
-        ),
-        (
-            "stat diff p.toml load.toml -o load.toml",
-            "the recording and for --output",
-        ),
-        (
-            "stat record load.toml --from load.toml",
-            "--from and for the recording",
-        ),
-        (
-            "load series load.toml -o load.toml",
-            "the plan and for --output",
-        ),
-    ] {
+    for (refused, options) in TAKEN {
         let text = folder.said(refused, 2);
         assert!(
             text.contains(&format!("is given for {options}\n  name two files")),

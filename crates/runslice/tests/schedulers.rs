@@ -80,7 +80,7 @@ const TESTS: &[Test] = &[
         names_of_layered,
     ),
     ("an_ejection_is_printed_by_simple", &["scx_simple"], |bin| {
-        ejection(bin, "scx_simple")
+        ejection(bin, "scx_simple");
     }),
     (
         "an_ejection_is_printed_by_bpfland",
@@ -88,10 +88,10 @@ const TESTS: &[Test] = &[
         |bin| ejection(bin, "scx_bpfland"),
     ),
     ("an_ejection_is_printed_by_rusty", &["scx_rusty"], |bin| {
-        ejection(bin, "scx_rusty")
+        ejection(bin, "scx_rusty");
     }),
     ("an_ejection_is_printed_by_lavd", &["scx_lavd"], |bin| {
-        ejection(bin, "scx_lavd")
+        ejection(bin, "scx_lavd");
     }),
     (
         "simple_ends_well_when_it_is_interrupted",

@@ -472,11 +472,8 @@ fn top_on_a_terminal_follows_keys_and_puts_the_terminal_back() {
     until("until 2.00 s: 4 CPUs");
     tmux(&["send-keys", ">", "r"]);
     let screen = until("waiting\u{2191}");
-    assert_eq!(
-        screen.lines().filter(|line| line.contains(" cpu")).count(),
-        4,
-        "{screen}"
-    );
+    let rows = screen.lines().filter(|line| line.contains(" cpu"));
+    assert_eq!(rows.count(), 4, "{screen}");
     tmux(&["send-keys", "q"]);
     let screen = loop {
         let screen = until("  -");
