@@ -206,6 +206,8 @@ def threads() -> int:
 
 
 def test_ctrl_c_ends_the_call_and_the_run() -> None:
+    # Where a shell starts this in the background, the signal is ignored, and Python leaves it so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     hours: Any = {"runs": 1000, "jobs": 1, "duration": "1000s"}
     for call in (
         lambda: runslice.simulate("mlfq", "desk", **hours),
