@@ -120,7 +120,8 @@ def test_requests_are_a_plan(tmp_path: Path) -> None:
 def test_a_recording_stays_in_its_process(cli: Cli, tmp_path: Path) -> None:
     cli(["sim", "eevdf", "-w", "desk", "--duration", "100ms", "--events", "e.jsonl"])
     requests = [runslice.Request(["fifo", "o1"], runslice.Workload.from_recording("e.jsonl"))]
-    with pytest.raises(runslice.UsageError, match=r"fifo under e.jsonl has a recording, [^\n]*\n  use threads"):
+    told = r"fifo under e.jsonl has a recording, [^\n]*\n  use threads"
+    with pytest.raises(runslice.UsageError, match=told):
         runslice.sweep(requests, processes, folder=tmp_path / "a")
     assert runslice.sweep(requests, folder=tmp_path / "a").progress.done == 2
 
