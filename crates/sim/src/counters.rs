@@ -16,6 +16,24 @@ pub(crate) enum Counter {
     BypassActivate,
 }
 
+impl Counter {
+    /// What a kernel calls `name` in `struct scx_event_stats`; nothing where what it counts is not
+    /// modelled.
+    fn of(name: &str) -> Option<Self> {
+        Some(match name.strip_prefix("SCX_EV_")? {
+            "SELECT_CPU_FALLBACK" => Self::SelectCpuFallback,
+            "DISPATCH_LOCAL_DSQ_OFFLINE" => Self::DispatchLocalDsqOffline,
+            "DISPATCH_KEEP_LAST" => Self::DispatchKeepLast,
+            "ENQ_SKIP_EXITING" => Self::EnqSkipExiting,
+            "ENQ_SKIP_MIGRATION_DISABLED" => Self::EnqSkipMigrationDisabled,
+            "REFILL_SLICE_DFL" => Self::RefillSliceDfl,
+            "BYPASS_DISPATCH" => Self::BypassDispatch,
+            "BYPASS_ACTIVATE" => Self::BypassActivate,
+            _ => return None,
+        })
+    }
+}
+
 /// How often each was counted. They only grow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters([u64; Counter::BypassActivate as usize + 1]);
@@ -29,10 +47,8 @@ impl Counters {
 
     /// Names and values, in the order of the kernel's structure.
     pub fn named(&self, rules: &KernelRules) -> Vec<(&'static str, u64)> {
-        let value = |counter: Option<Counter>| counter.map_or(0, |at| self.0[at as usize]);
-        let counters = rules.counters.iter();
-        counters
-            .map(|&(name, counter)| (name, value(counter)))
-            .collect()
+        let value = |name| Counter::of(name).map_or(0, |at| self.0[at as usize]);
+        let names = rules.counters.iter();
+        names.map(|&name| (name, value(name))).collect()
     }
 }

@@ -16,7 +16,6 @@ mod v7_3;
 
 use model::Kernel;
 
-use crate::counters::Counter;
 use crate::flags::{deq, enq};
 use crate::machine::Machine;
 use crate::task::ScxState;
@@ -50,9 +49,8 @@ pub(crate) struct KernelRules {
     pub ops_flags: u64,
     /// Those of them that are not modelled.
     pub ops_flags_unmodelled: u64,
-    /// Event counters in the order of `struct scx_event_stats` (`ext_internal.h`); `None`: nothing
-    /// that it counts is modelled.
-    pub counters: &'static [(&'static str, Option<Counter>)],
+    /// Event counters in the order of `struct scx_event_stats` (`ext_internal.h`).
+    pub counters: &'static [&'static str],
     /// The number of each [`ScxState`] in `p->scx.flags` (`include/linux/sched/ext.h`).
     pub state_numbers: [u32; 4],
     /// The policy is told when its custody of a task ends (`ext.c`: `call_task_dequeue()`).
@@ -119,51 +117,33 @@ pub(crate) enum Weighs {
 }
 
 /// Event counters of 6.14 to 7.0.
-const COUNTERS_6_18: &[(&str, Option<Counter>)] = &[
-    (
-        "SCX_EV_SELECT_CPU_FALLBACK",
-        Some(Counter::SelectCpuFallback),
-    ),
-    (
-        "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
-        Some(Counter::DispatchLocalDsqOffline),
-    ),
-    ("SCX_EV_DISPATCH_KEEP_LAST", Some(Counter::DispatchKeepLast)),
-    ("SCX_EV_ENQ_SKIP_EXITING", Some(Counter::EnqSkipExiting)),
-    (
-        "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
-        Some(Counter::EnqSkipMigrationDisabled),
-    ),
-    ("SCX_EV_REFILL_SLICE_DFL", Some(Counter::RefillSliceDfl)),
-    ("SCX_EV_BYPASS_DURATION", None),
-    ("SCX_EV_BYPASS_DISPATCH", Some(Counter::BypassDispatch)),
-    ("SCX_EV_BYPASS_ACTIVATE", Some(Counter::BypassActivate)),
+const COUNTERS_6_18: &[&str] = &[
+    "SCX_EV_SELECT_CPU_FALLBACK",
+    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
+    "SCX_EV_DISPATCH_KEEP_LAST",
+    "SCX_EV_ENQ_SKIP_EXITING",
+    "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
+    "SCX_EV_REFILL_SLICE_DFL",
+    "SCX_EV_BYPASS_DURATION",
+    "SCX_EV_BYPASS_DISPATCH",
+    "SCX_EV_BYPASS_ACTIVATE",
 ];
 
 /// Event counters of 7.1 and 7.2.
-const COUNTERS_7_2: &[(&str, Option<Counter>)] = &[
-    (
-        "SCX_EV_SELECT_CPU_FALLBACK",
-        Some(Counter::SelectCpuFallback),
-    ),
-    (
-        "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
-        Some(Counter::DispatchLocalDsqOffline),
-    ),
-    ("SCX_EV_DISPATCH_KEEP_LAST", Some(Counter::DispatchKeepLast)),
-    ("SCX_EV_ENQ_SKIP_EXITING", Some(Counter::EnqSkipExiting)),
-    (
-        "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
-        Some(Counter::EnqSkipMigrationDisabled),
-    ),
-    ("SCX_EV_REENQ_IMMED", None),
-    ("SCX_EV_REENQ_LOCAL_REPEAT", None),
-    ("SCX_EV_REFILL_SLICE_DFL", Some(Counter::RefillSliceDfl)),
-    ("SCX_EV_BYPASS_DURATION", None),
-    ("SCX_EV_BYPASS_DISPATCH", Some(Counter::BypassDispatch)),
-    ("SCX_EV_BYPASS_ACTIVATE", Some(Counter::BypassActivate)),
-    ("SCX_EV_INSERT_NOT_OWNED", None),
-    ("SCX_EV_SUB_BYPASS_DISPATCH", None),
+const COUNTERS_7_2: &[&str] = &[
+    "SCX_EV_SELECT_CPU_FALLBACK",
+    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
+    "SCX_EV_DISPATCH_KEEP_LAST",
+    "SCX_EV_ENQ_SKIP_EXITING",
+    "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
+    "SCX_EV_REENQ_IMMED",
+    "SCX_EV_REENQ_LOCAL_REPEAT",
+    "SCX_EV_REFILL_SLICE_DFL",
+    "SCX_EV_BYPASS_DURATION",
+    "SCX_EV_BYPASS_DISPATCH",
+    "SCX_EV_BYPASS_ACTIVATE",
+    "SCX_EV_INSERT_NOT_OWNED",
+    "SCX_EV_SUB_BYPASS_DISPATCH",
 ];
 
 /// Bits of `enq_flags` since 6.19.

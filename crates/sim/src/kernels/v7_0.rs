@@ -3,36 +3,10 @@
 //! Source: BTF and callback traces of Debian's 7.0.13; what these do not show is taken to be as in
 //! `kernel/sched/ext.c` of 6.19.11.
 
-use super::{COUNTERS_6_18, DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
-use crate::flags::{deq, ops};
+use super::{KernelRules, v6_19};
 
+/// Nothing that is modelled came with 7.0.
 pub(super) const RULES: KernelRules = KernelRules {
     types: include_bytes!(concat!(env!("OUT_DIR"), "/kernel-7.0.o")),
-    enq_bits: ENQ_BITS_6_19,
-    deq_bits: DEQ_BITS_6_19,
-    enq_immed: 0,
-    deq_sched_change: 0,
-    class_bit: deq::CLASS,
-    restored_bit: 0,
-    ops_flags: ops::ALL | ops::HAS_CGROUP_WEIGHT,
-    ops_flags_unmodelled: 0,
-    counters: COUNTERS_6_18,
-    state_numbers: [0, 1, 2, 3],
-    has_custody: false,
-    tells_moved_late: false,
-    balances_before_pick: false,
-    prefers_sibling: false,
-    weighs_leavers: Weighs::Behind,
-    clears_leavers: false,
-    exits_at_last_switch: true,
-    names_task_without_dsq: true,
-    task_cgroup_has_mask: true,
-    cgroup_move_is_locked: false,
-    has_cgroup_set_idle: true,
-    chooses_near: true,
-    chooses_only_cpu: false,
-    tells_idle_first: false,
-    skips_immovable: true,
-    last_goes_on: false,
-    inserts_slice: false,
+    ..v6_19::RULES
 };

@@ -3,7 +3,6 @@
 //! Source: BTF and callback traces of Debian's 7.3.4, and its `kernel/sched/ext/`.
 
 use super::{DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
-use crate::counters::Counter;
 use crate::flags::{deq, ops};
 
 pub(super) const RULES: KernelRules = KernelRules {
@@ -42,35 +41,26 @@ pub(super) const RULES: KernelRules = KernelRules {
 /// `SCX_OPS_ALWAYS_ENQ_IMMED` and `SCX_OPS_TID_TO_TASK`.
 const UNMODELLED: u64 = 0x180;
 
-const COUNTERS: &[(&str, Option<Counter>)] = &[
-    (
-        "SCX_EV_SELECT_CPU_FALLBACK",
-        Some(Counter::SelectCpuFallback),
-    ),
-    (
-        "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
-        Some(Counter::DispatchLocalDsqOffline),
-    ),
-    ("SCX_EV_DISPATCH_KEEP_LAST", Some(Counter::DispatchKeepLast)),
-    ("SCX_EV_ENQ_SKIP_EXITING", Some(Counter::EnqSkipExiting)),
-    (
-        "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
-        Some(Counter::EnqSkipMigrationDisabled),
-    ),
-    ("SCX_EV_REENQ_IMMED", None),
-    ("SCX_EV_REENQ_REPEAT", None),
-    ("SCX_EV_REFILL_SLICE_DFL", Some(Counter::RefillSliceDfl)),
-    ("SCX_EV_SLICE_CLAMPED", None),
-    ("SCX_EV_SLICE_DENIED", None),
-    ("SCX_EV_BYPASS_DURATION", None),
-    ("SCX_EV_BYPASS_DISPATCH", Some(Counter::BypassDispatch)),
-    ("SCX_EV_BYPASS_ACTIVATE", Some(Counter::BypassActivate)),
-    ("SCX_EV_INSERT_NOT_OWNED", None),
-    ("SCX_EV_SUB_BYPASS_DISPATCH", None),
-    ("SCX_EV_SUB_FORCED_ADMIT", None),
-    ("SCX_EV_SUB_PREEMPT_DENIED", None),
-    ("SCX_EV_SUB_KICK_DENIED", None),
-    ("SCX_EV_SUB_REENQ_DENIED", None),
-    ("SCX_EV_SUB_CIDPERF_DENIED", None),
-    ("SCX_EV_SUB_RESCUE", None),
+const COUNTERS: &[&str] = &[
+    "SCX_EV_SELECT_CPU_FALLBACK",
+    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE",
+    "SCX_EV_DISPATCH_KEEP_LAST",
+    "SCX_EV_ENQ_SKIP_EXITING",
+    "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED",
+    "SCX_EV_REENQ_IMMED",
+    "SCX_EV_REENQ_REPEAT",
+    "SCX_EV_REFILL_SLICE_DFL",
+    "SCX_EV_SLICE_CLAMPED",
+    "SCX_EV_SLICE_DENIED",
+    "SCX_EV_BYPASS_DURATION",
+    "SCX_EV_BYPASS_DISPATCH",
+    "SCX_EV_BYPASS_ACTIVATE",
+    "SCX_EV_INSERT_NOT_OWNED",
+    "SCX_EV_SUB_BYPASS_DISPATCH",
+    "SCX_EV_SUB_FORCED_ADMIT",
+    "SCX_EV_SUB_PREEMPT_DENIED",
+    "SCX_EV_SUB_KICK_DENIED",
+    "SCX_EV_SUB_REENQ_DENIED",
+    "SCX_EV_SUB_CIDPERF_DENIED",
+    "SCX_EV_SUB_RESCUE",
 ];
