@@ -320,7 +320,9 @@ def public() -> Iterator[tuple[str, Any]]:
         it = getattr(runslice, name)
         yield name, it
         if inspect.isclass(it):
-            for inner, member in vars(it).items():
+            own = [base for base in it.__mro__ if base.__module__.startswith("runslice")]
+            members = {k: v for base in reversed(own) for k, v in vars(base).items()}
+            for inner, member in members.items():
                 if not inner.startswith("_"):
                     yield f"{name}.{inner}", member
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _runslice
+from ._answer import Answer
 from ._given import Policy, PolicyLike, Workload, WorkloadLike
 from ._options import Setting, options_of
 from ._table import Table
@@ -17,35 +16,32 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Choice:
+class Choice(Answer[_runslice.Chosen]):
     """Which scheduler is best for a load, by how much, and what it costs. docs/choose.md."""
 
-    __slots__ = ("_chosen",)
-
-    def __init__(self, chosen: _runslice.Chosen) -> None:
-        self._chosen = chosen
+    __slots__ = ()
 
     @property
     def answer(self) -> list[str]:
         """The answer, in sentences."""
-        return self._chosen.answer
+        return self._made.answer
 
     @property
     def winner(self) -> str | None:
         """The best candidate, or ``None`` if no candidate is better than the baseline."""
-        winner = self._chosen.winner
+        winner = self._made.winner
         return None if winner is None else winner[0]
 
     @property
     def try_it(self) -> str | None:
         """The command that runs the winner on a kernel, as a shell takes it."""
-        winner = self._chosen.winner
+        winner = self._made.winner
         return None if winner is None else winner[1]
 
     @property
     def status(self) -> int:
         """What ``runslice choose`` ends with: 0, or 6 if the runs do not decide."""
-        return self._chosen.status
+        return self._made.status
 
     @property
     def decided(self) -> bool:
@@ -55,12 +51,7 @@ class Choice:
     @property
     def table(self) -> Table:
         """A row for each candidate and goal: medians, ratio with its interval, verdict."""
-        return Table(self._chosen.table())
-
-    def json(self) -> dict[str, Any]:
-        """The document of ``runslice choose --format json``, read. Times are in nanoseconds."""
-        document: dict[str, Any] = json.loads(self.write("json"))
-        return document
+        return Table(self._made.table())
 
     def write(self, format: str = "human") -> bytes:
         """What ``runslice choose`` writes: ``human``, ``html``, ``json``, ``csv``, ``parquet``.
@@ -68,20 +59,10 @@ class Choice:
         Raises:
             UsageError: there is no such format.
         """
-        return self._chosen.write(format)
-
-    def command(self, format: str = "human") -> list[str]:
-        """The words of the command line that writes the same."""
-        return self._chosen.command(format)
-
-    def __str__(self) -> str:
-        return self.write("human").decode()
+        return self._made.write(format)
 
     def __repr__(self) -> str:
         return f"<runslice.Choice: {' '.join(self.answer)}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def choose(

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from . import _runslice
+from ._answer import Answer
 from ._run import Run
 from ._table import Table
 
 
-class Verdict:
+class Verdict(Answer[_runslice.Verdict]):
     """Whether sets of runs differ, by how much, and how certain that is. docs/comparing.md."""
 
-    __slots__ = ("_verdict",)
-
-    def __init__(self, verdict: _runslice.Verdict) -> None:
-        self._verdict = verdict
+    __slots__ = ()
 
     @property
     def sentences(self) -> list[str]:
         """The answer, in sentences."""
-        return self._verdict.sentences()
+        return self._made.sentences()
 
     @property
     def status(self) -> int:
         """What ``runslice compare`` ends with: 0, 5 if a limit of ``fail_if`` is exceeded, 6 if the
         runs do not decide."""
-        return self._verdict.status
+        return self._made.status
 
     @property
     def decided(self) -> bool:
@@ -40,12 +36,7 @@ class Verdict:
     @property
     def table(self) -> Table:
         """A row for each metric and scheduler: medians, ratio with its interval, verdict."""
-        return Table(self._verdict.table())
-
-    def json(self) -> dict[str, Any]:
-        """The document of ``runslice compare --format json``, read."""
-        document: dict[str, Any] = json.loads(self.write("json"))
-        return document
+        return Table(self._made.table())
 
     def write(self, format: str = "human") -> bytes:
         """What ``runslice compare`` writes: ``human``, ``html``, ``json``, ``csv``, ``parquet``.
@@ -53,21 +44,10 @@ class Verdict:
         Raises:
             UsageError: there is no such format.
         """
-        return self._verdict.write(format)
-
-    def command(self, format: str = "human") -> list[str]:
-        """The words of the command line that writes the same. Runs that are in no file are called
-        ``a.json``, ``b.json`` and so on."""
-        return self._verdict.command(format)
-
-    def __str__(self) -> str:
-        return self.write("human").decode()
+        return self._made.write(format)
 
     def __repr__(self) -> str:
         return f"<runslice.Verdict: {' '.join(self.sentences)}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def compare(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from . import _runslice
+from ._answer import Answer
 from ._options import Computer, options_of
 from ._table import Table
 
@@ -15,23 +14,20 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Score:
+class Score(Answer[_runslice.Scored]):
     """For which questions the simulation of a recording can be trusted. docs/score.md."""
 
-    __slots__ = ("_scored",)
-
-    def __init__(self, scored: _runslice.Scored) -> None:
-        self._scored = scored
+    __slots__ = ()
 
     @property
     def answer(self) -> str:
         """What to trust it for, what not, and what it cannot tell, in sentences."""
-        return self._scored.answer
+        return self._made.answer
 
     @property
     def status(self) -> int:
         """What ``runslice score`` ends with: 0, or 6 if nothing can be said of any part."""
-        return self._scored.status
+        return self._made.status
 
     @property
     def parts(self) -> dict[str, str]:
@@ -42,12 +38,7 @@ class Score:
     @property
     def table(self) -> Table:
         """A row for each part: errors as factors, skill and reach with their intervals."""
-        return Table(self._scored.table())
-
-    def json(self) -> dict[str, Any]:
-        """The document of ``runslice score --format json``, read. Times are in nanoseconds."""
-        document: dict[str, Any] = json.loads(self.write("json"))
-        return document
+        return Table(self._made.table())
 
     def write(self, format: str = "human") -> bytes:
         """What ``runslice score`` writes: ``human``, ``json``, ``csv``, ``parquet``.
@@ -55,7 +46,7 @@ class Score:
         Raises:
             UsageError: there is no such format.
         """
-        return self._scored.write(format)
+        return self._made.write(format)
 
     def save(self, recording: str | os.PathLike[str]) -> None:
         """Keep it beside the recording: ``runslice sim --from`` and ``choose`` then warn by it.
@@ -66,18 +57,8 @@ class Score:
         with open(f"{os.fspath(recording)}.score.json", "wb") as file:
             file.write(self.write("json"))
 
-    def command(self, format: str = "human") -> list[str]:
-        """The words of the command line that writes the same."""
-        return self._scored.command(format)
-
-    def __str__(self) -> str:
-        return self.write("human").decode()
-
     def __repr__(self) -> str:
         return f"<runslice.Score: {self.answer}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def score(
