@@ -1,6 +1,5 @@
 //! Records of decisions as `decisions.bpf.c` writes them, and who records them.
 
-use std::cell::RefCell;
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -10,14 +9,11 @@ use std::time::Duration;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto};
-use libbpf_rs::{
-    Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject,
-    RingBufferBuilder,
-};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use model::{Caller, ExitKind, NOWHERE, Text};
 
 use super::code::Code;
-use super::pace::{Pace, be_urgent};
+use super::pace::drain;
 use crate::variables;
 use crate::{Error, libbpf_log};
 
@@ -311,36 +307,16 @@ fn read(
     let map = map.expect("the object has the map");
     let handle = MapHandle::try_from(&map).map_err(|source| map_error("decisions", source))?;
     Ok(thread::spawn(move || {
-        be_urgent();
-        let kept = RefCell::new(Decisions::default());
-        let keep = |bytes: &[u8]| {
-            let mut kept = kept.borrow_mut();
-            let is_full = kept.records.len() >= KEPT_MAX;
+        let mut decisions = Decisions::default();
+        let mut keep = |bytes: &[u8]| {
+            let is_full = decisions.records.len() >= KEPT_MAX;
             match parse(bytes, &code).filter(|_| !is_full) {
-                Some(record) => kept.records.push(record),
-                None => kept.lost += 1,
+                Some(record) => decisions.records.push(record),
+                None => decisions.lost += 1,
             }
         };
-        snapshot.chunks_exact(SIZE).for_each(keep);
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&handle, |bytes: &[u8]| {
-            keep(bytes);
-            0
-        })?;
-        let ring = builder.build()?;
-        let (mut pace, mut seen) = (Pace::new(ROOM), 0);
-        loop {
-            let is_last = stop.load(Ordering::Relaxed);
-            ring.consume()?;
-            if is_last {
-                break;
-            }
-            let known = kept.borrow().records.len() as u64;
-            thread::sleep(pace.after(known - seen));
-            seen = known;
-        }
-        drop(ring);
-        let mut decisions = kept.into_inner();
+        snapshot.chunks_exact(SIZE).for_each(&mut keep);
+        drain(&handle, ROOM, &stop, keep)?;
         decisions.places = code.into_places();
         Ok(decisions)
     }))

@@ -1,6 +1,11 @@
-//! How long to leave a buffer alone that others fill.
+//! How long to leave a buffer alone that others fill, and who empties it.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
+
+use libbpf_rs::{MapHandle, RingBufferBuilder};
 
 /// The least time from one look to the next.
 const LEAST: Duration = Duration::from_millis(5);
@@ -33,6 +38,37 @@ impl Pace {
         let eighth = Duration::from_nanos(u64::try_from(eighth).unwrap_or(u64::MAX));
         self.pause = eighth.min(self.pause * 2).clamp(LEAST, MOST);
         self.pause
+    }
+}
+
+/// Gives each record of the ring buffer `map`, which has room for `room`, to `keep` until `stop` is
+/// set; then those that are there.
+///
+/// # Errors
+/// When the ring buffer cannot be read.
+pub fn drain(
+    map: &MapHandle,
+    room: u64,
+    stop: &AtomicBool,
+    mut keep: impl FnMut(&[u8]),
+) -> Result<(), libbpf_rs::Error> {
+    be_urgent();
+    let came = Cell::new(0);
+    let mut builder = RingBufferBuilder::new();
+    builder.add(map, |bytes: &[u8]| {
+        came.set(came.get() + 1);
+        keep(bytes);
+        0
+    })?;
+    let ring = builder.build()?;
+    let mut pace = Pace::new(room);
+    loop {
+        let is_last = stop.load(Ordering::Relaxed);
+        ring.consume()?;
+        if is_last {
+            return Ok(());
+        }
+        thread::sleep(pace.after(came.take()));
     }
 }
 

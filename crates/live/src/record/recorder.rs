@@ -13,12 +13,11 @@ use libbpf_rs::btf::types::Func;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use libbpf_rs::{
     Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, Program,
-    RingBufferBuilder,
 };
 
 use super::convert::{Converted, Others, Records, convert};
 use super::measured::{Measured, Totals};
-use super::pace::{Pace, be_urgent};
+use super::pace::drain;
 use super::raw::{self, Facts, Raw};
 use super::{ProgramCost, clock};
 use crate::variables::{self, Variable};
@@ -276,11 +275,6 @@ impl Recording {
 }
 
 impl Spool {
-    /// Records that have come, kept or not.
-    fn count(&self) -> u64 {
-        (self.raws.len() as u64).saturating_add(self.dropped)
-    }
-
     fn keep(&mut self, bytes: &[u8]) {
         let full = self.raws.len() >= KEPT_MAX;
         match raw::parse(bytes, &mut self.facts).filter(|_| !full) {
@@ -423,28 +417,9 @@ fn read_events(object: &Object) -> Result<Reader, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let thread = thread::spawn(move || {
-        be_urgent();
-        let spool = std::cell::RefCell::new(Spool::default());
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&handle, |bytes: &[u8]| {
-            spool.borrow_mut().keep(bytes);
-            0
-        })?;
-        let ring = builder.build()?;
-        let mut pace = Pace::new(ROOM);
-        let mut seen = 0;
-        loop {
-            let last = stopped.load(Ordering::Relaxed);
-            ring.consume()?;
-            if last {
-                break;
-            }
-            let known = spool.borrow().count();
-            thread::sleep(pace.after(known - seen));
-            seen = known;
-        }
-        drop(ring);
-        Ok(spool.into_inner())
+        let mut spool = Spool::default();
+        drain(&handle, ROOM, &stopped, |bytes| spool.keep(bytes))?;
+        Ok(spool)
     });
     Ok(Reader { stop, thread })
 }
