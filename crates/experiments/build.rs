@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 fn main() {
-    experiments(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"));
+    // Asked when it runs: the place where it was compiled is gone when the project was moved.
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where");
+    experiments(&Path::new(&root).join("experiments"));
 }
 
 /// Endings of the files that are built in; `Files` in src/files.rs has them, too.

@@ -27,7 +27,8 @@ const REAL: [&str; 7] = [
 ];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where");
+    let root = Path::new(&root).join("../..");
     for (name, parts) in [
         ("RUNSLICE_SOURCES", &SIMULATED[..]),
         ("RUNSLICE_REAL_SOURCES", &REAL),
