@@ -81,7 +81,11 @@ impl fmt::Display for Comm {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(16);
         for chunk in self.0[..end].utf8_chunks() {
             for char in chunk.valid().chars() {
-                let char = if char.is_control() { '?' } else { char };
+                let char = if model::plain::is_obeyed(char) {
+                    '?'
+                } else {
+                    char
+                };
                 fmt::Write::write_char(to, char)?;
             }
             if !chunk.invalid().is_empty() {

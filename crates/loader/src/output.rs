@@ -45,18 +45,13 @@ fn plain(line: &str) -> String {
             text.push_str(" ...");
             break;
         }
-        if char.is_control() || is_direction(char) {
+        if model::plain::is_obeyed(char) {
             text.extend(char.escape_default());
         } else {
             text.push(char);
         }
     }
     text
-}
-
-/// Characters that turn the direction of what follows.
-const fn is_direction(char: char) -> bool {
-    matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

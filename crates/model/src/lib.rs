@@ -11,6 +11,7 @@ pub mod file;
 mod fnv;
 mod id;
 mod machine;
+pub mod plain;
 mod profile;
 mod quantile;
 mod rng;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use folder::NewFile;
+use model::plain::is_obeyed;
 
 use crate::exit::UsageError;
 use crate::export;
@@ -309,23 +310,32 @@ impl Write for Results {
     }
 }
 
-/// Escapes control characters, but for newlines and tabs, as JSON does in its strings.
+/// Escapes what a terminal obeys, but for newlines and tabs, as JSON does in its strings.
 struct Printable<W> {
     to: W,
-    /// The first byte of a character of two was the last that came; it may be a control character.
-    holds: bool,
+    /// The first bytes of a character that may be one of those that a terminal obeys.
+    held: Vec<u8>,
     /// Makes colors of tones, and leaves them out otherwise.
     has_color: bool,
 }
 
-/// The first byte of U+0080 to U+00BF.
-const LATIN: u8 = 0xc2;
+/// First bytes of characters in UTF-8 of which a terminal obeys some, and how many bytes such a
+/// character has.
+const fn length(first: u8) -> Option<usize> {
+    match first {
+        // U+0080 to U+00BF, U+0600 to U+063F.
+        0xc2 | 0xd8 => Some(2),
+        // U+2000 to U+2FFF.
+        0xe2 => Some(3),
+        _ => None,
+    }
+}
 
 impl<W> Printable<W> {
     fn new(to: W) -> Self {
         Self {
             to,
-            holds: false,
+            held: Vec::new(),
             has_color: false,
         }
     }
@@ -335,22 +345,32 @@ impl<W: Write> Write for Printable<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut clean = Vec::with_capacity(bytes.len());
         for &byte in bytes {
+            if let Some(length) = self.held.first().and_then(|first| length(*first)) {
+                if (0x80..0xc0).contains(&byte) {
+                    self.held.push(byte);
+                    if self.held.len() < length {
+                        continue;
+                    }
+                    match std::str::from_utf8(&self.held).map(|it| it.chars().next()) {
+                        Ok(Some(char)) if is_obeyed(char) => {
+                            clean.extend(format!("\\u{:04x}", u32::from(char)).bytes());
+                            self.held.clear();
+                        }
+                        _ => clean.append(&mut self.held),
+                    }
+                    continue;
+                }
+                clean.append(&mut self.held);
+            }
             if let Some(color) = Tone::of_mark(byte) {
                 let color = if self.has_color { color } else { "" };
                 clean.extend(color.bytes());
                 continue;
             }
-            let follows = std::mem::take(&mut self.holds);
             match byte {
-                0x80..0xa0 if follows => clean.extend(format!("\\u{byte:04x}").bytes()),
-                _ => {
-                    clean.extend(follows.then_some(LATIN));
-                    match byte {
-                        LATIN => self.holds = true,
-                        b'\n' | b'\t' | 0x20..=0x7e | 0x80.. => clean.push(byte),
-                        _ => clean.extend(format!("\\u{byte:04x}").bytes()),
-                    }
-                }
+                _ if length(byte).is_some() => self.held.push(byte),
+                b'\n' | b'\t' | 0x20..=0x7e | 0x80.. => clean.push(byte),
+                _ => clean.extend(format!("\\u{byte:04x}").bytes()),
             }
         }
         self.to.write_all(&clean)?;
@@ -536,6 +556,8 @@ mod tests {
     fn results_cannot_command_a_terminal_however_they_are_cut() {
         let text = "a\x1b[2J\r\n\tb\u{9b}1m\u{7f} Gr\u{fc}\u{df}e \u{a0}";
         let want = "a\\u001b[2J\\u000d\n\tb\\u009b1m\\u007f Gr\u{fc}\u{df}e \u{a0}";
+        let text = format!("{text}\u{202e}c\u{61c}\u{2010}\u{e9}");
+        let want = format!("{want}\\u202ec\\u061c\u{2010}\u{e9}");
         for size in [1, 2, 99] {
             let mut clean = Printable::new(Vec::new());
             for part in text.as_bytes().chunks(size) {

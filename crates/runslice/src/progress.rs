@@ -69,7 +69,9 @@ impl Bar {
 
 /// A name without what a terminal would obey.
 fn clean(name: &str) -> String {
-    name.chars().filter(|it| !it.is_control()).collect()
+    let mut clean = name.to_owned();
+    clean.retain(|it| !model::plain::is_obeyed(it));
+    clean
 }
 
 /// The style of a bar; with the numbers that only we know how to write.

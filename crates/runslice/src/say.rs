@@ -59,13 +59,13 @@ fn shortened(text: &str) -> Cow<'_, str> {
     ))
 }
 
-/// `text` with its control characters escaped, but for newlines and tabs.
+/// `text` with what a terminal obeys escaped, but for newlines and tabs.
 pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => printable.push(c),
-            c if c.is_control() => printable.extend(c.escape_default()),
+            c if model::plain::is_obeyed(c) => printable.extend(c.escape_default()),
             c => printable.push(c),
         }
     }
@@ -107,6 +107,7 @@ mod tests {
             printable("a\x1b]0;b\x07\r\n\tc\u{9b}2J"),
             "a\\u{1b}]0;b\\u{7}\\r\n\tc\\u{9b}2J"
         );
+        assert_eq!(printable("a\u{202e}gpj"), "a\\u{202e}gpj");
         assert_eq!(printable("Grüße"), "Grüße");
     }
 }

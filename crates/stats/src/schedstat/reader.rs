@@ -545,9 +545,5 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The beginning of a line for a message.
 fn excerpt(text: &[u8]) -> String {
-    let shown = String::from_utf8_lossy(&text[..text.len().min(40)]);
-    shown
-        .chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    model::plain::shown(&String::from_utf8_lossy(&text[..text.len().min(40)]))
 }

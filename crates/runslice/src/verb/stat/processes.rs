@@ -53,9 +53,8 @@ fn task(folder: &Path, process: u32) -> Option<Process> {
     // A name is bytes, and anybody chooses it.
     let name = fs::read(folder.join("comm")).ok()?;
     let name = String::from_utf8_lossy(&name);
-    let plain = |c: char| if c.is_control() { '?' } else { c };
     Some(Process {
-        name: name.trim_end_matches('\n').chars().map(plain).collect(),
+        name: model::plain::shown(name.trim_end_matches('\n')),
         process,
         counters,
     })
