@@ -1,7 +1,7 @@
-//! A folder for the files of one run that nobody else can have made, read or written, and files
-//! that take their place as a whole.
+//! Folders in which nobody else can have put a file or a link: one for the files of one run, and
+//! one that is gone on with. Files that take their place as a whole.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -42,8 +42,7 @@ impl OwnFolder {
         let parent = parent.canonicalize()?;
         let own = rustix::process::geteuid().as_raw();
         for folder in parent.ancestors() {
-            let facts = folder.metadata()?;
-            check(folder, facts.uid(), facts.mode(), own)?;
+            check(folder, &folder.metadata()?, &[own], OTHERS_WRITE)?;
         }
         let folder = tempfile::Builder::new()
             .prefix("runslice-")
@@ -72,6 +71,45 @@ impl OwnFolder {
     pub fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
+}
+
+/// Makes the folder at `path`, with those above it, for files that are written over or gone on with
+/// in later runs. Refuses one in which another user can have put a link or a file: root would write
+/// where the link leads, or go on with results that are not its own.
+///
+/// As with `git`, a folder of the user who called `sudo` (`SUDO_UID`) is root's own, too. A folder
+/// of one's own that its group may write is taken: many systems give each user a group.
+///
+/// # Errors
+/// When the folder, or one above it, belongs to another user than root and this process's, or
+/// everybody may write into it, unless it is above the folder and sticky, as `/tmp`. When the
+/// system refuses. The error names the folder.
+pub fn make_kept(path: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let sudo = std::env::var("SUDO_UID")
+        .ok()
+        .and_then(|it| it.parse().ok());
+    // Only root can be called by `sudo`; others set the variable as they like.
+    let users: Vec<u32> = match sudo {
+        Some(user) if own == 0 => vec![own, user],
+        _ => vec![own],
+    };
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    make_kept_of(path, &users).map_err(named)
+}
+
+fn make_kept_of(path: &Path, users: &[u32]) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    let path = path.canonicalize()?;
+    let facts = path.metadata()?;
+    // Whoever can write into a sticky folder cannot replace what is there, but add to it.
+    let mode = facts.mode() & !STICKY;
+    check_facts(&path, facts.uid(), mode, users, EVERYBODY_WRITES)?;
+    for folder in path.ancestors().skip(1) {
+        check(folder, &folder.metadata()?, users, EVERYBODY_WRITES)?;
+    }
+    Ok(())
 }
 
 /// A file that is written beside a path and then takes its place: it is there as a whole or not at
@@ -131,13 +169,28 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     new.put()
 }
 
-/// Refuses a folder in which another user could replace an entry of user `own`.
-fn check(folder: &Path, owner: u32, mode: u32, own: u32) -> io::Result<()> {
-    const OTHERS_WRITE: u32 = 0o022;
-    const STICKY: u32 = 0o1000;
-    let why = if owner != 0 && owner != own {
+/// In a sticky folder, entries can be replaced by their owners only.
+const STICKY: u32 = 0o1000;
+/// The group may write, or everybody.
+const OTHERS_WRITE: u32 = 0o022;
+const EVERYBODY_WRITES: u32 = 0o002;
+
+/// Refuses a folder in which another user could replace an entry of one of `users`. `writers` are
+/// the bits of the mode that let others write.
+fn check(folder: &Path, facts: &Metadata, users: &[u32], writers: u32) -> io::Result<()> {
+    check_facts(folder, facts.uid(), facts.mode(), users, writers)
+}
+
+fn check_facts(
+    folder: &Path,
+    owner: u32,
+    mode: u32,
+    users: &[u32],
+    writers: u32,
+) -> io::Result<()> {
+    let why = if owner != 0 && !users.contains(&owner) {
         format!("belongs to user {owner}")
-    } else if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
+    } else if mode & writers != 0 && mode & STICKY == 0 {
         format!("can be written by others (mode {:o})", mode & 0o7777)
     } else {
         return Ok(());
@@ -214,11 +267,42 @@ mod tests {
 
     #[test]
     fn only_folders_of_root_and_of_this_user_are_trusted() {
-        let of = |owner, mode| check(Path::new("/x"), owner, mode, 1000);
+        let of = |owner, mode| check_facts(Path::new("/x"), owner, mode, &[1000], OTHERS_WRITE);
         assert!(of(0, 0o755).is_ok() && of(1000, 0o700).is_ok() && of(0, 0o1777).is_ok());
         let error = of(1001, 0o755).unwrap_err().to_string();
         assert!(error.contains("/x belongs to user 1001"), "{error}");
         assert!(of(1000, 0o775).is_err() && of(1000, 0o757).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_somebody_else_prepared_is_not_gone_on_with() {
+        let parent = OwnFolder::new().unwrap();
+        let planted = parent.join("results");
+        make_kept(&planted.join("new")).unwrap();
+        for (mode, taken) in [
+            (0o755, true),
+            (0o775, true),
+            (0o777, false),
+            (0o1777, false),
+        ] {
+            fs::set_permissions(&planted, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(make_kept(&planted).is_ok(), taken, "{mode:o}");
+        }
+        // Below a sticky folder it can have been made by nobody else than its owner.
+        make_kept(&planted.join("new")).unwrap();
+        fs::set_permissions(&planted, Permissions::from_mode(0o777)).unwrap();
+        let error = make_kept(&planted.join("new")).unwrap_err().to_string();
+        assert!(
+            error.contains("results can be written by others (mode 777)"),
+            "{error}"
+        );
+
+        let of = |owner, users: &[u32]| {
+            check_facts(Path::new("/x"), owner, 0o755, users, EVERYBODY_WRITES)
+        };
+        assert!(of(0, &[1000]).is_ok() && of(1000, &[0, 1000]).is_ok());
+        let error = of(1001, &[0, 1000]).unwrap_err().to_string();
+        assert!(error.contains("/x belongs to user 1001"), "{error}");
     }
 
     #[test]

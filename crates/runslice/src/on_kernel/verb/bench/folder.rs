@@ -32,7 +32,7 @@ impl Folder {
     /// When it has another plan, or cannot be read or written.
     pub fn open(path: &Path, plan: &Value) -> anyhow::Result<Self> {
         let logs = path.join("logs");
-        fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+        folder::make_kept(&logs)?;
         let file = path.join(own::BENCH);
         match input::text(&file, input::WRITTEN) {
             Ok(text) => check_same(&file, &text, plan)?,

@@ -209,6 +209,19 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
 }
 
 #[test]
+fn a_folder_that_everybody_may_write_is_refused_before_anything_runs() {
+    let scratch = Scratch::new("planted");
+    let request = request(&scratch.0);
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::create_dir_all(&request.folder).unwrap();
+    std::fs::set_permissions(&request.folder, everybody).unwrap();
+    let mut runner = Pretended::new(1, &FACTORS);
+    let error = bench(&request, &mut runner).unwrap_err().to_string();
+    assert!(error.contains("can be written by others"), "{error}");
+    assert!(runner.ran.is_empty());
+}
+
+#[test]
 fn a_folder_of_another_bench_is_refused_with_what_differs() {
     let scratch = Scratch::new("other");
     let mut request = request(&scratch.0);
