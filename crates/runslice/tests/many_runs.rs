@@ -1,7 +1,7 @@
 //! Many runs: `sim --runs`, `sweep` and `compare`, from files to exit statuses.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use runslice_tests::{command, object};
@@ -499,6 +499,82 @@ fn a_task_that_starves_is_told_by_sweeps_and_comparisons_too() {
     let sim = "sim fifo unread.bpf.o -w load.toml --duration 5s --runs 3";
     let text = folder.said(sim, 3);
     assert!(text.contains(want), "{text}");
+}
+
+/// A disk that is full in the middle of a file: a limit of 512 bytes a file stands for it, since
+/// nobody needs root for that.
+#[test]
+fn a_disk_that_fills_up_leaves_no_partial_file() {
+    let folder = Folder::new("filling");
+    for (verb, file) in [
+        ("list --copy mlfq -o copied.bpf.c", "copied.bpf.c"),
+        ("list --copy desk -o copied.wl", "copied.wl"),
+        ("build --headers include", "include/"),
+        ("man pages", "pages/"),
+        ("sim fifo -w desk --duration 1ms -o page.html", "page.html"),
+        (
+            "sim fifo -w desk --duration 100ms --events events",
+            "events",
+        ),
+    ] {
+        fs::create_dir_all(folder.0.join("pages")).expect("writable");
+        let script = format!("trap '' XFSZ; ulimit -f 1; exec \"$0\" {verb}");
+        let program = env!("CARGO_BIN_EXE_runslice");
+        let (out, err) = command::said("sh", &folder.0, &["-c", &script, program], 1);
+        let said = format!("{out}{err}");
+        assert!(said.contains("File too large"), "{verb}: {said}");
+        assert!(
+            said.contains(&format!("cannot write {file}")),
+            "{verb}: {said}"
+        );
+        let left = files_below(&folder.0);
+        assert!(left.iter().all(|it| it.1 < 512), "{verb}: {left:?}");
+        assert!(
+            left.iter().all(|it| !it.0.ends_with(".new")),
+            "{verb}: {left:?}"
+        );
+        fs::remove_dir_all(&folder.0).expect("it is ours");
+        fs::create_dir_all(&folder.0).expect("writable");
+    }
+}
+
+/// Names and lengths of all files below a folder.
+fn files_below(folder: &Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("readable");
+        let facts = entry.metadata().expect("readable");
+        match facts.is_dir() {
+            true => found.append(&mut files_below(&entry.path())),
+            false => found.push((
+                entry.file_name().to_string_lossy().into_owned(),
+                facts.len(),
+            )),
+        }
+    }
+    found
+}
+
+/// As a shell's redirection does: `-o /dev/null` must not make a file of the device.
+#[test]
+fn a_file_that_a_user_names_is_written_where_its_link_leads() {
+    let folder = Folder::new("links");
+    folder.said(
+        "sim fifo -w desk --duration 2s --events events -o report",
+        0,
+    );
+    std::os::unix::fs::symlink("named", folder.0.join("link")).expect("writable");
+    for verb in [
+        "calibrate events --group pointer",
+        "report events",
+        "convert desk --to toml",
+        "sim fifo -w desk --duration 1ms",
+    ] {
+        folder.write("named", "what was there");
+        folder.said(&format!("{verb} -o link"), 0);
+        assert!(folder.0.join("link").is_symlink(), "{verb}");
+        assert_ne!(folder.read("named"), "what was there", "{verb}");
+    }
 }
 
 #[test]
