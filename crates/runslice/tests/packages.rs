@@ -193,7 +193,7 @@ fn below(folder: &str, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
 
 #[test]
 fn editors_accept_every_file_of_the_project() {
-    let is_experiment = |path: &Path| path.file_name().is_some_and(|it| it == "experiment.toml");
+    let is = |name: &'static str| move |path: &Path| path.file_name().is_some_and(|it| it == name);
     let is_load = |path: &Path| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().any(|line| line == "[workload]")
@@ -201,7 +201,8 @@ fn editors_accept_every_file_of_the_project() {
     let mut loads = below("workloads", |_| true);
     loads.extend(below("experiments", is_load));
     accepted("workload", &loads);
-    accepted("experiment", &below("experiments", is_experiment));
+    accepted("experiment", &below("experiments", is("experiment.toml")));
+    accepted("vm", &below("experiments", is("vm.toml")));
 }
 
 #[test]
@@ -224,6 +225,11 @@ fn editors_refuse_what_the_program_refuses() {
         ("sweep", "policy = [\"fifo\"]\n"),
         ("sweep", "workload = [\"desk\"]\ncpus = [5000]\n"),
         ("experiment", "[experiment]\ntitle = \"x\"\n"),
+        (
+            "vm",
+            "[experiment]\ndocument = \"0\"\ntitle = \"x\"\nsource = \"x\"\n\
+             [runs.a]\nworkload = \"a.toml\"\n",
+        ),
     ];
     for (kind, text) in bad {
         let value: serde_json::Value = toml::from_str(text).expect("TOML");
