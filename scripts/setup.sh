@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
-# virtual machines need, with `long` what counts instructions, with `python` Python 3.10 or newer,
+# virtual machines need, with `test` what other tests need, with `long` what those of `make
+# test-long` need, with `python` Python 3.10 or newer,
 # with `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and
 # Ubuntu are served through apt-get; elsewhere it prints what to install and exits
 # with status 1.
@@ -59,8 +60,14 @@ if [ "${1:-}" = dist ]; then
     # Newer libelf is linked with it; see scripts/dist.sh.
     [ -e /usr/include/zstd.h ] || missing="$missing libzstd-dev"
 fi
+if [ "${1:-}" = test ]; then
+    # A terminal for `stat top`.
+    has tmux || missing="$missing tmux"
+fi
 if [ "${1:-}" = long ]; then
     has valgrind || missing="$missing valgrind"
+    has mmdebstrap || missing="$missing mmdebstrap"
+    has chromium || has chromium-browser || has google-chrome || missing="$missing chromium"
 fi
 [ -n "$missing" ] || exit 0
 

@@ -81,21 +81,14 @@ echo all is well
 "#;
 
 #[test]
-#[ignore = "minutes; takes `make dist`, root, mmdebstrap and a network: says which is missing"]
+#[ignore = "takes minutes, `make dist`, root, mmdebstrap and a network: make test-long"]
 fn the_package_installs_and_runs_in_a_bare_debian() {
-    let lacks = |what: &str| eprintln!("skipped: the_package_installs_and_runs: {what}");
-    let Some(package) = package() else {
-        return lacks("no .deb: run `make dist`, or name its folder in RUNSLICE_DIST");
-    };
-    if !works("mmdebstrap", &["--version"]) {
-        return lacks("no mmdebstrap: `apt install mmdebstrap`");
-    }
-    if !works("sh", &["-c", "test $(id -u) = 0"]) {
-        return lacks("making a root takes root");
-    }
-    let Some(mirror) = mirror() else {
-        return lacks("apt's sources name no archive of Debian");
-    };
+    let package = package().expect("no .deb: run `make dist`, or name its folder in RUNSLICE_DIST");
+    let has_tool = works("mmdebstrap", &["--version"]);
+    assert!(has_tool, "no mmdebstrap: `apt install mmdebstrap`");
+    let is_root = works("sh", &["-c", "test $(id -u) = 0"]);
+    assert!(is_root, "making a root takes root");
+    let mirror = mirror().expect("apt's sources name no archive of Debian");
     for suite in ["bookworm", "trixie"] {
         let place = folder!(&format!("root-{suite}"));
         let name = place.to_str().expect("plain text");

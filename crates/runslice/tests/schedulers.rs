@@ -151,9 +151,18 @@ fn main() -> ExitCode {
         TESTS.iter().for_each(|(name, ..)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
-    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let (mut wanted, mut skipped) = (Vec::new(), Vec::new());
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--skip" => skipped.extend(rest.next()),
+            word if word.starts_with('-') => {}
+            _ => wanted.push(word),
+        }
+    }
+    let is_in = |name: &str, words: &[&String]| words.iter().any(|it| name.contains(it.as_str()));
     let is_wanted =
-        |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
+        |name: &str| (wanted.is_empty() || is_in(name, &wanted)) && !is_in(name, &skipped);
     let mut counts = [0; 3];
     for (name, needs, body) in TESTS.iter().filter(|(name, ..)| is_wanted(name)) {
         let missing = match &folder {
