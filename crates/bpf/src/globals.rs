@@ -20,6 +20,14 @@ pub enum SetError {
         /// The names of the knobs.
         knobs: Vec<String>,
     },
+    /// What is fixed once the policy is loaded.
+    #[error("`{name}` cannot change while the policy runs: {why}")]
+    Fixed {
+        /// The variable or map.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// A variable whose value cannot be written as text.
     #[error("`{name}` is no integer and no bool, and cannot be set")]
     NotScalar {
@@ -157,6 +165,17 @@ impl Scalar {
     }
 }
 
+/// A value and where it goes: all elements that were named get the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The data section's map: index into [`Image::maps`].
+    pub map: u32,
+    /// Bytes from the section's beginning, of each element.
+    pub offsets: Vec<usize>,
+    /// As it lies in memory, 1 to 8 bytes; none when no element was named.
+    pub bytes: Vec<u8>,
+}
+
 impl Image {
     /// Sets the initial value of a global variable; for a knob, within the knob's range.
     ///
@@ -178,31 +197,94 @@ impl Image {
         if self.fill_with_maps(name, text)? {
             return Ok(());
         }
-        let named = |symbol: &Symbol| symbol.name == variable;
-        let Some(index) = self.symbols.iter().position(named) else {
-            return match self.struct_ops.iter_mut().find(|ops| ops.name == variable) {
-                Some(table) => set_member(table, name, path, text),
-                None => Err(self.unknown(name)),
-            };
+        if let Some(table) = self.struct_ops.iter_mut().find(|ops| ops.name == variable)
+            && !self.symbols.iter().any(|symbol| symbol.name == variable)
+        {
+            return set_member(table, name, path, text);
+        }
+        let value = self.value_of(name, text)?;
+        let not_scalar = || SetError::NotScalar {
+            name: name.to_owned(),
         };
+        let len = value.bytes.len();
+        let MapDef {
+            initial,
+            value_size,
+            ..
+        } = &mut self.maps[value.map as usize];
+        let bytes = initial.as_mut().ok_or_else(not_scalar)?;
+        let end = value.offsets.iter().map(|at| at + len).max().unwrap_or(0);
+        if end > bytes.len() && end <= *value_size as usize {
+            let mut more = bytes.to_vec();
+            more.resize(end, 0);
+            *bytes = Arc::from(more);
+        }
+        let bytes = Arc::make_mut(bytes);
+        for at in value.offsets {
+            let place = bytes.get_mut(at..at + len).ok_or_else(not_scalar)?;
+            place.copy_from_slice(&value.bytes);
+        }
+        Ok(())
+    }
+
+    /// What setting a global variable to `text` would write, while the policy runs: as its user
+    /// space does through the memory that it shares with the policy. `name` and `text` are those of
+    /// [`Image::set_global`], without `[]` and `new`.
+    ///
+    /// # Errors
+    /// As there, and [`SetError::Fixed`] for constants, which are part of the programs once they
+    /// are loaded, and for what is no variable.
+    pub fn later_value(&self, name: &str, text: &str) -> Result<Value, SetError> {
+        let (variable, path) = path::split(name);
+        let fixed = |why| SetError::Fixed {
+            name: name.to_owned(),
+            why,
+        };
+        let is_table = self.struct_ops.iter().any(|ops| ops.name == variable);
+        let is_variable = self.symbols.iter().any(|symbol| symbol.name == variable);
+        if path == "[]" || !is_variable && is_table {
+            return Err(fixed("it is part of what is loaded"));
+        }
+        let value = self.value_of(name, text)?;
+        let map = &self.maps[value.map as usize];
+        let end = value.offsets.iter().map(|at| at + value.bytes.len()).max();
+        if map.name.starts_with(".rodata") {
+            return Err(fixed("it is a constant of its programs"));
+        }
+        if end.unwrap_or(0) > map.value_size as usize {
+            return Err(fixed("it is as long as it was when it was loaded"));
+        }
+        Ok(value)
+    }
+
+    /// What setting the variable `name` to `text` writes.
+    fn value_of(&self, name: &str, text: &str) -> Result<Value, SetError> {
+        let (variable, path) = path::split(name);
+        let named = |symbol: &Symbol| symbol.name == variable;
+        let index = self.symbols.iter().position(named);
+        let index = index.ok_or_else(|| self.unknown(name))?;
         let symbol = &self.symbols[index];
         let not_scalar = || SetError::NotScalar {
             name: name.to_owned(),
         };
         let ty = symbol.ty.as_deref().ok_or_else(not_scalar)?;
         let places = path::places(variable, ty, path)?;
-        let (map, start) = (symbol.map as usize, symbol.offset);
+        let mut value = Value {
+            map: symbol.map,
+            offsets: Vec::new(),
+            bytes: Vec::new(),
+        };
         let Some(scalar) = places.first().map(|place| place.scalar) else {
-            return Ok(());
+            return Ok(value);
         };
         let knob = self.knobs.iter().find(|knob| knob.symbol as usize == index);
-        let value = match nanos_per_unit(knob, name) {
+        let number = match nanos_per_unit(knob, name) {
             Some(per) => number_or_span(name, text, scalar, per)?,
             None => number(name, text, scalar)?,
         };
         let (min, max) =
             knob.map_or_else(|| scalar.range(), |knob| (knob.min.into(), knob.max.into()));
-        if !(min..=max).contains(&value) {
+        if !(min..=max).contains(&number) {
             let (name, text) = (name.to_owned(), text.to_owned());
             let unit = knob.map_or_else(String::new, |knob| knob.unit.clone());
             return Err(SetError::OutOfRange {
@@ -213,27 +295,10 @@ impl Image {
                 unit,
             });
         }
-        let len = usize::from(scalar.size());
-        let MapDef {
-            initial,
-            value_size,
-            ..
-        } = &mut self.maps[map];
-        let bytes = initial.as_mut().ok_or_else(not_scalar)?;
-        let end = |place: &path::Place| start as usize + place.offset as usize + len;
-        let end = places.iter().map(end).max().unwrap_or(0);
-        if end > bytes.len() && end <= *value_size as usize {
-            let mut more = bytes.to_vec();
-            more.resize(end, 0);
-            *bytes = Arc::from(more);
-        }
-        let bytes = Arc::make_mut(bytes);
-        for place in places {
-            let at = start as usize + place.offset as usize;
-            let place = bytes.get_mut(at..at + len).ok_or_else(not_scalar)?;
-            place.copy_from_slice(&value.to_le_bytes()[..len]);
-        }
-        Ok(())
+        value.bytes = number.to_le_bytes()[..usize::from(scalar.size())].to_vec();
+        let offset = |place: &path::Place| symbol.offset as usize + place.offset as usize;
+        value.offsets = places.iter().map(offset).collect();
+        Ok(value)
     }
 
     /// The function of the `SEC("syscall")` program `name`, and its context made of `text`: values

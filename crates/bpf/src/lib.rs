@@ -72,7 +72,7 @@ pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
 pub use exhaustion::{CheckedAllocator, or_error};
 pub use format::format;
-pub use globals::{SetError, SetUpError};
+pub use globals::{SetError, SetUpError, Value};
 pub use helper_names::helper_name;
 pub use host::*;
 pub use image::*;

@@ -14,7 +14,8 @@ pub struct Prepare {
     /// NAME may be part of a variable (`mode.slice_ns`, `weights[3]`, `weights[0-7]`,
     /// `weights[*]`), a number in the table of callbacks (`mine_ops.flags`), a callback to take out
     /// of it (`mine_ops.tick=0`), or entries of a map (`nodes[0-7]`). VALUE may be constants of the
-    /// kernel, such as `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`.
+    /// kernel, such as `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. With a time behind the name,
+    /// `interactive@5s=0`, the variable changes when the run has lasted so long.
     #[arg(long, value_name = "NAME=VALUE", value_parser = policy::setting)]
     set: Vec<(String, String)>,
 

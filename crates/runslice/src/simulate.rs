@@ -98,11 +98,11 @@ pub fn outcome(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Outcome {
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
 pub fn explain(error: sim::Error) -> anyhow::Error {
-    use sim::PolicyError::{Entry, Set, SetUp};
+    use sim::PolicyError::{Entry, Set, SetUp, When};
     match error {
         sim::Error::Policy {
             policy,
-            source: source @ (Set(_) | Entry(_) | SetUp(_)),
+            source: source @ (Set(_) | When { .. } | Entry(_) | SetUp(_)),
         } => UsageError(format!(
             "policy `{policy}`: {}",
             with_advice(source.to_string())

@@ -555,6 +555,57 @@ fn files_below(folder: &Path) -> Vec<(String, u64)> {
     found
 }
 
+/// As `runslice set` does on a kernel, at a time that the command names.
+#[test]
+fn a_knob_that_is_set_in_the_middle_of_a_run_changes_what_comes_after_it() {
+    let folder = Folder::new("later");
+    let events = |policy: &str| {
+        let sim = "-w desk --duration 2s -o report --events events";
+        folder.said(&format!("sim {policy} {sim}"), 0);
+        let lines = folder.read("events");
+        let times = lines.lines().skip(1).map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).expect("an event");
+            (event["time_ns"].as_u64().expect("a time"), line.to_owned())
+        });
+        times.collect::<Vec<_>>()
+    };
+    const AT: u64 = 1_000_000_000;
+    let before = |events: &[(u64, String)]| {
+        let until = events.partition_point(|(time, _)| *time < AT);
+        events[..until].to_vec()
+    };
+    let (plain, other) = (events("staircase"), events("staircase:interactive=0"));
+    let set = events("staircase:interactive@1s=0");
+    let back = events("staircase:interactive=0,interactive@1s=1");
+    assert_ne!(
+        before(&plain),
+        before(&other),
+        "the knob makes a difference"
+    );
+    assert!(before(&set) == before(&plain) && set != plain);
+    assert!(before(&back) == before(&other) && back != other && back != set);
+    // What it is already, and what comes after the end, changes nothing.
+    assert!(events("staircase:interactive@1s=1") == plain);
+    assert!(events("staircase:interactive@1s=0,interactive@1s=1") == plain);
+    let late = folder.said("sim staircase:interactive@5s=0 -w desk --duration 1s", 0);
+    assert!(late.contains("`interactive@5s=0` was not set"), "{late}");
+
+    for (knob, why) in [
+        ("interactive@1s=2", "2 is out of range"),
+        ("interactive@1=0", "write NAME@TIME=VALUE"),
+        ("interactive@10000000000s=0", "shorter than 292 years"),
+        ("interactif@1s=0", "did you mean `interactive`"),
+        ("RUNSLICE_VERSION@1s=0", "no knob or variable"),
+        (
+            "staircase_ops.flags@1s=0",
+            "cannot change while the policy runs",
+        ),
+    ] {
+        let text = folder.said(&format!("sim staircase:{knob} -w desk"), 2);
+        assert!(text.contains(why), "{knob}: {text}");
+    }
+}
+
 /// As a shell's redirection does: `-o /dev/null` must not make a file of the device.
 #[test]
 fn a_file_that_a_user_names_is_written_where_its_link_leads() {

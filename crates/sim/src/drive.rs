@@ -131,6 +131,7 @@ impl Machine {
             Pending::Attach if self.program.is_some() => {}
             Pending::Attach => self.attach_outside_time(vm, cpu),
             Pending::Program => self.run_free_threads(vm),
+            Pending::Change { index } => self.make_change(vm, index),
             Pending::Watchdog => self.watch_over(),
             other => unreachable!("{other:?} is handled by the caller"),
         }
@@ -361,7 +362,12 @@ impl Pending {
     const fn waits_for_cpu(self) -> bool {
         !matches!(
             self,
-            Self::WorkDone { .. } | Self::Resume | Self::Reap { .. } | Self::Watchdog | Self::End
+            Self::WorkDone { .. }
+                | Self::Resume
+                | Self::Reap { .. }
+                | Self::Watchdog
+                | Self::Change { .. }
+                | Self::End
         )
     }
 }

@@ -150,6 +150,14 @@ pub enum PolicyError {
     /// A knob or variable cannot be set.
     #[error(transparent)]
     Set(#[from] Box<SetError>),
+    /// A variable cannot be set at that time.
+    #[error("`{name}`: {why}; write NAME@TIME=VALUE, such as interactive@5s=0")]
+    When {
+        /// The variable and the time.
+        name: String,
+        /// What is wrong with the time.
+        why: String,
+    },
     /// A set-up program cannot be run with what it was given.
     #[error(transparent)]
     SetUp(#[from] Box<SetUpError>),
@@ -241,7 +249,7 @@ pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Er
 /// # Errors
 /// What [`run`] would say of the object and of its variables before it begins.
 pub fn image(policy: &PolicySpec, machine: &MachineSpec) -> Result<Image, Error> {
-    load(policy, &target(machine)).map(|(image, _)| image)
+    load(policy, &target(machine)).map(|(image, ..)| image)
 }
 
 /// What is noted of programs beside their results.
@@ -268,6 +276,7 @@ struct Ready {
     ops: Ops,
     entries: Vec<Entries>,
     setup: Vec<setup::Run>,
+    changes: Vec<setup::Change>,
     vm: Vm,
 }
 
@@ -278,7 +287,7 @@ fn prepare(
     noted: Noted,
 ) -> Result<Ready, Error> {
     let (target, rules) = (target(machine), rules_of(machine.kernel));
-    let (image, entries) = load(spec, &target)?;
+    let (image, entries, changes) = load(spec, &target)?;
     let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(PolicyError::of(spec))?;
     let setup = spec.setup.iter().map(|run| {
         let found = setup::Run::find(&image, run);
@@ -293,6 +302,7 @@ fn prepare(
         ops,
         entries,
         setup,
+        changes,
         vm,
     })
 }
@@ -483,7 +493,7 @@ fn begin_program(
     let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
     let parts = (
         Ops::none(),
-        setup::Plan::new(Vec::new(), Vec::new()),
+        setup::Plan::new(Vec::new(), Vec::new(), Vec::new()),
         mirror,
     );
     let mut machine = machine_of(spec, parts, wants, false)?;
@@ -504,6 +514,7 @@ fn run_before(
     machine
         .queue
         .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
+    machine.plan_changes();
     go(spec, &mut machine, &mut vm, &mut audience)?;
     // Detaching calls the policy, too, and that is no part of the run.
     let tally = machine.calls.take_tally();
@@ -621,6 +632,7 @@ fn assemble(
         ops,
         entries,
         setup,
+        changes,
         mut vm,
     } = prepare(
         &spec.policy,
@@ -629,7 +641,7 @@ fn assemble(
         Noted::new(wants, tally),
     )?;
     let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
-    let plan = setup::Plan::new(entries, setup);
+    let plan = setup::Plan::new(entries, setup, changes);
     let machine = machine_of(spec, (ops, plan, mirror), wants, tally)?;
     Ok((machine, vm))
 }
@@ -656,15 +668,23 @@ fn machine_of(
     }))
 }
 
-/// The object, bound to `target` and with its variables set; and what is to be put into its maps.
-fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<(Image, Vec<Entries>), Error> {
+/// An object that is bound, what is to be put into its maps, and which variables change later.
+type Loaded = (Image, Vec<Entries>, Vec<setup::Change>);
+
+/// The object, bound to `target` and with its variables set.
+fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Loaded, Error> {
     let object = Object::parse(&spec.object).map_err(Box::new);
     let object = object.map_err(PolicyError::of(spec))?;
     let image = object.link(target).map_err(Box::new);
     let mut image = image.map_err(PolicyError::of(spec))?;
-    let mut entries = Vec::new();
+    let (mut entries, mut changes) = (Vec::new(), Vec::new());
     for (name, value) in &spec.set {
         let value = number_of(target, value);
+        let change = setup::Change::find(&image, name, &value);
+        if let Some(change) = change.map_err(PolicyError::of(spec))? {
+            changes.push(change);
+            continue;
+        }
         let found = Entries::find(&image, name, &value).map_err(PolicyError::of(spec))?;
         if let Some(found) = found {
             entries.push(found);
@@ -673,7 +693,7 @@ fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<(Image, Vec<Entries>)
         let set = image.set_global(name, &value);
         set.map_err(Box::new).map_err(PolicyError::of(spec))?;
     }
-    Ok((image, entries))
+    Ok((image, entries, changes))
 }
 
 /// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text
@@ -693,6 +713,7 @@ fn number_of(target: &bpf::Target, text: &str) -> String {
 /// Detaches the policy, closes the books and hands the last events over.
 fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.note_idle_cpus();
+    machine.note_changes();
     let starved = machine.note_starved();
     machine.close_books();
     machine.give_up_deadlines();

@@ -33,6 +33,8 @@ pub enum Pending {
     Attach,
     /// A thread of the scheduler's own program goes on, which takes no CPU.
     Program,
+    /// User space gives one of the policy's variables another value.
+    Change { index: usize },
     /// The watchdog looks for stalled tasks.
     Watchdog,
     /// The run's time is over.
@@ -50,7 +52,9 @@ impl Pending {
             Self::Resume => 2,
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
             Self::BpfTimer { .. } => 4,
-            Self::Interrupt { .. } | Self::Hotplug { .. } | Self::Program => 5,
+            Self::Interrupt { .. } | Self::Hotplug { .. } | Self::Program | Self::Change { .. } => {
+                5
+            }
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,

@@ -1,15 +1,17 @@
-//! Set-up programs: what a policy's loader runs in the kernel before and after it attaches.
+//! What a policy's user space does: the programs that its loader runs in the kernel before and
+//! after it attaches, and the variables that get another value while it runs.
 //!
 //! Source: `bpf_prog_test_run_syscall()`, kernel 6.18, `net/bpf/test_run.c`: a program gets a copy
 //! of the caller's context, runs on the caller's CPU and gives its result back. What it does is
 //! outside every callback.
 
 use bpf::Image;
-use model::{SetUp, SetUpTime};
+use model::{CpuId, Nanos, SetUp, SetUpTime, SimTime, span};
 
-use crate::Error;
 use crate::entries::Entries;
 use crate::machine::{Machine, Vm};
+use crate::queue::Pending;
+use crate::{Error, PolicyError};
 
 /// A program to run, found in the object.
 #[derive(Debug)]
@@ -32,6 +34,48 @@ impl Run {
         })
     }
 }
+
+/// A variable that gets another value while the policy runs, as user space stores into the memory
+/// that it shares with the policy: no CPU is stopped, and no callback knows of it.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// The variable and the time, as the user wrote them, and the value.
+    text: String,
+    when: SimTime,
+    value: bpf::Value,
+    is_made: bool,
+}
+
+impl Change {
+    /// Finds what `name` with a time behind it, `interactive@5s`, sets to `value`. `None` when it
+    /// has none.
+    pub(crate) fn find(
+        image: &Image,
+        name: &str,
+        value: &str,
+    ) -> Result<Option<Self>, PolicyError> {
+        let Some((variable, when)) = name.rsplit_once('@') else {
+            return Ok(None);
+        };
+        let wrong = |why| PolicyError::When {
+            name: name.to_owned(),
+            why,
+        };
+        let when = span::parse(when).map_err(wrong)?;
+        if when > LATEST {
+            return Err(wrong("a run is shorter than 292 years".to_owned()));
+        }
+        Ok(Some(Self {
+            text: format!("{name}={value}"),
+            when: SimTime::ZERO + when,
+            value: image.later_value(variable, value).map_err(Box::new)?,
+            is_made: false,
+        }))
+    }
+}
+
+/// No run lasts as long.
+const LATEST: Nanos = Nanos::new(i64::MAX.cast_unsigned());
 
 /// What a loader does that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +100,17 @@ impl Failure {
 pub(crate) struct Plan {
     entries: Vec<Entries>,
     runs: Vec<Run>,
+    changes: Vec<Change>,
     failure: Option<Failure>,
 }
 
 impl Plan {
     /// Nothing of it has been done.
-    pub(crate) fn new(entries: Vec<Entries>, runs: Vec<Run>) -> Self {
+    pub(crate) fn new(entries: Vec<Entries>, runs: Vec<Run>, changes: Vec<Change>) -> Self {
         Self {
             entries,
             runs,
+            changes,
             failure: None,
         }
     }
@@ -83,6 +129,34 @@ impl Machine {
         let failed = self.setup.failure.is_some();
         self.halt_if(failed);
         !failed
+    }
+
+    /// Puts what is to be changed into the queue.
+    pub(crate) fn plan_changes(&mut self) {
+        for (index, change) in self.setup.changes.iter().enumerate() {
+            let what = Pending::Change { index };
+            self.queue.push(change.when, CpuId(0), what);
+        }
+    }
+
+    /// Gives a variable another value.
+    pub(crate) fn make_change(&mut self, vm: &mut Vm, index: usize) {
+        let change = &mut self.setup.changes[index];
+        change.is_made = true;
+        let start = vm.map_value_addr(change.value.map, &0_u32.to_le_bytes(), 0);
+        let start = start.expect("a data section has one value");
+        for at in &change.value.offsets {
+            vm.memory().write(start + *at as u64, &change.value.bytes);
+        }
+    }
+
+    /// Says which changes the run was too short for.
+    pub(crate) fn note_changes(&mut self) {
+        let missing = self.setup.changes.iter().filter(|it| !it.is_made);
+        let texts: Vec<String> = missing
+            .map(|it| format!("`{}` was not set: the run had ended before", it.text))
+            .collect();
+        texts.into_iter().for_each(|text| self.note(text));
     }
 
     fn try_to_set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> Result<(), Failure> {

@@ -162,6 +162,14 @@ impl Attaching<'_> {
         let mut values = tunables.set_for_kernel().map_err(usage)?;
         values.extend(constants::constants(spec));
         for (name, text) in &spec.set {
+            if name.contains('@') {
+                let message = format!(
+                    "{}: `{name}={text}` names a time, which is for simulated runs; `runslice \
+                     set` changes a policy that is attached",
+                    spec.name
+                );
+                return Err(UsageError(message).into());
+            }
             let (_, bytes) = tunables.set(name, text).map_err(usage)?;
             values.retain(|(known, _)| known != name);
             values.push((name.clone(), bytes));
@@ -329,7 +337,12 @@ mod tests {
         let read = |text: &str| knobs(&policy::find(text).unwrap());
         let want = vec![("slice_ns".to_owned(), 5_000_000_u64.to_le_bytes().to_vec())];
         assert_eq!(read("fifo:slice_ns=5000000").unwrap(), want);
-        for bad in ["fifo:slice_ns=1", "fifo:slices=5", "fifo:slice_ns=x"] {
+        for bad in [
+            "fifo:slice_ns=1",
+            "fifo:slices=5",
+            "fifo:slice_ns=x",
+            "fifo:slice_ns@5s=5ms",
+        ] {
             assert!(read(bad).unwrap_err().is::<UsageError>(), "{bad}");
         }
     }

@@ -213,8 +213,8 @@ fn a_folder_that_everybody_may_write_is_refused_before_anything_runs() {
     let scratch = Scratch::new("planted");
     let request = request(&scratch.0);
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::create_dir_all(&request.folder).unwrap();
-    std::fs::set_permissions(&request.folder, everybody).unwrap();
+    fs::create_dir_all(&request.folder).unwrap();
+    fs::set_permissions(&request.folder, everybody).unwrap();
     let mut runner = Pretended::new(1, &FACTORS);
     let error = bench(&request, &mut runner).unwrap_err().to_string();
     assert!(error.contains("can be written by others"), "{error}");
