@@ -600,6 +600,10 @@ fn a_knob_that_is_set_in_the_middle_of_a_run_changes_what_comes_after_it() {
             "staircase_ops.flags@1s=0",
             "cannot change while the policy runs",
         ),
+        (
+            "runslice_counter_names[0][0]@1s=3",
+            "it is a constant of its programs",
+        ),
     ] {
         let text = folder.said(&format!("sim staircase:{knob} -w desk"), 2);
         assert!(text.contains(why), "{knob}: {text}");
