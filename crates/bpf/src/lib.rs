@@ -1,6 +1,7 @@
 //! The object machine.
 
 mod access;
+mod arena;
 mod backend;
 mod bind;
 mod btf;
@@ -52,6 +53,7 @@ mod resize;
 #[cfg(test)]
 mod scene;
 mod sequence;
+mod spaces;
 mod stop;
 mod streams;
 mod target;
@@ -63,6 +65,7 @@ mod verify;
 use no_jit as jit;
 
 pub use self::object::{Limits, Object};
+pub use arena::ArenaFault;
 pub use backend::{Backend, Execution, FIRST_LOOK, PRICE, Refusal};
 pub use cache::prefetch;
 pub use config::{Config, Prices};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::call::{CONTEXT_WORDS, MAX_NESTED};
 use super::heat::Heat;
 use super::{Instance, MOST_BUDGET};
+use crate::arena::Faults;
 use crate::backend::Backend;
 use crate::bind::bind;
 use crate::builtin;
@@ -88,6 +89,7 @@ impl<H: Host> Instance<H> {
             objects: Objects::default(),
             variables,
             streams: Streams::default(),
+            faults: Faults::default(),
             spare_code: Some(Arc::clone(&code)),
             code,
             image,
