@@ -294,7 +294,7 @@ fn a_program_that_ends_before_it_attaches_is_told_with_all_that_was_said_until_t
         hello\n\
         note: a program that the loader ran failed: set_up+1: store of 8 bytes outside writable \
         memory, at 0x8\n\
-        note: set_up+10 loaded from a page of the arena that is not allocated, once, first at \
+        note: set_up+11 loaded from a page of the arena that is not allocated, once, first at \
         0x100000000010: it gets 0, as in a kernel";
     assert_eq!(error, expected);
 }

@@ -7,45 +7,16 @@
 //! Source: `ex_handler_bpf()` in arch/x86/net/bpf_jit_comp.c and
 //! `bpf_prog_report_arena_violation()` in kernel/bpf/arena.c, kernel 7.3.
 
-use std::collections::BTreeMap;
-
+use crate::faults::ArenaFault;
 use crate::host::Host;
 use crate::instance::Instance;
-use crate::place::Spot;
+use crate::stop::Spot;
 
 /// Faults of one call that are told to a stream. A stream would not hold many more.
 const MOST_TOLD: usize = 1_000;
 
 /// Number of a program's stream of errors (`BPF_STDERR`, kernel 6.18, include/uapi/linux/bpf.h).
 const ERRORS: u64 = 2;
-
-/// An instruction that has accessed pages of the arena which were not allocated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArenaFault {
-    /// It stores.
-    pub is_store: bool,
-    /// Where, the first time: the address that user space would use.
-    pub address: u64,
-    /// How often.
-    pub count: u64,
-    /// The function's name.
-    pub program: String,
-    /// Instruction within the function.
-    pub insn: u32,
-    /// Source file, if the object has line information.
-    pub file: Option<String>,
-    /// Source line.
-    pub line: u32,
-}
-
-/// The faults of an instance.
-#[derive(Debug, Default)]
-pub(crate) struct Faults {
-    /// By operation: whether it stores, where first, and how often.
-    all: BTreeMap<u32, (bool, u64, u64)>,
-    /// Those of the calls in progress: the operation, whether it stores, and where.
-    pending: Vec<(u32, bool, u64)>,
-}
 
 impl<H: Host> Instance<H> {
     /// The instructions that have accessed pages of the arena which were not allocated, in the

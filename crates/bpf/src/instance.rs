@@ -13,9 +13,9 @@ pub(crate) use grow::Piece;
 use std::sync::Arc;
 
 use crate::Image;
-use crate::arena::Faults;
 use crate::backend::{Execution, Refusal};
 use crate::config::Config;
+use crate::faults::Faults;
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES};
 use crate::host::{Binding, Host};
 use crate::isa::TO_USER;

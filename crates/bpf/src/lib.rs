@@ -20,6 +20,7 @@ mod error;
     reason = "Rust offers no safe way to notice a failed allocation"
 )]
 mod exhaustion;
+mod faults;
 mod format;
 mod frame;
 mod globals;
@@ -65,7 +66,6 @@ mod verify;
 use no_jit as jit;
 
 pub use self::object::{Limits, Object};
-pub use arena::ArenaFault;
 pub use backend::{Backend, Execution, FIRST_LOOK, PRICE, Refusal};
 pub use cache::prefetch;
 pub use config::{Config, Prices};
@@ -74,6 +74,7 @@ pub use door::{Attached, Attachment, CallError, Door};
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
 pub use exhaustion::{CheckedAllocator, or_error};
+pub use faults::ArenaFault;
 pub use format::format;
 pub use globals::{SetError, SetUpError};
 pub use helper_names::helper_name;

@@ -3,6 +3,7 @@
 use crate::host::Host;
 use crate::image::{Function, Image, Line};
 use crate::instance::Instance;
+use crate::stop::Spot;
 
 /// A place in a program's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,19 +14,6 @@ pub struct Place {
     pub file: Option<String>,
     /// The line of that file, from 1; 0 without line information.
     pub line: u32,
-}
-
-/// An instruction in its object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    /// The function's name.
-    pub(crate) program: String,
-    /// Instruction within the function.
-    pub(crate) insn: u32,
-    /// Source file, if the object has line information.
-    pub(crate) file: Option<String>,
-    /// Source line.
-    pub(crate) line: u32,
 }
 
 impl<H: Host> Instance<H> {

@@ -24,9 +24,8 @@ use crate::frame::Trap;
 use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
 use crate::nesting::Nesting;
-use crate::place::Spot;
 use crate::progress::Progress;
-use crate::stop::{Fault, Stop};
+use crate::stop::{Fault, Spot, Stop};
 use crate::{interp, jit};
 
 /// Calls of programs through the host on top of each other, beyond the outermost.
