@@ -6,7 +6,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 
-use model::user_space::{Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError};
+use model::user_space::{
+    BpfAnswer, BpfCall, Fds, Kernel, MapCreate, ProgLoad, ProgramEnd, Refused, Stop, ThreadId,
+    Turn, UserSpace, UserSpaceError,
+};
 use model::{ExitKind, Nanos, Summary};
 use runslice_tests::in_process::{self, Step, Within};
 use runslice_tests::run::Run;
@@ -155,13 +158,20 @@ fn a_user_space_scheduler_that_stops_is_ejected_by_the_watchdog() {
     assert!(chosen < queued);
 }
 
-/// A program that makes calls for ever and attaches nothing.
-struct Busy;
+/// A program that attaches nothing: what it does in each turn, and whether it has ended.
+struct Unattached(fn(&mut dyn Kernel) -> Stop, bool);
 
-impl UserSpace for Busy {
-    fn turn(&mut self, _: ThreadId, _: Nanos, _: &mut dyn Kernel) -> Result<Turn, UserSpaceError> {
+impl UserSpace for Unattached {
+    fn turn(
+        &mut self,
+        _: ThreadId,
+        _: Nanos,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Turn, UserSpaceError> {
+        let stop = self.0(kernel);
+        self.1 |= stop == Stop::Exit;
         Ok(Turn {
-            stop: Stop::Again,
+            stop,
             cost: in_process::TURN,
             woken: Vec::new(),
         })
@@ -184,15 +194,107 @@ impl UserSpace for Busy {
     }
 
     fn end(&self) -> Option<ProgramEnd> {
-        None
+        self.1.then(|| ProgramEnd {
+            status: 1,
+            last_lines: "no stack\n".to_owned(),
+        })
     }
+}
+
+/// Why a program that does `step` in each turn cannot be run.
+fn error_of(step: fn(&mut dyn Kernel) -> Stop) -> String {
+    let spec = Run::new("distant", LOAD).spec();
+    let user = (
+        Box::new(Unattached(step, false)) as Box<dyn UserSpace>,
+        false,
+    );
+    let ran = sim::run_program(&spec, &mut TraceHash::new(), sim::Options::default(), user);
+    ran.expect_err("it attaches nothing").to_string()
 }
 
 #[test]
 fn a_program_that_is_busy_for_ever_and_attaches_nothing_is_an_error() {
-    let spec = Run::new("distant", LOAD).spec();
-    let user = (Box::new(Busy) as Box<dyn UserSpace>, false);
-    let ran = sim::run_program(&spec, &mut TraceHash::new(), sim::Options::default(), user);
-    let error = ran.expect_err("it attaches nothing").to_string();
+    let error = error_of(|_| Stop::Again);
     assert!(error.contains("within 1 s of CPU time"), "{error}");
+}
+
+/// Loads and runs a set-up program of these instructions.
+fn set_up(kernel: &mut dyn Kernel, insns: &[[u8; 8]], fds: Fds) -> Result<BpfAnswer, Refused> {
+    let first = ThreadId(0);
+    let asked = ProgLoad {
+        kind: 31,
+        name: "set_up".into(),
+        code: insns.concat(),
+        license: "GPL".into(),
+        fds,
+        ..ProgLoad::default()
+    };
+    let loaded = kernel.bpf(first, BpfCall::ProgLoad(Box::new(asked)))?;
+    let BpfAnswer::Created(program) = loaded else {
+        panic!("{loaded:?}");
+    };
+    let run = BpfCall::TestRun {
+        program,
+        context: Vec::new(),
+        flags: 0,
+        cpu: 0,
+    };
+    kernel.bpf(first, run)
+}
+
+#[test]
+fn a_program_that_ends_before_it_attaches_is_told_with_all_that_was_said_until_then() {
+    let error = error_of(|kernel| {
+        let arena = MapCreate {
+            kind: 33,
+            max_entries: 4,
+            flags: 1 << 10,
+            extra: 1 << 44,
+            ..MapCreate::default()
+        };
+        let created = kernel.bpf(ThreadId(0), BpfCall::MapCreate(arena));
+        let Ok(BpfAnswer::Created(arena)) = created else {
+            panic!("{created:?}");
+        };
+        // Prints, and loads from the arena's first page, which nobody has.
+        let fds = Fds::from([(7, arena)]);
+        let quiet = [
+            [0x18, 0x01, 0, 0, b'h', b'e', b'l', b'l'],
+            [0, 0, 0, 0, b'o', b'\n', 0, 0],
+            [0x7b, 0x1a, 0xf8, 0xff, 0, 0, 0, 0],
+            [0xbf, 0xa1, 0, 0, 0, 0, 0, 0],
+            [0x07, 0x01, 0, 0, 0xf8, 0xff, 0xff, 0xff],
+            [0xb7, 0x02, 0, 0, 8, 0, 0, 0],
+            [0x85, 0, 0, 0, 6, 0, 0, 0],
+            [0x18, 0x11, 0, 0, 7, 0, 0, 0],
+            [0; 8],
+            [0xb7, 0x01, 0, 0, 0, 0, 0, 0],
+            [0xbf, 0x11, 1, 0, 1, 0, 0, 0],
+            [0x79, 0x10, 16, 0, 0, 0, 0, 0],
+            [0x95, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        let ran = set_up(kernel, &quiet, fds);
+        assert!(
+            matches!(ran, Ok(BpfAnswer::Ran { result: 0, .. })),
+            "{ran:?}"
+        );
+        // Stores through a null pointer, which no verifier lets through.
+        let wild = [
+            [0xb7, 0, 0, 0, 0, 0, 0, 0],
+            [0x7b, 0x00, 8, 0, 0, 0, 0, 0],
+            [0x95, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        let refused = set_up(kernel, &wild, Fds::new()).expect_err("it faults");
+        assert_eq!(refused.errno, 14, "EFAULT");
+        Stop::Exit
+    });
+    let expected = "distant ended (status 1) before it attached a policy; its last lines:\n\
+        no stack\n\
+        its BPF programs printed last:\n\
+        hello\n\
+        note: a program that the loader ran failed: set_up+1: store of 8 bytes outside writable \
+        memory, at 0x8\n\
+        note: set_up+11 loaded from a page of the arena that is not allocated, once, first at \
+        0x100000000010: it gets 0, as in a kernel";
+    assert_eq!(error, expected);
 }

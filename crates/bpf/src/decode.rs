@@ -3,7 +3,7 @@
 use crate::frame::FRAME_BYTES;
 use crate::isa::LD_IMM64;
 use crate::op::{self, Code, Entry, Kind, Op};
-use crate::{Function, Image, Insn};
+use crate::{Function, Image, Insn, MapKind, spaces};
 
 /// Guest addresses that a program's constants refer to.
 pub(crate) trait Addresses {
@@ -65,6 +65,9 @@ pub(crate) fn decode_rest(
         }
     }
     count_blocks(code, ops);
+    if image.maps.iter().any(|map| map.kind == MapKind::Arena) {
+        spaces::mark(code, functions);
+    }
     Ok(())
 }
 
@@ -94,6 +97,7 @@ fn decode_function(
                     kind: Kind::Fall,
                     dst: 0,
                     src: 0,
+                    arena: false,
                     off: 0,
                     imm: 0,
                 },
@@ -129,6 +133,7 @@ fn decode_function(
         len: ops.len() as u32,
         clear: stack_reach(ops),
         begin: first_op + first_place(ops),
+        arena: 0,
     });
     Ok(())
 }
@@ -283,6 +288,7 @@ fn decode_one(
         kind: Kind::Exit,
         dst: insn.dst,
         src: insn.src,
+        arena: false,
         off: i32::from(insn.off),
         imm: i64::from(insn.imm),
     };

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::Image;
 use crate::backend::{Execution, Refusal};
 use crate::config::Config;
+use crate::faults::Faults;
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES};
 use crate::host::{Binding, Host};
 use crate::isa::TO_USER;
@@ -45,6 +46,8 @@ pub struct Instance<H: Host> {
     pub(crate) variables: Variables,
     /// What programs have printed for user space.
     pub(crate) streams: Streams,
+    /// Accesses to pages of the arena that were not there.
+    pub(crate) faults: Faults,
     pub(crate) code: Arc<Code>,
     /// The same again, for an outermost call to borrow: to count references anew takes as long as
     /// to interpret ten instructions.
@@ -256,6 +259,9 @@ mod interpreted {
 
     #[path = "limits_tests.rs"]
     mod limits_tests;
+
+    #[path = "arena_tests.rs"]
+    mod arena_tests;
 }
 
 #[cfg(all(test, feature = "jit"))]
@@ -270,4 +276,8 @@ mod native {
     #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
     #[path = "limits_tests.rs"]
     mod limits_tests;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "arena_tests.rs"]
+    mod arena_tests;
 }

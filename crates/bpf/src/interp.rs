@@ -132,22 +132,31 @@ impl Activation {
             };
         }
         macro_rules! load {
-            ($op:ident, $load:ident) => {{
-                let address = self.get($op.src).wrapping_add_signed(i64::from($op.off));
-                self.set($op.dst, vm.memory.$load(address));
+            ($op:ident, $load:ident, $len:literal) => {{
+                let mut address = self.get($op.src).wrapping_add_signed(i64::from($op.off));
+                let mut there = true;
+                if $op.arena {
+                    (address, there) = vm.arena_access(at, self.get($op.src), ($len, false));
+                }
+                self.set($op.dst, if there { vm.memory.$load(address) } else { 0 });
             }};
         }
         macro_rules! load_signed {
-            ($op:ident, $load:ident, $narrow:ty) => {{
-                load!($op, $load);
+            ($op:ident, $load:ident, $narrow:ty, $len:literal) => {{
+                load!($op, $load, $len);
                 self.set($op.dst, i64::from(self.get($op.dst) as $narrow).cast_unsigned());
             }};
         }
         macro_rules! store {
             ($op:ident, $value:expr, $width:ty) => {{
-                let address = self.get($op.dst).wrapping_add_signed(i64::from($op.off));
+                let mut address = self.get($op.dst).wrapping_add_signed(i64::from($op.off));
                 let bytes = ($value as $width).to_le_bytes();
-                if !vm.memory.store(address, bytes) {
+                let mut there = true;
+                if $op.arena {
+                    let len = size_of::<$width>() as u64;
+                    (address, there) = vm.arena_access(at, self.get($op.dst), (len, true));
+                }
+                if there && !vm.memory.store(address, bytes) {
                     vm.progress.place = at as u32;
                     attempt!(slow_store(vm, host, address, bytes));
                 }
@@ -235,13 +244,13 @@ impl Activation {
                 Kind::Be64 | Kind::Swap64 => self.set(op.dst, self.get(op.dst).swap_bytes()),
                 Kind::CastArena => self.set(op.dst, vm.cast_arena(x!(op), op.imm)),
 
-                Kind::LoadU8 => load!(op, load_u8),
-                Kind::LoadU16 => load!(op, load_u16),
-                Kind::LoadU32 => load!(op, load_u32),
-                Kind::LoadU64 => load!(op, load_u64),
-                Kind::LoadS8 => load_signed!(op, load_u8, i8),
-                Kind::LoadS16 => load_signed!(op, load_u16, i16),
-                Kind::LoadS32 => load_signed!(op, load_u32, i32),
+                Kind::LoadU8 => load!(op, load_u8, 1),
+                Kind::LoadU16 => load!(op, load_u16, 2),
+                Kind::LoadU32 => load!(op, load_u32, 4),
+                Kind::LoadU64 => load!(op, load_u64, 8),
+                Kind::LoadS8 => load_signed!(op, load_u8, i8, 1),
+                Kind::LoadS16 => load_signed!(op, load_u16, i16, 2),
+                Kind::LoadS32 => load_signed!(op, load_u32, i32, 4),
                 Kind::StoreK8 => store!(op, op.imm, u8),
                 Kind::StoreK16 => store!(op, op.imm, u16),
                 Kind::StoreK32 => store!(op, op.imm, u32),
@@ -250,8 +259,8 @@ impl Activation {
                 Kind::StoreX16 => store!(op, x!(op), u16),
                 Kind::StoreX32 => store!(op, x!(op), u32),
                 Kind::StoreX64 => store!(op, x!(op), u64),
-                Kind::Atomic32 => attempt!(self.atomic32(vm, host, op)),
-                Kind::Atomic64 => attempt!(self.atomic64(vm, host, op)),
+                Kind::Atomic32 => attempt!(self.atomic32(vm, host, at, op)),
+                Kind::Atomic64 => attempt!(self.atomic64(vm, host, at, op)),
 
                 Kind::Jump => {
                     enter!(op.off as usize);
@@ -436,12 +445,17 @@ impl Activation {
         &mut self,
         vm: &mut Instance<H>,
         host: &mut H,
+        at: usize,
         op: Op,
     ) -> Result<(), Stop> {
-        let address = self.get(op.dst).wrapping_add_signed(i64::from(op.off));
-        let old = vm.memory.load_u64(address);
+        let (address, there) = self.atomic_place(vm, at, op, 8);
+        let old = if there {
+            vm.memory.load_u64(address)
+        } else {
+            0
+        };
         let (new, result) = self.atomic(op, old, self.get(op.src), self.regs[0]);
-        if let Some(new) = new {
+        if let Some(new) = new.filter(|_| there) {
             let bytes = new.to_le_bytes();
             if !vm.memory.store(address, bytes) {
                 slow_store(vm, host, address, bytes)?;
@@ -457,13 +471,18 @@ impl Activation {
         &mut self,
         vm: &mut Instance<H>,
         host: &mut H,
+        at: usize,
         op: Op,
     ) -> Result<(), Stop> {
-        let address = self.get(op.dst).wrapping_add_signed(i64::from(op.off));
-        let old = vm.memory.load_u32(address);
+        let (address, there) = self.atomic_place(vm, at, op, 4);
+        let old = if there {
+            vm.memory.load_u32(address)
+        } else {
+            0
+        };
         let low = |value: u64| value & u64::from(u32::MAX);
         let (new, result) = self.atomic(op, old, low(self.get(op.src)), low(self.regs[0]));
-        if let Some(new) = new {
+        if let Some(new) = new.filter(|_| there) {
             let bytes = (new as u32).to_le_bytes();
             if !vm.memory.store(address, bytes) {
                 slow_store(vm, host, address, bytes)?;
@@ -473,6 +492,23 @@ impl Activation {
             self.set(register, old);
         }
         Ok(())
+    }
+
+    /// Where an atomic operation of `len` bytes goes. False if nothing is there: then what it
+    /// found is 0, and it stores nothing.
+    #[inline]
+    fn atomic_place<H: Host>(
+        &self,
+        vm: &mut Instance<H>,
+        at: usize,
+        op: Op,
+        len: u64,
+    ) -> (u64, bool) {
+        let pointer = self.get(op.dst);
+        match op.arena {
+            true => vm.arena_access(at, pointer, (len, true)),
+            false => (pointer.wrapping_add_signed(i64::from(op.off)), true),
+        }
     }
 
     /// The new value to store, if any, and the register that gets the old one, if any.

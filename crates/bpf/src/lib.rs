@@ -1,6 +1,7 @@
 //! The object machine.
 
 mod access;
+mod arena;
 mod backend;
 mod bind;
 mod btf;
@@ -19,6 +20,7 @@ mod error;
     reason = "Rust offers no safe way to notice a failed allocation"
 )]
 mod exhaustion;
+mod faults;
 mod format;
 mod frame;
 mod globals;
@@ -52,6 +54,7 @@ mod resize;
 #[cfg(test)]
 mod scene;
 mod sequence;
+mod spaces;
 mod stop;
 mod streams;
 mod target;
@@ -71,6 +74,7 @@ pub use door::{Attached, Attachment, CallError, Door};
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
 pub use exhaustion::{CheckedAllocator, or_error};
+pub use faults::ArenaFault;
 pub use format::format;
 pub use globals::{SetError, SetUpError, Value};
 pub use helper_names::helper_name;

@@ -23,6 +23,7 @@ mod no_words;
 #[cfg(not(target_os = "linux"))]
 mod not_shared;
 mod pages;
+mod present;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a file takes the place of pages")]
 mod shared;
@@ -84,6 +85,9 @@ pub struct Memory {
     kernel: Heap,
     maps: Heap,
     arena: Option<Pages>,
+    /// Where native code finds [`Pages::flags`]; 0 without an arena.
+    #[cfg(feature = "jit")]
+    arena_flags: u64,
     account: Account,
     shared: Shared,
 }
@@ -112,6 +116,7 @@ impl Memory {
             .no_reserve_swap()
             .map_anon()?;
         let host_address = region.as_mut_ptr().expose_provenance() as u64;
+        let arena = arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes));
         Ok(Self {
             delta: host_address.wrapping_sub(BASE - GUARD),
             region,
@@ -122,7 +127,9 @@ impl Memory {
             kernel: Heap::new(GUARD, half - GUARD),
             maps: Heap::new(half, memory_bytes.min(room - GUARD)),
             account: Account::new(memory_bytes),
-            arena: arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes)),
+            #[cfg(feature = "jit")]
+            arena_flags: arena.as_ref().map_or(0, Pages::flags),
+            arena,
             shared: Shared::default(),
         })
     }
@@ -517,6 +524,10 @@ impl Memory {
     #[cfg(feature = "jit")]
     pub(crate) const DELTA: usize = std::mem::offset_of!(Self, delta);
 
+    /// Where native code finds [`Pages::flags`].
+    #[cfg(feature = "jit")]
+    pub(crate) const ARENA_FLAGS: usize = std::mem::offset_of!(Self, arena_flags);
+
     /// Bits of an address below those that the whole region shares, and the shared part.
     #[cfg(feature = "jit")]
     pub(crate) const fn shared_bits(&self) -> (u32, u64) {
@@ -743,7 +754,8 @@ const fn place(at: u64) -> usize {
 pub(crate) enum Verdict {
     /// Memory that programs may write.
     Allowed,
-    /// A page of the arena that nobody allocated. The kernel's fault handler skips the store.
+    /// A page of the arena that nobody allocated: in the window, but not through a pointer of which
+    /// it is known. The kernel's fault handler skips the store.
     Dropped,
     /// The read-only half: the host decides.
     Protected,

@@ -80,6 +80,24 @@ impl Kind {
         self as u8 >= Self::StoreK8 as u8 && self as u8 <= Self::Atomic64 as u8
     }
 
+    /// Whether it only moves a value, and perhaps cuts or extends it.
+    pub(crate) const fn is_move(self) -> bool {
+        self as u8 >= Self::Mov64K as u8 && self as u8 <= Self::Movs32X16 as u8
+    }
+
+    /// Whether it is arithmetic whose second operand is the source register.
+    #[rustfmt::skip]
+    pub(crate) const fn has_source(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            Add64X | Add32X | Sub64X | Sub32X | Mul64X | Mul32X | Div64X | Div32X
+                | Sdiv64X | Sdiv32X | Or64X | Or32X | And64X | And32X | Lsh64X | Lsh32X
+                | Rsh64X | Rsh32X | Mod64X | Mod32X | Smod64X | Smod32X | Xor64X | Xor32X
+                | Arsh64X | Arsh32X
+        )
+    }
+
     /// Whether it stores its immediate.
     pub(crate) const fn stores_immediate(self) -> bool {
         self as u8 >= Self::StoreK8 as u8 && self as u8 <= Self::StoreK64 as u8
@@ -97,6 +115,8 @@ pub(crate) struct Op {
     pub(crate) kind: Kind,
     pub(crate) dst: u8,
     pub(crate) src: u8,
+    /// A load or store goes to the arena; see `spaces.rs`.
+    pub(crate) arena: bool,
     /// Offset of a load or store; index of a jump's target operation.
     pub(crate) off: i32,
     /// The immediate, sign-extended; the index for calls.
@@ -115,6 +135,8 @@ pub(crate) struct Entry {
     /// Where the function is until it comes to a place: its begin, or, when it comes to none, the
     /// last store beside the stack.
     pub(crate) begin: u32,
+    /// What points into the arena: the result (bit 0) and arguments (their bits); see `spaces.rs`.
+    pub(crate) arena: u8,
 }
 
 /// A decoded object.

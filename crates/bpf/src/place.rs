@@ -3,6 +3,7 @@
 use crate::host::Host;
 use crate::image::{Function, Image, Line};
 use crate::instance::Instance;
+use crate::stop::Spot;
 
 /// A place in a program's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,21 @@ pub struct Place {
 }
 
 impl<H: Host> Instance<H> {
+    /// Where operation `op` stands in the object.
+    pub(crate) fn spot(&self, op: usize) -> Spot {
+        let slot = self.code.origin[op];
+        let function = self.image.function_of(slot);
+        let (program, start) = function.map_or(("?", 0), |f| (f.name.as_str(), f.start));
+        let line = self.image.line_of(slot);
+        let line = line.filter(|line| line.insn >= start);
+        Spot {
+            program: program.to_owned(),
+            insn: slot - start,
+            file: line.map(|line| line.file.to_string()),
+            line: line.map_or(0, |line| line.line),
+        }
+    }
+
     /// Where the innermost program is: the number of the conditional jump, of the call of a host
     /// function or of the store into the read-only half that it has executed last. Calls that only
     /// end what was begun, and the end of a loop over an iterator, do not count. After its end

@@ -81,3 +81,16 @@ impl From<Fault> for Stop {
         fault.stop
     }
 }
+
+/// An instruction in its object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// The function's name.
+    pub(crate) program: String,
+    /// Instruction within the function.
+    pub(crate) insn: u32,
+    /// Source file, if the object has line information.
+    pub(crate) file: Option<String>,
+    /// Source line.
+    pub(crate) line: u32,
+}

@@ -13,19 +13,34 @@ const CAPACITY: usize = 100_000;
 pub(crate) struct Streams {
     /// Standard and error output, by what the program is called ([`Streams::open`]).
     all: BTreeMap<u64, [Vec<u8>; 2]>,
+    /// Whose streams those are of the program that begins with this function. Of programs that are
+    /// equal, the last one's.
+    by_function: BTreeMap<u32, u64>,
     /// The text of the iterator that is being read.
     pub(crate) iterator: Option<Vec<u8>>,
 }
 
 impl Streams {
-    /// The program `name`, not 0, has streams from now on.
-    pub(crate) fn open(&mut self, name: u64) {
+    /// The program `name`, not 0, which begins with `function`, has streams from now on.
+    pub(crate) fn open(&mut self, name: u64, function: u32) {
         self.all.insert(name, Default::default());
+        self.by_function.insert(function, name);
+    }
+
+    /// What the program that begins with `function` is called.
+    pub(crate) fn of_function(&self, function: u32) -> Option<u64> {
+        self.by_function.get(&function).copied()
+    }
+
+    /// Whether no program has streams.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// The program is gone.
     pub(crate) fn close(&mut self, name: u64) {
         self.all.remove(&name);
+        self.by_function.retain(|_, other| *other != name);
     }
 
     /// Whether the program has streams.

@@ -500,24 +500,43 @@ fn adopt(pid: i32, board: &Board) -> Result<(i32, OwnedFd, Listener), StartFaile
     let began = Instant::now();
     let failed = |error| StartFailed::Step(STEPS[0], error);
     loop {
+        // In this order: what a child has told before its end is there when its end is seen.
+        let end = ended(pid);
         let word = board.word.load(Ordering::Acquire);
-        if word > 0 {
+        if word > 0 && end.is_none() {
             let process = pidfd_open(pid).map_err(failed)?;
             let listener = pidfd_getfd(&process, word - 1).map_err(failed)?;
             return Ok((pid, process, Listener(listener)));
         }
-        if word < 0 || ended(pid).is_some() || began.elapsed() > Duration::from_secs(10) {
-            // SAFETY: a call without pointers, on our own child.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-            let _ = ended(pid);
-            let error = io::Error::from_raw_os_error(-word);
+        let is_late = began.elapsed() > PATIENCE;
+        if word < 0 || end.is_some() || is_late {
+            if end.is_none() {
+                // SAFETY: a call without pointers, on our own child.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                let _ = ended(pid);
+            }
             let step = board.step.load(Ordering::Acquire).cast_unsigned() as usize;
-            return Err(match STEPS[step.min(STEPS.len() - 1)] {
-                "filter" => StartFailed::Filter(error),
-                step => StartFailed::Step(step, error),
-            });
+            return Err(why(word, step, end));
         }
         std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// How long a child may take to its filter: seconds on a computer with a hundred busy processes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why a child did not come to its filter: it has told an error, has come to an end by itself, or
+/// is late.
+fn why(word: i32, step: usize, end: Option<i32>) -> StartFailed {
+    let step = STEPS[step.min(STEPS.len() - 1)];
+    let error = match (word, end) {
+        (..0, _) => io::Error::from_raw_os_error(-word),
+        (_, Some(status)) => io::Error::other(format!("the child ended with status {status}")),
+        (_, None) => io::Error::other(format!("nothing happened for {} s", PATIENCE.as_secs())),
+    };
+    match step {
+        "filter" => StartFailed::Filter(error),
+        step => StartFailed::Step(step, error),
     }
 }
 
@@ -568,5 +587,21 @@ fn child(program: &Start, strings: [&[*const libc::c_char]; 2], board: &Board) -
         board.word.store(listener as i32 + 1, Ordering::Release);
         libc::execve(program.program.as_ptr(), strings[0].as_ptr(), strings[1].as_ptr());
         fail(4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_fails_says_why_whatever_it_was() {
+        let said = |word, step, end| why(word, step, end).to_string();
+        assert_eq!(said(-1, 1, None), "standard streams: Operation not permitted (os error 1)");
+        // It told of its error and was gone before anybody looked.
+        let filter = said(-libc::EBUSY, 3, Some(127));
+        assert!(filter.starts_with("the filter of system calls: "), "{filter}");
+        assert_eq!(said(0, 0, Some(137)), "fork: the child ended with status 137");
+        assert_eq!(said(0, 0, None), "fork: nothing happened for 60 s");
     }
 }

@@ -129,6 +129,12 @@ const TESTS: &[Test] = &[
         &["scx_rusty"],
         |bin| twenty_runs(bin, "scx_rusty"),
     ),
+    // An arena whose pages the program touches, too.
+    (
+        "twenty_runs_of_lavd_under_load_are_one_run",
+        &["scx_lavd"],
+        |bin| twenty_runs(bin, "scx_lavd"),
+    ),
     (
         "a_replay_of_userland_is_the_run",
         &["scx_userland"],

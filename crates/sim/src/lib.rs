@@ -728,6 +728,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.tell_exit(&exit, sink);
     let end = machine.now;
     sink.finish(end);
+    machine.note_arena(vm);
     let (printed, mut notes) = machine.log.take();
     notes.extend(machine.work.notes());
     Summary {

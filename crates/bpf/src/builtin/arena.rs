@@ -3,7 +3,6 @@
 use super::line::Line;
 use crate::Errno;
 use crate::host::{CallCtx, Host};
-use crate::isa::TO_USER;
 use crate::map::Store;
 use crate::memory::Pages;
 use crate::stop::Stop;
@@ -35,8 +34,12 @@ fn alloc<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop>
     let pages = ctx.vm.memory.arena().map_or(0, Pages::touched);
     ctx.vm.spend(pages + count);
     let given = ctx.vm.memory.alloc_arena(wanted, count);
-    // A program gets what user space can follow, and casts it.
-    Ok(given.map_or(0, |address| ctx.vm.cast_arena(address, TO_USER)))
+    // A program gets what user space can follow, and casts it. The first page is no null here.
+    let arena = ctx.vm.memory.arena();
+    let given = given
+        .zip(arena)
+        .map(|(address, pages)| pages.to_user(address));
+    Ok(given.unwrap_or(0))
 }
 
 fn free<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {

@@ -118,7 +118,7 @@ impl<H: Host> Door<H> {
             autoload: true,
             context: None,
         });
-        vm.streams.open(id.0.into());
+        vm.streams.open(id.0.into(), function);
         if let Some(Object::Program(program)) = self.objects.get_mut(id.0) {
             (program.function, program.maps) = (function, maps);
         }

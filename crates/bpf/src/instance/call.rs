@@ -25,7 +25,7 @@ use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
 use crate::nesting::Nesting;
 use crate::progress::Progress;
-use crate::stop::{Fault, Stop};
+use crate::stop::{Fault, Spot, Stop};
 use crate::{interp, jit};
 
 /// Calls of programs through the host on top of each other, beyond the outermost.
@@ -142,6 +142,9 @@ impl<H: Host> Instance<H> {
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
         self.depth = 0;
+        if self.has_faults() {
+            self.tell_faults(function);
+        }
         match jit::settle_outermost(self, value) {
             None => self.call_program_slowly(function, args, host),
             Some(result) => self
@@ -240,6 +243,9 @@ impl<H: Host> Instance<H> {
             }
         };
         self.depth -= 1;
+        if self.has_faults() {
+            self.tell_faults(function);
+        }
         let tidy = self.depth > 0 || self.progress.untidy == 0;
         if self.depth == 0 {
             let spent = self.progress.refuel(self.allowance);
@@ -274,6 +280,7 @@ impl<H: Host> Instance<H> {
         };
         if self.depth == 0 {
             self.innermost = None;
+            self.forget_faults();
             self.progress.untidy = 0;
         } else {
             self.progress.untidy = Progress::SECTION * held.sections();
@@ -338,17 +345,18 @@ impl<H: Host> Instance<H> {
             self.remember(&inner);
             return inner;
         }
-        let slot = self.code.origin[trap.op];
-        let function = self.image.function_of(slot);
-        let (program, start) = function.map_or(("?", 0), |f| (f.name.as_str(), f.start));
-        let line = self.image.line_of(slot);
-        let line = line.filter(|line| line.insn >= start);
+        let Spot {
+            program,
+            insn,
+            file,
+            line,
+        } = self.spot(trap.op);
         let fault = Fault {
             stop: trap.stop,
-            program: program.to_owned(),
-            insn: slot - start,
-            file: line.map(|line| line.file.to_string()),
-            line: line.map_or(0, |line| line.line),
+            program,
+            insn,
+            file,
+            line,
         };
         self.remember(&fault);
         fault

@@ -10,6 +10,7 @@ use crate::bind::bind;
 use crate::builtin;
 use crate::config::Config;
 use crate::decode::{self, Addresses};
+use crate::faults::Faults;
 use crate::host::{Binding, Host, HostFunction};
 use crate::instance_error::InstanceError;
 use crate::jit;
@@ -88,6 +89,7 @@ impl<H: Host> Instance<H> {
             objects: Objects::default(),
             variables,
             streams: Streams::default(),
+            faults: Faults::default(),
             spare_code: Some(Arc::clone(&code)),
             code,
             image,

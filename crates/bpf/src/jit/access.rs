@@ -12,6 +12,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Type, Value};
 
+use super::arena::Access;
 use super::function::{TRUSTED, Translator, guest_flags};
 use super::known::Known;
 use crate::BASE;
@@ -34,6 +35,8 @@ pub(super) enum Place {
 #[derive(Clone, Copy)]
 struct Target {
     place: Place,
+    /// In the arena: of an atomic operation, whose load has told where nothing is.
+    arena: Option<Access>,
     ty: Type,
     /// The operation that stores.
     at: usize,
@@ -45,6 +48,7 @@ impl Translator<'_, '_> {
     /// Translates `op`, the operation `at`, if it accesses memory.
     pub(super) fn memory(&mut self, op: Op, at: usize) -> bool {
         match op.kind {
+            kind if op.arena => return self.arena_access(op, kind, at),
             Kind::LoadU8 => self.load(op, I8, false),
             Kind::LoadU16 => self.load(op, I16, false),
             Kind::LoadU32 => self.load(op, I32, false),
@@ -67,6 +71,51 @@ impl Translator<'_, '_> {
         true
     }
 
+    /// Translates an access to the arena.
+    fn arena_access(&mut self, op: Op, kind: Kind, at: usize) -> bool {
+        use Kind::*;
+        let (ty, signed) = match kind {
+            LoadU8 | StoreK8 | StoreX8 => (I8, false),
+            LoadU16 | StoreK16 | StoreX16 => (I16, false),
+            LoadU32 | StoreK32 | StoreX32 | Atomic32 => (I32, false),
+            LoadU64 | StoreK64 | StoreX64 | Atomic64 => (I64, false),
+            LoadS8 => (I8, true),
+            LoadS16 => (I16, true),
+            LoadS32 => (I32, true),
+            _ => return false,
+        };
+        let register = if kind.is_load() { op.src } else { op.dst };
+        let access = Access {
+            register,
+            offset: op.off,
+            ty,
+            at,
+        };
+        if kind.is_load() {
+            let value = self.load_arena(access, false);
+            let value = self.widen(value, ty, signed);
+            self.set(op.dst, value);
+        } else if matches!(kind, Atomic32 | Atomic64) {
+            self.atomic(op, ty, at);
+        } else {
+            let value = match kind.stores_immediate() {
+                true => self.number(op.imm.cast_unsigned()),
+                false => self.get(op.src),
+            };
+            self.store_arena(access, value, false);
+        }
+        true
+    }
+
+    /// A value of type `ty` in 64 bits.
+    fn widen(&mut self, value: Value, ty: Type, signed: bool) -> Value {
+        match (ty, signed) {
+            (I64, _) => value,
+            (_, false) => self.b.ins().uextend(I64, value),
+            (_, true) => self.b.ins().sextend(I64, value),
+        }
+    }
+
     fn load(&mut self, op: Op, ty: Type, signed: bool) {
         if let Some(number) = self.constant(op, ty, signed) {
             return self.set_number(op.dst, number);
@@ -76,11 +125,7 @@ impl Translator<'_, '_> {
             _ => Known::Nothing,
         };
         let value = self.load_at(op.src, op.off, ty);
-        let value = match (ty, signed) {
-            (I64, _) => value,
-            (_, false) => self.b.ins().uextend(I64, value),
-            (_, true) => self.b.ins().sextend(I64, value),
-        };
+        let value = self.widen(value, ty, signed);
         self.set(op.dst, value);
         self.known[usize::from(op.dst)] = told;
     }
@@ -219,8 +264,18 @@ impl Translator<'_, '_> {
     }
 
     fn target(&mut self, op: Op, ty: Type, at: usize) -> Target {
+        let access = Access {
+            register: op.dst,
+            offset: op.off,
+            ty,
+            at,
+        };
         Target {
-            place: self.place(op.dst, op.off, ty),
+            place: match op.arena {
+                true => Place::Somewhere(self.get(op.dst)),
+                false => self.place(op.dst, op.off, ty),
+            },
+            arena: op.arena.then_some(access),
             ty,
             at,
             object: false,
@@ -232,10 +287,14 @@ impl Translator<'_, '_> {
     fn store_to(&mut self, to: Target, value: Value) {
         let Target {
             place,
+            arena,
             ty,
             at,
             object,
         } = to;
+        if let Some(access) = arena {
+            return self.store_arena(access, value, true);
+        }
         let low = match ty {
             I64 => value,
             _ => self.b.ins().ireduce(ty, value),
@@ -335,8 +394,11 @@ impl Translator<'_, '_> {
     /// Atomic operations are plain ones: there is one thread of execution.
     fn atomic(&mut self, op: Op, ty: Type, at: usize) {
         let value = self.get(op.src);
-        let old = self.load_at(op.dst, op.off, ty);
         let to = self.target(op, ty, at);
+        let old = match to.arena {
+            Some(access) => self.load_arena(access, true),
+            None => self.load_at(op.dst, op.off, ty),
+        };
         let old = match ty {
             I64 => old,
             _ => self.b.ins().uextend(I64, old),

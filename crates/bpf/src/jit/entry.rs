@@ -84,6 +84,14 @@ pub(super) mod stop {
     pub(crate) const ABSENT: u32 = 5;
 }
 
+/// No operation: the second half of one whose first half has told of its fault.
+pub(super) struct Quiet;
+
+impl Quiet {
+    /// Stands for no operation.
+    pub(super) const OP: usize = u32::MAX as usize;
+}
+
 /// What native code needs while it runs, in the instance.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
@@ -94,6 +102,10 @@ pub(crate) struct Scratch {
     pub(super) stop: u32,
     /// The operation that stopped it.
     pub(super) op: u32,
+    /// The operation that accesses the arena slowly; [`Quiet::OP`] if a fault is not to be counted.
+    pub(super) arena_op: u32,
+    /// What it has loaded.
+    pub(super) arena_value: u64,
     /// With [`stop::HOST`].
     pub(super) outcome: Option<Outcome>,
     room: Room,

@@ -28,6 +28,8 @@ pub(super) struct Start<'a> {
     pub(super) ids: &'a BTreeMap<u32, FuncId>,
     /// Functions that store values of 1, 2, 4 and 8 bytes.
     pub(super) stores: [FuncId; 4],
+    /// The same for loads from the arena, and for stores there.
+    pub(super) arena: ([FuncId; 4], [FuncId; 4]),
     pub(super) function: u32,
 }
 
@@ -58,6 +60,8 @@ pub(super) struct Translator<'a, 'b> {
     pub(super) signature: SigRef,
     /// Functions that store, see [`super::store`].
     pub(super) stores: [FuncRef; 4],
+    /// The same for loads from the arena, and for stores there.
+    pub(super) arena: ([FuncRef; 4], [FuncRef; 4]),
     /// Where jumps lead to.
     blocks: BTreeMap<usize, Block>,
     /// Ends the function early; parameters are the operation and the fuel.
@@ -90,13 +94,18 @@ impl Start<'_> {
             callees.insert(callee, reference);
         }
         let signature = function.import_signature(super::signature::signature(self.module));
-        let stores = self
-            .stores
-            .map(|id| self.module.declare_func_in_func(id, function));
+        let mut declare = |id| self.module.declare_func_in_func(id, function);
+        let stores = self.stores.map(&mut declare);
+        let arena = (self.arena.0.map(&mut declare), self.arena.1.map(declare));
         let config = self.module.target_config();
         let b = FunctionBuilder::new(function, builder_context);
-        let mut translator =
-            Translator::new(self.plan, b, callees, (signature, stores), needs_frame);
+        let mut translator = Translator::new(
+            self.plan,
+            b,
+            callees,
+            (signature, stores, arena),
+            needs_frame,
+        );
         translator.prologue(entry.clear);
         if self.plan.has_context(self.function) {
             translator.trust(1);
@@ -114,7 +123,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         plan: &'a Plan<'a>,
         mut b: FunctionBuilder<'b>,
         callees: BTreeMap<u32, FuncRef>,
-        (signature, stores): (SigRef, [FuncRef; 4]),
+        (signature, stores, arena): (SigRef, [FuncRef; 4], ([FuncRef; 4], [FuncRef; 4])),
         needs_frame: bool,
     ) -> Self {
         let block = b.create_block();
@@ -154,6 +163,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             callees,
             signature,
             stores,
+            arena,
             blocks: BTreeMap::new(),
             leave,
         }

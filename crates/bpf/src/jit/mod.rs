@@ -16,6 +16,7 @@
 //! interpreted.
 
 mod access;
+mod arena;
 mod arithmetic;
 mod calls;
 mod entry;
@@ -151,14 +152,19 @@ fn define_all(
     let mut context = module.make_context();
     let mut builder_context = FunctionBuilderContext::new();
     let mut bytes = 0;
-    let mut stores = Vec::new();
-    for callee in plan.callees.store {
-        let id = store::define(module, &mut context, &mut builder_context, callee)?;
-        stores.push(id);
-        bytes += code_size(&context, "a store")?;
-        module.clear_context(&mut context);
-    }
-    let stores = stores.try_into().expect("one for each size");
+    let mut define = |callees: [usize; 4]| {
+        let mut defined = Vec::new();
+        for callee in callees {
+            let id = store::define(module, &mut context, &mut builder_context, callee)?;
+            defined.push(id);
+            bytes += code_size(&context, "a store")?;
+            module.clear_context(&mut context);
+        }
+        Ok(defined.try_into().expect("one for each size"))
+    };
+    let stores = define(plan.callees.store)?;
+    let (loads, others) = plan.callees.arena;
+    let arena = (define(loads)?, define(others)?);
     for (function, id) in &ids {
         context.func.signature = signature.clone();
         if plan.has_context(*function) {
@@ -169,6 +175,7 @@ fn define_all(
             module,
             ids: &ids,
             stores,
+            arena,
             function: *function,
         };
         start.translate(&mut context.func, &mut builder_context);

@@ -43,6 +43,9 @@ pub(super) struct Offsets {
     pub(super) callee: i32,
     pub(super) stop: i32,
     pub(super) op: i32,
+    pub(super) arena_op: i32,
+    pub(super) arena_value: i32,
+    pub(super) arena_flags: i32,
     pub(super) writable: i32,
     pub(super) delta: i32,
     pub(super) word_flags: i32,
@@ -74,6 +77,9 @@ impl Offsets {
             callee: (scratch + offset_of!(Scratch, callee)) as i32,
             stop: (scratch + offset_of!(Scratch, stop)) as i32,
             op: (scratch + offset_of!(Scratch, op)) as i32,
+            arena_op: (scratch + offset_of!(Scratch, arena_op)) as i32,
+            arena_value: (scratch + offset_of!(Scratch, arena_value)) as i32,
+            arena_flags: (memory + Memory::ARENA_FLAGS) as i32,
             writable: (memory + Memory::WRITABLE) as i32,
             delta: (memory + Memory::DELTA) as i32,
             word_flags: (words + OpenWords::FLAGS_AT) as i32,
@@ -236,6 +242,8 @@ pub(super) struct Callees {
     pub(super) helper: usize,
     /// For stores of 1, 2, 4 and 8 bytes.
     pub(super) store: [usize; 4],
+    /// The same for loads from the arena, and for stores there.
+    pub(super) arena: ([usize; 4], [usize; 4]),
 }
 
 impl Callees {
@@ -249,6 +257,20 @@ impl Callees {
                 store::<H, 4> as *const () as usize,
                 store::<H, 8> as *const () as usize,
             ],
+            arena: (
+                [
+                    load_arena::<H, 1> as *const () as usize,
+                    load_arena::<H, 2> as *const () as usize,
+                    load_arena::<H, 4> as *const () as usize,
+                    load_arena::<H, 8> as *const () as usize,
+                ],
+                [
+                    store_arena::<H, 1> as *const () as usize,
+                    store_arena::<H, 2> as *const () as usize,
+                    store_arena::<H, 4> as *const () as usize,
+                    store_arena::<H, 8> as *const () as usize,
+                ],
+            ),
         }
     }
 }
@@ -296,6 +318,40 @@ unsafe extern "C" fn store<H: Host, const N: usize>(
             .first_chunk::<N>()
             .expect("a store has at most 8 bytes");
         slow_store(vm, host, address, *low)?;
+        Ok(0)
+    })
+}
+
+/// A load of `N` bytes from pages of the arena that may not be there. `is_store` if it is told of
+/// as a store.
+unsafe extern "C" fn load_arena<H: Host, const N: u64>(
+    vm: *mut Instance<H>,
+    address: u64,
+    is_store: u64,
+) -> Ending {
+    leave_native(vm, |vm, _| {
+        let there = vm.arena_touch(vm.scratch.arena_op, address, (N, is_store != 0));
+        let value = if there {
+            vm.memory.load_u64(address)
+        } else {
+            0
+        };
+        // Only the low bytes are looked at.
+        vm.scratch.arena_value = value.to_le();
+        Ok(0)
+    })
+}
+
+/// A store of `N` bytes to pages of the arena that may not be there.
+unsafe extern "C" fn store_arena<H: Host, const N: u64>(
+    vm: *mut Instance<H>,
+    address: u64,
+    value: u64,
+) -> Ending {
+    leave_native(vm, |vm, _| {
+        if vm.arena_touch(vm.scratch.arena_op, address, (N, true)) {
+            vm.memory.write(address, &value.to_le_bytes()[..N as usize]);
+        }
         Ok(0)
     })
 }

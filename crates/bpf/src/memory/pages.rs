@@ -1,6 +1,7 @@
 //! The arena's pages: 4 GiB of addresses, of which a program allocates what it uses.
 
 use super::layout::GUARD;
+use super::present::Present;
 
 /// Which pages of the arena's window are allocated.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Pages {
     /// Pages that may be allocated at all: the map's `max_entries`.
     count: u64,
     pages: Vec<Page>,
+    /// The same for native code: which ones are allocated.
+    present: Present,
 }
 
 /// What a page is.
@@ -39,7 +42,7 @@ impl Pages {
     /// Bytes of a page.
     pub const SIZE: u64 = 4096;
 
-    pub(crate) const fn new(base: u64, cap: u64) -> Self {
+    pub(crate) fn new(base: u64, cap: u64) -> Self {
         Self {
             base,
             start: 0,
@@ -48,6 +51,7 @@ impl Pages {
             committed: 0,
             count: 0,
             pages: Vec::new(),
+            present: Present::new(),
         }
     }
 
@@ -69,13 +73,43 @@ impl Pages {
     /// lies in the window.
     ///
     /// Source: `clear_lo32()` and `compute_pgoff()`, kernel 6.18, kernel/bpf/arena.c.
-    pub(crate) const fn place_user(&mut self, address: u64) {
+    pub(crate) fn place_user(&mut self, address: u64) {
+        self.show_all(false);
         self.start = address & 0xffff_ffff;
         self.user = address & !0xffff_ffff;
         let room = ((1 << 32) - GUARD).saturating_sub(self.start) / Self::SIZE;
         if self.count > room {
             self.count = room;
+            self.pages.truncate(room as usize);
         }
+        self.show_all(true);
+    }
+
+    /// The value that `address`, one of the window, has for user space.
+    #[must_use]
+    pub const fn to_user(&self, address: u64) -> u64 {
+        self.user.wrapping_add(address.wrapping_sub(self.base))
+    }
+
+    /// Where an access goes whose register holds `pointer`, at `offset` from there: the low 32
+    /// bits say it. It may lie before or behind the window, where no page is.
+    pub(crate) fn place(&self, pointer: u64, offset: i32) -> u64 {
+        let low = pointer & 0xffff_ffff;
+        (self.base + low).wrapping_add_signed(offset.into())
+    }
+
+    /// Sets the flags of all allocated pages, or clears them.
+    fn show_all(&mut self, present: bool) {
+        for page in self.allocated() {
+            self.present.set((page - self.base) / Self::SIZE, present);
+        }
+    }
+
+    /// Where native code finds a byte for each page of the window, which is not 0 if the page is
+    /// allocated.
+    #[cfg(feature = "jit")]
+    pub(super) fn flags(&self) -> u64 {
+        self.present.address()
     }
 
     /// Guest address of the first page.
@@ -99,6 +133,7 @@ impl Pages {
 
     /// Nothing is allocated any more, and nothing can be.
     pub(crate) fn clear(&mut self) {
+        self.show_all(false);
         self.pages.clear();
         (self.count, self.start, self.user) = (0, 0, self.base);
     }
@@ -137,8 +172,8 @@ impl Pages {
     /// none, when the cap on arena memory or `most` bytes would be exceeded, or when `wanted` lies
     /// outside the arena.
     ///
-    /// Page 0 is given only to who asks for it: a pointer whose low half is zero is null to
-    /// `addr_space_cast`.
+    /// The first page is given as any other, as in a kernel: a pointer to its begin is null to
+    /// `addr_space_cast` if the arena lies at a multiple of 4 GiB.
     pub(crate) fn alloc(&mut self, wanted: Option<u64>, count: u64, most: u64) -> Option<u64> {
         let most = self.cap.min(most);
         if count == 0 || count > self.count || count * Self::SIZE > most {
@@ -163,8 +198,8 @@ impl Pages {
 
     /// The lowest run of `count` free pages; one pass over the pages that were ever allocated.
     fn first_fit(&self, count: u64) -> Option<u64> {
-        let mut first = 1;
-        for (page, state) in (0_u64..).zip(&self.pages).skip(1) {
+        let mut first = 0;
+        for (page, state) in (0_u64..).zip(&self.pages) {
             if page - first >= count {
                 break;
             }
@@ -195,6 +230,11 @@ impl Pages {
             self.pages.resize(end, Page::Fresh);
         }
         self.pages[first..end].fill(state);
+        let before = self.start / Self::SIZE;
+        for page in pages {
+            let present = state == Page::Allocated;
+            self.present.set(before + page, present);
+        }
     }
 
     fn page_of(&self, address: u64) -> Option<u64> {
@@ -233,6 +273,8 @@ impl Pages {
                 Page::Fresh | Page::Reserved => Page::Fresh,
             };
             if was == Page::Allocated {
+                let before = self.start / Self::SIZE;
+                self.present.set(before + page, false);
                 freed.push(base + page * Self::SIZE);
             }
         }
@@ -265,26 +307,26 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_fitting_run_is_taken_and_never_page_0() {
+    fn the_lowest_fitting_run_is_taken_from_page_0_on() {
         let mut pages = pages(10);
-        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE + 4096));
-        assert_eq!(pages.alloc(None, 1, u64::MAX), Some(BASE + 3 * 4096));
-        assert_eq!(pages.free(BASE + 4096, 2).len(), 2);
+        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE));
+        assert_eq!(pages.alloc(None, 1, u64::MAX), Some(BASE + 2 * 4096));
+        assert_eq!(pages.free(BASE, 2).len(), 2);
         assert_eq!(
             pages.alloc(None, 3, u64::MAX),
-            Some(BASE + 4 * 4096),
+            Some(BASE + 3 * 4096),
             "the gap is too small"
         );
-        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE + 4096));
-        assert_eq!(pages.alloc(Some(BASE), 1, u64::MAX), Some(BASE));
+        assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE));
+        assert_eq!(pages.alloc(Some(BASE), 1, u64::MAX), None, "it is taken");
     }
 
     #[test]
     fn the_arena_ends_at_its_size_and_at_the_cap() {
         let mut small = pages(4);
-        assert_eq!(small.alloc(None, 4, u64::MAX), None);
+        assert_eq!(small.alloc(None, 5, u64::MAX), None);
         assert_eq!(small.alloc(Some(BASE + 2 * 4096), 3, u64::MAX), None);
-        assert_eq!(small.alloc(None, 3, u64::MAX), Some(BASE + 4096));
+        assert_eq!(small.alloc(None, 4, u64::MAX), Some(BASE));
         let mut capped = pages(1000);
         assert_eq!(
             capped.alloc(None, 257, u64::MAX),
@@ -309,6 +351,7 @@ mod tests {
     fn pages_that_are_set_aside_are_given_to_nobody() {
         let mut pages = pages(6);
         assert_eq!(pages.reserve(BASE + 2 * 4096, 2), Some(true));
+        assert_eq!(pages.alloc(Some(BASE), 1, u64::MAX), Some(BASE));
         assert_eq!(pages.alloc(None, 2, u64::MAX), Some(BASE + 4 * 4096));
         assert_eq!(pages.alloc(None, 1, u64::MAX), Some(BASE + 4096));
         assert_eq!(pages.alloc(Some(BASE + 2 * 4096), 1, u64::MAX), None);

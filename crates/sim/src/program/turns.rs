@@ -77,7 +77,8 @@ impl Machine {
         let program = self.program();
         let (pid, clock) = (program.new_pid(), program.clock);
         self.add_thread(pid, name, State::Ready(clock));
-        self.load_program(vm)?;
+        let loaded = self.load_program(vm);
+        loaded.map_err(|error| self.with_what_was_said(vm, error))?;
         let program = self.program();
         program.calls[0] = program.calls_so_far();
         if program.phase == Phase::Loading {
@@ -85,13 +86,20 @@ impl Machine {
             let end = user.end();
             let (status, lines) =
                 end.map_or((0, String::new()), |end| (end.status, end.last_lines));
-            return Err(UserSpaceError(format!(
+            let error = UserSpaceError(format!(
                 "{name} ended (status {status}) before it attached a policy; its last \
                  lines:\n{lines}"
-            )));
+            ));
+            return Err(self.with_what_was_said(vm, error));
         }
         self.seat_threads();
         Ok(())
+    }
+
+    /// The error of a program whose run does not begin, with what the run's end would have told.
+    fn with_what_was_said(&mut self, vm: &Vm, error: UserSpaceError) -> UserSpaceError {
+        let said = self.say_so_far(vm);
+        UserSpaceError(error.0.trim_end().to_owned() + &said)
     }
 
     /// Turns until the program has attached a policy or has ended.

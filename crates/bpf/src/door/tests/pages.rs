@@ -209,18 +209,11 @@ fn pointers_into_an_arena_have_user_spaces_value() {
         let alloc = allocator(&loader, map);
         let alloc = loader.syscall(&[&alloc]);
         let (_, pointer) = loader.run(alloc, &123_u64.to_le_bytes()).unwrap();
-        assert_eq!(
-            pointer,
-            (ARENA + 4096).to_le_bytes(),
-            "the first page is kept free"
-        );
+        assert_eq!(pointer, ARENA.to_le_bytes(), "the first page");
         let base = loader.vm.memory().arena().unwrap().base();
-        assert_eq!(
-            word(&mut loader, base + ((ARENA + 4096) & 0xffff_ffff)),
-            123
-        );
+        assert_eq!(word(&mut loader, base + (ARENA & 0xffff_ffff)), 123);
         // What an instruction points to is user space's address, too.
-        let [a, b] = map_of(1, map, Some(4096));
+        let [a, b] = map_of(1, map, Some(0));
         let read = [
             a,
             b,
@@ -230,6 +223,54 @@ fn pointers_into_an_arena_have_user_spaces_value() {
         ];
         let read = loader.syscall(&[&read]);
         assert_eq!(loader.run(read, &[]).unwrap().0, 123);
+    }
+}
+
+#[test]
+fn a_program_is_told_of_its_faults_in_the_arena_by_its_stream_of_errors() {
+    for backend in BACKENDS {
+        let mut loader = Loader::new(backend);
+        let map = arena(&mut loader);
+        let [a, b] = map_of(2, map, None);
+        let code = |access: Insn| {
+            [
+                a,
+                b,
+                insn::load(1, 1, 0),
+                insn(0xbf, 1, 1, 1, 1),
+                access,
+                insn::mov(0, 0),
+                insn::EXIT,
+            ]
+        };
+        let reader = loader.syscall(&[&code(insn::load(0, 1, 16))]);
+        let writer = loader.syscall(&[&code(insn::store(1, -8, 1))]);
+        let at = |page: u64| (ARENA + page * 4096).to_le_bytes();
+        // Below and behind the arena's 100 pages there is nothing, either.
+        for (program, page) in [(reader, 3), (reader, 100), (writer, 0)] {
+            loader.run(program, &at(page)).unwrap();
+        }
+        let mut said = |program| {
+            let answer = loader.errno(BpfCall::StreamRead {
+                program,
+                stream: 2,
+                len: 1000,
+            });
+            String::from_utf8(answer.map(bytes).unwrap()).unwrap()
+        };
+        let line = |access, address: u64| {
+            format!(
+                "ERROR: Arena {access} access at unmapped address {address:#x}\n\
+                 Call trace:\ntried+4\n"
+            )
+        };
+        let [third, last] = [3, 100].map(|page| line("READ", ARENA + page * 4096 + 16));
+        assert_eq!(said(reader), third + &last);
+        assert_eq!(said(writer), line("WRITE", ARENA - 8));
+        assert_eq!(said(reader), "", "each is told once");
+        let counts = loader.vm.arena_faults();
+        let counts: Vec<u64> = counts.iter().map(|fault| fault.count).collect();
+        assert_eq!(counts, [2, 1]);
     }
 }
 
@@ -355,16 +396,16 @@ mod shared {
         let alloc = loader.syscall(&[&code]);
         loader.run(alloc, &[0; 8]).unwrap();
         let file = share(&mut loader, map);
-        // The loader's allocator takes pages 2 and 3.
-        file.write_all_at(&[7; 8], 2 * 4096).unwrap();
-        file.write_all_at(&[8; 8], 3 * 4096).unwrap();
+        // The loader's allocator takes pages 1 and 2.
+        file.write_all_at(&[7; 8], 4096).unwrap();
+        file.write_all_at(&[8; 8], 2 * 4096).unwrap();
         let (_, pointer) = loader.run(alloc, &55_u64.to_le_bytes()).unwrap();
-        assert_eq!(pointer, (ARENA + 4 * 4096).to_le_bytes());
-        assert_eq!(word_of(&file, 4 * 4096), 55);
+        assert_eq!(pointer, (ARENA + 3 * 4096).to_le_bytes());
+        assert_eq!(word_of(&file, 3 * 4096), 55);
         // Freeing them punches a hole, and they can be had again.
         let [a, b] = map_of(1, map, None);
         let free = loader.kernel("bpf_arena_free_pages") as i32;
-        let [c, d] = map_of(2, map, Some(2 * 4096));
+        let [c, d] = map_of(2, map, Some(4096));
         let free = loader.syscall(&[&[
             a,
             b,
@@ -380,7 +421,7 @@ mod shared {
         assert_eq!(rustix::fs::fstat(&file).unwrap().st_blocks, blocks - 16);
         assert_eq!(word_of(&file, 2 * 4096), 0);
         let (_, pointer) = loader.run(alloc, &[0; 8]).unwrap();
-        assert_eq!(pointer, (ARENA + 2 * 4096).to_le_bytes());
+        assert_eq!(pointer, (ARENA + 4096).to_le_bytes());
     }
 
     #[test]
