@@ -15,7 +15,7 @@ void OP(front_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (enq_flags & SCX_ENQ_WAKEUP) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, head); /* the fault */
-		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_IDLE);
 		return;
 	}
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, enq_flags);
