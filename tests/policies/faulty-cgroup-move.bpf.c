@@ -11,6 +11,7 @@
 
 /* By the last digits of a cgroup's id: its tasks. */
 static s64 members[GROUPS];
+static u32 turns;
 
 static __always_inline u32 group_of(struct cgroup *cgrp)
 {
@@ -30,10 +31,11 @@ void OP(cgroup_move_enqueue, struct task_struct *p, u64 enq_flags)
 
 void OP(cgroup_move_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u32 group;
+	u32 turn, group, first = __sync_fetch_and_add(&turns, 1);
 
-	for_each_number(group, 0, GROUPS) {
-		if (members[group % GROUPS] <= 0) /* the fault */
+	for_each_number(turn, 0, GROUPS) {
+		group = (first + turn) % GROUPS;
+		if (members[group] <= 0) /* the fault */
 			continue;
 		if (scx_bpf_dsq_move_to_local(group))
 			return;

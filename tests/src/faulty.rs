@@ -204,7 +204,7 @@ pub const KEPT_ASIDE: &[Case] = &[
     case(
         "keeps-local",
         2,
-        "[task.rt]\ncpus = \"0\"\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n\
+        "[task.rt]\ncpus = \"0\"\npolicy = \"fifo:50\"\ndo = \"sleep(101500us), run(inf)\"\n\
          [task.shell]\ncount = 3\ndo = \"loop(inf)[ run(1ms), sleep(3ms) ]\"\n",
         Fault::CpuHeld,
         "shell",
@@ -233,7 +233,8 @@ pub const LATER: &[Case] = &[
         "front",
         1,
         "[task.hog]\ndo = \"run(inf)\"\n\
-         [task.shell]\ncount = 6\ndo = \"loop(inf)[ run(4ms), sleep(1ms) ]\"\n",
+         [task.shell]\ncount = 2\nstart = \"100ms\"\n\
+         do = \"loop(inf)[ run(4ms), sleep(1ms) ]\"\n",
         Fault::PassedOver,
         "hog",
     ),
@@ -270,6 +271,9 @@ pub const LATER: &[Case] = &[
         "moved",
     ),
 ];
+
+/// Policies of which `explain` names another line than the stated one, and that line.
+pub const WRONG_LINES: &[(&str, u32)] = &[("claims-twice", 14)];
 
 const fn case(
     policy: &'static str,

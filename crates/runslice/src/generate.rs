@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 
 use model::{Kernel, MachineSpec, Nanos, Profile, Rng};
 
+/// Another number draws other trials from a seed.
+pub const VERSION: u32 = 2;
+
 /// Streams of trials are apart from all others of a seed.
 const STREAM: u64 = 7 << 60;
 /// Those of loads that are played, too.
@@ -63,7 +66,9 @@ fn machine(rng: &mut Rng) -> MachineSpec {
     let cpus = pick(rng, &[1, 1, 1, 2, 2, 2, 2, 3, 4, 4, 4, 5, 6, 8, 8, 16]);
     let can_share = u16::is_multiple_of(cpus, 2);
     let smt = if can_share && rng.below(6) == 0 { 2 } else { 1 };
-    let llc = if cpus >= 4 && rng.below(4) == 0 {
+    // Threads of a core share a cache.
+    let can_split = cpus >= 4 && u16::is_multiple_of(cpus, 2 * smt);
+    let llc = if can_split && rng.below(4) == 0 {
         cpus / 2
     } else {
         0
@@ -277,6 +282,8 @@ mod tests {
         for number in 0..500 {
             let made = trial(3, number, true);
             assert_eq!(made, trial(3, number, true));
+            let checked = sim::check_machine(&made.machine);
+            assert!(checked.is_ok(), "{checked:?}: {:?}", made.machine);
             let workload = Workload::parse(&made.text, "trial.toml");
             let workload = workload.unwrap_or_else(|error| panic!("{error}\n{}", made.text));
             assert!(!workload.groups.is_empty());
