@@ -168,9 +168,8 @@ impl Fault {
                  `SCX_ENQ_PREEMPT`, or a kick with `SCX_KICK_PREEMPT`."
             }
             Self::Outranked => {
-                "No policy runs a task where a higher class has the CPU. If other CPUs are free, \
-                 `cpu_release` can take the local queue back (`scx_bpf_reenqueue_local()`). Else \
-                 look at the task of the higher class."
+                "Look at the task of the higher class. Where other CPUs are free, `cpu_release` \
+                 can take back a local queue (`scx_bpf_reenqueue_local()`)."
             }
             Self::CpuNotAllowed => {
                 "Test `p->cpus_ptr` when the task is inserted: its affinity may have changed \

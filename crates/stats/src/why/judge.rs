@@ -433,7 +433,17 @@ impl Judge<'_> {
         let looked = looked.filter(|(cpu, _)| self.may_run(id, **cpu));
         let looked = looked.map(|(_, look)| *look).max_by_key(|it| it.number);
         if entry.looks > 0 && looked.is_none() {
-            let blind = self.blind_dispatch_on(&usable, self.put_number(id));
+            let number = self.put_number(id);
+            let asks = |cpu: &CpuId| self.state.cpus[cpu.index()].dispatch > Some(number);
+            let readers = usable.iter().copied().filter(asks);
+            let readers: Vec<_> = readers.filter(|cpu| self.might_read(queue, *cpu)).collect();
+            if self.empty_dispatch_on(&readers, number).is_none()
+                && let Some(look) = self.other_look_on(&readers, number)
+            {
+                // They would look there, too, if they did not find work elsewhere first.
+                return (Fault::PassedOver, Some(look));
+            }
+            let blind = self.blind_dispatch_on(&usable, number);
             return (Fault::UnreachableQueue, blind.or(put));
         }
         if let Some(left) = self.skipped_on(&usable, queue, self.put_number(id)) {
