@@ -39,15 +39,18 @@ impl Property {
     }
 }
 
+/// Waits that are looked at: no policy is blamed for one that a higher class explains.
+const WAITS: usize = 16;
 /// Most BPF instructions of a run that is one of many.
 const BUDGET: u64 = 20_000_000_000;
 
 /// Makes the run, and gives what is wrong with it first: a fault of its own, or a broken property.
+/// What a task of a higher class explains is neither.
 ///
 /// # Errors
 /// When the policy or the machine is bad.
 pub fn find(spec: &RunSpec, properties: &[Property]) -> anyhow::Result<Option<Finding>> {
-    let mut observer = Observer::new(1, None);
+    let mut observer = Observer::new(WAITS, None);
     let options = sim::Options {
         total_budget: Some(BUDGET),
         ..sim::Options::default()
@@ -55,14 +58,20 @@ pub fn find(spec: &RunSpec, properties: &[Property]) -> anyhow::Result<Option<Fi
     let _summary = simulate::run_with(spec, &mut observer, options)?;
     let own = observer.finding();
     let weights = properties.contains(&Property::Weights);
-    if let Some(own) = own.filter(|own| own.fault != Fault::UnfairShare || weights) {
+    let counts = |fault| match fault {
+        Fault::UnfairShare => weights,
+        Fault::Outranked => false,
+        _ => true,
+    };
+    if let Some(own) = own.filter(|own| counts(own.fault)) {
         return Ok(Some(own));
     }
     let limits = properties.iter().filter_map(|property| match property {
         Property::Wait(limit) => Some(*limit),
         Property::Weights => None,
     });
-    let longest = observer.worst().into_iter().next();
+    let mut longest = observer.worst().into_iter();
+    let longest = longest.find(|wait| wait.finding.fault != Fault::Outranked);
     let broken = longest.filter(|wait| limits.min().is_some_and(|limit| wait.span >= limit));
     Ok(broken.map(|wait| wait.finding))
 }

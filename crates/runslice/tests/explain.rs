@@ -32,7 +32,7 @@ impl Folder {
 fn a_held_cpu_is_explained_from_the_run_and_from_its_file_alike() {
     let folder = Folder::new("held");
     let run = folder.said("explain fifo -w load.toml", 3);
-    assert!(run.starts_with("cpu-held: "), "{run}");
+    assert!(run.starts_with("outranked: "), "{run}");
     assert!(
         run.contains("shell[") && run.contains("CPU 0 has rt since 0.1"),
         "{run}"
@@ -52,7 +52,7 @@ fn a_held_cpu_is_explained_from_the_run_and_from_its_file_alike() {
     );
     let json = folder.said("explain --events e.jsonl --json", 3);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["finding"]["fault"], "cpu-held");
+    assert_eq!(json["finding"]["fault"], "outranked");
     assert_eq!(json["finding"]["victim"]["name"], "shell");
 }
 

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use runslice_tests::command;
-use runslice_tests::faulty::{CASES, KEPT_ASIDE, MORE, marked};
+use runslice_tests::faulty::{CASES, KEPT_ASIDE, LATER, MORE, marked};
 use stats::why::Fault;
 
 struct Folder(PathBuf);
@@ -267,14 +268,15 @@ fn timed(folder: &Folder, arguments: &str) -> (f64, String) {
     (spent() - before, out + &err)
 }
 
-/// Makes the table of docs/explain.md.
+/// Makes the table of docs/explain.md, and demands that each fault shows itself in five minutes.
 #[test]
 #[ignore = "measures: `cargo test --workspace --test hunt corpus -- --ignored --nocapture`"]
 fn the_corpus_is_hunted_explained_and_made_small() {
-    println!("| policy | class | line | trials | to find | smallest run | to shrink |");
-    println!("| --- | --- | --- | --: | --: | --- | --: |");
-    let mut wrong = 0;
-    for case in CASES.iter().chain(MORE).chain(KEPT_ASIDE) {
+    println!("| policy | class | line | trials | to find, CPU | wall | smallest run | to shrink |");
+    println!("| --- | --- | --- | --: | --: | --: | --- | --: |");
+    let mut wrong = Vec::new();
+    let first = CASES.iter().chain(MORE);
+    for case in first.chain(KEPT_ASIDE).chain(LATER) {
         let folder = Folder::new(&format!("corpus-{}", case.policy));
         let object = folder.object(&format!("faulty-{}", case.policy));
         // Policies may ignore weights, so nobody is blamed for that unasked.
@@ -282,8 +284,12 @@ fn the_corpus_is_hunted_explained_and_made_small() {
             Fault::UnfairShare => "--property weights",
             _ => "",
         };
-        let hunt = format!("hunt {object} --for 5m --jobs 1 --no-shrink --json -o out {asked}");
+        let hunt = format!(
+            "hunt {object} --for 5m --trials 1000000 --jobs 2 --no-shrink --json -o out {asked}"
+        );
+        let began = Instant::now();
         let (to_find, found) = timed(&folder, &hunt);
+        let wall = began.elapsed().as_secs_f64();
         let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
         let found = &found["found"][0];
         let capsule = found["capsule"].as_str().expect("a file");
@@ -302,18 +308,18 @@ fn the_corpus_is_hunted_explained_and_made_small() {
             class == case.fault.word(),
             marked(case.policy).iter().any(|it| u64::from(*it) == line),
         ];
-        wrong += usize::from(rights.contains(&false));
+        if rights.contains(&false) {
+            wrong.push(case.policy);
+        }
         let [class_right, line_right] = rights.map(is_right);
         println!(
-            "| {} | `{class}`, {class_right} | {line}, {line_right} | {} | {to_find:.1} s | {} | \
+            "| {} | `{class}`, {class_right} | {line}, {line_right} | {} | {to_find:.1} s | {wall:.1} s | {} | \
              {to_shrink:.1} s |",
             case.policy,
             found["trial"].as_u64().expect("a number") + 1,
             size.unwrap_or_default(),
         );
     }
-    println!(
-        "{wrong} of {} have something wrong",
-        CASES.len() + MORE.len() + KEPT_ASIDE.len()
-    );
+    // The first fault that is found may be another one of the same policy.
+    println!("{} differ from what was stated: {wrong:?}", wrong.len());
 }

@@ -445,7 +445,7 @@ fn a_stall_under_a_program_is_explained_as_that_of_its_policy() {
         (found.to_owned(), again.to_owned())
     };
     let (own, again) = of(&[&program[..], &["-w", text(&load)]].concat());
-    assert!(own.starts_with("cpu-held: "), "{own}");
+    assert!(own.starts_with("outranked: "), "{own}");
     assert!(again.contains("--scheduler"), "{again}");
     assert_eq!(own, of(&["fifo", "-w", text(&load)]).0);
     let bundle = scratch("held.bundle");

@@ -150,7 +150,7 @@ impl Text {
     fn queue(&mut self, queue: &QueueView) {
         let (looks, takes) = queue.looks;
         if self.is_dump {
-            let words = format!("{} tasks of the dump are in it", queue.depth);
+            let words = format!("holds {} of the dump", tasks(queue.depth.into()));
             return self.item("the queue", &words);
         }
         let readers: Vec<_> = queue
@@ -161,14 +161,14 @@ impl Text {
             .collect();
         let mut words = match looks {
             0 => format!(
-                "holds {} tasks; nobody has looked at it since the task came",
-                queue.depth
+                "holds {}; nobody has looked at it since the task came",
+                tasks(queue.depth.into())
             ),
             _ => format!(
-                "holds {} tasks; since the task came, it was looked at {looks} times (by CPU {}), \
-                 and {takes} tasks were taken",
-                queue.depth,
+                "holds {}; since the task came, looks at it: {looks} (by CPU {}), which took {}",
+                tasks(queue.depth.into()),
                 readers.join(", "),
+                tasks(takes),
             ),
         };
         if queue.overtaken > 0 {
@@ -262,6 +262,14 @@ fn act(act: &Act) -> String {
         place.unwrap_or_default(),
         act.cpu
     )
+}
+
+/// So many tasks.
+fn tasks(number: u64) -> String {
+    match number {
+        1 => "1 task".to_owned(),
+        _ => format!("{number} tasks"),
+    }
 }
 
 /// Seconds with microseconds.

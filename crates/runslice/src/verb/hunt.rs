@@ -139,7 +139,8 @@ impl Hunt {
         hash.write(format!("{:?}{:?}{:?}", policy.set, policy.setup, policy.table).as_bytes());
         let properties: Vec<_> = self.property.iter().map(|it| it.text()).collect();
         format!(
-            "seed {}, policy {:016x}, properties [{}]",
+            "trials of version {}, seed {}, policy {:016x}, properties [{}]",
+            generate::VERSION,
             self.seed,
             hash.value(),
             properties.join("; ")

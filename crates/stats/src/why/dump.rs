@@ -304,7 +304,7 @@ impl Dump {
     fn fault(&self, victim: &Task, standing: &Standing) -> Fault {
         match standing {
             // Whoever has it could not run it either.
-            Standing::Nowhere if self.is_held_above(victim) => Fault::CpuHeld,
+            _ if self.is_held_above(victim) && victim.waited_ms > 0 => Fault::Outranked,
             Standing::Nowhere => Fault::Lost,
             Standing::Local(cpu) => match self.cpu(cpu.0) {
                 Some(cpu) if cpu.idles() => Fault::ForgottenKick,
@@ -479,7 +479,7 @@ CPU 0   : nr_run=3 flags=0x1 cpu_rel=0 ops_qseq=57 pnt_seq=120
                 "slice=20000000 weight=100\n      cpus=1\n\n",
             );
         let (finding, missing) = explain_dump(&above).unwrap();
-        assert_eq!(finding.fault, Fault::CpuHeld);
+        assert_eq!(finding.fault, Fault::Outranked);
         assert_eq!(finding.holders[0].name, "rt[70], of rt_sched_class");
         assert_eq!(missing.len(), 3, "{missing:?}");
         // Where it may use a second one, of which the dump says nothing, that one may idle.

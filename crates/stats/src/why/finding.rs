@@ -24,6 +24,9 @@ pub enum Fault {
     StuckInQueue,
     /// A task holds the CPU that the waiting one needs, and does not give it back.
     CpuHeld,
+    /// Tasks of a higher class had the CPUs that the waiting one may use, or the CPU in whose
+    /// local queue it was already: the policy had nothing to decide.
+    Outranked,
     /// An insert into the local queue of a CPU that the task may not use.
     CpuNotAllowed,
     /// A CPU that does not exist.
@@ -65,6 +68,7 @@ impl Fault {
             Self::ForgottenKick => "forgotten-kick",
             Self::StuckInQueue => "stuck-in-queue",
             Self::CpuHeld => "cpu-held",
+            Self::Outranked => "outranked",
             Self::CpuNotAllowed => "cpu-not-allowed",
             Self::NoSuchCpu => "no-such-cpu",
             Self::NoSuchQueue => "no-such-queue",
@@ -99,6 +103,10 @@ impl Fault {
             }
             Self::StuckInQueue => "a runnable task stays in a queue",
             Self::CpuHeld => "a task holds the CPU that a runnable one waits for",
+            Self::Outranked => {
+                "a task of a higher class (real-time, deadline) has the CPU that a runnable one \
+                 waits for"
+            }
             Self::CpuNotAllowed => "a task was sent to a CPU that it may not use",
             Self::NoSuchCpu => "the policy named a CPU that does not exist",
             Self::NoSuchQueue => "the policy named a queue that does not exist",
@@ -158,6 +166,10 @@ impl Fault {
             Self::CpuHeld => {
                 "Give a finite slice, or end the slice of what runs: an insert with \
                  `SCX_ENQ_PREEMPT`, or a kick with `SCX_KICK_PREEMPT`."
+            }
+            Self::Outranked => {
+                "Look at the task of the higher class. Where other CPUs are free, `cpu_release` \
+                 can take back a local queue (`scx_bpf_reenqueue_local()`)."
             }
             Self::CpuNotAllowed => {
                 "Test `p->cpus_ptr` when the task is inserted: its affinity may have changed \

@@ -11,7 +11,7 @@ use super::finding::{
 use super::state::{Deed, Kind, Queue, State, Where};
 
 /// A wait of a second is long, or one of this part of a shorter run.
-const LONG: Nanos = Nanos::from_secs(1);
+pub(super) const LONG: Nanos = Nanos::from_secs(1);
 const LONG_PART: u64 = 4;
 /// Of tasks that wait for long, so many are judged: one wait explains the others of its kind.
 const JUDGED: usize = 256;
@@ -65,9 +65,35 @@ impl Judge<'_> {
             .iter()
             .take(JUDGED)
             .map(|(_, task)| self.finding(*task));
-        findings
-            .into_iter()
-            .find(|finding| finding.fault != Fault::Waited)
+        // Nor does a wait that no policy could end say that the others are like it.
+        let mut outranked = None;
+        for finding in findings {
+            match finding.fault {
+                Fault::Waited => {}
+                Fault::Outranked => _ = outranked.get_or_insert(finding),
+                _ => return Some(finding),
+            }
+        }
+        outranked
+    }
+
+    /// The part of `task`'s wait in which tasks of other classes did not have all its CPUs, if
+    /// there was another part.
+    fn free_wait(&self, task: TaskId) -> Option<Nanos> {
+        let denied = self.state.denied(task, self.now, &self.usable(task));
+        let waited = self.state.waited(task, self.now)?;
+        (denied > Nanos::ZERO).then(|| Nanos::new(waited.get().saturating_sub(denied.get())))
+    }
+
+    /// Whether a higher class explains that `task` waits: without the time in which no policy
+    /// could have run it, the wait is not long, or is less than half of a short one.
+    fn is_outranked(&self, task: TaskId) -> bool {
+        let waited = self.state.waited(task, self.now).unwrap_or(Nanos::ZERO);
+        let limit = match waited >= self.long() {
+            true => self.long(),
+            false => Nanos::new(waited.get() / 2),
+        };
+        self.free_wait(task).is_some_and(|free| free < limit)
     }
 
     /// What a long wait is in this run.
@@ -164,7 +190,8 @@ impl Judge<'_> {
     pub fn leaving(&self, task: TaskId) -> Finding {
         let put = self.state.tasks[task.index()].put;
         let (fault, culprit) = match self.overtaken(task) > 0 && self.is_owed(task) {
-            true => (Fault::PassedOver, put),
+            _ if self.is_outranked(task) => (Fault::Outranked, None),
+            true => (Fault::PassedOver, self.headed(task).or(put)),
             false => self.held(&self.usable(task), self.put_at(task), put),
         };
         Finding {
@@ -324,6 +351,10 @@ impl Judge<'_> {
         if !self.state.has_decisions() {
             return (Fault::Unknown, None);
         }
+        let has_history = task.put.is_some() || task.is_managed;
+        if has_history && task.place != Where::Out && self.is_outranked(id) {
+            return (Fault::Outranked, None);
+        }
         match task.place {
             Where::Kept => match task.ignored {
                 Some(deed) => (Fault::InsertIgnored, Some(deed)),
@@ -353,13 +384,23 @@ impl Judge<'_> {
             return (Fault::ForgottenKick, put);
         };
         let overtaken = self.overtaken(id);
-        if !running.is_managed {
-            // Of another class: no slice of the policy ends it.
-            return (Fault::CpuHeld, put);
+        if running.outranks() {
+            // Of another class: no slice of the policy ends it. A policy that is not asked when
+            // such a task comes cannot take back what was there before, and none gets back the
+            // task that ran, which the kernel puts there itself.
+            let came = holder.outranked.unwrap_or_default();
+            let release = Caller::Callback(model::Op::CpuRelease);
+            let is_left = !self.state.has_release && self.put_number(id) < came;
+            return match is_left || put.is_some_and(|put| put.caller == release) {
+                true => (Fault::Outranked, None),
+                false => (Fault::CpuHeld, put),
+            };
         }
         match self.grip(cpu, self.put_at(id)) {
             Some(given) => (Fault::CpuHeld, Some(given)),
-            None if overtaken > 0 && self.is_owed(id) => (Fault::PassedOver, put),
+            None if overtaken > 0 && self.is_owed(id) => {
+                (Fault::PassedOver, self.headed(id).or(put))
+            }
             None if running.slice.is_none() => (Fault::CpuHeld, put),
             None => (Fault::Waited, put),
         }
@@ -392,7 +433,17 @@ impl Judge<'_> {
         let looked = looked.filter(|(cpu, _)| self.may_run(id, **cpu));
         let looked = looked.map(|(_, look)| *look).max_by_key(|it| it.number);
         if entry.looks > 0 && looked.is_none() {
-            let blind = self.blind_dispatch_on(&usable, self.put_number(id));
+            let number = self.put_number(id);
+            let asks = |cpu: &CpuId| self.state.cpus[cpu.index()].dispatch > Some(number);
+            let readers = usable.iter().copied().filter(asks);
+            let readers: Vec<_> = readers.filter(|cpu| self.might_read(queue, *cpu)).collect();
+            if self.empty_dispatch_on(&readers, number).is_none()
+                && let Some(look) = self.other_look_on(&readers, number)
+            {
+                // They would look there, too, if they did not find work elsewhere first.
+                return (Fault::PassedOver, Some(look));
+            }
+            let blind = self.blind_dispatch_on(&usable, number);
             return (Fault::UnreachableQueue, blind.or(put));
         }
         if let Some(left) = self.skipped_on(&usable, queue, self.put_number(id)) {
@@ -402,14 +453,17 @@ impl Judge<'_> {
         let waited = self.now.since(self.put_at(id)).get();
         let is_read = looked.is_some_and(|look| self.now.since(look.time).get() <= waited / 2);
         if is_read && entry.takes == 0 {
-            return (Fault::PassedOver, put);
-        }
-        if is_read && self.overtaken(id) > 0 {
             let fault = match self.is_owed(id) {
                 true => Fault::PassedOver,
                 false => Fault::Waited,
             };
             return (fault, put);
+        }
+        if is_read && self.overtaken(id) > 0 {
+            return match self.is_owed(id) {
+                true => (Fault::PassedOver, self.headed(id).or(put)),
+                false => (Fault::Waited, put),
+            };
         }
         // Those who look there have gone.
         if !queue.readers.is_empty() && !queue.readers.iter().any(is_there) {
@@ -450,10 +504,11 @@ impl Judge<'_> {
             return (Fault::CpuHeld, Some(given));
         }
         if readers.is_empty() && self.is_left_asleep(usable, queue, number) {
-            return (Fault::ForgottenKick, self.vain_kick(id).or(put));
+            return (Fault::ForgottenKick, self.unkicked(id, usable));
         }
         if !asked.is_empty() || is_unknown {
             let blind = self.blind_dispatch_on(&asked, number);
+            let blind = blind.or_else(|| self.guard_on(&asked, number));
             return (Fault::UnreadQueue, self.unread(queue, put, (empty, blind)));
         }
         let idles = |cpu: &CpuId| {
@@ -461,7 +516,7 @@ impl Judge<'_> {
             cpu.task.is_none() && (!is_read || self.now.since(cpu.since) >= SETTLED)
         };
         if usable.iter().any(idles) {
-            return (Fault::ForgottenKick, self.vain_kick(id).or(put));
+            return (Fault::ForgottenKick, self.unkicked(id, usable));
         }
         let since = since.map_or(SimTime::ZERO, |since| since.time);
         self.held(usable, since, put)
@@ -478,6 +533,39 @@ impl Judge<'_> {
             cpu.task.is_none() && cpu.dispatch.is_none_or(|began| began <= number)
         };
         is_dispatched && own.any(sleeps)
+    }
+
+    /// What to look at when no CPU of `usable` was kicked for `id`: a kick of another CPU; or the
+    /// claim of one that idles since, by the callback that put the task there; or what put it.
+    fn unkicked(&self, id: TaskId, usable: &[CpuId]) -> Option<Deed> {
+        let put = self.state.tasks[id.index()].put;
+        let claims = usable.iter().filter_map(|cpu| {
+            let cpu = &self.state.cpus[cpu.index()];
+            let claim = cpu.claimed.filter(|_| cpu.task.is_none())?;
+            let is_kicked = cpu.kicked.is_some_and(|time| time >= claim.time);
+            // A claim has the CPU that is claimed, not the one that claims it.
+            let is_with = |put: Deed| put.time == claim.time && put.caller == claim.caller;
+            (!is_kicked && put.is_some_and(is_with)).then_some(claim)
+        });
+        let claim = claims.max_by_key(|claim| claim.number);
+        self.vain_kick(id).or(claim).or(put)
+    }
+
+    /// The insert that put another task in front of `id`, which had come before.
+    fn headed(&self, id: TaskId) -> Option<Deed> {
+        self.state.entry(id)?.1.headed
+    }
+
+    /// The last `dispatch` on one of `cpus` since `since` that ended without work at a condition
+    /// which stands in front of one of its looks: that is why it did not look.
+    fn guard_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
+        let empty = self.empty_dispatch_on(cpus, since)?;
+        let place = self.places.get(&empty.place)?;
+        let looks = self.state.look_places.iter();
+        let mut looks = looks.filter_map(|look| self.places.get(look));
+        let is_guard = |look: &Place| look.function == place.function && look.line > place.line;
+        let is_look = self.state.look_places.contains(&empty.place);
+        (!is_look && looks.any(is_guard)).then_some(empty)
     }
 
     /// The kick by the callback that put `id` into its queue, which woke a CPU that did not look
@@ -532,7 +620,7 @@ impl Judge<'_> {
         let disturbed = self.state.tasks[id.index()].disturbed;
         let anew = disturbed.map_or(Nanos::MAX, |time| self.now.since(time));
         let waited = self.state.waited(id, self.now).unwrap_or(Nanos::ZERO);
-        let waited = waited.min(anew);
+        let waited = self.free_wait(id).unwrap_or(waited).min(anew);
         let all = self.state.tasks.iter().filter(|task| task.is_managed);
         let all: u128 = all.map(|task| weight(task.nice)).sum();
         let own = weight(self.state.tasks[id.index()].nice);
@@ -590,18 +678,13 @@ impl Judge<'_> {
     /// No CPU asks for work: somebody holds them all.
     fn held(&self, cpus: &[CpuId], since: SimTime, put: Option<Deed>) -> (Fault, Option<Deed>) {
         let slices = cpus.iter().filter_map(|cpu| self.grip(*cpu, since));
+        let is_outranked = |cpu: &CpuId| self.state.cpus[cpu.index()].outranked.is_some();
         match slices.max_by_key(|given| given.time) {
             Some(given) => (Fault::CpuHeld, Some(given)),
-            None if cpus.iter().any(|cpu| self.is_of_another_class(*cpu)) => (Fault::CpuHeld, put),
+            // Those of other classes end without the policy; those of its own take turns.
+            None if !cpus.is_empty() && cpus.iter().all(is_outranked) => (Fault::Outranked, None),
             None => (Fault::Waited, put),
         }
-    }
-
-    /// Whether `cpu` runs a task of which the policy has no say.
-    fn is_of_another_class(&self, cpu: CpuId) -> bool {
-        let task = self.state.cpus[cpu.index()].task;
-        let task = task.and_then(|task| self.state.tasks.get(task.index()));
-        task.is_some_and(|task| !task.is_managed)
     }
 
     /// A task of more weight that got less CPU time than one of less, both of which wanted it

@@ -7,6 +7,7 @@
 mod dump;
 mod finding;
 mod follow;
+mod higher;
 mod judge;
 mod log;
 mod state;
@@ -28,6 +29,8 @@ use state::State;
 /// A slice above this is called long, whoever waits: ten times the default (kernel 6.18),
 /// nanoseconds.
 const OVERLONG: u64 = 200_000_000;
+/// Waits of a second or more that have ended and are judged, in all.
+const JUDGED: usize = 1024;
 
 /// Follows a run and explains its waits.
 #[derive(Debug, Default)]
@@ -43,6 +46,10 @@ pub struct Observer {
     /// Of tasks that are about to run: their longest stay in one queue, and what was seen at its
     /// end.
     stays: BTreeMap<TaskId, (Nanos, Finding)>,
+    /// Of long waits that have ended: the longest that was not the task's turn.
+    starved: Option<(Nanos, Finding)>,
+    /// Long waits that were judged for that.
+    judged: usize,
     end: SimTime,
 }
 
@@ -58,14 +65,24 @@ impl Observer {
         }
     }
 
-    /// The finding about the run: why the policy was ejected, or why the task waits that has
-    /// waited longest at the end. `None` if nothing is wrong: no ejection, no task that waits.
+    /// The finding about the run: why the policy was ejected; or why the task waits that has
+    /// waited longest at the end; or of waits of a second and more that have ended, the longest
+    /// that was not the task's turn. `None` if nothing is wrong.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
         let judge = self.judge();
         match &self.exit {
             Some(exit) if exit.kind != ExitKind::Unreg => Some(judge.ejection(exit)),
-            _ => judge.longest_open().or_else(|| judge.unfairness()),
+            _ => {
+                let open = judge.longest_open();
+                let (outranked, open) = match open {
+                    Some(open) if open.fault == Fault::Outranked => (Some(open), None),
+                    open => (None, open),
+                };
+                let starved = || self.starved.as_ref().map(|(_, finding)| finding.clone());
+                let own = open.or_else(starved).or_else(|| judge.unfairness());
+                own.or(outranked)
+            }
         }
     }
 
@@ -110,11 +127,23 @@ impl Observer {
         (self.keep > 0 && !is_short && self.is_of(task)).then_some(span)
     }
 
+    /// How long `task` has waited now, if that is to be kept or to be judged. Of many long waits
+    /// the first ones tell about the others.
+    fn noted(&self, task: TaskId) -> Option<Nanos> {
+        let long = || {
+            self.state
+                .waited(task, self.end)
+                .filter(|span| *span >= judge::LONG)
+        };
+        let long = || long().filter(|_| self.judged < JUDGED);
+        self.kept(task).or_else(long)
+    }
+
     /// Looks at the task of `event` before it leaves its queue: once it runs, nothing tells where
     /// it was.
     fn note_stay(&mut self, event: &Event) {
         let task = event.task;
-        if self.kept(task).is_none() {
+        if self.noted(task).is_none() {
             return;
         }
         let judge = self.judge();
@@ -142,17 +171,34 @@ impl Observer {
         self.stays.insert(task, (stay, finding));
     }
 
+    /// Keeps what was found about a wait that ends, if that is the longest that is a fault.
+    fn note_starved(&mut self, span: Nanos, finding: &Finding) {
+        self.judged += 1;
+        // Who has a CPU when the wait ends says little of who had it before.
+        let is_fault = finding.fault == Fault::PassedOver;
+        let is_longest = self.starved.as_ref().is_none_or(|(other, _)| span > *other);
+        if is_fault && is_longest {
+            self.starved = Some((span, finding.clone()));
+        }
+    }
+
     /// Keeps the wait of `task`, which ends now, if it is one of the longest.
     fn note_wait(&mut self, task: TaskId) {
         let stay = self.stays.remove(&task);
-        let Some(span) = self.kept(task) else { return };
+        let Some(span) = self.noted(task) else { return };
         let mut wait = self.judge().wait(task);
         if let Some((_, mut finding)) = stay {
             if let Some(victim) = &mut finding.victim {
                 victim.waited = span;
             }
             finding.time = self.end;
+            if span >= judge::LONG {
+                self.note_starved(span, &finding);
+            }
             wait.finding = finding;
+        }
+        if self.kept(task).is_none() {
+            return;
         }
         let at = self.worst.partition_point(|other| other.span >= span);
         self.worst.insert(at, wait);

@@ -7,12 +7,15 @@ use model::{
     insert,
 };
 
+use super::higher::Higher;
 use crate::names::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
 /// include/linux/sched/ext.h).
 const BUILTIN: u64 = 1 << 63;
 const LOCAL_ON: u64 = 3 << 62;
+/// What a change of class to the policy's has as its new value (docs/events.md).
+const OWN_CLASS: u64 = 3;
 
 /// Who did something, as events have it.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +40,7 @@ impl Deed {
     }
 
     /// Whether the same callback may have done both: the same one, on the same CPU, at one moment.
-    fn is_with(&self, other: &Self) -> bool {
+    pub fn is_with(&self, other: &Self) -> bool {
         self.time == other.time && self.caller == other.caller && self.cpu == other.cpu
     }
 
@@ -85,11 +88,21 @@ pub(super) struct Task {
     pub slice: Option<(u64, Deed)>,
     /// The policy has decided about it.
     pub is_managed: bool,
+    /// It has left for another class.
+    pub is_away: bool,
     pub trigger: Option<(SimTime, &'static str)>,
     /// When something last took it out of its queue and offered it again.
     pub disturbed: Option<SimTime>,
     /// The CPUs that it may use, the lowest 64, if that was told.
     pub mask: Option<u64>,
+}
+
+impl Task {
+    /// Whether the policy has no say when it runs: it is of another class, all of which a kernel
+    /// prefers to the policy's.
+    pub const fn outranks(&self) -> bool {
+        !self.is_managed || self.is_away
+    }
 }
 
 #[derive(Debug)]
@@ -113,6 +126,8 @@ pub(super) struct Entry {
     pub takes: u64,
     /// By CPU: tasks that came later and were taken.
     pub overtaken: BTreeMap<CpuId, u64>,
+    /// The last insert that put a task that came later in front of it.
+    pub headed: Option<Deed>,
     /// CPUs that have looked since, and their last look.
     pub readers: BTreeMap<CpuId, Deed>,
 }
@@ -122,6 +137,8 @@ pub(super) struct Cpu {
     pub is_offline: bool,
     pub task: Option<TaskId>,
     pub since: SimTime,
+    /// The number of the event since which tasks of other classes have it.
+    pub outranked: Option<u64>,
     pub kicked: Option<SimTime>,
     pub claimed: Option<Deed>,
     /// The number of the last `dispatch` that began, and the last that ended without work.
@@ -150,10 +167,16 @@ pub(super) struct State {
     decisions: bool,
     offline: Option<SimTime>,
     released: Option<(SimTime, CpuId)>,
+    /// The policy is asked when a higher class takes a CPU.
+    pub has_release: bool,
+    /// When which CPUs had a task of another class.
+    higher: Higher,
     /// By CPU that decided: the last task that it moved, and the last kick, with the CPU that was
     /// kicked. A move is carried out at once, an insert behind the kicks of its callback.
     moved_on: BTreeMap<CpuId, (TaskId, Deed)>,
     kicked_by: BTreeMap<CpuId, (Deed, CpuId)>,
+    /// Places at which a `dispatch` looked at a queue.
+    pub look_places: BTreeSet<u32>,
     /// The last place at which the policy inserted tasks by weight or slice.
     pub any_insert: Option<Deed>,
 }
@@ -179,6 +202,15 @@ impl State {
         let task = self.tasks.get(task.index())?;
         let since = task.runnable_since.filter(|_| task.on.is_none())?;
         Some(now.since(since))
+    }
+
+    /// For how much of its wait until `now` tasks of other classes had all of `cpus`.
+    pub fn denied(&self, task: TaskId, now: SimTime, cpus: &[CpuId]) -> Nanos {
+        let since = self
+            .tasks
+            .get(task.index())
+            .and_then(|task| task.runnable_since);
+        since.map_or(Nanos::ZERO, |since| self.higher.held_all(cpus, since, now))
     }
 
     /// The tasks that wait.
@@ -288,6 +320,26 @@ impl State {
             cpu.since = event.time;
             cpu.claimed = None;
         }
+        self.rank(event.cpu, event.time);
+    }
+
+    /// Notes whether the task that `cpu` runs now is of another class.
+    fn rank(&mut self, number: CpuId, now: SimTime) {
+        let Some(cpu) = self.cpus.get_mut(number.index()) else {
+            return;
+        };
+        let task = cpu.task.and_then(|task| self.tasks.get(task.index()));
+        let outranks = task.is_some_and(Task::outranks);
+        if outranks == cpu.outranked.is_some() {
+            return;
+        }
+        cpu.outranked = outranks.then_some(self.number);
+        self.higher.note(number, outranks, now);
+        if self.higher.is_long() {
+            let waits = self.tasks.iter().filter(|task| task.on.is_none());
+            let oldest = waits.filter_map(|task| task.runnable_since).min();
+            self.higher.forget(oldest.unwrap_or(now));
+        }
     }
 
     fn called(&mut self, event: &Event) {
@@ -307,7 +359,10 @@ impl State {
                     cpu.is_offline = is_offline;
                 }
             }
-            Some(Op::CpuRelease) => self.released = Some((event.time, event.cpu)),
+            Some(Op::CpuRelease) => {
+                self.released = Some((event.time, event.cpu));
+                self.has_release = true;
+            }
             _ => {}
         }
     }
@@ -321,10 +376,16 @@ impl State {
         self.with(event.task, |task| {
             task.trigger = Some((event.time, what));
             task.disturbed = Some(event.time);
-            if event.a == 0 {
-                task.nice = event.b.cast_signed() as i8;
+            match event.a {
+                0 => task.nice = event.b.cast_signed() as i8,
+                1 => {}
+                _ => task.is_away = event.b != OWN_CLASS,
             }
         });
+        let on = self.tasks.get(event.task.index()).and_then(|task| task.on);
+        if let Some(cpu) = on {
+            self.rank(cpu, event.time);
+        }
     }
 
     fn named(&mut self, event: &Event) {
@@ -392,10 +453,16 @@ impl State {
         };
         queue.depth = (event.a >> 32) as u32;
         self.entries += 1;
+        if event.b >> 32 & u64::from(insert::HEAD) != 0 && !by_kernel {
+            for behind in queue.tasks.values_mut() {
+                behind.headed = Some(deed);
+            }
+        }
         let entry = Entry {
             looks: 0,
             takes: 0,
             overtaken: BTreeMap::new(),
+            headed: None,
             readers: BTreeMap::new(),
         };
         queue.tasks.insert(self.entries, entry);
@@ -428,6 +495,9 @@ impl State {
             let note =
                 |task: &mut Task| task.let_go = Some(deed).filter(|_| task.place == Where::Kept);
             return self.with(event.task, note);
+        }
+        if deed.caller == Caller::Callback(Op::Dispatch) {
+            self.look_places.insert(deed.place);
         }
         let takes = event.task != TaskId::NONE;
         let consumes = [
