@@ -31,6 +31,9 @@ pub enum Pending {
     Reap { task: TaskId },
     /// The policy is attached.
     Attach,
+    /// A thread of the scheduler's own program, which had the CPU when the policy was attached, is
+    /// a task now and goes on.
+    Seat { task: TaskId },
     /// A thread of the scheduler's own program goes on, which takes no CPU.
     Program,
     /// User space gives one of the policy's variables another value.
@@ -47,7 +50,7 @@ impl Pending {
     /// charged another slice.
     const fn class(self) -> u8 {
         match self {
-            Self::Attach => 0,
+            Self::Attach | Self::Seat { .. } => 0,
             Self::WorkDone { .. } => 1,
             Self::Resume => 2,
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,

@@ -219,15 +219,23 @@ impl Machine {
                 State::Waiting(until) => until.map(Self::moment_of),
                 State::Over => None,
             };
-            wakes.extend(time.map(|time| (time, thread.task)));
+            let is_ready = matches!(thread.state, State::Ready(_));
+            wakes.extend(time.map(|time| (time, thread.task, is_ready)));
         }
         for thread in &mut program.threads {
             if matches!(thread.state, State::Ready(_)) {
                 thread.state = State::Ready(Nanos::new(UPTIME_NS));
             }
         }
-        for (time, task) in wakes {
+        for (time, task, is_ready) in wakes {
             match task {
+                // It was running when the policy was attached, before the load began, and a kernel
+                // lets it go on. Behind the load's first tasks it might wait for ever, if it is to
+                // start the timers that end their slices.
+                Some(task) if is_ready => {
+                    let cpu = self.task(task).cpu;
+                    self.queue.push(time, cpu, Pending::Seat { task });
+                }
                 Some(task) => {
                     let (cpu, generation) = {
                         let task = self.task(task);
