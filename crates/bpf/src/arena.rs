@@ -4,7 +4,7 @@
 //! instruction: a load has given 0, a store is lost. From 6.18 on it also tells the program's
 //! stream of errors.
 //!
-//! Source: `ex_handler_bpf()` in arch/x86/net/bpf_jit_comp.c and
+//! Source: `ex_handler_bpf()` in `arch/x86/net/bpf_jit_comp.c` and
 //! `bpf_prog_report_arena_violation()` in kernel/bpf/arena.c, kernel 7.3.
 
 use crate::faults::ArenaFault;

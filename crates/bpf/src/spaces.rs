@@ -9,7 +9,7 @@
 //! arena if it does on one of them.
 //!
 //! Source: `PTR_TO_ARENA` in kernel/bpf/verifier.c, `BPF_PROBE_MEM32` in
-//! arch/x86/net/bpf_jit_comp.c, kernel 7.3.
+//! `arch/x86/net/bpf_jit_comp.c`, kernel 7.3.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -78,7 +78,7 @@ impl Machine {
         let (pid, clock) = (program.new_pid(), program.clock);
         self.add_thread(pid, name, State::Ready(clock));
         let loaded = self.load_program(vm);
-        loaded.map_err(|error| self.with_what_was_said(vm, error))?;
+        loaded.map_err(|error| self.with_what_was_said(vm, &error))?;
         let program = self.program();
         program.calls[0] = program.calls_so_far();
         if program.phase == Phase::Loading {
@@ -90,14 +90,14 @@ impl Machine {
                 "{name} ended (status {status}) before it attached a policy; its last \
                  lines:\n{lines}"
             ));
-            return Err(self.with_what_was_said(vm, error));
+            return Err(self.with_what_was_said(vm, &error));
         }
         self.seat_threads();
         Ok(())
     }
 
     /// The error of a program whose run does not begin, with what the run's end would have told.
-    fn with_what_was_said(&mut self, vm: &Vm, error: UserSpaceError) -> UserSpaceError {
+    fn with_what_was_said(&mut self, vm: &Vm, error: &UserSpaceError) -> UserSpaceError {
         let said = self.say_so_far(vm);
         UserSpaceError(error.0.trim_end().to_owned() + &said)
     }
