@@ -313,7 +313,8 @@ fn the_corpus_is_hunted_explained_and_made_small() {
         }
         let [class_right, line_right] = rights.map(is_right);
         println!(
-            "| {} | `{class}`, {class_right} | {line}, {line_right} | {} | {to_find:.1} s | {wall:.1} s | {} | \
+            "| {} | `{class}`, {class_right} | {line}, {line_right} | {} | {to_find:.1} s | \
+             {wall:.1} s | {} | \
              {to_shrink:.1} s |",
             case.policy,
             found["trial"].as_u64().expect("a number") + 1,

@@ -391,7 +391,18 @@ impl Judge<'_> {
             let came = holder.outranked.unwrap_or_default();
             let release = Caller::Callback(model::Op::CpuRelease);
             let is_left = !self.state.has_release && self.put_number(id) < came;
-            return match is_left || put.is_some_and(|put| put.caller == release) {
+            // Nor did the policy choose this CPU, if it claimed another one for the task and the
+            // kernel did not go there, because that one goes offline.
+            let is_its = |put: Deed| {
+                let others = (0u16..).map(CpuId).zip(&self.state.cpus);
+                let mut others = others.filter(|(number, _)| *number != cpu);
+                others.any(|(_, other)| {
+                    let claim = other.claimed;
+                    claim.is_some_and(|it| it.time == put.time && it.caller == put.caller)
+                })
+            };
+            let is_kernels = |put: Deed| put.caller == release || is_its(put);
+            return match is_left || put.is_some_and(is_kernels) {
                 true => (Fault::Outranked, None),
                 false => (Fault::CpuHeld, put),
             };
