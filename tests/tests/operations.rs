@@ -34,3 +34,23 @@ fn a_poller_that_is_preempted_ends_by_the_clock_and_who_computes_makes_up_for_it
     // The second begins a turn later, and ends when both have had their time: after 21 ms.
     assert_eq!(lengths(2, run), [20_500, 20_000]);
 }
+
+#[test]
+fn an_affinity_changes_nothing_for_a_task_that_may_not_migrate() {
+    let workload = "\
+        [task.t]\nkind = \"kernel\"\ncpus = \"1\"\nmigration_disabled = true\n\
+        do = \"loop(inf)[ run(17us), sleep(exp(500us)) ]\"\n\
+        [task.other]\n\
+        do = \"loop(inf)[ sleep(10ms), setaffinity(t[0], {0}), sleep(10ms), \
+        setaffinity(t[0], all) ]\"\n";
+    let run = Run {
+        cpus: 2,
+        until: Nanos::from_millis(100),
+        ..Run::new("fifo", workload)
+    };
+    let (collector, summary) = run.go();
+    let turns = collector.turns(1, SimTime::ZERO + Nanos::from_millis(100));
+    assert!(turns.iter().filter(|(who, ..)| who == "t").count() > 50);
+    let is_told = |note: &String| note.contains("an affinity of t") && note.contains("is left out");
+    assert!(summary.notes.iter().any(is_told), "{:?}", summary.notes);
+}

@@ -61,6 +61,15 @@ impl Machine {
         if self.task(id).class == Class::Dl {
             return self.refuse_deadline(id, "CPUs of a deadline task: the kernel answers EBUSY");
         }
+        if self.task(id).migration_disabled > 0 {
+            // `affine_move_task()`, kernel 6.18: whoever asks waits until the section ends.
+            let name = self.name(id);
+            self.note(format!(
+                "an affinity of {name} is left out: a kernel lets whoever asks wait until the \
+                 section that forbids migration ends, and a workload has no end of it"
+            ));
+            return;
+        }
         // The kernel chooses the destination before it knows whether it will need one.
         let rotor = &mut self.cpus[self.exec].rotor;
         let allowed = self.masks.get(mask);
