@@ -373,7 +373,8 @@ impl Judge<'_> {
 
     /// The task is in the local queue of `cpu`.
     fn in_local(&self, id: TaskId, cpu: CpuId) -> (Fault, Option<Deed>) {
-        let put = self.state.tasks[id.index()].put;
+        let task = &self.state.tasks[id.index()];
+        let put = task.put;
         let Some(holder) = self.state.cpus.get(cpu.index()) else {
             return (Fault::Unknown, put);
         };
@@ -393,16 +394,9 @@ impl Judge<'_> {
             let is_left = !self.state.has_release && self.put_number(id) < came;
             // Nor did the policy choose this CPU, if it claimed another one for the task and the
             // kernel did not go there, because that one goes offline.
-            let is_its = |put: Deed| {
-                let others = (0u16..).map(CpuId).zip(&self.state.cpus);
-                let mut others = others.filter(|(number, _)| *number != cpu);
-                others.any(|(_, other)| {
-                    let claim = other.claimed;
-                    claim.is_some_and(|it| it.time == put.time && it.caller == put.caller)
-                })
-            };
-            let is_kernels = |put: Deed| put.caller == release || is_its(put);
-            return match is_left || put.is_some_and(is_kernels) {
+            let is_elsewhere = task.claim.is_some_and(|claimed| claimed != cpu);
+            let is_released = put.is_some_and(|put| put.caller == release);
+            return match is_left || is_elsewhere || is_released {
                 true => (Fault::Outranked, None),
                 false => (Fault::CpuHeld, put),
             };

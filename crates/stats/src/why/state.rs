@@ -85,6 +85,8 @@ pub(super) struct Task {
     pub let_go: Option<Deed>,
     /// The last kick by the callback that put it where it is, and the CPU that was kicked.
     pub kick: Option<(Deed, CpuId)>,
+    /// The idle CPU that was claimed by what put it there.
+    pub claim: Option<CpuId>,
     pub slice: Option<(u64, Deed)>,
     /// The policy has decided about it.
     pub is_managed: bool,
@@ -175,6 +177,8 @@ pub(super) struct State {
     /// kicked. A move is carried out at once, an insert behind the kicks of its callback.
     moved_on: BTreeMap<CpuId, (TaskId, Deed)>,
     kicked_by: BTreeMap<CpuId, (Deed, CpuId)>,
+    /// The last claim of an idle CPU that no insert has followed.
+    claim: Option<Deed>,
     /// Places at which a `dispatch` looked at a queue.
     pub look_places: BTreeSet<u32>,
     /// The last place at which the policy inserted tasks by weight or slice.
@@ -413,6 +417,10 @@ impl State {
         let by_kernel = event.b >> 32 & u64::from(insert::KERNEL) != 0;
         let kick = self.kicked_by.remove(&deed.cpu);
         let kick = kick.filter(|(kick, _)| kick.is_with(&deed));
+        let claim = self.claim.take().filter(|claim| {
+            // It has the CPU that is claimed, not the one that claims it.
+            claim.time == deed.time && claim.caller == deed.caller
+        });
         let trigger = match self.offline == Some(event.time) {
             true => Some("a CPU went offline"),
             false if self.released == Some((event.time, event.cpu)) => {
@@ -434,6 +442,7 @@ impl State {
                 task.disturbed = Some(event.time);
             }
             task.kick = kick;
+            task.claim = claim.map(|claim| claim.cpu);
             if kept {
                 task.ignored = None;
                 task.let_go = None;
@@ -582,6 +591,9 @@ impl State {
         let deed = Deed::of(event, self.number);
         if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
             cpu.claimed = (event.a == 0).then_some(deed);
+        }
+        if event.a == 0 {
+            self.claim = Some(deed);
         }
     }
 
