@@ -269,8 +269,11 @@ fn a_switch_takes_as_many_instructions_as_recorded() {
 
 #[test]
 fn a_task_takes_at_most_two_kib() {
-    let few = result_of("memory,4,1000,100");
-    let many = result_of("memory,4,99000,100");
+    // A kernel counts pages in batches for each CPU, so that two peaks are off by some hundred KiB,
+    // which is some bytes a task. Each is at least what the process had.
+    let least = |task: &str| (0..5).map(|_| result_of(task)).min().expect("five");
+    let few = least("memory,4,1000,100");
+    let many = least("memory,4,99000,100");
     let each = (many - few) / 98_000;
     println!("{each} bytes a task");
     assert!(each <= 2_048, "{each} bytes a task");
