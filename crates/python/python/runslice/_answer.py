@@ -16,6 +16,8 @@ class Answer(Generic[Made]):
 
     __slots__ = ("_made",)
 
+    _made: Made
+
     def __init__(self, made: Made) -> None:
         self._made = made
 
