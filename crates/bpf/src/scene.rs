@@ -120,6 +120,11 @@ pub(crate) mod insn {
         new(0xbf, dst, src, 0, 0)
     }
 
+    /// `r[dst] = addr_space_cast(r[src])`, to where the arena lies in the kernel.
+    pub(crate) const fn cast(dst: u8, src: u8) -> Insn {
+        new(0xbf, dst, src, 1, 1)
+    }
+
     pub(crate) const fn add(dst: u8, imm: i32) -> Insn {
         new(0x07, dst, 0, 0, imm)
     }

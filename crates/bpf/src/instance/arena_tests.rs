@@ -1,20 +1,9 @@
 //! What accesses to the arena do, on every back end. Source of each answer: `arena.rs`.
 
 use super::BACKEND;
-use crate::scene::insn::{EXIT, add, address, call, copy, load, mov, store, store_u32};
+use crate::scene::insn::{EXIT, add, address, call, cast, copy, load, mov, store, store_u32};
 use crate::scene::{Object, World};
 use crate::{ArenaFault, Config, Insn, Instance, MapKind, Pages, Stop};
-
-/// `r[dst] = addr_space_cast(r[src])`, to where the arena lies in the kernel.
-const fn cast(dst: u8, src: u8) -> Insn {
-    Insn {
-        code: 0xbf,
-        dst,
-        src,
-        off: 1,
-        imm: 1,
-    }
-}
 
 /// An atomic operation of 64 bits: `imm` says which.
 const fn atomic(dst: u8, off: i16, src: u8, imm: i32) -> Insn {

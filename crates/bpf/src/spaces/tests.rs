@@ -1,17 +1,6 @@
 use crate::scene::Object;
-use crate::scene::insn::{EXIT, add, address, copy, ja, load, mov, store};
+use crate::scene::insn::{EXIT, add, address, cast, copy, ja, load, mov, store};
 use crate::{Backend, Insn, MapKind};
-
-/// To where the arena lies in the kernel.
-fn cast(dst: u8, src: u8) -> Insn {
-    Insn {
-        code: 0xbf,
-        dst,
-        src,
-        off: 1,
-        imm: 1,
-    }
-}
 
 fn call_local(function: i32) -> Insn {
     Insn {
