@@ -27,10 +27,26 @@ pub struct Records {
     pub began: u64,
     /// And when it ends.
     pub ended: u64,
-    /// CPUs of the machine.
+    /// CPUs of the machine when it ended: one that was there may have gone offline.
     pub cpus: u16,
     /// What the policy decided, if that was recorded.
     pub decisions: Decisions,
+}
+
+impl Records {
+    /// One more than the highest number of a CPU.
+    fn all_cpus(&self) -> u16 {
+        let number = |word: u32| u16::try_from(word).unwrap_or(0);
+        let raws = self.raws.iter().map(|raw| match raw.kind {
+            // Where the task is woken or goes to, and came from.
+            Kind::Wakeup | Kind::Start => raw.cpu.max(number(raw.a)),
+            Kind::Migrate => raw.cpu.max(number(raw.a)).max(number(raw.b)),
+            _ => raw.cpu,
+        });
+        let decisions = self.decisions.records.iter().map(|it| it.cpu);
+        let highest = raws.chain(decisions).max();
+        highest.map_or(self.cpus, |cpu| self.cpus.max(cpu.saturating_add(1)))
+    }
 }
 
 /// How tasks that the player has not created are put into groups.
@@ -64,6 +80,8 @@ pub struct Converted {
     pub events: Vec<Event>,
     /// The last moment.
     pub end: SimTime,
+    /// CPUs of the machine, also those that were offline at the end.
+    pub cpus: u16,
     /// What had to be mended.
     pub mended: Mended,
 }
@@ -102,6 +120,7 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Conve
         groups: converter.names.groups,
         events: converter.events,
         end: SimTime::from_nanos(records.ended - records.began),
+        cpus: records.all_cpus(),
         mended: converter.mended,
     }
 }
@@ -457,7 +476,7 @@ impl<'a> Converter<'a> {
             waiting,
             who: HashMap::new(),
             told: Vec::new(),
-            on: vec![None; usize::from(records.cpus)],
+            on: vec![None; usize::from(records.all_cpus())],
             now: SimTime::ZERO,
             events: Vec::with_capacity(records.raws.len()),
             mended: Mended::default(),

@@ -89,6 +89,28 @@ fn told(records: &Records) -> (Converted, Report) {
 }
 
 #[test]
+fn a_cpu_that_has_gone_offline_keeps_its_events() {
+    let events = vec![
+        switch(10, 1, 0, 0, 7),
+        wakeup(20, 1, 8),
+        switch(30, 1, 7, ASLEEP, 8),
+        // It comes where it was not known to have left.
+        switch(40, 0, 0, 0, 8),
+    ];
+    let mut records = records(100, &[(7, 0, "a"), (8, 0, "b")], events);
+    records.cpus = 1;
+    let converted = convert(&records, &[], Others::ByName);
+    assert_eq!(converted.cpus, 2);
+    let _report = report(&converted);
+    let on = |cpu| {
+        let all = converted.events.iter();
+        all.filter(move |event| event.cpu == CpuId(cpu) && event.kind == EventKind::Switch)
+            .count()
+    };
+    assert!(on(1) >= 3 && on(0) >= 1, "{:?}", converted.events);
+}
+
+#[test]
 fn a_wakeup_a_turn_and_a_sleep_are_measured_as_in_the_simulator() {
     let snapshot = [(7, 0, "shell"), (9, raw::FLAG_ON_CPU, "hog.1")];
     let (converted, report) = told(&records(

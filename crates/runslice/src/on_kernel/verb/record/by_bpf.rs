@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use live::preflight::Finding;
 use live::process;
 use live::record::{Converted, Cost, DecisionRecorder, Depth, Others, Recorder, Records};
@@ -48,6 +48,12 @@ pub fn obstacles(root: &Path) -> Vec<Finding> {
 /// Records, and writes the events with what the snapshot knows of the machine and its threads.
 pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow::Result<Status> {
     let policy = snapshot.scheduler.clone();
+    if request.decisions && policy.is_none() {
+        bail!(
+            "no policy is attached, so nothing tells which of its lines decides; attach it first \
+             (`runslice run POLICY`), or record without --decisions"
+        );
+    }
     let began_with = own_time();
     // Where the kernel does not measure its programs, their cost stays unknown.
     let measured = Cost::measure().ok();
@@ -89,7 +95,9 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
         say(&format!("{} events were lost", outcome.lost));
     }
     say_of_decisions(request, &recording.records);
-    let (machine, lacks) = snapshot.machine();
+    let (mut machine, lacks) = snapshot.machine();
+    // One that was offline at first may have come.
+    machine.cpus = machine.cpus.max(converted.cpus);
     for lack in lacks {
         say(&lack);
     }
