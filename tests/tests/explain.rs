@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Text};
+use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Sliced, Text};
 use runslice_tests::faulty::{
     BOUND, CASES, Case, HOGS, KEPT_ASIDE, LATER, MORE, SHELLS, WRONG_LINES, marked,
 };
@@ -78,6 +78,60 @@ fn every_fault_is_named_with_its_victim_and_its_line() {
         all().count(),
         wrong.join("\n")
     );
+}
+
+/// Lacks what programs write into tasks, as the events of a real kernel do.
+struct Unwritten(Observer);
+
+impl Sink for Unwritten {
+    fn wants(&self) -> EventMask {
+        self.0.wants()
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.0.begin(header);
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        let is_written =
+            |event: &Event| event.kind == EventKind::Slice && event.b >> 32 == Sliced::Set as u64;
+        let rest: Vec<Event> = events
+            .iter()
+            .filter(|event| !is_written(event))
+            .copied()
+            .collect();
+        self.0.events(&rest);
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.0.text(text);
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.0.finish(end);
+    }
+}
+
+/// A real-time task interrupts whoever runs, so that no turn is long; and the recording does not
+/// have the store that renews the slice. So it was in a VM of 7.2.
+#[test]
+fn who_holds_a_cpu_longer_than_its_slice_is_seen_without_the_store() {
+    let load = format!(
+        "{HOGS}[task.rt]\npolicy = \"fifo:50\"\ndo = \"loop(inf)[ sleep(100ms), run(1ms) ]\"\n"
+    );
+    let explain = |policy: &str| {
+        let run = Run {
+            cpus: 1,
+            until: Nanos::from_secs(4),
+            ..Run::new(policy, &load)
+        };
+        let mut observer = Unwritten(Observer::new(0, None));
+        let _summary = run.feed(&mut observer);
+        observer.0.finding()
+    };
+    let finding = explain("faulty-renews").expect("it starves two hogs");
+    assert_eq!(finding.fault, Fault::CpuHeld);
+    assert_eq!(explain("fifo"), None);
 }
 
 /// A heavier task that may use one busy CPU only gets less than a light one with a CPU of its

@@ -150,3 +150,102 @@ fn a_stall_of_a_real_kernel_is_explained_with_the_line_of_the_policy() {
         }
     }
 }
+
+/// Loads in front of which six faults show, and who is to blame: class, callback, and the line where
+/// a kernel lets it be seen. Nothing tells the line of an `enqueue` that ends without an insert.
+const FAULTS: [(&str, &str, &str, bool); 6] = [
+    ("affinity", "lost", "enqueue", false),
+    ("endless-slice", "cpu-held", "enqueue", true),
+    ("real-time", "lost", "enqueue", false),
+    ("weight", "passed-over", "enqueue", true),
+    ("map-full", "lost", "enqueue", false),
+    // The store in the tick is not seen; what is seen is who gave the slice.
+    ("renews", "cpu-held", "enqueue", false),
+];
+
+const FAULTY: &str = r#"
+    hogs() {
+        i=0
+        while [ $i -lt $1 ]; do
+            i=$((i + 1)); sh -c 'while :; do :; done' & pids="$pids $!"
+        done
+    }
+    load() {
+        case $1 in
+        affinity)
+            taskset 1 sh -c 'while :; do :; done' & moved=$!
+            pids="$pids $moved"; hogs 3
+            for i in 1 2 3 4 5 6; do
+                for mask in 2 3 1; do sleep 0.1; taskset -p $mask $moved; done
+            done >/dev/null ;;
+        real-time)
+            hogs 5; sleep 0.3
+            chrt -f 50 sh -c 'for i in 1 2 3 4 5 6 7 8 9; do sleep 0.03; done' ;;
+        weight)
+            for nice in -5 5 -5 5; do
+                nice -n $nice sh -c 'while :; do :; done' & pids="$pids $!"
+            done ;;
+        map-full) hogs 90 ;;
+        *) hogs 5 ;;
+        esac
+    }
+    runslice record --decisions -o early.jsonl --for 1s; echo early $?
+    for object; do
+        name=$(basename $object .bpf.o); pids=
+        runslice run $object --untested -- sleep 40 >run.txt 2>&1 & run=$!
+        i=0
+        until grep -q enabled /sys/kernel/sched_ext/state || [ $i -gt 200 ]; do
+            i=$((i + 1)); sleep 0.05
+        done
+        runslice record --decisions -o $name.jsonl --for 14s >record.txt 2>&1 & record=$!
+        sleep 3; load $name; wait $record
+        kill -9 $pids; kill $run; wait $run
+        grep lost record.txt
+        echo "fault $name"
+        runslice explain --events $name.jsonl; echo status $?
+    done"#;
+
+/// Each fault of a policy that a real kernel runs is explained from a recording.
+#[test]
+#[ignore = "boots two kernels, ten minutes: make test-vm"]
+fn six_more_faults_on_real_kernels_are_explained() {
+    let folder = guest::empty_folder(env!("CARGO_TARGET_TMPDIR"), "vm-record-faults");
+    let mut objects = Vec::new();
+    for (name, ..) in FAULTS {
+        let object = runslice_tests::policy::object(&format!("faulty-{name}"));
+        let path = folder.join(format!("{name}.bpf.o"));
+        std::fs::write(&path, &*object.expect("a test policy")).expect("writable");
+        objects.push(path);
+    }
+    let objects: Vec<&std::path::Path> = objects.iter().map(|path| path.as_path()).collect();
+    for kernel in guest::KERNELS {
+        let mut guest = guest!().kernel(kernel).counted().timeout("600s");
+        for program in ["nice", "taskset", "chrt", "sleep"] {
+            guest = guest.with(program);
+        }
+        let guest = guest.options(&["--mips", "500"]);
+        let said = guest.good(FAULTY, &objects);
+        let (text, stdout) = (said.text(), said.stdout);
+        assert!(stdout.contains("early 1"), "{kernel}: {text}");
+        assert!(text.contains("no policy is attached"), "{kernel}: {text}");
+        let parts: Vec<&str> = stdout.split("fault ").skip(1).collect();
+        assert_eq!(parts.len(), FAULTS.len(), "{kernel}: {text}");
+        for ((name, class, callback, has_line), part) in FAULTS.into_iter().zip(parts) {
+            let what = format!("{kernel}: {name}: {part}");
+            assert!(
+                part.starts_with(name) && part.contains("status 3"),
+                "{what}"
+            );
+            assert!(part.contains(&format!("\n{class}: ")), "{what}");
+            let look = part.split("look at:").nth(1).expect(&what);
+            // Long lines are broken where the words end.
+            let look = look.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(look.starts_with(&format!("by `{callback}`")), "{what}");
+            let lines = runslice_tests::faulty::marked(name);
+            let is_named = lines
+                .iter()
+                .any(|line| look.contains(&format!(".bpf.c:{line} ")));
+            assert!(is_named || !has_line, "{what}");
+        }
+    }
+}

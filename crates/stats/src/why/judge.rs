@@ -414,6 +414,23 @@ impl Judge<'_> {
     /// What gave the task that runs on `cpu` a slice with which it holds the CPU for long, seen
     /// since `since`: one that goes on, or one that was renewed again and again meanwhile.
     fn grip(&self, cpu: CpuId, since: SimTime) -> Option<Deed> {
+        self.seen_grip(cpu, since).or_else(|| self.unseen_grip(cpu))
+    }
+
+    /// The slice of the policy's task that has `cpu` is over since long, and nobody was asked for
+    /// another task: something renews it that the events do not have, as those of a real kernel
+    /// lack what a program writes into a task.
+    fn unseen_grip(&self, cpu: CpuId) -> Option<Deed> {
+        let (task, run) = self.state.unasked(cpu, self.now)?;
+        // Without a single `dispatch` they were not recorded.
+        if self.state.cpus.iter().all(|cpu| cpu.dispatch.is_none()) {
+            return None;
+        }
+        let (slice, given) = self.state.tasks.get(task.index())?.slice?;
+        (run.get() > slice.saturating_add(OVERLONG)).then_some(given)
+    }
+
+    fn seen_grip(&self, cpu: CpuId, since: SimTime) -> Option<Deed> {
         let held_from = self.state.cpus[cpu.index()].since;
         let task = self.state.cpus[cpu.index()].task?;
         let task = self.state.tasks.get(task.index())?;

@@ -152,6 +152,9 @@ pub(super) struct Cpu {
     looked: Vec<u32>,
     /// The last look that took a task, and the queue.
     pub took: Option<(Deed, u32)>,
+    /// The policy's task that runs, or ran before those of other classes took the CPU, and how long
+    /// it had run when it came or when `dispatch` was called last.
+    pub stint: Option<(TaskId, Nanos)>,
 }
 
 /// See the module.
@@ -323,8 +326,36 @@ impl State {
             cpu.task = Some(event.task).filter(|task| *task != TaskId::NONE);
             cpu.since = event.time;
             cpu.claimed = None;
+            let next = self.tasks.get(event.task.index());
+            match next {
+                None => cpu.stint = None,
+                Some(next) if next.outranks() => {}
+                Some(next) if cpu.stint.is_none_or(|(task, _)| task != event.task) => {
+                    cpu.stint = Some((event.task, next.run));
+                }
+                Some(_) => {}
+            }
         }
         self.rank(event.cpu, event.time);
+    }
+
+    /// How long `task` has run until `now`.
+    pub fn run_of(&self, task: TaskId, now: SimTime) -> Nanos {
+        let Some(task) = self.tasks.get(task.index()) else {
+            return Nanos::ZERO;
+        };
+        let runs = task
+            .switched_in
+            .map_or(Nanos::ZERO, |since| now.since(since));
+        task.run + runs
+    }
+
+    /// How long the policy's task that has `cpu` has run there since the policy was last asked for
+    /// another one.
+    pub fn unasked(&self, cpu: CpuId, now: SimTime) -> Option<(TaskId, Nanos)> {
+        let (task, before) = self.cpus.get(cpu.index())?.stint?;
+        let run = self.run_of(task, now).get().saturating_sub(before.get());
+        Some((task, Nanos::new(run)))
     }
 
     /// Notes whether the task that `cpu` runs now is of another class.
@@ -349,9 +380,12 @@ impl State {
     fn called(&mut self, event: &Event) {
         match Op::ALL.get(usize::from(event.detail)) {
             Some(Op::Dispatch) => {
+                let stint = self.cpus.get(event.cpu.index()).and_then(|cpu| cpu.stint);
+                let stint = stint.map(|(task, _)| (task, self.run_of(task, event.time)));
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
                     cpu.looked.clear();
+                    cpu.stint = stint;
                 }
             }
             Some(op @ (Op::CpuOffline | Op::CpuOnline)) => {
