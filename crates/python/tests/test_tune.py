@@ -112,6 +112,24 @@ def test_what_cannot_be_judged_is_said() -> None:
     assert "no spread" in answer.judged.refused and answer.judged.refused in str(answer)
 
 
+def test_a_figure_that_no_seed_changes_is_judged_if_the_runs_differ() -> None:
+    apart = runslice.Workload.build(
+        "apart",
+        {
+            "hog": {"do": "loop(inf)[ run(50ms) ]", "count": 2, "cpus": "0"},
+            "ui": {"do": "loop(inf)[ sleep(9ms), run(1ms) ]", "cpus": "0"},
+            "noise": {"do": "loop(inf)[ run(exp(2ms)), sleep(exp(2ms)) ]", "cpus": "1"},
+        },
+        stop="duration:400ms",
+        machine={"cpus": 2},
+    )
+    answer = runslice.tune("fifo", apart, "mean wait of ui", budget=30, search_runs=3)
+    assert answer.judged is not None and answer.judged.refused is None
+    assert "faster" in str(answer.judged), answer
+    found = answer.judged.run.groups.rows()
+    assert len({row["wakeup_ns_mean"] for row in found if row["group"] == "ui"}) == 2
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -442,8 +442,10 @@ impl Run {
     /// ejected does not count.
     pub(super) fn goal_sets(&self) -> Vec<Set> {
         let mut sets: Vec<Set> = Vec::new();
+        let mut first = None;
         for (outcome, values) in self.results.outcomes.iter().zip(&self.goals) {
             if sets.last().is_none_or(|set| set.arm != outcome.policy) {
+                first = None;
                 sets.push(Set::new(
                     &outcome.policy,
                     &self.results.workload,
@@ -465,6 +467,9 @@ impl Run {
                 })
             });
             set.add(measured.collect(), Some(outcome.report.seed));
+            // A goal may be the same in every run without the runs being one.
+            let all = &outcome.report.all;
+            set.differs |= *first.get_or_insert(all) != all;
             set.starved += usize::from(!outcome.summary.starved.is_empty());
         }
         sets

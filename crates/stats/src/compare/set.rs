@@ -97,6 +97,8 @@ pub struct Set {
     /// Runs that count although a task starved to their end: its wait is longer than any figure
     /// says.
     pub starved: usize,
+    /// The runs differ in something that is none of the metrics.
+    pub differs: bool,
     /// The metrics, in the order in which they first came.
     pub series: Vec<Series>,
 }
@@ -186,10 +188,10 @@ impl Set {
         })
     }
 
-    /// Whether the runs differ in any metric. Those of a set that does not are one run, repeated.
+    /// Whether the runs differ in anything. Those of a set that does not are one run, repeated.
     #[must_use]
     pub fn varies(&self) -> bool {
-        self.series.iter().any(|it| !it.is_constant())
+        self.differs || self.series.iter().any(|it| !it.is_constant())
     }
 
     /// The metric `name`, if any run has it.

@@ -223,12 +223,22 @@ fn a_set_that_repeats_one_run_is_refused() {
         (0..9).for_each(|_| set.add(run(&[("goal", value)]), None));
         set
     };
-    let rows = rows(&repeated("a", 5.0), &[repeated("b", 6.0)], None);
-    let refusal = Refusal::NoSpread {
-        value: 5.0,
-        runs: 9,
+    let result = |other: Set| rows(&repeated("a", 5.0), &[other], None)[0].result;
+    let refusal = |value: f64| Err(Refusal::NoSpread { value, runs: 9 });
+    assert_eq!(result(repeated("b", 6.0)), refusal(5.0));
+    // Runs that differ, but not in what is compared.
+    let differs = |arm: &str, value: f64| Set {
+        differs: true,
+        ..repeated(arm, value)
     };
-    assert_eq!(rows[0].result, Err(refusal));
+    assert_eq!(
+        result(differs("b", 6.0)),
+        refusal(5.0),
+        "the other one does not"
+    );
+    let rows = rows(&differs("a", 5.0), &[differs("b", 6.0)], None);
+    let verdict = rows[0].result.map(|judged| judged.verdict);
+    assert_eq!(verdict, Ok(Some(Verdict::Slower)));
 }
 
 #[test]
