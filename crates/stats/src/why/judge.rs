@@ -37,6 +37,25 @@ fn weight(nice: i8) -> u128 {
     1024 * up.pow(steps) / down.pow(steps)
 }
 
+/// What a task of weight `own` that wants all of `time` on a CPU gets of it by weight, while each of
+/// `others` has a weight and wants at most so much. What one does not want is shared by the rest.
+fn share(time: u64, own: u128, mut others: Vec<(u128, u64)>) -> u64 {
+    // Who wants least for its weight is satisfied first.
+    others.sort_unstable_by(|(one, wants), (other, want)| {
+        (u128::from(*wants) * other).cmp(&(u128::from(*want) * one))
+    });
+    let mut left = u128::from(time);
+    let mut weights = own + others.iter().map(|(weight, _)| weight).sum::<u128>();
+    for (weight, wants) in others {
+        if u128::from(wants) * weights > left * weight {
+            break;
+        }
+        left -= u128::from(wants);
+        weights -= weight;
+    }
+    u64::try_from(left * own / weights.max(1)).unwrap_or(u64::MAX)
+}
+
 /// Looks at the state at one moment.
 pub(super) struct Judge<'a> {
     pub state: &'a State,
@@ -635,18 +654,35 @@ impl Judge<'_> {
             .max_by_key(|deed| deed.number)
     }
 
-    /// Whether weights do not explain that others go first: shared by weight among all tasks of
-    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits. Whoever is
-    /// taken out and offered again, as its nice value changes, has to wait for its turn anew.
+    /// Whether weights do not explain that others go first: shared by weight among the tasks of the
+    /// policy, one CPU would have given `id` more than [`OWED`] since it waits. Whoever is taken out
+    /// and offered again, as its nice value changes, has to wait for its turn anew.
     fn is_owed(&self, id: TaskId) -> bool {
         let disturbed = self.state.tasks[id.index()].disturbed;
         let anew = disturbed.map_or(Nanos::MAX, |time| self.now.since(time));
         let waited = self.state.waited(id, self.now).unwrap_or(Nanos::ZERO);
-        let waited = self.free_wait(id).unwrap_or(waited).min(anew);
-        let all = self.state.tasks.iter().filter(|task| task.is_managed);
-        let all: u128 = all.map(|task| weight(task.nice)).sum();
+        let waited = self.free_wait(id).unwrap_or(waited).min(anew).get();
         let own = weight(self.state.tasks[id.index()].nice);
-        u128::from(waited.get()) * own / all.max(1) > u128::from(OWED.get())
+        // Nobody gets more than it wants: the threads that sleep nearly always leave their share
+        // to the others. What a task has wanted in all is the most that it wanted meanwhile.
+        let others = (0u32..).map(TaskId).zip(&self.state.tasks);
+        let others = others.filter(|(other, task)| task.is_managed && *other != id);
+        let others = others.map(|(_, task)| (weight(task.nice), self.wanted(task).1.min(waited)));
+        share(waited, own, others.collect()) > OWED.get()
+    }
+
+    /// How long a task has run, and how long it wanted to.
+    fn wanted(&self, task: &super::state::Task) -> (u64, u64) {
+        let open = task.runnable_since.filter(|_| task.on.is_none());
+        let open = open.map_or(0, |since| self.now.since(since).get());
+        let runs = task
+            .switched_in
+            .map_or(0, |since| self.now.since(since).get());
+        let run = task.run.get().saturating_add(runs);
+        (
+            run,
+            run.saturating_add(task.waited.get()).saturating_add(open),
+        )
     }
 
     /// The last `dispatch` on one of `cpus` since `since` that ended without work.
@@ -713,18 +749,9 @@ impl Judge<'_> {
     /// nearly always.
     pub fn unfairness(&self) -> Option<Finding> {
         let elapsed = self.now.since(SimTime::ZERO).get();
-        let wanted = |task: &super::state::Task| {
-            let open = task.runnable_since.filter(|_| task.on.is_none());
-            let open = open.map_or(0, |since| self.now.since(since).get());
-            let runs = task
-                .switched_in
-                .map_or(0, |since| self.now.since(since).get());
-            let run = task.run.get() + runs;
-            (run, run + task.waited.get() + open)
-        };
         let all = (0u32..).map(TaskId).zip(&self.state.tasks);
         let busy: Vec<_> = all
-            .map(|(id, task)| (id, task, wanted(task)))
+            .map(|(id, task)| (id, task, self.wanted(task)))
             .filter(|(_, task, (_, wants))| task.is_managed && *wants >= elapsed / ALWAYS)
             .collect();
         let pairs = busy
@@ -771,5 +798,23 @@ fn fault_of(exit: &Exit) -> Fault {
         () if has("non-existent DSQ") || has("invalid DSQ ID") => Fault::NoSuchQueue,
         () if has("already direct-dispatched") => Fault::InsertedTwice,
         () => Fault::Misuse,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn what_sleepers_do_not_want_goes_to_those_who_wait() {
+        assert_eq!(share(1000, 1, vec![]), 1000);
+        assert_eq!(share(1000, 1, vec![(3, 1000)]), 250);
+        // Threads of the kernel weigh eighty times as much and want a thousandth.
+        assert_eq!(share(1000, 1, vec![(80, 1); 30]), 970);
+        // One of three wants little; the others share the rest by weight.
+        assert_eq!(share(1000, 1, vec![(2, 1000), (4, 100)]), 300);
+        assert_eq!(share(1000, 0, vec![(2, 1000)]), 0);
+        let much = share(u64::MAX, 1 << 17, vec![(1 << 17, u64::MAX); 3]);
+        assert_eq!(much, u64::MAX / 4);
     }
 }
