@@ -37,17 +37,24 @@ mkdir -p "$root/lib/systemd/system"
 sed "s,/usr/local/bin/,${prefix:-/usr/local}/bin/," dist/runslice@.service \
     >"$root/lib/systemd/system/runslice@.service"
 
+# Messages, help and manuals name documents, and these link to each other: below DOC each lies where
+# it lies in the project.
 doc=share/doc/runslice
 put 644 README.md CHANGELOG.md dist/copyright $doc
 put 644 LICENSES/*.txt $doc/licenses
-put 644 policies/*.bpf.c policies/README.md $doc/examples/policies
+put 644 docs/*.md $doc/docs
+put 644 docs/guide/src/*.md $doc/docs/guide/src
+put 644 docs/guide/src/diagnoses/* $doc/docs/guide/src/diagnoses
+for file in experiments/README.md experiments/*/README.md; do
+    put 644 "$file" "$doc/$(dirname "$file")"
+done
+put 644 policies/*.bpf.c policies/*.md $doc/examples/policies
+put 644 policies/lessons/*.bpf.c $doc/examples/policies/lessons
 put 644 workloads/*.toml $doc/examples/workloads
 put 644 profiles/*.toml $doc/examples/profiles
 put 644 dist/github/simulate.yml $doc/examples
-# Messages, help and manuals name these.
-put 644 docs/*.md $doc/docs
-put 644 docs/guide/src/*.md $doc/docs/guide
-put 644 docs/guide/src/diagnoses/* $doc/docs/guide/diagnoses
-put 644 experiments/README.md $doc/experiments
+for folder in policies workloads profiles; do
+    ln -sfn examples/$folder "$root/$doc/$folder"
+done
 put 644 schemas/*.json share/runslice/schemas
 chmod -R u=rwX,go=rX "$root"

@@ -10,7 +10,7 @@ use crate::verify::Violation;
 #[non_exhaustive]
 pub enum LoadError {
     /// The file is not an ELF object for the BPF machine.
-    #[error("not a BPF object ({0}); compile the policy with `clang -target bpf -g -O2 -c`")]
+    #[error("not a BPF object ({0}); `runslice build` makes one of a policy in C")]
     NotBpf(&'static str),
     /// The file is damaged, or no compiler wrote it.
     #[error("broken object: section `{section}`, byte {offset}: {problem}")]

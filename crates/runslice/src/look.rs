@@ -7,13 +7,21 @@ use clap::{Args, ValueEnum};
 /// Columns that tables have where nobody says how wide the terminal is.
 const WIDTH: usize = 80;
 
-/// Options of results for people.
+/// How wide tables may be.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct LookOptions {
+pub struct WidthOptions {
     /// Show all columns of all tables, however wide they are. Default: as many as the terminal has
     /// room for, or 80 characters in a file.
     #[arg(long)]
     pub wide: bool,
+}
+
+/// Options of results for people.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct LookOptions {
+    /// How wide tables may be.
+    #[command(flatten)]
+    pub tables: WidthOptions,
 
     /// Also show what policies count and print, and what took overhead.
     #[arg(short, long)]
@@ -37,14 +45,23 @@ pub enum When {
     Never,
 }
 
-impl LookOptions {
+impl WidthOptions {
     /// The columns that there is room for; `None` if all are wanted.
     pub fn width(self) -> Option<usize> {
-        if self.wide {
-            return None;
-        }
-        let terminal = terminal_size::terminal_size_of(io::stdout());
-        Some(terminal.map_or(WIDTH, |(width, _)| usize::from(width.0)))
+        (!self.wide).then(width)
+    }
+}
+
+/// Columns of the terminal, or of a file.
+pub fn width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stdout());
+    terminal.map_or(WIDTH, |(width, _)| usize::from(width.0))
+}
+
+impl LookOptions {
+    /// As [`WidthOptions::width`].
+    pub fn width(self) -> Option<usize> {
+        self.tables.width()
     }
 
     /// Whether standard output gets colors.

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, IsTerminal as _, Read as
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use folder::NewFile;
 use model::plain::is_obeyed;
@@ -268,8 +268,15 @@ pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
 /// # Errors
 /// When it is there, or cannot be written; the message names it.
 pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> {
-    let file = File::create_new(path);
-    let file = file.with_context(|| format!("cannot write {}{advice}", path.display()))?;
+    let file = File::create_new(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            anyhow!(
+                "{} is there already, and stays as it is; {advice}",
+                path.display()
+            )
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+    })?;
     let mut to = Results {
         to: BufWriter::new(file),
         path: path.to_owned(),

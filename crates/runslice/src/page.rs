@@ -134,8 +134,8 @@ impl Page {
                     footer { p {
                         "Made by runslice " (About::VERSION)
                         ". docs/events.md defines every number. "
-                        "With a script running, values appear under the pointer, and dragging over "
-                        "a figure of time shows a part of it."
+                        "Point at a figure to see its values. Drag over a figure of time to see a "
+                        "part of it. Both take JavaScript."
                     } }
                     script { (PreEscaped(SCRIPT)) }
                 }

@@ -2,6 +2,9 @@
 //! wrong, then, behind a semicolon, what to do.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _};
+
+use crate::cli::Cli;
 
 /// The words for `error`, in one line; none where it is no refusal but help or a version.
 pub fn words(error: &clap::Error) -> Option<String> {
@@ -12,8 +15,9 @@ pub fn words(error: &clap::Error) -> Option<String> {
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
         ErrorKind::InvalidSubcommand => {
             let name = refused.text(ContextKind::InvalidSubcommand);
-            // The most similar one stands last.
+            // The most similar one stands last. Clap takes no two letters for a slip.
             let meant = refused.texts(ContextKind::SuggestedSubcommand).pop();
+            let meant = meant.or_else(|| refused.nearest_command(&name));
             let help = refused.help("lists all commands");
             format!(
                 "there is no command `{name}`; {}{help}",
@@ -85,16 +89,31 @@ impl Refused<'_> {
         words.join(" ")
     }
 
-    /// Where one can read more; `does` says what for.
-    fn help(&self, does: &str) -> String {
+    /// The names that the command is called by, the program's first.
+    fn names(&self) -> Vec<String> {
         let usage = self.usage();
         let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
-        let names: Vec<&str> = usage.split(' ').take_while(is_name).collect();
-        let command = match names.is_empty() {
-            true => "runslice".to_owned(),
-            false => names.join(" "),
-        };
-        format!("`{command} --help` {does}")
+        let names = usage.split(' ').take_while(is_name);
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        match names.is_empty() {
+            true => vec!["runslice".to_owned()],
+            false => names,
+        }
+    }
+
+    /// The command that `name` probably is.
+    fn nearest_command(&self, name: &str) -> Option<String> {
+        let mut command = &Cli::command();
+        for name in &self.names()[1..] {
+            command = command.find_subcommand(name)?;
+        }
+        let known = command.get_subcommands().map(Command::get_name);
+        model::file::nearest(name, known).map(str::to_owned)
+    }
+
+    /// Where one can read more; `does` says what for.
+    fn help(&self, does: &str) -> String {
+        format!("`{} --help` {does}", self.names().join(" "))
     }
 
     fn unknown_argument(&self) -> String {
@@ -165,7 +184,6 @@ impl Refused<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
 
     fn told(command: &str) -> Option<String> {
         let result = Cli::of(command.split(' '));
@@ -182,6 +200,16 @@ mod tests {
         (
             "runslice stat tops",
             "there is no command `tops`",
+            "did you mean `top`? `runslice stat",
+        ),
+        (
+            "runslice smi fifo",
+            "there is no command `smi`",
+            "did you mean `sim`? `runsl",
+        ),
+        (
+            "runslice stat tpo",
+            "there is no command `tpo`",
             "did you mean `top`? `runslice stat",
         ),
         (

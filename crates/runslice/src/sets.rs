@@ -7,7 +7,7 @@ pub mod own;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use model::Fnv1a;
 use serde_json::Value;
 use stats::compare::{Measured, Reported, Set};
@@ -225,9 +225,9 @@ fn of_documents(name: &str, documents: &[Value]) -> anyhow::Result<Vec<Entry>> {
 fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
     let text = input::text(path, input::RESULTS)?;
     let documents = serde_json::Deserializer::from_str(&text).into_iter();
-    documents.collect::<Result<_, _>>().with_context(|| {
-        format!(
-            "{}: no JSON; name a file that `--format json` made, or a folder",
+    documents.collect::<Result<_, _>>().map_err(|error| {
+        anyhow!(
+            "{}: no JSON: {error}; name a file that `--format json` made, or a folder",
             path.display()
         )
     })

@@ -79,7 +79,7 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
         let path = folder.join(header.path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         made.with_context(|| format!("cannot write {}", path.display()))?;
-        output::write_new(&path, header.text.as_bytes(), "")?;
+        output::write_new(&path, header.text.as_bytes(), "name an empty folder")?;
     }
     Ok(())
 }
@@ -87,14 +87,14 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
 fn in_words(error: &bpf_build::Error, scratch: &Path) -> String {
     let text = error.to_string();
     let text = hidden(&text, scratch);
-    match text.contains("file not found") {
-        true => format!(
-            "{}\nthere are the headers inside of runslice and those of `build -I FOLDER`; `build \
-             --headers FOLDER` writes the former",
-            text.trim_end()
-        ),
-        false => text.trim_end().to_owned(),
-    }
+    let advice = match text.contains("file not found") {
+        true => {
+            "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those \
+             inside of runslice"
+        }
+        false => "correct what the compiler names",
+    };
+    format!("{}\n  {advice}", text.trim_end())
 }
 
 /// Names the headers as the object does: their folder is gone when somebody reads the message.

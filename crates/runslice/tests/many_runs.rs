@@ -322,7 +322,7 @@ fn hyperfine_is_read_and_files_of_different_kinds_are_not_mixed() {
     folder.write("broken.json", "{\"results\": [");
     let text = folder.said("compare broken.json after.json", 1);
     assert!(
-        text.contains("broken.json: no JSON\n  name a file"),
+        text.contains("broken.json: no JSON: EOF while parsing"),
         "{text}"
     );
     folder.write("other.json", "[1]");

@@ -1,4 +1,4 @@
-//! The package in a bare system, and files that belong to it.
+//! The package in a bare system, files that belong to it, and a program for another processor.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ grep -q '^ExecStart=/usr/bin/runslice ' /usr/lib/systemd/system/runslice@.servic
 ls /usr/share/doc/runslice/examples/policies/fifo.bpf.c
 runslice build /usr/share/doc/runslice/examples/policies/fifo.bpf.c 2>message && exit 9
 grep 'clang-19' message
-ls /usr/share/doc/runslice/docs/workload.md /usr/share/doc/runslice/docs/guide/README.md
+ls /usr/share/doc/runslice/docs/workload.md /usr/share/doc/runslice/docs/guide/src/README.md
 cd /
 dpkg --purge runslice
 left=$(find / -xdev -name '*runslice*' ! -path /runslice.deb ! -path '/tmp/*')
@@ -109,6 +109,116 @@ fn the_package_installs_and_runs_in_a_bare_debian() {
         assert!(said.ends_with("all is well\n"), "{suite}: {said}\n{wrong}");
         fs::remove_dir_all(&place).expect("it is ours");
     }
+}
+
+/// The files below `folder` that end in `.md`, also those behind links.
+fn documents(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("readable").flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => found.extend(documents(&path)),
+            false if path.extension().is_some_and(|it| it == "md") => found.push(path),
+            false => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_installed_links_to_nothing_that_is_not() {
+    let place = folder!("installed");
+    let output = Command::new(root().join("scripts/stage.sh"))
+        .arg(env!("CARGO_BIN_EXE_runslice"))
+        .arg(&place)
+        .arg("/usr")
+        .output()
+        .expect("the script is there");
+    let wrong = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{wrong}");
+    let (mut links, mut wrong) = (0, String::new());
+    for path in documents(&place.join("usr/share/doc/runslice")) {
+        let text = fs::read_to_string(&path).expect("readable");
+        let targets = text.split("](").skip(1);
+        let targets = targets.filter_map(|rest| Some(rest.split_once(')')?.0));
+        for target in targets.filter(|it| !it.contains("://") && !it.starts_with('#')) {
+            links += 1;
+            let file = target.split('#').next().unwrap_or(target);
+            if !path.with_file_name(file).exists() {
+                wrong += &format!("{}: there is no {target}\n", path.display());
+            }
+        }
+    }
+    assert!(links > 100, "{links} links");
+    assert!(wrong.is_empty(), "{wrong}");
+    // A program with its debug information is large.
+    fs::remove_dir_all(&place).expect("it is ours");
+}
+
+/// What a program that `emulator` runs says, which must be without a fault.
+fn said(emulator: &[&str], program: &Path, words: &[&str]) -> String {
+    let mut command = match emulator {
+        [] => Command::new(program),
+        [name, options @ ..] => {
+            let mut command = Command::new(name);
+            command.args(options).arg(program);
+            command
+        }
+    };
+    let output = command.args(words).env_remove("COLUMNS").output();
+    let output = output.expect("it starts");
+    let wrong = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {wrong}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+#[ignore = "needs a program for aarch64 and qemu-user, which `make test-long` makes it with"]
+fn another_processor_makes_the_same_events() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("");
+    let made = target.join("aarch64-unknown-linux-gnu/release/runslice");
+    let other = std::env::var_os("RUNSLICE_AARCH64").map_or(made, PathBuf::from);
+    let emulator = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"];
+    let own = Path::new(env!("CARGO_BIN_EXE_runslice"));
+    let kind = fs::read(&other).expect("scripts/aarch64.sh makes it, RUNSLICE_AARCH64 names it");
+    // Linux's <elf-em.h>: EM_AARCH64.
+    assert_eq!(kind[18..20], 183_u16.to_le_bytes(), "for another processor");
+    let both = |words: &[&str]| {
+        let here = said(&[], own, words);
+        assert_eq!(said(&emulator, &other, words), here, "{words:?}");
+        here
+    };
+    // Costs are products of fractions, and pages of a table are drawn by their rank: what a
+    // processor could round in another way.
+    let loads: [&[&str]; 2] = [
+        &["-w", "desk", "--duration", "2s", "--audit"],
+        &[
+            "-w",
+            "oltp",
+            "--duration",
+            "500ms",
+            "--profile",
+            "default-v0",
+            "--audit",
+        ],
+    ];
+    for policy in policies::ALL.iter().chain(policies::LESSONS) {
+        for load in loads {
+            let line = both(&[&["sim", policy.name], load].concat());
+            let is_audited = line.contains(" interpreted and native, every account adds up");
+            assert!(is_audited, "{line}");
+        }
+    }
+    both(&[
+        "sim",
+        "fifo",
+        "mlfq",
+        "-w",
+        "desk",
+        "--duration",
+        "2s",
+        "--wide",
+    ]);
 }
 
 /// The schema, and every file that it must accept.

@@ -160,7 +160,8 @@ impl Problem {
     }
 }
 
-/// The name that the fewest edits turn `found` into, if they are few for its length.
+/// The name that the fewest edits turn `found` into, if they are few for its length. Two letters
+/// that change places are one edit.
 #[must_use]
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Most characters of a name that a slip of the keyboard explains; comparing takes their number
@@ -173,7 +174,7 @@ pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let allowed = 1 + count / 3;
     known
         .into_iter()
-        .map(|name| (strsim::levenshtein(found, name), name))
+        .map(|name| (strsim::osa_distance(found, name), name))
         .filter(|&(distance, _)| distance <= allowed)
         .min()
         .map(|(_, name)| name)
@@ -189,6 +190,8 @@ mod tests {
         assert_eq!(nearest("sned", known), Some("send"));
         assert_eq!(nearest("set_nice", known), Some("setnice"));
         assert_eq!(nearest("mutex", known), None);
+        // Two letters that changed places are one slip.
+        assert_eq!(nearest("smi", ["run", "set", "sim"]), Some("sim"));
         // Comparing it would take minutes.
         assert_eq!(nearest(&"send".repeat(10_000_000), known), None);
     }

@@ -6,10 +6,11 @@ use stats::compare::{Effect, Measure, Refusal, Row, Scale};
 
 use super::rank::{Ranking, Said, Standing};
 use super::runs::Field;
+use crate::look;
 use crate::report::{counted, runs::shown_value};
 use crate::table::{Table, wrapped};
 
-/// Columns of a terminal.
+/// Columns of a wide terminal.
 const WIDTH: usize = 80;
 /// Columns for the name of a candidate in tables.
 const NAME: usize = 20;
@@ -165,7 +166,9 @@ fn refused(field: &Field, ranking: &Ranking) -> Vec<String> {
             .find_map(|row| row.result.as_ref().err());
         let help = match (needed, refusal) {
             (_, Some(Refusal::NoSpread { .. })) => ": their runs are all alike, because nothing \
-                in this load is left to chance, and the judge needs runs that vary"
+                in this load is left to chance, and the judge needs runs that vary. `runslice \
+                convert FILE -o load.toml` makes of a recording a load that varies, for `choose -w \
+                load.toml`"
                 .to_owned(),
             (_, Some(refusal)) => format!(": {refusal}"),
             (Some(runs), None) => format!("; about {runs} runs might decide"),
@@ -359,7 +362,11 @@ fn names(field: &Field, all: &[usize]) -> String {
 fn paragraph(text: &str, to: &mut dyn Write) -> io::Result<()> {
     let words = text.trim_start();
     let indent = &text[..text.len() - words.len()];
-    for (at, line) in wrapped(words, WIDTH - indent.len() - 2).iter().enumerate() {
+    let room = look::width().min(WIDTH);
+    for (at, line) in wrapped(words, room.saturating_sub(indent.len() + 2))
+        .iter()
+        .enumerate()
+    {
         let deeper = if at > 0 && !indent.is_empty() {
             "  "
         } else {

@@ -6,12 +6,9 @@ mod page;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use stats::compare::{
-    Better, Extent, Judged, Measure, Outlier, Row, SAMPLES_MAX, Scale, Settings, Verdict,
-};
+use stats::compare::{Better, Extent, Judged, Measure, Outlier, Row, SAMPLES_MAX, Scale, Verdict};
 
 use super::Form;
-use super::family::Family;
 use crate::about::About;
 use crate::export::{ExportTable, Kind};
 
@@ -162,17 +159,21 @@ impl<'a> From<&'a Row> for Comparison<'a> {
     }
 }
 
-/// Writes the comparison.
+/// Writes the comparison; tables for people in `width` columns of a terminal, or with all of theirs.
 ///
 /// # Errors
 /// When `to` does not take it.
 pub fn write(
-    family: &Family,
-    rows: &[Row],
-    settings: &Settings,
+    compared: &Compared<'_>,
     form: Form,
+    width: Option<usize>,
     to: &mut dyn Write,
 ) -> io::Result<()> {
+    let Compared {
+        family,
+        rows,
+        settings,
+    } = *compared;
     let notes = || family.voids().into_iter().chain(family.notes.clone());
     match (form, form.export()) {
         (_, Some(form)) => table_of(rows).write(form, to),
@@ -192,15 +193,8 @@ pub fn write(
             serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
             writeln!(to)
         }
-        (Form::Html, _) => {
-            let compared = Compared {
-                family,
-                rows,
-                settings,
-            };
-            page(&compared).write(to)
-        }
-        _ => human::write(rows, settings, &notes().collect::<Vec<_>>(), to),
+        (Form::Html, _) => page(compared).write(to),
+        _ => human::write(compared, &notes().collect::<Vec<_>>(), width, to),
     }
 }
 

@@ -9,7 +9,9 @@ use serde_json::Value;
 use stats::compare::{Row, Settings};
 
 use crate::about::About;
-use crate::comparison::{Asking, Family, Form, refuse_nothing, status, table_of, verdict, write};
+use crate::comparison::{
+    Asking, Compared, Family, Form, refuse_nothing, status, table_of, verdict, write,
+};
 use crate::exit::Status;
 use crate::export::ExportTable;
 use crate::output;
@@ -153,7 +155,12 @@ impl Verdict {
         let form: Form = super::run::one_of("--format <FORMAT>", format)?;
         let bytes = About::called(&self.command(format), || {
             output::in_memory(form.export(), |to| {
-                write(&self.family, &self.rows, &self.settings, form, to)
+                let compared = Compared {
+                    family: &self.family,
+                    rows: &self.rows,
+                    settings: &self.settings,
+                };
+                write(&compared, form, None, to)
             })
         });
         Ok(bytes.map_err(anyhow::Error::from)?)

@@ -12,7 +12,7 @@ use crate::about::About;
 use crate::exit::UsageError;
 use crate::export::ExportTable;
 use crate::goal::Goal;
-use crate::look::{LookOptions, When};
+use crate::look::{LookOptions, When, WidthOptions};
 use crate::policy::Found;
 use crate::report::page::{self, Part};
 use crate::report::{Outcome, Results, RunFormat, TableName, World, checks};
@@ -348,7 +348,7 @@ impl Run {
             return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
         }
         let look = LookOptions {
-            wide: shape.wide,
+            tables: WidthOptions { wide: shape.wide },
             verbose: false,
             color: When::Never,
         };

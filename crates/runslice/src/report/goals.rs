@@ -279,15 +279,17 @@ fn of_many(found: &[Found<'_>], sets: &[Set]) -> Said {
     (told.collect(), firsts.collect())
 }
 
-/// Who does best and who does worst, with an example of what that is.
+/// How the policy with this number did at a goal.
+fn shown(it: &Found<'_>, at: usize) -> String {
+    let value = it.values[at];
+    value.map_or_else(
+        || "no value".to_owned(),
+        |value| shown_value(it.measure, value),
+    )
+}
+
+/// Who does best and who does worst, with an example of what that is; and what is not ranked.
 fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
-    let shown = |it: &Found<'_>, at: usize| {
-        let value = it.values[at];
-        value.map_or_else(
-            || "no value".to_owned(),
-            |value| shown_value(it.measure, value),
-        )
-    };
     if let [only] = sets {
         if found.iter().all(|it| it.values[0].is_none()) {
             return format!("{} came to no result.", only.arm);
@@ -301,6 +303,30 @@ fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
             told.collect::<Vec<_>>().join("; ")
         );
     }
+    match unranked(found, sets) {
+        Some(rest) => format!("{} {rest}", ranked(found, sets, firsts)),
+        None => ranked(found, sets, firsts),
+    }
+}
+
+/// What differs and has no good end, so that a reader does not take the ranking for all of it.
+fn unranked(found: &[Found<'_>], sets: &[Set]) -> Option<String> {
+    let differs = |it: &&Found<'_>| {
+        let (most, least) = ends(it);
+        let shown = |value: Option<f64>| value.map(|value| shown_value(it.measure, value));
+        it.goal.better == Better::Neither && shown(most) != shown(least)
+    };
+    let mut all = found.iter().filter(differs);
+    let first = all.next()?;
+    let said = format!("{} ({})", first.goal.title(), sentence(first, sets));
+    Some(match all.count() {
+        0 => format!("Not ranked: {said}."),
+        more => format!("Not ranked: {said}, and {more} more."),
+    })
+}
+
+/// Who does best and who does worst at what has a good end.
+fn ranked(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
     // Of more work nobody knows whether it is good, and what all do alike tells nobody apart.
     let known = found.iter().zip(firsts);
     let known: Vec<_> = known
@@ -317,12 +343,12 @@ fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
     let (who, does) = called(&best);
     let all = known.len();
     let mut said = match (count, all) {
-        (_, 1) => format!("{who} {does} best at the one thing that tells the policies apart."),
+        (_, 1) => format!("{who} {does} best at the one thing that can be ranked."),
         (count, all) if count == all => {
-            format!("{who} {does} best at all {all} things that tell the policies apart.")
+            format!("{who} {does} best at all {all} things that can be ranked.")
         }
         (count, all) => {
-            format!("{who} {does} best: first at {count} of {all} things that this load is for.")
+            format!("{who} {does} best: first at {count} of {all} things that can be ranked.")
         }
     };
     let (Some(&winner), Some(&loser)) = (best.first(), worst.first()) else {

@@ -6,10 +6,11 @@ use model::Nanos;
 use stats::compare::skill::{Apart, Part, Row, Verdict};
 
 use super::trial::{Held, NULL};
+use crate::look;
 use crate::report::counted;
 use crate::table::{Table, wrapped};
 
-/// Columns of a terminal.
+/// Columns of a wide terminal.
 const WIDTH: usize = 78;
 /// Families that are told of each part, at most.
 const TOLD: usize = 3;
@@ -224,7 +225,11 @@ fn listed(all: &[String]) -> String {
 fn paragraph(text: &str, to: &mut dyn Write) -> io::Result<()> {
     let words = text.trim_start();
     let indent = &text[..text.len() - words.len()];
-    for (at, line) in wrapped(words, WIDTH - 2 * indent.len()).iter().enumerate() {
+    let room = look::width().min(WIDTH);
+    for (at, line) in wrapped(words, room.saturating_sub(2 * indent.len()))
+        .iter()
+        .enumerate()
+    {
         let deeper = if at > 0 { indent } else { "" };
         writeln!(to, "{indent}{deeper}{line}")?;
     }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::comparison::{Asking, Form, form_of, refuse_nothing, status, verdict, write};
+use crate::comparison::{Asking, Compared, Form, form_of, refuse_nothing, status, verdict, write};
 use crate::exit::Status;
+use crate::look::WidthOptions;
 use crate::{output, sets};
 
 /// Arguments of `runslice compare`.
@@ -25,6 +26,9 @@ pub struct Compare {
     /// .parquet), else `human`.
     #[arg(long, value_enum)]
     format: Option<Form>,
+
+    #[command(flatten)]
+    look: WidthOptions,
 
     /// Write the comparison to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -46,7 +50,12 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     let files = sets::read_all(&request.files)?;
     let (family, rows, settings) = request.asking.judge(files)?;
     let mut to = output::open_form(format.export(), request.output.as_deref())?;
-    write(&family, &rows, &settings, format, &mut to)?;
+    let compared = Compared {
+        family: &family,
+        rows: &rows,
+        settings: &settings,
+    };
+    write(&compared, format, request.look.width(), &mut to)?;
     to.flush()?;
     if format == Form::Html {
         let verdict = verdict(&rows);

@@ -102,7 +102,7 @@ fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
     };
     let path = to.map_or_else(|| PathBuf::from(usual), Path::to_owned);
     let shown = path.display().to_string();
-    output::write_new(&path, text.as_bytes(), "; name another file with -o")?;
+    output::write_new(&path, text.as_bytes(), "name another file with -o")?;
     let next = next.replace("FILE", &shown);
     Ok(format!("{shown}: change it, then run it: {next}\n"))
 }

@@ -55,6 +55,20 @@ fn beside(steps: f64) -> u64 {
     ORIGIN.saturating_add_signed(steps.round().clamp(-LARGEST, LARGEST) as i64)
 }
 
+/// What tells one of several loads or machines from the others: the parts of its name, between
+/// commas, that not all of them have. Where that is nothing, the whole name.
+#[must_use]
+pub fn told_apart(place: &str, places: &[&str]) -> String {
+    let has = |whole: &str, part: &str| whole.split(", ").any(|it| it == part);
+    let own = place.split(", ");
+    let own = own.filter(|part| !places.iter().all(|it| has(it, part)));
+    let own: Vec<&str> = own.collect();
+    match own.is_empty() {
+        true => place.to_owned(),
+        false => own.join(", "),
+    }
+}
+
 /// Every run of every set as a dot, with the median, a panel for each metric of `shown` that any
 /// set has, and a row for each set. `rows` are the comparisons, if some were made: their interval
 /// is drawn around the place where the baseline's mean would be under the other scheduler.
@@ -87,7 +101,7 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
             panels.push(DotPanel {
                 name: match places.len() {
                     1 => metric.title.clone(),
-                    _ => format!("{}, {place}", metric.title),
+                    _ => format!("{}, {}", metric.title, told_apart(place, &places)),
                 },
                 span: None,
                 marks: Vec::new(),
@@ -243,12 +257,13 @@ pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) 
     }
     let left = panels.len().saturating_sub(PANELS_MAX);
     panels.truncate(PANELS_MAX);
+    let places: Vec<&str> = rows.iter().map(|row| row.place.as_str()).collect();
     let has_places = panels.iter().any(|(row, _)| row.place != panels[0].0.place);
     let drawn = panels.iter().map(|(first, of)| {
         let title = titles.iter().find(|it| it.metric == first.metric);
         let title = title.map_or(first.metric.as_str(), |it| it.title.as_str());
         let name = match has_places {
-            true => format!("{title}, {}", first.place),
+            true => format!("{title}, {}", told_apart(&first.place, &places)),
             false => title.to_owned(),
         };
         let rows = of.iter().map(|row| change_row(row, ink(&row.arm), says));
@@ -494,6 +509,25 @@ mod tests {
             Body::Dots { panels } => panels,
             _ => panic!("dots"),
         }
+    }
+
+    #[test]
+    fn loads_are_told_apart_by_what_not_all_of_them_are() {
+        let places = [
+            "desk: 4 CPUs, HZ 250, hogs 1",
+            "desk: 4 CPUs, HZ 250, hogs 4",
+        ];
+        assert_eq!(told_apart(places[1], &places), "hogs 4");
+        let places = [
+            "desk: 4 CPUs, HZ 250",
+            "web: 4 CPUs, HZ 250",
+            "web: 8 CPUs, HZ 250",
+        ];
+        assert_eq!(told_apart(places[2], &places), "web: 8 CPUs");
+        assert_eq!(told_apart("desk: 1 CPU", &["desk: 1 CPU"]), "desk: 1 CPU");
+        // Without a factor that the other has.
+        let places = ["desk: 4 CPUs", "desk: 4 CPUs, hogs 4"];
+        assert_eq!(told_apart(places[0], &places), "desk: 4 CPUs");
     }
 
     #[test]

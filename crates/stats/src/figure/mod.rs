@@ -19,7 +19,7 @@ mod tests;
 
 pub use chart::{Body, Chart, Curve, DotPanel, DotRow, Join, Lane};
 pub use collect::Collector;
-pub use differences::{Shown, changes, every_run};
+pub use differences::{Shown, changes, every_run, told_apart};
 pub use ink::Ink;
 pub use run::{comparison, names_of};
 pub use scale::{Axis, Quantity};

@@ -4,31 +4,47 @@ use std::io::{self, Write};
 
 use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
 
+use super::Compared;
 use crate::report::counted;
 use crate::report::runs::shown_value;
-use crate::table::Table;
+use crate::table::{Table, wrapped};
 
 /// Outliers of one set that are told.
 const OUTLIERS_TOLD: usize = 4;
 
-/// Writes a table of the goals of each load and one of what describes it, and what follows.
+/// Writes the answer in short; a table of the goals of each load and one of what describes it, in
+/// as many columns as `width` has room for; and what follows. Behind tables the answer stands a
+/// second time: of a long output a person sees the end.
 ///
 /// # Errors
 /// When `to` does not take it.
 pub fn write(
-    rows: &[Row],
-    settings: &Settings,
+    compared: &Compared<'_>,
     notes: &[String],
+    width: Option<usize>,
     to: &mut dyn Write,
 ) -> io::Result<()> {
+    let Compared { rows, settings, .. } = *compared;
+    let room = width.unwrap_or(usize::MAX);
+    let paragraph = |line: &str, to: &mut dyn Write| -> io::Result<()> {
+        let mut lines = wrapped(line, room).into_iter();
+        lines.try_for_each(|line| writeln!(to, "{line}"))
+    };
+    for line in summary(rows) {
+        paragraph(&line, to)?;
+    }
+    writeln!(to)?;
+    let mut is_whole = true;
     for place in distinct(rows.iter().map(|row| row.place.as_str())) {
-        let here = |is_goal| -> Vec<&Row> {
+        let mut shown = |is_goal| {
             let here = rows.iter().filter(|row| row.place == place);
-            here.filter(|row| row.is_goal == is_goal).collect()
+            let here: Vec<&Row> = here.filter(|row| row.is_goal == is_goal).collect();
+            let (text, has_all) = fitted(&here, width);
+            is_whole &= has_all;
+            text
         };
-        let (goals, rest) = (table(&here(true)), table(&here(false)));
-        let has_rows = !goals.is_empty() || !rest.is_empty();
-        if has_rows && !place.is_empty() {
+        let (goals, rest) = (shown(true), shown(false));
+        if !(goals.is_empty() && rest.is_empty()) && !place.is_empty() {
             writeln!(to, "{place}")?;
         }
         if !goals.is_empty() {
@@ -38,10 +54,13 @@ pub fn write(
             writeln!(to, "what describes it, without a verdict:\n{rest}")?;
         }
     }
+    if !is_whole {
+        writeln!(to, "--wide shows all columns.\n")?;
+    }
     let told = [summary(rows), noise(rows), outliers(rows), refused(rows)].concat();
     let told = told.into_iter().chain(notes.iter().cloned());
     for line in told.chain(method(rows, settings)) {
-        writeln!(to, "{line}")?;
+        paragraph(&line, to)?;
     }
     Ok(())
 }
@@ -80,20 +99,78 @@ pub fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
+/// The columns behind the metric; those of a greater rank matter less.
+fn columns(table: Table) -> Table {
+    table
+        .names("scheduler")
+        .numbers("runs")
+        .rank(2)
+        .numbers("median")
+        .numbers("min")
+        .rank(3)
+        .numbers("max")
+        .rank(3)
+        .numbers("change")
+        .numbers_of("interval", "from")
+        .rank(1)
+        .numbers_of("interval", "to")
+        .rank(1)
+        .names("verdict")
+}
+
 /// The baseline's row once for each metric, and for each that is held against it a row and one
 /// without the ends.
 pub fn table(rows: &[&Row]) -> Table {
-    let mut table = Table::default()
-        .names("metric")
-        .names("scheduler")
-        .numbers("runs")
-        .numbers("median")
-        .numbers("min")
-        .numbers("max")
-        .numbers("change")
-        .numbers_of("interval", "from")
-        .numbers_of("interval", "to")
-        .names("verdict");
+    let mut table = columns(Table::default().names("metric"));
+    for (metric, cells) in lines(rows) {
+        table.row([metric].into_iter().chain(cells));
+    }
+    table
+}
+
+/// The table, where it is too wide with each metric on a line of its own and without the columns
+/// that matter least; and whether it has all columns.
+fn fitted(rows: &[&Row], width: Option<usize>) -> (String, bool) {
+    let whole = table(rows);
+    let text = match whole.is_empty() {
+        true => String::new(),
+        false => whole.to_string(),
+    };
+    let is_wide = |it: usize| text.lines().any(|line| line.chars().count() > it);
+    if !width.is_some_and(is_wide) {
+        return (text, true);
+    }
+    let mut table = columns(Table::default());
+    let lines = lines(rows);
+    for (_, cells) in &lines {
+        table.row(
+            cells
+                .iter()
+                .map(|cell| format!("  {cell}"))
+                .take(1)
+                .chain(cells[1..].to_vec()),
+        );
+    }
+    let (table, lost) = table.fit(width);
+    let table = table.to_string();
+    // Above the rows stand the headings.
+    let above = table.lines().count() - lines.len();
+    let metrics = (0..above)
+        .map(|_| "")
+        .chain(lines.iter().map(|(metric, _)| metric.as_str()));
+    let mut text = String::new();
+    for (metric, line) in metrics.zip(table.lines()) {
+        if !metric.is_empty() {
+            text += &format!("{metric}\n");
+        }
+        text += &format!("{line}\n");
+    }
+    (text, lost == 0)
+}
+
+/// The cells of all rows, each with its metric where that is another one than before.
+fn lines(rows: &[&Row]) -> Vec<(String, Vec<String>)> {
+    let mut lines = Vec::new();
     let mut last: Option<(&str, &str)> = None;
     for row in rows {
         let Ok(judged) = &row.result else { continue };
@@ -106,34 +183,29 @@ pub fn table(rows: &[&Row]) -> Table {
             let side = side(&row.base, row.base_extent, row.measure);
             let nothing = [(); 3].map(|()| String::new());
             let word = ["baseline".to_owned()];
-            table.row([first].into_iter().chain(side).chain(nothing).chain(word));
+            lines.push((first, side.into_iter().chain(nothing).chain(word).collect()));
             last = Some(this);
         }
         let effect = &judged.effect;
-        let blank = || String::new();
         let shifts = |shifts: [f64; 3]| shifts.map(|it| change(effect, row.measure, it));
         let side = side(&row.arm, row.arm_extent, row.measure);
         let word = judged
             .verdict
-            .map_or_else(blank, |it| it.words().to_owned());
+            .map_or_else(String::new, |it| it.words().to_owned());
         let changes = shifts([effect.shift, effect.low, effect.high]);
-        table.row(
-            [blank()]
-                .into_iter()
-                .chain(side)
-                .chain(changes)
-                .chain([word]),
-        );
+        let cells = side.into_iter().chain(changes).chain([word]);
+        lines.push((String::new(), cells.collect()));
         if row.is_goal {
-            let name = [blank(), format!("  without {TRIM_PERCENT} % at each end")];
+            let name = [format!("  without {TRIM_PERCENT} % at each end")];
             let nothing = [(); 4].map(|()| String::new());
             let it = effect.trimmed;
             let changes = shifts([it.shift, it.low, it.high]);
             let out = [far(row, judged.p_outliers)];
-            table.row(name.into_iter().chain(nothing).chain(changes).chain(out));
+            let cells = name.into_iter().chain(nothing).chain(changes).chain(out);
+            lines.push((String::new(), cells.collect()));
         }
     }
-    table
+    lines
 }
 
 /// How many runs of both sets lie far from the others, and how probable that is by chance.
@@ -375,6 +447,25 @@ mod tests {
         assert!(outliers(&rows("simulated", &BASE, &BASE)).is_empty());
         let row = &rows("played", &BASE, &other)[0];
         assert_eq!(far(row, 0.5), "outliers: 0 and 1 (p 0.50)");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_each_metric_a_line_of_its_own() {
+        let other = BASE.map(|it| it + 20.0);
+        let rows = rows("simulated", &BASE, &other);
+        let rows: Vec<&Row> = rows.iter().collect();
+        let whole = fitted(&rows, None);
+        assert_eq!(whole, (table(&rows).to_string(), true));
+        assert_eq!(fitted(&rows, Some(200)), whole);
+        let (text, has_all) = fitted(&rows, Some(60));
+        assert!(!has_all, "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 60),
+            "{text}"
+        );
+        assert!(text.contains("\nmissed\n  a "), "{text}");
+        assert_eq!(text.matches("slower").count(), 1, "{text}");
+        assert_eq!(fitted(&[], Some(60)), (String::new(), true));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A comparison as a page: every run as a dot, and each difference with its interval.
 
 use maud::html;
-use stats::compare::{Row, Set, Settings, Verdict};
-use stats::figure::{Chart, Shown, changes, every_run};
+use stats::compare::{Effect, Measure, Row, Scale, Set, Settings, Verdict};
+use stats::figure::{Chart, Shown, changes, every_run, told_apart};
 
 use super::super::family::Family;
 use super::human;
@@ -121,7 +121,7 @@ fn spoken(metric: &str) -> String {
     let words: Vec<&str> = metric.split('.').collect();
     let of = |group: &str, name: &str| match group == name {
         true => group.to_owned(),
-        false => format!("{group}, {name}"),
+        false => format!("{group} {name}"),
     };
     match words.as_slice() {
         ["machine", "elapsed_ns"] => "time to end".to_owned(),
@@ -205,11 +205,8 @@ fn named(rows: &[&Row], places: usize) -> String {
         return told.collect::<Vec<_>>().join(", ");
     }
     let told = rows.iter().take(NAMED).map(|row| {
-        let change = row.result.as_ref().ok().map(|judged| {
-            let effect = &judged.effect;
-            human::change(effect, row.measure, effect.shift)
-        });
-        match change {
+        let effect = row.result.as_ref().ok().map(|judged| &judged.effect);
+        match effect.map(|effect| changed(effect, row.measure)) {
             Some(change) => format!("{} ({change})", spoken(&row.metric)),
             None => spoken(&row.metric),
         }
@@ -221,10 +218,19 @@ fn named(rows: &[&Row], places: usize) -> String {
     }
 }
 
+/// An estimate with its unit: a count is one of each run.
+fn changed(effect: &Effect, measure: Measure) -> String {
+    let change = human::change(effect, measure, effect.shift);
+    match (effect.scale, measure) {
+        (Scale::Linear, Measure::Count) => format!("{change} a run"),
+        _ => change,
+    }
+}
+
 /// Each goal with its change, interval and verdict.
 fn answers(rows: &[Row]) -> Vec<(String, String)> {
     let goals = rows.iter().filter(|row| row.is_goal && !is_alike(row));
-    let places = human::distinct(rows.iter().map(|row| row.place.as_str())).len();
+    let places = human::distinct(rows.iter().map(|row| row.place.as_str()));
     let told = goals.filter_map(|row| {
         let judged = row.result.as_ref().ok()?;
         let change = |shift| human::change(&judged.effect, row.measure, shift);
@@ -232,20 +238,21 @@ fn answers(rows: &[Row]) -> Vec<(String, String)> {
         let needed = judged.runs_needed.map_or_else(String::new, |runs| {
             format!(", {} might decide", counted(runs as u64, "run"))
         });
-        let place = if places < 2 {
-            String::new()
-        } else {
-            format!(" ({})", row.place)
+        let place = match places.len() {
+            0 | 1 => String::new(),
+            _ => format!(" ({})", told_apart(&row.place, &places)),
+        };
+        let interval = match effect.low.is_finite() || effect.high.is_finite() {
+            true => format!("from {} to {}", change(effect.low), change(effect.high)),
+            false => "so few runs set no interval".to_owned(),
         };
         Some((
             format!("{}{place}", spoken(&row.metric)),
             format!(
-                "{} against {}: {} (from {} to {}), {}{needed}",
+                "{} against {}: {} ({interval}), {}{needed}",
                 row.arm,
                 row.base,
-                change(effect.shift),
-                change(effect.low),
-                change(effect.high),
+                changed(effect, row.measure),
                 judged.verdict?.words(),
             ),
         ))
@@ -272,7 +279,7 @@ mod tests {
     fn metrics_have_names_that_people_use() {
         assert_eq!(
             spoken("deadline.ui.frame.missed"),
-            "ui, frame: missed deadlines"
+            "ui frame: missed deadlines"
         );
         assert_eq!(spoken("span.make.make.length_ns_p99"), "make: p99");
         assert_eq!(spoken("machine.elapsed_ns"), "time to end");

@@ -20,6 +20,7 @@ use crate::comparison::{
     Compared, Family, Form, Judging, form_of, is_decided, page, status, write,
 };
 use crate::exit::{Status, UsageError};
+use crate::look::WidthOptions;
 use crate::output;
 use crate::scheduler::number_of_file;
 use crate::sets::{File, own};
@@ -109,6 +110,9 @@ pub struct Bench {
     /// Write the verdict to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    look: WidthOptions,
 
     /// Attach even if control groups have CPU quotas. A policy does not enforce these quotas.
     #[arg(long)]
@@ -372,12 +376,12 @@ impl Bench {
             "kernel {}: {runs} runs of each scheduler in blocks of random order, seed {}",
             host.kernel, self.seed
         );
+        let compared = Compared {
+            family: &family,
+            rows: &rows,
+            settings: &settings,
+        };
         if form == Form::Html {
-            let compared = Compared {
-                family: &family,
-                rows: &rows,
-                settings: &settings,
-            };
             let mut page = page(&compared);
             page.title = format!("{}, {heading}", page.title);
             if self.play.is_some() {
@@ -396,7 +400,7 @@ impl Bench {
         if form == Form::Human {
             writeln!(to, "{heading}\n")?;
         }
-        write(&family, &rows, &settings, form, to)?;
+        write(&compared, form, self.look.width(), to)?;
         if form == Form::Human && self.play.is_some() {
             let runs = own::lines(&self.folder.join(own::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;

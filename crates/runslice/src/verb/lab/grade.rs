@@ -64,7 +64,10 @@ pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Resul
         .collect();
     objects.sort();
     if objects.is_empty() {
-        let message = format!("{} has no BPF object (*.o)", folder.display());
+        let message = format!(
+            "{} has no BPF object (*.o); `runslice build` makes one of a policy in C",
+            folder.display()
+        );
         return Err(UsageError(message).into());
     }
     let graded = objects.iter().map(|path| object(path, loads, wanted));

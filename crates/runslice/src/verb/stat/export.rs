@@ -23,7 +23,7 @@ use crate::schedstat::{hz_of, statistics};
 pub struct Export {
     /// Address of this machine to listen on. With --processes, everyone who can reach it sees the
     /// names of processes.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9437")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9437", value_parser = address)]
     listen: SocketAddr,
 
     /// Print the metrics once instead of answering requests.
@@ -51,6 +51,12 @@ pub struct Export {
     /// For schedstat versions after 17: read the CPU lines as version 17.
     #[arg(long)]
     cpu_lines: bool,
+}
+
+/// An address to listen on, in the words of whoever gives a wrong one.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse()
+        .map_err(|_| "give an address of this machine with its port, such as 127.0.0.1:9437")
 }
 
 /// Longest request that is read, in bytes.

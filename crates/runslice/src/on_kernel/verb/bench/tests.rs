@@ -97,6 +97,7 @@ fn request(folder: &Path) -> Bench {
         },
         format: Some(Form::Human),
         output: None,
+        look: WidthOptions::default(),
         play: None,
         scale: Vec::new(),
         ignore_cgroups: false,

@@ -153,7 +153,7 @@ fn end_at_ejection(records: &mut Records) -> Option<Exit> {
 fn say_of_decisions(request: &Record, records: &Records) {
     if !request.decisions {
         return say(
-            "a file of events has nice values and no affinities; --with tracefs keeps both",
+            "a file of events has no affinities (which CPUs a task may use); --with tracefs keeps them",
         );
     }
     let decisions = &records.decisions;
