@@ -87,6 +87,9 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
 fn in_words(error: &bpf_build::Error, scratch: &Path) -> String {
     let text = error.to_string();
     let text = hidden(&text, scratch);
+    if !matches!(error, bpf_build::Error::Compile { .. }) {
+        return text;
+    }
     let advice = match text.contains("file not found") {
         true => {
             "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those \

@@ -99,29 +99,34 @@ pub fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// The columns behind the metric; those of a greater rank matter less.
-fn columns(table: Table) -> Table {
-    table
-        .names("scheduler")
-        .numbers("runs")
-        .rank(2)
-        .numbers("median")
-        .numbers("min")
-        .rank(3)
-        .numbers("max")
-        .rank(3)
-        .numbers("change")
-        .numbers_of("interval", "from")
-        .rank(1)
-        .numbers_of("interval", "to")
-        .rank(1)
-        .names("verdict")
+/// The columns behind the metric: the heading that neighbours share, the title, and whether its
+/// cells are names.
+const COLUMNS: [(&str, &str, bool); 9] = [
+    ("", "scheduler", true),
+    ("", "runs", false),
+    ("", "median", false),
+    ("", "min", false),
+    ("", "max", false),
+    ("", "change", false),
+    ("interval", "from", false),
+    ("interval", "to", false),
+    ("", "verdict", true),
+];
+/// Which of them are shown where there is no room for all; the widest that fits is taken.
+const NARROW: [&[usize]; 3] = [&[0, 1, 2, 5, 6, 7, 8], &[0, 2, 5, 6, 7, 8], &[0, 2, 5, 8]];
+
+fn columns(table: Table, shown: &[usize]) -> Table {
+    shown.iter().fold(table, |table, at| match COLUMNS[*at] {
+        (_, title, true) => table.names(title),
+        (above, title, false) => table.numbers_of(above, title),
+    })
 }
 
 /// The baseline's row once for each metric, and for each that is held against it a row and one
 /// without the ends.
 pub fn table(rows: &[&Row]) -> Table {
-    let mut table = columns(Table::default().names("metric"));
+    let all: Vec<usize> = (0..COLUMNS.len()).collect();
+    let mut table = columns(Table::default().names("metric"), &all);
     for (metric, cells) in lines(rows) {
         table.row([metric].into_iter().chain(cells));
     }
@@ -132,32 +137,38 @@ pub fn table(rows: &[&Row]) -> Table {
 /// that matter least; and whether it has all columns.
 fn fitted(rows: &[&Row], width: Option<usize>) -> (String, bool) {
     let whole = table(rows);
-    let text = match whole.is_empty() {
-        true => String::new(),
-        false => whole.to_string(),
+    if whole.is_empty() {
+        return (String::new(), true);
+    }
+    let is_narrow = |text: &str| {
+        let mut lines = text.lines();
+        width.is_none_or(|most| lines.all(|line| line.chars().count() <= most))
     };
-    let is_wide = |it: usize| text.lines().any(|line| line.chars().count() > it);
-    if !width.is_some_and(is_wide) {
-        return (text, true);
+    let whole = whole.to_string();
+    if is_narrow(&whole) {
+        return (whole, true);
     }
-    let mut table = columns(Table::default());
     let lines = lines(rows);
-    for (_, cells) in &lines {
-        table.row(
-            cells
-                .iter()
-                .map(|cell| format!("  {cell}"))
-                .take(1)
-                .chain(cells[1..].to_vec()),
-        );
+    let mut texts = NARROW.iter().map(|shown| below_metrics(&lines, shown));
+    let found = texts.find(|text| is_narrow(text));
+    let least = || below_metrics(&lines, NARROW[NARROW.len() - 1]);
+    (found.unwrap_or_else(least), false)
+}
+
+/// A table of these columns in which each metric stands on a line above its schedulers.
+fn below_metrics(lines: &[(String, Vec<String>)], shown: &[usize]) -> String {
+    let mut table = columns(Table::default(), shown);
+    for (_, cells) in lines {
+        table.row(shown.iter().map(|at| match at {
+            0 => format!("  {}", cells[0]),
+            at => cells[*at].clone(),
+        }));
     }
-    let (table, lost) = table.fit(width);
     let table = table.to_string();
     // Above the rows stand the headings.
     let above = table.lines().count() - lines.len();
-    let metrics = (0..above)
-        .map(|_| "")
-        .chain(lines.iter().map(|(metric, _)| metric.as_str()));
+    let metrics = lines.iter().map(|(metric, _)| metric.as_str());
+    let metrics = (0..above).map(|_| "").chain(metrics);
     let mut text = String::new();
     for (metric, line) in metrics.zip(table.lines()) {
         if !metric.is_empty() {
@@ -165,7 +176,7 @@ fn fitted(rows: &[&Row], width: Option<usize>) -> (String, bool) {
         }
         text += &format!("{line}\n");
     }
-    (text, lost == 0)
+    text
 }
 
 /// The cells of all rows, each with its metric where that is another one than before.
