@@ -9,6 +9,8 @@ target=$machine-unknown-linux-gnu
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # The greatest size of the program: it goes through slow networks into small machines.
 most=30000000
+# No profile has this name: cargo keeps what it runs while it builds in a folder of the profile's name,
+# and all of it would be built anew when that is emptied below.
 out=${CARGO_TARGET_DIR:-target}/dist
 # The same sources give the same packages.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
@@ -32,9 +34,9 @@ if [ "$(printf '2.36\n%s\n' "$glibc" | sort -V | head -1)" = 2.36 ]; then
     packed='-C link-arg=-Wl,-z,pack-relative-relocs'
 fi
 RUSTFLAGS="-C target-feature=+crt-static $packed $more" LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
-    "${CARGO:-scripts/cargo}" build --profile dist --target "$target" --bin runslice \
+    "${CARGO:-scripts/cargo}" build --profile packaged --target "$target" --bin runslice \
     --features static
-program=${CARGO_TARGET_DIR:-target}/$target/dist/runslice
+program=${CARGO_TARGET_DIR:-target}/$target/packaged/runslice
 
 rm -rf "$out"
 mkdir -p "$out"

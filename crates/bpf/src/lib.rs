@@ -7,7 +7,10 @@ mod bind;
 mod btf;
 mod builtin;
 mod bytes;
-#[expect(unsafe_code, reason = "an instruction that Rust has no safe name for")]
+#[cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "an instruction that Rust has no safe name for")
+)]
 mod cache;
 mod config;
 mod core_reloc;

@@ -18,6 +18,7 @@ use self::terminal::Terminal;
 use super::processes::{self, Process, Which};
 use crate::exit::Status;
 use crate::output;
+use crate::report::counted;
 use crate::schedstat::{hz_of, open, statistics};
 use model::span;
 
@@ -255,7 +256,10 @@ impl Look {
             format!("{} CPUs {share} busy", cpus.len())
         };
         Ok(Interval {
-            title: format!("{until:.1} s: {busy}, {} tasks ran or waited", tasks.len()),
+            title: format!(
+                "{until:.1} s: {busy}, {} ran or waited",
+                counted(tasks.len() as u64, "task")
+            ),
             length,
             cpus,
             tasks,
