@@ -64,7 +64,9 @@ fn find(program: &Path) -> Result<PathBuf, StartError> {
     if program.components().count() == 1 && !program.as_os_str().as_bytes().contains(&b'/') {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let each = std::env::split_paths(&path).map(|it| it.join(program));
-        let missing = || missing(io::ErrorKind::NotFound.into());
+        // The kind alone would say "entity not found".
+        let words = "there is no such program; install it, or give its path";
+        let missing = || missing(io::Error::new(io::ErrorKind::NotFound, words));
         found = each.into_iter().find(is_program).ok_or_else(missing)?;
     }
     let found = found.canonicalize().map_err(missing)?;

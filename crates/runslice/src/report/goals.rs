@@ -303,6 +303,9 @@ fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
             told.collect::<Vec<_>>().join("; ")
         );
     }
+    if found.is_empty() {
+        return "No policy came to a result.".to_owned();
+    }
     match unranked(found, sets) {
         Some(rest) => format!("{} {rest}", ranked(found, sets, firsts)),
         None => ranked(found, sets, firsts),
@@ -536,6 +539,10 @@ fn listed(names: &[&str]) -> String {
 /// A line for each policy, the best and the worst of each goal in their tones; says how many goals
 /// there was no room for.
 fn table(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<usize> {
+    if answer.heads.is_empty() {
+        writeln!(to, "{}\n", answer.short)?;
+        return Ok(0);
+    }
     let mut table = Table::default().names("policy");
     for (rank, (of, what)) in (1..).zip(&answer.heads) {
         table = table.numbers_of(of.clone(), what.clone()).rank(rank);
@@ -651,4 +658,27 @@ fn decided(
         said += &format!("; {word}: {worse}");
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_was_ejected_before_any_goal_gets_a_sentence_and_no_empty_table() {
+        let answer = Answer {
+            sets: Vec::new(),
+            said: Vec::new(),
+            short: "lost came to no result.".to_owned(),
+            advice: "This is one run.".to_owned(),
+            heads: Vec::new(),
+            rows: vec![("lost".to_owned(), Vec::new())],
+            shown: Vec::new(),
+        };
+        let mut text = Vec::new();
+        write(&answer, Some(80), &mut text).expect("to memory");
+        let text = String::from_utf8(text).expect("plain text");
+        assert_eq!(text, "lost came to no result.\n\nThis is one run.\n");
+        assert_eq!(short(&[], &[], &[]), "No policy came to a result.");
+    }
 }
