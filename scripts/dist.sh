@@ -9,8 +9,8 @@ target=$machine-unknown-linux-gnu
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # The greatest size of the program: it goes through slow networks into small machines.
 most=$((30 * 1024 * 1024))
-# No profile has this name: cargo keeps what it runs while it builds in a folder of the profile's name,
-# and all of it would be built anew when that is emptied below.
+# No profile has this name: cargo keeps what it runs while it builds in a folder of the profile's
+# name, and all of it would be built anew when that is emptied below.
 out=${CARGO_TARGET_DIR:-target}/dist
 # The same sources give the same packages.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
@@ -26,14 +26,15 @@ more=
 if nm "$libelf" 2>/dev/null | grep -q ZSTD_; then
     more='-l static=zstd'
 fi
-# The program may lie at any address, and so lists some 30,000 places that hold one: 700 kB, or 30 kB
-# where each word of a bit map stands for 63 of them. The C library must know that form to start.
+# The program may lie at any address, and so lists some 30,000 places that hold one: 700 kB, or 8 kB
+# as a bit map. The C library must know that form to start the program.
 glibc=$(getconf GNU_LIBC_VERSION | sed 's/^glibc //')
 packed=
 if [ "$(printf '2.36\n%s\n' "$glibc" | sort -V | head -1)" = 2.36 ]; then
     packed='-C link-arg=-Wl,-z,pack-relative-relocs'
 fi
-RUSTFLAGS="-C target-feature=+crt-static $packed $more" LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
+RUSTFLAGS="-C target-feature=+crt-static $packed $more" \
+    LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
     "${CARGO:-scripts/cargo}" build --profile packaged --target "$target" --bin runslice \
     --features static
 program=${CARGO_TARGET_DIR:-target}/$target/packaged/runslice

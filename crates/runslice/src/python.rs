@@ -20,8 +20,9 @@ pub fn hand_over(extra: &str) -> anyhow::Result<Status> {
     let probe = probe.stdin(Stdio::null()).stderr(Stdio::null()).status();
     if !probe.is_ok_and(|it| it.success()) {
         let message = format!(
-            "this takes the Python package runslice, which `{python}` does not have; docs/python.md \
-             says how to build and install it with [{extra}]; {INTERPRETER} names another interpreter"
+            "this takes the Python package runslice, which `{python}` does not have; \
+             docs/python.md says how to build and install it with [{extra}]; {INTERPRETER} names \
+             another interpreter"
         );
         return Err(UnsupportedError(message).into());
     }

@@ -159,7 +159,7 @@ impl<'a> From<&'a Row> for Comparison<'a> {
     }
 }
 
-/// Writes the comparison; tables for people in `width` columns of a terminal, or with all of theirs.
+/// Writes the comparison; tables for people are `width` columns wide at most, or have all columns.
 ///
 /// # Errors
 /// When `to` does not take it.

@@ -153,7 +153,8 @@ fn end_at_ejection(records: &mut Records) -> Option<Exit> {
 fn say_of_decisions(request: &Record, records: &Records) {
     if !request.decisions {
         return say(
-            "a file of events has no affinities (which CPUs a task may use); --with tracefs keeps them",
+            "a file of events has no affinities (which CPUs a task may use); \
+             --with tracefs keeps them",
         );
     }
     let decisions = &records.decisions;
