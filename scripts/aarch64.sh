@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds the simulator, without what needs a kernel, for aarch64, into
 # target/aarch64-unknown-linux-gnu/release, and checks that it compiles for macOS where that
-# standard library is there. With the argument `can` it only says with its status whether this machine has
-# what that takes, and names what is missing.
+# standard library is there. With the argument `can` it only says with its status whether this
+# machine has what that takes, and names what is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
