@@ -334,7 +334,7 @@ def test_the_program_calls_the_package_or_says_what_to_install(
         (["tune", "mlfq", "-w", "desk", "--goal", "time"], "tune"),
     ):
         said = cli(words, status=4).stderr.decode()
-        assert f"pip install 'runslice[{extra}]'" in said and "no-such-python" in said
+        assert f"install it with [{extra}]" in said and "no-such-python" in said
 
 
 def test_an_engine_that_is_not_installed_says_what_to_install(
