@@ -65,10 +65,6 @@ impl About {
     ///
     /// # Errors
     /// When another program, such as Python's, has called its library.
-    #[cfg_attr(
-        not(any(feature = "live", test)),
-        expect(dead_code, reason = "what needs a kernel alone asks for it")
-    )]
     pub fn file() -> anyhow::Result<PathBuf> {
         if IS_PROGRAM.get().is_none() {
             let message = "this needs the program runslice itself, which it starts again or puts \

@@ -58,10 +58,6 @@ impl Key {
     }
 
     /// The key of what these bytes describe and this program runs on a kernel.
-    #[cfg_attr(
-        not(feature = "live"),
-        expect(dead_code, reason = "what needs a kernel alone asks for it")
-    )]
     pub fn of_real(bytes: impl IntoIterator<Item = u8>) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
         Self(of_version(version, bytes))
