@@ -44,7 +44,8 @@ pub fn write(
             text
         };
         let (goals, rest) = (shown(true), shown(false));
-        if !(goals.is_empty() && rest.is_empty()) && !place.is_empty() {
+        let has_rows = !goals.is_empty() || !rest.is_empty();
+        if has_rows && !place.is_empty() {
             writeln!(to, "{place}")?;
         }
         if !goals.is_empty() {

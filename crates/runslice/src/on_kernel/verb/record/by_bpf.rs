@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use live::preflight::Finding;
 use live::process;
-use live::record::{Converted, Cost, DecisionRecorder, Depth, Others, Recorder, Records};
+use live::record::{
+    Converted, Cost, DecisionRecorder, Depth, Others, ProgramCost, Recorder, Records,
+};
 use model::snapshot::cpus_of;
 use model::{Exit, Header, Nanos, SimTime, Sink, Snapshot, Text};
 use rustix::time::{ClockId, clock_gettime};
@@ -45,15 +47,29 @@ pub fn obstacles(root: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Records, and writes the events with what the snapshot knows of the machine and its threads.
-pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow::Result<Status> {
-    let policy = snapshot.scheduler.clone();
-    if request.decisions && policy.is_none() {
+/// The attached policy, without which there are no decisions to record.
+fn policy_of(request: &Record, snapshot: &Snapshot) -> anyhow::Result<Option<String>> {
+    if request.decisions && snapshot.scheduler.is_none() {
         bail!(
             "no policy is attached, so nothing tells which of its lines decides; attach it first \
              (`runslice run POLICY`), or record without --decisions"
         );
     }
+    Ok(snapshot.scheduler.clone())
+}
+
+/// What one run of the recorder's programs costs, if the kernel measured it.
+fn each(costs: &[ProgramCost]) -> Option<Duration> {
+    let (runs, ns) = costs.iter().fold((0_u64, 0_u64), |(runs, ns), cost| {
+        (runs.saturating_add(cost.runs), ns.saturating_add(cost.ns))
+    });
+    let ns = ns.checked_div(runs).filter(|ns| *ns > 0);
+    ns.map(Duration::from_nanos)
+}
+
+/// Records, and writes the events with what the snapshot knows of the machine and its threads.
+pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow::Result<Status> {
+    let policy = policy_of(request, snapshot)?;
     let began_with = own_time();
     // Where the kernel does not measure its programs, their cost stays unknown.
     let measured = Cost::measure().ok();
@@ -74,9 +90,6 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     let end = end_at_ejection(&mut recording.records);
     let recorder_time = own_time().saturating_sub(began_with);
     let converted = recording.events(&[], Others::ByName);
-    let (runs, ns) = costs.iter().fold((0_u64, 0_u64), |(runs, ns), cost| {
-        (runs.saturating_add(cost.runs), ns.saturating_add(cost.ns))
-    });
     let mut outcome = Outcome {
         with: "bpf",
         length,
@@ -85,10 +98,7 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
         lost: recording.totals.lost,
         file_bytes: 0,
         recorder: recorder_time,
-        event_cost: ns
-            .checked_div(runs)
-            .filter(|ns| *ns > 0)
-            .map(Duration::from_nanos),
+        event_cost: each(&costs),
         threads: snapshot.begin.threads.len(),
     };
     if outcome.lost > 0 {
