@@ -1,5 +1,7 @@
 //! `runslice record` on real kernels, in virtual machines, and what `--from` makes of it.
 
+use std::path::{Path, PathBuf};
+
 use runslice_tests::guest;
 
 /// A nice task that is bound to CPU 1 and was there before; another that wakes by a clock; a
@@ -213,7 +215,7 @@ fn five_more_faults_on_real_kernels_are_explained() {
         std::fs::write(&path, &*object.expect("a test policy")).expect("writable");
         objects.push(path);
     }
-    let objects: Vec<&std::path::Path> = objects.iter().map(|path| path.as_path()).collect();
+    let objects: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
     for kernel in guest::KERNELS {
         let mut guest = guest!().kernel(kernel).counted().timeout("600s");
         for program in ["nice", "taskset", "sleep"] {
