@@ -10,6 +10,7 @@ mod follow;
 mod higher;
 mod judge;
 mod log;
+mod owed;
 mod state;
 #[cfg(test)]
 mod tests;
