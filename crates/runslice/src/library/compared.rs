@@ -14,6 +14,7 @@ use crate::comparison::{
 };
 use crate::exit::Status;
 use crate::export::ExportTable;
+use crate::look::WidthOptions;
 use crate::output;
 use crate::sets::{self, File};
 
@@ -160,7 +161,7 @@ impl Verdict {
                     rows: &self.rows,
                     settings: &self.settings,
                 };
-                write(&compared, form, None, to)
+                write(&compared, form, WidthOptions::default().width(), to)
             })
         });
         Ok(bytes.map_err(anyhow::Error::from)?)
