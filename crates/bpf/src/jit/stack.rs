@@ -40,7 +40,8 @@ impl Room {
     }
 
     /// Asks the system once a thread: of the main thread the C library reads `/proc/self/maps`,
-    /// which would be 3 % of a run of 200 ms. If the system does not know, there is no room.
+    /// which was 8 % of what a process took for runs of 200 ms. If the system does not know, there
+    /// is no room.
     #[cold]
     fn of_this_thread() -> Self {
         thread_local! {

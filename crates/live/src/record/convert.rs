@@ -103,7 +103,8 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Conve
     }
     let tasks = Tasks::of(&raws, records);
     let names = Names::of(&tasks, &records.facts, groups, others);
-    let mut converter = Converter::new(records, tasks, names);
+    let cpus = records.all_cpus();
+    let mut converter = Converter::new(records, cpus, tasks, names);
     converter.begin();
     let mut decided = records.decisions.records.clone();
     decided.sort_by_key(|decided| decided.time);
@@ -120,7 +121,7 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Conve
         groups: converter.names.groups,
         events: converter.events,
         end: SimTime::from_nanos(records.ended - records.began),
-        cpus: records.all_cpus(),
+        cpus,
         mended: converter.mended,
     }
 }
@@ -465,7 +466,7 @@ struct Converter<'a> {
 }
 
 impl<'a> Converter<'a> {
-    fn new(records: &'a Records, tasks: Tasks, names: Names) -> Self {
+    fn new(records: &'a Records, cpus: u16, tasks: Tasks, names: Names) -> Self {
         let mut waiting: HashMap<u32, Vec<usize>> = HashMap::new();
         for (at, one) in tasks.seen.iter().enumerate().rev() {
             if one.forked {
@@ -476,7 +477,7 @@ impl<'a> Converter<'a> {
             waiting,
             who: HashMap::new(),
             told: Vec::new(),
-            on: vec![None; usize::from(records.all_cpus())],
+            on: vec![None; usize::from(cpus)],
             now: SimTime::ZERO,
             events: Vec::with_capacity(records.raws.len()),
             mended: Mended::default(),

@@ -555,8 +555,7 @@ impl Judge<'_> {
             let cpu = &self.state.cpus[cpu.index()];
             let claim = cpu.claimed.filter(|_| cpu.task.is_none())?;
             let is_kicked = cpu.kicked.is_some_and(|time| time >= claim.time);
-            // A claim has the CPU that is claimed, not the one that claims it.
-            let is_with = |put: Deed| put.time == claim.time && put.caller == claim.caller;
+            let is_with = |put: Deed| put.is_with_claim(&claim);
             (!is_kicked && put.is_some_and(is_with)).then_some(claim)
         });
         let claim = claims.max_by_key(|claim| claim.number);
@@ -646,10 +645,7 @@ impl Judge<'_> {
     fn wanted(&self, task: &super::state::Task) -> (u64, u64) {
         let open = task.runnable_since.filter(|_| task.on.is_none());
         let open = open.map_or(0, |since| self.now.since(since).get());
-        let runs = task
-            .switched_in
-            .map_or(0, |since| self.now.since(since).get());
-        let run = task.run.get().saturating_add(runs);
+        let run = task.run_until(self.now).get();
         (
             run,
             run.saturating_add(task.waited.get()).saturating_add(open),

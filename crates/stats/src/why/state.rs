@@ -44,6 +44,12 @@ impl Deed {
         self.time == other.time && self.caller == other.caller && self.cpu == other.cpu
     }
 
+    /// Whether the same callback may have done it and claimed a CPU: as [`Self::is_with`], but a
+    /// claim has the CPU that is claimed, not the one that claims it.
+    pub fn is_with_claim(&self, claim: &Self) -> bool {
+        self.time == claim.time && self.caller == claim.caller
+    }
+
     /// The kernel did it by a rule of its own.
     pub fn is_kernels(&self) -> bool {
         self.caller == Caller::Kernel
@@ -104,6 +110,12 @@ impl Task {
     /// prefers to the policy's.
     pub const fn outranks(&self) -> bool {
         !self.is_managed || self.is_away
+    }
+
+    /// How long it has run until `now`.
+    pub fn run_until(&self, now: SimTime) -> Nanos {
+        let turn = self.switched_in.map(|since| now.since(since));
+        self.run + turn.unwrap_or(Nanos::ZERO)
     }
 }
 
@@ -339,23 +351,12 @@ impl State {
         self.rank(event.cpu, event.time);
     }
 
-    /// How long `task` has run until `now`.
-    pub fn run_of(&self, task: TaskId, now: SimTime) -> Nanos {
-        let Some(task) = self.tasks.get(task.index()) else {
-            return Nanos::ZERO;
-        };
-        let runs = task
-            .switched_in
-            .map_or(Nanos::ZERO, |since| now.since(since));
-        task.run + runs
-    }
-
     /// How long the policy's task that has `cpu` has run there since the policy was last asked for
     /// another one.
     pub fn unasked(&self, cpu: CpuId, now: SimTime) -> Option<(TaskId, Nanos)> {
         let (task, before) = self.cpus.get(cpu.index())?.stint?;
-        let run = self.run_of(task, now).get().saturating_sub(before.get());
-        Some((task, Nanos::new(run)))
+        let run = self.tasks.get(task.index())?.run_until(now).get();
+        Some((task, Nanos::new(run.saturating_sub(before.get()))))
     }
 
     /// Notes whether the task that `cpu` runs now is of another class.
@@ -380,12 +381,14 @@ impl State {
     fn called(&mut self, event: &Event) {
         match Op::ALL.get(usize::from(event.detail)) {
             Some(Op::Dispatch) => {
-                let stint = self.cpus.get(event.cpu.index()).and_then(|cpu| cpu.stint);
-                let stint = stint.map(|(task, _)| (task, self.run_of(task, event.time)));
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
                     cpu.looked.clear();
-                    cpu.stint = stint;
+                    if let Some((task, run)) = &mut cpu.stint
+                        && let Some(task) = self.tasks.get(task.index())
+                    {
+                        *run = task.run_until(event.time);
+                    }
                 }
             }
             Some(op @ (Op::CpuOffline | Op::CpuOnline)) => {
@@ -451,10 +454,7 @@ impl State {
         let by_kernel = event.b >> 32 & u64::from(insert::KERNEL) != 0;
         let kick = self.kicked_by.remove(&deed.cpu);
         let kick = kick.filter(|(kick, _)| kick.is_with(&deed));
-        let claim = self.claim.take().filter(|claim| {
-            // It has the CPU that is claimed, not the one that claims it.
-            claim.time == deed.time && claim.caller == deed.caller
-        });
+        let claim = self.claim.take().filter(|claim| deed.is_with_claim(claim));
         let trigger = match self.offline == Some(event.time) {
             true => Some("a CPU went offline"),
             false if self.released == Some((event.time, event.cpu)) => {

@@ -30,8 +30,9 @@ pub fn write(
         let mut lines = wrapped(line, room).into_iter();
         lines.try_for_each(|line| writeln!(to, "{line}"))
     };
-    for line in summary(rows) {
-        paragraph(&line, to)?;
+    let answer = summary(rows);
+    for line in &answer {
+        paragraph(line, to)?;
     }
     writeln!(to)?;
     let mut is_whole = true;
@@ -58,7 +59,7 @@ pub fn write(
     if !is_whole {
         writeln!(to, "--wide shows all columns.\n")?;
     }
-    let told = [summary(rows), noise(rows), outliers(rows), refused(rows)].concat();
+    let told = [answer, noise(rows), outliers(rows), refused(rows)].concat();
     let told = told.into_iter().chain(notes.iter().cloned());
     for line in told.chain(method(rows, settings)) {
         paragraph(&line, to)?;
@@ -126,10 +127,14 @@ fn columns(table: Table, shown: &[usize]) -> Table {
 /// The baseline's row once for each metric, and for each that is held against it a row and one
 /// without the ends.
 pub fn table(rows: &[&Row]) -> Table {
+    whole(&lines(rows))
+}
+
+fn whole(lines: &[Line]) -> Table {
     let all: Vec<usize> = (0..COLUMNS.len()).collect();
     let mut table = columns(Table::default().names("metric"), &all);
-    for (metric, cells) in lines(rows) {
-        table.row([metric].into_iter().chain(cells));
+    for (metric, cells) in lines {
+        table.row([metric].into_iter().chain(cells).cloned());
     }
     table
 }
@@ -137,19 +142,18 @@ pub fn table(rows: &[&Row]) -> Table {
 /// The table, where it is too wide with each metric on a line of its own and without the columns
 /// that matter least; and whether it has all columns.
 fn fitted(rows: &[&Row], width: Option<usize>) -> (String, bool) {
-    let whole = table(rows);
-    if whole.is_empty() {
+    let lines = lines(rows);
+    if lines.is_empty() {
         return (String::new(), true);
     }
     let is_narrow = |text: &str| {
         let mut lines = text.lines();
         width.is_none_or(|most| lines.all(|line| line.chars().count() <= most))
     };
-    let whole = whole.to_string();
+    let whole = whole(&lines).to_string();
     if is_narrow(&whole) {
         return (whole, true);
     }
-    let lines = lines(rows);
     let mut texts = NARROW.iter().map(|shown| below_metrics(&lines, shown));
     let found = texts.find(|text| is_narrow(text));
     let least = || below_metrics(&lines, NARROW[NARROW.len() - 1]);
@@ -157,7 +161,7 @@ fn fitted(rows: &[&Row], width: Option<usize>) -> (String, bool) {
 }
 
 /// A table of these columns in which each metric stands on a line above its schedulers.
-fn below_metrics(lines: &[(String, Vec<String>)], shown: &[usize]) -> String {
+fn below_metrics(lines: &[Line], shown: &[usize]) -> String {
     let mut table = columns(Table::default(), shown);
     for (_, cells) in lines {
         table.row(shown.iter().map(|at| match at {
@@ -180,8 +184,10 @@ fn below_metrics(lines: &[(String, Vec<String>)], shown: &[usize]) -> String {
     text
 }
 
-/// The cells of all rows, each with its metric where that is another one than before.
-fn lines(rows: &[&Row]) -> Vec<(String, Vec<String>)> {
+/// The cells of a row, with its metric where that is another one than before.
+type Line = (String, Vec<String>);
+
+fn lines(rows: &[&Row]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut last: Option<(&str, &str)> = None;
     for row in rows {
